@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The one list that names every in-tree component.
+//!
+//! `inventory` alone is not enough: a crate that nobody names is not linked and registers
+//! nothing. This list and whatever else registered itself are merged, by name.
+#![forbid(unsafe_code)]
+
+use preg_core::{Component, Error, Params, Preg, Registration};
+
+/// Every component of the tree.
+static BUILTIN: &[&Component] = &[
+    &preg_compress::COMPONENT,
+    &preg_fold::COMPONENT,
+    &preg_native::COMPONENT,
+    &preg_raw::COMPONENT,
+];
+
+/// Every statically linked component of the preg framework, the tree's own first, each name once.
+#[must_use]
+pub fn preg_components() -> Vec<&'static Component> {
+    let mut all: Vec<&'static Component> = BUILTIN.to_vec();
+    for Registration(component) in preg_core::inventory::iter::<Registration> {
+        if !all.iter().any(|known| known.name == component.name) {
+            all.push(component);
+        }
+    }
+    all
+}
+
+/// Opens the preg framework over every linked component.
+///
+/// # Errors
+/// As [`Preg::open`].
+pub fn open_preg(params: &Params) -> Result<Preg, Error> {
+    Preg::open(params, &preg_components())
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The one error type of this crate.
+
+use std::fmt;
+
+use pmix_types::Status;
+
+/// Why a map could not be built: what, and at which byte of the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    status: Status,
+    offset: Option<usize>,
+    message: String,
+}
+
+impl Error {
+    /// Malformed input at a byte offset.
+    pub fn malformed(offset: usize, message: impl Into<String>) -> Self {
+        Self {
+            status: Status::ERR_BAD_PARAM,
+            offset: Some(offset),
+            message: message.into(),
+        }
+    }
+
+    /// A limit of [`crate::Limits`] was exceeded.
+    #[must_use]
+    pub fn limit(what: &str, limit: u64) -> Self {
+        Self {
+            status: Status::ERR_OUT_OF_RESOURCE,
+            offset: None,
+            message: format!("more than {limit} {what}; raise the limit if this is meant"),
+        }
+    }
+
+    /// The same error with the offset of the outer input.
+    #[must_use]
+    pub fn at(mut self, offset: usize) -> Self {
+        self.offset = Some(offset);
+        self
+    }
+
+    /// The PMIx status of this error.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// The byte offset in the input, if the fault has a place.
+    #[must_use]
+    pub fn offset(&self) -> Option<usize> {
+        self.offset
+    }
+
+    /// The message without the offset.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if let Some(offset) = self.offset {
+            write!(f, " at byte {offset}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}

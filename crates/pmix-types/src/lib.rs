@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The PMIx data model as pure data.
+//!
+//! This crate holds the values that every other crate speaks in: [`Status`], [`Rank`] and the
+//! encoded regular expression [`Regex2`]. It has no dependencies, no I/O and no logic beyond
+//! printing and parsing. Numbers follow the PMIx Standard (chapter "Constants and structures");
+//! unknown numbers are kept, never rejected, so a value from a newer peer survives a round trip.
+//!
+//! ```
+//! use pmix_types::Status;
+//! assert_eq!(Status::ERR_BAD_PARAM.to_string(), "PMIX_ERR_BAD_PARAM (-27)");
+//! assert_eq!(Status::from_raw(-4242).to_string(), "PMIX_STATUS(-4242)");
+//! ```
+#![forbid(unsafe_code)]
+
+mod rank;
+mod regex2;
+mod status;
+
+pub use rank::Rank;
+pub use regex2::{Regex2, Regex2Ref};
+pub use status::Status;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Process ranks.
+
+use std::fmt;
+
+/// The rank of a process within its nspace (`pmix_rank_t`, an unsigned 32-bit number).
+///
+/// The numbers above [`Rank::MAX_VALID`] are reserved by the Standard for special meanings
+/// (undefined, wildcard, local node, ...) and never name one process of a map.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Rank(u32);
+
+impl Rank {
+    /// The highest number that can name a process (`PMIX_RANK_VALID`).
+    pub const MAX_VALID: Self = Self(u32::MAX - 50);
+
+    /// Wraps a raw number; special values are accepted too.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// The raw number.
+    #[must_use]
+    pub const fn as_raw(self) -> u32 {
+        self.0
+    }
+
+    /// Whether the number can name one process.
+    #[must_use]
+    pub const fn is_valid(self) -> bool {
+        self.0 <= Self::MAX_VALID.0
+    }
+}
+
+impl fmt::Display for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Rank({})", self.0)
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a component tells the framework about itself.
+
+use pmix_mca::{ParamSpec, Params};
+
+use crate::{Error, Scheme};
+
+/// A statically linked component: the description of a scheme and the function that makes it.
+///
+/// Each component crate has one `pub static COMPONENT` and submits it with
+/// `inventory::submit! { Registration(&COMPONENT) }`; `pmix-builtin` also names it, since a crate
+/// that nobody names registers nothing.
+pub struct Component {
+    /// The name, as used in `PMIX_MCA_preg` and `plugins.toml`.
+    pub name: &'static str,
+    /// The built-in priority; higher is asked first.
+    pub priority: i32,
+    /// Whether it is active when nothing is configured.
+    pub enabled: bool,
+    /// What its string form begins with. Text with this tag is never taken for a plain list, even
+    /// where the component itself cannot run.
+    pub tag: &'static [u8],
+    /// What it is, in one line.
+    pub about: &'static str,
+    /// The parameters it understands besides `preg_<name>_priority`, `_enabled` and `_parse`.
+    pub params: &'static [ParamSpec],
+    /// Makes the scheme; `None` when it cannot work here.
+    pub query: fn(&Params) -> Result<Option<Box<dyn Scheme>>, Error>,
+}
+
+/// The type that `inventory` collects.
+pub struct Registration(pub &'static Component);
+
+inventory::collect!(Registration);
