@@ -170,7 +170,8 @@ mod tests {
     #[test]
     fn long_runs_of_digits_are_numbers_in_their_last_18_digits() {
         let name = b"n12345678901234567890";
-        assert_eq!(fields(name).collect::<Vec<_>>(), [3..21]);
+        assert_eq!(fields(name).next(), Some(3..21));
+        assert_eq!(fields(name).count(), 1);
         assert_eq!(link(name, b"n12345678901234567891"), Link::Field(3..21));
         assert_eq!(link(name, b"n22345678901234567890"), Link::Break);
     }

@@ -5,6 +5,9 @@ use pmix_mca::{ParamSpec, Params};
 
 use crate::{Error, Scheme};
 
+/// Makes a scheme from the parameters; `None` when it cannot work here.
+pub type Query = fn(&Params) -> Result<Option<Box<dyn Scheme>>, Error>;
+
 /// A statically linked component: the description of a scheme and the function that makes it.
 ///
 /// Each component crate has one `pub static COMPONENT` and submits it with
@@ -25,7 +28,7 @@ pub struct Component {
     /// The parameters it understands besides `preg_<name>_priority`, `_enabled` and `_parse`.
     pub params: &'static [ParamSpec],
     /// Makes the scheme; `None` when it cannot work here.
-    pub query: fn(&Params) -> Result<Option<Box<dyn Scheme>>, Error>,
+    pub query: Query,
 }
 
 /// The type that `inventory` collects.

@@ -19,7 +19,7 @@ mod legacy;
 mod preg;
 mod scheme;
 
-pub use component::{Component, Registration};
+pub use component::{Component, Query, Registration};
 pub use error::Error;
 pub use explain::{Explanation, Field};
 pub use inventory;

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The framework: active schemes in priority order and the ten entry points.
+
+mod regex2;
+mod string_form;
+
+use pmix_map::Limits;
+use pmix_mca::{Decision, Header, Params};
+use pmix_types::Status;
+
+use crate::{Component, Error, Scheme};
+
+/// A scheme that runs, and what was decided about it.
+pub struct Module {
+    /// The scheme.
+    pub scheme: Box<dyn Scheme>,
+    /// Its priority, why it is excluded if it is, whether it reads.
+    pub decision: Decision,
+}
+
+/// The preg framework, opened once and then immutable.
+pub struct Preg {
+    modules: Vec<Module>,
+    tags: Vec<(Vec<u8>, String)>,
+    limits: Limits,
+}
+
+impl Preg {
+    /// Selects among the components by the parameters and makes their schemes.
+    ///
+    /// # Errors
+    /// A setting that cannot be obeyed, or no component left; the message names the settings.
+    pub fn open(params: &Params, components: &[&'static Component]) -> Result<Self, Error> {
+        let headers: Vec<_> = components
+            .iter()
+            .map(|c| Header {
+                name: c.name,
+                priority: c.priority,
+                enabled: c.enabled,
+            })
+            .collect();
+        let selection = pmix_mca::select("preg", &headers, params)?;
+        let mut modules = Vec::new();
+        for index in selection.readers {
+            if let Some(scheme) = (components[index].query)(params)? {
+                modules.push(Module {
+                    scheme,
+                    decision: selection.decisions[index].clone(),
+                });
+            }
+        }
+        let tags = components
+            .iter()
+            .map(|c| (c.tag.to_vec(), c.name.to_owned()))
+            .collect();
+        Ok(Self {
+            modules,
+            tags,
+            limits: Limits::default(),
+        })
+    }
+
+    /// The modules, highest priority first, those that only read included.
+    #[must_use]
+    pub fn modules(&self) -> &[Module] {
+        &self.modules
+    }
+
+    /// The limits that the parsers obey.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The same framework with other limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    fn active(&self) -> impl Iterator<Item = &dyn Scheme> {
+        self.modules
+            .iter()
+            .filter(|m| m.decision.excluded.is_none())
+            .map(|m| &*m.scheme)
+    }
+
+    fn readers(&self) -> impl Iterator<Item = &dyn Scheme> {
+        self.modules
+            .iter()
+            .filter(|m| m.decision.excluded.is_none() || m.decision.parse)
+            .map(|m| &*m.scheme)
+    }
+
+    /// The first answer of the given schemes.
+    fn first<'a, T>(
+        schemes: impl Iterator<Item = &'a dyn Scheme>,
+        ask: impl Fn(&dyn Scheme) -> Result<Option<T>, Error>,
+    ) -> Result<Option<(&'a dyn Scheme, T)>, Error> {
+        for scheme in schemes {
+            if let Some(answer) = ask(scheme).map_err(|e| e.from_scheme(scheme.name()))? {
+                return Ok(Some((scheme, answer)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Refuses text that would be split into plausible garbage.
+    fn refuse_tagged(&self, text: &[u8]) -> Result<(), Error> {
+        if let Some((_, name)) = self.tags.iter().find(|(tag, _)| text.starts_with(tag)) {
+            return Err(Error::new(
+                Status::ERR_NOT_SUPPORTED,
+                format!("this is a value of scheme {name}, which may not read here"),
+            )
+            .at(0));
+        }
+        match text.iter().position(|b| *b == 0) {
+            Some(nul) => Err(Error::damaged(
+                nul,
+                "a NUL in text that carries no scheme's tag",
+            )),
+            None => Ok(()),
+        }
+    }
+}

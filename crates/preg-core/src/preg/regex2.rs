@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The entry points of the current generation: a type, bytes and their length.
+
+use pmix_map::{NodeList, ProcMap};
+use pmix_types::{Regex2, Regex2Ref, Status};
+
+use crate::{Error, Preg, Scheme};
+
+impl Preg {
+    /// Encodes a list into the [`Regex2`] form: every active scheme is asked, the smallest answer
+    /// wins, and on a tie the higher priority stands.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_NOT_SUPPORTED` if no active scheme takes the list, or if a reader would take the
+    /// list itself for a damaged value.
+    pub fn generate_regex(&self, list: &[u8]) -> Result<Regex2, Error> {
+        self.refuse_damaged_ranges(list)?;
+        let mut best: Option<Regex2> = None;
+        for scheme in self.active() {
+            let answer = scheme
+                .generate_regex(list)
+                .map_err(|e| e.from_scheme(scheme.name()))?;
+            if let Some(answer) = answer
+                && best
+                    .as_ref()
+                    .is_none_or(|b| answer.bytes.len() < b.bytes.len())
+            {
+                best = Some(answer);
+            }
+        }
+        best.ok_or_else(|| {
+            Error::new(
+                Status::ERR_NOT_SUPPORTED,
+                "no active scheme writes this form for this list",
+            )
+        })
+    }
+
+    /// Turns a [`Regex2`] back into list text, by its type tag.
+    ///
+    /// # Errors
+    /// The type is unknown (`PMIX_ERR_NOT_SUPPORTED`) or the value damaged.
+    pub fn parse_regex(&self, regex: Regex2Ref<'_>) -> Result<Vec<u8>, Error> {
+        Self::first(self.readers(), |s| s.parse_regex(regex, &self.limits))?
+            .map(|(_, text)| text)
+            .ok_or_else(|| Self::unknown_kind(regex))
+    }
+
+    /// The node map that a [`Regex2`] stands for: decoded, then its ranges expanded.
+    ///
+    /// The one call for a datastore. The decoded text is read as a value of the string form only
+    /// if it carries the tag of a scheme that expands ranges; otherwise it is the list.
+    ///
+    /// # Errors
+    /// As [`Self::parse_regex`] and [`Self::parse_nodes`].
+    pub fn resolve_nodes(&self, regex: Regex2Ref<'_>) -> Result<NodeList, Error> {
+        if let Some((_, list)) =
+            Self::first(self.readers(), |s| s.regex_nodes(regex, &self.limits))?
+        {
+            return Ok(list);
+        }
+        let text = self.parse_regex(regex)?;
+        match Self::first(self.expanders(), |s| s.parse_nodes(&text, &self.limits))? {
+            Some((_, list)) => Ok(list),
+            None => Ok(NodeList::parse_text(&text, &self.limits)?),
+        }
+    }
+
+    /// The process map that a [`Regex2`] stands for; otherwise as [`Self::resolve_nodes`].
+    ///
+    /// # Errors
+    /// As [`Self::parse_regex`] and [`Self::parse_procs`].
+    pub fn resolve_procs(&self, regex: Regex2Ref<'_>) -> Result<ProcMap, Error> {
+        if let Some((_, map)) = Self::first(self.readers(), |s| s.regex_procs(regex, &self.limits))?
+        {
+            return Ok(map);
+        }
+        let text = self.parse_regex(regex)?;
+        match Self::first(self.expanders(), |s| s.parse_procs(&text, &self.limits))? {
+            Some((_, map)) => Ok(map),
+            None => Ok(ProcMap::parse_text(&text, &self.limits)?),
+        }
+    }
+
+    /// Refuses a list that begins like range notation without being it: carried as text, the
+    /// second step of [`Self::resolve_nodes`] could not read it back.
+    fn refuse_damaged_ranges(&self, list: &[u8]) -> Result<(), Error> {
+        for scheme in self.expanders().filter(|s| list.starts_with(s.tag())) {
+            let nodes = scheme.parse_nodes(list, &self.limits).map(|_| ());
+            let procs = scheme.parse_procs(list, &self.limits).map(|_| ());
+            if let (Err(fault), Err(_)) = (nodes, procs) {
+                let status = Status::ERR_NOT_SUPPORTED;
+                return Err(fault.with_status(status).from_scheme(scheme.name()));
+            }
+        }
+        Ok(())
+    }
+
+    fn expanders(&self) -> impl Iterator<Item = &dyn Scheme> {
+        self.readers().filter(|s| s.expands_text())
+    }
+
+    fn unknown_kind(regex: Regex2Ref<'_>) -> Error {
+        Error::new(
+            Status::ERR_NOT_SUPPORTED,
+            format!("no scheme reads type {:?}", regex.kind),
+        )
+    }
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The entry points of the string form, whose extent only its scheme can tell.
+
+use pmix_map::{NodeList, ProcMap};
+use pmix_types::Status;
+
+use crate::{Error, Extent, LegacyRegex, Preg, Scheme, Terminator, Unpacked, Wire};
+
+impl Preg {
+    /// Encodes a node list into the string form.
+    ///
+    /// The first active scheme that takes it wins; if none does, the list itself is the value.
+    ///
+    /// # Errors
+    /// No scheme takes the list and, shipped as it is, a reader would take it for something else.
+    pub fn generate_node_regex(&self, list: &[u8]) -> Result<LegacyRegex, Error> {
+        self.generate_legacy(list, |s| s.generate_node_regex(list))
+    }
+
+    /// Encodes a process map into the string form; otherwise as [`Self::generate_node_regex`].
+    ///
+    /// # Errors
+    /// As [`Self::generate_node_regex`].
+    pub fn generate_ppn(&self, list: &[u8]) -> Result<LegacyRegex, Error> {
+        self.generate_legacy(list, |s| s.generate_ppn(list))
+    }
+
+    fn generate_legacy(
+        &self,
+        list: &[u8],
+        ask: impl Fn(&dyn Scheme) -> Result<Option<Vec<u8>>, Error>,
+    ) -> Result<LegacyRegex, Error> {
+        if let Some((scheme, bytes)) = Self::first(self.active(), ask)? {
+            return Ok(LegacyRegex {
+                framing: scheme.framing().to_owned(),
+                bytes,
+            });
+        }
+        self.refuse_tagged(list)?;
+        Ok(LegacyRegex {
+            framing: LegacyRegex::PLAIN.to_owned(),
+            bytes: list.to_vec(),
+        })
+    }
+
+    /// Decodes a node map of the string form; text that no scheme owns is split on commas.
+    ///
+    /// # Errors
+    /// The value is damaged, exceeds the limits, or carries the tag of a scheme that may not read.
+    pub fn parse_nodes(&self, regex: &[u8]) -> Result<NodeList, Error> {
+        let found = Self::first(self.readers(), |s| {
+            s.parse_nodes(value_of(s, regex)?, &self.limits)
+        })?;
+        match found {
+            Some((_, map)) => Ok(map),
+            None => Ok(NodeList::parse_text(self.plain_text(regex)?, &self.limits)?),
+        }
+    }
+
+    /// Decodes a process map of the string form; text that no scheme owns is split on semicolons.
+    ///
+    /// # Errors
+    /// As [`Self::parse_nodes`].
+    pub fn parse_procs(&self, regex: &[u8]) -> Result<ProcMap, Error> {
+        let found = Self::first(self.readers(), |s| {
+            s.parse_procs(value_of(s, regex)?, &self.limits)
+        })?;
+        match found {
+            Some((_, map)) => Ok(map),
+            None => Ok(ProcMap::parse_text(self.plain_text(regex)?, &self.limits)?),
+        }
+    }
+
+    /// How far the value at the front of `bytes` reaches, by the scheme that owns it.
+    ///
+    /// # Errors
+    /// The value carries a scheme's tag and its length cannot be told.
+    pub fn legacy_len(&self, bytes: &[u8]) -> Result<Option<Extent>, Error> {
+        Ok(self.owner(bytes)?.map(|(_, extent)| extent))
+    }
+
+    fn owner(&self, bytes: &[u8]) -> Result<Option<(&dyn Scheme, Extent)>, Error> {
+        let found = Self::first(self.readers(), |s| s.legacy_len(bytes))?;
+        if let Some((scheme, extent)) = &found
+            && extent.len > bytes.len()
+        {
+            return Err(Error::new(
+                Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER,
+                format!(
+                    "the value says it has {} bytes, {} are there",
+                    extent.len,
+                    bytes.len()
+                ),
+            )
+            .from_scheme(scheme.name()));
+        }
+        Ok(found)
+    }
+
+    /// Copies a value; the length of the copy counts the terminating NUL of the text forms.
+    ///
+    /// # Errors
+    /// The value carries a scheme's tag and its length cannot be told.
+    pub fn copy(&self, value: &[u8]) -> Result<Vec<u8>, Error> {
+        let extent = self
+            .legacy_len(value)?
+            .unwrap_or_else(|| Extent::of_text(value));
+        Ok(Self::terminated(value, extent))
+    }
+
+    /// What goes on the wire for a value.
+    ///
+    /// # Errors
+    /// As [`Self::copy`].
+    pub fn pack(&self, value: &[u8]) -> Result<Wire, Error> {
+        Ok(match self.legacy_len(value)? {
+            Some(extent) => Wire::Framed(Self::terminated(value, extent)),
+            None => Wire::Text(value[..Extent::of_text(value).len].to_vec()),
+        })
+    }
+
+    /// Reads the value at the front of a buffer.
+    ///
+    /// # Errors
+    /// The value carries a scheme's tag and its length cannot be told or exceeds the buffer.
+    pub fn unpack(&self, buffer: &[u8]) -> Result<Unpacked, Error> {
+        let Some((scheme, extent)) = self.owner(buffer)? else {
+            return Ok(Unpacked::Text);
+        };
+        if extent.wire_len() > buffer.len() {
+            return Err(Error::new(
+                Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER,
+                "the buffer ends before the NUL that ends the value",
+            )
+            .at(buffer.len())
+            .from_scheme(scheme.name()));
+        }
+        let framing = scheme.framing().to_owned();
+        let bytes = buffer[..extent.len].to_vec();
+        Ok(Unpacked::Framed(
+            LegacyRegex { framing, bytes },
+            extent.wire_len(),
+        ))
+    }
+
+    /// Gives a value back; only the framework that a scheme's value came from may take it.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_BAD_PARAM` if no scheme owns the value.
+    pub fn release(&self, value: LegacyRegex) -> Result<(), Error> {
+        match self.legacy_len(&value.bytes)? {
+            Some(_) => Ok(()),
+            None => Err(Error::new(
+                Status::ERR_BAD_PARAM,
+                "no active scheme owns this value",
+            )),
+        }
+    }
+
+    fn terminated(value: &[u8], extent: Extent) -> Vec<u8> {
+        let mut copy = value[..extent.len].to_vec();
+        if extent.terminator == Terminator::Nul {
+            copy.push(0);
+        }
+        copy
+    }
+
+    /// The bytes as a plain list, unless a reader would take them for something else.
+    fn plain_text<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], Error> {
+        let text = bytes.strip_suffix(b"\0").unwrap_or(bytes);
+        self.refuse_tagged(text)?;
+        Ok(text)
+    }
+}
+
+/// What of `bytes` is the value, as the scheme sees it: a NUL may follow, nothing else may.
+fn value_of<'a>(scheme: &dyn Scheme, bytes: &'a [u8]) -> Result<&'a [u8], Error> {
+    let Some(extent) = scheme.legacy_len(bytes)? else {
+        return Ok(bytes);
+    };
+    match bytes.split_at_checked(extent.len) {
+        Some((value, [] | [0])) => Ok(value),
+        Some((_, rest)) => {
+            let message = format!("{} bytes follow the end of the value", rest.len());
+            Err(Error::damaged(extent.len, message))
+        }
+        None => Err(past_end(scheme, extent, bytes.len())),
+    }
+}
+
+fn past_end(scheme: &dyn Scheme, extent: Extent, there: usize) -> Error {
+    Error::new(
+        Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER,
+        format!(
+            "the value says it has {} bytes, {there} are there",
+            extent.len
+        ),
+    )
+    .at(there)
+    .from_scheme(scheme.name())
+}
