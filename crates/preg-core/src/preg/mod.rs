@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The framework: active schemes in priority order and the ten entry points.
 
+mod lookup;
 mod regex2;
 mod string_form;
 

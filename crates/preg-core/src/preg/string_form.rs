@@ -79,7 +79,7 @@ impl Preg {
         Ok(self.owner(bytes)?.map(|(_, extent)| extent))
     }
 
-    fn owner(&self, bytes: &[u8]) -> Result<Option<(&dyn Scheme, Extent)>, Error> {
+    pub(super) fn owner(&self, bytes: &[u8]) -> Result<Option<(&dyn Scheme, Extent)>, Error> {
         let found = Self::first(self.readers(), |s| s.legacy_len(bytes))?;
         if let Some((scheme, extent)) = &found
             && extent.len > bytes.len()

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Questions of a caller that shows or chooses schemes: who is there, and whose bytes are these.
+
+use crate::{Error, Extent, Module, Preg, Scheme};
+
+impl Preg {
+    /// The module of that name, whether it is active or only reads.
+    #[must_use]
+    pub fn module(&self, name: &str) -> Option<&Module> {
+        self.modules().iter().find(|m| m.scheme.name() == name)
+    }
+
+    /// The scheme that owns the value at the front of `bytes`, and how far the value reaches.
+    ///
+    /// # Errors
+    /// As [`Self::legacy_len`].
+    pub fn scheme_of(&self, bytes: &[u8]) -> Result<Option<(&dyn Scheme, Extent)>, Error> {
+        self.owner(bytes)
+    }
+
+    /// The component whose tag `bytes` begin with, even where that component may not read.
+    #[must_use]
+    pub fn tag_owner(&self, bytes: &[u8]) -> Option<&str> {
+        let found = self.tags.iter().find(|(tag, _)| bytes.starts_with(tag));
+        found.map(|(_, name)| name.as_str())
+    }
+
+    /// The tags of all components, those that may not read included.
+    pub fn tags(&self) -> impl Iterator<Item = &[u8]> {
+        self.tags.iter().map(|(tag, _)| tag.as_slice())
+    }
+}
