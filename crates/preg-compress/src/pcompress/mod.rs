@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The compression back ends and which of them are active (framework `pcompress`).
+
+mod backend;
+#[cfg(feature = "zlib")]
+mod zlib;
+#[cfg(feature = "zstd")]
+mod zstd;
+
+use pmix_mca::{Header, Selection};
+use preg_core::{Error, Params, Status};
+
+pub(crate) use backend::{Backend, Format};
+
+/// What the framework knows by name, built or not; `none` is the choice to have no back end.
+///
+/// The priorities are OpenPMIx's: zstd is the better compressor, though it may not write here.
+const KNOWN: &[(&str, i32)] = &[("zstd", 90), ("zlib", 50), ("none", 0)];
+
+/// What this build can do.
+const BUILT: &[&dyn Backend] = &[
+    #[cfg(feature = "zlib")]
+    &zlib::Zlib,
+    #[cfg(feature = "zstd")]
+    &zstd::Zstd,
+];
+
+/// The effort of a general encoder, for back ends that have one.
+const LEVELS: std::ops::RangeInclusive<u32> = 1..=9;
+
+/// The selected back ends and the rule when to compress.
+pub(crate) struct Pcompress {
+    readers: Vec<&'static dyn Backend>,
+    writer: Option<&'static dyn Backend>,
+    level: Option<u32>,
+    limit: u64,
+}
+
+impl Pcompress {
+    /// Selects by the parameters; `None` when no back end is built or left.
+    ///
+    /// DEVIATION: OpenPMIx's compress component stays active without a back end, and then crashes
+    /// on a peer's value; here it disables itself; `without_a_back_end_there_is_no_scheme`.
+    pub(crate) fn select(params: &Params) -> Result<Option<Self>, Error> {
+        let headers: Vec<_> = KNOWN
+            .iter()
+            .map(|&(name, priority)| Header {
+                name,
+                priority,
+                enabled: true,
+            })
+            .collect();
+        let selection = pmix_mca::select("pcompress", &headers, params)?;
+        let limit = params.size("pcompress_base_limit", 4096)?;
+        let level = level(params)?;
+        let zstd_write = params.flag("pcompress_zstd_write", false)?;
+        let active = active(&selection);
+        if active.is_empty() {
+            return Ok(None);
+        }
+        let may_write = |b: &&&'static dyn Backend| b.format() == Format::Zlib || zstd_write;
+        Ok(Some(Self {
+            writer: active.iter().find(may_write).copied(),
+            readers: active,
+            level,
+            limit,
+        }))
+    }
+
+    /// Shorter lists are not worth it.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Appends `text`, compressed, to `out`; `false` when no active back end may write.
+    pub(crate) fn compress(&self, text: &[u8], out: &mut Vec<u8>) -> bool {
+        self.writer
+            .is_some_and(|w| w.compress(text, self.level, out))
+    }
+
+    /// The back end that reads a stream, by its first bytes; the error says what they are.
+    pub(crate) fn reader_of(&self, stream: &[u8]) -> Result<&'static dyn Backend, String> {
+        let format = Format::of(stream).ok_or("expected a zlib or zstd stream here")?;
+        self.readers
+            .iter()
+            .find(|b| b.format() == format)
+            .copied()
+            .ok_or_else(|| format!("the stream is {format}, which no active back end reads"))
+    }
+}
+
+/// The active back ends that are built, best first. A stream that was excluded is not read either:
+/// excluding a back end is how an administrator keeps its code from running.
+fn active(selection: &Selection) -> Vec<&'static dyn Backend> {
+    let names = selection.active.iter().filter_map(|i| KNOWN.get(*i));
+    names
+        .filter_map(|(name, _)| BUILT.iter().find(|b| b.format().name() == *name))
+        .copied()
+        .collect()
+}
+
+fn level(params: &Params) -> Result<Option<u32>, Error> {
+    const NAME: &str = "pcompress_zlib_level";
+    let Some(setting) = params.get(NAME) else {
+        return Ok(None);
+    };
+    let text = setting.value.trim();
+    if text.is_empty() || text == "auto" {
+        return Ok(None);
+    }
+    let level = text.parse().ok().filter(|n| LEVELS.contains(n));
+    level.map(Some).ok_or_else(|| {
+        Error::new(
+            Status::ERR_BAD_PARAM,
+            format!(
+                "{NAME} = {text:?} ({}) is neither \"auto\" nor a level from 1 to 9",
+                setting.source
+            ),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use pmix_mca::Source;
+
+use super::*;
+
+fn select(settings: &[(&str, &str)]) -> Result<Option<Pcompress>, Error> {
+    let params = settings
+        .iter()
+        .fold(Params::builder(), |p, (k, v)| p.set(k, *v, Source::Api));
+    Pcompress::select(&params.build().unwrap())
+}
+
+#[test]
+fn a_level_that_is_none_is_an_error_that_names_its_source() {
+    for bad in ["0", "10", "fast", "-1"] {
+        let error = select(&[("pcompress_zlib_level", bad)]).err().unwrap();
+        assert!(error.message().contains(bad), "{error}");
+        assert!(error.message().contains("embedding program"), "{error}");
+    }
+    assert!(select(&[("pcompress_zlib_level", "auto")]).is_ok());
+}
+
+#[test]
+fn a_limit_that_is_no_number_is_an_error() {
+    assert!(select(&[("pcompress_base_limit", "4k")]).is_err());
+}
+
+#[cfg(not(any(feature = "zlib", feature = "zstd")))]
+#[test]
+fn without_a_back_end_there_is_no_scheme() {
+    assert!(select(&[]).unwrap().is_none());
+}
+
+#[cfg(feature = "zlib")]
+#[test]
+fn zlib_is_what_goes_to_peers() {
+    let pcompress = select(&[]).unwrap().unwrap();
+    let mut out = Vec::new();
+    assert!(pcompress.compress(&[b'a'; 1000], &mut out));
+    assert_eq!(Format::of(&out), Some(Format::Zlib));
+}
+
+#[cfg(feature = "zstd")]
+mod zstd_built {
+    use super::*;
+
+    fn written() -> Vec<u8> {
+        let pcompress = select(&[("pcompress_zstd_write", "true")])
+            .unwrap()
+            .unwrap();
+        let mut out = Vec::new();
+        assert!(pcompress.compress(&b"node0001,".repeat(1000), &mut out));
+        out
+    }
+
+    fn read(stream: &[u8], most: usize) -> Result<Vec<u8>, Error> {
+        let pcompress = select(&[]).unwrap().unwrap();
+        pcompress.reader_of(stream).unwrap().inflate(stream, most)
+    }
+
+    #[test]
+    fn zstd_is_written_on_request_and_read_by_its_content() {
+        let stream = written();
+        assert_eq!(Format::of(&stream), Some(Format::Zstd));
+        assert_eq!(read(&stream, 9000).unwrap(), b"node0001,".repeat(1000));
+    }
+
+    #[test]
+    fn a_zstd_stream_is_bounded_cut_and_followed_by_nothing() {
+        let stream = written();
+        assert!(read(&stream, 8999).is_err());
+        for len in 4..stream.len() {
+            assert!(read(&stream[..len], 9000).is_err(), "cut to {len}");
+        }
+        let longer = [&stream[..], b"x"].concat();
+        let error = read(&longer, 9000).unwrap_err();
+        assert_eq!(error.offset(), Some(stream.len()), "{error}");
+    }
+
+    #[test]
+    fn a_damaged_zstd_stream_is_refused() {
+        let stream = written();
+        for at in 4..stream.len() {
+            let mut damaged = stream.clone();
+            damaged[at] ^= 0x10;
+            if let Ok(text) = read(&damaged, 9000) {
+                assert_eq!(text, b"node0001,".repeat(1000), "byte {at}");
+            }
+        }
+    }
+}

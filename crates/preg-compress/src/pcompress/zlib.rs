@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The zlib back end: flate2 over zlib-rs reads, levels write; `auto` is for lists.
+
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use preg_core::Error;
+
+use super::{Backend, Format};
+use crate::payload::damage;
+
+/// RFC 1950 streams.
+pub(crate) struct Zlib;
+
+/// Where growing starts, and how many times its own size a stream may reserve at once: lists
+/// rarely shrink further, and a lie costs a bounded multiple of the bytes that carry it.
+const FIRST_RESERVE: usize = 64 << 10;
+const FIRST_EXPANSION: usize = 16;
+
+impl Backend for Zlib {
+    fn format(&self) -> Format {
+        Format::Zlib
+    }
+
+    fn max_expansion(&self) -> u64 {
+        // A match of 258 bytes takes two bits.
+        1032
+    }
+
+    fn compress(&self, text: &[u8], level: Option<u32>, out: &mut Vec<u8>) -> bool {
+        at_level(text, level.unwrap_or(6), out)
+    }
+
+    fn inflate(&self, stream: &[u8], most: usize) -> Result<Vec<u8>, Error> {
+        let mut inflater = Decompress::new(true);
+        let mut text = Vec::new();
+        // One byte more than may come out, so that a longer text shows.
+        let most_reserved = most.saturating_add(1);
+        let expected = stream.len().saturating_mul(FIRST_EXPANSION);
+        text.reserve_exact(expected.max(FIRST_RESERVE).min(most_reserved));
+        loop {
+            let used = consumed(&inflater);
+            let rest = stream.get(used..).unwrap_or_default();
+            let status = inflater
+                .decompress_vec(rest, &mut text, FlushDecompress::Finish)
+                .map_err(|e| damaged(&inflater, &e.to_string()))?;
+            if text.len() > most {
+                let message = format!("the stream holds more than the {most} bytes declared");
+                return Err(damage(consumed(&inflater), message));
+            }
+            if status == Status::StreamEnd {
+                break;
+            }
+            if text.len() < text.capacity() {
+                return Err(damaged(&inflater, "the stream is cut off"));
+            }
+            let room = most_reserved - text.len();
+            text.reserve_exact(text.len().max(FIRST_RESERVE).min(room));
+        }
+        let used = consumed(&inflater);
+        match stream.len() - used {
+            0 => Ok(text),
+            more => Err(damage(used, format!("{more} bytes follow the zlib stream"))),
+        }
+    }
+}
+
+fn consumed(inflater: &Decompress) -> usize {
+    usize::try_from(inflater.total_in()).unwrap_or(usize::MAX)
+}
+
+fn damaged(inflater: &Decompress, what: &str) -> Error {
+    damage(
+        consumed(inflater),
+        format!("the zlib stream is damaged: {what}"),
+    )
+}
+
+/// Deflates at a level of zlib's scale.
+fn at_level(text: &[u8], level: u32, out: &mut Vec<u8>) -> bool {
+    let mut deflater = Compress::new(Compression::new(level), true);
+    loop {
+        let used = usize::try_from(deflater.total_in()).unwrap_or(usize::MAX);
+        out.reserve((text.len() / 8).max(1 << 10));
+        let rest = text.get(used..).unwrap_or_default();
+        match deflater.compress_vec(rest, out, FlushCompress::Finish) {
+            Ok(Status::StreamEnd) => return true,
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+    }
+}

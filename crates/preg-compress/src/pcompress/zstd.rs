@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The zstd back end: newer OpenPMIx writes such streams under the zlib label.
+
+use std::io::Read;
+
+use preg_core::Error;
+
+use super::{Backend, Format};
+use crate::payload::damage;
+
+/// RFC 8878 streams.
+pub(crate) struct Zstd;
+
+/// zstd's own default; lists gain little from more.
+const LEVEL: i32 = 3;
+/// No frame may ask for a larger window (2^27 bytes is what the format's readers must allow).
+const MAX_WINDOW_LOG: u32 = 27;
+/// How much is decoded before memory grows again.
+const STEP: usize = 256 << 10;
+
+impl Backend for Zstd {
+    fn format(&self) -> Format {
+        Format::Zstd
+    }
+
+    fn max_expansion(&self) -> u64 {
+        // A block of one repeated byte: 128 KiB out of 4 bytes.
+        32 << 10
+    }
+
+    fn compress(&self, text: &[u8], _: Option<u32>, out: &mut Vec<u8>) -> bool {
+        let Ok(mut writer) = zstd::Encoder::new(out, LEVEL) else {
+            return false;
+        };
+        // The checksum is what tells a damaged list from a list.
+        writer.include_checksum(true).is_ok()
+            && std::io::Write::write_all(&mut writer, text).is_ok()
+            && writer.finish().is_ok()
+    }
+
+    fn inflate(&self, stream: &[u8], most: usize) -> Result<Vec<u8>, Error> {
+        let mut rest = stream;
+        let mut text = Vec::new();
+        let result = read_frame(&mut rest, most, &mut text);
+        let used = stream.len() - rest.len();
+        result.map_err(|e| damage(used, format!("the zstd stream is damaged: {e}")))?;
+        if text.len() > most {
+            let message = format!("the stream holds more than the {most} bytes declared");
+            return Err(damage(used, message));
+        }
+        match rest.len() {
+            0 => Ok(text),
+            more => Err(damage(used, format!("{more} bytes follow the zstd frame"))),
+        }
+    }
+}
+
+/// Decodes one frame, at most one byte more than `most`.
+fn read_frame(stream: &mut &[u8], most: usize, text: &mut Vec<u8>) -> std::io::Result<()> {
+    let mut reader = zstd::Decoder::with_buffer(stream)?.single_frame();
+    reader.window_log_max(MAX_WINDOW_LOG)?;
+    while text.len() <= most {
+        let room = (most - text.len()).saturating_add(1).min(STEP);
+        let limit = u64::try_from(room).unwrap_or(u64::MAX);
+        if reader.by_ref().take(limit).read_to_end(text)? == 0 {
+            break;
+        }
+    }
+    Ok(())
+}

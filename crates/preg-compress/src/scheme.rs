@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The scheme: which lists it takes, and how its values become maps.
+
+use preg_core::{
+    Error, Explanation, Extent, Limits, NodeList, ProcMap, Regex2, Regex2Ref, Scheme, Terminator,
+};
+
+use crate::framing::{self, Frame, TAG};
+use crate::pcompress::Pcompress;
+use crate::{explain, payload};
+
+/// The component's name and the type of its `Regex2` form.
+pub(crate) const NAME: &str = "compress";
+
+/// The compress scheme over the back ends that are active.
+pub(crate) struct Compress {
+    pcompress: Pcompress,
+}
+
+impl Compress {
+    pub(crate) fn new(pcompress: Pcompress) -> Self {
+        Self { pcompress }
+    }
+
+    fn string_form(&self, list: &[u8]) -> Option<Vec<u8>> {
+        payload::encode(list, &self.pcompress).map(|payload| framing::write(&payload))
+    }
+
+    /// The list text of a value of the string form; `None` if the bytes are no such value.
+    fn text(&self, regex: &[u8], limits: &Limits) -> Result<Option<Vec<u8>>, Error> {
+        if !framing::is_ours(regex) {
+            return Ok(None);
+        }
+        let frame = Frame::read(regex)?;
+        let payload = frame.payload_of(regex)?;
+        payload::decode(payload, &self.pcompress, limits)
+            .map(Some)
+            .map_err(|e| e.shifted(frame.header_len))
+    }
+
+    /// A fault of the list text has no place in the value: it is reported where the stream starts.
+    fn in_text(error: pmix_map::Error, stream: usize) -> Error {
+        match error.offset() {
+            Some(at) => Error::new(
+                error.status(),
+                format!(
+                    "{} (byte {at} of the list that was compressed)",
+                    error.message()
+                ),
+            )
+            .at(stream),
+            None => error.into(),
+        }
+    }
+}
+
+impl Scheme for Compress {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn tag(&self) -> &[u8] {
+        TAG
+    }
+
+    fn framing(&self) -> &str {
+        "blob"
+    }
+
+    fn kind(&self) -> Option<&str> {
+        Some(NAME)
+    }
+
+    fn generate_regex(&self, list: &[u8]) -> Result<Option<Regex2>, Error> {
+        Ok(payload::encode(list, &self.pcompress).map(|bytes| Regex2::new(NAME, bytes)))
+    }
+
+    fn parse_regex(&self, regex: Regex2Ref<'_>, limits: &Limits) -> Result<Option<Vec<u8>>, Error> {
+        if regex.kind != NAME {
+            return Ok(None);
+        }
+        payload::decode(regex.bytes, &self.pcompress, limits).map(Some)
+    }
+
+    fn generate_node_regex(&self, list: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.string_form(list))
+    }
+
+    fn generate_ppn(&self, list: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.string_form(list))
+    }
+
+    fn parse_nodes(&self, regex: &[u8], limits: &Limits) -> Result<Option<NodeList>, Error> {
+        let Some(text) = self.text(regex, limits)? else {
+            return Ok(None);
+        };
+        let stream = framing::stream_offset(regex);
+        NodeList::parse_text(&text, limits)
+            .map(Some)
+            .map_err(|e| Self::in_text(e, stream))
+    }
+
+    fn parse_procs(&self, regex: &[u8], limits: &Limits) -> Result<Option<ProcMap>, Error> {
+        let Some(text) = self.text(regex, limits)? else {
+            return Ok(None);
+        };
+        let stream = framing::stream_offset(regex);
+        ProcMap::parse_text(&text, limits)
+            .map(Some)
+            .map_err(|e| Self::in_text(e, stream))
+    }
+
+    fn legacy_len(&self, bytes: &[u8]) -> Result<Option<Extent>, Error> {
+        if !framing::is_ours(bytes) {
+            return Ok(None);
+        }
+        Ok(Some(Extent {
+            len: Frame::read(bytes)?.len(),
+            terminator: Terminator::None,
+        }))
+    }
+
+    fn explain(&self, value: &[u8]) -> Option<Explanation> {
+        framing::is_ours(value).then(|| explain::string_form(value, &self.pcompress))
+    }
+
+    fn explain_regex(&self, regex: Regex2Ref<'_>) -> Option<Explanation> {
+        (regex.kind == NAME).then(|| explain::regex2(regex.bytes, &self.pcompress))
+    }
+}
+
+#[cfg(all(test, feature = "zlib"))]
+mod tests;
