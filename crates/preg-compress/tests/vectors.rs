@@ -37,10 +37,9 @@ fn input<'a>(record: &'a Value, inputs: &'a HashMap<String, String>) -> Option<&
 }
 
 fn hex(text: &str) -> Vec<u8> {
-    let nibble = |b: u8| char::from(b).to_digit(16).expect("hex") as u8;
-    text.as_bytes()
-        .chunks(2)
-        .map(|pair| nibble(pair[0]) << 4 | nibble(pair[1]))
+    (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).expect("hex"))
         .collect()
 }
 
@@ -160,7 +159,8 @@ fn lists_that_the_real_library_compresses_are_compressed() {
         let list = input(&record, &inputs).unwrap();
         let value = scheme.generate_regex(list).unwrap();
         let value = value.unwrap_or_else(|| panic!("{} is declined", record["case"]));
-        assert_eq!(value.bytes[..4], (list.len() as u32).to_le_bytes());
+        let declared = u32::try_from(list.len()).unwrap();
+        assert_eq!(value.bytes[..4], declared.to_le_bytes());
         ours += value.bytes.len() as u64;
         theirs += record["output_len"].as_u64().unwrap();
     }
@@ -186,7 +186,8 @@ fn lists_below_the_limit_are_declined() {
 /// What becomes of each hostile string form: its names, or status and offset.
 #[test]
 fn hostile_blobs_are_read_right_or_refused() {
-    let expected: &[(&str, Result<usize, (i32, usize)>)] = &[
+    type Answer = Result<usize, (i32, usize)>;
+    let expected: &[(&str, Answer)] = &[
         ("blob/no-framing", Err((-27, 6))),
         ("blob/other-comp", Err((-47, 16))),
         ("blob/size0", Err((-27, 30))),
