@@ -20,10 +20,12 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod lattice;
 mod limits;
 mod node_list;
 mod proc_map;
 pub mod scan;
+mod stab;
 
 pub use error::Error;
 pub use limits::Limits;

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Builds a list, folding as it goes.
+//!
+//! Three stages, each with bounded work for a name: names of the expected shape become numbers;
+//! numbers with a constant step become rows; rows become blocks (see [`super::fold`]).
+
+use super::NodeList;
+use super::matcher::Matcher;
+use super::runs::Progression;
+use super::shape::Shape;
+use crate::scan::MAX_DIGITS;
+use crate::{Error, Limits};
+
+/// How many shapes are compared before a name is taken for a new one.
+const RECENT_SHAPES: usize = 8;
+
+/// The numbers that were seen last and still grow: `first`, `first + step`, ...
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Row {
+    pub(super) first: i64,
+    pub(super) step: i64,
+    pub(super) count: u64,
+    /// The number that would continue the row.
+    pub(super) next: i64,
+}
+
+/// Builds a [`NodeList`], folding as it goes.
+#[derive(Debug)]
+pub struct NodeListBuilder {
+    pub(super) list: NodeList,
+    limits: Limits,
+    /// Shapes seen lately; `current` is the one of `row`.
+    pub(super) matchers: Vec<Matcher>,
+    pub(super) current: usize,
+    evict: usize,
+    pub(super) row: Row,
+}
+
+impl NodeListBuilder {
+    /// An empty list that may grow up to the limits.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            list: NodeList::default(),
+            limits: *limits,
+            matchers: Vec::new(),
+            current: 0,
+            evict: 0,
+            row: Row::default(),
+        }
+    }
+
+    /// Appends one name.
+    ///
+    /// # Errors
+    /// The list would exceed the limits.
+    pub fn name(&mut self, name: &[u8]) -> Result<(), Error> {
+        self.grow(1, name.len())?;
+        let known = self.matchers.get(self.current).and_then(|m| m.number(name));
+        let number = match known {
+            Some(number) => number,
+            None => self.turn(name, 0)?,
+        };
+        self.number(number)
+    }
+
+    /// Appends a progression without expanding it.
+    ///
+    /// # Errors
+    /// The list would exceed the limits, or a number does not fit the width.
+    pub fn progression(&mut self, run: &Progression<'_>) -> Result<(), Error> {
+        run.check()?;
+        if run.count == 0 {
+            return Ok(());
+        }
+        let len = run.prefix.len() + run.width + run.suffix.len();
+        self.grow(run.count, len)?;
+        let behind = run.suffix.iter().filter(|b| b.is_ascii_digit()).count();
+        // A field that the last digits of the name do not cover has a window of its own.
+        let in_window = behind + run.width <= MAX_DIGITS;
+        let tail = if in_window { 0 } else { behind };
+        let tail = u32::try_from(tail).map_err(|_| Error::limit("digits", u64::from(u32::MAX)))?;
+        let unit = if in_window { power_of_ten(behind) } else { 1 };
+
+        let mut name = Vec::with_capacity(len);
+        name.extend_from_slice(run.prefix);
+        push_padded(run.first, run.width, &mut name);
+        name.extend_from_slice(run.suffix);
+        let known = match self.matchers.get(self.current) {
+            Some(m) if self.list.shapes.get(m.id).tail == tail => m.number(&name),
+            _ => None,
+        };
+        let first = match known {
+            Some(number) => number,
+            None => self.turn(&name, tail)?,
+        };
+        if run.count == 1 {
+            return self.number(first);
+        }
+        self.row_of(first, run.step * unit, run.count)
+    }
+
+    /// The finished list.
+    #[must_use]
+    pub fn finish(mut self) -> NodeList {
+        // The last row and its block fit: their names were counted when they came.
+        let flushed = self.flush().and_then(|()| self.demote());
+        debug_assert!(flushed.is_ok());
+        self.list.len = self.stored();
+        let list = &mut self.list;
+        list.shapes.shrink();
+        list.blocks.shrink_to_fit();
+        list.dims.shrink_to_fit();
+        list.numbers.shrink_to_fit();
+        self.list
+    }
+
+    /// Counts names before they are stored.
+    pub(super) fn grow(&mut self, count: u64, len: usize) -> Result<(), Error> {
+        let total = self.list.len.checked_add(count);
+        let Some(total) = total.filter(|n| *n <= self.limits.max_nodes) else {
+            return Err(Error::limit("nodes", self.limits.max_nodes));
+        };
+        let bytes = u64::try_from(len)
+            .ok()
+            .and_then(|len| count.checked_mul(len.checked_add(1)?))
+            .and_then(|more| self.list.bytes.checked_add(more));
+        let Some(bytes) = bytes.filter(|n| n.saturating_sub(1) <= self.limits.max_bytes) else {
+            return Err(Error::limit("bytes of names", self.limits.max_bytes));
+        };
+        (self.list.len, self.list.bytes) = (total, bytes);
+        Ok(())
+    }
+
+    /// Makes the shape of a name the current one; returns the name's number.
+    #[cold]
+    fn turn(&mut self, name: &[u8], tail: u32) -> Result<i64, Error> {
+        self.flush()?;
+        for (at, matcher) in self.matchers.iter().enumerate() {
+            if self.list.shapes.get(matcher.id).tail == tail
+                && let Some(number) = matcher.number(name)
+            {
+                self.current = at;
+                return Ok(number);
+            }
+        }
+        let (id, number) = self.list.shapes.add(name, tail)?;
+        if self.matchers.len() < RECENT_SHAPES {
+            self.current = self.matchers.len();
+            self.matchers.push(Matcher::default());
+        } else {
+            self.current = self.evict;
+            self.evict = (self.evict + 1) % RECENT_SHAPES;
+        }
+        self.matchers[self.current].set(id, &self.list.shapes.get(id));
+        Ok(number)
+    }
+
+    /// The current shape.
+    pub(super) fn shape(&self) -> Option<Shape<'_>> {
+        let matcher = self.matchers.get(self.current)?;
+        Some(self.list.shapes.get(matcher.id))
+    }
+
+    /// Appends a number of the current shape.
+    #[inline]
+    pub(super) fn number(&mut self, number: i64) -> Result<(), Error> {
+        let row = &mut self.row;
+        if row.count >= 2 && number == row.next {
+            row.count += 1;
+            row.next += row.step;
+            return Ok(());
+        }
+        if row.count == 1 {
+            row.step = number - row.first;
+            row.next = number + row.step;
+            row.count = 2;
+            return Ok(());
+        }
+        self.bend(number)
+    }
+
+    /// Appends a number that does not continue the row.
+    fn bend(&mut self, number: i64) -> Result<(), Error> {
+        let Row {
+            first, step, count, ..
+        } = self.row;
+        if count == 2 && !is_unit(step) {
+            // Two numbers always have a step; it means something only if it is that of a field.
+            self.single(first)?;
+            let last = first + step;
+            self.row = Row {
+                first: last,
+                step: number - last,
+                count: 2,
+                next: number + (number - last),
+            };
+            return Ok(());
+        }
+        self.row_of(number, 0, 1)
+    }
+
+    /// Appends a whole row of the current shape, joining it to the one before where it continues.
+    fn row_of(&mut self, first: i64, step: i64, count: u64) -> Result<(), Error> {
+        let row = &mut self.row;
+        let continues = match row.count {
+            0 => false,
+            1 => row.first + step == first || count == 1,
+            _ => row.next == first && (row.step == step || count == 1),
+        };
+        if !continues {
+            self.flush()?;
+            let next = first.wrapping_add(step.wrapping_mul(count.cast_signed()));
+            self.row = Row {
+                first,
+                step,
+                count,
+                next,
+            };
+            return Ok(());
+        }
+        if row.count == 1 {
+            row.step = first - row.first;
+        }
+        row.count += count;
+        row.next = first.wrapping_add(row.step.wrapping_mul(count.cast_signed()));
+        Ok(())
+    }
+
+    /// Ends the row.
+    fn flush(&mut self) -> Result<(), Error> {
+        let row = std::mem::take(&mut self.row);
+        match row.count {
+            0 => Ok(()),
+            1 => self.single(row.first),
+            2 if !is_unit(row.step) => {
+                self.single(row.first)?;
+                self.single(row.first + row.step)
+            }
+            _ => self.lattice(&row),
+        }
+    }
+
+    /// The shape id of the row.
+    pub(super) fn shape_id(&self) -> u32 {
+        self.matchers.get(self.current).map_or(0, |m| m.id)
+    }
+}
+
+/// Whether a step is that of one field: a power of ten.
+fn is_unit(step: i64) -> bool {
+    let mut step = step;
+    while step >= 10 && step % 10 == 0 {
+        step /= 10;
+    }
+    step == 1
+}
+
+fn power_of_ten(digits: usize) -> i64 {
+    (0..digits).fold(1i64, |n, _| n.saturating_mul(10))
+}
+
+fn push_padded(number: u64, width: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + width, b'0');
+    let mut number = number;
+    for digit in out[start..].iter_mut().rev() {
+        *digit = b'0' + u8::try_from(number % 10).unwrap_or(0);
+        number /= 10;
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Folds rows into blocks.
+//!
+//! Rows that repeat with a constant shift become lattices, dimension by dimension: two equal
+//! lattices make one of a dimension more, and a lattice takes in what continues its outermost
+//! dimension. What does not fold is kept as numbers, eight bytes each, so a shuffled list costs
+//! about as much as its text.
+
+use super::build::{NodeListBuilder, Row};
+use super::{Block, Kind};
+use crate::Error;
+use crate::lattice::{self, Dim, MAX_DIMS};
+
+impl NodeListBuilder {
+    /// How many names the blocks hold.
+    pub(super) fn stored(&self) -> u64 {
+        self.list
+            .blocks
+            .last()
+            .map_or(0, |b| b.start + self.count_of(b))
+    }
+
+    fn count_of(&self, last: &Block) -> u64 {
+        match last.kind {
+            Kind::Lattice(_) => lattice::len(self.list.dims_of(last)),
+            Kind::Scatter => (self.list.numbers.len() as u64).saturating_sub(u64::from(last.data)),
+        }
+    }
+
+    /// Stores one number by itself.
+    pub(super) fn single(&mut self, number: i64) -> Result<(), Error> {
+        let shape = self.shape_id();
+        self.demote()?;
+        match self.list.blocks.last() {
+            Some(b) if b.shape == shape && b.kind == Kind::Scatter => {
+                self.list.numbers.push(number);
+                Ok(())
+            }
+            Some(b) if b.shape == shape && matches!(b.kind, Kind::Lattice(0)) => {
+                let first = b.first;
+                self.list.blocks.pop();
+                self.scatter(shape, first)?;
+                self.scatter(shape, number)
+            }
+            _ => self.block(shape, number, &[]),
+        }
+    }
+
+    /// Stores a number among those that follow no rule.
+    fn scatter(&mut self, shape: u32, number: i64) -> Result<(), Error> {
+        let joins = matches!(self.list.blocks.last(),
+            Some(b) if b.shape == shape && b.kind == Kind::Scatter);
+        if !joins {
+            let block = Block {
+                start: self.stored(),
+                first: number,
+                data: offset(self.list.numbers.len())?,
+                shape,
+                kind: Kind::Scatter,
+            };
+            self.list.blocks.push(block);
+        }
+        self.list.numbers.push(number);
+        Ok(())
+    }
+
+    /// Turns the short lattices at the end into numbers, once nothing can fold onto them.
+    pub(super) fn demote(&mut self) -> Result<(), Error> {
+        let Some(shape) = self.list.blocks.last().map(|b| b.shape) else {
+            return Ok(());
+        };
+        let (mut from, mut names, mut kept) = (self.list.blocks.len(), 0, false);
+        for (at, block) in self.list.blocks.iter().enumerate().rev() {
+            kept = block.shape == shape && block.kind == Kind::Scatter;
+            let dims = self.list.dims_of(block);
+            if kept || block.shape != shape || !is_short(dims) {
+                break;
+            }
+            (from, names) = (at, names + lattice::len(dims));
+        }
+        if names == 0 || (names < 2 && !kept) {
+            return Ok(());
+        }
+        let short = self.list.blocks.split_off(from);
+        let dims_end = short.first().map_or(0, |b| b.data as usize);
+        for block in short {
+            let mut dims = [Dim { count: 1, step: 0 }; MAX_DIMS];
+            let own = self.list.dims_of(&block);
+            let len = lattice::len(own);
+            dims[..own.len()].copy_from_slice(own);
+            for place in 0..len {
+                self.scatter(shape, lattice::number(block.first, &dims, place))?;
+            }
+        }
+        self.list.dims.truncate(dims_end);
+        Ok(())
+    }
+
+    /// Stores a lattice as it is.
+    fn block(&mut self, shape: u32, first: i64, dims: &[Dim]) -> Result<(), Error> {
+        let block = Block {
+            start: self.stored(),
+            first,
+            data: offset(self.list.dims.len())?,
+            shape,
+            kind: Kind::Lattice(u8::try_from(dims.len()).unwrap_or(0)),
+        };
+        self.list.dims.extend_from_slice(dims);
+        self.list.blocks.push(block);
+        Ok(())
+    }
+
+    /// Stores a row, folded onto the blocks before it as far as it goes.
+    pub(super) fn lattice(&mut self, row: &Row) -> Result<(), Error> {
+        let dim = Dim {
+            count: row.count,
+            step: row.step,
+        };
+        let shape = self.shape_id();
+        let mut first = row.first;
+        let mut dims = [dim; MAX_DIMS];
+        let mut len = 1;
+        while let Some(last) = self.list.blocks.last().filter(|b| b.shape == shape)
+            && let Some(grown) = join(self.list.dims_of(last), last, first, &dims[..len])
+        {
+            first = last.first;
+            self.list.dims.truncate(last.data as usize);
+            self.list.blocks.pop();
+            dims[..grown.1].copy_from_slice(&grown.0[..grown.1]);
+            len = grown.1;
+        }
+        // A lattice of more dimensions may still take this one in, once it has grown.
+        let dead = |b: &Block| b.shape != shape || self.list.dims_of(b).len() <= len;
+        if self.list.blocks.last().is_some_and(dead) {
+            self.demote()?;
+        }
+        self.block(shape, first, &dims[..len])
+    }
+}
+
+/// The dimensions of a block and the lattice that follows it as one lattice, if they fold.
+fn join(a: &[Dim], block: &Block, b_first: i64, b: &[Dim]) -> Option<([Dim; MAX_DIMS], usize)> {
+    if block.kind == Kind::Scatter {
+        return None;
+    }
+    let mut dims = [Dim { count: 1, step: 0 }; MAX_DIMS];
+    let shift = b_first - block.first;
+    if a == b && a.len() < MAX_DIMS {
+        dims[..a.len()].copy_from_slice(a);
+        dims[a.len()] = Dim {
+            count: 2,
+            step: shift,
+        };
+        let len = a.len() + 1;
+        return lattice::nests(&dims[..len]).then_some((dims, len));
+    }
+    let (outer, inner) = a.split_last()?;
+    let next = outer.step.wrapping_mul(outer.count.cast_signed());
+    if inner == b && shift == next {
+        dims[..a.len()].copy_from_slice(a);
+        dims[a.len() - 1].count += 1;
+        return lattice::nests(&dims[..a.len()]).then_some((dims, a.len()));
+    }
+    None
+}
+
+/// Whether a lattice that nothing folds onto any more costs less as numbers.
+fn is_short(dims: &[Dim]) -> bool {
+    let cost = size_of::<Block>() + size_of_val(dims);
+    lattice::len(dims) < (cost / size_of::<i64>()) as u64
+}
+
+fn offset(len: usize) -> Result<u32, Error> {
+    u32::try_from(len).map_err(|_| Error::limit("irregular names", u64::from(u32::MAX)))
+}

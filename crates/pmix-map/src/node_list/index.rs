@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a name to its place: built by the first question, then one hash and a few binary searches.
+//!
+//! Equal shapes form a class. Lattices go into a [`Stab`], numbers that are kept one by one into
+//! a hash table of four bytes a slot. Both tables are open-addressed over what the list already
+//! holds, and their hasher is keyed at random, so nobody can prepare names that collide.
+
+use std::hash::{BuildHasher, RandomState};
+
+use super::shape::{Shape, blank};
+use super::{Kind, NodeList};
+use crate::lattice;
+use crate::stab::{Item, Stab};
+
+/// An empty slot.
+const FREE: u32 = u32::MAX;
+
+/// The index of a list.
+#[derive(Clone, Debug)]
+pub(super) struct Index {
+    hasher: RandomState,
+    /// Shape ids by shape: the first of each class.
+    shapes: Table,
+    /// The class of each shape.
+    classes: Vec<u32>,
+    /// Which windows the shapes have.
+    tails: Vec<u32>,
+    /// Places in `NodeList::numbers` by class and number: the first of each.
+    numbers: Table,
+    /// The blocks that keep numbers, in order.
+    scatters: Vec<u32>,
+    lattices: Stab,
+}
+
+/// Open addressing over ids of things that are kept elsewhere.
+#[derive(Clone, Debug)]
+struct Table {
+    slots: Vec<u32>,
+}
+
+impl Table {
+    fn new(len: usize) -> Self {
+        Self {
+            slots: vec![FREE; (len + len / 2 + 1).next_power_of_two()],
+        }
+    }
+
+    /// The slot of a thing: the one that holds its equal, or a free one.
+    fn slot(&self, hash: u64, equal: impl Fn(u32) -> bool) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut at = usize::try_from(hash & mask as u64).unwrap_or(0);
+        while self.slots[at] != FREE && !equal(self.slots[at]) {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    fn get(&self, hash: u64, equal: impl Fn(u32) -> bool) -> Option<u32> {
+        Some(self.slots[self.slot(hash, equal)]).filter(|id| *id != FREE)
+    }
+
+    /// Enters an id unless its equal is there; returns the one that is.
+    fn enter(&mut self, id: u32, hash: u64, equal: impl Fn(u32) -> bool) -> u32 {
+        let slot = self.slot(hash, equal);
+        if self.slots[slot] == FREE {
+            self.slots[slot] = id;
+        }
+        self.slots[slot]
+    }
+}
+
+impl Index {
+    pub(super) fn new(list: &NodeList) -> Self {
+        let hasher = RandomState::new();
+        let mut index = Self {
+            shapes: Table::new(list.shapes.len()),
+            classes: Vec::with_capacity(list.shapes.len()),
+            tails: vec![0],
+            numbers: Table::new(list.numbers.len()),
+            scatters: Vec::new(),
+            lattices: Stab::default(),
+            hasher,
+        };
+        index.enter_shapes(list);
+        let mut items = Vec::new();
+        for (id, block) in (0u32..).zip(&list.blocks) {
+            let class = index.classes[block.shape as usize];
+            if block.kind == Kind::Scatter {
+                index.scatters.push(id);
+                index.enter_numbers(list, id, class);
+            } else {
+                let (low, high) = lattice::bounds(block.first, list.dims_of(block));
+                items.push(Item {
+                    class,
+                    id,
+                    low,
+                    high,
+                });
+            }
+        }
+        index.lattices = Stab::new(items, |id, cut| {
+            let block = &list.blocks[id as usize];
+            cut(block.first, list.dims_of(block));
+        });
+        index
+    }
+
+    fn enter_shapes(&mut self, list: &NodeList) {
+        for id in (0u32..).take(list.shapes.len()) {
+            let shape = list.shapes.get(id);
+            if !self.tails.contains(&shape.tail) {
+                self.tails.push(shape.tail);
+            }
+            let hash = self.hasher.hash_one((shape.tail, shape.text));
+            let class = self
+                .shapes
+                .enter(id, hash, |other| list.shapes.get(other).same(&shape));
+            self.classes.push(class);
+        }
+    }
+
+    fn enter_numbers(&mut self, list: &NodeList, block: u32, class: u32) {
+        for at in list.scatter_of(block as usize) {
+            let number = list.numbers[at];
+            let hash = self.hasher.hash_one((class, number));
+            let Ok(id) = u32::try_from(at) else { return };
+            let mut numbers = std::mem::replace(&mut self.numbers, Table { slots: Vec::new() });
+            numbers.enter(id, hash, |other| {
+                list.numbers[other as usize] == number && self.class_of(list, other) == class
+            });
+            self.numbers = numbers;
+        }
+    }
+
+    /// The block that keeps a number.
+    fn scatter(&self, list: &NodeList, at: u32) -> u32 {
+        let behind = self
+            .scatters
+            .partition_point(|b| list.blocks[*b as usize].data <= at);
+        self.scatters[behind - 1]
+    }
+
+    fn class_of(&self, list: &NodeList, at: u32) -> u32 {
+        let block = self.scatter(list, at);
+        self.classes[list.blocks[block as usize].shape as usize]
+    }
+
+    /// The place of the first occurrence of a name.
+    pub(super) fn position(&self, list: &NodeList, name: &[u8]) -> Option<u64> {
+        let mut text = Vec::with_capacity(name.len());
+        let places = self.tails.iter().filter_map(|tail| {
+            text.clear();
+            text.extend_from_slice(name);
+            let (window, number) = blank(&mut text, *tail);
+            let wanted = Shape {
+                text: &text,
+                spans: window.as_slice(),
+                tail: *tail,
+            };
+            let hash = self.hasher.hash_one((wanted.tail, wanted.text));
+            let class = self
+                .shapes
+                .get(hash, |id| list.shapes.get(id).same(&wanted))?;
+            self.place(list, class, number)
+        });
+        places.min()
+    }
+
+    fn place(&self, list: &NodeList, class: u32, number: i64) -> Option<u64> {
+        let hash = self.hasher.hash_one((class, number));
+        let kept = self.numbers.get(hash, |at| {
+            list.numbers[at as usize] == number && self.class_of(list, at) == class
+        });
+        let kept = kept.map(|at| {
+            let block = &list.blocks[self.scatter(list, at) as usize];
+            block.start + u64::from(at - block.data)
+        });
+        let folded = self.lattices.find(class, number, |id| {
+            let block = &list.blocks[id as usize];
+            lattice::place(block.first, list.dims_of(block), number)
+        });
+        let folded = folded.map(|(id, place)| list.blocks[id as usize].start + place);
+        kept.into_iter().chain(folded).min()
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let slots = self.shapes.slots.capacity() + self.numbers.slots.capacity();
+        let ids = self.classes.capacity() + self.tails.capacity() + self.scatters.capacity();
+        (slots + ids) * size_of::<u32>() + self.lattices.memory_bytes()
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ordered lists of host names.
+//!
+//! A name is a *shape* and a number (see `shape.rs`); a list is *blocks* of names of one shape,
+//! each a lattice of numbers or, where the numbers follow no rule, the numbers themselves. What
+//! a list costs therefore depends on how many blocks it has, not on how many names.
+
+mod build;
+mod expand;
+mod fold;
+mod index;
+mod matcher;
+mod parse;
+mod runs;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+pub use build::NodeListBuilder;
+pub use runs::{NodeRun, Progression};
+
+use crate::lattice::{self, Dim};
+use crate::{Error, Limits};
+use index::Index;
+use runs::RunTexts;
+use shape::Shapes;
+
+/// Names of one shape that follow each other in the list.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    /// The place of the first name in the list.
+    start: u64,
+    /// The number of the first name.
+    first: i64,
+    /// Where the dimensions or the numbers begin.
+    data: u32,
+    shape: u32,
+    kind: Kind,
+}
+
+/// How the numbers of a block are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// On a lattice of so many dimensions.
+    Lattice(u8),
+    /// One by one; the first is repeated in the block.
+    Scatter,
+}
+
+/// An ordered list of host names, kept folded.
+///
+/// Names are bytes; order, duplicates and empty names are kept. Two lists are equal when they
+/// have the same names in the same order, however they were folded. All reads go through
+/// `&self` and may run on any number of threads; the index behind [`Self::position`] is built by
+/// the first caller.
+#[derive(Clone, Default)]
+pub struct NodeList {
+    shapes: Shapes,
+    blocks: Vec<Block>,
+    dims: Vec<Dim>,
+    numbers: Vec<i64>,
+    len: u64,
+    /// Bytes of the names, each with one separator.
+    bytes: u64,
+    index: OnceLock<Index>,
+    run_texts: OnceLock<RunTexts>,
+}
+
+impl NodeList {
+    /// Splits text on commas; every element is a name, the empty text is the empty list.
+    ///
+    /// # Errors
+    /// A limit was exceeded.
+    pub fn parse_text(text: &[u8], limits: &Limits) -> Result<Self, Error> {
+        let mut builder = NodeListBuilder::new(limits);
+        if !text.is_empty() {
+            builder.text(text, b',')?;
+        }
+        Ok(builder.finish())
+    }
+
+    /// The number of names.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        usize::try_from(self.len).unwrap_or(usize::MAX)
+    }
+
+    /// Whether there are no names.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many bytes [`Self::write_text`] appends.
+    #[must_use]
+    pub fn text_len(&self) -> usize {
+        usize::try_from(self.bytes.saturating_sub(1)).unwrap_or(usize::MAX)
+    }
+
+    /// The name at an index counted from zero.
+    #[must_use]
+    pub fn nth(&self, index: usize) -> Option<Vec<u8>> {
+        let mut name = Vec::new();
+        self.write_nth(index, &mut name).then_some(name)
+    }
+
+    /// The index of the first occurrence of a name.
+    #[must_use]
+    pub fn position(&self, name: &[u8]) -> Option<usize> {
+        if self.is_empty() {
+            return None;
+        }
+        let index = self.index.get_or_init(|| Index::new(self));
+        usize::try_from(index.position(self, name)?).ok()
+    }
+
+    /// The bytes of heap that the list holds, what was built lazily included.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.shapes.memory_bytes()
+            + self.blocks.capacity() * size_of::<Block>()
+            + self.dims.capacity() * size_of::<Dim>()
+            + self.numbers.capacity() * size_of::<i64>()
+            + self.index.get().map_or(0, Index::memory_bytes)
+            + self.run_texts.get().map_or(0, RunTexts::memory_bytes)
+    }
+
+    /// The dimensions of a block that is a lattice.
+    fn dims_of(&self, block: &Block) -> &[Dim] {
+        match block.kind {
+            Kind::Lattice(len) => {
+                let start = block.data as usize;
+                &self.dims[start..start + usize::from(len)]
+            }
+            Kind::Scatter => &[],
+        }
+    }
+
+    /// The block that holds a place of the list, which must be below `len`.
+    fn block_of(&self, place: u64) -> &Block {
+        let behind = self.blocks.partition_point(|b| b.start <= place);
+        &self.blocks[behind.saturating_sub(1)]
+    }
+
+    /// Where a block that keeps its numbers one by one has them.
+    fn scatter_of(&self, index: usize) -> Range<usize> {
+        let block = &self.blocks[index];
+        let end = self.blocks.get(index + 1).map_or(self.len, |b| b.start);
+        let count = usize::try_from(end - block.start).unwrap_or(usize::MAX);
+        block.data as usize..block.data as usize + count
+    }
+
+    /// The number of the name at a place of a block.
+    fn number_at(&self, block: &Block, place: u64) -> i64 {
+        let within = place - block.start;
+        match block.kind {
+            Kind::Lattice(_) => lattice::number(block.first, self.dims_of(block), within),
+            Kind::Scatter => {
+                let at = block.data as usize + usize::try_from(within).unwrap_or(usize::MAX);
+                self.numbers.get(at).copied().unwrap_or(block.first)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for NodeList {
+    /// Shows the runs, not the names.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut list = f.debug_list();
+        self.for_each_run(|run| {
+            list.entry(&run);
+        });
+        list.finish()
+    }
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The runs of a list as callers see them: names that differ in one number.
+
+use std::ops::Range;
+
+use super::expand::Row;
+use super::shape::Shape;
+use super::{Kind, NodeList};
+use crate::{Error, scan};
+
+/// Names that differ in one number: `prefix`, the number in `width` digits, `suffix`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progression<'a> {
+    /// What stands before the number.
+    pub prefix: &'a [u8],
+    /// How many digits the number has, leading zeros included; 1 to [`scan::MAX_DIGITS`].
+    pub width: usize,
+    /// The first number.
+    pub first: u64,
+    /// How many names; at least 1.
+    pub count: u64,
+    /// What is added from name to name; may be zero or negative.
+    pub step: i64,
+    /// What stands behind the number.
+    pub suffix: &'a [u8],
+}
+
+impl Progression<'_> {
+    /// Refuses a width or a number that no name can have.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        if self.width == 0 || self.width > scan::MAX_DIGITS {
+            let message = format!(
+                "a number of {} digits; 1 to {} are possible",
+                self.width,
+                scan::MAX_DIGITS
+            );
+            return Err(Error::malformed(0, message));
+        }
+        let end = (0..self.width).fold(1i128, |n, _| n * 10);
+        let first = i128::from(self.first);
+        let steps = i128::from(self.count.saturating_sub(1));
+        // At most 64 by 64 bits.
+        let last = first + steps * i128::from(self.step);
+        for number in [first, last] {
+            if number < 0 || number >= end {
+                let message = format!("{number} does not fit {} digits", self.width);
+                return Err(Error::malformed(0, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One run of a [`NodeList`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeRun<'a> {
+    /// One name as it stands.
+    Name(&'a [u8]),
+    /// Names that differ in one number.
+    Progression(Progression<'a>),
+}
+
+/// The runs with their text, for [`NodeList::runs`].
+#[derive(Clone, Debug)]
+pub(super) struct RunTexts {
+    text: Vec<u8>,
+    runs: Vec<RunText>,
+}
+
+/// A name or a progression in the text of [`RunTexts`].
+#[derive(Clone, Debug)]
+struct RunText {
+    start: usize,
+    prefix: usize,
+    suffix: usize,
+    number: Option<(usize, u64, u64, i64)>,
+}
+
+impl RunTexts {
+    fn new(list: &NodeList) -> Self {
+        let (mut text, mut runs) = (Vec::new(), Vec::new());
+        list.for_each_run(|run| {
+            let start = text.len();
+            let (prefix, suffix, number): (&[u8], &[u8], _) = match run {
+                NodeRun::Name(name) => (name, b"", None),
+                NodeRun::Progression(p) => {
+                    let number = (p.width, p.first, p.count, p.step);
+                    (p.prefix, p.suffix, Some(number))
+                }
+            };
+            text.extend_from_slice(prefix);
+            text.extend_from_slice(suffix);
+            runs.push(RunText {
+                start,
+                prefix: prefix.len(),
+                suffix: suffix.len(),
+                number,
+            });
+        });
+        text.shrink_to_fit();
+        runs.shrink_to_fit();
+        Self { text, runs }
+    }
+
+    fn run(&self, run: &RunText) -> NodeRun<'_> {
+        let middle = run.start + run.prefix;
+        let prefix = &self.text[run.start..middle];
+        match run.number {
+            None => NodeRun::Name(prefix),
+            Some((width, first, count, step)) => NodeRun::Progression(Progression {
+                prefix,
+                width,
+                first,
+                count,
+                step,
+                suffix: &self.text[middle..middle + run.suffix],
+            }),
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.text.capacity() + self.runs.capacity() * size_of::<RunText>()
+    }
+}
+
+impl NodeList {
+    /// The runs in order.
+    ///
+    /// Their text is made by the first call and kept; [`Self::for_each_run`] keeps nothing.
+    pub fn runs(&self) -> impl Iterator<Item = NodeRun<'_>> {
+        let texts = self.run_texts.get_or_init(|| RunTexts::new(self));
+        texts.runs.iter().map(|run| texts.run(run))
+    }
+
+    /// Calls `f` with each run in order; allocates for the longest name only.
+    pub fn for_each_run(&self, mut f: impl FnMut(NodeRun<'_>)) {
+        let mut name = Vec::new();
+        for row in self.joined_rows() {
+            let shape = self.shapes.get(row.shape);
+            name.clear();
+            name.extend_from_slice(shape.text);
+            let mut rest = row;
+            while rest.count > 0 {
+                shape.write(&mut name, rest.first);
+                let (count, run) = piece(&shape, &name, &rest);
+                f(run);
+                rest.first += rest.step * count.cast_signed();
+                rest.count -= count;
+            }
+        }
+    }
+
+    /// The rows of the list; numbers that are kept one by one are rows where they are in step.
+    fn joined_rows(&self) -> impl Iterator<Item = Row> + '_ {
+        let mut rows = self.rows().peekable();
+        let mut block = 0;
+        let mut place = 0u64;
+        std::iter::from_fn(move || {
+            let mut row = rows.next()?;
+            while self.blocks.get(block + 1).is_some_and(|b| b.start <= place) {
+                block += 1;
+            }
+            if self.blocks[block].kind == Kind::Scatter {
+                let end = self.blocks.get(block + 1).map_or(self.len, |b| b.start);
+                let shape = self.shapes.get(row.shape);
+                while place + row.count < end
+                    && let Some(next) = rows.peek()
+                    && continues(&row, next.first, &shape)
+                {
+                    row.step = next.first - (row.first + row.step * (row.count - 1).cast_signed());
+                    row.count += 1;
+                    rows.next();
+                }
+            }
+            place += row.count;
+            Some(row)
+        })
+    }
+}
+
+/// Whether a number continues a row; two numbers are a row only if a field counts up by one.
+fn continues(row: &Row, number: i64, shape: &Shape<'_>) -> bool {
+    if row.count == 1 {
+        let step = number - row.first;
+        return (0..shape.spans.len()).any(|s| shape.unit(s) == step);
+    }
+    row.first + row.step * row.count.cast_signed() == number
+}
+
+/// The longest beginning of a row that varies in one field only, and how many names it has.
+fn piece<'n>(shape: &Shape<'_>, name: &'n [u8], row: &Row) -> (u64, NodeRun<'n>) {
+    let one = (1, NodeRun::Name(name));
+    if row.count == 1 {
+        return one;
+    }
+    // A repeated name is shown as a progression of its last number, if it has one.
+    let span = match row.step {
+        0 => shape.spans.len().checked_sub(1),
+        step => (0..shape.spans.len()).find(|s| step % shape.unit(*s) == 0),
+    };
+    let Some(span) = span else { return one };
+    let unit = shape.unit(span);
+    let width = shape.spans[span].len;
+    let field: Range<usize> = shape.spans[span].start()..shape.spans[span].end();
+    let end = 10i64.pow(u32::from(width));
+    let number = row.first / unit % end;
+    let step = row.step / unit;
+    let room = match step {
+        0 => row.count,
+        step if step > 0 => ((end - 1 - number) / step).cast_unsigned() + 1,
+        step => (number / -step).cast_unsigned() + 1,
+    };
+    let count = row.count.min(room);
+    if count == 1 {
+        return one;
+    }
+    let run = NodeRun::Progression(Progression {
+        prefix: &name[..field.start],
+        width: usize::from(width),
+        first: number.cast_unsigned(),
+        count,
+        step,
+        suffix: &name[field.end..],
+    });
+    (count, run)
+}
