@@ -1,4 +1,86 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The project's tasks.
+//! The project's tasks, in place of shell scripts.
+//!
+//! `cargo xtask` alone lists them. Every task ends with the plain line `N passed, N failed` and
+//! exits with 0 only if nothing failed.
+#![forbid(unsafe_code)]
 
-fn main() {}
+mod outcome;
+mod process;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+pub(crate) use outcome::Outcome;
+
+/// One task: how it is called, what it does and the function that does it.
+struct Task {
+    name: &'static str,
+    arguments: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Outcome,
+}
+
+/// Every task, in the order in which they are listed.
+const TASKS: &[Task] = &[
+    Task {
+        name: "test",
+        arguments: "",
+        about: "format, lints, every test, documentation and tidy",
+        run: test::run,
+    },
+    Task {
+        name: "tidy",
+        arguments: "[--deviations]",
+        about: "layers, unsafe homes, scheme names, licences, file sizes",
+        run: tidy::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, rest)) = arguments.split_first() else {
+        print!("{}", usage());
+        return ExitCode::SUCCESS;
+    };
+    if matches!(name.as_str(), "help" | "-h" | "--help") {
+        print!("{}", usage());
+        return ExitCode::SUCCESS;
+    }
+    let Some(task) = TASKS.iter().find(|task| task.name == name) else {
+        eprintln!("there is no task {name:?}\n\n{}", usage());
+        return ExitCode::from(2);
+    };
+    let outcome = (task.run)(rest);
+    println!("{outcome}");
+    if outcome.failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// The list of tasks.
+fn usage() -> String {
+    let mut text = String::from("usage: cargo xtask TASK [ARGUMENTS]\n\n");
+    for task in TASKS {
+        let call = format!("{} {}", task.name, task.arguments);
+        text.push_str(&format!("  {call:<26} {}\n", task.about));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usage_names_every_task_once() {
+        let text = usage();
+        for task in TASKS {
+            let line = format!("\n  {} ", task.name);
+            assert_eq!(text.matches(&line).count(), 1, "{}", task.name);
+        }
+    }
+}

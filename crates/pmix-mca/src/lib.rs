@@ -5,6 +5,7 @@
 //! in which order. Parameters come in layers, and each value remembers its source. This crate
 //! reads the environment and the files once, into an immutable [`Params`]; nothing else in the
 //! workspace does.
+#![deny(unsafe_code)]
 
 mod error;
 mod params;

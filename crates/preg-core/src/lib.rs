@@ -11,6 +11,7 @@
 //! carries the tag of a scheme.
 //!
 //! This crate names no scheme. See `pmix-builtin` for the list of those in the tree.
+#![deny(unsafe_code)]
 
 mod component;
 mod error;

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask tidy`: the rules that no compiler checks.
+
+mod deviations;
+mod files;
+mod layers;
+mod licences;
+mod names;
+mod source;
+mod tree;
+mod unsafety;
+
+use tree::{Fault, Tree};
+
+use crate::Outcome;
+
+/// A rule that needs nothing but the files.
+type Rule = fn(&Tree) -> Vec<Fault>;
+
+const RULES: &[(&str, Rule)] = &[
+    ("layers", layers::check),
+    ("homes of unsafe", unsafety::check),
+    ("names of schemes", names::check),
+    ("licence lines", files::spdx),
+    ("file sizes", files::sizes),
+    ("machine paths", files::machine_paths),
+    ("environment", files::environment),
+    ("deviations", deviations::check),
+];
+
+/// Checks every rule; with `--deviations` lists the deviations from OpenPMIx as well.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let list = match arguments {
+        [] => false,
+        [word] if word == "--deviations" => true,
+        [word, ..] => {
+            eprintln!("`cargo xtask tidy` knows `--deviations`, not {word:?}");
+            return Outcome::of(false);
+        }
+    };
+    let mut outcome = Outcome::default();
+    let tree = match Tree::read() {
+        Ok(tree) => tree,
+        Err(why) => {
+            outcome.check("reading the files", Err(why));
+            return outcome;
+        }
+    };
+    for (name, rule) in RULES {
+        outcome.check(name, report(rule(&tree)));
+    }
+    outcome.check("licences", licences::check().and_then(report));
+    for (lines, path) in files::long_files(&tree) {
+        println!("long file: {path}, {lines} lines");
+    }
+    if list {
+        print_deviations(&tree);
+    }
+    outcome
+}
+
+/// Prints the faults; an error if there are any.
+fn report(faults: Vec<Fault>) -> Result<(), String> {
+    for fault in &faults {
+        eprintln!("{fault}");
+    }
+    match faults.len() {
+        0 => Ok(()),
+        n => Err(format!("{n} faults")),
+    }
+}
+
+fn print_deviations(tree: &Tree) {
+    for deviation in deviations::list(tree) {
+        println!("{}:{}", deviation.path, deviation.line);
+        println!("    {}", deviation.text);
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rules about files: the licence line, their size, and what may not be written in them.
+
+use super::tree::{Fault, File, Tree};
+
+const SPDX: &str = "SPDX-License-Identifier: MIT OR Apache-2.0";
+
+/// Above this, a file is listed; above the ceiling, it is a fault.
+const LISTED: usize = 400;
+const CEILING: usize = 600;
+
+/// Files that may be longer than the ceiling, and why.
+const LONG: &[(&str, &str)] = &[];
+
+/// Places of the machine that a file was written on.
+const MACHINE: &[&str] = &[
+    concat!("/wo", "rk/"),
+    concat!("/ro", "ot/"),
+    concat!("/ho", "me/"),
+];
+
+/// Every source file begins with the licence.
+pub(crate) fn spdx(tree: &Tree) -> Vec<Fault> {
+    let source = |file: &&File| {
+        let ends = [".rs", ".c", ".h"];
+        ends.iter().any(|end| file.path.ends_with(end))
+    };
+    let lacks = |file: &&File| !file.text.lines().next().is_some_and(|l| l.contains(SPDX));
+    let files = tree.files.iter().filter(source).filter(lacks);
+    files
+        .map(|file| file.fault(1, format!("the first line lacks `{SPDX}`")))
+        .collect()
+}
+
+/// The lines of a Rust file that are no tests.
+fn length(file: &File) -> usize {
+    let lines = file.text.lines().count();
+    let tests = |source: &super::source::Source| source.is_test.iter().filter(|t| **t).count();
+    lines - file.source.as_ref().map_or(0, tests).min(lines)
+}
+
+/// No module is longer than the ceiling.
+pub(crate) fn sizes(tree: &Tree) -> Vec<Fault> {
+    let long =
+        |file: &&File| length(file) > CEILING && !LONG.iter().any(|(path, _)| *path == file.path);
+    let files = tree.rust().map(|(file, _)| file).filter(long);
+    files
+        .map(|file| {
+            let message = format!("{} lines, more than {CEILING}: split it", length(file));
+            file.fault(0, message)
+        })
+        .collect()
+}
+
+/// The files worth a look at their size, longest first.
+pub(crate) fn long_files(tree: &Tree) -> Vec<(usize, &str)> {
+    let mut found: Vec<_> = tree
+        .rust()
+        .map(|(file, _)| (length(file), file.path.as_str()))
+        .filter(|(lines, _)| *lines > LISTED)
+        .collect();
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    found
+}
+
+/// No path of a developer's machine is committed.
+pub(crate) fn machine_paths(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for file in &tree.files {
+        for (index, line) in file.text.lines().enumerate() {
+            if let Some(path) = MACHINE.iter().find(|path| line.contains(*path)) {
+                faults.push(file.fault(index + 1, format!("{path} is a path of one machine")));
+            }
+        }
+    }
+    faults
+}
+
+/// Only the selection crate reads the environment.
+pub(crate) fn environment(tree: &Tree) -> Vec<Fault> {
+    const READERS: &[&str] = &["pmix-mca", "xtask", "fuzz"];
+    const CALLS: &[&str] = &["env::var(", "env::var_os(", "env::vars(", "env::vars_os("];
+    let mut faults = Vec::new();
+    for (file, source) in tree.rust() {
+        if READERS.contains(&file.package()) || file.is_test() {
+            continue;
+        }
+        for (line, code) in source.product_code() {
+            if CALLS.iter().any(|call| code.contains(call)) {
+                let message = "reads the environment; only pmix-mca does";
+                faults.push(file.fault(line, message));
+            }
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_a_licence_is_found() {
+        let good = (
+            "include/a.h",
+            "/* SPDX-License-Identifier: MIT OR Apache-2.0 */\n",
+        );
+        let bad = ("examples/b.c", "int main;\n");
+        assert_eq!(spdx(&Tree::of(&[good, bad])).len(), 1);
+    }
+
+    #[test]
+    fn a_long_file_is_found_and_its_tests_do_not_count() {
+        let long = "fn f() {}\n".repeat(601);
+        assert_eq!(sizes(&Tree::of(&[("crates/a/src/a.rs", &long)])).len(), 1);
+        let tests = format!("#[cfg(test)]\nmod tests {{\n{long}}}\n");
+        let tree = [("crates/a/src/a.rs", tests.as_str())];
+        let tree = Tree::of(&tree);
+        assert_eq!(sizes(&tree).len(), 0);
+        assert!(long_files(&tree).is_empty());
+    }
+
+    #[test]
+    fn a_machine_path_is_found() {
+        let text = format!("see {}somewhere\n", MACHINE[0]);
+        assert_eq!(machine_paths(&Tree::of(&[("README.md", &text)])).len(), 1);
+    }
+
+    #[test]
+    fn reading_the_environment_is_found() {
+        let text = "fn f() { std::env::var(\"HOME\"); }\n// env::var( in a comment\n";
+        assert_eq!(
+            environment(&Tree::of(&[("crates/a/src/a.rs", text)])).len(),
+            1
+        );
+        assert_eq!(
+            environment(&Tree::of(&[("crates/pmix-mca/src/a.rs", text)])).len(),
+            0
+        );
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who may depend on whom: arrows only point to a lower layer.
+
+use toml::{Table, Value};
+
+use super::tree::{Fault, File, Tree};
+
+/// Every crate of the workspace and its layer, as in `docs/architecture.md`.
+const LAYERS: &[(&str, u32)] = &[
+    ("pmix-types", 0),
+    ("pmix-plugin-abi", 0),
+    ("pmix-map", 1),
+    ("pmix-mca", 1),
+    ("bfrops", 1),
+    ("preg-core", 2),
+    ("preg-native", 3),
+    ("preg-raw", 3),
+    ("preg-compress", 3),
+    ("preg-fold", 3),
+    ("gds-hash", 3),
+    ("pmix-builtin", 4),
+    ("pmix-proto", 4),
+    ("pmix-engine", 5),
+    ("pmix-server", 6),
+    ("pmix-client", 6),
+    ("pmix-tool", 7),
+    ("pmix-capi", 8),
+    ("pmix-cli", 8),
+];
+
+/// Crates that may depend on anything, because nothing depends on them.
+const TOP: &[&str] = &["xtask", "fuzz"];
+
+/// Encoders: only the list of built-in components may name one.
+const SCHEMES: &[&str] = &["preg-native", "preg-raw", "preg-compress", "preg-fold"];
+
+/// Crates of pure data: no dependency outside the workspace.
+const STD_ONLY: &[&str] = &["pmix-types", "pmix-plugin-abi"];
+
+/// Crates narrower than their layer: all that they may depend on in the workspace.
+const ONLY: &[(&str, &[&str])] = &[("pmix-map", &["pmix-types"])];
+
+/// Checks the manifest of every crate.
+pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for file in &tree.files {
+        let manifest = file.path.starts_with("crates/") || file.path == "xtask/Cargo.toml";
+        if manifest && file.path.ends_with("/Cargo.toml") {
+            check_manifest(file, &mut faults);
+        }
+    }
+    faults
+}
+
+fn check_manifest(file: &File, faults: &mut Vec<Fault>) {
+    let table: Table = match file.text.parse() {
+        Ok(table) => table,
+        Err(e) => return faults.push(file.fault(0, format!("cannot be read: {e}"))),
+    };
+    let name = table
+        .get("package")
+        .and_then(|package| package.get("name"))
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if TOP.contains(&name) {
+        return;
+    }
+    let Some(layer) = layer_of(name) else {
+        let message = format!("crate {name:?} has no layer; add it to the table of layers");
+        return faults.push(file.fault(0, message));
+    };
+    for kind in ["dependencies", "build-dependencies"] {
+        for other in names(table.get(kind)) {
+            if let Some(why) = forbidden(name, layer, other) {
+                faults.push(file.fault(line_of(file, other), why));
+            }
+        }
+    }
+    for other in names(table.get("dev-dependencies")) {
+        if TOP.contains(&other) {
+            let why = format!("nothing may depend on {other}");
+            faults.push(file.fault(line_of(file, other), why));
+        }
+    }
+}
+
+/// Why a crate may not depend on another, if so.
+fn forbidden(name: &str, layer: u32, other: &str) -> Option<String> {
+    if TOP.contains(&other) {
+        return Some(format!("nothing may depend on {other}"));
+    }
+    if STD_ONLY.contains(&name) {
+        return Some(format!("{name} is pure data and may not depend on {other}"));
+    }
+    let other_layer = layer_of(other)?;
+    if other_layer >= layer {
+        return Some(format!(
+            "{name} is of layer {layer} and may not depend on {other} of layer {other_layer}"
+        ));
+    }
+    if SCHEMES.contains(&other) && name != "pmix-builtin" {
+        return Some(format!("only pmix-builtin may name the encoder {other}"));
+    }
+    let (_, allowed) = ONLY.iter().find(|(narrow, _)| *narrow == name)?;
+    (!allowed.contains(&other)).then(|| format!("{name} may depend on {allowed:?} alone"))
+}
+
+fn layer_of(name: &str) -> Option<u32> {
+    let (_, layer) = LAYERS.iter().find(|(known, _)| *known == name)?;
+    Some(*layer)
+}
+
+fn names(dependencies: Option<&Value>) -> impl Iterator<Item = &str> {
+    let table = dependencies.and_then(Value::as_table);
+    table.into_iter().flat_map(Table::keys).map(String::as_str)
+}
+
+fn line_of(file: &File, dependency: &str) -> usize {
+    let found = file
+        .text
+        .lines()
+        .position(|line| line.starts_with(dependency));
+    found.map_or(0, |index| index + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults_of(name: &str, rest: &str) -> Vec<String> {
+        let path = format!("crates/{name}/Cargo.toml");
+        let text = format!("[package]\nname = \"{name}\"\n{rest}");
+        let faults = check(&Tree::of(&[(&path, &text)]));
+        faults.into_iter().map(|fault| fault.to_string()).collect()
+    }
+
+    #[test]
+    fn an_arrow_that_points_up_is_refused_with_its_line() {
+        let faults = faults_of("preg-core", "[dependencies]\npmix-cli.workspace = true\n");
+        assert_eq!(faults.len(), 1);
+        assert!(faults[0].starts_with("crates/preg-core/Cargo.toml:4: "));
+    }
+
+    #[test]
+    fn crates_of_one_layer_do_not_know_each_other() {
+        let faults = faults_of(
+            "preg-raw",
+            "[dependencies]\npreg-native = { path = \"x\" }\n",
+        );
+        assert_eq!(faults.len(), 1);
+    }
+
+    #[test]
+    fn only_the_list_of_components_names_an_encoder() {
+        let dependency = "[dependencies]\npreg-fold.workspace = true\n";
+        assert_eq!(faults_of("pmix-cli", dependency).len(), 1);
+        assert_eq!(faults_of("pmix-builtin", dependency).len(), 0);
+    }
+
+    #[test]
+    fn tests_may_look_up_but_not_at_the_tasks() {
+        let up = "[dev-dependencies]\npmix-builtin.workspace = true\n";
+        assert_eq!(faults_of("preg-core", up).len(), 0);
+        let tasks = "[dev-dependencies]\nxtask.workspace = true\n";
+        assert_eq!(faults_of("preg-core", tasks).len(), 1);
+    }
+
+    #[test]
+    fn pure_data_and_narrow_crates_stay_so() {
+        assert_eq!(
+            faults_of("pmix-types", "[dependencies]\nserde = \"1\"\n").len(),
+            1
+        );
+        let narrow = "[dependencies]\npmix-plugin-abi.workspace = true\nmemchr = \"2\"\n";
+        assert_eq!(faults_of("pmix-map", narrow).len(), 1);
+    }
+
+    #[test]
+    fn a_crate_without_a_layer_is_reported() {
+        assert_eq!(faults_of("pmix-utils", "").len(), 1);
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The files that the rules look at.
+
+use std::fmt;
+use std::process::Command;
+
+use super::source::Source;
+use crate::process;
+
+/// One text file of the repository.
+pub(crate) struct File {
+    /// The path from the top, with forward slashes.
+    pub(crate) path: String,
+    pub(crate) text: String,
+    /// The file taken apart, if it is Rust.
+    pub(crate) source: Option<Source>,
+}
+
+/// Every text file that is or would be committed.
+#[derive(Default)]
+pub(crate) struct Tree {
+    pub(crate) files: Vec<File>,
+}
+
+/// A broken rule and its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) path: String,
+    /// Counted from one; zero when the whole file is meant.
+    pub(crate) line: usize,
+    pub(crate) message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+impl File {
+    fn new(path: &str, text: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            text: text.to_owned(),
+            source: path.ends_with(".rs").then(|| Source::parse(text)),
+        }
+    }
+
+    /// The crate that a file under `crates/` belongs to; the first folder for all others.
+    pub(crate) fn package(&self) -> &str {
+        let inner = self.path.strip_prefix("crates/").unwrap_or(&self.path);
+        inner.split('/').next().unwrap_or(inner)
+    }
+
+    /// Whether all of the file is test, bench or example code.
+    pub(crate) fn is_test(&self) -> bool {
+        let mut folders: Vec<_> = self.path.split('/').collect();
+        let name = folders.pop().unwrap_or_default();
+        name == "tests.rs"
+            || name == "build.rs"
+            || folders
+                .iter()
+                .any(|f| matches!(*f, "tests" | "benches" | "examples" | "fuzz"))
+    }
+
+    /// A fault in this file.
+    pub(crate) fn fault(&self, line: usize, message: impl Into<String>) -> Fault {
+        Fault {
+            path: self.path.clone(),
+            line,
+            message: message.into(),
+        }
+    }
+}
+
+impl Tree {
+    /// Reads what git has and would add. Files that are not text are left out.
+    pub(crate) fn read() -> Result<Self, String> {
+        let root = process::root();
+        let mut git = Command::new("git");
+        git.args(["ls-files", "-z", "--cached", "--others"])
+            .arg("--exclude-standard")
+            .current_dir(&root);
+        let listed = process::output(&mut git)?;
+        let mut tree = Self::default();
+        for path in listed.split(|b| *b == 0).filter(|p| !p.is_empty()) {
+            let path = String::from_utf8_lossy(path);
+            let Ok(bytes) = std::fs::read(root.join(&*path)) else {
+                continue; // deleted, but not yet in the index
+            };
+            if let Ok(text) = String::from_utf8(bytes) {
+                tree.files.push(File::new(&path, &text));
+            }
+        }
+        Ok(tree)
+    }
+
+    /// A tree of the given files, for tests of the rules.
+    #[cfg(test)]
+    pub(crate) fn of(files: &[(&str, &str)]) -> Self {
+        let files = files.iter().map(|(path, text)| File::new(path, text));
+        Self {
+            files: files.collect(),
+        }
+    }
+
+    /// The Rust files and what they are made of.
+    pub(crate) fn rust(&self) -> impl Iterator<Item = (&File, &Source)> {
+        self.files
+            .iter()
+            .filter_map(|file| Some((file, file.source.as_ref()?)))
+    }
+}
