@@ -1,22 +1,54 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The native scheme.
+//! The native scheme: node maps as `pmix[prefix[width:ranges]suffix,...]`, process maps as
+//! `pmix[0-3;4-7]`.
+//!
+//! It reads whatever OpenPMIx 4.2.2, 5.0.11 and their successors write in this form and never
+//! turns a damaged value into names: what the grammar does not cover is an error with its byte
+//! offset. What it writes is the shortest text that the grammar allows for a division of the list
+//! into verbatim names and groups on one numeric field each, in the order of the list, and the
+//! parsers of OpenPMIx expand it correctly although their own generator never folds on any number
+//! but the first. Lists that this form cannot carry through those parsers are declined: empty
+//! names, brackets or NULs in names, empty nodes of a process map.
+//!
+//! ```text
+//! map     := "pmix[" element ("," element)* "]"          node map
+//!          | "pmix[" node (";" node)* "]"                process map
+//! element := name                                        as it stands, without "["
+//!          | prefix "[" width ":" range ("," range)* "]" suffix
+//! node    := [ranks ("," ranks)*]
+//! range, ranks := number | number "-" number
+//! ```
+//!
+//! `width` is the number of digits a number is padded to. Specification: OpenPMIx `regex.rst`,
+//! "native".
+//!
+//! # What a peer can read
+//! Every OpenPMIx up to and including 6.1 reads the string form; the generation after it has no
+//! parser for it and splits it on commas. A 4.2.2 peer reads this form, `raw` and plain lists, but
+//! no compressed value, so a job with such peers needs `PMIX_MCA_preg=^compress` (values are then
+//! `raw`, which has the higher priority) or `PMIX_MCA_preg=native` (values are of this form, or
+//! plain where it declines). No OpenPMIx reads a regex2 of type `pmix`: none is written unless
+//! `preg_native_regex2` is true; reading one needs no setting.
+//!
+//! ```
+//! use preg_core::{Limits, Params};
+//! let scheme = (preg_native::COMPONENT.query)(&Params::default())?.expect("always available");
+//! let map = scheme.generate_node_regex(b"odin009,odin010,odin011,odin017,thor176")?;
+//! assert_eq!(map.as_deref(), Some(&b"pmix[odin[3:9-11,17],thor176]"[..]));
+//! let nodes = scheme.parse_nodes(b"pmix[n[7:1-1000000]]", &Limits::default())?;
+//! assert_eq!(nodes.map(|n| n.len()), Some(1_000_000));
+//! # Ok::<(), preg_core::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
-use preg_core::{Component, Error, Params, Registration, Scheme};
+mod explain;
+mod fold;
+mod grammar;
+mod groups;
+mod nodes;
+mod parse;
+mod procs;
+mod regex;
+mod scheme;
 
-/// The component's description.
-pub static COMPONENT: Component = Component {
-    name: "native",
-    priority: 30,
-    enabled: true,
-    tag: b"pmix[",
-    about: "not written yet",
-    params: &[],
-    query,
-};
-
-preg_core::inventory::submit! { Registration(&COMPONENT) }
-
-fn query(_: &Params) -> Result<Option<Box<dyn Scheme>>, Error> {
-    Ok(None)
-}
+pub use scheme::COMPONENT;

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The node map generator: the shortest division of a list into names and groups.
+//!
+//! A group covers names that follow each other and differ in one field only, so it never reaches
+//! over a pair of neighbours that differ in more. Such pairs cut the list into *blocks*, all of
+//! whose names are equally long, and each block is solved by itself, exactly, by a dynamic
+//! programme over its names: the cost of the best text that ends with this name, and for each
+//! field on which this name continues its predecessor the cost of the best text whose last
+//! element is an open group on that field (a *track*). Only fields on which two neighbours agree
+//! need a track, which is one for nearly every name.
+//!
+//! Inside a run of consecutive numbers nothing but the group on that field can be best: a group
+//! loses nothing by taking in the numbers next to it, and four names with the next numbers are
+//! never shorter one by one. So runs are counted, not solved.
+
+use memchr::memchr3;
+use pmix_map::scan::{self, Link};
+
+use crate::fold::{self, Field};
+use crate::grammar::TAG;
+use crate::groups;
+
+/// Encodes a node list; `None` if the form cannot carry it.
+///
+/// Declined are the empty list, empty names, and names with `[`, `]` or NUL, which the parsers of
+/// OpenPMIx would reject or misread.
+pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
+    let mut out = TAG.to_vec();
+    let mut block = Block::new(list);
+    let mut at = 0;
+    loop {
+        at = block.read(at)?;
+        groups::write(&block, &mut out);
+        if at > list.len() {
+            break;
+        }
+        out.push(b',');
+    }
+    out.push(b']');
+    Some(out)
+}
+
+/// One step of the programme: a name, or a run of names that is not taken apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    /// The index in the block of the first name.
+    pub(crate) first: usize,
+    /// The bytes of the best text up to here, with one separator for each element.
+    pub(crate) cost: usize,
+    /// The step with which the last element of that text begins.
+    pub(crate) begin: usize,
+    /// The field of that element if it is a group.
+    pub(crate) field: Option<Field>,
+}
+
+/// The best text that ends in an open group on one field.
+#[derive(Clone, Copy, Debug)]
+struct Track {
+    field: Field,
+    cost: usize,
+    /// The step with which the group begins.
+    begin: usize,
+    /// How many names the last range covers.
+    run: usize,
+    /// The last number and how many digits it has.
+    number: u64,
+    digits: usize,
+    /// The bytes of the group without its ranges.
+    frame: usize,
+}
+
+impl Track {
+    /// The track after one more name with this number.
+    fn then(mut self, number: u64, digits: usize) -> Self {
+        let consecutive = number == self.number + 1;
+        self.cost += match (consecutive, self.run > 1) {
+            (true, true) => digits - self.digits,
+            _ => 1 + digits,
+        };
+        self.run = if consecutive { self.run + 1 } else { 1 };
+        self.number = number;
+        self.digits = digits;
+        self
+    }
+}
+
+/// A stretch of the list in which each name differs from the next in at most one field.
+pub(crate) struct Block<'a> {
+    pub(crate) text: &'a [u8],
+    /// Where the first name starts.
+    pub(crate) base: usize,
+    /// How long each name is.
+    pub(crate) len: usize,
+    /// How many names there are.
+    pub(crate) count: usize,
+    pub(crate) steps: Vec<Step>,
+    tracks: Vec<Track>,
+}
+
+impl<'a> Block<'a> {
+    fn new(text: &'a [u8]) -> Self {
+        Self {
+            text,
+            base: 0,
+            len: 0,
+            count: 0,
+            steps: Vec::new(),
+            tracks: Vec::new(),
+        }
+    }
+
+    /// The name with an index.
+    pub(crate) fn name(&self, index: usize) -> &'a [u8] {
+        let start = self.base + index * (self.len + 1);
+        &self.text[start..start + self.len]
+    }
+
+    /// The index of the last name of a step.
+    pub(crate) fn last_of(&self, step: usize) -> usize {
+        self.steps.get(step + 1).map_or(self.count, |s| s.first) - 1
+    }
+
+    /// Reads and solves the block that starts at a byte; returns where the next one starts (past
+    /// the end of the text if there is none), or `None` at a name that cannot be carried.
+    fn read(&mut self, base: usize) -> Option<usize> {
+        let end = scan::name_end(self.text, base, b',');
+        let first = &self.text[base..end];
+        if first.is_empty() || memchr3(b'[', b']', 0, first).is_some() {
+            return None;
+        }
+        (self.base, self.len, self.count) = (base, first.len(), 0);
+        self.steps.clear();
+        self.tracks.clear();
+        self.push(None);
+        let mut at = end + 1;
+        let mut last = None;
+        while at <= self.text.len() {
+            match self.link(at, last) {
+                Link::Break => break,
+                Link::Same => self.same(),
+                Link::Field(field) => {
+                    let field = Field::from(field);
+                    last = Some(field);
+                    self.advance(field);
+                }
+            }
+            at = self.skip_run(at + self.len + 1);
+        }
+        Some(at)
+    }
+
+    /// How the name at a byte follows the last one; the field of the link before is tried first.
+    fn link(&self, at: usize, last: Option<Field>) -> Link {
+        let name = self.name(self.count - 1);
+        let end = at + self.len;
+        if let (Some(field), Some(next)) = (last, self.text.get(at..end))
+            && self.text.get(end).is_none_or(|b| *b == b',')
+            && name[..field.start] == next[..field.start]
+            && name[field.end..] == next[field.end..]
+            && field.digits(next).iter().all(u8::is_ascii_digit)
+        {
+            return if field.digits(name) == field.digits(next) {
+                Link::Same
+            } else {
+                Link::Field(field.start..field.end)
+            };
+        }
+        scan::link(name, &self.text[at..scan::name_end(self.text, at, b',')])
+    }
+
+    /// The cost of the best text before a step.
+    fn cost_before(&self, step: usize) -> usize {
+        step.checked_sub(1).map_or(0, |s| self.steps[s].cost)
+    }
+
+    /// A group that begins with the last step.
+    fn fresh(&self, field: Field) -> Track {
+        let begin = self.steps.len() - 1;
+        let name = self.name(self.count - 1);
+        let number = scan::number(field.digits(name));
+        let digits = fold::decimal_len(number);
+        let frame = field.frame_len(name);
+        Track {
+            field,
+            cost: self.cost_before(begin) + 1 + frame + digits,
+            begin,
+            run: 1,
+            number,
+            digits,
+            frame,
+        }
+    }
+
+    /// The same group as of a track, if it began with the last step only.
+    fn restarted(&self, track: &Track) -> Track {
+        let begin = self.steps.len() - 1;
+        Track {
+            cost: self.cost_before(begin) + 1 + track.frame + track.digits,
+            begin,
+            run: 1,
+            ..*track
+        }
+    }
+
+    /// Takes the next name, which differs from the last in this field.
+    fn advance(&mut self, field: Field) {
+        let old = self.tracks.iter().find(|t| t.field == field).copied();
+        let fresh = old.map_or_else(|| self.fresh(field), |t| self.restarted(&t));
+        let number = scan::number(field.digits(self.name(self.count)));
+        let digits = fold::decimal_len(number);
+        let mut track = fresh.then(number, digits);
+        if let Some(longer) = old.map(|t| t.then(number, digits))
+            && longer.cost <= track.cost
+        {
+            track = longer;
+        }
+        self.tracks.clear();
+        self.tracks.push(track);
+        self.push(Some(track));
+    }
+
+    /// Takes the next name, which equals the last: any field may carry both.
+    fn same(&mut self) {
+        let name = self.name(self.count);
+        if self.tracks.len() < 2 {
+            for field in Field::of(name) {
+                if self.tracks.iter().all(|t| t.field != field) {
+                    self.tracks.push(self.fresh(field));
+                }
+            }
+            self.tracks.sort_by_key(|t| t.field.start);
+        }
+        for at in 0..self.tracks.len() {
+            let old = self.tracks[at];
+            let fresh = self.restarted(&old);
+            let better = if old.cost <= fresh.cost { old } else { fresh };
+            self.tracks[at] = better.then(old.number, old.digits);
+        }
+        let best = self.tracks.iter().min_by_key(|t| t.cost).copied();
+        self.push(best);
+    }
+
+    /// Adds the step of the next name, given the best track that it continues.
+    fn push(&mut self, track: Option<Track>) {
+        let before = self.steps.last();
+        // A track that was best before stays best: to open one more range never costs more than
+        // the name alone.
+        let settled = before.zip(track).is_some_and(|(step, track)| {
+            step.field == Some(track.field) && step.begin == track.begin
+        });
+        let step = self.steps.len();
+        let mut best = Step {
+            first: self.count,
+            cost: track.map_or(usize::MAX, |t| t.cost),
+            begin: track.map_or(step, |t| t.begin),
+            field: track.map(|t| t.field),
+        };
+        if !settled {
+            let alone = self.cost_before(step) + 1 + fold::alone(self.name(self.count)).0;
+            if alone < best.cost {
+                best = Step {
+                    first: self.count,
+                    cost: alone,
+                    begin: step,
+                    field: None,
+                };
+            }
+        }
+        self.count += 1;
+        self.steps.push(best);
+    }
+
+    /// Counts the rest of a run of consecutive numbers, all but its last name, as one step.
+    ///
+    /// `at` is where the next name starts; returns the same after the step.
+    fn skip_run(&mut self, at: usize) -> usize {
+        /// Names of a run that are solved one by one first: the first may be better off with
+        /// its other neighbour, and counting is only worth it for longer runs.
+        const SOLVED: usize = 4;
+        let (&[track], [.., step]) = (&self.tracks[..], &self.steps[..]) else {
+            return at;
+        };
+        let inside = step.field == Some(track.field) && step.begin == track.begin;
+        if !inside || track.run < SOLVED {
+            return at;
+        }
+        let name = self.name(self.count - 1);
+        let field = track.field.start..track.field.end;
+        let (more, _) = scan::successors(self.text, at, name, field, b',');
+        if more < 2 {
+            return at;
+        }
+        self.take_run(track, more - 1);
+        at + (more - 1) * (self.len + 1)
+    }
+
+    fn take_run(&mut self, track: Track, names: usize) {
+        let number = track.number + names as u64;
+        let digits = fold::decimal_len(number);
+        let run = Track {
+            run: track.run + names,
+            cost: track.cost + digits - track.digits,
+            number,
+            digits,
+            ..track
+        };
+        self.steps.push(Step {
+            first: self.count,
+            cost: run.cost,
+            begin: run.begin,
+            field: Some(run.field),
+        });
+        self.tracks[0] = run;
+        self.count += names;
+    }
+}

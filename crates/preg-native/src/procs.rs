@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Process maps: `pmix[0-3;4-7]`.
+
+use memchr::{memchr, memchr2};
+use pmix_map::{Limits, ProcMap, scan};
+use preg_core::Error;
+
+use crate::fold;
+use crate::grammar::{self, TAG};
+
+/// The highest rank that the parsers of OpenPMIx expand: they count in a signed 32-bit integer,
+/// and a range that ends at its maximum never ends.
+const MAX_RANK: u64 = i32::MAX as u64 - 1;
+
+/// Reads a process map; `None` if the value does not carry the tag.
+///
+/// What stands between the brackets is read as any text of a process map is: ranges mean ranks,
+/// an empty node keeps its place, nothing at all is the map of no nodes.
+// DEVIATION: OpenPMIx crashes on a map without ranks, drops empty nodes, and expands words,
+// negative numbers, open and reversed ranges to something. Test:
+// `process_maps_are_exact_or_refused`.
+///
+/// # Errors
+/// The value is damaged or exceeds the limits; the message names the byte.
+pub(crate) fn parse(value: &[u8], limits: &Limits) -> Result<Option<ProcMap>, Error> {
+    let Some(body) = grammar::body(value)? else {
+        return Ok(None);
+    };
+    let start = body.start;
+    ProcMap::parse_text(value.get(body).unwrap_or_default(), limits)
+        .map(Some)
+        .map_err(|e| Error::from(e).shifted(start))
+}
+
+/// Whether text consists of ranks, ranges, blanks and separators only, and has a rank.
+pub(crate) fn looks_like_ranks(text: &[u8]) -> bool {
+    text.iter().any(u8::is_ascii_digit)
+        && text
+            .iter()
+            .all(|b| matches!(b, b'0'..=b'9' | b',' | b';' | b'-' | b' '))
+}
+
+/// The ranks of one node, as text; only to describe them.
+///
+/// # Errors
+/// Something that is no rank, with its byte offset in the text.
+pub(crate) fn ranks(node: &[u8]) -> Result<ProcMap, Error> {
+    Ok(ProcMap::parse_text(node, &Limits::default())?)
+}
+
+/// Encodes a process map; `None` if the form cannot carry it or would be longer than the text.
+///
+/// Ranges of the input are taken as the ranks they stand for. Declined are empty nodes, which the
+/// parsers of OpenPMIx drop, whatever is no rank, and ranks above [`MAX_RANK`].
+// DEVIATION: OpenPMIx loses ranks where a range of the input continues the one before. Test:
+// `ranges_of_the_input_lose_no_rank`.
+pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
+    let mut ranges = Ranges {
+        out: TAG.to_vec(),
+        open: None,
+    };
+    let mut at = 0;
+    loop {
+        let Entry { ranks, mut end } = Entry::read(list, at)?;
+        if let Some((first, mut last)) = ranks {
+            if first == last && list.get(end) == Some(&b',') {
+                let (more, next) = successors(list, at, end);
+                last += more;
+                end = next;
+            }
+            ranges.push(first, last)?;
+        }
+        match list.get(end) {
+            Some(b',') => {}
+            Some(_) => ranges.end_node()?,
+            None => break,
+        }
+        if ranges.out.len() > list.len() {
+            return None;
+        }
+        at = end + 1;
+    }
+    ranges.end_node()?;
+    *ranges.out.last_mut()? = b']';
+    (ranges.out.len() <= list.len()).then_some(ranges.out)
+}
+
+/// Counts the entries behind the one at `start..end` that are each the next rank.
+///
+/// Returns the count and the end of the last of them. An entry that ends its node is not counted.
+fn successors(list: &[u8], start: usize, end: usize) -> (u64, usize) {
+    let rank = &list[start..end];
+    let (count, next) = scan::successors(list, end + 1, rank, 0..rank.len(), b',');
+    (count as u64, next - 1)
+}
+
+/// One entry between commas: ranks, or nothing.
+struct Entry {
+    ranks: Option<(u64, u64)>,
+    end: usize,
+}
+
+impl Entry {
+    /// Reads the entry that starts at a byte; `None` if it is no rank and no range of ranks.
+    fn read(list: &[u8], start: usize) -> Option<Self> {
+        let text = &list[start..];
+        let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+        if matches!(text.get(digits), None | Some(b',' | b';')) && digits > 0 {
+            let rank = rank(&text[..digits])?;
+            return Some(Self {
+                ranks: Some((rank, rank)),
+                end: start + digits,
+            });
+        }
+        let len = memchr2(b',', b';', text).unwrap_or(text.len());
+        let entry = text[..len].trim_ascii();
+        let end = start + len;
+        if entry.is_empty() {
+            return Some(Self { ranks: None, end });
+        }
+        let ranks = match memchr(b'-', entry) {
+            None => rank(entry).map(|r| (r, r))?,
+            Some(dash) => (
+                rank(entry[..dash].trim_ascii())?,
+                rank(entry[dash + 1..].trim_ascii())?,
+            ),
+        };
+        (ranks.0 <= ranks.1).then_some(Self {
+            ranks: Some(ranks),
+            end,
+        })
+    }
+}
+
+fn rank(digits: &[u8]) -> Option<u64> {
+    let digits = match digits {
+        [b'0', ..] => fold::significant(digits),
+        _ => digits,
+    };
+    let plain = !digits.is_empty()
+        && digits.len() <= scan::MAX_DIGITS
+        && digits.iter().all(u8::is_ascii_digit);
+    plain.then(|| scan::number(digits))
+}
+
+/// The text under way.
+struct Ranges {
+    out: Vec<u8>,
+    /// The ranks that may still be continued; `None` at the start of a node.
+    open: Option<(u64, u64)>,
+}
+
+impl Ranges {
+    /// Adds ranks to the node.
+    fn push(&mut self, first: u64, last: u64) -> Option<()> {
+        if last > MAX_RANK {
+            return None;
+        }
+        self.open = Some(match self.open {
+            Some((low, high)) if first == high + 1 => (low, last),
+            Some(done) => {
+                self.write(done);
+                self.out.push(b',');
+                (first, last)
+            }
+            None => (first, last),
+        });
+        Some(())
+    }
+
+    /// Ends the node; `None` if it is empty.
+    fn end_node(&mut self) -> Option<()> {
+        let done = self.open.take()?;
+        self.write(done);
+        self.out.push(b';');
+        Some(())
+    }
+
+    fn write(&mut self, (first, last): (u64, u64)) {
+        self.decimal(first);
+        if first != last {
+            self.out.push(b'-');
+            self.decimal(last);
+        }
+    }
+
+    fn decimal(&mut self, mut number: u64) {
+        let start = self.out.len();
+        self.out.resize(start + fold::decimal_len(number), b'0');
+        for digit in self.out[start..].iter_mut().rev() {
+            *digit += (number % 10) as u8;
+            number /= 10;
+        }
+    }
+}

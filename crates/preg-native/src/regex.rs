@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The regex2 form: the same text, and one NUL that the length counts, as the raw form has it.
+//!
+//! A regex2 does not say whether it is a node map or a process map, and neither does the request
+//! to write one or to turn one into text. Text of digits, `,`, `-`, blanks and `;` is taken for a
+//! process map, other text for a node map; what could be both and would read differently is not
+//! written.
+
+use pmix_map::{Error as MapError, Limits};
+use preg_core::Error;
+
+use crate::grammar::{self, TAG};
+use crate::{nodes, parse, procs};
+
+/// The value of a list without its NUL; `None` if the form cannot carry it, or only one reading
+/// of it.
+pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
+    if !procs::looks_like_ranks(list) {
+        return nodes::generate(list);
+    }
+    list.contains(&b';').then(|| procs::generate(list))?
+}
+
+/// The list text that a value stands for, its ranges expanded.
+///
+/// # Errors
+/// The value is damaged or exceeds the limits.
+pub(crate) fn expand(text: &[u8], limits: &Limits) -> Result<Vec<u8>, Error> {
+    let body = tagged(grammar::body(text)?)?;
+    let mut out = Vec::new();
+    if procs::looks_like_ranks(text.get(body).unwrap_or_default()) {
+        write_procs(text, limits, &mut out)?;
+    } else {
+        // Never longer than the limit: the parser counts the bytes of the names.
+        tagged(parse::nodes(text, limits)?)?.write_text(b',', &mut out);
+    }
+    Ok(out)
+}
+
+fn write_procs(text: &[u8], limits: &Limits, out: &mut Vec<u8>) -> Result<(), Error> {
+    let map = tagged(procs::parse(text, limits)?)?;
+    for node in 0..map.num_nodes() {
+        if node > 0 {
+            out.push(b';');
+        }
+        for (index, rank) in map.ranks_of(node).into_iter().flatten().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(rank.to_string().as_bytes());
+            if u64::try_from(out.len()).map_or(true, |len| len > limits.max_bytes) {
+                return Err(MapError::limit("bytes of ranks", limits.max_bytes).into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A regex2 of this type without the tag is damaged, not another scheme's.
+pub(crate) fn tagged<T>(parsed: Option<T>) -> Result<T, Error> {
+    parsed.ok_or_else(|| {
+        let tag = String::from_utf8_lossy(TAG);
+        Error::damaged(0, format!("expected `{tag}`, with which this type begins"))
+    })
+}
