@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The commands under `pmix map`.
+
+use std::ffi::OsString;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// What to do with a map.
+#[derive(Subcommand)]
+pub(crate) enum MapCommand {
+    /// Encode a list.
+    Encode(Encode),
+    /// Decode a value and list what it holds.
+    Decode(Decode),
+    /// Rewrite a map as a list, a Slurm bracket list, an encoded value or JSON.
+    Convert(Convert),
+    /// Count the names, or the nodes and ranks.
+    Count(MapInput),
+    /// Print one element.
+    Nth(Nth),
+    /// Answer requests, one JSON object a line, from standard input.
+    Batch,
+}
+
+/// Where a map comes from.
+#[derive(Args)]
+pub(crate) struct MapInput {
+    /// Names, bracket lists like n[001-128,200], encoded values, @FILE, or - for standard input
+    /// (also read when nothing is given). Several are joined.
+    #[arg(value_name = "INPUT")]
+    pub(crate) words: Vec<OsString>,
+    /// It is a process map: ranks and ranges by commas, nodes by `;`, newlines or arguments.
+    #[arg(long)]
+    pub(crate) procs: bool,
+}
+
+/// Arguments of `encode`.
+#[derive(Args)]
+pub(crate) struct Encode {
+    #[command(flatten)]
+    pub(crate) input: MapInput,
+    /// `auto` answers like the library; a name asks that scheme alone, even where it is off.
+    #[arg(long, default_value = "auto", value_name = "NAME")]
+    pub(crate) scheme: String,
+    /// The string form (`char *`), or the form with a type and a length.
+    #[arg(long, value_enum, default_value_t = FormArg::String)]
+    pub(crate) form: FormArg,
+    /// How to print it.
+    #[arg(long, value_enum, default_value_t = EncodeOut::Text)]
+    pub(crate) out: EncodeOut,
+}
+
+/// The two forms of an encoded value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormArg {
+    /// `PMIx_generate_regex` and `PMIx_generate_ppn`.
+    String,
+    /// `PMIx_generate_regex2`.
+    Regex2,
+}
+
+/// How `encode` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EncodeOut {
+    /// The bytes themselves.
+    Text,
+    /// Hexadecimal.
+    Hex,
+    /// Base64.
+    Base64,
+    /// {"form","type","len","bytes_hex"}.
+    Json,
+}
+
+/// Arguments of `decode`.
+#[derive(Args)]
+pub(crate) struct Decode {
+    #[command(flatten)]
+    pub(crate) input: MapInput,
+    /// The value has this type and no tag (`pmix_regex2_t`); hexadecimal digits alone are hex.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) kind: Option<String>,
+    /// How to print the list.
+    #[arg(long, value_enum, default_value_t = DecodeOut::Lines)]
+    pub(crate) out: DecodeOut,
+}
+
+/// How `decode` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DecodeOut {
+    /// One element a line.
+    Lines,
+    /// One line: names by commas, nodes of a process map by semicolons.
+    List,
+    /// A JSON array.
+    Json,
+}
+
+/// Arguments of `convert`.
+#[derive(Args)]
+pub(crate) struct Convert {
+    #[command(flatten)]
+    pub(crate) input: MapInput,
+    /// What to make of it.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) to: Target,
+}
+
+/// What `convert` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Target {
+    /// The expanded list on one line.
+    List,
+    /// A bracket list as Slurm and ClusterShell read it; ranges of ranks for a process map.
+    Slurm,
+    /// The range notation that every PMIx library reads.
+    Pmix,
+    /// A JSON array.
+    Json,
+}
+
+/// Arguments of `nth`.
+#[derive(Args)]
+pub(crate) struct Nth {
+    /// Counted from zero; -1 is the last.
+    #[arg(value_name = "INDEX", allow_negative_numbers = true)]
+    pub(crate) index: i64,
+    #[command(flatten)]
+    pub(crate) input: MapInput,
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line, defined once: parser, help, completions and man pages all come from here.
+
+mod map;
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use map::{
+    Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, MapInput, Nth, Target,
+};
+
+/// Node and process maps of PMIx: encode, decode, inspect.
+#[derive(Parser)]
+#[command(
+    name = "pmix",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
+#[command(after_help = "Exit codes: 0 ok, 1 negative answer, 2 usage, 3 bad data.")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Args)]
+pub(crate) struct Global {
+    /// Read this plugins.toml instead of the one that would be found.
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        help_heading = "Global options"
+    )]
+    pub(crate) config: Option<PathBuf>,
+    /// Set an MCA parameter; may be given more than once.
+    #[arg(
+        long,
+        global = true,
+        num_args = 2,
+        value_names = ["NAME", "VALUE"],
+        action = ArgAction::Append,
+        allow_hyphen_values = true,
+        help_heading = "Global options"
+    )]
+    pub(crate) mca: Vec<String>,
+    /// Answer in JSON, one value a line; docs/cli.md has the schemas.
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) json: bool,
+    /// Show what is decided on standard error; twice shows more.
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Global options")]
+    pub(crate) verbose: u8,
+    /// When to use colour; NO_COLOR is honoured.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t = When::Auto,
+        value_name = "WHEN",
+        hide_possible_values = true,
+        help = "When to use colour: auto, never or always; NO_COLOR is honoured",
+        help_heading = "Global options"
+    )]
+    pub(crate) color: When,
+}
+
+/// When colour is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Never.
+    Never,
+    /// Always.
+    Always,
+}
+
+/// What to do.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Node and process maps: encode, decode, inspect.
+    #[command(subcommand, arg_required_else_help = true)]
+    Map(MapCommand),
+}

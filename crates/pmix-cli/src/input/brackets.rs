@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bracket lists as Slurm and ClusterShell write them: `n[001-128,200]`, `r[1-2]n[01-04]`.
+//!
+//! Several brackets in a name count like an odometer, the rightmost fastest. Order and duplicates
+//! are kept. A list is folded while it is read: a range of a million names is one run.
+
+use pmix_map::{Error, Limits, NodeList, NodeListBuilder, Progression};
+
+use super::range::{self, Fault, Span};
+use super::source::Source;
+use crate::excerpt::Excerpt;
+use crate::failure::Failure;
+
+/// The most brackets in one name.
+const MAX_BRACKETS: usize = 16;
+
+/// Expands all names of a list text.
+pub(super) fn expand(source: &Source, limits: &Limits) -> Result<NodeList, Failure> {
+    let mut builder = NodeListBuilder::new(limits);
+    let text = &source.bytes[..];
+    let mut words = Words {
+        text,
+        at: 0,
+        comments: source.comments,
+        open: false,
+    };
+    while let Some((start, end)) = words.next(source)? {
+        let word = &text[start..end];
+        let parts = parts(word).map_err(|f| failure(source, start, f))?;
+        spread(&parts, limits, &mut builder)
+            .map_err(|e| Failure::of(&preg_core::Error::from(e.at(start)), &source.origin, text))?;
+    }
+    Ok(builder.finish())
+}
+
+fn failure(source: &Source, start: usize, fault: Fault) -> Failure {
+    Failure::data(fault.message)
+        .at(Excerpt::new(
+            &source.origin,
+            &source.bytes,
+            start + fault.at,
+        ))
+        .cure(fault.cure)
+}
+
+/// Walks over names; the separators are those of [`super::separators`], outside brackets.
+struct Words<'a> {
+    text: &'a [u8],
+    at: usize,
+    comments: bool,
+    /// Whether a comma was read that a name, empty or not, must follow.
+    open: bool,
+}
+
+impl Words<'_> {
+    /// The next name's place.
+    fn next(&mut self, source: &Source) -> Result<Option<(usize, usize)>, Failure> {
+        self.blanks();
+        let start = self.at;
+        match self.text.get(start) {
+            None if !std::mem::take(&mut self.open) => Ok(None),
+            None => Ok(Some((start, start))),
+            Some(b',') => {
+                self.at += 1;
+                self.open = true;
+                Ok(Some((start, start)))
+            }
+            Some(_) => {
+                self.at = word_end(self.text, start).map_err(|f| failure(source, 0, f))?;
+                let end = self.at;
+                self.blanks();
+                self.open = self.text.get(self.at) == Some(&b',');
+                self.at += usize::from(self.open);
+                Ok(Some((start, end)))
+            }
+        }
+    }
+
+    fn blanks(&mut self) {
+        let mut gap = self.at == 0;
+        while let Some(byte) = self.text.get(self.at) {
+            if byte.is_ascii_whitespace() || *byte == 0x0b {
+                gap = true;
+                self.at += 1;
+            } else if self.comments && gap && *byte == b'#' {
+                let rest = &self.text[self.at..];
+                self.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            } else {
+                break;
+            }
+        }
+    }
+}
+
+/// The end of the name at `start`: the next separator outside brackets.
+fn word_end(text: &[u8], start: usize) -> Result<usize, Fault> {
+    let mut at = start;
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'[' => {
+                let inside = &text[at + 1..];
+                match memchr::memchr2(b'[', b']', inside) {
+                    Some(end) if inside[end] == b']' => at += end + 1,
+                    Some(end) => return Err(stray(at + 1 + end, "a bracket inside brackets")),
+                    None => return Err(stray(at, "this bracket is never closed")),
+                }
+            }
+            b']' => return Err(stray(at, "this bracket was never opened")),
+            b',' | b'\x0b' => break,
+            b if b.is_ascii_whitespace() => break,
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok(at)
+}
+
+fn stray(at: usize, message: &str) -> Fault {
+    Fault {
+        at,
+        message: message.to_owned(),
+        cure: "a bracket list looks like n[001-128,200] or r[1-2]n[01-04]",
+    }
+}
+
+/// A name taken apart: text, then brackets with the text behind them.
+struct Parts<'a> {
+    prefix: &'a [u8],
+    sets: Vec<(Vec<Span>, &'a [u8])>,
+}
+
+fn parts(word: &[u8]) -> Result<Parts<'_>, Fault> {
+    let mut open = memchr::memchr(b'[', word);
+    let prefix = &word[..open.unwrap_or(word.len())];
+    let mut sets = Vec::new();
+    while let Some(start) = open {
+        if sets.len() == MAX_BRACKETS {
+            return Err(stray(start, "more than 16 brackets in one name"));
+        }
+        // Every bracket is closed: `word_end` saw to it.
+        let end = start + memchr::memchr(b']', &word[start..]).unwrap_or(word.len() - 1 - start);
+        let spans = range::parse(&word[start + 1..end]).map_err(|mut fault| {
+            fault.at += start + 1;
+            fault
+        })?;
+        open = memchr::memchr(b'[', &word[end..]).map(|n| end + n);
+        sets.push((spans, &word[end + 1..open.unwrap_or(word.len())]));
+    }
+    Ok(Parts { prefix, sets })
+}
+
+/// Adds every name, the last bracket as runs.
+fn spread(parts: &Parts<'_>, limits: &Limits, builder: &mut NodeListBuilder) -> Result<(), Error> {
+    if parts.sets.is_empty() {
+        return builder.name(parts.prefix);
+    }
+    let (mut count, mut longest) = (1u64, parts.prefix.len());
+    for (spans, text) in &parts.sets {
+        let names = spans
+            .iter()
+            .try_fold(0u64, |sum, s| sum.checked_add(s.count));
+        count = names.and_then(|n| n.checked_mul(count)).unwrap_or(u64::MAX);
+        longest += text.len() + spans.iter().map(|s| s.zeros + s.width).max().unwrap_or(0);
+    }
+    if count > limits.max_nodes {
+        return Err(Error::limit("nodes", limits.max_nodes));
+    }
+    let bytes = u64::try_from(longest)
+        .ok()
+        .and_then(|l| l.checked_mul(count));
+    if bytes.is_none_or(|b| b > limits.max_bytes) {
+        return Err(Error::limit("bytes of names", limits.max_bytes));
+    }
+    turn(&parts.sets, &mut parts.prefix.to_vec(), builder)
+}
+
+/// One wheel of the odometer; the depth is bounded by [`MAX_BRACKETS`].
+fn turn(
+    sets: &[(Vec<Span>, &[u8])],
+    prefix: &mut Vec<u8>,
+    builder: &mut NodeListBuilder,
+) -> Result<(), Error> {
+    let Some(((spans, text), rest)) = sets.split_first() else {
+        return Ok(());
+    };
+    let len = prefix.len();
+    for span in spans {
+        if rest.is_empty() {
+            prefix.resize(len + span.zeros, b'0');
+            builder.progression(&Progression {
+                prefix,
+                width: span.width,
+                first: span.first,
+                count: span.count,
+                step: i64::try_from(span.step).unwrap_or(i64::MAX),
+                suffix: text,
+            })?;
+            prefix.truncate(len);
+            continue;
+        }
+        for index in 0..span.count {
+            span.write(index, prefix);
+            prefix.extend_from_slice(text);
+            turn(rest, prefix, builder)?;
+            prefix.truncate(len);
+        }
+    }
+    Ok(())
+}

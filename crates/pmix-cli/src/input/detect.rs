@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is an encoded value and what is list text.
+//!
+//! The framework knows the tags, this module knows none: a value begins where some component's
+//! tag stands at the start of an argument or of a line. Values may also come as hexadecimal or
+//! base64, and as the JSON that `pmix map encode --json` writes.
+
+use preg_core::{Preg, Terminator};
+
+use super::source::Source;
+use crate::excerpt::Excerpt;
+use crate::failure::Failure;
+use crate::octets;
+
+/// One encoded value.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Value {
+    /// The type, for a value of the form that has one.
+    pub(crate) kind: Option<String>,
+    /// The bytes, without a terminating NUL for the string form.
+    pub(crate) bytes: Vec<u8>,
+    /// Where it came from.
+    pub(crate) origin: String,
+}
+
+/// A part of a source.
+#[derive(Debug)]
+pub(crate) enum Segment {
+    /// An encoded value.
+    Value(Value),
+    /// List text, to be split and expanded.
+    List(Source),
+    /// A list in the library's own spelling.
+    Exact(Vec<u8>),
+}
+
+/// Cuts a source into values and list text.
+pub(crate) fn segments(preg: &Preg, source: Source) -> Result<Vec<Segment>, Failure> {
+    let body = source.bytes.trim_ascii();
+    if body.first() == Some(&b'{') {
+        return json(preg, body, &source.origin);
+    }
+    if let Some(bytes) = coded(preg, body, &source)? {
+        return Ok(vec![owned(preg, bytes, source.origin)]);
+    }
+    let start = source.bytes.len() - source.bytes.trim_ascii_start().len();
+    if next_tag(preg, &source.bytes, start).is_none() {
+        return Ok(vec![Segment::List(source)]);
+    }
+    Ok(lines(preg, &source, start))
+}
+
+/// Reads every source as values of one type that carry no tag.
+pub(crate) fn tagged_values(kind: &str, sources: Vec<Source>) -> Result<Vec<Value>, Failure> {
+    let mut values = Vec::new();
+    for source in sources {
+        let body = source.bytes.trim_ascii();
+        let bytes = match explicit(body, &source)? {
+            Some(bytes) => bytes,
+            None => match octets::unhex(body) {
+                Ok(bytes) if !body.is_empty() => bytes,
+                _ => without_line_end(source.bytes),
+            },
+        };
+        values.push(Value {
+            kind: Some(kind.to_owned()),
+            bytes,
+            origin: source.origin,
+        });
+    }
+    Ok(values)
+}
+
+fn without_line_end(mut text: Vec<u8>) -> Vec<u8> {
+    let is_text = !text
+        .iter()
+        .any(|b| b.is_ascii_control() && *b != b'\n' && *b != b'\r');
+    if is_text {
+        text.truncate(text.trim_ascii_end().len());
+    }
+    text
+}
+
+/// Bytes that came coded: a value if they carry a tag, else a list.
+fn owned(preg: &Preg, bytes: Vec<u8>, origin: String) -> Segment {
+    if preg.tag_owner(&bytes).is_none() {
+        return Segment::Exact(bytes);
+    }
+    Segment::Value(Value {
+        kind: None,
+        bytes,
+        origin,
+    })
+}
+
+/// `hex:` and `base64:`.
+fn explicit(body: &[u8], source: &Source) -> Result<Option<Vec<u8>>, Failure> {
+    type Decode = fn(&[u8]) -> Result<Vec<u8>, usize>;
+    let forms: [(&[u8], &str, Decode); 2] = [
+        (b"hex:", "hexadecimal", octets::unhex),
+        (b"base64:", "base64", octets::unbase64),
+    ];
+    for (prefix, what, decode) in forms {
+        if let Some(digits) = body.strip_prefix(prefix) {
+            let packed = packed(digits);
+            return decode(&packed).map(Some).map_err(|at| {
+                let message = match packed.get(at) {
+                    Some(_) => format!("this is no {what} digit"),
+                    None => format!("the {what} text ends in the middle of a byte"),
+                };
+                let place = Excerpt::new(&source.origin, body, prefix.len() + at);
+                Failure::data(message).at(place)
+            });
+        }
+    }
+    Ok(None)
+}
+
+/// The bytes behind `hex:`, `base64:`, or behind digits alone that turn out to be a value.
+fn coded(preg: &Preg, body: &[u8], source: &Source) -> Result<Option<Vec<u8>>, Failure> {
+    if let Some(bytes) = explicit(body, source)? {
+        return Ok(Some(bytes));
+    }
+    // Enough digits to see any tag; names that look like digits are not decoded any further.
+    let head = &body[..body.len().min(64)];
+    for decode in [octets::unhex, octets::unbase64] {
+        if decode(head).is_ok_and(|bytes| preg.tag_owner(&bytes).is_some())
+            && let Ok(bytes) = decode(&packed(body))
+        {
+            return Ok(Some(bytes));
+        }
+    }
+    Ok(None)
+}
+
+fn packed(digits: &[u8]) -> Vec<u8> {
+    let mut packed = digits.to_vec();
+    packed.retain(|b| !b.is_ascii_whitespace());
+    packed
+}
+
+/// The answers of `encode --json`, one after the other.
+fn json(preg: &Preg, body: &[u8], origin: &str) -> Result<Vec<Segment>, Failure> {
+    let mut found = Vec::new();
+    let mut stream = serde_json::Deserializer::from_slice(body).into_iter::<serde_json::Value>();
+    while let Some(item) = stream.next() {
+        let at = stream.byte_offset();
+        let fail = |message: &str| {
+            Failure::data(message)
+                .at(Excerpt::new(origin, body, at))
+                .cure("an encoded value is {\"form\":…,\"type\":…,\"bytes_hex\":…}")
+        };
+        let item = item.map_err(|_| fail("this begins like JSON and is none"))?;
+        let text = |key: &str| item.get(key).and_then(serde_json::Value::as_str);
+        let bytes = text("bytes_hex")
+            .and_then(|digits| octets::unhex(digits.as_bytes()).ok())
+            .ok_or_else(|| fail("this JSON has no hexadecimal `bytes_hex`"))?;
+        found.push(match (text("form"), text("type")) {
+            (Some("regex2"), Some(kind)) => Segment::Value(Value {
+                kind: Some(kind.to_owned()),
+                bytes,
+                origin: origin.to_owned(),
+            }),
+            _ => owned(preg, bytes, origin.to_owned()),
+        });
+    }
+    Ok(found)
+}
+
+/// Where the next line begins, from the line start `from` on, that carries a tag.
+fn next_tag(preg: &Preg, text: &[u8], from: usize) -> Option<usize> {
+    if preg.tag_owner(&text[from..]).is_some() {
+        return Some(from);
+    }
+    preg.tags()
+        .filter_map(|tag| {
+            let line = [b"\n", tag].concat();
+            memchr::memmem::find(&text[from..], &line).map(|at| from + at + 1)
+        })
+        .min()
+}
+
+/// Cuts text that holds at least one tagged line.
+fn lines(preg: &Preg, source: &Source, start: usize) -> Vec<Segment> {
+    let text = &source.bytes[..];
+    let mut found = Vec::new();
+    let mut at = start;
+    while at < text.len() {
+        let next = next_tag(preg, text, at).unwrap_or(text.len());
+        if next > at {
+            found.push(Segment::List(Source {
+                origin: source.origin.clone(),
+                bytes: text[at..next].to_vec(),
+                comments: source.comments,
+            }));
+        }
+        if next == text.len() {
+            break;
+        }
+        let len = value_len(preg, &text[next..]);
+        found.push(Segment::Value(Value {
+            kind: None,
+            bytes: text[next..next + len].to_vec(),
+            origin: source.origin.clone(),
+        }));
+        at = next + len;
+        at += usize::from(text.get(at) == Some(&0));
+        at += text[at..]
+            .iter()
+            .take_while(|b| b.is_ascii_whitespace())
+            .count();
+    }
+    found
+}
+
+/// How many bytes belong to the value at the front: a line, or what its scheme says.
+fn value_len(preg: &Preg, text: &[u8]) -> usize {
+    match preg.scheme_of(text) {
+        Ok(Some((_, extent))) if extent.terminator == Terminator::None => {
+            let ends = text.get(extent.len).is_none_or(u8::is_ascii_whitespace);
+            // Bytes that follow at once are the value's fault; its scheme will name it.
+            if ends { extent.len } else { text.len() }
+        }
+        Ok(_) => {
+            let end = memchr::memchr2(b'\n', 0, text).unwrap_or(text.len());
+            text[..end].trim_ascii_end().len()
+        }
+        Err(_) => text.len(),
+    }
+}

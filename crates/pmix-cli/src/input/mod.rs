@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Maps from words, files and standard input, in any form.
+//!
+//! A word becomes a [`source::Source`]; a source is cut into encoded values and list text
+//! ([`detect`]); list text is spread into names ([`separators`], [`brackets`]) or ranks
+//! ([`procs`]). What stays text is not parsed, what came folded is not expanded.
+
+mod brackets;
+mod detect;
+mod nodes;
+mod procs;
+mod range;
+mod separators;
+mod source;
+
+pub(crate) use detect::{Segment, segments, tagged_values};
+pub(crate) use nodes::{decode_nodes, read_nodes, text_len, text_of};
+pub(crate) use procs::{decode_procs, read_procs};
+pub(crate) use source::{Source, read as read_sources};

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Process maps from any input.
+//!
+//! Every `;` and every newline ends a node, and each argument begins one; the newline at the end
+//! of the last line ends nothing. Blanks separate ranks like commas. An empty node keeps its
+//! place.
+
+use std::ffi::OsString;
+
+use pmix_map::{Limits, ProcMap, ProcMapBuilder};
+use preg_core::{Preg, Regex2Ref};
+
+use super::detect::{Segment, Value, segments};
+use super::nodes::of_limits;
+use super::source::{self, Source};
+use crate::failure::Failure;
+
+/// A process map, as text where it came as text and folded where it came folded.
+#[derive(Debug)]
+pub(crate) enum Procs {
+    /// The library's text and where it came from.
+    Text(Vec<u8>, String),
+    /// A folded map.
+    Map(ProcMap),
+}
+
+/// Reads what the words name and joins it.
+pub(crate) fn read_procs(preg: &Preg, words: &[OsString]) -> Result<Procs, Failure> {
+    let mut found = Vec::new();
+    for source in source::read(words)? {
+        for segment in segments(preg, source)? {
+            found.push(match segment {
+                Segment::Exact(text) => Procs::Text(text, "the decoded input".to_owned()),
+                Segment::Value(value) => Procs::Map(of_value(preg, &value)?),
+                Segment::List(source) => normalise(source),
+            });
+        }
+    }
+    Procs::join(found, preg.limits())
+}
+
+/// Decodes values to one process map.
+pub(crate) fn decode_procs(preg: &Preg, values: &[Value]) -> Result<Procs, Failure> {
+    let maps = values.iter().map(|v| of_value(preg, v).map(Procs::Map));
+    Procs::join(maps.collect::<Result<_, _>>()?, preg.limits())
+}
+
+fn of_value(preg: &Preg, value: &Value) -> Result<ProcMap, Failure> {
+    match &value.kind {
+        None => preg.parse_procs(&value.bytes),
+        Some(kind) => preg.resolve_procs(Regex2Ref {
+            kind,
+            bytes: &value.bytes,
+        }),
+    }
+    .map_err(|e| Failure::of(&e, &value.origin, &value.bytes))
+}
+
+/// Replaces bytes one by one, so that an offset in the result is an offset in the input.
+fn normalise(source: Source) -> Procs {
+    let mut text = source.bytes;
+    if text.last() == Some(&b'\n') {
+        text.pop();
+    }
+    if source.comments {
+        blank_comments(&mut text);
+    }
+    let mut last = b';';
+    let mut gap = None;
+    for at in 0..text.len() {
+        match text[at] {
+            b'\n' => {
+                text[at] = b';';
+                (last, gap) = (b';', None);
+            }
+            byte if byte.is_ascii_whitespace() => {
+                text[at] = b' ';
+                gap.get_or_insert(at);
+            }
+            byte => {
+                if let Some(gap) = gap.take()
+                    && last.is_ascii_digit()
+                    && byte.is_ascii_digit()
+                {
+                    text[gap] = b',';
+                }
+                last = byte;
+            }
+        }
+    }
+    Procs::Text(text, source.origin)
+}
+
+/// Overwrites comments with blanks; a line with nothing else on it is no node.
+fn blank_comments(text: &mut Vec<u8>) {
+    let (mut start, mut last_alone) = (0, false);
+    while start < text.len() {
+        let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |n| start + n);
+        let hash = memchr::memchr(b'#', &text[start..end]);
+        last_alone = false;
+        if let Some(hash) = hash {
+            last_alone = text[start..start + hash].trim_ascii().is_empty();
+            let stop = if last_alone {
+                (end + 1).min(text.len())
+            } else {
+                end
+            };
+            text[start + hash..stop].fill(b' ');
+        }
+        start = end + 1;
+    }
+    if last_alone {
+        // The newline in front of the comment now ends the last line.
+        let len = text
+            .iter()
+            .rposition(|b| *b == b'\n' || !b.is_ascii_whitespace());
+        text.truncate(len.map_or(0, |n| n + 1));
+        if text.last() == Some(&b'\n') {
+            text.pop();
+        }
+    }
+}
+
+impl Procs {
+    fn join(mut found: Vec<Self>, limits: &Limits) -> Result<Self, Failure> {
+        if found.len() <= 1 {
+            let nothing = || Self::Text(Vec::new(), String::new());
+            return Ok(found.pop().unwrap_or_else(nothing));
+        }
+        if found.iter().all(|part| matches!(part, Self::Text(..))) {
+            let mut joined = Vec::new();
+            for (index, part) in found.into_iter().enumerate() {
+                if let Self::Text(text, _) = part {
+                    joined.extend_from_slice(if index > 0 { b";" } else { b"" });
+                    joined.extend_from_slice(&text);
+                }
+            }
+            return Ok(Self::Text(
+                joined,
+                "the arguments, joined by `;`".to_owned(),
+            ));
+        }
+        let mut builder = ProcMapBuilder::new(limits);
+        for part in found {
+            append(&mut builder, &part.into_map(limits)?).map_err(of_limits)?;
+        }
+        Ok(Self::Map(builder.finish()))
+    }
+
+    /// The folded map.
+    pub(crate) fn into_map(self, limits: &Limits) -> Result<ProcMap, Failure> {
+        match self {
+            Self::Map(map) => Ok(map),
+            Self::Text(text, origin) => parse(&text, &origin, limits),
+        }
+    }
+
+    /// The map as the library's text; text is checked, not rewritten.
+    pub(crate) fn into_text(self, limits: &Limits) -> Result<Vec<u8>, Failure> {
+        match self {
+            Self::Text(text, origin) => {
+                parse(&text, &origin, limits)?;
+                Ok(text)
+            }
+            Self::Map(map) => {
+                let mut text = Vec::new();
+                map.write_text(&mut text);
+                Ok(text)
+            }
+        }
+    }
+}
+
+fn parse(text: &[u8], origin: &str, limits: &Limits) -> Result<ProcMap, Failure> {
+    ProcMap::parse_text(text, limits).map_err(|e| {
+        Failure::of(&preg_core::Error::from(e), origin, text)
+            .cure("a process map looks like 0-3;4-7: ranks by commas, nodes by semicolons")
+    })
+}
+
+fn append(builder: &mut ProcMapBuilder, map: &ProcMap) -> Result<(), pmix_map::Error> {
+    for node in 0..map.num_nodes() {
+        for run in map.runs_of(node).unwrap_or_default() {
+            builder.run(run)?;
+        }
+        builder.end_node()?;
+    }
+    Ok(())
+}

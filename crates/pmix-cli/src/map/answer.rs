@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the framework, or one scheme alone, answers to a request.
+
+use preg_core::{Error, Preg, Regex2Ref, Scheme, Status};
+
+use super::list::Map;
+use crate::args::FormArg;
+
+/// The word that asks the framework instead of one scheme.
+pub(super) const AUTO: &str = "auto";
+
+/// An encoded value of either form.
+#[derive(Debug)]
+pub(super) struct Encoded {
+    pub(super) form: FormArg,
+    /// The framing of the string form, or the type of the other.
+    pub(super) kind: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Encodes a list.
+pub(super) fn encode(
+    preg: &Preg,
+    scheme: &str,
+    form: FormArg,
+    procs: bool,
+    list: &[u8],
+) -> Result<Encoded, Error> {
+    if scheme != AUTO {
+        return encode_by(named(preg, scheme)?, form, procs, list);
+    }
+    let (kind, bytes) = match form {
+        FormArg::Regex2 => {
+            let value = preg.generate_regex(list)?;
+            (value.kind, value.bytes)
+        }
+        FormArg::String => {
+            let value = match procs {
+                true => preg.generate_ppn(list),
+                false => preg.generate_node_regex(list),
+            }?;
+            (value.framing, value.bytes)
+        }
+    };
+    Ok(Encoded { form, kind, bytes })
+}
+
+/// Asks one scheme alone.
+pub(super) fn encode_by(
+    scheme: &dyn Scheme,
+    form: FormArg,
+    procs: bool,
+    list: &[u8],
+) -> Result<Encoded, Error> {
+    let answer = match (form, procs) {
+        (FormArg::Regex2, _) => scheme
+            .generate_regex(list)
+            .map(|v| v.map(|v| (v.kind, v.bytes))),
+        (FormArg::String, true) => scheme.generate_ppn(list).map(|v| framed(scheme, v)),
+        (FormArg::String, false) => scheme.generate_node_regex(list).map(|v| framed(scheme, v)),
+    };
+    match answer.map_err(|e| e.from_scheme(scheme.name()))? {
+        Some((kind, bytes)) => Ok(Encoded { form, kind, bytes }),
+        None => Err(declined(scheme, "this list in this form")),
+    }
+}
+
+fn framed(scheme: &dyn Scheme, value: Option<Vec<u8>>) -> Option<(String, Vec<u8>)> {
+    value.map(|bytes| (scheme.framing().to_owned(), bytes))
+}
+
+/// Decodes a value; with a type it is one of the form that has types.
+pub(super) fn decode(
+    preg: &Preg,
+    scheme: &str,
+    kind: Option<&str>,
+    procs: bool,
+    bytes: &[u8],
+) -> Result<Map, Error> {
+    if scheme != AUTO {
+        let scheme = named(preg, scheme)?;
+        let mine = match kind {
+            Some(kind) => scheme.kind() == Some(kind),
+            None => bytes.starts_with(scheme.tag()),
+        };
+        if !mine {
+            return Err(declined(scheme, "this value"));
+        }
+    }
+    Ok(match (kind, procs) {
+        (Some(kind), true) => Map::Procs(preg.resolve_procs(Regex2Ref { kind, bytes })?),
+        (Some(kind), false) => Map::Nodes(preg.resolve_nodes(Regex2Ref { kind, bytes })?),
+        (None, true) => Map::Procs(preg.parse_procs(bytes)?),
+        (None, false) => Map::Nodes(preg.parse_nodes(bytes)?),
+    })
+}
+
+fn declined(scheme: &dyn Scheme, what: &str) -> Error {
+    let message = format!("declines {what}");
+    Error::new(Status::ERR_TAKE_NEXT_OPTION, message).from_scheme(scheme.name())
+}
+
+/// The scheme of that name, whether it is active or not.
+fn named<'a>(preg: &'a Preg, name: &str) -> Result<&'a dyn Scheme, Error> {
+    if let Some(module) = preg.module(name) {
+        return Ok(&*module.scheme);
+    }
+    if pmix_builtin::preg_components()
+        .iter()
+        .any(|c| c.name == name)
+    {
+        let message = format!("scheme {name:?} cannot work here or is excluded");
+        return Err(Error::new(Status::ERR_NOT_SUPPORTED, message));
+    }
+    let known: Vec<_> = preg.modules().iter().map(|m| m.scheme.name()).collect();
+    let message = format!("no scheme {name:?}; there are {AUTO}, {}", known.join(", "));
+    Err(Error::new(Status::ERR_NOT_FOUND, message))
+}

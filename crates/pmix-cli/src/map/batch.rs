@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix map batch`: one JSON request a line, one answer a line, in order.
+//!
+//! Other languages and conformance tests drive the library through this, so a line that cannot be
+//! understood is answered like any other: `status` and `error`, and the next line is read.
+
+use std::borrow::Cow;
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+use preg_core::{Error, Limits, Preg, Status};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::answer::{self, AUTO, Encoded};
+use super::encode::write_members;
+use super::list::Map;
+use crate::args::FormArg;
+use crate::failure::{Exit, Failure};
+use crate::octets;
+use crate::output::json_string;
+use crate::session::Session;
+
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    op: Option<Cow<'a, str>>,
+    #[serde(default)]
+    procs: Option<bool>,
+    #[serde(borrow)]
+    scheme: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    form: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    input: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    input_hex: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    bytes_hex: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "type")]
+    kind: Option<Cow<'a, str>>,
+}
+
+/// The part of a request that an answer needs when the rest is wrong.
+#[derive(Deserialize)]
+struct OnlyId<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+}
+
+enum Answer {
+    Encoded(Encoded),
+    Decoded(Map),
+}
+
+pub(super) fn run(session: &mut Session) -> Result<Exit, Failure> {
+    let (preg, out) = (&session.preg, &mut session.out);
+    let longest = longest_line(preg.limits());
+    let mut input = BufReader::with_capacity(1 << 17, io::stdin().lock());
+    let mut line = Vec::new();
+    while next_line(&mut input, &mut line, longest)? {
+        if line.len() as u64 > longest {
+            let error = bad(format!("the line is longer than {longest} bytes"));
+            write_error(out, None, &error)?;
+        } else {
+            respond(preg, &line, out)?;
+        }
+        // A driver that waits for this answer has sent nothing more.
+        if memchr::memchr(b'\n', input.buffer()).is_none() {
+            out.flush()?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// Two digits for each byte of the largest list, and room for the keys.
+fn longest_line(limits: &Limits) -> u64 {
+    limits.max_bytes.saturating_mul(2).saturating_add(1 << 16)
+}
+
+/// Reads a line without its end; what exceeds `longest` is read over.
+fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>, longest: u64) -> io::Result<bool> {
+    line.clear();
+    let limit = longest.saturating_add(1);
+    let mut read = input.by_ref().take(limit).read_until(b'\n', line)?;
+    if line.last() == Some(&b'\n') {
+        line.pop();
+        return Ok(true);
+    }
+    let any = read > 0;
+    let mut rest = Vec::new();
+    while read > 0 && line.len() as u64 == limit && rest.last() != Some(&b'\n') {
+        rest.clear();
+        read = input.by_ref().take(1 << 16).read_until(b'\n', &mut rest)?;
+    }
+    Ok(any)
+}
+
+/// Answers one line.
+fn respond(preg: &Preg, line: &[u8], out: &mut impl Write) -> io::Result<()> {
+    let request: Request<'_> = match serde_json::from_slice(line) {
+        Ok(request) => request,
+        Err(fault) => {
+            let id = serde_json::from_slice(line)
+                .ok()
+                .and_then(|only: OnlyId<'_>| only.id);
+            return write_error(out, id, &bad(format!("this is no request: {fault}")));
+        }
+    };
+    match answer(preg, &request) {
+        Ok(Answer::Encoded(value)) => {
+            write_head(out, request.id, Status::SUCCESS)?;
+            write_members(out, &value)?;
+        }
+        Ok(Answer::Decoded(map)) => {
+            write_head(out, request.id, Status::SUCCESS)?;
+            map.write_members(out)?;
+        }
+        Err(error) => return write_error(out, request.id, &error),
+    }
+    out.write_all(b"}\n")
+}
+
+fn answer(preg: &Preg, request: &Request<'_>) -> Result<Answer, Error> {
+    let scheme = request.scheme.as_deref().unwrap_or(AUTO);
+    let procs = request.procs.unwrap_or(false);
+    let form = match request.form.as_deref() {
+        None => None,
+        Some("string") => Some(FormArg::String),
+        Some("regex2") => Some(FormArg::Regex2),
+        Some(other) => return Err(bad(format!("unknown form {other:?}; string or regex2"))),
+    };
+    match request.op.as_deref() {
+        Some("encode") => {
+            let form = form.unwrap_or(FormArg::String);
+            let list = list_of(request)?;
+            answer::encode(preg, scheme, form, procs, &list).map(Answer::Encoded)
+        }
+        Some("decode") => {
+            let digits = request.bytes_hex.as_deref();
+            let digits = digits.ok_or_else(|| bad("decode needs \"bytes_hex\""))?;
+            let bytes = unhex(digits, "bytes_hex")?;
+            let kind = match (form, request.kind.as_deref()) {
+                (Some(FormArg::String), _) => None,
+                (Some(FormArg::Regex2), None) => {
+                    return Err(bad("decode of form \"regex2\" needs \"type\""));
+                }
+                (_, kind) => kind,
+            };
+            let map = answer::decode(preg, scheme, kind, procs, &bytes)?;
+            map.check(preg.limits())?;
+            Ok(Answer::Decoded(map))
+        }
+        Some(other) => Err(bad(format!("unknown op {other:?}; encode or decode"))),
+        None => Err(bad("the request has no \"op\"; encode or decode")),
+    }
+}
+
+fn list_of<'a>(request: &'a Request<'_>) -> Result<Cow<'a, [u8]>, Error> {
+    match (&request.input, &request.input_hex) {
+        (Some(text), None) => Ok(Cow::Borrowed(text.as_bytes())),
+        (None, Some(digits)) => unhex(digits, "input_hex").map(Cow::Owned),
+        (None, None) => Err(bad("encode needs \"input\" or \"input_hex\"")),
+        (Some(_), Some(_)) => Err(bad("give \"input\" or \"input_hex\", not both")),
+    }
+}
+
+fn unhex(digits: &str, key: &str) -> Result<Vec<u8>, Error> {
+    octets::unhex(digits.as_bytes())
+        .map_err(|at| bad(format!("\"{key}\" is no hexadecimal text at digit {at}")))
+}
+
+fn bad(message: impl Into<String>) -> Error {
+    Error::new(Status::ERR_BAD_PARAM, message)
+}
+
+/// `{"id":…,"status":…,`.
+fn write_head(out: &mut impl Write, id: Option<&RawValue>, status: Status) -> io::Result<()> {
+    let id = id.map_or("null", RawValue::get);
+    write!(out, "{{\"id\":{id},\"status\":{},", status.as_raw())
+}
+
+fn write_error(out: &mut impl Write, id: Option<&RawValue>, error: &Error) -> io::Result<()> {
+    write_head(out, id, error.status())?;
+    out.write_all(b"\"error\":")?;
+    json_string(error.to_string().as_bytes(), out)?;
+    out.write_all(b"}\n")
+}

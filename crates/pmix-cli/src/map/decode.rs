@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix map decode`.
+
+use std::io::Write;
+
+use super::list::Map;
+use super::read_map;
+use crate::args::{Decode, DecodeOut};
+use crate::failure::{Exit, Failure};
+use crate::input::{decode_nodes, decode_procs, read_sources, tagged_values};
+use crate::session::Session;
+
+pub(super) fn run(session: &mut Session, args: &Decode) -> Result<Exit, Failure> {
+    let map = match &args.kind {
+        None => read_map(session, &args.input)?,
+        Some(kind) => {
+            let values = tagged_values(kind, read_sources(&args.input.words)?)?;
+            let limits = session.limits();
+            if args.input.procs {
+                Map::Procs(decode_procs(&session.preg, &values)?.into_map(limits)?)
+            } else {
+                Map::Nodes(decode_nodes(&session.preg, &values)?.into_list(limits)?)
+            }
+        }
+    };
+    check(session, &map)?;
+    let out = &mut session.out;
+    match args.out {
+        _ if session.json => write_object(out, &map)?,
+        DecodeOut::Lines => map.write_lines(out)?,
+        DecodeOut::List => {
+            map.write_list(out)?;
+            out.write_all(b"\n")?;
+        }
+        DecodeOut::Json => {
+            map.write_array(out)?;
+            out.write_all(b"\n")?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// Refuses to print a list that exceeds the limits.
+pub(super) fn check(session: &Session, map: &Map) -> Result<(), Failure> {
+    map.check(session.limits())
+        .map_err(|e| Failure::of(&e, "the list", b""))
+}
+
+/// `{"procs":…,"count":…,"list":[…]}`.
+pub(super) fn write_object(out: &mut impl Write, map: &Map) -> Result<(), Failure> {
+    let procs = matches!(map, Map::Procs(_));
+    write!(out, "{{\"procs\":{procs},\"count\":{},", map.len())?;
+    map.write_members(out)?;
+    out.write_all(b"}\n")?;
+    Ok(())
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix map encode`.
+
+use std::io::Write;
+
+use preg_core::{Error, Status};
+
+use super::answer::{self, Encoded};
+use super::read_text;
+use crate::args::{Encode, EncodeOut, FormArg};
+use crate::failure::{Exit, Failure};
+use crate::octets;
+use crate::output::Out;
+use crate::session::Session;
+
+pub(super) fn run(session: &mut Session, args: &Encode) -> Result<Exit, Failure> {
+    let text = read_text(session, &args.input)?;
+    let value = answer::encode(
+        &session.preg,
+        &args.scheme,
+        args.form,
+        args.input.procs,
+        &text,
+    )
+    .map_err(|e| refusal(&e, &text))?;
+    let out = if session.json {
+        EncodeOut::Json
+    } else {
+        args.out
+    };
+    print(&mut session.out, &value, out)?;
+    Ok(Exit::Ok)
+}
+
+/// A scheme that declines is an answer; a list that nobody may carry is bad data.
+pub(super) fn refusal(error: &Error, list: &[u8]) -> Failure {
+    match error.status() {
+        Status::ERR_TAKE_NEXT_OPTION => {
+            let cure = "`pmix map size` shows which schemes take it; --scheme auto picks one";
+            Failure::new(Exit::Negative, error.status(), error.to_string()).cure(cure)
+        }
+        Status::ERR_NOT_FOUND => Failure::new(Exit::Usage, error.status(), error.to_string()),
+        Status::ERR_NOT_SUPPORTED if error.offset().is_none() => {
+            Failure::new(Exit::Negative, error.status(), error.to_string())
+                .cure("`pmix plugins list` shows what is active")
+        }
+        _ => Failure::of(error, "the list", list),
+    }
+}
+
+fn print(out: &mut Out, value: &Encoded, how: EncodeOut) -> Result<(), Failure> {
+    match how {
+        EncodeOut::Hex => writeln!(out, "{}", octets::hex(&value.bytes))?,
+        EncodeOut::Base64 => writeln!(out, "{}", octets::base64(&value.bytes))?,
+        EncodeOut::Json => {
+            let form = match value.form {
+                FormArg::String => "string",
+                FormArg::Regex2 => "regex2",
+            };
+            write!(out, "{{\"form\":\"{form}\",")?;
+            write_members(out, value)?;
+            writeln!(out, "}}")?;
+        }
+        EncodeOut::Text => return print_text(out, &value.bytes),
+    }
+    Ok(())
+}
+
+/// `"type":…,"len":…,"bytes_hex":…`.
+pub(super) fn write_members(out: &mut impl Write, value: &Encoded) -> std::io::Result<()> {
+    out.write_all(b"\"type\":")?;
+    crate::output::json_string(value.kind.as_bytes(), out)?;
+    write!(out, ",\"len\":{},\"bytes_hex\":\"", value.bytes.len())?;
+    let mut digits = Vec::new();
+    for chunk in value.bytes.chunks(1 << 15) {
+        digits.clear();
+        octets::push_hex(chunk, &mut digits);
+        out.write_all(&digits)?;
+    }
+    out.write_all(b"\"")
+}
+
+/// The bytes as they are, with a newline behind text and nothing behind the rest.
+fn print_text(out: &mut Out, bytes: &[u8]) -> Result<(), Failure> {
+    let is_text = !bytes.iter().any(u8::is_ascii_control);
+    if out.is_terminal() && !(is_text && std::str::from_utf8(bytes).is_ok()) {
+        let message = format!("the value is {} bytes of binary data", bytes.len());
+        return Err(Failure::usage(message).cure("add --out hex, or send it to a file or a pipe"));
+    }
+    out.write_all(bytes)?;
+    if is_text {
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What every command starts from: settings, the framework, and how to answer.
+
+use pmix_mca::{Params, Source};
+use preg_core::{Limits, Preg};
+
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::output::Out;
+
+/// An opened framework and the options of the command line.
+pub(crate) struct Session {
+    pub(crate) preg: Preg,
+    pub(crate) out: Out,
+    pub(crate) json: bool,
+}
+
+impl Session {
+    pub(crate) fn open(global: &Global) -> Result<Self, Failure> {
+        let params = params(global)?;
+        let preg = pmix_builtin::open_preg(&params).map_err(|e| Failure::settings(&e))?;
+        Ok(Self {
+            preg,
+            out: Out::new(),
+            json: global.json,
+        })
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        self.preg.limits()
+    }
+}
+
+fn params(global: &Global) -> Result<Params, Failure> {
+    let vars = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let mut builder = Params::builder().environment(vars);
+    for pair in global.mca.chunks_exact(2) {
+        builder = builder.set(&pair[0], pair[1].clone(), Source::CommandLine);
+    }
+    builder
+        .build()
+        .map_err(|e| Failure::settings(&preg_core::Error::from(e)))
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Colour, where it is wanted.
+
+use std::io::IsTerminal;
+
+use crate::args::When;
+
+/// Whether escape sequences may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    colour: bool,
+}
+
+impl Style {
+    /// Decides for one stream: `--color`, then `NO_COLOR` (<https://no-color.org>), then whether
+    /// a terminal reads it.
+    pub(crate) fn new(when: When, stream: &impl IsTerminal) -> Self {
+        let colour = match when {
+            When::Always => true,
+            When::Never => false,
+            When::Auto => {
+                std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && stream.is_terminal()
+            }
+        };
+        Self { colour }
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.paint("1;31", text)
+    }
+
+    pub(crate) fn green(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.colour {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+impl Style {
+    /// No colour.
+    pub(crate) const fn plain() -> Self {
+        Self { colour: false }
+    }
+}

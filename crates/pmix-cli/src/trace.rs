@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the libraries report, on standard error, one line each.
+
+use std::fmt::{self, Write as _};
+use std::io::Write as _;
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::style::Style;
+
+/// Shows events up to a level; keeps no spans.
+///
+/// A subscriber of forty lines instead of a formatting library: the command starts in a
+/// millisecond, and a warning is a line that a person reads.
+struct Lines {
+    level: Level,
+    style: Style,
+}
+
+/// Installs the subscriber: warnings, and with `-v` decisions, with `-vv` bytes.
+pub(crate) fn install(verbose: u8, style: Style) {
+    let level = match verbose {
+        0 => Level::WARN,
+        1 => Level::DEBUG,
+        _ => Level::TRACE,
+    };
+    // Fails only when a subscriber is already installed, which is then the one that was wanted.
+    let _ = tracing::subscriber::set_global_default(Lines { level, style });
+}
+
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= self.level
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let label = match *event.metadata().level() {
+            Level::ERROR => self.style.red("error:"),
+            Level::WARN => self.style.yellow("warning:"),
+            Level::INFO => self.style.dim("info:"),
+            Level::DEBUG => self.style.dim("debug:"),
+            Level::TRACE => self.style.dim("trace:"),
+        };
+        let mut line = Line::default();
+        event.record(&mut line);
+        let text = format!("{label} {}{}\n", line.message, line.fields).replace('\n', " ");
+        // Nobody is left to tell when standard error cannot be written.
+        let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, " {name}={value:?}"),
+        };
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value}"),
+            name => write!(self.fields, " {name}={value}"),
+        };
+    }
+}

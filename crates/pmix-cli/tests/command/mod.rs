@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs the built command.
+#![allow(dead_code)]
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// What a finished command left.
+pub(crate) struct Outcome {
+    pub(crate) code: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+impl Outcome {
+    /// Standard output as text, without the last newline.
+    pub(crate) fn text(&self) -> String {
+        let text = String::from_utf8_lossy(&self.stdout).into_owned();
+        text.strip_suffix('\n').map(str::to_owned).unwrap_or(text)
+    }
+
+    /// Standard output as one JSON value.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.stdout).expect("standard output is JSON")
+    }
+}
+
+/// A command in a clean environment.
+pub(crate) fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pmix"));
+    command.args(args).env_clear().env("HOME", "/nonexistent");
+    command.current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command
+}
+
+/// Runs with nothing on standard input.
+pub(crate) fn pmix(args: &[&str]) -> Outcome {
+    pmix_with(args, b"")
+}
+
+/// Runs with bytes on standard input.
+pub(crate) fn pmix_with(args: &[&str], input: &[u8]) -> Outcome {
+    finish(command(args), input)
+}
+
+/// Runs a prepared command.
+pub(crate) fn finish(mut command: Command, input: &[u8]) -> Outcome {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut stdin = child.stdin.take().expect("standard input is piped");
+    let input = input.to_vec();
+    // A command that fails early closes its input; that is no fault of the test.
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().expect("the command ends");
+    writer.join().expect("the writer ends");
+    Outcome {
+        code: output.status.code().expect("the command exits"),
+        stdout: output.stdout,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
