@@ -5,6 +5,7 @@
 //! exits with 0 only if nothing failed.
 #![forbid(unsafe_code)]
 
+mod interop;
 mod outcome;
 mod process;
 mod test;
@@ -24,6 +25,12 @@ struct Task {
 
 /// Every task, in the order in which they are listed.
 const TASKS: &[Task] = &[
+    Task {
+        name: "interop",
+        arguments: "[--seed N] [--lists N]",
+        about: "our strings into real PMIx libraries, theirs into us",
+        run: interop::run,
+    },
     Task {
         name: "test",
         arguments: "",

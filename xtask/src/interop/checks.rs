@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is checked: both directions, judged by the lists, never by the bytes.
+
+use super::harness::{Harness, hex};
+use super::naive;
+use super::ours::{DECLINED, Decoded, Encoded, Ours};
+use super::peers::Peer;
+use super::tally::Tally;
+
+/// One list that goes through every form.
+pub(crate) struct Case {
+    /// Where it comes from.
+    pub(crate) name: String,
+    /// Whether it is a process map.
+    pub(crate) procs: bool,
+    /// The list.
+    pub(crate) text: String,
+}
+
+/// The highest rank that every release carries: a range that ends one above never terminates.
+const HIGHEST_RANK: u64 = 2_147_483_646;
+
+/// More leading letters than this overflow a buffer of 4.2.2.
+const LONGEST_PREFIX: usize = 49;
+
+impl Case {
+    /// The names, or the ranks of each node expanded; `None` for what no real library carries:
+    /// empty elements (all drop them), and words or ranks out of range in a process map.
+    fn list(&self) -> Option<Vec<String>> {
+        if !self.procs {
+            let names: Vec<_> = self.text.split(',').map(str::to_owned).collect();
+            return names.iter().all(|n| !n.is_empty()).then_some(names);
+        }
+        let nodes = naive::expand(&self.text, true)?;
+        let ranks = |node: &str| {
+            node.split(',')
+                .all(|r| r.parse().is_ok_and(|r: u64| r <= HIGHEST_RANK))
+        };
+        nodes.iter().all(|n| ranks(n)).then_some(nodes)
+    }
+
+    /// Whether the real encoders survive the list.
+    fn safe_for_peers(&self) -> bool {
+        let letters = |n: &str| n.bytes().take_while(u8::is_ascii_alphabetic).count();
+        self.procs || self.text.split(',').all(|n| letters(n) <= LONGEST_PREFIX)
+    }
+}
+
+/// One way in which we encode.
+struct Form {
+    scheme: &'static str,
+    settings: &'static [(&'static str, &'static str)],
+    /// Whether releases before 5.0 read it.
+    old_readable: bool,
+    /// Whether rank ranges in a process map may be left for the reader to expand.
+    ranges: bool,
+}
+
+const FORMS: &[Form] = &[
+    Form {
+        scheme: "native",
+        settings: &[],
+        old_readable: true,
+        ranges: true,
+    },
+    Form {
+        scheme: "raw",
+        settings: &[],
+        old_readable: true,
+        ranges: false,
+    },
+    Form {
+        scheme: "compress",
+        settings: &[("pcompress_base_limit", "64")],
+        old_readable: false,
+        ranges: false,
+    },
+    Form {
+        scheme: "auto",
+        settings: &[],
+        old_readable: false,
+        ranges: false,
+    },
+    // What the documentation tells a site with 4.2.2 peers to set.
+    Form {
+        scheme: "auto",
+        settings: &[("preg", "native,raw")],
+        old_readable: true,
+        ranges: false,
+    },
+];
+
+impl Form {
+    fn title(&self) -> String {
+        let settings: Vec<_> = self
+            .settings
+            .iter()
+            .map(|(n, v)| format!(" {n}={v}"))
+            .collect();
+        format!("{}{}", self.scheme, settings.concat())
+    }
+}
+
+fn kind(procs: bool) -> &'static str {
+    if procs { "procs" } else { "nodes" }
+}
+
+/// Encodes every case in every form the peer reads and has the peer expand it.
+///
+/// # Errors
+/// Our command failed as a whole.
+pub(crate) fn ours_to_theirs(
+    ours: &Ours,
+    peer: &Peer,
+    cases: &[Case],
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let mut harness = Harness::new(peer);
+    for form in FORMS.iter().filter(|f| f.old_readable || peer.reads_blob) {
+        let texts: Vec<_> = cases
+            .iter()
+            .map(
+                |case| match case.list().filter(|_| case.procs && !form.ranges) {
+                    Some(nodes) => nodes.join(";"),
+                    None => case.text.clone(),
+                },
+            )
+            .collect();
+        let asked: Vec<_> = cases
+            .iter()
+            .zip(&texts)
+            .map(|(c, t)| (c.procs, t.as_str()))
+            .collect();
+        let values = ours.encode(form.scheme, form.settings, &asked)?;
+        for (case, value) in cases.iter().zip(values) {
+            let what = format!(
+                "ours to {}: {} {}",
+                peer.version,
+                form.title(),
+                kind(case.procs)
+            );
+            let Some(list) = case.list() else {
+                tally.leave_out(&what);
+                continue;
+            };
+            if form.scheme != "auto" && value.status == DECLINED {
+                tally.decline(&what);
+                continue;
+            }
+            match expands_to(&mut harness, case, &value, &list) {
+                Ok(()) => tally.pass(&what),
+                Err(why) => tally.fail(&what, &format!("{}: {why}", case.name)),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the peer expands our value to this list.
+fn expands_to(
+    peer: &mut Harness,
+    case: &Case,
+    value: &Encoded,
+    list: &[String],
+) -> Result<(), String> {
+    if value.status != 0 {
+        return Err(format!(
+            "we do not encode it: {} {}",
+            value.status, value.error
+        ));
+    }
+    let shown = value.bytes.escape_ascii().to_string();
+    let request = format!("{} {} {}", kind(case.procs), hex(&value.bytes), list.len());
+    let (status, answers) = peer
+        .request(&request)
+        .map_err(|e| format!("{e} on {shown:.160}"))?;
+    if status != 0 {
+        return Err(format!("the peer answers {status} to {shown:.160}"));
+    }
+    let expected = list.join(if case.procs { ";" } else { "," });
+    if answers.is_empty() || answers.iter().any(|a| a != expected.as_bytes()) {
+        let got: Vec<_> = answers
+            .iter()
+            .map(|a| a.escape_ascii().to_string())
+            .collect();
+        return Err(format!("{shown:.160} became {:.160}", got.join(" / ")));
+    }
+    Ok(())
+}
+
+/// The configurations under which a peer encodes.
+const CONFIGS: &[&[(&str, &str)]] = &[
+    &[],
+    &[("preg", "native")],
+    &[("pcompress_base_limit", "64")],
+];
+
+/// Has the peer encode every case under every configuration and decodes what it made.
+///
+/// # Errors
+/// Our command failed as a whole.
+pub(crate) fn theirs_to_ours(
+    ours: &Ours,
+    peer: &Peer,
+    cases: &[Case],
+    tally: &mut Tally,
+) -> Result<(), String> {
+    for config in CONFIGS {
+        let mut harness = config
+            .iter()
+            .fold(Harness::new(peer), |h, (name, value)| h.with(name, value));
+        let setting = config
+            .first()
+            .map_or_else(|| "default".to_owned(), |(n, v)| format!("{n}={v}"));
+        let mut made = Vec::new();
+        for case in cases.iter().filter(|c| c.safe_for_peers()) {
+            let what = format!("{} to us: {setting} {}", peer.version, kind(case.procs));
+            match theirs(&mut harness, case) {
+                Ok(Some((value, list))) => made.push((what, case, value, list)),
+                Ok(None) => tally.leave_out(&what),
+                Err(why) => tally.fail(&what, &format!("{}: {why}", case.name)),
+            }
+        }
+        let values: Vec<_> = made
+            .iter()
+            .map(|(_, c, value, _)| (c.procs, value.as_slice()))
+            .collect();
+        for ((what, case, value, list), got) in made.iter().zip(ours.decode(&values)?) {
+            match reads_as(&got, value, list) {
+                Ok(()) => tally.pass(what),
+                Err(why) => tally.fail(what, &format!("{}: {why}", case.name)),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the peer makes of a case, and the list that its value stands for: the one that went in,
+/// or for the text forms what the text says, since the real encoders may lose order and ranks.
+type Made = Option<(Vec<u8>, Vec<String>)>;
+
+fn theirs(harness: &mut Harness, case: &Case) -> Result<Made, String> {
+    let Some(list) = case.list() else {
+        return Ok(None);
+    };
+    let op = if case.procs { "ppn" } else { "regex" };
+    let (status, values) = harness.request(&format!("{op} {}", hex(case.text.as_bytes())))?;
+    let value = values.into_iter().next().unwrap_or_default();
+    if status != 0 {
+        return Err(format!("the peer does not encode it: {status}"));
+    }
+    if value.starts_with(b"blob:\0") {
+        return Ok(Some((value, list)));
+    }
+    let text = String::from_utf8(value).map_err(|e| e.to_string())?;
+    // A number that went through their 32-bit integer: nothing to compare with.
+    Ok(naive::expand(&text, case.procs).map(|said| (text.into_bytes(), said)))
+}
+
+fn reads_as(got: &Decoded, value: &[u8], list: &[String]) -> Result<(), String> {
+    let shown = value.escape_ascii().to_string();
+    if got.status != 0 {
+        return Err(format!(
+            "we answer {} ({}) to {shown:.160}",
+            got.status, got.error
+        ));
+    }
+    if got.list != list {
+        let (got, list) = (got.list.join(" "), list.join(" "));
+        return Err(format!("{shown:.160} became {got:.160}, not {list:.160}"));
+    }
+    Ok(())
+}

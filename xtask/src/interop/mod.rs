@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask interop`: our strings into real PMIx libraries, theirs into us.
+//!
+//! The libraries are reached through the C program in `tests/interop`, we through
+//! `pmix map batch`, as any other language would reach us. What a library expands a map to is read
+//! back from a job registered with it, so a check compares names and hosts, never bytes.
+
+mod checks;
+pub(crate) mod harness;
+pub(crate) mod install;
+mod lists;
+mod naive;
+pub(crate) mod ours;
+pub(crate) mod peers;
+pub(crate) mod random;
+mod tally;
+mod vectors;
+
+use crate::Outcome;
+use ours::Ours;
+use peers::Peer;
+use tally::Tally;
+
+/// What the command line asks for.
+struct Options {
+    seed: u64,
+    lists: usize,
+    install: bool,
+}
+
+impl Options {
+    fn parse(args: &[String]) -> Result<Self, String> {
+        let mut options = Self {
+            seed: 2,
+            lists: 320,
+            install: true,
+        };
+        let mut rest = args.iter();
+        while let Some(arg) = rest.next() {
+            let mut number = || {
+                rest.next()
+                    .and_then(|n| n.parse().ok())
+                    .ok_or_else(|| format!("{arg} needs a number"))
+            };
+            match arg.as_str() {
+                "--seed" => options.seed = number()?,
+                "--lists" => {
+                    options.lists = usize::try_from(number()?).map_err(|e| e.to_string())?;
+                }
+                "--no-install" => options.install = false,
+                _ => {
+                    return Err(format!(
+                        "{arg}: expected --seed N, --lists N or --no-install"
+                    ));
+                }
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Runs every check against every peer that is there.
+pub(crate) fn run(args: &[String]) -> Outcome {
+    match try_run(args) {
+        Ok(tally) => tally.close(),
+        Err(why) => {
+            eprintln!("interop: {why}");
+            Outcome::of(false)
+        }
+    }
+}
+
+fn try_run(args: &[String]) -> Result<Tally, String> {
+    let options = Options::parse(args)?;
+    let mut tally = Tally::default();
+    if options.install {
+        install::packages(install::INTEROP);
+    }
+    let peers = found(peers::find(options.install), &mut tally);
+    if peers.is_empty() {
+        return Ok(tally);
+    }
+    println!(
+        "interop: seed {}, {} generated lists and the vectors",
+        options.seed, options.lists
+    );
+    let ours = Ours::build()?;
+    let mut cases = vectors::cases()?;
+    cases.extend(lists::generate(options.seed, options.lists));
+    for peer in &peers {
+        println!("peer: {}", peer.version);
+        checks::ours_to_theirs(&ours, peer, &cases, &mut tally)?;
+        checks::theirs_to_ours(&ours, peer, &cases, &mut tally)?;
+    }
+    Ok(tally)
+}
+
+/// The peers that are there; one that is missing is a failure in CI and said aloud elsewhere.
+fn found(candidates: Vec<Result<Peer, String>>, tally: &mut Tally) -> Vec<Peer> {
+    let mut peers = Vec::new();
+    for candidate in candidates {
+        match candidate {
+            Ok(peer) => peers.push(peer),
+            Err(why) if install::in_ci() => tally.fail("peers", &format!("missing: {why}")),
+            Err(why) => tally.skip("peers", &why),
+        }
+    }
+    peers
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Counting, by what was checked.
+
+use std::collections::BTreeMap;
+
+use crate::Outcome;
+
+/// How many failures of one check are shown in full; the rest are only counted.
+const SHOWN: usize = 5;
+
+#[derive(Default)]
+struct Row {
+    passed: usize,
+    failed: usize,
+    declined: usize,
+    skipped: usize,
+}
+
+/// What passed, failed, was declined by an encoder, or was left out and why.
+#[derive(Default)]
+pub(crate) struct Tally {
+    rows: BTreeMap<String, Row>,
+}
+
+impl Tally {
+    fn row(&mut self, what: &str) -> &mut Row {
+        self.rows.entry(what.to_owned()).or_default()
+    }
+
+    /// Counts a check that held.
+    pub(crate) fn pass(&mut self, what: &str) {
+        self.row(what).passed += 1;
+    }
+
+    /// Counts and shows a check that did not hold.
+    pub(crate) fn fail(&mut self, what: &str, why: &str) {
+        let row = self.row(what);
+        row.failed += 1;
+        if row.failed <= SHOWN {
+            println!("FAILED {what}: {why}");
+        }
+    }
+
+    /// Counts a list that an encoder of ours rightly leaves to the next one.
+    pub(crate) fn decline(&mut self, what: &str) {
+        self.row(what).declined += 1;
+    }
+
+    /// Counts and shows what could not be checked here.
+    pub(crate) fn skip(&mut self, what: &str, why: &str) {
+        self.row(what).skipped += 1;
+        println!("SKIPPED {what}: {why}");
+    }
+
+    /// Counts what is left out by design, without a line for each.
+    pub(crate) fn leave_out(&mut self, what: &str) {
+        self.row(what).skipped += 1;
+    }
+
+    /// Prints the table and gives the counts.
+    pub(crate) fn close(self) -> Outcome {
+        let width = self.rows.keys().map(String::len).max().unwrap_or(0);
+        println!("\n{:width$}  passed  failed  declined  left out", "check");
+        for (what, row) in &self.rows {
+            println!(
+                "{what:width$} {:7} {:7} {:9} {:9}",
+                row.passed, row.failed, row.declined, row.skipped
+            );
+        }
+        Outcome {
+            passed: self.rows.values().map(|r| r.passed).sum(),
+            failed: self.rows.values().map(|r| r.failed).sum(),
+        }
+    }
+}
