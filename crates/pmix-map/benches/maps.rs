@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use pmix_map::{Limits, NodeList, NodeListBuilder, Progression};
+use pmix_map::{Limits, NodeList, NodeListBuilder, ProcMap, Progression, Rank};
 
 /// The best time of a few runs, in nanoseconds.
 fn best<T>(mut run: impl FnMut() -> T) -> f64 {
@@ -144,6 +144,81 @@ fn bench_progression() {
     );
 }
 
+fn proc_maps(nodes: usize) -> Vec<(String, String)> {
+    let mut maps = Vec::new();
+    for ppn in [1, 8, 128]
+        .into_iter()
+        .filter(|ppn| nodes * ppn <= 12_800_000)
+    {
+        let text = |rank: &dyn Fn(usize, usize) -> usize| {
+            let node = |n| {
+                (0..ppn)
+                    .map(|r| rank(n, r).to_string())
+                    .collect::<Vec<_>>()
+                    .join(",")
+            };
+            (0..nodes).map(node).collect::<Vec<_>>().join(";")
+        };
+        let order = shuffled(nodes * ppn);
+        maps.extend([
+            (format!("block {ppn}"), text(&|n, r| n * ppn + r)),
+            (format!("cyclic {ppn}"), text(&|n, r| n + r * nodes)),
+            (
+                format!("plane {ppn}"),
+                text(&|n, r| r / 4 * 4 * nodes + n * 4 + r % 4),
+            ),
+            (
+                format!("gaps {ppn}"),
+                text(&|n, r| n + n / 33 + r * (nodes + nodes / 33 + 1)),
+            ),
+            (format!("shuffled {ppn}"), text(&|n, r| order[n * ppn + r])),
+        ]);
+    }
+    maps
+}
+
+fn bench_procs(nodes: usize) {
+    for (kind, text) in proc_maps(nodes) {
+        let text = text.into_bytes();
+        let limits = Limits::default();
+        let parse = best(|| ProcMap::parse_text(&text, &limits));
+        let map = ProcMap::parse_text(&text, &limits).expect("a map within the limits");
+        let (held, ranks) = (map.memory_bytes(), map.num_ranks());
+        let mut out = Vec::with_capacity(text.len() + 16);
+        let write = best(|| {
+            out.clear();
+            map.write_text(&mut out);
+            out.len()
+        });
+        assert!(out == text, "{kind} does not expand to its text");
+        let size = usize::try_from(ranks).unwrap_or(usize::MAX);
+        let probes: Vec<_> = shuffled(size).into_iter().take(10_000).collect();
+        let probes: Vec<_> = probes
+            .iter()
+            .filter_map(|r| u32::try_from(*r).ok())
+            .collect();
+        let index = best(|| map.clone().node_of(Rank::new(0)));
+        black_box(map.node_of(Rank::new(0)));
+        let find = || {
+            probes
+                .iter()
+                .filter_map(|r| map.node_of(Rank::new(*r)))
+                .sum::<usize>()
+        };
+        let node_of = best(find);
+        println!(
+            "{kind:<12} {nodes:>8} {:>7.2} {:>7.1} {:>7.1} {:>7} {:>8.0} {:>9.2} {held:>10} {:>10}",
+            per(text.len() as f64, 1) / parse,
+            per(parse, size),
+            per(write, size),
+            "",
+            per(node_of, probes.len()),
+            index / 1e6,
+            map.memory_bytes(),
+        );
+    }
+}
+
 fn main() {
     let quick = std::env::args().any(|a| a == "--test") || cfg!(debug_assertions);
     let sizes: &[usize] = if quick {
@@ -167,5 +242,9 @@ fn main() {
     );
     for len in sizes {
         bench_nodes(*len);
+    }
+    println!("\nprocess maps: ns a rank, node_of under position");
+    for nodes in sizes {
+        bench_procs(*nodes);
     }
 }

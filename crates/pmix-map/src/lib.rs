@@ -30,4 +30,5 @@ mod stab;
 pub use error::Error;
 pub use limits::Limits;
 pub use node_list::{NodeList, NodeListBuilder, NodeRun, Progression};
-pub use proc_map::{ProcMap, ProcMapBuilder, RankRun, Ranks};
+pub use pmix_types::Rank;
+pub use proc_map::{ProcBlock, ProcMap, ProcMapBuilder, RankRun, Ranks};

@@ -17,6 +17,18 @@ use crate::lattice::{self, Dim};
 /// The most distinct steps that are indexed.
 const MAX_STEPS: usize = 24;
 
+/// Rows of up to this many numbers are indexed number by number, whatever their step ...
+const SHORT: u64 = 4;
+
+/// ... and rows of up to this many, if their step finds no table any more.
+const SHORT_OF_RARE_STEP: u64 = 64;
+
+/// The table of numbers one by one.
+const SINGLE: usize = 0;
+
+/// A dimension that adds nothing.
+const STILL: Dim = Dim { count: 1, step: 0 };
+
 /// A lattice to index; its dimensions are looked up by `id` when they are needed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
@@ -65,6 +77,8 @@ impl Stab {
             if end == group + 1 {
                 stab.alone.push(items[group]);
             } else {
+                // The first table, for numbers one by one; any other follows.
+                stab.stride(1);
                 for item in &items[group..end] {
                     lattice(item.id, &mut |first, dims| stab.cut(item, first, dims));
                 }
@@ -85,41 +99,48 @@ impl Stab {
 
     /// Cuts a lattice into rows along its longest dimension.
     fn cut(&mut self, item: &Item, first: i64, dims: &[Dim]) {
-        let moving = |d: &&Dim| d.step != 0 && d.count > 1;
-        let longest = dims.iter().filter(moving).max_by_key(|d| d.count);
-        let row = longest.copied().unwrap_or(Dim { count: 1, step: 1 });
-        let mut others = [Dim { count: 1, step: 0 }; lattice::MAX_DIMS];
-        for (slot, dim) in others.iter_mut().zip(dims) {
-            if dim.step != 0 && Some(dim) != longest {
-                *slot = *dim;
-            }
+        let mut others = [STILL; lattice::MAX_DIMS];
+        for (slot, dim) in others.iter_mut().zip(dims.iter().filter(|d| d.step != 0)) {
+            *slot = *dim;
         }
-        let step = row.step.abs();
-        let Some(stride) = self.stride(step) else {
-            self.rest.push((*item, item.high));
-            return;
-        };
+        let longest = (0..others.len()).max_by_key(|d| others[*d].count);
+        let longest = longest.unwrap_or(0);
+        let mut row = std::mem::replace(&mut others[longest], STILL);
+        let mut table = (row.count > SHORT)
+            .then(|| self.stride(row.step.abs()))
+            .flatten();
+        if table.is_none() {
+            if row.count > SHORT_OF_RARE_STEP {
+                self.rest.push((*item, item.high));
+                return;
+            }
+            others[longest] = std::mem::replace(&mut row, STILL);
+            table = Some(SINGLE);
+        }
+        let pieces = table
+            .and_then(|at| self.strides.get_mut(at))
+            .map(|s| &mut s.pieces);
+        let Some(pieces) = pieces else { return };
         for at in 0..lattice::len(&others) {
             let start = lattice::number(first, &others, at);
             let (low, high) = lattice::bounds(start, &[row]);
-            stride.pieces.push(Item { low, high, ..*item });
+            pieces.push(Item { low, high, ..*item });
         }
     }
 
-    /// The table of a step, unless there are too many.
-    fn stride(&mut self, step: i64) -> Option<&mut Stride> {
-        let at = match self.strides.iter().position(|s| s.step == step) {
-            Some(at) => at,
-            None if self.strides.len() == MAX_STEPS => return None,
-            None => {
-                self.strides.push(Stride {
-                    step,
-                    pieces: Vec::new(),
-                });
-                self.strides.len() - 1
-            }
-        };
-        self.strides.get_mut(at)
+    /// Where the table of a step is, unless there are too many.
+    fn stride(&mut self, step: i64) -> Option<usize> {
+        if let Some(at) = self.strides.iter().position(|s| s.step == step) {
+            return Some(at);
+        }
+        if self.strides.len() == MAX_STEPS {
+            return None;
+        }
+        self.strides.push(Stride {
+            step,
+            pieces: Vec::new(),
+        });
+        Some(self.strides.len() - 1)
     }
 
     fn finish_rest(&mut self) {

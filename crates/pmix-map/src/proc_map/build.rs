@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Builds a map, folding as it goes: ranks into runs, nodes into blocks.
+
+use pmix_types::Rank;
+
+use super::{Block, ProcMap, RankRun, Run};
+use crate::{Error, Limits};
+
+/// How many patterns are compared before a node's is stored anew.
+const RECENT_PATTERNS: usize = 4;
+
+/// Builds a [`ProcMap`], folding as it goes.
+#[derive(Debug)]
+pub struct ProcMapBuilder {
+    map: ProcMap,
+    limits: Limits,
+    /// The finished runs of the current node; offsets are ranks until the node ends.
+    node: Vec<Run>,
+    /// The run that still grows, and the rank that would continue it.
+    run: Run,
+    next: i64,
+    /// How many nodes the last block may have.
+    room: u64,
+    /// Runs over all blocks, patterns counted as often as they are used.
+    used_runs: u64,
+}
+
+impl ProcMapBuilder {
+    /// An empty map that may grow up to the limits.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            map: ProcMap::default(),
+            limits: *limits,
+            node: Vec::new(),
+            run: Run {
+                offset: 0,
+                step: 0,
+                count: 0,
+            },
+            next: 0,
+            room: 0,
+            used_runs: 0,
+        }
+    }
+
+    /// Adds the ranks `first` to `last`, both included, to the current node.
+    ///
+    /// # Errors
+    /// The map would exceed the limits, `last` is below `first`, or a rank is a special value.
+    pub fn range(&mut self, first: Rank, last: Rank) -> Result<(), Error> {
+        if !last.is_valid() {
+            return Err(no_rank(i128::from(last.as_raw())));
+        }
+        let Some(more) = last.as_raw().checked_sub(first.as_raw()) else {
+            let message = format!("the rank range {first}-{last} is reversed");
+            return Err(Error::malformed(0, message));
+        };
+        // A valid rank is below the largest number, so there is room for one more.
+        self.run(RankRun {
+            first,
+            count: more + 1,
+            step: 1,
+        })
+    }
+
+    /// Adds a progression of ranks to the current node.
+    ///
+    /// # Errors
+    /// The map would exceed the limits, or a rank leaves the valid range.
+    pub fn run(&mut self, run: RankRun) -> Result<(), Error> {
+        let more = i128::from(run.count.saturating_sub(1));
+        let last = i128::from(run.first.as_raw()) + more * i128::from(run.step);
+        let valid = 0..=i128::from(Rank::MAX_VALID.as_raw());
+        for number in [i128::from(run.first.as_raw()), last] {
+            if !valid.contains(&number) {
+                return Err(no_rank(number));
+            }
+        }
+        let first = i64::from(run.first.as_raw());
+        let run = Run {
+            offset: first,
+            step: run.step,
+            count: run.count,
+        };
+        match run.count {
+            0 => Ok(()),
+            1 => self.one(first),
+            count => {
+                self.grow(u64::from(count), run.text_len())?;
+                self.append(run);
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds one rank that is known to be valid.
+    #[inline]
+    pub(super) fn one(&mut self, rank: i64) -> Result<(), Error> {
+        self.grow(1, u64::from(rank.checked_ilog10().unwrap_or(0)) + 2)?;
+        self.rank(rank);
+        Ok(())
+    }
+
+    /// Ends the current node, which may be empty, and starts the next.
+    ///
+    /// # Errors
+    /// The map would exceed the limits.
+    pub fn end_node(&mut self) -> Result<(), Error> {
+        if self.run.count == 0 {
+            // An empty node; of others the first rank was asked whether it fits.
+            self.grow(0, 1)?;
+        }
+        self.flush();
+        let base = self.node.first().map_or(0, |r| r.offset);
+        for run in &mut self.node {
+            run.offset -= base;
+        }
+        if !self.extends(base) {
+            self.block(base)?;
+        }
+        self.map.num_nodes += 1;
+        self.node.clear();
+        Ok(())
+    }
+
+    /// The finished map. Ranks after the last [`Self::end_node`] are a node too.
+    #[must_use]
+    pub fn finish(mut self) -> ProcMap {
+        if self.run.count > 0 {
+            // It fits: its first rank was asked.
+            let ended = self.end_node();
+            debug_assert!(ended.is_ok());
+        }
+        self.map.blocks.shrink_to_fit();
+        self.map.runs.shrink_to_fit();
+        self.map
+    }
+
+    /// Counts ranks and the bytes of their text before they are stored.
+    #[inline]
+    fn grow(&mut self, ranks: u64, bytes: u64) -> Result<(), Error> {
+        let (map, limits) = (&mut self.map, &self.limits);
+        if self.run.count == 0 && map.num_nodes >= limits.max_nodes {
+            return Err(Error::limit("nodes", limits.max_nodes));
+        }
+        let ranks = map.num_ranks.saturating_add(ranks);
+        if ranks > limits.max_ranks {
+            return Err(Error::limit("ranks", limits.max_ranks));
+        }
+        let bytes = map.bytes.saturating_add(bytes);
+        if bytes.saturating_sub(1) > limits.max_bytes {
+            return Err(Error::limit("bytes of ranks", limits.max_bytes));
+        }
+        (map.num_ranks, map.bytes) = (ranks, bytes);
+        Ok(())
+    }
+
+    /// Appends a rank to the run that grows.
+    #[inline]
+    fn rank(&mut self, rank: i64) {
+        let run = &mut self.run;
+        match run.count {
+            1 => {
+                run.step = rank - run.offset;
+                run.count = 2;
+                self.next = rank + run.step;
+            }
+            2.. if rank == self.next && run.count < u32::MAX => {
+                run.count += 1;
+                self.next += run.step;
+            }
+            2 if run.step != 1 => {
+                // Two ranks always have a step; a third one may show a better.
+                let second = run.offset + run.step;
+                (run.step, run.count) = (0, 1);
+                self.flush();
+                self.run = Run {
+                    offset: second,
+                    step: rank - second,
+                    count: 2,
+                };
+                self.next = rank + self.run.step;
+            }
+            _ => self.append(Run {
+                offset: rank,
+                step: 0,
+                count: 1,
+            }),
+        }
+    }
+
+    /// Appends a run, joined to the one that grows where it continues it.
+    fn append(&mut self, more: Run) {
+        let next = more.offset + more.step * i64::from(more.count);
+        let run = &mut self.run;
+        let continues = match run.count {
+            0 => false,
+            1 => run.offset + more.step == more.offset,
+            _ => run.step == more.step && self.next == more.offset,
+        };
+        if continues && let Some(count) = run.count.checked_add(more.count) {
+            run.step = more.step;
+            run.count = count;
+        } else {
+            self.flush();
+            self.run = more;
+        }
+        self.next = next;
+    }
+
+    /// Ends the run that grows.
+    fn flush(&mut self) {
+        if self.run.count > 0 {
+            self.node.push(self.run);
+            self.run.count = 0;
+        }
+    }
+
+    /// Takes the current node into the last block if it continues it.
+    fn extends(&mut self, base: i64) -> bool {
+        let map = &mut self.map;
+        let Some(last) = map.blocks.last() else {
+            return false;
+        };
+        if map.pattern(last) != self.node.as_slice() {
+            return false;
+        }
+        let nodes = map.num_nodes - last.start;
+        if nodes == 1 {
+            let shift = base - last.base;
+            self.room = room(map.pattern(last), shift);
+            if self.room > 1
+                && let Some(last) = map.blocks.last_mut()
+            {
+                last.shift = shift;
+                return true;
+            }
+            return false;
+        }
+        nodes < self.room && base == last.base + last.shift * nodes.cast_signed()
+    }
+
+    /// Starts a block with the current node.
+    fn block(&mut self, base: i64) -> Result<(), Error> {
+        let too_many = |_| Error::limit("irregular runs of ranks", u64::from(u32::MAX));
+        self.used_runs = self.used_runs.saturating_add(self.node.len() as u64);
+        u32::try_from(self.used_runs).map_err(too_many)?;
+        let num_runs = u32::try_from(self.node.len()).map_err(too_many)?;
+        let recent = self.map.blocks.iter().rev().take(RECENT_PATTERNS);
+        let shared = recent
+            .map(|b| (b.runs, self.map.pattern(b)))
+            .find(|(_, pattern)| *pattern == self.node.as_slice());
+        let runs = match shared {
+            Some((runs, _)) => runs,
+            None => {
+                let runs = u32::try_from(self.map.runs.len()).map_err(too_many)?;
+                self.map.runs.extend_from_slice(&self.node);
+                runs
+            }
+        };
+        self.map.blocks.push(Block {
+            start: self.map.num_nodes,
+            base,
+            shift: 0,
+            runs,
+            num_runs,
+        });
+        Ok(())
+    }
+}
+
+fn no_rank(number: i128) -> Error {
+    Error::malformed(0, format!("{number} is no rank of a process"))
+}
+
+/// How many nodes of a pattern may be one block, so that division finds the node of a rank.
+///
+/// Either each node's ranks end before the next one's begin, or, as in cyclic maps, all nodes'
+/// ranks of one run fit between its steps and the runs keep apart.
+fn room(pattern: &[Run], shift: i64) -> u64 {
+    let by = shift.unsigned_abs();
+    let low = pattern.iter().map(|r| r.bounds().0).min();
+    let high = pattern.iter().map(|r| r.bounds().1).max();
+    let (Some(low), Some(high)) = (low, high) else {
+        return u64::MAX;
+    };
+    if by == 0 || by > high.abs_diff(low) {
+        return u64::MAX;
+    }
+    let mut room = u64::MAX;
+    for run in pattern {
+        let (low, high) = run.bounds();
+        if by <= high.abs_diff(low) {
+            room = room.min((run.step.unsigned_abs() - 1) / by + 1);
+        }
+    }
+    let mut bounds: Vec<_> = pattern.iter().map(|r| r.bounds()).collect();
+    bounds.sort_unstable();
+    for pair in bounds.windows(2) {
+        let gap = pair[1].0 - pair[0].1;
+        let free = u64::try_from(gap - 1).map_or(0, |free| free / by);
+        room = room.min(free + 1);
+    }
+    room
+}
+
+impl Run {
+    /// The lowest and the highest rank, relative to the node.
+    fn bounds(&self) -> (i64, i64) {
+        let last = self.offset + self.step * i64::from(self.count - 1);
+        (self.offset.min(last), self.offset.max(last))
+    }
+
+    /// The bytes of the ranks as text, each with one separator; offsets must be ranks.
+    fn text_len(&self) -> u64 {
+        let (low, high) = self.bounds();
+        let count = u64::from(self.count);
+        let mut len = 2 * count;
+        let mut bound = 10i64;
+        while bound <= high {
+            // As many ranks have a digit more as are not below the bound.
+            len += if low >= bound {
+                count
+            } else {
+                ((high - bound) / self.step.abs()).cast_unsigned() + 1
+            };
+            bound *= 10;
+        }
+        len
+    }
+}

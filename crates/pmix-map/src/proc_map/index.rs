@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a rank to its node: built by the first question, then a few binary searches.
+
+use pmix_types::Rank;
+
+use super::ProcMap;
+use crate::lattice;
+use crate::stab::{Item, Stab};
+
+/// The index of a map: each run of each block is one lattice.
+#[derive(Clone, Debug)]
+pub(super) struct Index {
+    /// The id of the first lattice of each block.
+    starts: Vec<u32>,
+    lattices: Stab,
+}
+
+impl Index {
+    pub(super) fn new(map: &ProcMap) -> Self {
+        let (mut starts, mut items) = (Vec::with_capacity(map.blocks.len()), Vec::new());
+        let mut id = 0;
+        for (index, block) in map.blocks.iter().enumerate() {
+            starts.push(id);
+            for run in 0..block.num_runs as usize {
+                let (first, dims) = map.lattice(index, run);
+                let (low, high) = lattice::bounds(first, &dims);
+                items.push(Item {
+                    class: 0,
+                    id,
+                    low,
+                    high,
+                });
+                // The builder counts the runs of all blocks with 32 bits.
+                id += 1;
+            }
+        }
+        let lattices = Stab::new(items, |id, cut| {
+            let (index, run) = locate(&starts, id);
+            let (first, dims) = map.lattice(index, run);
+            cut(first, &dims);
+        });
+        Self { starts, lattices }
+    }
+
+    /// The first node that holds a rank.
+    pub(super) fn node_of(&self, map: &ProcMap, rank: Rank) -> Option<u64> {
+        let number = i64::from(rank.as_raw());
+        let (_, node) = self.lattices.find(0, number, |id| {
+            let (index, run) = locate(&self.starts, id);
+            let (first, dims) = map.lattice(index, run);
+            let place = lattice::place(first, &dims, number)?;
+            Some(map.blocks[index].start + place / dims[0].count)
+        })?;
+        Some(node)
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.starts.capacity() * size_of::<u32>() + self.lattices.memory_bytes()
+    }
+}
+
+/// The block and the run of a lattice. Of blocks without runs the last one of an id counts.
+fn locate(starts: &[u32], id: u32) -> (usize, usize) {
+    let index = starts.partition_point(|s| *s <= id).saturating_sub(1);
+    (index, (id - starts[index]) as usize)
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Process maps: which ranks live on which node.
+//!
+//! The ranks of a node are a *pattern* (runs relative to its first rank) and that first rank.
+//! Nodes that follow each other with one pattern and a constant shift are one block, so block,
+//! cyclic and plane maps of any size are one or a few blocks. A block takes in a node only if
+//! each rank still has one node in it that division finds.
+
+mod build;
+mod expand;
+mod index;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::sync::OnceLock;
+
+use pmix_types::Rank;
+
+pub use build::ProcMapBuilder;
+
+use crate::lattice::Dim;
+use index::Index;
+
+/// Ranks in arithmetic progression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankRun {
+    /// The first rank.
+    pub first: Rank,
+    /// How many ranks; at least 1.
+    pub count: u32,
+    /// What is added from rank to rank; may be zero or negative.
+    pub step: i64,
+}
+
+/// Nodes that follow each other, each with the ranks of the one before plus a constant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcBlock {
+    /// The index of the first node.
+    pub first_node: usize,
+    /// How many nodes; at least 1.
+    pub num_nodes: usize,
+    /// What is added to each rank from node to node; may be zero or negative.
+    pub shift: i64,
+    /// The ranks of the first node.
+    pub runs: Vec<RankRun>,
+}
+
+/// Ranks in progression, the first relative to the first rank of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    offset: i64,
+    step: i64,
+    count: u32,
+}
+
+/// Nodes of one pattern with a constant shift.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    /// The index of the first node.
+    start: u64,
+    /// The first rank of the first node.
+    base: i64,
+    shift: i64,
+    /// Where the pattern is; blocks may share one.
+    runs: u32,
+    num_runs: u32,
+}
+
+/// The ranks of each node, in node order, kept folded.
+///
+/// Two maps are equal when each node has the same ranks in the same order, however they were
+/// folded. All reads go through `&self` and may run on any number of threads; the index behind
+/// [`Self::node_of`] is built by the first caller.
+#[derive(Clone, Debug, Default)]
+pub struct ProcMap {
+    blocks: Vec<Block>,
+    runs: Vec<Run>,
+    num_nodes: u64,
+    num_ranks: u64,
+    /// Bytes of the text, each node and each rank with one separator.
+    bytes: u64,
+    index: OnceLock<Index>,
+}
+
+/// The ranks of one node, in order.
+#[derive(Clone, Debug)]
+pub struct Ranks<'a> {
+    base: i64,
+    runs: &'a [Run],
+    at: u32,
+}
+
+impl Iterator for Ranks<'_> {
+    type Item = Rank;
+
+    fn next(&mut self) -> Option<Rank> {
+        let (run, rest) = self.runs.split_first()?;
+        let rank = run.at(self.base, self.at);
+        self.at += 1;
+        if self.at == run.count {
+            (self.at, self.runs) = (0, rest);
+        }
+        Some(rank)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let all: u64 = self.runs.iter().map(|r| u64::from(r.count)).sum();
+        let left = usize::try_from(all - u64::from(self.at)).ok();
+        (left.unwrap_or(usize::MAX), left)
+    }
+}
+
+impl Run {
+    /// The rank at a place of the run. Builders let only ranks in.
+    fn at(&self, base: i64, place: u32) -> Rank {
+        let number = base + self.offset + i64::from(place) * self.step;
+        Rank::new(u32::try_from(number).unwrap_or(u32::MAX))
+    }
+}
+
+impl ProcMap {
+    /// The number of nodes.
+    #[must_use]
+    pub fn num_nodes(&self) -> usize {
+        usize::try_from(self.num_nodes).unwrap_or(usize::MAX)
+    }
+
+    /// The number of ranks over all nodes.
+    #[must_use]
+    pub fn num_ranks(&self) -> u64 {
+        self.num_ranks
+    }
+
+    /// The ranks of a node, by its index in the node map.
+    #[must_use]
+    pub fn ranks_of(&self, node: usize) -> Option<Ranks<'_>> {
+        let place = u64::try_from(node).ok().filter(|n| *n < self.num_nodes)?;
+        let behind = self.blocks.partition_point(|b| b.start <= place);
+        let block = &self.blocks[behind.checked_sub(1)?];
+        Some(self.ranks_at(block, place - block.start))
+    }
+
+    /// The runs of ranks of a node.
+    #[must_use]
+    pub fn runs_of(&self, node: usize) -> Option<Vec<RankRun>> {
+        self.ranks_of(node).map(|ranks| ranks.runs())
+    }
+
+    /// The first node that holds a rank.
+    #[must_use]
+    pub fn node_of(&self, rank: Rank) -> Option<usize> {
+        if self.blocks.is_empty() {
+            return None;
+        }
+        let index = self.index.get_or_init(|| Index::new(self));
+        usize::try_from(index.node_of(self, rank)?).ok()
+    }
+
+    /// The nodes in order, each as its ranks.
+    pub fn iter(&self) -> impl Iterator<Item = Ranks<'_>> {
+        (0..self.blocks.len()).flat_map(move |index| {
+            let block = &self.blocks[index];
+            (0..self.nodes_in(index)).map(move |node| self.ranks_at(block, node))
+        })
+    }
+
+    /// The map as it is folded: as few blocks as the builder found.
+    pub fn blocks(&self) -> impl Iterator<Item = ProcBlock> {
+        (0..self.blocks.len()).map(|index| {
+            let block = &self.blocks[index];
+            let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+            ProcBlock {
+                first_node: size(block.start),
+                num_nodes: size(self.nodes_in(index)),
+                shift: block.shift,
+                runs: self.ranks_at(block, 0).runs(),
+            }
+        })
+    }
+
+    /// The bytes of heap that the map holds, what was built lazily included.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.blocks.capacity() * size_of::<Block>()
+            + self.runs.capacity() * size_of::<Run>()
+            + self.index.get().map_or(0, Index::memory_bytes)
+    }
+
+    fn ranks_at(&self, block: &Block, node: u64) -> Ranks<'_> {
+        Ranks {
+            base: block.base + block.shift * node.cast_signed(),
+            runs: self.pattern(block),
+            at: 0,
+        }
+    }
+
+    fn pattern(&self, block: &Block) -> &[Run] {
+        let start = block.runs as usize;
+        &self.runs[start..start + block.num_runs as usize]
+    }
+
+    /// How many nodes a block has.
+    fn nodes_in(&self, index: usize) -> u64 {
+        let end = self
+            .blocks
+            .get(index + 1)
+            .map_or(self.num_nodes, |b| b.start);
+        end - self.blocks[index].start
+    }
+
+    /// The ranks of one run on all nodes of a block, as a lattice.
+    fn lattice(&self, index: usize, run: usize) -> (i64, [Dim; 2]) {
+        let block = &self.blocks[index];
+        let run = &self.runs[block.runs as usize + run];
+        let dims = [
+            Dim {
+                count: u64::from(run.count),
+                step: run.step,
+            },
+            Dim {
+                count: self.nodes_in(index),
+                step: block.shift,
+            },
+        ];
+        (block.base + run.offset, dims)
+    }
+}
+
+impl Ranks<'_> {
+    fn runs(&self) -> Vec<RankRun> {
+        let run = |r: &Run| RankRun {
+            first: r.at(self.base, 0),
+            count: r.count,
+            step: r.step,
+        };
+        self.runs.iter().map(run).collect()
+    }
+}
+
+impl PartialEq for ProcMap {
+    /// Compares ranks, block by block, whatever the folding.
+    fn eq(&self, other: &Self) -> bool {
+        let sizes = |m: &Self| (m.num_nodes, m.num_ranks, m.bytes);
+        if sizes(self) != sizes(other) {
+            return false;
+        }
+        let (mut a, mut b, mut node) = (0, 0, 0);
+        while node < self.num_nodes {
+            let (x, y) = (&self.blocks[a], &other.blocks[b]);
+            let ends = (x.start + self.nodes_in(a), y.start + other.nodes_in(b));
+            let end = ends.0.min(ends.1);
+            let left = self.ranks_at(x, node - x.start);
+            let right = other.ranks_at(y, node - y.start);
+            let in_step = end - node == 1 || x.num_runs == 0 || x.shift == y.shift;
+            if !in_step || !left.same(&right) {
+                return false;
+            }
+            a += usize::from(ends.0 == end);
+            b += usize::from(ends.1 == end);
+            node = end;
+        }
+        true
+    }
+}
+
+impl Eq for ProcMap {}
+
+impl Ranks<'_> {
+    /// Whether two nodes hold the same ranks in the same order.
+    fn same(&self, other: &Self) -> bool {
+        if self.runs == other.runs {
+            return self.runs.is_empty() || self.base == other.base;
+        }
+        let (mut left, mut right) = (self.runs.iter(), other.runs.iter());
+        let (mut a, mut b) = (left.next().copied(), right.next().copied());
+        while let (Some(x), Some(y)) = (a, b) {
+            let count = x.count.min(y.count);
+            let starts = self.base + x.offset == other.base + y.offset;
+            if !starts || (count > 1 && x.step != y.step) {
+                return false;
+            }
+            a = x.behind(count).or_else(|| left.next().copied());
+            b = y.behind(count).or_else(|| right.next().copied());
+        }
+        a.is_none() && b.is_none()
+    }
+}
+
+impl Run {
+    /// What is left of the run behind its first `count` ranks.
+    fn behind(self, count: u32) -> Option<Self> {
+        (count < self.count).then(|| Self {
+            offset: self.offset + self.step * i64::from(count),
+            count: self.count - count,
+            ..self
+        })
+    }
+}

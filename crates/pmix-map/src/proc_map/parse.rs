@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads process map text.
+
+use pmix_types::Rank;
+
+use super::{ProcMap, ProcMapBuilder};
+use crate::{Error, Limits};
+
+impl ProcMap {
+    /// Reads `node;node;...`, a node being ranks and rank ranges (`0-3`) separated by commas.
+    ///
+    /// The empty text is the empty map; an empty node keeps its place. Blanks around a rank and
+    /// empty entries between commas are skipped.
+    ///
+    /// # Errors
+    /// Something that is not a rank, a reversed range, a special rank value, a limit exceeded;
+    /// with the byte offset.
+    pub fn parse_text(text: &[u8], limits: &Limits) -> Result<Self, Error> {
+        let mut builder = ProcMapBuilder::new(limits);
+        let mut at = 0;
+        while !text.is_empty() && at <= text.len() {
+            let end = match plain(text, at) {
+                Some((rank, end)) => {
+                    builder.one(rank).map_err(|e| e.at(at))?;
+                    end
+                }
+                None => {
+                    let rest = &text[at..];
+                    let end = memchr::memchr2(b',', b';', rest).map_or(text.len(), |n| at + n);
+                    entry(&mut builder, &text[at..end], at)?;
+                    end
+                }
+            };
+            if text.get(end) != Some(&b',') {
+                builder.end_node().map_err(|e| e.at(end))?;
+            }
+            at = end + 1;
+        }
+        Ok(builder.finish())
+    }
+}
+
+/// The rank of one to eight digits at `at` and its end, if nothing else is in its entry.
+#[inline]
+fn plain(text: &[u8], at: usize) -> Option<(i64, usize)> {
+    let word: [u8; 8] = text.get(at..at + 8)?.try_into().ok()?;
+    let digits = u64::from_le_bytes(word) ^ 0x3030_3030_3030_3030;
+    // The high bit of each byte that is no digit; carries only reach bytes behind the first one.
+    let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
+    let len = others.trailing_zeros() as usize / 8;
+    let end = at + len;
+    if len == 0 || !matches!(text.get(end), Some(b',' | b';') | None) {
+        return None;
+    }
+    // Leading zeros in front, then pairs, fours and eights of digits are put together at once.
+    let digits = digits << (64 - 8 * len);
+    let pairs = (digits.wrapping_mul(10).wrapping_add(digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    let eight = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
+    Some((eight.cast_signed(), end))
+}
+
+/// Reads an entry of any kind.
+fn entry(builder: &mut ProcMapBuilder, entry: &[u8], at: usize) -> Result<(), Error> {
+    let shown = entry.trim_ascii();
+    let offset = at + (entry.len() - entry.trim_ascii_start().len());
+    if shown.is_empty() {
+        return Ok(());
+    }
+    let (first, last) = match shown.iter().position(|b| *b == b'-') {
+        Some(dash) => (
+            rank(&shown[..dash], offset)?,
+            rank(&shown[dash + 1..], offset + dash + 1)?,
+        ),
+        None => {
+            let one = rank(shown, offset)?;
+            (one, one)
+        }
+    };
+    builder.range(first, last).map_err(|e| e.at(offset))
+}
+
+fn rank(text: &[u8], at: usize) -> Result<Rank, Error> {
+    let digits = text.trim_ascii();
+    std::str::from_utf8(digits)
+        .ok()
+        .filter(|t| t.bytes().all(|b| b.is_ascii_digit()))
+        .and_then(|t| t.parse().ok())
+        .map(Rank::new)
+        .filter(|r| r.is_valid())
+        .ok_or_else(|| {
+            let offset = at + (text.len() - text.trim_ascii_start().len());
+            let shown = String::from_utf8_lossy(&digits[..digits.len().min(40)]).into_owned();
+            let most = Rank::MAX_VALID;
+            Error::malformed(
+                offset,
+                format!("expected a rank (0 to {most}), found {shown:?}"),
+            )
+        })
+}
