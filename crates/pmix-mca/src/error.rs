@@ -20,6 +20,11 @@ impl Error {
         }
     }
 
+    pub(crate) fn with_status(mut self, status: Status) -> Self {
+        self.status = status;
+        self
+    }
+
     /// The PMIx status of this error.
     #[must_use]
     pub fn status(&self) -> Status {

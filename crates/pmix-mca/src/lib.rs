@@ -5,12 +5,37 @@
 //! in which order. Parameters come in layers, and each value remembers its source. This crate
 //! reads the environment and the files once, into an immutable [`Params`]; nothing else in the
 //! workspace does.
-#![deny(unsafe_code)]
+//!
+//! ```
+//! use pmix_mca::{Header, Params, Source, select};
+//! let variable = "PMIX_MCA_preg".to_owned();
+//! let params = Params::builder().environment([(variable, "^raw".to_owned())]).build()?;
+//! let header = |name, priority| Header { name, priority, enabled: true };
+//! let selection = select("preg", &[header("raw", 50), header("native", 30)], &params)?;
+//! assert_eq!(selection.active, [1]);
+//! let (why, source) = selection.decisions[0].excluded.clone().unwrap();
+//! assert_eq!(format!("{why} ({source})"), "preg = ^raw (environment variable PMIX_MCA_preg)");
+//! # Ok::<(), pmix_mca::Error>(())
+//! ```
 
+mod builder;
+mod catalog;
 mod error;
+mod list;
+mod mca_file;
+mod nearest;
 mod params;
 mod select;
+mod source;
+mod spec;
+mod surroundings;
+mod toml_file;
 
+pub use builder::ParamsBuilder;
+pub use catalog::{Catalog, ParamInfo};
 pub use error::Error;
-pub use params::{ParamSpec, Params, ParamsBuilder, Setting, Source};
-pub use select::{Decision, Header, Selection, select};
+pub use params::{Params, PluginFile, Setting};
+pub use select::{Decision, Header, Selection, no_plugins, select};
+pub use source::Source;
+pub use spec::{Kind, ParamSpec};
+pub use surroundings::Surroundings;

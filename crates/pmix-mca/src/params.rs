@@ -2,70 +2,56 @@
 //! Parameters: names, values and where each value came from.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use crate::Error;
-
-/// Where a value came from, lowest layer first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Built in.
-    Default,
-    /// A line of `plugins.toml` or of an MCA parameter file.
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The line, counted from one.
-        line: usize,
-    },
-    /// An environment variable.
-    Environment {
-        /// The variable's full name.
-        variable: String,
-    },
-    /// `--mca NAME VALUE`.
-    CommandLine,
-    /// Set by the embedding program.
-    Api,
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => f.write_str("built-in default"),
-            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
-            Self::Environment { variable } => write!(f, "environment variable {variable}"),
-            Self::CommandLine => f.write_str("command line (--mca)"),
-            Self::Api => f.write_str("the embedding program"),
-        }
-    }
-}
-
-/// One parameter that a framework or component understands.
-#[derive(Clone, Copy, Debug)]
-pub struct ParamSpec {
-    /// The full MCA name, for example `pcompress_base_limit`.
-    pub name: &'static str,
-    /// The built-in value as text.
-    pub default: &'static str,
-    /// What it does, in one line, with unit and range.
-    pub help: &'static str,
-}
+use crate::source::Layer;
+use crate::spec::{Kind, parse_flag};
+use crate::{Error, ParamsBuilder, Source, Surroundings};
 
 /// A value and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The value as text.
+    /// The value as text; the empty text stands for the built-in default.
     pub value: String,
     /// Where it came from.
     pub source: Source,
 }
 
+/// A plugin file that a configuration names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginFile {
+    /// The file; relative paths of `plugins.toml` are resolved against its directory.
+    pub path: PathBuf,
+    /// Who named it.
+    pub source: Source,
+}
+
+/// One value of one layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) setting: Setting,
+    pub(crate) layer: Layer,
+    /// The key and the kind of value as written in `plugins.toml`.
+    pub(crate) toml: Option<(String, Kind)>,
+}
+
+/// A table of `plugins.toml` that configures one component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Section {
+    pub(crate) framework: String,
+    pub(crate) component: String,
+    pub(crate) source: Source,
+}
+
 /// All parameters that were set, resolved over the layers; immutable.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
-    values: BTreeMap<String, Setting>,
+    /// The values of each name, lowest layer first.
+    pub(crate) values: BTreeMap<String, Vec<Entry>>,
+    pub(crate) sections: Vec<Section>,
+    pub(crate) plugins: Vec<PluginFile>,
+    pub(crate) files: Vec<PathBuf>,
 }
 
 impl Params {
@@ -75,10 +61,58 @@ impl Params {
         ParamsBuilder::default()
     }
 
-    /// The value of a parameter, if any layer sets it.
+    /// The layers of this process: `plugins.toml` (`config` if given), the MCA parameter files
+    /// and the environment. `--mca` and API settings may be added before `build`.
+    ///
+    /// # Errors
+    /// A named file is missing, a file cannot be read, or `plugins.toml` is malformed.
+    pub fn from_process(config: Option<&Path>) -> Result<ParamsBuilder, Error> {
+        Surroundings::of_process().params(config)
+    }
+
+    /// The value of a parameter in the highest layer that sets it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Setting> {
-        self.values.get(name)
+        self.entry(name).map(|entry| &entry.setting)
+    }
+
+    /// Every value of a parameter, lowest layer first; all but the last are overridden.
+    pub fn settings(&self, name: &str) -> impl DoubleEndedIterator<Item = &Setting> {
+        self.values
+            .get(name)
+            .into_iter()
+            .flatten()
+            .map(|e| &e.setting)
+    }
+
+    /// The names of all parameters that some layer sets, known or not.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.values.keys().map(String::as_str)
+    }
+
+    /// The configuration files that were read, lowest layer first.
+    #[must_use]
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// The plugin files to load for a framework: those of `plugins.toml` in its order, then those
+    /// of the parameter `<framework>_base_plugins` (separated by colons).
+    #[must_use]
+    pub fn plugin_files(&self, framework: &str) -> Vec<PluginFile> {
+        let mut files = self.plugins.clone();
+        if let Some(setting) = self.get(&format!("{framework}_base_plugins")) {
+            let paths = setting.value.split(':').map(str::trim);
+            files.extend(paths.filter(|p| !p.is_empty()).map(|path| PluginFile {
+                path: path.into(),
+                source: setting.source.clone(),
+            }));
+        }
+        files
+    }
+
+    pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
+        self.values.get(name)?.last()
     }
 
     /// A size or count; `-1` means "no limit", as in OpenPMIx.
@@ -86,18 +120,24 @@ impl Params {
     /// # Errors
     /// The value is no number; the message names its source.
     pub fn size(&self, name: &str, default: u64) -> Result<u64, Error> {
-        let Some(setting) = self.get(name) else {
-            return Ok(default);
-        };
-        match setting.value.trim() {
-            "-1" => Ok(u64::MAX),
-            text => text.parse().map_err(|_| {
-                Error::new(format!(
-                    "{name} = {text:?} ({}) is no number",
-                    setting.source
-                ))
-            }),
-        }
+        self.parsed(
+            name,
+            default,
+            "a number from 0 up, or -1 for no limit",
+            |text| match text {
+                "-1" => Some(u64::MAX),
+                _ => text.parse().ok(),
+            },
+        )
+    }
+
+    /// A number that may be negative, such as a priority.
+    ///
+    /// # Errors
+    /// The value is no number or does not fit 32 bits; the message names its source.
+    pub fn number(&self, name: &str, default: i32) -> Result<i32, Error> {
+        let expected = "a whole number from -2147483648 to 2147483647";
+        self.parsed(name, default, expected, |text| i32::from_str(text).ok())
     }
 
     /// A truth value: 1, 0, true, false, yes, no, on, off.
@@ -105,56 +145,38 @@ impl Params {
     /// # Errors
     /// The value is none of these; the message names its source.
     pub fn flag(&self, name: &str, default: bool) -> Result<bool, Error> {
+        self.parsed(name, default, "true or false", parse_flag)
+    }
+
+    /// Text, trimmed; the default where no layer sets it or the value is empty.
+    #[must_use]
+    pub fn text<'a>(&'a self, name: &str, default: &'a str) -> &'a str {
+        let value = self.get(name).map_or("", |setting| setting.value.trim());
+        if value.is_empty() { default } else { value }
+    }
+
+    fn parsed<T>(
+        &self,
+        name: &str,
+        default: T,
+        expected: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, Error> {
         let Some(setting) = self.get(name) else {
             return Ok(default);
         };
-        match setting.value.trim().to_ascii_lowercase().as_str() {
-            "1" | "true" | "yes" | "on" | "t" | "y" => Ok(true),
-            "0" | "false" | "no" | "off" | "f" | "n" => Ok(false),
-            text => Err(Error::new(format!(
-                "{name} = {text:?} ({}) is neither true nor false",
-                setting.source
-            ))),
+        match setting.value.trim() {
+            "" => Ok(default),
+            text => parse(text).ok_or_else(|| malformed(name, setting, expected)),
         }
     }
 }
 
-/// Collects layers, lowest first: a later value of a name replaces an earlier one.
-#[derive(Clone, Debug, Default)]
-pub struct ParamsBuilder {
-    params: Params,
-}
-
-impl ParamsBuilder {
-    /// Sets a parameter by its MCA name (without `PMIX_MCA_`).
-    #[must_use]
-    pub fn set(mut self, name: &str, value: impl Into<String>, source: Source) -> Self {
-        self.params.values.insert(
-            name.to_owned(),
-            Setting {
-                value: value.into(),
-                source,
-            },
-        );
-        self
-    }
-
-    /// Adds every `PMIX_MCA_<name>` of an environment.
-    #[must_use]
-    pub fn environment(mut self, vars: impl IntoIterator<Item = (String, String)>) -> Self {
-        for (variable, value) in vars {
-            if let Some(name) = variable.strip_prefix("PMIX_MCA_").map(str::to_owned) {
-                self = self.set(&name, value, Source::Environment { variable });
-            }
-        }
-        self
-    }
-
-    /// Resolves the layers.
-    ///
-    /// # Errors
-    /// A layer cannot be read or holds an unknown key.
-    pub fn build(self) -> Result<Params, Error> {
-        Ok(self.params)
-    }
+/// `SOURCE: NAME = "VALUE": expected ...`.
+pub(crate) fn malformed(name: &str, setting: &Setting, expected: &str) -> Error {
+    let shown: String = setting.value.chars().take(60).collect();
+    Error::new(format!(
+        "{}: {name} = {shown:?}: expected {expected}",
+        setting.source
+    ))
 }

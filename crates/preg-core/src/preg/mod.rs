@@ -2,14 +2,17 @@
 //! The framework: active schemes in priority order and the ten entry points.
 
 mod lookup;
+mod open;
 mod regex2;
 mod string_form;
 
 use pmix_map::Limits;
-use pmix_mca::{Decision, Header, Params};
+use pmix_mca::{Catalog, Decision};
 use pmix_types::Status;
 
-use crate::{Component, Error, Scheme};
+use crate::{Error, Scheme};
+
+pub use open::{ComponentStatus, parameters};
 
 /// A scheme that runs, and what was decided about it.
 pub struct Module {
@@ -24,43 +27,11 @@ pub struct Preg {
     modules: Vec<Module>,
     tags: Vec<(Vec<u8>, String)>,
     limits: Limits,
+    components: Vec<ComponentStatus>,
+    catalog: Catalog,
 }
 
 impl Preg {
-    /// Selects among the components by the parameters and makes their schemes.
-    ///
-    /// # Errors
-    /// A setting that cannot be obeyed, or no component left; the message names the settings.
-    pub fn open(params: &Params, components: &[&'static Component]) -> Result<Self, Error> {
-        let headers: Vec<_> = components
-            .iter()
-            .map(|c| Header {
-                name: c.name,
-                priority: c.priority,
-                enabled: c.enabled,
-            })
-            .collect();
-        let selection = pmix_mca::select("preg", &headers, params)?;
-        let mut modules = Vec::new();
-        for index in selection.readers {
-            if let Some(scheme) = (components[index].query)(params)? {
-                modules.push(Module {
-                    scheme,
-                    decision: selection.decisions[index].clone(),
-                });
-            }
-        }
-        let tags = components
-            .iter()
-            .map(|c| (c.tag.to_vec(), c.name.to_owned()))
-            .collect();
-        Ok(Self {
-            modules,
-            tags,
-            limits: Limits::default(),
-        })
-    }
-
     /// The modules, highest priority first, those that only read included.
     #[must_use]
     pub fn modules(&self) -> &[Module] {
@@ -90,7 +61,7 @@ impl Preg {
     fn readers(&self) -> impl Iterator<Item = &dyn Scheme> {
         self.modules
             .iter()
-            .filter(|m| m.decision.excluded.is_none() || m.decision.parse)
+            .filter(|m| m.decision.parse)
             .map(|m| &*m.scheme)
     }
 

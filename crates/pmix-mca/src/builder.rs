@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Collecting the layers.
+
+use std::path::Path;
+
+use crate::params::Entry;
+use crate::source::Layer;
+use crate::{Error, Params, PluginFile, Setting, Source, mca_file, toml_file};
+
+/// What the environment puts before a parameter's name.
+pub(crate) const PREFIX: &str = "PMIX_MCA_";
+
+/// Collects layers. A higher layer wins whatever the order of the calls; within one layer the
+/// later call wins.
+#[derive(Clone, Debug, Default)]
+pub struct ParamsBuilder {
+    params: Params,
+    fault: Option<Error>,
+}
+
+impl ParamsBuilder {
+    /// Sets a parameter by its MCA name (without `PMIX_MCA_`); the source tells the layer.
+    #[must_use]
+    pub fn set(mut self, name: &str, value: impl Into<String>, source: Source) -> Self {
+        let layer = Layer::of(&source);
+        self.insert(name, value.into(), source, layer);
+        self
+    }
+
+    /// Adds a plugin file by its path.
+    #[must_use]
+    pub fn plugin(mut self, path: impl AsRef<Path>) -> Self {
+        self.params.plugins.push(PluginFile {
+            path: path.as_ref().to_path_buf(),
+            source: Source::Api,
+        });
+        self
+    }
+
+    /// Adds every `PMIX_MCA_<name>` of an environment.
+    #[must_use]
+    pub fn environment(mut self, vars: impl IntoIterator<Item = (String, String)>) -> Self {
+        for (variable, value) in vars {
+            if let Some(name) = variable.strip_prefix(PREFIX).map(str::to_owned) {
+                self.insert(
+                    &name,
+                    value,
+                    Source::Environment { variable },
+                    Layer::Environment,
+                );
+            }
+        }
+        self
+    }
+
+    /// Adds the text of a `plugins.toml`; `path` names it in messages, and relative plugin paths
+    /// are resolved against its directory.
+    ///
+    /// # Errors
+    /// The text is no TOML, or holds a table or value that cannot belong there.
+    pub fn plugins_toml(mut self, path: &Path, text: &str) -> Result<Self, Error> {
+        let file = toml_file::parse(path, text)?;
+        for value in file.values {
+            let entry = Entry {
+                setting: Setting {
+                    value: value.text,
+                    source: value.source,
+                },
+                layer: Layer::Plugins,
+                toml: Some((value.key, value.kind)),
+            };
+            self.insert_entry(&value.name, entry);
+        }
+        self.params.sections.extend(file.sections);
+        self.params.plugins.extend(file.plugins);
+        self.params.files.push(path.to_path_buf());
+        Ok(self)
+    }
+
+    /// Adds the text of an MCA parameter file (`name = value` lines); `path` names it in messages.
+    /// Call it for the most important file last.
+    ///
+    /// A malformed line is dropped with a warning, since other programs read the same file.
+    #[must_use]
+    pub fn mca_file(mut self, path: &Path, text: &str) -> Self {
+        for line in mca_file::parse(text) {
+            let source = Source::File {
+                path: path.to_path_buf(),
+                line: line.number,
+            };
+            match line.content {
+                Ok((name, value)) => self.insert(&name, value, source, Layer::ParamFiles),
+                Err(fault) => tracing::warn!("{source}: {fault}; the line is ignored"),
+            }
+        }
+        self.params.files.push(path.to_path_buf());
+        self
+    }
+
+    /// Resolves the layers.
+    ///
+    /// # Errors
+    /// A layer holds a value that cannot be read.
+    pub fn build(self) -> Result<Params, Error> {
+        match self.fault {
+            Some(fault) => Err(fault),
+            None => Ok(self.params),
+        }
+    }
+
+    pub(crate) fn fail(&mut self, fault: Error) {
+        self.fault.get_or_insert(fault);
+    }
+
+    fn insert(&mut self, name: &str, value: String, source: Source, layer: Layer) {
+        self.insert_entry(
+            name,
+            Entry {
+                setting: Setting { value, source },
+                layer,
+                toml: None,
+            },
+        );
+    }
+
+    fn insert_entry(&mut self, name: &str, entry: Entry) {
+        let entries = self.params.values.entry(name.to_owned()).or_default();
+        let at = entries.partition_point(|known| known.layer <= entry.layer);
+        entries.insert(at, entry);
+    }
+}

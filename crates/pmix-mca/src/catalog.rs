@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every parameter there is, for checking what is set and for showing it.
+
+use crate::nearest::hint;
+use crate::params::{Entry, malformed};
+use crate::source::Layer;
+use crate::spec::parse_flag;
+use crate::{Error, Header, Kind, ParamSpec, Params, Setting, Source};
+
+/// A parameter with everything there is to say about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamInfo {
+    /// The full MCA name.
+    pub name: String,
+    /// The component it belongs to; `None` for the framework itself.
+    pub component: Option<String>,
+    /// The built-in value.
+    pub default: String,
+    /// What it does, in one line.
+    pub help: String,
+    /// What it takes.
+    pub kind: Kind,
+    /// The value in force and its source.
+    pub setting: Setting,
+    /// Values of lower layers that it overrides, highest first.
+    pub overridden: Vec<Setting>,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    name: String,
+    component: Option<String>,
+    default: String,
+    help: String,
+}
+
+#[derive(Clone, Debug)]
+struct KnownComponent {
+    name: String,
+    /// It may have parameters that are not listed here.
+    open: bool,
+}
+
+/// The known parameters of one framework and its components.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    framework: String,
+    known: Vec<Known>,
+    components: Vec<KnownComponent>,
+    incomplete: bool,
+}
+
+impl Catalog {
+    /// The catalog of a framework with the framework's own parameters.
+    #[must_use]
+    pub fn new(framework: &str, specs: &[ParamSpec]) -> Self {
+        let mut catalog = Self {
+            framework: framework.to_owned(),
+            known: Vec::new(),
+            components: Vec::new(),
+            incomplete: false,
+        };
+        catalog.known.extend(specs.iter().map(|s| known(None, s)));
+        catalog
+    }
+
+    /// Adds a component with its own parameters.
+    pub fn component(&mut self, header: &Header<'_>, specs: &[ParamSpec]) {
+        let name = header.name;
+        let mut add = |key: &str, default: String, help: &str| {
+            self.known.push(Known {
+                name: format!("{}_{name}_{key}", self.framework),
+                component: Some(name.to_owned()),
+                default,
+                help: help.to_owned(),
+            });
+        };
+        let priority = header.priority.to_string();
+        add(
+            "priority",
+            priority,
+            "higher is asked first; ties are broken by name",
+        );
+        let enabled = header.enabled.to_string();
+        add("enabled", enabled, "whether it encodes");
+        add(
+            "parse",
+            "true".to_owned(),
+            "whether it reads values of peers, even when not enabled",
+        );
+        self.known
+            .extend(specs.iter().map(|s| known(Some(name), s)));
+        self.components.push(KnownComponent {
+            name: name.to_owned(),
+            open: false,
+        });
+    }
+
+    /// Adds a loaded component, whose own parameters nobody but itself knows.
+    pub fn open_component(&mut self, header: &Header<'_>) {
+        self.component(header, &[]);
+        if let Some(last) = self.components.last_mut() {
+            last.open = true;
+        }
+    }
+
+    /// Says that some component could not be loaded, so that an unknown name may be its own:
+    /// such names become warnings.
+    pub fn mark_incomplete(&mut self) {
+        self.incomplete = true;
+    }
+
+    /// All parameters with their values in force.
+    #[must_use]
+    pub fn describe(&self, params: &Params) -> Vec<ParamInfo> {
+        self.known.iter().map(|known| known.info(params)).collect()
+    }
+
+    /// Checks names and values of what is set.
+    ///
+    /// An unknown name in `plugins.toml`, on the command line or from the API is an error; in the
+    /// environment and in MCA parameter files, which other programs share, it is a warning.
+    /// Parameters of other frameworks are passed over.
+    ///
+    /// # Errors
+    /// An unknown name, or a value of the wrong kind; the message names the source.
+    pub fn check(&self, params: &Params) -> Result<(), Error> {
+        for section in &params.sections {
+            if section.framework == self.framework && !self.has_component(&section.component) {
+                let names = self.components.iter().map(|c| c.name.as_str());
+                let message = format!(
+                    "{}: unknown component {:?} in [{}.{}]{}",
+                    section.source,
+                    section.component,
+                    self.framework,
+                    section.component,
+                    hint(&section.component, names)
+                );
+                self.unknown(message, true)?;
+            }
+        }
+        for (name, entries) in &params.values {
+            for (index, entry) in entries.iter().enumerate() {
+                let in_force = index + 1 == entries.len();
+                self.check_entry(name, entry, in_force)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_entry(&self, name: &str, entry: &Entry, in_force: bool) -> Result<(), Error> {
+        if let Some(known) = self.known.iter().find(|k| k.name == name) {
+            return known.check(entry, in_force);
+        }
+        if !self.covers(name) || self.is_open(name) || name.ends_with("_base_verbose") {
+            return Ok(());
+        }
+        let (shown, suggestion) = match &entry.toml {
+            Some((key, _)) => (key.as_str(), self.nearest_key(key)),
+            None => (name, hint(name, self.known.iter().map(|k| k.name.as_str()))),
+        };
+        let source = &entry.setting.source;
+        let strict = entry.toml.is_some() || entry.layer == Layer::Program;
+        self.unknown(
+            format!("{source}: unknown parameter {shown}{suggestion}"),
+            strict,
+        )
+    }
+
+    fn unknown(&self, message: String, strict: bool) -> Result<(), Error> {
+        if strict && !self.incomplete {
+            return Err(Error::new(message));
+        }
+        tracing::warn!("{message}; it is ignored");
+        Ok(())
+    }
+
+    /// Whether a name belongs to the framework or to one that its components configure.
+    fn covers(&self, name: &str) -> bool {
+        let first = |name: &str| name.split('_').next().unwrap_or_default().to_owned();
+        self.known
+            .iter()
+            .any(|known| first(&known.name) == first(name))
+    }
+
+    fn is_open(&self, name: &str) -> bool {
+        let inside = name
+            .strip_prefix(&self.framework)
+            .and_then(|n| n.strip_prefix('_'));
+        self.components.iter().filter(|c| c.open).any(|component| {
+            inside
+                .and_then(|n| n.strip_prefix(component.name.as_str()))
+                .is_some_and(|n| n.starts_with('_'))
+        })
+    }
+
+    fn has_component(&self, name: &str) -> bool {
+        self.components.iter().any(|c| c.name == name)
+    }
+
+    /// The nearest key that could stand in the same table of `plugins.toml`.
+    fn nearest_key(&self, key: &str) -> String {
+        let Some((table, last)) = key.rsplit_once('.') else {
+            return String::new();
+        };
+        let prefix = format!("{}_", table.replace('.', "_"));
+        let names = self
+            .known
+            .iter()
+            .filter_map(|k| k.name.strip_prefix(&prefix));
+        hint(last, names.chain(["select"]))
+    }
+}
+
+fn known(component: Option<&str>, spec: &ParamSpec) -> Known {
+    Known {
+        name: spec.name.to_owned(),
+        component: component.map(str::to_owned),
+        default: spec.default.to_owned(),
+        help: spec.help.to_owned(),
+    }
+}
+
+impl Known {
+    fn info(&self, params: &Params) -> ParamInfo {
+        let default = Setting {
+            value: self.default.clone(),
+            source: Source::Default,
+        };
+        let mut set = params.settings(&self.name).cloned().rev();
+        let setting = set.next().filter(|s| !s.value.trim().is_empty());
+        ParamInfo {
+            name: self.name.clone(),
+            component: self.component.clone(),
+            default: self.default.clone(),
+            help: self.help.clone(),
+            kind: Kind::of(&self.default),
+            setting: setting.unwrap_or(default),
+            overridden: set.collect(),
+        }
+    }
+
+    /// Checks the type that `plugins.toml` gives, and the text of whatever is in force.
+    fn check(&self, entry: &Entry, in_force: bool) -> Result<(), Error> {
+        let kind = Kind::of(&self.default);
+        if let Some((key, found)) = &entry.toml
+            && *found != kind
+            && !(kind == Kind::Text && *found == Kind::Number)
+        {
+            return Err(malformed(key, &entry.setting, kind.expected()));
+        }
+        let text = entry.setting.value.trim();
+        let readable = match kind {
+            Kind::Text => true,
+            Kind::Flag => parse_flag(text).is_some(),
+            Kind::Number => text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok(),
+        };
+        if readable || text.is_empty() || !in_force {
+            return Ok(());
+        }
+        Err(malformed(&self.name, &entry.setting, kind.expected()))
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! MCA parameter files: `name = value`, one a line.
+//!
+//! The format is OpenPMIx's (its `docs/mca.rst`): the value is the rest of the line, trimmed, and
+//! quotes and `#` inside it belong to it. Comments (`#`, `//`, `/* */`) stand at the start of a
+//! line; the undocumented `-mca name value` is read too. `-x` lines set variables of processes
+//! to be started and say nothing to us.
+
+/// One line that says something.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// Counted from one.
+    pub(crate) number: usize,
+    /// Name and value, or what is wrong.
+    pub(crate) content: Result<(String, String), &'static str>,
+}
+
+/// The lines of a file that set something or try to.
+pub(crate) fn parse(text: &str) -> Vec<Line> {
+    let mut in_comment = false;
+    let mut lines = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let Some(rest) = without_comments(line, &mut in_comment) else {
+            continue;
+        };
+        if let Some(content) = read(rest) {
+            lines.push(Line {
+                number: index + 1,
+                content,
+            });
+        }
+    }
+    lines
+}
+
+/// What remains of a line before which comments stood; `None` if nothing does.
+fn without_comments<'a>(line: &'a str, in_comment: &mut bool) -> Option<&'a str> {
+    let mut rest = line;
+    loop {
+        if *in_comment {
+            rest = rest.split_once("*/")?.1;
+            *in_comment = false;
+        }
+        rest = rest.trim();
+        if rest.is_empty() || rest.starts_with('#') || rest.starts_with("//") {
+            return None;
+        }
+        match rest.strip_prefix("/*") {
+            Some(inside) => {
+                rest = inside;
+                *in_comment = true;
+            }
+            None => return Some(rest),
+        }
+    }
+}
+
+fn read(line: &str) -> Option<Result<(String, String), &'static str>> {
+    let directive = line.strip_prefix("--").or_else(|| line.strip_prefix('-'));
+    if let Some((word, rest)) = directive.and_then(|d| d.split_once([' ', '\t'])) {
+        match word {
+            "mca" => return Some(read_directive(rest)),
+            "x" => return None,
+            _ => {}
+        }
+    }
+    Some(read_assignment(line))
+}
+
+fn read_assignment(line: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = line.split_once('=').ok_or("expected `name = value`")?;
+    checked(name.trim(), value.trim())
+}
+
+fn read_directive(rest: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = rest
+        .trim()
+        .split_once([' ', '\t'])
+        .ok_or("expected a name and a value after -mca")?;
+    let value = value.trim();
+    let unquoted = ['"', '\'']
+        .iter()
+        .find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote));
+    checked(name, unquoted.unwrap_or(value))
+}
+
+fn checked(name: &str, value: &str) -> Result<(String, String), &'static str> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    if name.is_empty() {
+        return Err("no parameter name before the `=`");
+    }
+    if !name.chars().all(legal) {
+        return Err("a parameter name has letters, digits, `_`, `-` and `.` only");
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn only(text: &str) -> Result<(String, String), &'static str> {
+        let mut lines = parse(text);
+        assert_eq!(lines.len(), 1, "{text:?}");
+        lines.remove(0).content
+    }
+
+    #[test]
+    fn the_value_is_the_rest_of_the_line() {
+        let value = |text| only(text).map(|(_, value)| value);
+        assert_eq!(value("preg = raw,native"), Ok("raw,native".to_owned()));
+        assert_eq!(
+            value("preg=\"raw\" # no comment\r\n"),
+            Ok("\"raw\" # no comment".to_owned())
+        );
+        assert_eq!(value("  preg\t=\t"), Ok(String::new()));
+        assert_eq!(value("preg = a=b"), Ok("a=b".to_owned()));
+        assert_eq!(value("-mca preg 'raw,native'"), Ok("raw,native".to_owned()));
+    }
+
+    #[test]
+    fn comments_and_foreign_directives_say_nothing() {
+        let text = "# preg = raw\n\n// preg = raw\n/* preg = raw\npreg = raw */\n-x preg=raw\n";
+        assert_eq!(parse(text), []);
+        assert_eq!(parse("/* a */ /* b */ preg = raw")[0].number, 1);
+        assert_eq!(parse("/*\n*/ preg = raw")[0].number, 2);
+    }
+
+    #[test]
+    fn a_malformed_line_is_dropped_whole() {
+        for text in ["preg raw", "= raw", "a:b = 1", "p r = 1", "-mca preg"] {
+            assert!(only(text).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where settings come from, and which one wins.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pmix_mca::{Params, Source, Surroundings};
+use tempfile::TempDir;
+
+/// A machine of our own: directories for the working place, home and `/etc`.
+struct Machine {
+    root: TempDir,
+    vars: Vec<(OsString, OsString)>,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let root = TempDir::new().unwrap();
+        for directory in ["cwd", "home/.pmix", "etc/pmix"] {
+            fs::create_dir_all(root.path().join(directory)).unwrap();
+        }
+        Self {
+            root,
+            vars: Vec::new(),
+        }
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.root.path().join(file)
+    }
+
+    fn file(self, file: &str, text: &str) -> Self {
+        fs::write(self.path(file), text).unwrap();
+        self
+    }
+
+    fn var(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.vars.push((name.into(), value.into()));
+        self
+    }
+
+    fn surroundings(&self) -> Surroundings {
+        Surroundings {
+            vars: self.vars.clone(),
+            cwd: self.path("cwd"),
+            home: Some(self.path("home")),
+            system: self.path("etc"),
+        }
+    }
+
+    fn params(&self) -> Params {
+        self.surroundings().params(None).unwrap().build().unwrap()
+    }
+
+    /// The value of `preg` and its source, with the machine's root cut off.
+    fn preg(&self) -> (String, String) {
+        let params = self.params();
+        let setting = params.get("preg").unwrap();
+        let root = format!("{}/", self.root.path().display());
+        (
+            setting.value.clone(),
+            setting.source.to_string().replace(&root, ""),
+        )
+    }
+}
+
+fn toml(value: &str) -> String {
+    format!("# one line above\n[preg]\nselect = \"{value}\"\n")
+}
+
+#[test]
+fn each_layer_overrides_the_one_below_and_all_are_kept() {
+    let machine = Machine::new()
+        .file("cwd/plugins.toml", &toml("toml"))
+        .file("etc/pmix-mca-params.conf", "preg = system\n")
+        .file("home/.pmix/mca-params.conf", "\n\npreg = home\n")
+        .var("PMIX_MCA_preg", "variable");
+    let params = machine
+        .surroundings()
+        .params(None)
+        .unwrap()
+        .set("preg", "argument", Source::CommandLine)
+        .build()
+        .unwrap();
+    let values: Vec<_> = params.settings("preg").map(|s| s.value.as_str()).collect();
+    assert_eq!(values, ["toml", "system", "home", "variable", "argument"]);
+    assert_eq!(params.get("preg").unwrap().source, Source::CommandLine);
+    assert_eq!(params.files().len(), 3);
+}
+
+#[test]
+fn a_layer_wins_whatever_the_order_of_the_calls() {
+    let params = Params::builder()
+        .set("preg", "api", Source::Api)
+        .environment([("PMIX_MCA_preg".to_owned(), "variable".to_owned())])
+        .plugins_toml(Path::new("plugins.toml"), &toml("toml"))
+        .unwrap()
+        .build()
+        .unwrap();
+    assert_eq!(params.get("preg").unwrap().value, "api");
+}
+
+#[test]
+fn files_name_themselves_and_the_line() {
+    let machine = Machine::new().file("cwd/plugins.toml", &toml("a"));
+    assert_eq!(machine.preg(), ("a".into(), "cwd/plugins.toml:3".into()));
+    let machine = machine.file("home/.pmix/mca-params.conf", "# c\npreg = b\n");
+    assert_eq!(
+        machine.preg(),
+        ("b".into(), "home/.pmix/mca-params.conf:2".into())
+    );
+    let machine = machine.var("PMIX_MCA_preg", "c");
+    assert_eq!(
+        machine.preg(),
+        ("c".into(), "environment variable PMIX_MCA_preg".into())
+    );
+}
+
+#[test]
+fn the_first_plugins_toml_that_exists_is_read_and_no_other() {
+    let machine = Machine::new().file("etc/pmix/plugins.toml", &toml("system"));
+    assert_eq!(machine.preg().0, "system");
+    let machine = machine.file("cwd/plugins.toml", &toml("here"));
+    assert_eq!(machine.preg().0, "here");
+    let machine = machine
+        .file("named.toml", &toml("named"))
+        .file("given.toml", &toml("given"));
+    let named = machine.path("named.toml");
+    let machine = machine.var("PMIX_PLUGINS", named);
+    assert_eq!(machine.preg().0, "named");
+    let params = machine
+        .surroundings()
+        .params(Some(&machine.path("given.toml")))
+        .unwrap()
+        .build()
+        .unwrap();
+    assert_eq!(params.get("preg").unwrap().value, "given");
+    assert_eq!(params.settings("preg").count(), 1);
+}
+
+#[test]
+fn a_named_file_that_is_missing_is_an_error_that_names_who_named_it() {
+    let machine = Machine::new().var("PMIX_PLUGINS", "absent.toml");
+    let error = machine.surroundings().params(None).unwrap_err().to_string();
+    assert!(
+        error.contains("PMIX_PLUGINS") && error.contains("absent.toml"),
+        "{error}"
+    );
+    let config = Some(Path::new("other.toml"));
+    let error = machine
+        .surroundings()
+        .params(config)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("configuration file given") && error.contains("other.toml"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_variable_replaces_the_list_of_parameter_files_and_the_first_wins() {
+    let machine = Machine::new()
+        .file("home/.pmix/mca-params.conf", "preg = home\n")
+        .file("cwd/a.conf", "preg = a\n")
+        .file("cwd/b.conf", "preg = b\nother = b\n")
+        .var("PMIX_MCA_mca_base_param_files", "a.conf,b.conf,absent.conf");
+    assert_eq!(machine.preg(), ("a".into(), "cwd/a.conf:1".into()));
+    assert_eq!(machine.params().get("other").unwrap().value, "b");
+    let none = Machine::new()
+        .file("home/.pmix/mca-params.conf", "preg = home\n")
+        .var("PMIX_MCA_mca_base_param_files", "none");
+    assert!(none.params().get("preg").is_none());
+}
+
+#[test]
+fn a_malformed_line_of_a_parameter_file_hides_no_other() {
+    let machine = Machine::new().file("home/.pmix/mca-params.conf", "nonsense\npreg = raw\n");
+    assert_eq!(machine.preg().1, "home/.pmix/mca-params.conf:2");
+}
+
+#[test]
+fn without_a_home_the_system_file_remains() {
+    let machine = Machine::new().file("etc/pmix-mca-params.conf", "preg = system\n");
+    let surroundings = Surroundings {
+        home: None,
+        ..machine.surroundings()
+    };
+    let params = surroundings.params(None).unwrap().build().unwrap();
+    assert_eq!(params.get("preg").unwrap().value, "system");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_value_that_is_no_text_is_an_error_only_where_it_is_ours() {
+    use std::os::unix::ffi::OsStringExt;
+    let bytes = || OsString::from_vec(vec![0xff, 0xfe]);
+    let foreign = Machine::new()
+        .var("PMIX_MCA_gds", bytes())
+        .var("LANG", bytes());
+    assert_eq!(foreign.params().names().count(), 0);
+    let ours = Machine::new().var("PMIX_MCA_preg", bytes());
+    let error = ours
+        .surroundings()
+        .params(None)
+        .unwrap()
+        .build()
+        .unwrap_err();
+    assert!(error.to_string().contains("PMIX_MCA_preg"), "{error}");
+}
+
+#[test]
+fn plugin_files_are_resolved_against_the_file_that_names_them() {
+    let machine = Machine::new()
+        .file(
+            "etc/pmix/plugins.toml",
+            "[[plugin]]\npath = \"lib/a.so\"\n[[plugin]]\npath = \"/abs/b.so\"\n",
+        )
+        .var("PMIX_MCA_preg_base_plugins", "c.so:/d.so:");
+    let files = machine.params().plugin_files("preg");
+    let paths: Vec<_> = files.iter().map(|f| f.path.clone()).collect();
+    assert_eq!(
+        paths,
+        [
+            machine.path("etc/pmix/lib/a.so"),
+            "/abs/b.so".into(),
+            "c.so".into(),
+            "/d.so".into()
+        ]
+    );
+    assert!(files[1].source.to_string().ends_with("plugins.toml:4"));
+    assert!(
+        files[2]
+            .source
+            .to_string()
+            .contains("PMIX_MCA_preg_base_plugins")
+    );
+}
