@@ -3,6 +3,7 @@
 
 use pmix_map::scan;
 
+use crate::decimal;
 use crate::parse::PLAIN_WIDTH;
 
 /// How many fields of one name are weighed; the first is always among them.
@@ -43,7 +44,7 @@ impl Field {
     /// The bytes of a group on this field without its ranges.
     pub(crate) fn frame_len(self, name: &[u8]) -> usize {
         let width = self.end - self.padded_start(name);
-        name.len() - width + PUNCTUATION + decimal_len(width as u64)
+        name.len() - width + PUNCTUATION + decimal::len(width as u64)
     }
 }
 
@@ -54,17 +55,6 @@ impl From<std::ops::Range<usize>> for Field {
             end: range.end,
         }
     }
-}
-
-/// The digits without leading zeros, the last digit always kept.
-pub(crate) fn significant(digits: &[u8]) -> &[u8] {
-    let zeros = digits.iter().take_while(|b| **b == b'0').count();
-    &digits[zeros.min(digits.len().saturating_sub(1))..]
-}
-
-/// How many digits a number has.
-pub(crate) fn decimal_len(number: u64) -> usize {
-    number.checked_ilog10().map_or(1, |log| log as usize + 1)
 }
 
 /// The shortest form of a name alone: its length, and the field to write in brackets unless it is
@@ -79,7 +69,7 @@ pub(crate) fn alone(name: &[u8]) -> (usize, Option<Field>) {
     }
     Field::of(name)
         .map(|f| {
-            let number = significant(f.digits(name)).len();
+            let number = decimal::significant(f.digits(name)).len();
             (f.frame_len(name) + number, Some(f))
         })
         .min_by_key(|(len, _)| *len)

@@ -10,6 +10,8 @@ use pmix_map::scan::MAX_DIGITS;
 use pmix_types::Status;
 use preg_core::Error;
 
+use crate::decimal;
+
 /// What every value begins with.
 pub(crate) const TAG: &[u8] = b"pmix[";
 
@@ -64,7 +66,7 @@ impl Group {
     /// It is zero or has no meaning as a length.
     pub(crate) fn width(&self, value: &[u8]) -> Result<usize, Error> {
         let digits = value.get(self.width.clone()).unwrap_or_default();
-        match decimal(digits).map(usize::try_from) {
+        match number(digits).map(usize::try_from) {
             Some(Ok(0)) => Err(Error::damaged(
                 self.width.start,
                 "the width is 0; expected the number of digits",
@@ -220,6 +222,7 @@ impl<'a> NumberRanges<'a> {
                 let first = self.small(span.start..dash)?;
                 let last = match text.get(dash + 1 - span.start) {
                     Some(b'-') => wrapped(first, self.small(dash + 2..span.end)?)
+                        .filter(|last| decimal::len(*last) <= self.width)
                         .ok_or_else(|| Error::damaged(dash + 1, "expected a number"))?,
                     _ => self.small(dash + 1..span.end)?,
                 };
@@ -276,7 +279,7 @@ impl<'a> NumberRanges<'a> {
                 ),
             ));
         }
-        match decimal(significant) {
+        match number(significant) {
             Some(number) if significant.len() <= MAX_DIGITS => Ok(Number::Small(number)),
             Some(number) if i64::try_from(number).is_ok() => {
                 Ok(Number::Long(span.start + zeros..span.end))
@@ -332,7 +335,7 @@ fn trimmed(value: &[u8], range: Range<usize>) -> Range<usize> {
 }
 
 /// Reads decimal digits; `None` if they do not fit.
-fn decimal(digits: &[u8]) -> Option<u64> {
+fn number(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0_u64, |n, b| {
         n.checked_mul(10)?
             .checked_add(u64::from(b.wrapping_sub(b'0')))

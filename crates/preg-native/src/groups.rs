@@ -1,26 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The elements of a solved block as text.
 
+use std::ops::Range;
+
+use pmix_map::scan;
+
+use crate::decimal;
 use crate::fold::{self, Field};
 use crate::nodes::{Block, Step};
 
-/// Appends the elements of a block, separated by commas.
-pub(crate) fn write(block: &Block<'_>, out: &mut Vec<u8>) {
-    let mut ends = Vec::new();
-    let mut end = block.steps.len();
-    while let Some(last) = end.checked_sub(1) {
-        ends.push(last);
-        end = block.steps[last].begin;
-    }
+/// Appends the elements of a block, separated by commas; they end with these steps, the last
+/// element first.
+pub(crate) fn write(block: &Block<'_>, ends: &[usize], out: &mut Vec<u8>) {
     for (index, last) in ends.iter().rev().enumerate() {
         if index > 0 {
             out.push(b',');
         }
         let Step { begin, field, .. } = block.steps[*last];
-        let name = block.name(block.steps[begin].first);
+        let names = block.steps[begin].first..block.first_after(*last);
         match field {
-            Some(field) => write_group(block, begin, *last, field, out),
-            None => write_alone(name, out),
+            Some(field) => write_group(block, begin..*last + 1, field, out),
+            None => {
+                for (index, name) in names.map(|n| block.name(n)).enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    write_alone(name, out);
+                }
+            }
         }
     }
 }
@@ -29,7 +36,7 @@ fn write_alone(name: &[u8], out: &mut Vec<u8>) {
     match fold::alone(name).1 {
         Some(field) => {
             open(name, field, out);
-            out.extend_from_slice(fold::significant(field.digits(name)));
+            out.extend_from_slice(decimal::significant(field.digits(name)));
             close(name, field, out);
         }
         None => out.extend_from_slice(name),
@@ -40,7 +47,7 @@ fn open(name: &[u8], field: Field, out: &mut Vec<u8>) {
     let start = field.padded_start(name);
     out.extend_from_slice(&name[..start]);
     out.push(b'[');
-    out.extend_from_slice((field.end - start).to_string().as_bytes());
+    decimal::push((field.end - start) as u64, out);
     out.push(b':');
 }
 
@@ -49,52 +56,59 @@ fn close(name: &[u8], field: Field, out: &mut Vec<u8>) {
     out.extend_from_slice(&name[field.end..]);
 }
 
-/// Writes the names of the steps `begin` to `last` as one group.
-fn write_group(block: &Block<'_>, begin: usize, last: usize, field: Field, out: &mut Vec<u8>) {
-    let name = block.name(block.steps[begin].first);
+/// Writes the names of some steps as one group.
+fn write_group(block: &Block<'_>, steps: Range<usize>, field: Field, out: &mut Vec<u8>) {
+    let name = block.name(block.steps[steps.start].first);
     open(name, field, out);
-    let mut range: Option<Ends<'_>> = None;
-    for step in begin..=last {
-        let digits = |index| field.digits(block.name(index));
-        let (low, high) = (digits(block.steps[step].first), digits(block.last_of(step)));
-        let first = pmix_map::scan::number(low);
-        match &mut range {
-            Some(ends) if first == ends.number + 1 => ends.high = high,
-            _ => {
-                if let Some(ends) = range.take() {
-                    ends.write(out);
-                    out.push(b',');
-                }
-                range = Some(Ends {
-                    low,
-                    high,
-                    number: 0,
-                });
-            }
-        }
-        if let Some(ends) = &mut range {
-            ends.number = pmix_map::scan::number(high);
+    let mut ranges = Ranges { open: None, out };
+    for index in steps {
+        let step = &block.steps[index];
+        let names = step.first..block.first_after(index);
+        let digits = |name| field.digits(block.name(name));
+        if step.is_run {
+            ranges.push(digits(names.start), digits(names.end - 1));
+        } else {
+            names.for_each(|name| ranges.push(digits(name), digits(name)));
         }
     }
-    if let Some(ends) = range {
-        ends.write(out);
-    }
+    ranges.end();
     close(name, field, out);
 }
 
-/// The two ends of a range as digits, and the number of the last.
-struct Ends<'a> {
-    low: &'a [u8],
-    high: &'a [u8],
-    number: u64,
+/// The ranges under way.
+struct Ranges<'a, 'o> {
+    /// The ends, as digits, of the range that may still be continued, and its last number.
+    open: Option<(&'a [u8], &'a [u8], u64)>,
+    out: &'o mut Vec<u8>,
 }
 
-impl Ends<'_> {
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(fold::significant(self.low));
-        if self.low != self.high {
-            out.push(b'-');
-            out.extend_from_slice(fold::significant(self.high));
+impl<'a> Ranges<'a, '_> {
+    /// Adds the numbers from one to another, both included.
+    fn push(&mut self, low: &'a [u8], high: &'a [u8]) {
+        let first = scan::number(low);
+        let last = if low == high {
+            first
+        } else {
+            scan::number(high)
+        };
+        match &mut self.open {
+            Some((_, end, number)) if first == *number + 1 => (*end, *number) = (high, last),
+            Some(_) => {
+                self.end();
+                self.out.push(b',');
+                self.open = Some((low, high, last));
+            }
+            None => self.open = Some((low, high, last)),
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some((low, high, _)) = self.open.take() {
+            self.out.extend_from_slice(decimal::significant(low));
+            if low != high {
+                self.out.push(b'-');
+                self.out.extend_from_slice(decimal::significant(high));
+            }
         }
     }
 }

@@ -41,6 +41,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod decimal;
 mod explain;
 mod fold;
 mod grammar;

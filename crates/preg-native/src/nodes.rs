@@ -16,6 +16,7 @@
 use memchr::memchr3;
 use pmix_map::scan::{self, Link};
 
+use crate::decimal;
 use crate::fold::{self, Field};
 use crate::grammar::TAG;
 use crate::groups;
@@ -27,10 +28,12 @@ use crate::groups;
 pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
     let mut out = TAG.to_vec();
     let mut block = Block::new(list);
+    let mut ends = Vec::new();
     let mut at = 0;
     loop {
         at = block.read(at)?;
-        groups::write(&block, &mut out);
+        block.last_steps(&mut ends);
+        groups::write(&block, &ends, &mut out);
         if at > list.len() {
             break;
         }
@@ -40,7 +43,7 @@ pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// One step of the programme: a name, or a run of names that is not taken apart.
+/// One step of the programme: a name, or names that are not taken apart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     /// The index in the block of the first name.
@@ -51,6 +54,15 @@ pub(crate) struct Step {
     pub(crate) begin: usize,
     /// The field of that element if it is a group.
     pub(crate) field: Option<Field>,
+    /// Whether the names of the step are known to have consecutive numbers.
+    pub(crate) is_run: bool,
+}
+
+impl Step {
+    /// Whether the best texts of two steps end in the same group.
+    fn same_group(&self, other: &Self) -> bool {
+        self.field.is_some() && self.field == other.field && self.begin == other.begin
+    }
 }
 
 /// The best text that ends in an open group on one field.
@@ -115,9 +127,19 @@ impl<'a> Block<'a> {
         &self.text[start..start + self.len]
     }
 
-    /// The index of the last name of a step.
-    pub(crate) fn last_of(&self, step: usize) -> usize {
-        self.steps.get(step + 1).map_or(self.count, |s| s.first) - 1
+    /// The index of the first name behind a step.
+    pub(crate) fn first_after(&self, step: usize) -> usize {
+        self.steps.get(step + 1).map_or(self.count, |s| s.first)
+    }
+
+    /// Finds the steps with which the elements of the best text end, the last element first.
+    fn last_steps(&self, ends: &mut Vec<usize>) {
+        ends.clear();
+        let mut end = self.steps.len();
+        while let Some(last) = end.checked_sub(1) {
+            ends.push(last);
+            end = self.steps[last].begin;
+        }
     }
 
     /// Reads and solves the block that starts at a byte; returns where the next one starts (past
@@ -153,8 +175,13 @@ impl<'a> Block<'a> {
     fn link(&self, at: usize, last: Option<Field>) -> Link {
         let name = self.name(self.count - 1);
         let end = at + self.len;
-        if let (Some(field), Some(next)) = (last, self.text.get(at..end))
-            && self.text.get(end).is_none_or(|b| *b == b',')
+        let Some(next) = self.text.get(at..end) else {
+            return Link::Break;
+        };
+        if self.text.get(end).is_some_and(|b| *b != b',') {
+            return Link::Break;
+        }
+        if let Some(field) = last
             && name[..field.start] == next[..field.start]
             && name[field.end..] == next[field.end..]
             && field.digits(next).iter().all(u8::is_ascii_digit)
@@ -165,7 +192,8 @@ impl<'a> Block<'a> {
                 Link::Field(field.start..field.end)
             };
         }
-        scan::link(name, &self.text[at..scan::name_end(self.text, at, b',')])
+        // A comma inside, where the next name is shorter, equals no byte of this one.
+        scan::link(name, next)
     }
 
     /// The cost of the best text before a step.
@@ -178,7 +206,7 @@ impl<'a> Block<'a> {
         let begin = self.steps.len() - 1;
         let name = self.name(self.count - 1);
         let number = scan::number(field.digits(name));
-        let digits = fold::decimal_len(number);
+        let digits = decimal::len(number);
         let frame = field.frame_len(name);
         Track {
             field,
@@ -207,7 +235,7 @@ impl<'a> Block<'a> {
         let old = self.tracks.iter().find(|t| t.field == field).copied();
         let fresh = old.map_or_else(|| self.fresh(field), |t| self.restarted(&t));
         let number = scan::number(field.digits(self.name(self.count)));
-        let digits = fold::decimal_len(number);
+        let digits = decimal::len(number);
         let mut track = fresh.then(number, digits);
         if let Some(longer) = old.map(|t| t.then(number, digits))
             && longer.cost <= track.cost
@@ -242,32 +270,57 @@ impl<'a> Block<'a> {
 
     /// Adds the step of the next name, given the best track that it continues.
     fn push(&mut self, track: Option<Track>) {
-        let before = self.steps.last();
-        // A track that was best before stays best: to open one more range never costs more than
-        // the name alone.
-        let settled = before.zip(track).is_some_and(|(step, track)| {
-            step.field == Some(track.field) && step.begin == track.begin
-        });
-        let step = self.steps.len();
+        let begin = self.steps.len();
         let mut best = Step {
             first: self.count,
             cost: track.map_or(usize::MAX, |t| t.cost),
-            begin: track.map_or(step, |t| t.begin),
+            begin: track.map_or(begin, |t| t.begin),
             field: track.map(|t| t.field),
+            is_run: false,
         };
+        // A group that was best before stays best: to open one more range never costs more than
+        // the name alone.
+        let settled = self.steps.last().is_some_and(|s| s.same_group(&best));
         if !settled {
-            let alone = self.cost_before(step) + 1 + fold::alone(self.name(self.count)).0;
+            let alone = self.cost_before(begin) + 1 + fold::alone(self.name(self.count)).0;
             if alone < best.cost {
-                best = Step {
-                    first: self.count,
-                    cost: alone,
-                    begin: step,
-                    field: None,
-                };
+                best.cost = alone;
+                best.begin = begin;
+                best.field = None;
+            }
+        }
+        if self.joins(&best) {
+            self.join();
+            if best.field.is_none() {
+                best.begin = begin - 1;
             }
         }
         self.count += 1;
         self.steps.push(best);
+    }
+
+    /// Whether the two last steps need not be told apart any more: a new one goes on as both did,
+    /// and no track begins with either.
+    fn joins(&self, next: &Step) -> bool {
+        let [.., one, two] = &self.steps[..] else {
+            return false;
+        };
+        let alike = match next.field {
+            Some(_) => next.same_group(one) && next.same_group(two),
+            None => one.field.is_none() && two.field.is_none(),
+        };
+        let index = self.steps.len() - 2;
+        let is_run = one.is_run || two.is_run;
+        alike && !is_run && self.tracks.iter().all(|t| t.begin < index)
+    }
+
+    /// Makes one step of the last two.
+    fn join(&mut self) {
+        if let Some(last) = self.steps.pop()
+            && let Some(step) = self.steps.last_mut()
+        {
+            step.cost = last.cost;
+        }
     }
 
     /// Counts the rest of a run of consecutive numbers, all but its last name, as one step.
@@ -296,7 +349,7 @@ impl<'a> Block<'a> {
 
     fn take_run(&mut self, track: Track, names: usize) {
         let number = track.number + names as u64;
-        let digits = fold::decimal_len(number);
+        let digits = decimal::len(number);
         let run = Track {
             run: track.run + names,
             cost: track.cost + digits - track.digits,
@@ -309,6 +362,7 @@ impl<'a> Block<'a> {
             cost: run.cost,
             begin: run.begin,
             field: Some(run.field),
+            is_run: true,
         });
         self.tracks[0] = run;
         self.count += names;

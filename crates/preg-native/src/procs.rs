@@ -5,7 +5,7 @@ use memchr::{memchr, memchr2};
 use pmix_map::{Limits, ProcMap, scan};
 use preg_core::Error;
 
-use crate::fold;
+use crate::decimal;
 use crate::grammar::{self, TAG};
 
 /// The highest rank that the parsers of OpenPMIx expand: they count in a signed 32-bit integer,
@@ -63,7 +63,7 @@ pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
     loop {
         let Entry { ranks, mut end } = Entry::read(list, at)?;
         if let Some((first, mut last)) = ranks {
-            if first == last && list.get(end) == Some(&b',') {
+            if ranges.continues(first) && first == last && list.get(end) == Some(&b',') {
                 let (more, next) = successors(list, at, end);
                 last += more;
                 end = next;
@@ -104,9 +104,15 @@ impl Entry {
     /// Reads the entry that starts at a byte; `None` if it is no rank and no range of ranks.
     fn read(list: &[u8], start: usize) -> Option<Self> {
         let text = &list[start..];
-        let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+        let (mut digits, mut rank) = (0, 0);
+        while let Some(digit) = text.get(digits).filter(|b| b.is_ascii_digit()) {
+            rank = rank * 10 + u64::from(digit - b'0');
+            digits += 1;
+            if digits > scan::MAX_DIGITS {
+                return None;
+            }
+        }
         if matches!(text.get(digits), None | Some(b',' | b';')) && digits > 0 {
-            let rank = rank(&text[..digits])?;
             return Some(Self {
                 ranks: Some((rank, rank)),
                 end: start + digits,
@@ -119,10 +125,10 @@ impl Entry {
             return Some(Self { ranks: None, end });
         }
         let ranks = match memchr(b'-', entry) {
-            None => rank(entry).map(|r| (r, r))?,
+            None => number(entry).map(|r| (r, r))?,
             Some(dash) => (
-                rank(entry[..dash].trim_ascii())?,
-                rank(entry[dash + 1..].trim_ascii())?,
+                number(entry[..dash].trim_ascii())?,
+                number(entry[dash + 1..].trim_ascii())?,
             ),
         };
         (ranks.0 <= ranks.1).then_some(Self {
@@ -132,9 +138,9 @@ impl Entry {
     }
 }
 
-fn rank(digits: &[u8]) -> Option<u64> {
+fn number(digits: &[u8]) -> Option<u64> {
     let digits = match digits {
-        [b'0', ..] => fold::significant(digits),
+        [b'0', ..] => decimal::significant(digits),
         _ => digits,
     };
     let plain = !digits.is_empty()
@@ -151,6 +157,11 @@ struct Ranges {
 }
 
 impl Ranges {
+    /// Whether a rank is the one behind those that are open.
+    fn continues(&self, rank: u64) -> bool {
+        self.open.is_some_and(|(_, high)| rank == high + 1)
+    }
+
     /// Adds ranks to the node.
     fn push(&mut self, first: u64, last: u64) -> Option<()> {
         if last > MAX_RANK {
@@ -177,19 +188,10 @@ impl Ranges {
     }
 
     fn write(&mut self, (first, last): (u64, u64)) {
-        self.decimal(first);
+        decimal::push(first, &mut self.out);
         if first != last {
             self.out.push(b'-');
-            self.decimal(last);
-        }
-    }
-
-    fn decimal(&mut self, mut number: u64) {
-        let start = self.out.len();
-        self.out.resize(start + fold::decimal_len(number), b'0');
-        for digit in self.out[start..].iter_mut().rev() {
-            *digit += (number % 10) as u8;
-            number /= 10;
+            decimal::push(last, &mut self.out);
         }
     }
 }

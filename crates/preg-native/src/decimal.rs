@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Decimal numbers as text.
+
+/// How many digits a number has.
+pub(crate) fn len(number: u64) -> usize {
+    number.checked_ilog10().map_or(1, |log| log as usize + 1)
+}
+
+/// The digits without leading zeros, the last digit always kept.
+pub(crate) fn significant(digits: &[u8]) -> &[u8] {
+    let zeros = digits.iter().take_while(|b| **b == b'0').count();
+    &digits[zeros.min(digits.len().saturating_sub(1))..]
+}
+
+/// Appends a number.
+pub(crate) fn push(mut number: u64, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + len(number), b'0');
+    for digit in out[start..].iter_mut().rev() {
+        *digit += (number % 10) as u8;
+        number /= 10;
+    }
+}
