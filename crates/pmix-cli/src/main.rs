@@ -5,11 +5,15 @@
 mod args;
 mod excerpt;
 mod failure;
+mod info;
 mod input;
 mod map;
 mod octets;
 mod output;
+mod plugins;
+mod progress;
 mod session;
+mod shell;
 mod style;
 mod trace;
 
@@ -17,7 +21,7 @@ use std::io::Write as _;
 
 use clap::Parser as _;
 
-use args::{Cli, Command};
+use args::{Cli, Command, Global};
 use failure::{Exit, Failure};
 use session::Session;
 use style::Style;
@@ -33,10 +37,23 @@ fn main() {
 }
 
 fn run(cli: Cli) -> Result<Exit, Failure> {
-    let mut session = Session::open(&cli.global)?;
-    let exit = match cli.command {
-        Command::Map(command) => map::run(&mut session, command)?,
-    };
+    let global = &cli.global;
+    match cli.command {
+        // What works where the configuration is broken opens nothing.
+        Command::Completions { shell } => shell::completions(shell),
+        Command::Man { dir } => shell::man(dir.as_deref()),
+        Command::Info(args) => info::run(global, &args),
+        Command::Map(command) => opened(global, |session| map::run(session, command)),
+        Command::Plugins(command) => opened(global, |session| plugins::run(session, command)),
+    }
+}
+
+fn opened(
+    global: &Global,
+    work: impl FnOnce(&mut Session) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let mut session = Session::open(global)?;
+    let exit = work(&mut session)?;
     session.out.flush()?;
     Ok(exit)
 }

@@ -7,12 +7,15 @@ use preg_core::{Limits, Preg};
 use crate::args::Global;
 use crate::failure::Failure;
 use crate::output::Out;
+use crate::style::Style;
 
 /// An opened framework and the options of the command line.
 pub(crate) struct Session {
     pub(crate) preg: Preg,
     pub(crate) out: Out,
     pub(crate) json: bool,
+    /// For standard output; standard error decides for itself.
+    pub(crate) style: Style,
 }
 
 impl Session {
@@ -23,6 +26,7 @@ impl Session {
             preg,
             out: Out::new(),
             json: global.json,
+            style: Style::new(global.color, &std::io::stdout()),
         })
     }
 
@@ -31,14 +35,12 @@ impl Session {
     }
 }
 
-fn params(global: &Global) -> Result<Params, Failure> {
-    let vars = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let mut builder = Params::builder().environment(vars);
+/// The layers of this process, and `--mca` on top.
+pub(crate) fn params(global: &Global) -> Result<Params, Failure> {
+    let fault = |error| Failure::settings(&preg_core::Error::from(error));
+    let mut builder = Params::from_process(global.config.as_deref()).map_err(fault)?;
     for pair in global.mca.chunks_exact(2) {
         builder = builder.set(&pair[0], pair[1].clone(), Source::CommandLine);
     }
-    builder
-        .build()
-        .map_err(|e| Failure::settings(&preg_core::Error::from(e)))
+    builder.build().map_err(fault)
 }

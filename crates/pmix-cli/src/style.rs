@@ -18,11 +18,20 @@ impl Style {
         let colour = match when {
             When::Always => true,
             When::Never => false,
-            When::Auto => {
-                std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && stream.is_terminal()
-            }
+            When::Auto => !anstyle_query::no_color() && stream.is_terminal(),
         };
         Self { colour }
+    }
+
+    /// This style where something holds, no colour elsewhere.
+    pub(crate) fn only_if(self, holds: bool) -> Self {
+        Self {
+            colour: self.colour && holds,
+        }
+    }
+
+    pub(crate) fn blue(self, text: &str) -> String {
+        self.paint("34", text)
     }
 
     pub(crate) fn red(self, text: &str) -> String {
@@ -39,6 +48,10 @@ impl Style {
 
     pub(crate) fn dim(self, text: &str) -> String {
         self.paint("2", text)
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.paint("1", text)
     }
 
     fn paint(self, code: &str, text: &str) -> String {

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::inspect::{Draw, Explain, Pair, Where, Who};
+
 /// What to do with a map.
 #[derive(Subcommand)]
 pub(crate) enum MapCommand {
@@ -18,6 +20,18 @@ pub(crate) enum MapCommand {
     Count(MapInput),
     /// Print one element.
     Nth(Nth),
+    /// Take a value apart byte by byte.
+    Explain(Explain),
+    /// Compare what each scheme makes of a list.
+    Size(MapInput),
+    /// Check a node map and a process map for faults.
+    Verify(Pair),
+    /// Tell which node a rank is on.
+    Where(Where),
+    /// Tell which ranks are on a node.
+    Who(Who),
+    /// Draw nodes by ranks.
+    Draw(Draw),
     /// Answer requests, one JSON object a line, from standard input.
     Batch,
 }

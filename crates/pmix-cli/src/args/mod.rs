@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line, defined once: parser, help, completions and man pages all come from here.
 
+mod inspect;
 mod map;
+mod plugins;
 
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use inspect::{Draw, DrawAs, Explain, Pair, Where, Who};
 pub(crate) use map::{
     Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, MapInput, Nth, Target,
 };
+pub(crate) use plugins::{Info, PluginsCommand};
 
 /// Node and process maps of PMIx: encode, decode, inspect.
 #[derive(Parser)]
@@ -86,4 +90,21 @@ pub(crate) enum Command {
     /// Node and process maps: encode, decode, inspect.
     #[command(subcommand, arg_required_else_help = true)]
     Map(MapCommand),
+    /// The components of the preg framework.
+    #[command(subcommand, arg_required_else_help = true)]
+    Plugins(PluginsCommand),
+    /// Show every parameter, its value and its source.
+    Info(Info),
+    /// Print a completion script for a shell.
+    #[command(after_help = "For example: pmix completions bash > /etc/bash_completion.d/pmix")]
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual: one page to standard output, or all pages into a directory.
+    Man {
+        /// The directory; it is made if it is not there.
+        #[arg(value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
 }

@@ -17,7 +17,7 @@ pub(crate) enum Nodes {
     /// Names separated by commas.
     Text(Vec<u8>),
     /// A folded list.
-    List(NodeList),
+    List(Box<NodeList>),
 }
 
 /// Reads what the words name and joins it.
@@ -33,14 +33,14 @@ pub(crate) fn read_nodes(preg: &Preg, words: &[OsString]) -> Result<Nodes, Failu
 
 /// Decodes values to one node map.
 pub(crate) fn decode_nodes(preg: &Preg, values: &[Value]) -> Result<Nodes, Failure> {
-    let lists = values.iter().map(|v| of_value(preg, v).map(Nodes::List));
+    let lists = values.iter().map(|v| of_value(preg, v).map(Nodes::folded));
     Nodes::join(lists.collect::<Result<_, _>>()?, preg.limits())
 }
 
 fn of_segment(preg: &Preg, segment: Segment) -> Result<Nodes, Failure> {
     match segment {
         Segment::Exact(text) => Ok(Nodes::Text(text)),
-        Segment::Value(value) => of_value(preg, &value).map(Nodes::List),
+        Segment::Value(value) => of_value(preg, &value).map(Nodes::folded),
         Segment::List(source) => of_text(source, preg.limits()),
     }
 }
@@ -56,15 +56,20 @@ fn of_value(preg: &Preg, value: &Value) -> Result<NodeList, Failure> {
     .map_err(|e| Failure::of(&e, &value.origin, &value.bytes))
 }
 
-fn of_text(mut source: Source, limits: &Limits) -> Result<Nodes, Failure> {
+/// Spreads list text into names.
+pub(crate) fn of_text(mut source: Source, limits: &Limits) -> Result<Nodes, Failure> {
     if memchr::memchr2(b'[', b']', &source.bytes).is_some() {
-        return brackets::expand(&source, limits).map(Nodes::List);
+        return brackets::expand(&source, limits).map(Nodes::folded);
     }
     separators::normalise(&mut source.bytes, source.comments);
     Ok(Nodes::Text(source.bytes))
 }
 
 impl Nodes {
+    fn folded(list: NodeList) -> Self {
+        Self::List(Box::new(list))
+    }
+
     fn join(mut found: Vec<Self>, limits: &Limits) -> Result<Self, Failure> {
         found.retain(|part| !part.is_empty());
         if found.len() <= 1 {
@@ -84,7 +89,7 @@ impl Nodes {
         for part in found {
             append(&mut builder, &part.into_list(limits)?).map_err(of_limits)?;
         }
-        Ok(Self::List(builder.finish()))
+        Ok(Self::folded(builder.finish()))
     }
 
     fn is_empty(&self) -> bool {
@@ -97,7 +102,7 @@ impl Nodes {
     /// The folded list.
     pub(crate) fn into_list(self, limits: &Limits) -> Result<NodeList, Failure> {
         match self {
-            Self::List(list) => Ok(list),
+            Self::List(list) => Ok(*list),
             Self::Text(text) => NodeList::parse_text(&text, limits).map_err(of_limits),
         }
     }
@@ -112,10 +117,16 @@ impl Nodes {
 }
 
 fn append(builder: &mut NodeListBuilder, list: &NodeList) -> Result<(), pmix_map::Error> {
-    list.runs().try_for_each(|run| match run {
-        NodeRun::Name(name) => builder.name(name),
-        NodeRun::Progression(run) => builder.progression(&run),
-    })
+    let mut result = Ok(());
+    list.for_each_run(|run| {
+        if result.is_ok() {
+            result = match run {
+                NodeRun::Name(name) => builder.name(name),
+                NodeRun::Progression(run) => builder.progression(&run),
+            };
+        }
+    });
+    result
 }
 
 pub(super) fn of_limits(error: pmix_map::Error) -> Failure {
@@ -124,26 +135,11 @@ pub(super) fn of_limits(error: pmix_map::Error) -> Failure {
 
 /// Expands a list to text, unless that would exceed the limits.
 pub(crate) fn text_of(list: &NodeList, limits: &Limits) -> Result<Vec<u8>, Failure> {
-    let len = text_len(list);
-    if len > limits.max_bytes {
-        return Err(of_limits(pmix_map::Error::limit(
-            "bytes of names",
-            limits.max_bytes,
-        )));
+    if list.text_len() as u64 > limits.max_bytes {
+        let fault = pmix_map::Error::limit("bytes of names", limits.max_bytes);
+        return Err(of_limits(fault));
     }
-    let mut text = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
+    let mut text = Vec::with_capacity(list.text_len());
     list.write_text(b',', &mut text);
     Ok(text)
-}
-
-/// The bytes of the expanded list, separators included.
-pub(crate) fn text_len(list: &NodeList) -> u64 {
-    let lens = list.runs().map(|run| match run {
-        NodeRun::Name(name) => (name.len(), 1),
-        NodeRun::Progression(run) => (run.prefix.len() + run.width + run.suffix.len(), run.count),
-    });
-    lens.fold(0, |sum: u64, (len, count)| {
-        let each = u64::try_from(len).unwrap_or(u64::MAX).saturating_add(1);
-        sum.saturating_add(each.saturating_mul(count))
-    })
 }

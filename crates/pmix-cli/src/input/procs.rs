@@ -32,7 +32,7 @@ pub(crate) fn read_procs(preg: &Preg, words: &[OsString]) -> Result<Procs, Failu
             found.push(match segment {
                 Segment::Exact(text) => Procs::Text(text, "the decoded input".to_owned()),
                 Segment::Value(value) => Procs::Map(of_value(preg, &value)?),
-                Segment::List(source) => normalise(source),
+                Segment::List(source) => of_text(source),
             });
         }
     }
@@ -56,8 +56,10 @@ fn of_value(preg: &Preg, value: &Value) -> Result<ProcMap, Failure> {
     .map_err(|e| Failure::of(&e, &value.origin, &value.bytes))
 }
 
+/// Spreads text into nodes and ranks.
+///
 /// Replaces bytes one by one, so that an offset in the result is an offset in the input.
-fn normalise(source: Source) -> Procs {
+pub(crate) fn of_text(source: Source) -> Procs {
     let mut text = source.bytes;
     if text.last() == Some(&b'\n') {
         text.pop();

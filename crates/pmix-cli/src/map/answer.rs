@@ -88,10 +88,10 @@ pub(super) fn decode(
         }
     }
     Ok(match (kind, procs) {
-        (Some(kind), true) => Map::Procs(preg.resolve_procs(Regex2Ref { kind, bytes })?),
-        (Some(kind), false) => Map::Nodes(preg.resolve_nodes(Regex2Ref { kind, bytes })?),
-        (None, true) => Map::Procs(preg.parse_procs(bytes)?),
-        (None, false) => Map::Nodes(preg.parse_nodes(bytes)?),
+        (Some(kind), true) => preg.resolve_procs(Regex2Ref { kind, bytes })?.into(),
+        (Some(kind), false) => preg.resolve_nodes(Regex2Ref { kind, bytes })?.into(),
+        (None, true) => preg.parse_procs(bytes)?.into(),
+        (None, false) => preg.parse_nodes(bytes)?.into(),
     })
 }
 
@@ -105,11 +105,10 @@ fn named<'a>(preg: &'a Preg, name: &str) -> Result<&'a dyn Scheme, Error> {
     if let Some(module) = preg.module(name) {
         return Ok(&*module.scheme);
     }
-    if pmix_builtin::preg_components()
-        .iter()
-        .any(|c| c.name == name)
-    {
-        let message = format!("scheme {name:?} cannot work here or is excluded");
+    if let Some(component) = preg.components().iter().find(|c| c.name == name) {
+        let why = component.decision.excluded.as_ref();
+        let why = why.map_or("it made no scheme", |(why, _)| why.as_str());
+        let message = format!("scheme {name:?} does not run: {why}");
         return Err(Error::new(Status::ERR_NOT_SUPPORTED, message));
     }
     let known: Vec<_> = preg.modules().iter().map(|m| m.scheme.name()).collect();

@@ -17,9 +17,13 @@ pub(super) fn run(session: &mut Session, args: &Decode) -> Result<Exit, Failure>
             let values = tagged_values(kind, read_sources(&args.input.words)?)?;
             let limits = session.limits();
             if args.input.procs {
-                Map::Procs(decode_procs(&session.preg, &values)?.into_map(limits)?)
+                decode_procs(&session.preg, &values)?
+                    .into_map(limits)?
+                    .into()
             } else {
-                Map::Nodes(decode_nodes(&session.preg, &values)?.into_list(limits)?)
+                decode_nodes(&session.preg, &values)?
+                    .into_list(limits)?
+                    .into()
             }
         }
     };

@@ -16,12 +16,16 @@ use crate::input::{Segment, Source, segments};
 /// Only what Slurm reads too: one bracket a name, no steps.
 pub(super) fn nodes(list: &NodeList, preg: &Preg, out: &mut Vec<u8>) -> Result<(), Failure> {
     let mut folder = Folder::default();
-    for run in list.runs() {
-        match run {
-            NodeRun::Name(name) => folder.name(name)?,
-            NodeRun::Progression(run) => folder.progression(&run)?,
+    let mut result = Ok(());
+    list.for_each_run(|run| {
+        if result.is_ok() {
+            result = match run {
+                NodeRun::Name(name) => folder.name(name),
+                NodeRun::Progression(run) => folder.progression(&run),
+            };
         }
-    }
+    });
+    result?;
     folder.close();
     out.append(&mut folder.out);
     // A first name that reads as something else than a name cannot be written here.
@@ -56,19 +60,22 @@ pub(super) fn procs(map: &ProcMap, out: &mut Vec<u8>) {
         if node > 0 {
             out.push(b';');
         }
-        let mut open: Option<(u32, u32)> = None;
-        let mut first = true;
-        for rank in map.ranks_of(node).into_iter().flatten() {
-            let rank = rank.as_raw();
-            match &mut open {
-                Some((_, last)) if last.checked_add(1) == Some(rank) => *last = rank,
-                _ => {
-                    push_ranks(open.replace((rank, rank)), &mut first, out);
-                }
-            }
-        }
-        push_ranks(open, &mut first, out);
+        ranks(map, node, out);
     }
+}
+
+/// Appends the ranks of one node: `0-3,8`.
+pub(super) fn ranks(map: &ProcMap, node: usize, out: &mut Vec<u8>) {
+    let mut open: Option<(u32, u32)> = None;
+    let mut first = true;
+    for rank in map.ranks_of(node).into_iter().flatten() {
+        let rank = rank.as_raw();
+        match &mut open {
+            Some((_, last)) if last.checked_add(1) == Some(rank) => *last = rank,
+            _ => push_ranks(open.replace((rank, rank)), &mut first, out),
+        }
+    }
+    push_ranks(open, &mut first, out);
 }
 
 fn push_ranks(range: Option<(u32, u32)>, first: &mut bool, out: &mut Vec<u8>) {

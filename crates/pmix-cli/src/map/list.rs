@@ -6,15 +6,26 @@ use std::io::{self, Write};
 use pmix_map::{Limits, NodeList, ProcMap};
 use preg_core::{Error, Status};
 
-use crate::input::text_len;
 use crate::octets::push_hex;
 use crate::output::json_string;
 
 /// A node list or a process map, folded.
 #[derive(Debug)]
 pub(super) enum Map {
-    Nodes(NodeList),
-    Procs(ProcMap),
+    Nodes(Box<NodeList>),
+    Procs(Box<ProcMap>),
+}
+
+impl From<NodeList> for Map {
+    fn from(list: NodeList) -> Self {
+        Self::Nodes(Box::new(list))
+    }
+}
+
+impl From<ProcMap> for Map {
+    fn from(map: ProcMap) -> Self {
+        Self::Procs(Box::new(map))
+    }
 }
 
 impl Map {
@@ -29,7 +40,7 @@ impl Map {
     /// Refuses a map whose elements together exceed the limits.
     pub(super) fn check(&self, limits: &Limits) -> Result<(), Error> {
         let len = match self {
-            Self::Nodes(list) => text_len(list),
+            Self::Nodes(list) => list.text_len() as u64,
             // A rank has at most ten digits; their number was limited when the map was read.
             Self::Procs(_) => 0,
         };

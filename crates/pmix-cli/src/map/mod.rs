@@ -6,11 +6,22 @@ mod batch;
 mod convert;
 mod count;
 mod decode;
+mod draw;
 mod encode;
+mod explain;
+mod faults;
 mod fold;
 mod list;
+mod matrix;
+mod pattern;
+mod places;
+mod size;
+mod svg;
+mod verify;
 
-use crate::args::{MapCommand, MapInput};
+use pmix_map::{NodeList, ProcMap};
+
+use crate::args::{MapCommand, MapInput, Pair};
 use crate::failure::{Exit, Failure};
 use crate::input::{read_nodes, read_procs};
 use crate::session::Session;
@@ -24,6 +35,12 @@ pub(crate) fn run(session: &mut Session, command: MapCommand) -> Result<Exit, Fa
         MapCommand::Convert(args) => convert::run(session, &args),
         MapCommand::Count(input) => count::count(session, &input),
         MapCommand::Nth(args) => count::nth(session, &args),
+        MapCommand::Explain(args) => explain::run(session, &args),
+        MapCommand::Size(input) => size::run(session, &input),
+        MapCommand::Verify(maps) => verify::run(session, &maps),
+        MapCommand::Where(args) => places::ranks(session, &args),
+        MapCommand::Who(args) => places::nodes(session, &args),
+        MapCommand::Draw(args) => draw::run(session, &args),
         MapCommand::Batch => batch::run(session),
     }
 }
@@ -33,10 +50,21 @@ fn read_map(session: &Session, input: &MapInput) -> Result<Map, Failure> {
     let preg = &session.preg;
     if input.procs {
         let map = read_procs(preg, &input.words)?.into_map(session.limits())?;
-        return Ok(Map::Procs(map));
+        return Ok(map.into());
     }
     let list = read_nodes(preg, &input.words)?.into_list(session.limits())?;
-    Ok(Map::Nodes(list))
+    Ok(list.into())
+}
+
+/// Reads two maps that belong together.
+fn read_pair(session: &Session, maps: &Pair) -> Result<(NodeList, ProcMap), Failure> {
+    if maps.nodes == "-" && maps.procs == "-" {
+        return Err(Failure::usage("standard input can be read only once"));
+    }
+    let (preg, limits) = (&session.preg, session.limits());
+    let list = read_nodes(preg, std::slice::from_ref(&maps.nodes))?.into_list(limits)?;
+    let map = read_procs(preg, std::slice::from_ref(&maps.procs))?.into_map(limits)?;
+    Ok((list, map))
 }
 
 /// Reads a map of either kind as the library's text.

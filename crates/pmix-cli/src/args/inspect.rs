@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The commands under `pmix map` that look at maps.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::map::MapInput;
+
+/// Arguments of `explain`.
+#[derive(Args)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    pub(crate) input: MapInput,
+    /// The value has this type and no tag (`pmix_regex2_t`).
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) kind: Option<String>,
+}
+
+/// Two maps that belong together; any of them may be @FILE or - for standard input.
+#[derive(Args)]
+pub(crate) struct Pair {
+    /// The node map: anything that a map command takes as one argument.
+    #[arg(long, value_name = "MAP")]
+    pub(crate) nodes: OsString,
+    /// The process map.
+    #[arg(long, value_name = "MAP")]
+    pub(crate) procs: OsString,
+}
+
+/// Arguments of `where`.
+#[derive(Args)]
+pub(crate) struct Where {
+    /// Ranks and ranges: 3, 8-15.
+    #[arg(value_name = "RANK", required = true)]
+    pub(crate) ranks: Vec<String>,
+    #[command(flatten)]
+    pub(crate) maps: Pair,
+}
+
+/// Arguments of `who`.
+#[derive(Args)]
+pub(crate) struct Who {
+    /// Names of nodes, bracket lists too.
+    #[arg(value_name = "NODE", required = true)]
+    pub(crate) names: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) maps: Pair,
+}
+
+/// Arguments of `draw`.
+#[derive(Args)]
+pub(crate) struct Draw {
+    /// The node map, for names beside the rows.
+    #[arg(long, value_name = "MAP")]
+    pub(crate) nodes: Option<OsString>,
+    /// The process map; `-` or nothing reads standard input.
+    #[arg(long, value_name = "MAP")]
+    pub(crate) procs: Option<OsString>,
+    /// The kind of picture.
+    #[arg(long = "of", value_enum, default_value_t = DrawAs::Text, value_name = "KIND")]
+    pub(crate) kind: DrawAs,
+    /// Write to a file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Kinds of pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DrawAs {
+    /// Characters.
+    Text,
+    /// A vector image.
+    Svg,
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The commands that show components and parameters.
+
+use clap::{Args, Subcommand};
+
+/// What to do with components.
+#[derive(Subcommand)]
+pub(crate) enum PluginsCommand {
+    /// Show every component: what it does, its priority, and which setting decided.
+    List,
+}
+
+/// Arguments of `info`.
+#[derive(Args)]
+pub(crate) struct Info {
+    /// Only the parameters of this framework: preg, pcompress, or all.
+    #[arg(long, value_name = "FRAMEWORK", default_value = "all")]
+    pub(crate) param: String,
+}

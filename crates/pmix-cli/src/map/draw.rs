@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix map draw`: one look tells block, cyclic or holes.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::Write;
+
+use pmix_map::{NodeList, ProcMap};
+use preg_core::Status;
+
+use super::matrix::{Mark, Matrix};
+use super::pattern::{self, Layout, Summary};
+use super::{read_pair, svg};
+use crate::args::{Draw, DrawAs, Pair};
+use crate::excerpt::printable;
+use crate::failure::{Exit, Failure};
+use crate::input::read_procs;
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::style::Style;
+
+/// The largest picture in characters, and the corner that is shown beside a folded one.
+const CELLS: (usize, usize) = (32, 64);
+const CORNER: (usize, u64) = (12, 64);
+/// The largest picture as an image.
+const IMAGE: (usize, usize) = (128, 256);
+const LABEL: usize = 16;
+
+pub(super) fn run(session: &mut Session, args: &Draw) -> Result<Exit, Failure> {
+    let (list, map) = maps(session, args)?;
+    let progress = Progress::start("drawing");
+    let summary = pattern::summary(&map);
+    let to_file = args.output.is_some();
+    let picture = match args.kind {
+        DrawAs::Svg => {
+            let matrix = Matrix::new(&map, map.num_nodes(), summary.span, IMAGE, &summary.faults);
+            svg::render(&matrix, &summary.text, |node| label(&list, node))
+        }
+        DrawAs::Text => text(&list, &map, &summary, session.style.only_if(!to_file)),
+    };
+    drop(progress);
+    match &args.output {
+        None => session.out.write_all(picture.as_bytes())?,
+        Some(path) => std::fs::write(path, picture).map_err(|e| {
+            let message = format!("{} cannot be written: {e}", path.display());
+            Failure::new(Exit::Data, Status::ERROR, message)
+        })?,
+    }
+    Ok(Exit::Ok)
+}
+
+/// The process map, and the node map if there is one.
+fn maps(session: &Session, args: &Draw) -> Result<(NodeList, ProcMap), Failure> {
+    let procs = args.procs.clone().unwrap_or_else(|| OsString::from("-"));
+    if let Some(nodes) = args.nodes.clone() {
+        return read_pair(session, &Pair { nodes, procs });
+    }
+    let words = args.procs.as_slice();
+    let map = read_procs(&session.preg, words)?.into_map(session.limits())?;
+    Ok((NodeList::default(), map))
+}
+
+/// A node's name, or its number if it has none.
+fn label(list: &NodeList, node: usize) -> String {
+    match list.nth(node) {
+        Some(name) => printable(&name),
+        None => format!("node {node}"),
+    }
+}
+
+fn text(list: &NodeList, map: &ProcMap, summary: &Summary, style: Style) -> String {
+    let nodes = map.num_nodes();
+    let matrix = Matrix::new(map, nodes, summary.span, CELLS, &summary.faults);
+    let mut picture = format!("{}\n", style.bold(&summary.text));
+    if matrix.is_folded() {
+        let line = format!(
+            "each cell: up to {} nodes by {} ranks",
+            ratio(nodes, matrix.rows()),
+            ratio_ranks(summary.span, matrix.cols())
+        );
+        let _ = writeln!(picture, "{}", style.dim(&line));
+    }
+    grid(&mut picture, list, &matrix, style);
+    if matrix.is_folded() && !matches!(summary.layout, Layout::Block | Layout::Empty) {
+        let (nodes, ranks) = (nodes.min(CORNER.0), summary.span.min(CORNER.1));
+        let line = format!("the first {nodes} nodes and {ranks} ranks:");
+        let _ = writeln!(picture, "\n{}", style.dim(&line));
+        let corner = Matrix::new(map, nodes, ranks, CELLS, &summary.faults);
+        grid(&mut picture, list, &corner, style);
+    }
+    picture
+}
+
+fn ratio(all: usize, cells: usize) -> usize {
+    all.div_ceil(cells.max(1))
+}
+
+fn ratio_ranks(all: u64, cells: usize) -> u64 {
+    all.div_ceil(cells.max(1) as u64)
+}
+
+fn grid(picture: &mut String, list: &NodeList, matrix: &Matrix, style: Style) {
+    let mut axis = format!("{:>LABEL$} ", "rank");
+    for col in (0..matrix.cols()).step_by(16) {
+        let _ = write!(axis, "{:<16}", matrix.ranks_of(col).start);
+    }
+    let _ = writeln!(picture, "{}", style.dim(axis.trim_end()));
+    for row in 0..matrix.rows() {
+        let name = label(list, matrix.nodes_of(row).start);
+        let mut name: String = match name.chars().count() > LABEL {
+            true => name.chars().take(LABEL - 1).chain(['…']).collect(),
+            false => name,
+        };
+        name.insert_str(0, &" ".repeat(LABEL.saturating_sub(name.chars().count())));
+        let cells: String = (0..matrix.cols())
+            .map(|col| ['·', '░', '▒', '▓', '█'][matrix.shade(row, col)])
+            .collect();
+        let _ = writeln!(picture, "{name} {}", style.blue(&cells));
+    }
+    if matrix.has_marks() {
+        let marks: String = (0..matrix.cols())
+            .map(|col| match matrix.mark_of(col) {
+                Mark::None => ' ',
+                Mark::Missing => '?',
+                Mark::Doubled => '!',
+            })
+            .collect();
+        let key = "? missing, ! doubled";
+        let _ = writeln!(picture, "{:>LABEL$} {}", "", style.red(marks.trim_end()));
+        let _ = writeln!(picture, "{:>LABEL$} {}", "", style.dim(key));
+    }
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix map explain`: who made a value, its fields, and why it cannot be read if it cannot.
+
+use std::io::Write;
+
+use preg_core::{Error, Explanation, Preg, Regex2Ref, Scheme};
+use serde_json::{Value as Json, json};
+
+use super::answer;
+use super::list::Map;
+use crate::args::Explain;
+use crate::excerpt::printable;
+use crate::failure::{Exit, Failure};
+use crate::input::{
+    Segment, Source, Value, nodes_of_text, procs_of_text, read_sources, segments, tagged_values,
+};
+use crate::octets;
+use crate::session::Session;
+
+/// Most bytes of a field that are shown.
+const SHOWN: usize = 24;
+
+/// A value or list with everything that is known of it.
+struct Report<'a> {
+    origin: &'a str,
+    bytes: &'a [u8],
+    form: String,
+    explanation: Explanation,
+    /// What it stands for, in words.
+    result: Option<String>,
+    fault: Option<Error>,
+}
+
+pub(super) fn run(session: &mut Session, args: &Explain) -> Result<Exit, Failure> {
+    let mut exit = Exit::Ok;
+    let sources = read_sources(&args.input.words)?;
+    let procs = args.input.procs;
+    if let Some(kind) = &args.kind {
+        for value in tagged_values(kind, sources)? {
+            exit = explain_value(session, &value, procs, exit)?;
+        }
+        return Ok(exit);
+    }
+    for source in sources {
+        for segment in segments(&session.preg, source)? {
+            exit = match segment {
+                Segment::Value(value) => explain_value(session, &value, procs, exit)?,
+                Segment::List(source) => explain_text(session, source, procs, exit)?,
+                Segment::Exact(bytes) => {
+                    let origin = "the decoded input".to_owned();
+                    let value = Value {
+                        kind: None,
+                        bytes,
+                        origin,
+                    };
+                    explain_value(session, &value, procs, exit)?
+                }
+            };
+        }
+    }
+    Ok(exit)
+}
+
+fn explain_value(
+    session: &mut Session,
+    value: &Value,
+    procs: bool,
+    exit: Exit,
+) -> Result<Exit, Failure> {
+    let preg = &session.preg;
+    let (form, explanation) = match &value.kind {
+        None => of_string(preg, &value.bytes),
+        Some(kind) => of_regex2(preg, kind, &value.bytes),
+    };
+    let decoded = answer::decode(
+        preg,
+        answer::AUTO,
+        value.kind.as_deref(),
+        procs,
+        &value.bytes,
+    );
+    let (result, fault) = match decoded {
+        Ok(map) => (Some(describe(&map)), explanation.fault.clone()),
+        // The scheme's own account of the fault stands nearer to the bytes.
+        Err(error) => (None, Some(explanation.fault.clone().unwrap_or(error))),
+    };
+    let report = Report {
+        origin: &value.origin,
+        bytes: &value.bytes,
+        form,
+        explanation,
+        result,
+        fault,
+    };
+    show(session, &report, exit)
+}
+
+fn of_string(preg: &Preg, bytes: &[u8]) -> (String, Explanation) {
+    let owner = preg.modules().iter().map(|m| &*m.scheme);
+    let mut owner = owner.filter(|s| bytes.starts_with(s.tag()));
+    match (owner.next(), preg.tag_owner(bytes)) {
+        (Some(scheme), _) => {
+            let form = format!("string form of scheme {}", scheme.name());
+            let explained = scheme.explain(bytes);
+            (form, explained.unwrap_or_else(|| tag_only(scheme, bytes)))
+        }
+        (None, Some(name)) => {
+            let form = format!("string form of scheme {name}, which may not read here");
+            (form, Explanation::default())
+        }
+        (None, None) => {
+            let form = "plain list: no scheme's tag stands in front".to_owned();
+            (form, Explanation::default())
+        }
+    }
+}
+
+/// What can be said where a scheme has no account of its own.
+fn tag_only(scheme: &dyn Scheme, bytes: &[u8]) -> Explanation {
+    let mut explanation = Explanation::default();
+    let tag = scheme.tag().len();
+    explanation.field(0..tag, "tag", format!("scheme {}", scheme.name()));
+    explanation.field(tag..bytes.len(), "body", "known to the scheme alone");
+    explanation
+}
+
+fn of_regex2(preg: &Preg, kind: &str, bytes: &[u8]) -> (String, Explanation) {
+    let modules = preg.modules().iter();
+    let owner = modules.map(|m| &*m.scheme).find(|s| s.kind() == Some(kind));
+    let Some(scheme) = owner else {
+        let form = format!("type {kind:?}, which no scheme reads");
+        return (form, Explanation::default());
+    };
+    let form = format!("type {kind:?} of scheme {}", scheme.name());
+    let explained = scheme.explain_regex(Regex2Ref { kind, bytes });
+    (form, explained.unwrap_or_default())
+}
+
+/// What text would be taken for that no scheme owns.
+fn explain_text(
+    session: &mut Session,
+    source: Source,
+    procs: bool,
+    exit: Exit,
+) -> Result<Exit, Failure> {
+    let (preg, limits) = (&session.preg, session.preg.limits());
+    let (origin, bytes) = (source.origin.clone(), source.bytes.clone());
+    let brackets = !procs && memchr::memchr2(b'[', b']', &bytes).is_some();
+    let form = match (procs, brackets) {
+        (true, _) => "process map as text",
+        (false, true) => "bracket list",
+        (false, false) => "list of names",
+    };
+    let map = match procs {
+        true => procs_of_text(source).into_map(limits)?.into(),
+        false => nodes_of_text(source, limits)?.into_list(limits)?.into(),
+    };
+    let tags = preg.tags().map(|tag| format!("`{}`", printable(tag)));
+    let tags = tags.collect::<Vec<_>>().join(", ");
+    let report = Report {
+        origin: &origin,
+        bytes: &bytes,
+        form: format!("{form}: none of the tags {tags} stands in front"),
+        explanation: Explanation::default(),
+        result: Some(describe(&map)),
+        fault: None,
+    };
+    show(session, &report, exit)
+}
+
+fn describe(map: &Map) -> String {
+    match map {
+        Map::Procs(map) => format!("{} nodes, {} ranks", map.num_nodes(), map.num_ranks()),
+        Map::Nodes(list) => {
+            let name = |index| list.nth(index).map(|n| printable(&n)).unwrap_or_default();
+            match list.len() {
+                0 => "the empty list".to_owned(),
+                1 => format!("1 name: {}", name(0)),
+                n => format!("{n} names: {} to {}", name(0), name(n - 1)),
+            }
+        }
+    }
+}
+
+fn show(session: &mut Session, report: &Report<'_>, exit: Exit) -> Result<Exit, Failure> {
+    if session.json {
+        session.out.json(&to_json(report))?;
+    } else {
+        print(session, report)?;
+    }
+    if report.fault.is_some() {
+        return Ok(Exit::Data);
+    }
+    Ok(exit)
+}
+
+fn print(session: &mut Session, report: &Report<'_>) -> Result<(), Failure> {
+    let style = session.style;
+    let out = &mut session.out;
+    let title = format!(
+        "{}: {} bytes, {}",
+        report.origin,
+        report.bytes.len(),
+        report.form
+    );
+    writeln!(out, "{}", style.bold(&title))?;
+    let fields = &report.explanation.fields;
+    if !fields.is_empty() {
+        let head = format!("{:>8}  {:<24}  {:<12}  meaning", "offset", "bytes", "field");
+        writeln!(out, "{}", style.dim(&head))?;
+    }
+    for field in fields {
+        let bytes = report.bytes.get(field.range.clone()).unwrap_or_default();
+        let (start, text) = (field.range.start, excerpt(bytes));
+        let pad = " ".repeat(SHOWN.saturating_sub(text.chars().count()));
+        writeln!(
+            out,
+            "{start:>8}  {text}{pad}  {:<12}  {}",
+            field.name, field.meaning
+        )?;
+    }
+    if let Some(result) = &report.result {
+        writeln!(out, "{} {result}", style.green("stands for"))?;
+    }
+    out.flush()?;
+    if let Some(fault) = &report.fault {
+        let failure = Failure::of(fault, report.origin, report.bytes);
+        out.write_all(failure.render(style).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Bytes in one column: as text where they are text, else as digits.
+fn excerpt(bytes: &[u8]) -> String {
+    let binary = bytes.iter().any(|b| b.is_ascii_control() || !b.is_ascii());
+    let text = match binary {
+        true => octets::hex(&bytes[..bytes.len().min(SHOWN / 2)]),
+        false => printable(&bytes[..bytes.len().min(SHOWN)]),
+    };
+    let kept = if binary { SHOWN / 2 } else { SHOWN };
+    if bytes.len() <= kept {
+        return text;
+    }
+    text.chars().take(SHOWN - 1).chain(['…']).collect()
+}
+
+fn to_json(report: &Report<'_>) -> Json {
+    let fields = report.explanation.fields.iter().map(|field| {
+        let bytes = report.bytes.get(field.range.clone()).unwrap_or_default();
+        json!({
+            "offset": field.range.start,
+            "len": field.range.len(),
+            "name": field.name,
+            "meaning": field.meaning,
+            "bytes_hex": octets::hex(&bytes[..bytes.len().min(64)]),
+        })
+    });
+    json!({
+        "origin": report.origin,
+        "len": report.bytes.len(),
+        "form": report.form,
+        "fields": fields.collect::<Vec<_>>(),
+        "result": report.result,
+        "fault": report.fault.as_ref().map(|f| json!({
+            "status": f.status().as_raw(),
+            "error": f.to_string(),
+            "offset": f.offset(),
+        })),
+    })
+}

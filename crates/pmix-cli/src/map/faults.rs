@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be wrong with a node map and a process map, each fault with its place.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::Hasher;
+
+use pmix_map::{NodeList, ProcMap};
+
+/// Consecutive ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) first: u32,
+    pub(super) last: u32,
+}
+
+impl Span {
+    /// How many ranks.
+    pub(super) fn len(self) -> u64 {
+        u64::from(self.last) - u64::from(self.first) + 1
+    }
+}
+
+/// A rank and the node it is on.
+pub(super) type Place = (u32, usize);
+
+/// A fault of the ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RankFault {
+    /// No node has these ranks; the nearest ranks that are there.
+    Missing {
+        ranks: Span,
+        before: Option<Place>,
+        after: Place,
+    },
+    /// Two nodes, or one node twice, have these ranks.
+    Doubled {
+        ranks: Span,
+        node: usize,
+        again: usize,
+    },
+}
+
+/// Some consecutive ranks of one node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Piece {
+    first: u32,
+    node: usize,
+    last: u32,
+}
+
+/// Finds ranks that are missing below the highest, and ranks that are there twice.
+pub(super) fn ranks(map: &ProcMap) -> Vec<RankFault> {
+    let mut pieces = pieces(map);
+    pieces.sort_unstable();
+    let mut faults = Vec::new();
+    // The piece that reaches furthest so far.
+    let mut reach: Option<Piece> = None;
+    for piece in pieces {
+        let next = reach.map_or(0, |r| u64::from(r.last) + 1);
+        if u64::from(piece.first) > next {
+            let first = u32::try_from(next).unwrap_or(u32::MAX);
+            let ranks = Span {
+                first,
+                last: piece.first - 1,
+            };
+            faults.push(RankFault::Missing {
+                ranks,
+                before: reach.map(|r| (r.last, r.node)),
+                after: (piece.first, piece.node),
+            });
+        } else if let Some(r) = reach
+            && piece.first <= r.last
+        {
+            let ranks = Span {
+                first: piece.first,
+                last: piece.last.min(r.last),
+            };
+            doubled(&mut faults, ranks, r.node, piece.node);
+        }
+        if reach.is_none_or(|r| piece.last > r.last) {
+            reach = Some(piece);
+        }
+    }
+    faults
+}
+
+/// Adds a fault, or lets the last one grow.
+fn doubled(faults: &mut Vec<RankFault>, ranks: Span, node: usize, again: usize) {
+    if let Some(RankFault::Doubled {
+        ranks: last,
+        node: a,
+        again: b,
+    }) = faults.last_mut()
+        && (*a, *b) == (node, again)
+        && last.last.checked_add(1) == Some(ranks.first)
+    {
+        last.last = ranks.last;
+        return;
+    }
+    faults.push(RankFault::Doubled { ranks, node, again });
+}
+
+/// The map as consecutive ranks: one piece a run of a block map, one a rank of a cyclic one.
+fn pieces(map: &ProcMap) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for node in 0..map.num_nodes() {
+        let mut open: Option<Piece> = None;
+        for run in map.runs_of(node).unwrap_or_default() {
+            if run.step == 1 {
+                let first = run.first.as_raw();
+                let last = first.saturating_add(run.count.saturating_sub(1));
+                push(&mut pieces, &mut open, Piece { first, node, last });
+                continue;
+            }
+            for index in 0..run.count {
+                let rank = i64::from(run.first.as_raw()) + i64::from(index) * run.step;
+                if let Ok(first) = u32::try_from(rank) {
+                    let last = first;
+                    push(&mut pieces, &mut open, Piece { first, node, last });
+                }
+            }
+        }
+        pieces.extend(open);
+    }
+    pieces
+}
+
+fn push(pieces: &mut Vec<Piece>, open: &mut Option<Piece>, piece: Piece) {
+    match open {
+        Some(o) if o.last.checked_add(1) == Some(piece.first) => o.last = piece.last,
+        _ => pieces.extend(open.replace(piece)),
+    }
+}
+
+/// Names that occur more than once: the first place and each later one.
+pub(super) fn doubled_hosts(list: &NodeList) -> Vec<(usize, usize)> {
+    let mut hashes = Vec::with_capacity(list.len());
+    list.for_each(|name| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(name);
+        hashes.push((hasher.finish(), hashes.len()));
+    });
+    hashes.sort_unstable();
+    let mut found = Vec::new();
+    for group in hashes.chunk_by(|a, b| a.0 == b.0).filter(|g| g.len() > 1) {
+        // Equal hashes are nearly always equal names; the names decide.
+        let mut firsts: Vec<(usize, Vec<u8>)> = Vec::new();
+        for (_, index) in group {
+            let name = list.nth(*index).unwrap_or_default();
+            match firsts.iter().find(|(_, first)| *first == name) {
+                Some((first, _)) => found.push((*first, *index)),
+                None => firsts.push((*index, name)),
+            }
+        }
+    }
+    found.sort_unstable_by_key(|(_, again)| *again);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_map::Limits;
+
+    fn of(text: &str) -> Vec<RankFault> {
+        ranks(&ProcMap::parse_text(text.as_bytes(), &Limits::default()).unwrap())
+    }
+
+    fn missing(first: u32, last: u32, before: Option<Place>, after: Place) -> RankFault {
+        let ranks = Span { first, last };
+        RankFault::Missing {
+            ranks,
+            before,
+            after,
+        }
+    }
+
+    fn twice(first: u32, last: u32, node: usize, again: usize) -> RankFault {
+        let ranks = Span { first, last };
+        RankFault::Doubled { ranks, node, again }
+    }
+
+    #[test]
+    fn sound_maps_have_no_faults_in_any_order() {
+        for text in ["", "0", "0-3;4-7", "0,2,4;1,3,5", "3,2;1,0", ";0;;1;"] {
+            assert_eq!(of(text), [], "{text:?}");
+        }
+    }
+
+    #[test]
+    fn holes_name_their_neighbours() {
+        assert_eq!(of("0-1;4"), [missing(2, 3, Some((1, 0)), (4, 1))]);
+        assert_eq!(of("5"), [missing(0, 4, None, (5, 0))]);
+    }
+
+    #[test]
+    fn doubles_name_both_places() {
+        assert_eq!(of("0-3;2-5"), [twice(2, 3, 0, 1)]);
+        assert_eq!(of("0,0"), [twice(0, 0, 0, 0)]);
+        assert_eq!(
+            of("0-9;1,3;2"),
+            [twice(1, 1, 0, 1), twice(2, 2, 0, 2), twice(3, 3, 0, 1)]
+        );
+    }
+
+    #[test]
+    fn doubled_hosts_are_found_among_many() {
+        let list = NodeList::parse_text(b"a,b,a,c,a,b", &Limits::default()).unwrap();
+        assert_eq!(doubled_hosts(&list), [(0, 2), (0, 4), (1, 5)]);
+    }
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Nodes by ranks as a grid of cells, folded where there are more of either than cells.
+
+use std::ops::Range;
+
+use pmix_map::ProcMap;
+
+use super::faults::{RankFault, Span};
+
+/// What is wrong in a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    None,
+    Missing,
+    Doubled,
+}
+
+/// A window of a process map as a grid.
+pub(super) struct Matrix {
+    nodes: usize,
+    ranks: u64,
+    rows: usize,
+    cols: usize,
+    counts: Vec<u64>,
+    marks: Vec<Mark>,
+}
+
+impl Matrix {
+    /// The first `nodes` nodes and `ranks` ranks on at most `rows` by `cols` cells.
+    pub(super) fn new(
+        map: &ProcMap,
+        nodes: usize,
+        ranks: u64,
+        (rows, cols): (usize, usize),
+        faults: &[RankFault],
+    ) -> Self {
+        let cols = usize::try_from(ranks).map_or(cols, |n| n.min(cols));
+        let rows = rows.min(nodes);
+        let mut matrix = Self {
+            nodes,
+            ranks,
+            rows,
+            cols,
+            counts: vec![0; rows * cols],
+            marks: vec![Mark::None; cols],
+        };
+        for node in 0..nodes {
+            let row = node * rows / nodes;
+            for run in map.runs_of(node).unwrap_or_default() {
+                let first = run.first.as_raw();
+                if run.step == 1 {
+                    let last = first.saturating_add(run.count.saturating_sub(1));
+                    matrix.add(row, Span { first, last });
+                    continue;
+                }
+                for index in 0..run.count {
+                    let rank = i64::from(first) + i64::from(index) * run.step;
+                    if let Ok(rank) = u32::try_from(rank) {
+                        let (first, last) = (rank, rank);
+                        matrix.add(row, Span { first, last });
+                    }
+                }
+            }
+        }
+        for fault in faults {
+            match fault {
+                RankFault::Missing { ranks, .. } => matrix.mark(*ranks, Mark::Missing),
+                RankFault::Doubled { ranks, .. } => matrix.mark(*ranks, Mark::Doubled),
+            }
+        }
+        matrix
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(super) fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Whether a cell stands for more than one node or rank.
+    pub(super) fn is_folded(&self) -> bool {
+        self.rows < self.nodes || (self.cols as u64) < self.ranks
+    }
+
+    /// The nodes of a row.
+    pub(super) fn nodes_of(&self, row: usize) -> Range<usize> {
+        let start = |row: usize| (row * self.nodes).div_ceil(self.rows.max(1));
+        start(row)..start(row + 1)
+    }
+
+    /// The ranks of a column.
+    pub(super) fn ranks_of(&self, col: usize) -> Range<u64> {
+        let start = |col: usize| (col as u64 * self.ranks).div_ceil(self.cols.max(1) as u64);
+        start(col)..start(col + 1)
+    }
+
+    /// What share of a column's ranks is in a cell: 0 to 4 quarters, never 0 if any is.
+    pub(super) fn shade(&self, row: usize, col: usize) -> usize {
+        let count = self.counts.get(row * self.cols + col).copied().unwrap_or(0);
+        let ranks = self.ranks_of(col);
+        let quarters = (count * 4).div_ceil((ranks.end - ranks.start).max(1));
+        usize::try_from(quarters).unwrap_or(4).min(4)
+    }
+
+    pub(super) fn mark_of(&self, col: usize) -> Mark {
+        self.marks.get(col).copied().unwrap_or(Mark::None)
+    }
+
+    pub(super) fn has_marks(&self) -> bool {
+        self.marks.iter().any(|m| *m != Mark::None)
+    }
+
+    fn col_of(&self, rank: u64) -> usize {
+        usize::try_from(rank * self.cols as u64 / self.ranks.max(1)).unwrap_or(usize::MAX)
+    }
+
+    /// The part of a span that each column has.
+    fn columns(&self, span: Span) -> impl Iterator<Item = (usize, u64)> + use<> {
+        let (first, last) = (u64::from(span.first), u64::from(span.last));
+        let last = last.min(self.ranks.saturating_sub(1));
+        let (from, to) = match first < self.ranks {
+            true => (self.col_of(first), self.col_of(last) + 1),
+            false => (0, 0),
+        };
+        let bounds: Vec<_> = (from..to).map(|col| (col, self.ranks_of(col))).collect();
+        bounds.into_iter().map(move |(col, ranks)| {
+            let end = ranks.end.min(last + 1);
+            (col, end.saturating_sub(ranks.start.max(first)))
+        })
+    }
+
+    fn add(&mut self, row: usize, span: Span) {
+        for (col, count) in self.columns(span) {
+            if let Some(cell) = self.counts.get_mut(row * self.cols + col) {
+                *cell += count;
+            }
+        }
+    }
+
+    fn mark(&mut self, span: Span, mark: Mark) {
+        for (col, _) in self.columns(span) {
+            if let Some(old) = self.marks.get_mut(col)
+                && *old != Mark::Doubled
+            {
+                *old = mark;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_map::Limits;
+
+    fn shades(text: &str, ranks: u64, size: (usize, usize)) -> Vec<String> {
+        let map = ProcMap::parse_text(text.as_bytes(), &Limits::default()).unwrap();
+        let matrix = Matrix::new(&map, map.num_nodes(), ranks, size, &[]);
+        (0..matrix.rows())
+            .map(|row| {
+                (0..matrix.cols())
+                    .map(|col| matrix.shade(row, col).to_string())
+                    .collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn small_maps_have_a_cell_for_each_pair() {
+        assert_eq!(shades("0-1;2-3", 4, (9, 9)), ["4400", "0044"]);
+        assert_eq!(shades("0,2;1,3", 4, (9, 9)), ["4040", "0404"]);
+        assert_eq!(shades("0;;1", 2, (9, 9)), ["40", "00", "04"]);
+    }
+
+    #[test]
+    fn folded_maps_keep_their_face() {
+        assert_eq!(shades("0-1;2-3;4-5;6-7", 8, (2, 2)), ["40", "04"]);
+        assert_eq!(shades("0,4;1,5;2,6;3,7", 8, (2, 2)), ["22", "22"]);
+    }
+
+    #[test]
+    fn ranges_cover_everything_once() {
+        let map = ProcMap::parse_text(b"0-9;10-99", &Limits::default()).unwrap();
+        let matrix = Matrix::new(&map, 2, 100, (2, 7), &[]);
+        let mut next = 0;
+        for col in 0..7 {
+            let ranks = matrix.ranks_of(col);
+            assert_eq!(ranks.start, next);
+            assert!(ranks.clone().all(|rank| matrix.col_of(rank) == col));
+            next = ranks.end;
+        }
+        assert_eq!(next, 100);
+    }
+}

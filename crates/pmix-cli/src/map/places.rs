@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix map where` and `pmix map who`: from ranks to nodes and back.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use pmix_map::{NodeList, ProcMap};
+use preg_core::Status;
+use serde_json::json;
+
+use super::{fold, read_pair};
+use crate::args::{Pair, Where, Who};
+use crate::failure::{Exit, Failure};
+use crate::input::{Source, procs_of_text, read_nodes};
+use crate::session::Session;
+
+/// `where RANK...`: one line a rank.
+pub(super) fn ranks(session: &mut Session, args: &Where) -> Result<Exit, Failure> {
+    let (list, map) = paired(session, &args.maps)?;
+    let asked = procs_of_text(Source {
+        origin: "the ranks".to_owned(),
+        bytes: args.ranks.join(",").into_bytes(),
+        comments: false,
+    })
+    .into_map(session.limits())?;
+    let (mut answers, mut absent) = (Vec::new(), Vec::new());
+    for rank in (0..asked.num_nodes()).flat_map(|n| asked.ranks_of(n).into_iter().flatten()) {
+        let found = map.node_of(rank);
+        let name = found.and_then(|node| list.nth(node));
+        if session.json {
+            let name = name.map(|n| String::from_utf8_lossy(&n).into_owned());
+            answers.push(json!({ "rank": rank.as_raw(), "node": found, "name": name }));
+        } else if let Some(name) = name {
+            write!(session.out, "{rank}\t")?;
+            session.out.write_all(&name)?;
+            session.out.write_all(b"\n")?;
+        }
+        if found.is_none() {
+            absent.push(rank.to_string());
+        }
+    }
+    if session.json {
+        session.out.json(&json!({ "ranks": answers }))?;
+    }
+    finish(session, &absent, "rank", "is on no node")
+}
+
+/// `who NODE...`: one line for each node of that name.
+pub(super) fn nodes(session: &mut Session, args: &Who) -> Result<Exit, Failure> {
+    let (list, map) = paired(session, &args.maps)?;
+    let asked = read_nodes(&session.preg, &args.names)?.into_list(session.limits())?;
+    let mut places: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
+    asked.for_each(|name| {
+        places.entry(name.to_vec()).or_default();
+    });
+    let mut index = 0;
+    list.for_each(|name| {
+        if let Some(found) = places.get_mut(name) {
+            found.push(index);
+        }
+        index += 1;
+    });
+    let (mut answers, mut absent) = (Vec::new(), Vec::new());
+    for name in asked.iter() {
+        let shown = String::from_utf8_lossy(&name).into_owned();
+        let found = places.get(&name).map_or(&[][..], Vec::as_slice);
+        for node in found {
+            let mut ranks = Vec::new();
+            fold::ranks(&map, *node, &mut ranks);
+            if session.json {
+                let ranks = String::from_utf8_lossy(&ranks);
+                answers.push(json!({ "name": shown, "node": node, "ranks": ranks }));
+                continue;
+            }
+            session.out.write_all(&name)?;
+            session.out.write_all(b"\t")?;
+            session.out.write_all(&ranks)?;
+            session.out.write_all(b"\n")?;
+        }
+        if found.is_empty() {
+            answers.push(json!({ "name": shown, "node": null, "ranks": null }));
+            absent.push(shown);
+        }
+    }
+    if session.json {
+        session.out.json(&json!({ "nodes": answers }))?;
+    }
+    finish(session, &absent, "node", "is not in the node map")
+}
+
+/// Reads two maps that have the same number of nodes.
+fn paired(session: &Session, maps: &Pair) -> Result<(NodeList, ProcMap), Failure> {
+    let (list, map) = read_pair(session, maps)?;
+    if list.len() == map.num_nodes() {
+        return Ok((list, map));
+    }
+    let message = format!(
+        "the node map has {} nodes, the process map {}",
+        list.len(),
+        map.num_nodes()
+    );
+    Err(Failure::data(message).cure("`pmix map verify` lists what is wrong with two maps"))
+}
+
+/// A negative answer names what was not found.
+fn finish(
+    session: &mut Session,
+    absent: &[String],
+    what: &str,
+    why: &str,
+) -> Result<Exit, Failure> {
+    session.out.flush()?;
+    match absent {
+        [] => Ok(Exit::Ok),
+        [one] => Err(Failure::answer(
+            Status::ERR_NOT_FOUND,
+            format!("{what} {one} {why}"),
+        )),
+        [first, rest @ ..] => {
+            let message = format!("{what} {first} {why}, nor {} more", rest.len());
+            Err(Failure::answer(Status::ERR_NOT_FOUND, message))
+        }
+    }
+}

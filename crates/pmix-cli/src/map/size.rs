@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix map size`: what each scheme makes of a list.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use preg_core::{Module, Status};
+use serde_json::json;
+
+use super::{answer, read_text};
+use crate::args::{FormArg, MapInput};
+use crate::failure::{Exit, Failure};
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// What a scheme answered, and how fast.
+struct Taken {
+    bytes: usize,
+    time: Duration,
+}
+
+/// One scheme's answers; `None` where it declines.
+struct Row {
+    scheme: String,
+    priority: i32,
+    active: bool,
+    string: Option<Taken>,
+    regex2: Option<Taken>,
+}
+
+pub(super) fn run(session: &mut Session, input: &MapInput) -> Result<Exit, Failure> {
+    let text = read_text(session, input)?;
+    let progress = Progress::start("encoding");
+    let mut rows = Vec::new();
+    for module in session.preg.modules() {
+        let ask = |form| measure(module, form, input.procs, &text);
+        rows.push(Row {
+            scheme: module.scheme.name().to_owned(),
+            priority: module.decision.priority,
+            active: module.decision.excluded.is_none(),
+            string: ask(FormArg::String)?,
+            regex2: ask(FormArg::Regex2)?,
+        });
+    }
+    drop(progress);
+    let winners = winners(&rows);
+    if session.json {
+        print_json(session, &text, &rows, winners)?;
+    } else {
+        print_table(session, &text, &rows, winners)?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Asks a scheme, and asks again while that is quick, for the best time of five.
+fn measure(
+    module: &Module,
+    form: FormArg,
+    procs: bool,
+    text: &[u8],
+) -> Result<Option<Taken>, Failure> {
+    let mut best: Option<Taken> = None;
+    for _ in 0..5 {
+        let start = Instant::now();
+        let value = match answer::encode_by(&*module.scheme, form, procs, text) {
+            Ok(value) => value,
+            Err(e) if e.status() == Status::ERR_TAKE_NEXT_OPTION => return Ok(None),
+            Err(e) => return Err(Failure::of(&e, "the list", text)),
+        };
+        let time = start.elapsed();
+        let bytes = value.bytes.len();
+        if best.as_ref().is_none_or(|b| time < b.time) {
+            best = Some(Taken { bytes, time });
+        }
+        if time > Duration::from_millis(20) {
+            break;
+        }
+    }
+    Ok(best)
+}
+
+/// The rows that the framework would answer with: the first that takes the string form, the
+/// smallest of the other.
+fn winners(rows: &[Row]) -> [Option<usize>; 2] {
+    let active = |(_, row): &(usize, &Row)| row.active;
+    let string = rows
+        .iter()
+        .enumerate()
+        .filter(active)
+        .find(|(_, row)| row.string.is_some());
+    let regex2 = rows
+        .iter()
+        .enumerate()
+        .filter(active)
+        .filter_map(|(index, row)| Some((index, row.regex2.as_ref()?.bytes)))
+        .min_by_key(|(_, bytes)| *bytes);
+    [
+        string.map(|(index, _)| index),
+        regex2.map(|(index, _)| index),
+    ]
+}
+
+fn print_json(
+    session: &mut Session,
+    text: &[u8],
+    rows: &[Row],
+    winners: [Option<usize>; 2],
+) -> Result<(), Failure> {
+    let form = |taken: &Option<Taken>, wins: bool| match taken {
+        None => json!(null),
+        Some(t) => json!({
+            "len": t.bytes,
+            "ratio": ratio(t, text),
+            "seconds": t.time.as_secs_f64(),
+            "wins": wins,
+        }),
+    };
+    let schemes: Vec<_> = rows
+        .iter()
+        .enumerate()
+        .map(|(index, row)| {
+            json!({
+                "scheme": row.scheme,
+                "priority": row.priority,
+                "active": row.active,
+                "string": form(&row.string, winners[0] == Some(index)),
+                "regex2": form(&row.regex2, winners[1] == Some(index)),
+            })
+        })
+        .collect();
+    session
+        .out
+        .json(&json!({ "text_len": text.len(), "schemes": schemes }))
+}
+
+fn print_table(
+    session: &mut Session,
+    text: &[u8],
+    rows: &[Row],
+    winners: [Option<usize>; 2],
+) -> Result<(), Failure> {
+    let style = session.style;
+    let out = &mut session.out;
+    writeln!(
+        out,
+        "{} bytes of text; * is what the framework answers",
+        text.len()
+    )?;
+    let head = format!(
+        "{:<12} {:>8}   {:^28}   {:^28}",
+        "scheme", "priority", "string", "regex2"
+    );
+    writeln!(out, "{}", style.bold(head.trim_end()))?;
+    for (index, row) in rows.iter().enumerate() {
+        let priority = match row.active {
+            true => row.priority.to_string(),
+            false => "off".to_owned(),
+        };
+        let forms = [&row.string, &row.regex2].into_iter().zip(winners);
+        let mut line = format!("{:<12} {priority:>8}", row.scheme);
+        for (taken, winner) in forms {
+            let wins = winner == Some(index);
+            let cell = cell(taken.as_ref(), text, wins);
+            line.push_str("   ");
+            line.push_str(&if wins { style.green(&cell) } else { cell });
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+fn cell(taken: Option<&Taken>, text: &[u8], wins: bool) -> String {
+    let Some(taken) = taken else {
+        return format!("{:>28}", "declines");
+    };
+    let mark = if wins { '*' } else { ' ' };
+    let ratio = format!("{:.4}", ratio(taken, text));
+    format!(
+        "{:>10}{mark} {ratio:>7} {:>8}",
+        taken.bytes,
+        brief(taken.time)
+    )
+}
+
+/// Encoded bytes a byte of text.
+fn ratio(taken: &Taken, text: &[u8]) -> f64 {
+    taken.bytes as f64 / text.len().max(1) as f64
+}
+
+/// A duration in at most eight characters.
+fn brief(time: Duration) -> String {
+    let nanos = time.as_nanos();
+    match nanos {
+        0..1_000 => format!("{nanos} ns"),
+        1_000..1_000_000 => format!("{:.1} us", time.as_secs_f64() * 1e6),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", time.as_secs_f64() * 1e3),
+        _ => format!("{:.2} s", time.as_secs_f64()),
+    }
+}

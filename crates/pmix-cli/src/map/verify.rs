@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix map verify`: whether a node map and a process map belong together.
+
+use std::io::Write;
+
+use pmix_map::{NodeList, ProcMap};
+use serde_json::{Value as Json, json};
+
+use super::faults::{self, RankFault, Span};
+use super::read_pair;
+use crate::args::Pair;
+use crate::excerpt::printable;
+use crate::failure::{Exit, Failure};
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// Most lines of one kind that are printed; JSON has them all.
+const SHOWN: usize = 100;
+
+/// Something to report: a sentence for people, an object for programs.
+struct Finding {
+    text: String,
+    json: Json,
+}
+
+pub(super) fn run(session: &mut Session, maps: &Pair) -> Result<Exit, Failure> {
+    let (list, map) = read_pair(session, maps)?;
+    let progress = Progress::start("verifying");
+    let mut found = vec![counts(&list, &map)];
+    found.push(rank_faults(&list, &map));
+    found.push(hosts(&list));
+    let notes = empty(&list, &map);
+    drop(progress);
+    let faults: usize = found.iter().map(Vec::len).sum();
+    if session.json {
+        let json = |group: Vec<Finding>| group.into_iter().map(|f| f.json).collect::<Vec<_>>();
+        let answer = json!({
+            "ok": faults == 0,
+            "nodes": list.len(),
+            "ranks": map.num_ranks(),
+            "faults": found.into_iter().flat_map(json).collect::<Vec<_>>(),
+            "notes": json(notes),
+        });
+        session.out.json(&answer)?;
+    } else {
+        let fault = session.style.red("fault:");
+        for group in &found {
+            print(session, &fault, group)?;
+        }
+        let note = session.style.yellow("note:");
+        print(session, &note, &notes)?;
+        let verdict = match faults {
+            0 => session.style.green("ok:"),
+            1 => "1 fault:".to_owned(),
+            n => format!("{n} faults:"),
+        };
+        writeln!(
+            session.out,
+            "{verdict} {} nodes, {} ranks",
+            list.len(),
+            map.num_ranks()
+        )?;
+    }
+    Ok(if faults == 0 {
+        Exit::Ok
+    } else {
+        Exit::Negative
+    })
+}
+
+fn print(session: &mut Session, label: &str, group: &[Finding]) -> Result<(), Failure> {
+    for finding in group.iter().take(SHOWN) {
+        writeln!(session.out, "{label} {}", finding.text)?;
+    }
+    if let Some(more @ 1..) = group.len().checked_sub(SHOWN) {
+        writeln!(
+            session.out,
+            "{label} and {more} more like this; --json lists all"
+        )?;
+    }
+    Ok(())
+}
+
+/// `node 3 (n04)`.
+fn node(list: &NodeList, index: usize) -> String {
+    match list.nth(index) {
+        Some(name) => format!("node {index} ({})", printable(&name)),
+        None => format!("node {index} (no name)"),
+    }
+}
+
+fn node_json(list: &NodeList, index: usize) -> Json {
+    let name = list.nth(index);
+    json!({ "node": index, "name": name.map(|n| String::from_utf8_lossy(&n).into_owned()) })
+}
+
+fn counts(list: &NodeList, map: &ProcMap) -> Vec<Finding> {
+    let (names, nodes) = (list.len(), map.num_nodes());
+    if names == nodes {
+        return Vec::new();
+    }
+    vec![Finding {
+        text: format!("the node map has {names} nodes, the process map {nodes}"),
+        json: json!({ "kind": "count", "nodes": names, "procs": nodes }),
+    }]
+}
+
+fn rank_faults(list: &NodeList, map: &ProcMap) -> Vec<Finding> {
+    let faults = faults::ranks(map).into_iter();
+    faults.map(|fault| rank_fault(list, fault)).collect()
+}
+
+fn rank_fault(list: &NodeList, fault: RankFault) -> Finding {
+    match fault {
+        RankFault::Missing {
+            ranks,
+            before,
+            after,
+        } => {
+            let place = |(rank, on)| format!("rank {rank} is on {}", node(list, on));
+            let before_text = before
+                .map(|b| format!("{}, ", place(b)))
+                .unwrap_or_default();
+            let place_json = |(rank, on): (u32, usize)| {
+                let mut at = node_json(list, on);
+                at["rank"] = rank.into();
+                at
+            };
+            Finding {
+                text: format!("{} missing: {before_text}{}", some(ranks), place(after)),
+                json: json!({
+                    "kind": "missing",
+                    "first": ranks.first,
+                    "last": ranks.last,
+                    "before": before.map(place_json),
+                    "after": place_json(after),
+                }),
+            }
+        }
+        RankFault::Doubled {
+            ranks,
+            node: first,
+            again,
+        } => Finding {
+            text: format!(
+                "{} on {} and again on {}",
+                some(ranks),
+                node(list, first),
+                node(list, again)
+            ),
+            json: json!({
+                "kind": "doubled",
+                "first": ranks.first,
+                "last": ranks.last,
+                "on": node_json(list, first),
+                "again": node_json(list, again),
+            }),
+        },
+    }
+}
+
+fn some(ranks: Span) -> String {
+    match ranks.first == ranks.last {
+        true => format!("rank {} is", ranks.first),
+        false => format!("ranks {}-{} are", ranks.first, ranks.last),
+    }
+}
+
+fn hosts(list: &NodeList) -> Vec<Finding> {
+    let doubled = faults::doubled_hosts(list).into_iter();
+    doubled
+        .map(|(first, again)| {
+            let name = list.nth(first).unwrap_or_default();
+            Finding {
+                text: format!(
+                    "host {} is node {first} and again node {again}",
+                    printable(&name)
+                ),
+                json: json!({
+                    "kind": "host",
+                    "name": String::from_utf8_lossy(&name),
+                    "node": first,
+                    "again": again,
+                }),
+            }
+        })
+        .collect()
+}
+
+/// Nodes without ranks, which a job may well have.
+fn empty(list: &NodeList, map: &ProcMap) -> Vec<Finding> {
+    let nodes =
+        (0..map.num_nodes()).filter(|n| map.ranks_of(*n).is_some_and(|mut r| r.next().is_none()));
+    nodes
+        .map(|index| {
+            let mut json = node_json(list, index);
+            json["kind"] = "empty".into();
+            Finding {
+                text: format!("{} has no ranks", node(list, index)),
+                json,
+            }
+        })
+        .collect()
+}

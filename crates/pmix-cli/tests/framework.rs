@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The commands about components, parameters, and the command itself.
+
+mod command;
+
+use serde_json::json;
+
+use command::{command, finish, pmix};
+
+#[test]
+fn plugins_list_tells_state_and_the_deciding_setting() {
+    let answer = pmix(&["plugins", "list", "--json", "--mca", "preg", "^raw"]).json();
+    let all = answer["components"].as_array().expect("components");
+    let raw = all.iter().find(|c| c["name"] == "raw").expect("raw");
+    assert_eq!(
+        (&raw["state"], &raw["reads"]),
+        (&json!("reads only"), &json!(true))
+    );
+    assert_eq!(raw["excluded"]["why"], json!("preg = ^raw"));
+    assert!(
+        raw["excluded"]["source"]
+            .as_str()
+            .is_some_and(|s| s.contains("--mca"))
+    );
+    let native = all.iter().find(|c| c["name"] == "native").expect("native");
+    assert_eq!(
+        (&native["state"], &native["tag"]),
+        (&json!("active"), &json!("pmix["))
+    );
+    assert!(pmix(&["plugins", "list"]).text().contains("native"));
+}
+
+#[test]
+fn info_shows_value_source_and_what_was_overridden() {
+    let mut command = command(&["info", "--param", "preg", "--json", "--mca", "preg", "raw"]);
+    command.env("PMIX_MCA_preg", "native");
+    let outcome = finish(command, b"");
+    let answer = outcome.json();
+    let all = answer["params"].as_array().expect("params");
+    assert!(all.iter().all(|p| p["framework"] == "preg"));
+    let preg = all.iter().find(|p| p["name"] == "preg").expect("preg");
+    assert_eq!(preg["value"], json!("raw"));
+    assert_eq!(preg["overridden"][0]["value"], json!("native"));
+    let limit = pmix(&["info", "--param", "pcompress"]).text();
+    assert!(limit.contains("pcompress_base_limit = 4096"), "{limit}");
+    assert_eq!(pmix(&["info", "--param", "nope"]).code, 2);
+}
+
+#[test]
+fn info_answers_where_the_configuration_is_broken() {
+    let outcome = pmix(&["info", "--mca", "preg", "^"]);
+    assert!(outcome.text().contains("preg_base_max_nodes"));
+    let outcome = pmix(&["info", "--mca", "preg", "nope"]);
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.contains("nope") && outcome.stderr.contains("--mca"));
+}
+
+#[test]
+fn a_configuration_file_is_obeyed_and_its_faults_are_named() {
+    let path = format!("{}/cli-plugins.toml", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(&path, "[preg]\nselect = \"native\"\n").expect("written");
+    let outcome = pmix(&["--config", &path, "map", "encode", "n[1-9]"]);
+    assert_eq!(outcome.text(), "pmix[n[1:1-9]]", "{}", outcome.stderr);
+    std::fs::write(&path, "[preg]\nselekt = \"native\"\n").expect("written");
+    let outcome = pmix(&["--config", &path, "map", "encode", "n[1-9]"]);
+    assert_eq!(outcome.code, 2);
+    assert!(
+        outcome.stderr.contains(":2") && outcome.stderr.contains("select"),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(
+        pmix(&["--config", "/nonexistent/plugins.toml", "map", "count", "a"]).code,
+        2
+    );
+}
+
+#[test]
+fn completions_and_manual_pages_come_from_the_definitions() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = pmix(&["completions", shell]);
+        assert!(
+            script.code == 0 && script.text().contains("pmix"),
+            "{shell}"
+        );
+    }
+    assert!(pmix(&["man"]).text().contains(".TH pmix 1"));
+    let dir = format!("{}/man", env!("CARGO_TARGET_TMPDIR"));
+    assert_eq!(pmix(&["man", &dir]).code, 0);
+    for page in [
+        "pmix.1",
+        "pmix-map.1",
+        "pmix-map-encode.1",
+        "pmix-plugins-list.1",
+    ] {
+        assert!(std::path::Path::new(&dir).join(page).exists(), "{page}");
+    }
+}
+
+#[test]
+fn every_command_has_help_and_the_version_is_there() {
+    assert!(pmix(&["--version"]).text().starts_with("pmix "));
+    let help = pmix(&["map", "--help"]).text();
+    for verb in [
+        "encode", "decode", "convert", "count", "nth", "explain", "size", "verify", "where", "who",
+        "draw", "batch",
+    ] {
+        assert!(help.contains(verb), "{verb}");
+        assert_eq!(pmix(&["map", verb, "--help"]).code, 0, "{verb}");
+    }
+}
