@@ -38,6 +38,9 @@ pub(crate) fn explain(value: &[u8]) -> Option<Explanation> {
     Some(walk.finish(read))
 }
 
+/// Most bytes of a name, a prefix or a suffix that are repeated.
+const MAX_SHOWN: usize = 80;
+
 struct Walk<'a> {
     value: &'a [u8],
     told: Explanation,
@@ -45,7 +48,7 @@ struct Walk<'a> {
     left_out: Option<(Range<usize>, usize)>,
 }
 
-impl<'a> Walk<'a> {
+impl Walk<'_> {
     fn field(&mut self, range: Range<usize>, name: &'static str, meaning: impl FnOnce() -> String) {
         if self.told.fields.len() < MAX_FIELDS {
             self.told.field(range, name, meaning());
@@ -56,8 +59,15 @@ impl<'a> Walk<'a> {
         *count += 1;
     }
 
-    fn text(&self, range: &Range<usize>) -> std::borrow::Cow<'a, str> {
-        String::from_utf8_lossy(self.value.get(range.clone()).unwrap_or_default())
+    /// The text of a range for the reader, of a long one the beginning.
+    fn text(&self, range: &Range<usize>) -> String {
+        let bytes = self.value.get(range.clone()).unwrap_or_default();
+        match bytes.get(..MAX_SHOWN) {
+            Some(start) if bytes.len() > MAX_SHOWN => {
+                format!("{}...", String::from_utf8_lossy(start))
+            }
+            _ => String::from_utf8_lossy(bytes).into_owned(),
+        }
     }
 
     fn map(&mut self, body: Range<usize>) -> Result<(), Error> {

@@ -27,7 +27,7 @@ pub(crate) fn body(value: &[u8]) -> Result<Option<Range<usize>>, Error> {
         return Err(Error::damaged(nul, "a NUL inside the map, which is text"));
     }
     // DEVIATION: OpenPMIx drops the last byte whatever it is, so a truncated map loses the end of
-    // its last name; here it is an error. Test: `truncated_maps_are_errors_at_their_end`.
+    // its last name; here it is an error; truncated_maps_are_errors_at_their_end
     match value {
         [rest @ .., b']'] if rest.len() >= TAG.len() => Ok(Some(TAG.len()..rest.len())),
         _ => Err(Error::damaged(
@@ -83,11 +83,11 @@ impl Group {
     ///
     /// A second group in one element is text, as OpenPMIx's parsers have it, but a bracket
     /// without its partner is a sign of damage.
-    // DEVIATION: OpenPMIx makes names such as `n01]` of it. Test:
-    // `brackets_without_a_partner_are_errors`.
     ///
     /// # Errors
     /// A bracket is alone.
+    // DEVIATION: OpenPMIx makes names such as `n01]` of it, which no generator meant;
+    // brackets_without_a_partner_are_errors
     pub(crate) fn suffix<'a>(&self, value: &'a [u8]) -> Result<&'a [u8], Error> {
         let text = value.get(self.suffix.clone()).unwrap_or_default();
         let alone = |at: usize| Error::damaged(at, "a bracket without its partner");
@@ -116,7 +116,7 @@ impl<'a> Elements<'a> {
     /// The elements between the outer brackets. As everywhere, the empty text is the empty list;
     /// otherwise each comma separates two elements, which may be empty.
     // DEVIATION: OpenPMIx's parser rejects the empty elements that its own generator writes for
-    // empty names; here they are empty names. Test: `empty_elements_are_empty_names`.
+    // empty names; here they are empty names; empty_elements_are_empty_names
     pub(crate) fn new(value: &'a [u8], body: Range<usize>) -> Self {
         let rest = (!body.is_empty()).then_some(body);
         Self { value, rest }
@@ -227,8 +227,8 @@ impl<'a> NumberRanges<'a> {
                     _ => self.small(dash + 1..span.end)?,
                 };
                 if first > last {
-                    // DEVIATION: OpenPMIx expands a reversed range to nothing and succeeds. Test:
-                    // `ranges_that_no_generator_writes_are_errors`.
+                    // DEVIATION: OpenPMIx expands a reversed range to nothing and succeeds,
+                    // which loses names; ranges_that_no_generator_writes_are_errors
                     return Err(Error::damaged(
                         span.start,
                         format!("the range {first}-{last} is reversed"),
@@ -269,7 +269,7 @@ impl<'a> NumberRanges<'a> {
         let significant = digits.get(zeros..).unwrap_or_default();
         if significant.len() > self.width {
             // DEVIATION: OpenPMIx writes such a number over the prefix and then over whatever
-            // memory is in front of it. Test: `a_number_wider_than_its_width_is_an_error`.
+            // memory is in front of it; a_number_wider_than_its_width_is_an_error
             return Err(Error::damaged(
                 span.start,
                 format!(

@@ -7,7 +7,8 @@ use pmix_map::scan;
 
 use crate::decimal;
 use crate::fold::{self, Field};
-use crate::nodes::{Block, Step};
+use crate::nodes::Block;
+use crate::track::Step;
 
 /// Appends the elements of a block, separated by commas; they end with these steps, the last
 /// element first.

@@ -51,5 +51,6 @@ mod parse;
 mod procs;
 mod regex;
 mod scheme;
+mod track;
 
 pub use scheme::COMPONENT;

@@ -20,11 +20,16 @@ use crate::decimal;
 use crate::fold::{self, Field};
 use crate::grammar::TAG;
 use crate::groups;
+use crate::track::{Step, Track};
 
 /// Encodes a node list; `None` if the form cannot carry it.
 ///
 /// Declined are the empty list, empty names, and names with `[`, `]` or NUL, which the parsers of
 /// OpenPMIx would reject or misread.
+// DEVIATION: OpenPMIx lets a name join an earlier group over other names in between, which loses
+// the order; here a group ends where it is left; order_and_duplicates_survive
+// DEVIATION: OpenPMIx folds on the first number only, and on none where a name has other bytes
+// than letters and digits; names_fold_on_whichever_number_folds_best
 pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
     let mut out = TAG.to_vec();
     let mut block = Block::new(list);
@@ -41,59 +46,6 @@ pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
     }
     out.push(b']');
     Some(out)
-}
-
-/// One step of the programme: a name, or names that are not taken apart.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
-    /// The index in the block of the first name.
-    pub(crate) first: usize,
-    /// The bytes of the best text up to here, with one separator for each element.
-    pub(crate) cost: usize,
-    /// The step with which the last element of that text begins.
-    pub(crate) begin: usize,
-    /// The field of that element if it is a group.
-    pub(crate) field: Option<Field>,
-    /// Whether the names of the step are known to have consecutive numbers.
-    pub(crate) is_run: bool,
-}
-
-impl Step {
-    /// Whether the best texts of two steps end in the same group.
-    fn same_group(&self, other: &Self) -> bool {
-        self.field.is_some() && self.field == other.field && self.begin == other.begin
-    }
-}
-
-/// The best text that ends in an open group on one field.
-#[derive(Clone, Copy, Debug)]
-struct Track {
-    field: Field,
-    cost: usize,
-    /// The step with which the group begins.
-    begin: usize,
-    /// How many names the last range covers.
-    run: usize,
-    /// The last number and how many digits it has.
-    number: u64,
-    digits: usize,
-    /// The bytes of the group without its ranges.
-    frame: usize,
-}
-
-impl Track {
-    /// The track after one more name with this number.
-    fn then(mut self, number: u64, digits: usize) -> Self {
-        let consecutive = number == self.number + 1;
-        self.cost += match (consecutive, self.run > 1) {
-            (true, true) => digits - self.digits,
-            _ => 1 + digits,
-        };
-        self.run = if consecutive { self.run + 1 } else { 1 };
-        self.number = number;
-        self.digits = digits;
-        self
-    }
 }
 
 /// A stretch of the list in which each name differs from the next in at most one field.

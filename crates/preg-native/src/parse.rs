@@ -36,7 +36,7 @@ pub(crate) fn nodes(value: &[u8], limits: &Limits) -> Result<Option<NodeList>, E
 struct Parser<'a> {
     value: &'a [u8],
     builder: NodeListBuilder,
-    /// Bytes of names that may still follow, each with its separator.
+    /// Bytes of list text that may still follow: names, each with the separator behind it.
     bytes_left: u64,
     max_bytes: u64,
     wide_left: usize,
@@ -49,7 +49,8 @@ impl<'a> Parser<'a> {
         Self {
             value,
             builder: NodeListBuilder::new(limits),
-            bytes_left: limits.max_bytes,
+            // The last name has no separator behind it.
+            bytes_left: limits.max_bytes.saturating_add(1),
             max_bytes: limits.max_bytes,
             wide_left: WIDE_BUDGET,
             padded: Vec::new(),

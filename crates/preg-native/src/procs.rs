@@ -16,12 +16,11 @@ const MAX_RANK: u64 = i32::MAX as u64 - 1;
 ///
 /// What stands between the brackets is read as any text of a process map is: ranges mean ranks,
 /// an empty node keeps its place, nothing at all is the map of no nodes.
-// DEVIATION: OpenPMIx crashes on a map without ranks, drops empty nodes, and expands words,
-// negative numbers, open and reversed ranges to something. Test:
-// `process_maps_are_exact_or_refused`.
 ///
 /// # Errors
 /// The value is damaged or exceeds the limits; the message names the byte.
+// DEVIATION: OpenPMIx crashes on a map without ranks, drops empty nodes, and expands words,
+// negative numbers, open and reversed ranges to something; process_maps_are_exact_or_refused
 pub(crate) fn parse(value: &[u8], limits: &Limits) -> Result<Option<ProcMap>, Error> {
     let Some(body) = grammar::body(value)? else {
         return Ok(None);
@@ -52,8 +51,8 @@ pub(crate) fn ranks(node: &[u8]) -> Result<ProcMap, Error> {
 ///
 /// Ranges of the input are taken as the ranks they stand for. Declined are empty nodes, which the
 /// parsers of OpenPMIx drop, whatever is no rank, and ranks above [`MAX_RANK`].
-// DEVIATION: OpenPMIx loses ranks where a range of the input continues the one before. Test:
-// `ranges_of_the_input_lose_no_rank`.
+// DEVIATION: OpenPMIx loses ranks where a range of the input continues the one before;
+// ranges_of_the_input_lose_no_rank
 pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
     let mut ranges = Ranges {
         out: TAG.to_vec(),

@@ -246,7 +246,7 @@ fn a_name_alone_is_written_as_upstream_only_where_that_is_not_longer() {
 }
 
 #[test]
-fn order_and_duplicates_survive_where_upstream_loses_them() {
+fn order_and_duplicates_survive() {
     for list in [
         "login,node1,node2,login,node3",
         "a1,1,a2,2",
