@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From list text to a value, in time proportional to the text.
+//!
+//! The text is cut into regions of records with the same literals ([`layout`], [`period`]); a
+//! region is read as differences from record to record ([`region`]), these are folded into
+//! products ([`shape`], [`merge`]) and written ([`write`]).
+
+mod layout;
+mod merge;
+mod period;
+mod region;
+mod shape;
+mod write;
+
+use period::Ahead;
+use region::Region;
+use shape::Shapes;
+use write::{Writer, push_plain};
+
+use crate::format::{FOLDED, STORED};
+
+/// How many bytes a region must take before other records are tried.
+const TURNS: usize = 24;
+
+/// Encodes a list; none if it holds a NUL, which the string form cannot carry.
+///
+/// The value is never longer than the list and one byte.
+pub(crate) fn encode(text: &[u8]) -> Option<Vec<u8>> {
+    if memchr::memchr(0, text).is_some() {
+        return None;
+    }
+    let folded = fold(text);
+    if folded.len() <= text.len() {
+        return Some(folded);
+    }
+    let mut stored = Vec::with_capacity(text.len() + 1);
+    stored.push(STORED);
+    stored.extend_from_slice(text);
+    Some(stored)
+}
+
+fn fold(text: &[u8]) -> Vec<u8> {
+    let mut out = vec![FOLDED];
+    let mut ahead = Ahead::new(text);
+    let mut at = 0;
+    loop {
+        let (names, record) = ahead.record(at);
+        at = match Region::read(text, at, record) {
+            Some(region) => push_region(text, &region, &mut out),
+            None => {
+                let end = if names == 1 {
+                    record
+                } else {
+                    name_end(text, at)
+                };
+                push_plain(&mut out, &text[at..end]);
+                end
+            }
+        };
+        let Some(separator) = text.get(at) else {
+            return out;
+        };
+        out.push(*separator);
+        at += 1;
+    }
+}
+
+fn name_end(text: &[u8], at: usize) -> usize {
+    memchr::memchr2(b',', b';', &text[at..]).map_or(text.len(), |n| at + n)
+}
+
+/// Appends the region that starts at `at` and returns where it ends in the text.
+fn push_region(text: &[u8], region: &Region<'_>, out: &mut Vec<u8>) -> usize {
+    let mut written = items(text, region);
+    let start = region.layout.record.start;
+    let mut end = region.end;
+    // Names of one look may still differ by turns: then the turn is the record.
+    if region.names == 1
+        && written.len() > TURNS
+        && let Some(period) = region.period()
+        && let Some(turns) = Region::read(text, start, names_end(text, start, period))
+    {
+        let better = items(text, &turns);
+        // The two may end at different names: bytes for each byte of text.
+        let (ours, theirs) = (
+            better.len() * (end - start),
+            written.len() * (turns.end - start),
+        );
+        if ours < theirs {
+            (written, end) = (better, turns.end);
+        }
+    }
+    let plain = &text[start..end];
+    if written.len() <= plain.len() {
+        out.extend(written);
+    } else {
+        push_plain(out, plain);
+    }
+    end
+}
+
+/// The end of the last of some names.
+fn names_end(text: &[u8], at: usize, names: usize) -> usize {
+    (1..names).fold(name_end(text, at), |end, _| name_end(text, end + 1))
+}
+
+/// A region as items.
+fn items(text: &[u8], region: &Region<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut shapes = Shapes::new(&region.symbols, region.layout.slots.len());
+    let elements = merge::fold(region, &mut shapes);
+    Writer::new(text, region, &shapes).write(&elements, &mut out);
+    out
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A region: consecutive records of one layout, as the differences from record to record.
+
+use std::collections::HashMap;
+
+use super::layout::Layout;
+use crate::format::{MAX_COLUMNS, VALUE_END};
+
+/// The most differences that are looked for again: a list with more is irregular, and a table
+/// beyond the caches makes it slow.
+const TABLE: usize = 1 << 15;
+
+/// How many differences are looked at for a period.
+const PERIODS: usize = 3 * MAX_COLUMNS;
+
+/// A difference between two records; the same difference always has the same number.
+pub(crate) type Symbol = u32;
+
+/// The differences of a region: a separator and what each column grows by.
+#[derive(Debug, Default)]
+pub(crate) struct Symbols {
+    columns: usize,
+    separators: Vec<u8>,
+    /// One row of `columns` numbers for each symbol.
+    diffs: Vec<i64>,
+    /// How often each occurs.
+    pub(crate) counts: Vec<u64>,
+    /// The symbols by a hash of what they stand for, while there are few enough.
+    numbers: HashMap<u64, Symbol>,
+    /// The symbols met last: lists repeat themselves.
+    recent: [Symbol; 4],
+}
+
+/// The same difference so many times in a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    /// Where the record before the first of these differences starts.
+    pub(crate) offset: usize,
+    pub(crate) symbol: Symbol,
+    pub(crate) count: u64,
+}
+
+/// Consecutive records of one layout.
+#[derive(Debug)]
+pub(crate) struct Region<'a> {
+    pub(crate) layout: Layout<'a>,
+    pub(crate) symbols: Symbols,
+    pub(crate) steps: Vec<Step>,
+    /// How many names a record has.
+    pub(crate) names: usize,
+    /// How many names the last record lacks; such a record is always one of a run.
+    pub(crate) cut: usize,
+    /// Where its last record ends.
+    pub(crate) end: usize,
+}
+
+impl Symbols {
+    fn new(columns: usize) -> Self {
+        Self {
+            columns,
+            ..Self::default()
+        }
+    }
+
+    /// The separator before the next record.
+    pub(crate) fn separator(&self, symbol: Symbol) -> u8 {
+        self.separators.get(index(symbol)).copied().unwrap_or(b',')
+    }
+
+    /// What each column grows by.
+    pub(crate) fn diff(&self, symbol: Symbol) -> &[i64] {
+        let start = index(symbol) * self.columns;
+        self.diffs
+            .get(start..start + self.columns)
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.separators.len()
+    }
+
+    #[inline]
+    fn is(&self, symbol: Symbol, separator: u8, diff: &[i64]) -> bool {
+        let known = self.diff(symbol);
+        // Rows are a few numbers: a call to compare them costs more than the comparison.
+        self.separators.get(index(symbol)) == Some(&separator)
+            && known.len() == diff.len()
+            && known.iter().zip(diff).all(|(a, b)| a == b)
+    }
+
+    #[inline]
+    fn number(&mut self, separator: u8, diff: &[i64]) -> Symbol {
+        for place in 0..self.recent.len() {
+            let symbol = self.recent[place];
+            if self.is(symbol, separator, diff) {
+                self.recent[..=place].rotate_right(1);
+                return symbol;
+            }
+        }
+        self.look_up(separator, diff)
+    }
+
+    fn look_up(&mut self, separator: u8, diff: &[i64]) -> Symbol {
+        let hash = hash(separator, diff);
+        let known = self.numbers.get(&hash).copied();
+        let symbol = match known.filter(|s| self.is(*s, separator, diff)) {
+            Some(symbol) => symbol,
+            None => self.add(hash, separator, diff),
+        };
+        self.recent.rotate_right(1);
+        self.recent[0] = symbol;
+        symbol
+    }
+
+    /// A new symbol. Two that stand for the same may exist where the table is full or hashes
+    /// collide: that folds less, and is right.
+    fn add(&mut self, hash: u64, separator: u8, diff: &[i64]) -> Symbol {
+        let symbol = Symbol::try_from(self.separators.len()).unwrap_or(Symbol::MAX);
+        self.separators.push(separator);
+        self.diffs.extend_from_slice(diff);
+        self.counts.push(0);
+        if self.numbers.len() < TABLE {
+            self.numbers.entry(hash).or_insert(symbol);
+        }
+        symbol
+    }
+}
+
+pub(crate) fn index(symbol: Symbol) -> usize {
+    usize::try_from(symbol).unwrap_or(usize::MAX)
+}
+
+fn hash(separator: u8, diff: &[i64]) -> u64 {
+    let start = u64::from(separator);
+    diff.iter().fold(start, |hash, d| {
+        let mixed = (hash.rotate_left(5) ^ d.cast_unsigned()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ (mixed >> 32)
+    })
+}
+
+/// Takes the names at `at` as the first of one more record, if that continues the last run: how
+/// many it lacks and where they end.
+fn cut_record(
+    layout: &Layout<'_>,
+    symbols: &Symbols,
+    steps: &mut [Step],
+    last: &[i64],
+    at: usize,
+) -> Option<(usize, usize)> {
+    let step = steps.last_mut()?;
+    let diff = symbols.diff(step.symbol);
+    let values: Vec<i64> = last.iter().zip(diff).map(|(l, d)| l + d).collect();
+    if layout.separator_before(at) != Some(symbols.separator(step.symbol)) {
+        return None;
+    }
+    let (names, end) = layout.matching_names(&values, at);
+    let valid = layout.slots.iter().zip(values).all(|(slot, value)| {
+        // What is not written may leave the range, as the reader allows.
+        let least = if slot.name < names { 0 } else { 1 - VALUE_END };
+        (least..VALUE_END).contains(&value)
+    });
+    if names == 0 || !valid {
+        return None;
+    }
+    step.count += 1;
+    Some((layout.names() - names, end))
+}
+
+impl<'a> Region<'a> {
+    /// Reads on from the first record, as long as the layout stays; none if it has too many
+    /// columns or nothing follows it.
+    pub(crate) fn read(text: &'a [u8], start: usize, end: usize) -> Option<Self> {
+        let mut last = Vec::new();
+        let mut layout = Layout::new(text, start..end, &mut last)?;
+        let mut symbols = Symbols::new(last.len());
+        let mut steps: Vec<Step> = Vec::new();
+        let (mut values, mut diff) = (last.clone(), last.clone());
+        let (mut offset, mut end) = (start, end);
+        while let Some(separator) = text.get(end).copied() {
+            let Some(next_end) = layout.read(end + 1, &mut values) else {
+                break;
+            };
+            for ((d, v), l) in diff.iter_mut().zip(&values).zip(&mut last) {
+                *d = v - *l;
+                *l = *v;
+            }
+            let symbol = symbols.number(separator, &diff);
+            match steps.last_mut() {
+                Some(step) if step.symbol == symbol => step.count += 1,
+                _ => steps.push(Step {
+                    offset,
+                    symbol,
+                    count: 1,
+                }),
+            }
+            offset = end + 1;
+            end = next_end;
+        }
+        let names = layout.names();
+        let mut cut = 0;
+        if names > 1
+            && let Some((missing, at)) = cut_record(&layout, &symbols, &mut steps, &last, end + 1)
+        {
+            (cut, end) = (missing, at);
+        }
+        for step in &steps {
+            if let Some(count) = symbols.counts.get_mut(index(step.symbol)) {
+                *count += step.count;
+            }
+        }
+        (!steps.is_empty()).then_some(Self {
+            layout,
+            symbols,
+            steps,
+            names,
+            cut,
+            end,
+        })
+    }
+
+    /// The shortest period of the first differences, or else of the separators, if they have one
+    /// that is short enough.
+    pub(crate) fn period(&self) -> Option<usize> {
+        let first: Vec<Symbol> = (self.steps.iter().take(PERIODS))
+            .flat_map(|s| (0..s.count).map(|_| s.symbol))
+            .take(PERIODS)
+            .collect();
+        let longest = MAX_COLUMNS.min(first.len() / 3);
+        let repeats = |p: &usize| first.iter().zip(&first[*p..]).all(|(a, b)| a == b);
+        let separators: Vec<u8> = (first.iter().map(|s| self.symbols.separator(*s))).collect();
+        let nodes = |p: &usize| {
+            separators
+                .iter()
+                .zip(&separators[*p..])
+                .all(|(a, b)| a == b)
+                && separators.contains(&b';')
+        };
+        (2..=longest)
+            .find(repeats)
+            .or_else(|| (2..=longest).find(nodes))
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Products of loops, each kept once, so that two of them are equal when their numbers are.
+
+use std::collections::HashMap;
+
+use super::region::{Symbol, Symbols};
+use crate::format::{VALUE_END, digits};
+
+/// The number of a shape in its [`Shapes`].
+pub(crate) type ShapeId = usize;
+
+/// The shape of a single record.
+pub(crate) const SINGLE: ShapeId = 0;
+
+/// A loop around an inner shape.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) inner: ShapeId,
+    pub(crate) count: u64,
+    /// The difference from the last record of one round to the first of the next.
+    pub(crate) symbol: Symbol,
+    /// How many records it has.
+    pub(crate) size: u64,
+    /// About how many bytes its loops take.
+    pub(crate) cost: usize,
+}
+
+/// All shapes of a region.
+#[derive(Debug)]
+pub(crate) struct Shapes<'s> {
+    pub(crate) symbols: &'s Symbols,
+    columns: usize,
+    shapes: Vec<Shape>,
+    /// For each shape the way from its first record to its last, a row of `columns` numbers.
+    spans: Vec<i64>,
+    numbers: HashMap<(ShapeId, u64, Symbol), ShapeId>,
+    last: Option<((ShapeId, u64, Symbol), ShapeId)>,
+}
+
+impl<'s> Shapes<'s> {
+    pub(crate) fn new(symbols: &'s Symbols, columns: usize) -> Self {
+        let single = Shape {
+            inner: SINGLE,
+            count: 1,
+            symbol: 0,
+            size: 1,
+            cost: 0,
+        };
+        Self {
+            symbols,
+            columns,
+            shapes: vec![single],
+            spans: vec![0; columns],
+            numbers: HashMap::new(),
+            last: None,
+        }
+    }
+
+    pub(crate) fn get(&self, id: ShapeId) -> &Shape {
+        &self.shapes[id]
+    }
+
+    fn span(&self, id: ShapeId) -> &[i64] {
+        &self.spans[id * self.columns..(id + 1) * self.columns]
+    }
+
+    /// What a loop over `inner`, whose rounds differ by `symbol`, adds to each column each round.
+    pub(crate) fn step(&self, inner: ShapeId, symbol: Symbol) -> impl Iterator<Item = i64> + '_ {
+        let diff = self.symbols.diff(symbol);
+        (diff.iter().zip(self.span(inner))).map(|(d, s)| d.saturating_add(*s))
+    }
+
+    /// The shape of `count` rounds of `inner` that differ by `symbol`.
+    pub(crate) fn intern(&mut self, inner: ShapeId, count: u64, symbol: Symbol) -> ShapeId {
+        let key = (inner, count, symbol);
+        if let Some((last, id)) = self.last
+            && last == key
+        {
+            return id;
+        }
+        let id = match self.numbers.get(&key) {
+            Some(id) => *id,
+            None => self.add(key),
+        };
+        self.last = Some((key, id));
+        id
+    }
+
+    fn add(&mut self, key: (ShapeId, u64, Symbol)) -> ShapeId {
+        let (inner, count, symbol) = key;
+        let rounds = i64::try_from(count - 1).unwrap_or(i64::MAX);
+        let row: Vec<i64> = self
+            .step(inner, symbol)
+            .zip(self.span(inner))
+            .map(|(step, span)| step.saturating_mul(rounds).saturating_add(*span))
+            .collect();
+        let shape = Shape {
+            inner,
+            count,
+            symbol,
+            size: self.shapes[inner].size.saturating_mul(count),
+            cost: self.cost(inner, count, symbol),
+        };
+        let id = self.shapes.len();
+        self.shapes.push(shape);
+        self.spans.extend(row);
+        self.numbers.insert(key, id);
+        id
+    }
+
+    /// About how many bytes the loops of a shape take, that need not exist.
+    pub(crate) fn cost(&self, inner: ShapeId, count: u64, symbol: Symbol) -> usize {
+        let mut moving = self.step(inner, symbol).filter(|s| *s != 0);
+        let moves = match (moving.next(), moving.next()) {
+            (None, _) => 2,
+            (Some(1), None) => 0,
+            (Some(step), None) => 1 + digits(step.unsigned_abs()),
+            (Some(_), Some(_)) => moves_cost(self.step(inner, symbol)),
+        };
+        self.shapes[inner].cost + 1 + digits(count) + moves
+    }
+
+    /// About how many bytes a joint takes.
+    pub(crate) fn joint_cost(&self, symbol: Symbol) -> usize {
+        let diff = self.symbols.diff(symbol).iter().copied();
+        let mut moving = diff.clone().filter(|d| *d != 0);
+        let moves = match (moving.next(), moving.next()) {
+            (None, _) => 0,
+            (Some(step), None) => usize::from(step < 0) + digits(step.unsigned_abs()),
+            (Some(_), Some(_)) => moves_cost(diff),
+        };
+        1 + moves
+    }
+
+    /// The shape that the first or last `records` records of a shape have by themselves.
+    pub(crate) fn part(&self, mut id: ShapeId, records: u64) -> Option<ShapeId> {
+        loop {
+            let shape = self.get(id);
+            if records == shape.size {
+                return Some(id);
+            }
+            let inner = self.get(shape.inner).size;
+            if records > inner {
+                let key = (shape.inner, records.div_ceil(inner), shape.symbol);
+                return self.numbers.get(&key).copied();
+            }
+            id = shape.inner;
+        }
+    }
+
+    /// Whether all values of a product stay within bounds, given those of record `skip` of it.
+    pub(crate) fn fits(&self, id: ShapeId, skip: u64, values: &[i64]) -> bool {
+        let mut low: Vec<i128> = values.iter().map(|v| i128::from(*v)).collect();
+        let mut high = low.clone();
+        let (mut id, mut skip) = (id, skip);
+        while id != SINGLE {
+            let shape = *self.get(id);
+            let inner = self.get(shape.inner).size;
+            let (at, last) = (i128::from(skip / inner), i128::from(shape.count - 1));
+            skip %= inner;
+            for (column, step) in self.step(shape.inner, shape.symbol).enumerate() {
+                let (first, end) = (-at * i128::from(step), (last - at) * i128::from(step));
+                low[column] += first.min(end);
+                high[column] += first.max(end);
+            }
+            id = shape.inner;
+        }
+        low.iter().all(|v| *v >= 0) && high.iter().all(|v| *v < i128::from(VALUE_END))
+    }
+
+    /// The loops of a shape, innermost first: inner shape, count, symbol.
+    pub(crate) fn loops(&self, mut id: ShapeId) -> Vec<Shape> {
+        let mut loops = Vec::new();
+        while id != SINGLE {
+            loops.push(*self.get(id));
+            id = self.get(id).inner;
+        }
+        loops.reverse();
+        loops
+    }
+}
+
+fn moves_cost(steps: impl Iterator<Item = i64>) -> usize {
+    steps
+        .filter(|s| *s != 0)
+        .map(|s| match s {
+            1 => 1,
+            _ => 1 + usize::from(s < 0) + digits(s.unsigned_abs()),
+        })
+        .sum()
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Walks the products of a value and hands each innermost run to a sink.
+
+use preg_core::Error;
+
+use crate::format::{Move, VALUE_END, digits};
+use crate::parse::Parser;
+use crate::value::{Content, Item, Loop, Piece, Template};
+
+/// Consecutive records of an innermost loop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run<'a> {
+    pub(crate) template: &'a Template,
+    /// The columns of the first record.
+    pub(crate) values: &'a [i64],
+    /// What is added from record to record.
+    pub(crate) moves: &'a [Move],
+    /// How many records; at least one.
+    pub(crate) count: u64,
+    /// The separator before the first record; none at the front of the list.
+    pub(crate) before: Option<u8>,
+    /// The separator between records.
+    pub(crate) between: u8,
+    /// How many names the last record lacks at its end.
+    pub(crate) cut: usize,
+}
+
+/// What is made of the records.
+pub(crate) trait Sink {
+    /// Told before a piece is walked, so that a limit is met before the work: how many records
+    /// come, of which template.
+    fn expect(&mut self, records: u64, template: &Template) -> Result<(), Error>;
+
+    /// Text as it stands; names inside it are separated.
+    fn plain(&mut self, before: Option<u8>, text: &[u8]) -> Result<(), Error>;
+
+    /// Records.
+    fn run(&mut self, run: &Run<'_>) -> Result<(), Error>;
+}
+
+/// Reads the items from `at` on into a sink; errors carry the offset of the item.
+pub(crate) fn expand(bytes: &[u8], at: usize, sink: &mut dyn Sink) -> Result<(), Error> {
+    let mut parser = Parser::new(bytes, at, None);
+    while let Some(item) = parser.next_item()? {
+        expand_item(&item, sink).map_err(|e| match e.offset() {
+            Some(_) => e,
+            None => e.at(item.offset),
+        })?;
+    }
+    Ok(())
+}
+
+fn expand_item(item: &Item<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
+    let (template, pieces) = match &item.content {
+        Content::Plain(text) => return sink.plain(item.separator, text),
+        Content::Folded(template, pieces) => (template, pieces),
+    };
+    let mut values: Vec<i64> = template.columns.iter().map(|c| c.value).collect();
+    let mut before = item.separator;
+    for piece in pieces {
+        if let Some((separator, moves)) = &piece.joint {
+            before = Some(*separator);
+            for (column, step) in moves {
+                values[*column] = values[*column].saturating_add(*step);
+            }
+        }
+        let window = check(piece, template, &values)?;
+        sink.expect(window.records - u64::from(window.cut > 0), template)?;
+        walk(template, piece, window, &mut values, before, sink)?;
+    }
+    Ok(())
+}
+
+/// The records of a product that a piece has.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    skip: u64,
+    records: u64,
+    /// How many names the last record lacks.
+    cut: usize,
+}
+
+/// Checks the window of a piece, which counts names, against its product.
+fn window(piece: &Piece, names: usize) -> Result<Window, Error> {
+    let damaged = |what: String| Error::damaged(piece.offset, what);
+    let names = u64::try_from(names).unwrap_or(u64::MAX);
+    let full = (piece.loops.iter())
+        .try_fold(names, |n, l| n.checked_mul(l.count))
+        .ok_or_else(|| damaged("a product of more than 2^64 names".into()))?;
+    let rest = full
+        .checked_sub(piece.skip)
+        .filter(|n| *n > 0 && piece.skip.is_multiple_of(names))
+        .ok_or_else(|| {
+            damaged(format!(
+                "expected a window from a record of the product's {full} names, found {}",
+                piece.skip
+            ))
+        })?;
+    let take = piece.take.unwrap_or(rest);
+    if take == 0 || take > rest {
+        return Err(damaged(format!(
+            "expected a window of 1 to {rest} names, found {take}"
+        )));
+    }
+    let records = take.div_ceil(names);
+    Ok(Window {
+        skip: piece.skip / names,
+        records,
+        cut: usize::try_from(records * names - take).unwrap_or(0),
+    })
+}
+
+/// Checks the window and every value of the product.
+///
+/// The columns of names that the last record lacks may leave the range there, by less than its
+/// size; [`each_record`] looks at the other records.
+fn check(piece: &Piece, template: &Template, values: &[i64]) -> Result<Window, Error> {
+    let window = window(piece, template.names)?;
+    let (mut low, mut high) = (widened(values), widened(values));
+    let mut rounds = window.skip;
+    for (count, moves) in piece.loops.iter().map(|l| (l.count, &l.moves)) {
+        let (at, last) = (i128::from(rounds % count), i128::from(count - 1));
+        rounds /= count;
+        for (column, step) in moves {
+            // Below 2^64 rounds of a step below 2^63: the product fits.
+            let step = i128::from(*step);
+            let (first, end) = (-at * step, (last - at) * step);
+            low[*column] = low[*column].saturating_add(first.min(end));
+            high[*column] = high[*column].saturating_add(first.max(end));
+        }
+    }
+    let kept = template.names - window.cut;
+    let end = i128::from(VALUE_END);
+    let out_of_range =
+        template
+            .columns
+            .iter()
+            .zip(low.iter().zip(&high))
+            .find_map(|(column, (low, high))| {
+                let least = if column.name < kept { 0 } else { 1 - end };
+                (*low < least)
+                    .then_some(low)
+                    .or_else(|| (*high >= end).then_some(high))
+            });
+    match out_of_range {
+        Some(value) => Err(Error::damaged(
+            piece.offset,
+            format!("a column reaches {value}, outside 0 to 10^18 - 1"),
+        )),
+        None => Ok(window),
+    }
+}
+
+fn widened(values: &[i64]) -> Vec<i128> {
+    values.iter().map(|v| i128::from(*v)).collect()
+}
+
+/// Walks the window of a product; `values` ends at its last record.
+fn walk(
+    template: &Template,
+    piece: &Piece,
+    window: Window,
+    values: &mut [i64],
+    mut before: Option<u8>,
+    sink: &mut dyn Sink,
+) -> Result<(), Error> {
+    let single = Loop {
+        separator: b',',
+        count: 1,
+        moves: Vec::new(),
+    };
+    let (inner, outer) = piece.loops.split_first().unwrap_or((&single, &[]));
+    let mut at = window.skip % inner.count;
+    let mut rounds: Vec<u64> = Vec::with_capacity(outer.len());
+    let mut skip = window.skip / inner.count;
+    for l in outer {
+        rounds.push(skip % l.count);
+        skip /= l.count;
+    }
+    let mut left = window.records;
+    loop {
+        let count = left.min(inner.count - at);
+        sink.run(&Run {
+            template,
+            values,
+            moves: &inner.moves,
+            count,
+            before,
+            between: inner.separator,
+            cut: if left == count { window.cut } else { 0 },
+        })?;
+        left -= count;
+        if left == 0 {
+            advance(values, &inner.moves, signed(count - 1));
+            return Ok(());
+        }
+        advance(values, &inner.moves, -signed(at));
+        at = 0;
+        before = carry(outer, &mut rounds, values).or(before);
+    }
+}
+
+/// Steps the loops around the innermost one; returns the separator of the one that advanced.
+fn carry(outer: &[Loop], rounds: &mut [u64], values: &mut [i64]) -> Option<u8> {
+    for (l, round) in outer.iter().zip(rounds) {
+        if *round + 1 < l.count {
+            *round += 1;
+            advance(values, &l.moves, 1);
+            return Some(l.separator);
+        }
+        advance(values, &l.moves, -signed(*round));
+        *round = 0;
+    }
+    None
+}
+
+fn advance(values: &mut [i64], moves: &[Move], rounds: i64) {
+    for (column, step) in moves {
+        // Checked for the whole product before; wrapping only where a count of rounds above 2^63
+        // meets a column that does not move.
+        values[*column] = values[*column].wrapping_add(step.wrapping_mul(rounds));
+    }
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// The records of a run, one after the other: the separator before each and its text.
+pub(crate) fn each_record(
+    run: &Run<'_>,
+    mut f: impl FnMut(Option<u8>, &[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut values = run.values.to_vec();
+    let mut before = run.before;
+    let mut record = Vec::new();
+    for left in (0..run.count).rev() {
+        record.clear();
+        let cut = if left == 0 { run.cut } else { 0 };
+        let kept = run.template.names - cut;
+        let columns = run.template.columns.iter().zip(&values);
+        if let Some((_, value)) = columns.into_iter().find(|(c, v)| c.name < kept && **v < 0) {
+            return Err(Error::new(
+                preg_core::Status::ERR_BAD_PARAM,
+                format!("a column reaches {value}, outside 0 to 10^18 - 1"),
+            ));
+        }
+        run.template.render(&values, &mut record);
+        for _ in 0..cut {
+            let end = record.iter().rposition(|b| matches!(b, b',' | b';'));
+            record.truncate(end.unwrap_or(0));
+        }
+        f(before, &record)?;
+        before = Some(run.between);
+        advance(&mut values, run.moves, 1);
+    }
+    Ok(())
+}
+
+/// Splits a run of one moving column where its number of digits changes: first value, how many
+/// records, how many digits.
+pub(crate) fn equal_widths(run: &Run<'_>, column: usize, step: i64) -> Vec<(i64, u64, usize)> {
+    let width = run.template.columns[column].width;
+    let (mut first, mut left) = (run.values[column], run.count);
+    let mut chunks = Vec::new();
+    while left > 0 {
+        let len = digits(first.unsigned_abs()).max(width);
+        let power = |n: usize| 10_i64.pow(u32::try_from(n.min(18)).unwrap_or(0));
+        let room = if step >= 0 {
+            power(len) - 1 - first
+        } else if len > width {
+            first - power(len - 1)
+        } else {
+            first
+        };
+        let room = room.unsigned_abs();
+        let count = match room.checked_div(step.unsigned_abs()) {
+            Some(more) => left.min(more + 1),
+            None => left,
+        };
+        chunks.push((first, count, len));
+        left -= count;
+        first = first.saturating_add(step.saturating_mul(signed(count)));
+    }
+    chunks
+}

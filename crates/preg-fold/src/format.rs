@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The constants of the format and the rule both directions share: which columns a loop moves.
+//!
+//! The grammar itself is in the crate documentation.
+
+/// First byte of a value whose list follows as it is.
+pub(crate) const STORED: u8 = b'0';
+/// First byte of a value in the grammar of version 1.
+pub(crate) const FOLDED: u8 = b'1';
+/// Bytes that stand for themselves in a template only behind a backslash.
+pub(crate) const SPECIAL: &[u8] = b"*/^~%()\\";
+/// The most columns of a template: as many as there are letters to name them.
+pub(crate) const MAX_COLUMNS: usize = 52;
+/// The most loops of a piece.
+pub(crate) const MAX_LOOPS: usize = 32;
+/// Column values stay below this, so that they have at most 18 digits.
+pub(crate) const VALUE_END: i64 = 1_000_000_000_000_000_000;
+
+/// A column (counted from the left) and what is added to it.
+pub(crate) type Move = (usize, i64);
+
+/// The mark of a loop whose rounds are separated by `separator`.
+pub(crate) fn loop_mark(separator: u8) -> u8 {
+    if separator == b';' { b'/' } else { b'*' }
+}
+
+/// The mark of a joint that writes `separator`.
+pub(crate) fn joint_mark(separator: u8) -> u8 {
+    if separator == b';' { b'~' } else { b'^' }
+}
+
+/// The letter of a column counted from the right: `a` to `z`, then `A` to `Z`.
+pub(crate) fn letter(from_right: usize) -> Option<u8> {
+    let letters = (b'a'..=b'z').chain(b'A'..=b'Z');
+    letters.into_iter().nth(from_right)
+}
+
+/// The column, counted from the right, that a letter names.
+pub(crate) fn letter_index(letter: u8) -> Option<usize> {
+    match letter {
+        b'a'..=b'z' => Some(usize::from(letter - b'a')),
+        b'A'..=b'Z' => Some(usize::from(letter - b'A') + 26),
+        _ => None,
+    }
+}
+
+/// How many decimal digits a number has.
+pub(crate) fn digits(number: u64) -> usize {
+    number
+        .checked_ilog10()
+        .map_or(1, |n| usize::try_from(n).unwrap_or(0) + 1)
+}
+
+/// What the loops of a piece have moved so far; it says what a loop without columns moves.
+///
+/// In each name of the template that is its rightmost column not moved yet, or, when all have
+/// moved, its leftmost.
+#[derive(Clone, Debug)]
+pub(crate) struct Cursor {
+    /// For each column the name it belongs to, ascending.
+    names: Vec<usize>,
+    /// For each column what the loops so far moved it by from start to start, if they did.
+    spans: Vec<Option<i64>>,
+}
+
+impl Cursor {
+    /// A cursor over columns of which each belongs to the given name of the template.
+    pub(crate) fn new(names: Vec<usize>) -> Self {
+        let spans = vec![None; names.len()];
+        Self { names, spans }
+    }
+
+    /// How many columns there are.
+    pub(crate) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Forgets the moves: the next piece starts.
+    pub(crate) fn reset(&mut self) {
+        self.spans.fill(None);
+    }
+
+    /// The columns that a loop without columns moves, one for each name that has any.
+    fn next(&self) -> impl Iterator<Item = usize> + '_ {
+        let mut end = self.names.len();
+        std::iter::from_fn(move || {
+            let name = *self.names.get(end.checked_sub(1)?)?;
+            let start = self.names[..end].partition_point(|n| *n < name);
+            let free = (start..end).rev().find(|c| self.spans[*c].is_none());
+            end = start;
+            Some(free.unwrap_or(start))
+        })
+    }
+
+    /// What a loop moves that names neither columns nor a step: by one, or, where the column has
+    /// moved already, by what the loops so far covered.
+    pub(crate) fn default_moves(&self) -> Vec<Move> {
+        self.next()
+            .map(|c| (c, self.spans[c].unwrap_or(1)))
+            .filter(|m| m.1 != 0)
+            .collect()
+    }
+
+    /// What a loop moves that names a step but no columns.
+    pub(crate) fn step_moves(&self, step: i64) -> Vec<Move> {
+        if step == 0 {
+            return Vec::new();
+        }
+        self.next().map(|c| (c, step)).collect()
+    }
+
+    /// Notes a loop.
+    pub(crate) fn apply(&mut self, moves: &[Move], count: u64) {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        for (column, step) in moves {
+            self.spans[*column] = Some(step.saturating_mul(count));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_move_columns_from_the_right_and_then_go_on() {
+        let mut cursor = Cursor::new(vec![0, 0]);
+        assert_eq!(cursor.default_moves(), [(1, 1)]);
+        cursor.apply(&[(1, 1)], 4);
+        assert_eq!(cursor.default_moves(), [(0, 1)]);
+        cursor.apply(&[(0, 2)], 5);
+        assert_eq!(cursor.default_moves(), [(0, 10)]);
+        assert_eq!(cursor.step_moves(-3), [(0, -3)]);
+        assert_eq!(cursor.step_moves(0), []);
+    }
+
+    #[test]
+    fn each_name_of_a_group_has_its_own_next_column() {
+        let mut cursor = Cursor::new(vec![0, 0, 2]);
+        assert_eq!(cursor.default_moves(), [(2, 1), (1, 1)]);
+        cursor.apply(&[(1, 1)], 2);
+        assert_eq!(cursor.default_moves(), [(2, 1), (0, 1)]);
+    }
+
+    #[test]
+    fn letters_count_from_the_right_and_back() {
+        for index in 0..MAX_COLUMNS {
+            assert_eq!(letter(index).and_then(letter_index), Some(index));
+        }
+        assert_eq!(letter(MAX_COLUMNS), None);
+        assert_eq!(letter_index(b'1'), None);
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A value as a node list, without passing through text where names are separated by commas only.
+
+use pmix_map::Progression;
+use preg_core::{Error, Limits, NodeList, NodeListBuilder};
+
+use crate::expand::{Run, Sink, each_record, equal_widths};
+use crate::value::Template;
+
+/// Builds a node list.
+///
+/// A name is open until a comma closes it, since a semicolon is a byte of a name here: `name` is
+/// what it has so far. Only a run that no semicolon touches goes out as a progression.
+pub(crate) struct NodeSink {
+    builder: NodeListBuilder,
+    limits: Limits,
+    name: Vec<u8>,
+    /// The value holds a semicolon somewhere.
+    semicolons: bool,
+    /// Something was handed in: an empty list has no name, not one empty name.
+    separated: bool,
+    /// The names of runs, which are closed already, end here; no name is open.
+    closed: bool,
+    names: u64,
+}
+
+impl NodeSink {
+    /// A sink for a value with these bytes.
+    pub(crate) fn new(bytes: &[u8], limits: &Limits) -> Self {
+        Self {
+            builder: NodeListBuilder::new(limits),
+            limits: *limits,
+            name: Vec::new(),
+            semicolons: bytes.iter().any(|b| matches!(b, b';' | b'/' | b'~')),
+            separated: false,
+            closed: true,
+            names: 0,
+        }
+    }
+
+    /// The finished list.
+    pub(crate) fn finish(mut self) -> Result<NodeList, Error> {
+        if !self.closed && (self.separated || !self.name.is_empty()) {
+            self.builder.name(&self.name)?;
+        }
+        Ok(self.builder.finish())
+    }
+
+    fn separator(&mut self, separator: Option<u8>) -> Result<(), Error> {
+        self.separated |= separator.is_some();
+        match separator {
+            Some(b';') => self.name.push(b';'),
+            Some(_) if !self.closed => {
+                self.builder.name(&self.name)?;
+                self.name.clear();
+            }
+            _ => {}
+        }
+        self.closed = false;
+        Ok(())
+    }
+
+    /// Text that may have separators inside.
+    fn text(&mut self, text: &[u8]) -> Result<(), Error> {
+        for (index, part) in text.split(|b| *b == b',').enumerate() {
+            if index > 0 {
+                self.separator(Some(b','))?;
+            }
+            self.name.extend_from_slice(part);
+        }
+        self.fits()
+    }
+
+    fn fits(&self) -> Result<(), Error> {
+        let len = u64::try_from(self.name.len()).unwrap_or(u64::MAX);
+        if len > self.limits.max_bytes {
+            return Err(pmix_map::Error::limit("bytes of text", self.limits.max_bytes).into());
+        }
+        Ok(())
+    }
+
+    /// Hands a run to the builder as progressions, if it is one.
+    fn progression(&mut self, run: &Run<'_>) -> Result<bool, Error> {
+        let [(column, step)] = *run.moves else {
+            return Ok(false);
+        };
+        if self.semicolons || run.count < 2 || run.template.names != 1 {
+            return Ok(false);
+        }
+        self.separator(run.before)?;
+        let (prefix, suffix) = run.template.around(run.values, column);
+        for (first, count, width) in equal_widths(run, column, step) {
+            self.builder.progression(&Progression {
+                prefix: &prefix,
+                width,
+                first: first.unsigned_abs(),
+                count,
+                step,
+                suffix: &suffix,
+            })?;
+        }
+        self.closed = true;
+        self.separated = true;
+        Ok(true)
+    }
+}
+
+impl Sink for NodeSink {
+    fn expect(&mut self, records: u64, template: &Template) -> Result<(), Error> {
+        if self.semicolons {
+            // Names may span records: the text is what is bounded.
+            let record = u64::try_from(template.min_len()).unwrap_or(u64::MAX);
+            let least = records.saturating_mul(record.saturating_add(1));
+            if least.saturating_sub(1) > self.limits.max_bytes {
+                return Err(pmix_map::Error::limit("bytes of text", self.limits.max_bytes).into());
+            }
+            return Ok(());
+        }
+        let names = u64::try_from(template.names).unwrap_or(u64::MAX);
+        self.names = self.names.saturating_add(records.saturating_mul(names));
+        if self.names > self.limits.max_nodes {
+            return Err(pmix_map::Error::limit("nodes", self.limits.max_nodes).into());
+        }
+        Ok(())
+    }
+
+    fn plain(&mut self, before: Option<u8>, text: &[u8]) -> Result<(), Error> {
+        self.separator(before)?;
+        self.text(text)
+    }
+
+    fn run(&mut self, run: &Run<'_>) -> Result<(), Error> {
+        if self.progression(run)? {
+            return Ok(());
+        }
+        each_record(run, |before, record| self.plain(before, record))
+    }
+}

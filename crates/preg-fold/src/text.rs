@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A value as list text.
+
+use preg_core::{Error, Limits};
+
+use crate::expand::{Run, Sink, each_record};
+use crate::value::{Template, push_number};
+
+/// Collects text up to a limit.
+pub(crate) struct TextSink {
+    pub(crate) out: Vec<u8>,
+    max_bytes: u64,
+}
+
+impl TextSink {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            out: Vec::new(),
+            max_bytes: limits.max_bytes,
+        }
+    }
+
+    fn room(&self, more: u64) -> Result<(), Error> {
+        let len = u64::try_from(self.out.len()).unwrap_or(u64::MAX);
+        if len.saturating_add(more) > self.max_bytes {
+            return Err(pmix_map::Error::limit("bytes of text", self.max_bytes).into());
+        }
+        Ok(())
+    }
+}
+
+impl Sink for TextSink {
+    fn expect(&mut self, records: u64, template: &Template) -> Result<(), Error> {
+        let record = u64::try_from(template.min_len()).unwrap_or(u64::MAX);
+        let least = records.saturating_mul(record.saturating_add(1));
+        self.room(least.saturating_sub(1))
+    }
+
+    fn plain(&mut self, before: Option<u8>, text: &[u8]) -> Result<(), Error> {
+        self.out.extend(before);
+        self.out.extend_from_slice(text);
+        self.room(0)
+    }
+
+    fn run(&mut self, run: &Run<'_>) -> Result<(), Error> {
+        if let [(column, step)] = *run.moves
+            && run.count > 2
+            && run.template.names == 1
+        {
+            let (prefix, suffix) = run.template.around(run.values, column);
+            let width = run.template.columns[column].width;
+            let (mut value, mut before) = (run.values[column], run.before);
+            for _ in 0..run.count {
+                self.out.extend(before);
+                self.out.extend_from_slice(&prefix);
+                push_number(&mut self.out, value, width);
+                self.out.extend_from_slice(&suffix);
+                self.room(0)?;
+                before = Some(run.between);
+                value = value.saturating_add(step);
+            }
+            return Ok(());
+        }
+        each_record(run, |before, record| self.plain(before, record))
+    }
+}

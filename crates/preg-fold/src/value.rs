@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The parts of a value once it is read, and how a record is written.
+
+use std::borrow::Cow;
+
+use crate::format::Move;
+
+/// A number of a template: the value written and how wide it is at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) value: i64,
+    pub(crate) width: usize,
+    /// Which name of the template it belongs to.
+    pub(crate) name: usize,
+}
+
+/// A record: literals with a column between each two; separators inside are literal bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Template {
+    /// One more than there are columns.
+    pub(crate) literals: Vec<Vec<u8>>,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) names: usize,
+}
+
+/// One loop of a piece; the first is the innermost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Loop {
+    pub(crate) separator: u8,
+    pub(crate) count: u64,
+    pub(crate) moves: Vec<Move>,
+}
+
+/// A product of loops, or the window of it that the list holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) offset: usize,
+    /// How it joins the piece before: separator, and the way from the last record to its first.
+    pub(crate) joint: Option<(u8, Vec<Move>)>,
+    pub(crate) loops: Vec<Loop>,
+    /// The number of its first record in the product.
+    pub(crate) skip: u64,
+    /// How many records it has; none for all to the end of the product.
+    pub(crate) take: Option<u64>,
+}
+
+/// What stands between two separators of the value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Content<'a> {
+    Plain(Cow<'a, [u8]>),
+    Folded(Template, Vec<Piece>),
+}
+
+/// An item, its place and the separator before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Item<'a> {
+    pub(crate) offset: usize,
+    pub(crate) separator: Option<u8>,
+    pub(crate) content: Content<'a>,
+}
+
+impl Template {
+    /// The literal behind the last column.
+    pub(crate) fn text(&mut self) -> &mut Vec<u8> {
+        if self.literals.is_empty() {
+            self.literals.push(Vec::new());
+        }
+        let last = self.literals.len() - 1;
+        &mut self.literals[last]
+    }
+
+    /// Appends the record with the given columns.
+    pub(crate) fn render(&self, values: &[i64], out: &mut Vec<u8>) {
+        for (index, literal) in self.literals.iter().enumerate() {
+            out.extend_from_slice(literal);
+            if let (Some(column), Some(value)) = (self.columns.get(index), values.get(index)) {
+                push_number(out, *value, column.width);
+            }
+        }
+    }
+
+    /// What stands before and behind a column.
+    pub(crate) fn around(&self, values: &[i64], moving: usize) -> (Vec<u8>, Vec<u8>) {
+        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        for (index, literal) in self.literals.iter().enumerate() {
+            let out = if index <= moving {
+                &mut before
+            } else {
+                &mut behind
+            };
+            out.extend_from_slice(literal);
+            if let (Some(column), Some(value)) = (self.columns.get(index), values.get(index))
+                && index != moving
+            {
+                push_number(out, *value, column.width);
+            }
+        }
+        (before, behind)
+    }
+
+    /// The fewest bytes a record can have.
+    pub(crate) fn min_len(&self) -> usize {
+        let literals: usize = self.literals.iter().map(Vec::len).sum();
+        let columns: usize = self.columns.iter().map(|c| c.width).sum();
+        literals + columns
+    }
+}
+
+/// Appends a number in at least `width` digits.
+pub(crate) fn push_number(out: &mut Vec<u8>, value: i64, width: usize) {
+    let mut buffer = [b'0'; 20];
+    let mut rest = value.unsigned_abs();
+    let mut at = buffer.len();
+    while rest > 0 || at == buffer.len() {
+        at -= 1;
+        buffer[at] = b'0' + u8::try_from(rest % 10).unwrap_or(0);
+        rest /= 10;
+    }
+    at = at.min(buffer.len().saturating_sub(width));
+    out.extend_from_slice(&buffer[at..]);
+}
