@@ -37,7 +37,7 @@
 //! if let Some(scheme) = (COMPONENT.query)(&Params::default())? {
 //!     let value = scheme.generate_node_regex(list.as_bytes())?.expect("it shrinks");
 //!     assert!(value.starts_with(b"blob:\0component=zlib:\0size="));
-//!     assert!(value.len() < list.len() / 3);
+//!     assert!(value.len() < list.len() / 8);
 //!     let nodes = scheme.parse_nodes(&value, &Limits::default())?.expect("its own value");
 //!     assert_eq!(nodes.len(), 10_000);
 //! }
@@ -46,6 +46,8 @@
 #![forbid(unsafe_code)]
 
 mod component;
+#[cfg(feature = "zlib")]
+mod deflate;
 mod explain;
 mod framing;
 mod payload;

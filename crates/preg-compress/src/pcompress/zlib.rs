@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The zlib back end: flate2 over zlib-rs reads, levels write; `auto` is for lists.
+//! The zlib back end: flate2 over zlib-rs reads; the encoder for lists writes, or on request
+//! flate2 at a level.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use preg_core::Error;
 
 use super::{Backend, Format};
+use crate::deflate;
 use crate::payload::damage;
 
 /// RFC 1950 streams.
@@ -26,7 +28,13 @@ impl Backend for Zlib {
     }
 
     fn compress(&self, text: &[u8], level: Option<u32>, out: &mut Vec<u8>) -> bool {
-        at_level(text, level.unwrap_or(6), out)
+        match level {
+            Some(level) => at_level(text, level, out),
+            None => {
+                deflate::zlib_stream(text, out);
+                true
+            }
+        }
     }
 
     fn inflate(&self, stream: &[u8], most: usize) -> Result<Vec<u8>, Error> {

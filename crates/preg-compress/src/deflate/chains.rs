@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Earlier positions with the same few bytes, latest first.
+
+use super::symbols::WINDOW;
+use super::window::word;
+
+const TABLE_BITS: u32 = 15;
+
+/// The chains of the last [`WINDOW`] positions.
+///
+/// Positions are kept modulo 2^32 and ahead by a window, so that the zeros of an empty table lie a
+/// window back and are no neighbours. A wrong entry does no harm: who asks compares the bytes.
+pub(super) struct Chains<const BYTES: u32> {
+    heads: Vec<u32>,
+    /// For each position of the window the distance to the one before it in its chain.
+    links: Vec<u32>,
+    /// The next position to insert.
+    next: usize,
+}
+
+impl<const BYTES: u32> Chains<BYTES> {
+    /// Chains of the positions from `first` on.
+    pub(super) fn new(first: usize) -> Self {
+        Self {
+            heads: vec![0; 1 << TABLE_BITS],
+            links: vec![0; WINDOW],
+            next: first,
+        }
+    }
+
+    /// Inserts what of the window before `at` is not yet there.
+    pub(super) fn catch_up(&mut self, text: &[u8], at: usize) {
+        for position in self.next.max(at.saturating_sub(WINDOW))..at {
+            self.insert(text, position);
+        }
+    }
+
+    /// Inserts a position and returns the distance to the latest earlier one of its chain.
+    #[inline]
+    pub(super) fn insert(&mut self, text: &[u8], at: usize) -> usize {
+        self.next = at + 1;
+        let key = word(text, at) << (u64::BITS - 8 * BYTES);
+        let slot = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - TABLE_BITS)) as usize;
+        let entry = (at as u32).wrapping_add(WINDOW as u32);
+        let distance = entry.wrapping_sub(std::mem::replace(&mut self.heads[slot], entry));
+        self.links[at % WINDOW] = distance;
+        distance as usize
+    }
+
+    /// From a position of a chain the distance to the one before it.
+    #[inline]
+    pub(super) fn earlier(&self, from: usize) -> usize {
+        self.links[from % WINDOW] as usize
+    }
+}

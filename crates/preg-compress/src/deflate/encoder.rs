@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Blocks of a text, each by the parse that suits it.
+
+use super::bits::BitWriter;
+use super::block::{Block, Codes};
+use super::quick::Quick;
+use super::thorough::Thorough;
+
+/// Bytes of a sample, and what comes before it to learn prices from.
+const SAMPLE: usize = 4 << 10;
+const LEAD: usize = 4 << 10;
+/// Blocks below this are tried rather than sampled.
+const SMALL: usize = 32 << 10;
+/// How far back matches of a sample reach.
+const SAMPLE_WINDOW: usize = 16 << 10;
+/// How much text a sample speaks for.
+const SAMPLE_EVERY: usize = 1 << 20;
+
+/// In thousandths of a bit a byte: below the first the quick parse is always good; above the
+/// second it is poor.
+const GOOD: u64 = 1000;
+const POOR: u64 = 2000;
+/// In percent of the quick parse, what the thorough one must reach on a sample to be worth its
+/// time: where the quick one is poor anything is, and a sample, which knows little of the text,
+/// says too much by a few percent; elsewhere only a list that the quick parse does not understand.
+const GAIN_WHERE_POOR: u64 = 104;
+const GAIN_ELSEWHERE: u64 = 60;
+
+/// Appends `text` as deflate blocks and fills the last byte.
+pub(super) fn deflate(text: &[u8], out: &mut Vec<u8>) {
+    let mut writer = BitWriter::new(out);
+    let mut quick = Quick::new(text.len());
+    let mut choice = Choice::default();
+    let mut block = Block::new();
+    let mut at = 0;
+    loop {
+        block.clear();
+        let end = quick.parse(text, at, &mut block);
+        let codes = block.codes();
+        let better = choice.thorough(text, at..end, &block, &codes);
+        let (block, codes) = better.as_ref().map_or((&block, &codes), |(b, c)| (b, c));
+        block.write(codes, end == text.len(), &mut writer);
+        at = end;
+        if at == text.len() {
+            break;
+        }
+    }
+    writer.finish();
+}
+
+/// Whether the thorough parse is worth its time here.
+#[derive(Default)]
+struct Choice {
+    parser: Option<Thorough>,
+    /// Up to here, and to this rate, the last sample speaks.
+    sampled: Option<(usize, u64)>,
+}
+
+impl Choice {
+    /// The block by the thorough parse, where that is worth trying and shorter.
+    fn thorough(
+        &mut self,
+        text: &[u8],
+        range: std::ops::Range<usize>,
+        quick: &Block,
+        codes: &Codes,
+    ) -> Option<(Block, Codes)> {
+        let quick_bits = quick.bits(codes);
+        let rate = 1000 * quick_bits / range.len().max(1) as u64;
+        if rate < GOOD {
+            return None;
+        }
+        if self.parser.is_none() {
+            let (until, sampled_rate) = self.sampled.unwrap_or((0, 0));
+            if range.start < until && rate <= sampled_rate + sampled_rate / 4 {
+                return None;
+            }
+            self.sampled = Some((range.start + SAMPLE_EVERY, rate));
+            if !sample_gains(text, range.end, range.len(), rate) {
+                return None;
+            }
+        }
+        let parser = self.parser.get_or_insert_with(Thorough::new);
+        let mut block = Block::new();
+        parser.parse(text, range.clone(), &mut block);
+        let codes = block.codes();
+        let bits = block.bits(&codes);
+        if bits * 100 > quick_bits * 98 {
+            // Not any more: the next sample decides anew.
+            self.parser = None;
+        }
+        (bits < quick_bits).then_some((block, codes))
+    }
+}
+
+/// Whether the thorough parse does so much better than the rate of the quick one at the end of a
+/// block; without a header, since a sample's would weigh more than a block's.
+fn sample_gains(text: &[u8], end: usize, len: usize, rate: u64) -> bool {
+    if len < SMALL {
+        return rate > POOR;
+    }
+    let gain = if rate > POOR {
+        GAIN_WHERE_POOR
+    } else {
+        GAIN_ELSEWHERE
+    };
+    let (lead, start) = (end - SAMPLE - LEAD, end - SAMPLE);
+    let mut parser = Thorough::reaching(lead.saturating_sub(SAMPLE_WINDOW));
+    let mut block = Block::new();
+    parser.parse(text, lead..start, &mut block);
+    block.clear();
+    parser.parse(text, start..end, &mut block);
+    let bits = block.body_bits(&block.codes());
+    bits * 100_000 < rate * gain * SAMPLE as u64
+}

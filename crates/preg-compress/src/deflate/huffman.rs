@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Prefix codes of limited length (RFC 1951, section 3.2.2).
+
+use super::bits::Bits;
+
+/// The longest code of literals and distances, and of the code lengths themselves.
+pub(super) const MAX_BITS: usize = 15;
+pub(super) const MAX_LENGTH_BITS: usize = 7;
+
+/// The length of each symbol's code, zero for a symbol that does not occur; at least two symbols
+/// get a code, as readers want complete codes.
+pub(super) fn code_lengths(frequencies: &[u32], limit: usize) -> Vec<u8> {
+    let mut lengths = vec![0; frequencies.len()];
+    let mut used: Vec<(u32, usize)> = frequencies
+        .iter()
+        .enumerate()
+        .filter(|(_, f)| **f > 0)
+        .map(|(symbol, f)| (*f, symbol))
+        .collect();
+    while used.len() < 2 {
+        let spare = usize::from(used.first().is_some_and(|(_, symbol)| *symbol == 0));
+        used.push((1, spare));
+    }
+    used.sort_unstable();
+    let counts = limited(depth_counts(&used), used.len(), limit);
+    // The rarest symbols come first and take the longest codes.
+    let mut symbols = used.iter().map(|(_, symbol)| *symbol);
+    for (bits, count) in counts.iter().enumerate().rev() {
+        for symbol in symbols.by_ref().take(*count) {
+            lengths[symbol] = bits as u8;
+        }
+    }
+    lengths
+}
+
+/// How many leaves Huffman's tree has at each depth; the frequencies come sorted.
+fn depth_counts(leaves: &[(u32, usize)]) -> Vec<usize> {
+    let n = leaves.len();
+    let mut weights: Vec<u64> = leaves.iter().map(|(f, _)| u64::from(*f)).collect();
+    let mut parents = vec![0; 2 * n - 1];
+    let (mut leaf, mut node) = (0, n);
+    for parent in n..2 * n - 1 {
+        let mut sum = 0;
+        for _ in 0..2 {
+            let take_leaf = leaf < n && (node >= parent || weights[leaf] <= weights[node]);
+            let least = if take_leaf { &mut leaf } else { &mut node };
+            sum += weights[*least];
+            parents[*least] = parent;
+            *least += 1;
+        }
+        weights.push(sum);
+    }
+    let mut depths = vec![0; 2 * n - 1];
+    for at in (0..2 * n - 2).rev() {
+        depths[at] = depths[parents[at]] + 1;
+    }
+    let mut counts = vec![0; n + 1];
+    for depth in &depths[..n] {
+        counts[*depth] += 1;
+    }
+    counts
+}
+
+/// Moves leaves up until none is deeper than the limit, and makes room for them further up.
+fn limited(mut counts: Vec<usize>, leaves: usize, limit: usize) -> Vec<usize> {
+    let deep: usize = counts.iter().skip(limit + 1).sum();
+    counts.resize(limit + 1, 0);
+    counts[limit] += deep;
+    // In units of the deepest level, the code must use exactly what a complete tree offers.
+    let room = 1_usize << limit;
+    let mut taken: usize = (1..=limit).map(|b| counts[b] << (limit - b)).sum();
+    while taken > room {
+        // A leaf above the limit becomes a node for itself and one leaf of the deepest level.
+        let above = (1..limit).rev().find(|b| counts[*b] > 0);
+        let Some(above) = above else { break };
+        counts[limit] -= 1;
+        counts[above] -= 1;
+        counts[above + 1] += 2;
+        taken -= 1;
+    }
+    debug_assert_eq!(counts.iter().sum::<usize>(), leaves);
+    counts
+}
+
+/// The canonical codes of the lengths, bits reversed as they are written.
+pub(super) fn codes(lengths: &[u8]) -> Vec<Bits> {
+    let mut counts = [0_u32; MAX_BITS + 1];
+    for length in lengths.iter().filter(|l| **l > 0) {
+        counts[usize::from(*length)] += 1;
+    }
+    let mut next = [0_u32; MAX_BITS + 2];
+    for bits in 1..=MAX_BITS {
+        next[bits + 1] = (next[bits] + counts[bits]) << 1;
+    }
+    lengths
+        .iter()
+        .map(|length| {
+            let bits = u32::from(*length);
+            if bits == 0 {
+                return Bits::default();
+            }
+            let code = next[usize::from(*length)];
+            next[usize::from(*length)] += 1;
+            Bits::new(u64::from(code.reverse_bits() >> (32 - bits)), bits)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(frequencies: &[u32], lengths: &[u8]) -> u64 {
+        let pairs = frequencies.iter().zip(lengths);
+        pairs.map(|(f, l)| u64::from(*f) * u64::from(*l)).sum()
+    }
+
+    fn kraft(lengths: &[u8], limit: usize) -> usize {
+        let used = lengths.iter().filter(|l| **l > 0);
+        used.map(|l| 1 << (limit - usize::from(*l))).sum()
+    }
+
+    #[test]
+    fn frequent_symbols_get_short_codes() {
+        assert_eq!(
+            code_lengths(&[45, 13, 12, 16, 9, 5], 15),
+            [1, 3, 3, 3, 4, 4]
+        );
+        assert_eq!(code_lengths(&[0, 7, 0, 7], 15), [0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn codes_are_complete_even_of_one_symbol() {
+        assert_eq!(code_lengths(&[0, 0, 9], 15), [1, 0, 1]);
+        assert_eq!(code_lengths(&[9, 0, 0], 15), [1, 1, 0]);
+        assert_eq!(code_lengths(&[0, 0, 0], 7), [1, 1, 0]);
+    }
+
+    #[test]
+    fn no_code_exceeds_the_limit_and_none_is_wasted() {
+        let mut frequencies = vec![1_u32, 1];
+        while frequencies.len() < 40 {
+            let n = frequencies.len();
+            frequencies.push(frequencies[n - 1].saturating_add(frequencies[n - 2]));
+        }
+        for limit in [7, 9, 15] {
+            let lengths = code_lengths(&frequencies, limit);
+            assert!(lengths.iter().all(|l| usize::from(*l) <= limit && *l > 0));
+            assert_eq!(kraft(&lengths, limit), 1 << limit);
+        }
+        let unlimited = cost(&frequencies, &code_lengths(&frequencies, 39));
+        let limited = cost(&frequencies, &code_lengths(&frequencies, 15));
+        assert!(limited >= unlimited && limited < unlimited * 102 / 100);
+    }
+
+    #[test]
+    fn codes_are_canonical() {
+        // RFC 1951, section 3.2.2: A to H with these lengths.
+        let codes = codes(&[3, 3, 3, 3, 3, 2, 4, 4]);
+        let shown: Vec<_> = codes
+            .iter()
+            .map(|c| c.value.reverse_bits() >> (64 - c.count))
+            .collect();
+        assert_eq!(shown, [2, 3, 4, 5, 6, 0, 14, 15]);
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Looking at text by words.
+
+/// The eight bytes from `at` on, zeros past the end.
+#[inline]
+pub(super) fn word(text: &[u8], at: usize) -> u64 {
+    match text.get(at..at + 8).and_then(<[u8]>::first_chunk) {
+        Some(bytes) => u64::from_le_bytes(*bytes),
+        None => {
+            let mut bytes = [0; 8];
+            let rest = text.get(at..).unwrap_or_default();
+            bytes
+                .iter_mut()
+                .zip(rest)
+                .for_each(|(to, from)| *to = *from);
+            u64::from_le_bytes(bytes)
+        }
+    }
+}
+
+/// How many bytes from `at` on are those from `from` on; `from` lies before `at`, `most` within
+/// the text.
+#[inline]
+pub(super) fn match_length(text: &[u8], from: usize, at: usize, most: usize) -> usize {
+    let mut length = 0;
+    while length < most {
+        let differ = word(text, from + length) ^ word(text, at + length);
+        if differ != 0 {
+            return most.min(length + differ.trailing_zeros() as usize / 8);
+        }
+        length += 8;
+    }
+    most
+}
