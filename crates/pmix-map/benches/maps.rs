@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What maps cost: `cargo bench -p pmix-map --bench maps`.
 //!
-//! Each figure is the best of several runs. Under `cargo test` only the smallest size is run.
+//! With a number behind `--`, that size only. Each figure is the best of several runs. Under `cargo test` only the smallest size is run.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -221,10 +221,12 @@ fn bench_procs(nodes: usize) {
 
 fn main() {
     let quick = std::env::args().any(|a| a == "--test") || cfg!(debug_assertions);
-    let sizes: &[usize] = if quick {
-        &[1000]
-    } else {
-        &[10_000, 100_000, 1_000_000]
+    let size = std::env::args().find_map(|a| a.parse().ok());
+    let all = [10_000, 100_000, 1_000_000];
+    let sizes = match (quick, &size) {
+        (true, _) => &[1000],
+        (_, Some(size)) => std::slice::from_ref(size),
+        _ => &all[..],
     };
     bench_progression();
     println!(

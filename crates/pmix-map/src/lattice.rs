@@ -70,7 +70,17 @@ pub(crate) fn nests(dims: &[Dim]) -> bool {
     if dims.len() > MAX_DIMS {
         return false;
     }
+    // Most lists count up from the right; they need no sorting.
     let mut reach = 0u64;
+    let sorted = dims.iter().all(|dim| {
+        let fits = dim.step.unsigned_abs() > reach;
+        reach = reach.saturating_add(dim.reach());
+        fits
+    });
+    if sorted {
+        return true;
+    }
+    reach = 0;
     for (step, count, _, _) in Sorted::new(dims).as_slice().iter().rev() {
         if *step <= reach {
             return false;

@@ -79,6 +79,23 @@ pub fn number(digits: &[u8]) -> u64 {
     digits.iter().fold(0, |n, b| n * 10 + u64::from(b - b'0'))
 }
 
+/// The number that the last `len` bytes of a word, 1 to 8, are in decimal; `None` if they are not
+/// all digits. The word is read little-endian: the last byte is the highest.
+#[inline]
+pub(crate) fn eight_digits(word: u64, len: u32) -> Option<i64> {
+    let digits = (word ^ 0x3030_3030_3030_3030) >> (64 - 8 * len) << (64 - 8 * len);
+    // A byte that is no digit has a high nibble, or gets one by adding six.
+    let others = (digits.wrapping_add(0x0606_0606_0606_0606) | digits) & 0xf0f0_f0f0_f0f0_f0f0;
+    if others != 0 {
+        return None;
+    }
+    // Pairs, fours and eights of digits are put together at once.
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
+    let eight = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
+    Some(eight.cast_signed())
+}
+
 /// Adds one to a field in place; `false` (and the field unchanged) when it would need a digit more.
 pub fn increment(field: &mut [u8]) -> bool {
     for at in (0..field.len()).rev() {
@@ -109,20 +126,91 @@ pub fn successors(
     field: Range<usize>,
     separator: u8,
 ) -> (usize, usize) {
-    let mut expected = name.to_vec();
+    // Names are short; the long ones may cost an allocation.
+    let (mut short, mut long) = ([0; 64], Vec::new());
+    let expected = match short.get_mut(..name.len()) {
+        Some(expected) => expected,
+        None => {
+            long.resize(name.len(), 0);
+            long.as_mut_slice()
+        }
+    };
+    expected.copy_from_slice(name);
     let (mut count, mut at) = (0, pos);
     while at < text.len() && increment(&mut expected[field.clone()]) {
         let end = at + expected.len();
         if end > text.len()
-            || !equal(&text[at..end], &expected)
+            || !equal(&text[at..end], expected)
             || text.get(end).is_some_and(|b| *b != separator)
         {
             break;
         }
         count += 1;
         at = end + 1;
+        if count >= DECADES_PAY && expected[field.end - 1] == b'9' {
+            let tens = decades(
+                &text[at.min(text.len())..],
+                expected,
+                field.clone(),
+                separator,
+            );
+            count += 10 * tens;
+            at += 10 * tens * (expected.len() + 1);
+        }
     }
     (count, at)
+}
+
+/// How long a row must be before it is compared by decades.
+const DECADES_PAY: usize = 20;
+
+/// Counts how many whole decades of names continue `name`, whose field ends in 9; leaves the last
+/// name of them in `name`.
+///
+/// Ten names at once differ from the ten before in a digit or two, and are compared in one go.
+fn decades(text: &[u8], name: &mut [u8], field: Range<usize>, separator: u8) -> usize {
+    let (stride, last) = (name.len() + 1, field.end - 1);
+    let mut block = Vec::with_capacity(10 * stride);
+    for digit in b'0'..=b'9' {
+        block.extend_from_slice(name);
+        block.push(separator);
+        let start = block.len() - stride;
+        block[start + last] = digit;
+    }
+    let mut count = 0;
+    for found in text.chunks_exact(10 * stride) {
+        let before = &mut name[field.start..last];
+        if !increment(before) {
+            break;
+        }
+        // What changed: the last digit that is not 0 now, and the zeros behind it.
+        let zeros = before.iter().rev().take_while(|b| **b == b'0').count();
+        let changed = last.saturating_sub(zeros + 1).max(field.start)..last;
+        // One byte mostly; a copy would cost a call for each name.
+        for at in changed {
+            for copy in block.chunks_exact_mut(stride) {
+                copy[at] = name[at];
+            }
+        }
+        if found != block {
+            // Back to the last name that was there.
+            decrement(&mut name[field.start..last]);
+            break;
+        }
+        count += 1;
+    }
+    count
+}
+
+/// Takes one from a field in place that is not zero.
+fn decrement(field: &mut [u8]) {
+    for digit in field.iter_mut().rev() {
+        if *digit != b'0' {
+            *digit -= 1;
+            return;
+        }
+        *digit = b'9';
+    }
 }
 
 /// Byte equality for two slices of one length, by words: names are too short for a call to pay.
@@ -174,6 +262,41 @@ mod tests {
         assert_eq!(fields(name).count(), 1);
         assert_eq!(link(name, b"n12345678901234567891"), Link::Field(3..21));
         assert_eq!(link(name, b"n22345678901234567890"), Link::Break);
+    }
+
+    #[test]
+    fn successors_of_any_number_are_counted_however_they_are_compared() {
+        for (first, count, width) in [(0, 10, 2), (7, 93, 2), (95, 1000, 4), (8, 991, 3)] {
+            let names: Vec<_> = (first..first + count)
+                .map(|n| format!("n{n:0width$}-1"))
+                .collect();
+            for more in ["", ",n1", ",x", ",n", "x", ",,"] {
+                let text = names.join(",") + more;
+                let pos = names[0].len() + 1;
+                let found = successors(
+                    text.as_bytes(),
+                    pos,
+                    names[0].as_bytes(),
+                    1..1 + width,
+                    b',',
+                );
+                let counted = count - 1 - usize::from(more == "x");
+                let at = (counted + 1) * (names[0].len() + 1);
+                assert_eq!(found, (counted, at), "{first} {count} {more:?}");
+            }
+            for hole in 1..count {
+                let text = [&names[..hole], &names[hole + 1..]].concat().join(",");
+                let pos = names[0].len() + 1;
+                let found = successors(
+                    text.as_bytes(),
+                    pos,
+                    names[0].as_bytes(),
+                    1..1 + width,
+                    b',',
+                );
+                assert_eq!(found.0, hole - 1, "{first} {count} without {hole}");
+            }
+        }
     }
 
     #[test]

@@ -49,7 +49,7 @@ struct Stride {
 
 impl Stride {
     fn key(&self, class: u32, number: i64) -> (u32, i64, i64) {
-        (class, number.rem_euclid(self.step), number)
+        (class, track(number, self.step), number)
     }
 }
 
@@ -80,6 +80,10 @@ impl Stab {
                 // The first table, for numbers one by one; any other follows.
                 stab.stride(1);
                 for item in &items[group..end] {
+                    if item.low == item.high {
+                        stab.strides[SINGLE].pieces.push(*item);
+                        continue;
+                    }
                     lattice(item.id, &mut |first, dims| stab.cut(item, first, dims));
                 }
             }
@@ -89,7 +93,7 @@ impl Stab {
             let step = stride.step;
             stride
                 .pieces
-                .sort_unstable_by_key(|i| (i.class, i.low.rem_euclid(step), i.low, i.id));
+                .sort_unstable_by_key(|i| (i.class, track(i.low, step), i.low, i.id));
             stride.pieces = sweep(&stride.pieces, step);
         }
         stab.finish_rest();
@@ -187,7 +191,7 @@ impl Stab {
                 .pieces
                 .partition_point(|i| stride.key(i.class, i.low) <= key);
             if let Some(item) = stride.pieces[..behind].last()
-                && item.low.rem_euclid(stride.step) == key.1
+                && track(item.low, stride.step) == key.1
             {
                 consider(item);
             }
@@ -216,6 +220,17 @@ impl Stab {
     }
 }
 
+/// Which of the interleaved rows of one step a number is on. Most rows have step one, and a
+/// division costs more than all else in a search.
+#[inline]
+fn track(number: i64, step: i64) -> i64 {
+    if step == 1 {
+        0
+    } else {
+        number.rem_euclid(step)
+    }
+}
+
 /// Where the items that overlap, directly or through others, end.
 fn group_end(items: &[Item], start: usize) -> usize {
     let mut high = items[start].high;
@@ -234,7 +249,7 @@ fn group_end(items: &[Item], start: usize) -> usize {
 fn sweep(rows: &[Item], step: i64) -> Vec<Item> {
     let mut pieces: Vec<Item> = Vec::with_capacity(rows.len());
     let mut open: BinaryHeap<Reverse<(u32, i64)>> = BinaryHeap::new();
-    let track = |i: &Item| (i.class, i.low.rem_euclid(step));
+    let track = |i: &Item| (i.class, track(i.low, step));
     let mut at = 0;
     while at < rows.len() {
         let (this, mut from) = (track(&rows[at]), rows[at].low);

@@ -12,7 +12,7 @@ use crate::scan::MAX_DIGITS;
 use crate::{Error, Limits};
 
 /// How many shapes are compared before a name is taken for a new one.
-const RECENT_SHAPES: usize = 8;
+const RECENT_SHAPES: usize = 4;
 
 /// The numbers that were seen last and still grow: `first`, `first + step`, ...
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,6 +56,11 @@ impl NodeListBuilder {
     /// The list would exceed the limits.
     pub fn name(&mut self, name: &[u8]) -> Result<(), Error> {
         self.grow(1, name.len())?;
+        self.place(name)
+    }
+
+    /// Appends a name that is counted.
+    pub(super) fn place(&mut self, name: &[u8]) -> Result<(), Error> {
         let known = self.matchers.get(self.current).and_then(|m| m.number(name));
         let number = match known {
             Some(number) => number,
@@ -115,20 +120,39 @@ impl NodeListBuilder {
         self.list
     }
 
-    /// Counts names before they are stored.
-    pub(super) fn grow(&mut self, count: u64, len: usize) -> Result<(), Error> {
-        let total = self.list.len.checked_add(count);
-        let Some(total) = total.filter(|n| *n <= self.limits.max_nodes) else {
+    /// Counts names of one length before they are stored.
+    fn grow(&mut self, count: u64, len: usize) -> Result<(), Error> {
+        self.fits(count)?;
+        let each = u64::try_from(len).unwrap_or(u64::MAX).saturating_add(1);
+        self.count_bytes(count.saturating_mul(each))?;
+        self.list.len += count;
+        Ok(())
+    }
+
+    /// Counts names whose bytes are counted.
+    #[inline]
+    pub(super) fn count(&mut self, names: u64) -> Result<(), Error> {
+        self.fits(names)?;
+        self.list.len += names;
+        Ok(())
+    }
+
+    #[inline]
+    fn fits(&self, names: u64) -> Result<(), Error> {
+        // The list never has more names than the limit.
+        if names > self.limits.max_nodes - self.list.len {
             return Err(Error::limit("nodes", self.limits.max_nodes));
-        };
-        let bytes = u64::try_from(len)
-            .ok()
-            .and_then(|len| count.checked_mul(len.checked_add(1)?))
-            .and_then(|more| self.list.bytes.checked_add(more));
-        let Some(bytes) = bytes.filter(|n| n.saturating_sub(1) <= self.limits.max_bytes) else {
+        }
+        Ok(())
+    }
+
+    /// Counts the bytes of names, each with one separator.
+    pub(super) fn count_bytes(&mut self, bytes: u64) -> Result<(), Error> {
+        let total = self.list.bytes.saturating_add(bytes);
+        if total.saturating_sub(1) > self.limits.max_bytes {
             return Err(Error::limit("bytes of names", self.limits.max_bytes));
-        };
-        (self.list.len, self.list.bytes) = (total, bytes);
+        }
+        self.list.bytes = total;
         Ok(())
     }
 

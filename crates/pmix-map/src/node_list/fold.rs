@@ -112,56 +112,95 @@ impl NodeListBuilder {
 
     /// Stores a row, folded onto the blocks before it as far as it goes.
     pub(super) fn lattice(&mut self, row: &Row) -> Result<(), Error> {
-        let dim = Dim {
+        let dims = [Dim {
             count: row.count,
             step: row.step,
-        };
+        }];
         let shape = self.shape_id();
-        let mut first = row.first;
-        let mut dims = [dim; MAX_DIMS];
-        let mut len = 1;
-        while let Some(last) = self.list.blocks.last().filter(|b| b.shape == shape)
-            && let Some(grown) = join(self.list.dims_of(last), last, first, &dims[..len])
+        let last = self.list.blocks.last().copied();
+        if let Some(last) = last.filter(|b| b.shape == shape)
+            && self.absorb(&last, row.first, &dims)
         {
-            first = last.first;
-            self.list.dims.truncate(last.data as usize);
-            self.list.blocks.pop();
-            dims[..grown.1].copy_from_slice(&grown.0[..grown.1]);
-            len = grown.1;
+            while self.fold_last_two() {}
+            return Ok(());
         }
         // A lattice of more dimensions may still take this one in, once it has grown.
-        let dead = |b: &Block| b.shape != shape || self.list.dims_of(b).len() <= len;
-        if self.list.blocks.last().is_some_and(dead) {
+        let dead = |b: Block| b.shape != shape || self.list.dims_of(&b).len() <= 1;
+        if last.is_some_and(dead) {
             self.demote()?;
         }
-        self.block(shape, first, &dims[..len])
+        self.block(shape, row.first, &dims)
     }
-}
 
-/// The dimensions of a block and the lattice that follows it as one lattice, if they fold.
-fn join(a: &[Dim], block: &Block, b_first: i64, b: &[Dim]) -> Option<([Dim; MAX_DIMS], usize)> {
-    if block.kind == Kind::Scatter {
-        return None;
-    }
-    let mut dims = [Dim { count: 1, step: 0 }; MAX_DIMS];
-    let shift = b_first - block.first;
-    if a == b && a.len() < MAX_DIMS {
-        dims[..a.len()].copy_from_slice(a);
-        dims[a.len()] = Dim {
-            count: 2,
-            step: shift,
+    /// Folds the last block onto the one before it, if it goes.
+    fn fold_last_two(&mut self) -> bool {
+        let [.., a, b] = self.list.blocks.as_slice() else {
+            return false;
         };
-        let len = a.len() + 1;
-        return lattice::nests(&dims[..len]).then_some((dims, len));
+        if a.shape != b.shape || b.kind == Kind::Scatter {
+            return false;
+        }
+        let (a, b) = (*a, *b);
+        let mut dims = [Dim { count: 1, step: 0 }; MAX_DIMS];
+        let own = self.list.dims_of(&b);
+        let len = own.len();
+        dims[..len].copy_from_slice(own);
+        // Those of `a` must be the last ones while it grows.
+        self.list.dims.truncate(b.data as usize);
+        self.list.blocks.pop();
+        if self.absorb(&a, b.first, &dims[..len]) {
+            return true;
+        }
+        self.list.dims.extend_from_slice(&dims[..len]);
+        self.list.blocks.push(b);
+        false
     }
-    let (outer, inner) = a.split_last()?;
-    let next = outer.step.wrapping_mul(outer.count.cast_signed());
-    if inner == b && shift == next {
-        dims[..a.len()].copy_from_slice(a);
-        dims[a.len() - 1].count += 1;
-        return lattice::nests(&dims[..a.len()]).then_some((dims, a.len()));
+
+    /// Takes a lattice into the last block, if they fold.
+    ///
+    /// Either it continues the outermost dimension of the block, or the two are equal and become
+    /// the two steps of a new one.
+    fn absorb(&mut self, last: &Block, first: i64, lattice: &[Dim]) -> bool {
+        let start = last.data as usize;
+        if last.kind == Kind::Scatter {
+            return false;
+        }
+        let shift = first - last.first;
+        let dims = &mut self.list.dims;
+        if dims[start..] == *lattice && lattice.len() < MAX_DIMS {
+            dims.push(Dim {
+                count: 2,
+                step: shift,
+            });
+            let nests = lattice::nests(&dims[start..]);
+            if nests {
+                self.set_dims(last.data);
+            } else {
+                dims.pop();
+            }
+            return nests;
+        }
+        let Some((outer, inner)) = dims[start..].split_last_mut() else {
+            return false;
+        };
+        if inner != lattice || outer.step.wrapping_mul(outer.count.cast_signed()) != shift {
+            return false;
+        }
+        outer.count += 1;
+        let nests = lattice::nests(&dims[start..]);
+        if !nests && let Some(outer) = dims.last_mut() {
+            outer.count -= 1;
+        }
+        nests
     }
-    None
+
+    /// The last block has all dimensions from `start` on.
+    fn set_dims(&mut self, start: u32) {
+        let len = self.list.dims.len() - start as usize;
+        if let Some(last) = self.list.blocks.last_mut() {
+            last.kind = Kind::Lattice(u8::try_from(len).unwrap_or(u8::MAX));
+        }
+    }
 }
 
 /// Whether a lattice that nothing folds onto any more costs less as numbers.

@@ -2,6 +2,15 @@
 //! Reads the number of a name whose shape is expected: the inner loop of every list parser.
 
 use super::shape::Shape;
+use crate::scan;
+
+/// A stretch of one to eight digits, and what the last of them is worth.
+#[derive(Clone, Copy, Debug)]
+struct Digits {
+    end: usize,
+    len: u32,
+    unit: i64,
+}
 
 /// A shape, prepared for comparing.
 #[derive(Clone, Debug, Default)]
@@ -11,8 +20,7 @@ pub(crate) struct Matcher {
     text: Vec<u8>,
     /// 0xff where the text must be equal, 0 where a digit stands.
     mask: Vec<u8>,
-    /// Where the digits are, and what each is worth.
-    digits: Vec<(u32, i64)>,
+    digits: Vec<Digits>,
 }
 
 impl Matcher {
@@ -26,10 +34,14 @@ impl Matcher {
         self.digits.clear();
         let mut unit = 1i64;
         for span in shape.spans.iter().rev() {
-            for at in (span.start..span.start + u32::from(span.len)).rev() {
-                self.mask[at as usize] = 0;
-                self.digits.push((at, unit));
-                unit = unit.wrapping_mul(10);
+            self.mask[span.start()..span.end()].fill(0);
+            let mut end = span.end();
+            while end > span.start() {
+                let len = u8::try_from(end - span.start()).map_or(8, |n| n.min(8));
+                let len = u32::from(len);
+                self.digits.push(Digits { end, len, unit });
+                unit = unit.wrapping_mul(10i64.pow(len));
+                end -= len as usize;
             }
         }
     }
@@ -46,13 +58,18 @@ impl Matcher {
         if name.len() != self.text.len() || !self.same_text(name) {
             return None;
         }
-        let (mut number, mut all_digits) = (0i64, true);
-        for (at, unit) in &self.digits {
-            let digit = name[*at as usize].wrapping_sub(b'0');
-            all_digits &= digit < 10;
-            number = number.wrapping_add(i64::from(digit).wrapping_mul(*unit));
+        let mut number = 0i64;
+        for digits in &self.digits {
+            let value = match digits.len {
+                1 => i64::from(name[digits.end - 1].wrapping_sub(b'0')),
+                len => scan::eight_digits(word_before(name, digits.end), len)?,
+            };
+            if digits.len == 1 && value > 9 {
+                return None;
+            }
+            number = number.wrapping_add(value.wrapping_mul(digits.unit));
         }
-        all_digits.then_some(number)
+        Some(number)
     }
 
     #[inline]
@@ -71,6 +88,17 @@ impl Matcher {
             at += 8;
         }
         !differs(tail)
+    }
+}
+
+/// The eight bytes that end at a place; what would lie before the name is zero.
+#[inline]
+fn word_before(bytes: &[u8], end: usize) -> u64 {
+    match end.checked_sub(8) {
+        Some(start) => word(bytes, start),
+        None => bytes[..end]
+            .iter()
+            .fold(0, |w, b| w >> 8 | u64::from(*b) << 56),
     }
 }
 

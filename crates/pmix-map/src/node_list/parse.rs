@@ -10,17 +10,19 @@ impl NodeListBuilder {
     /// Most names have the shape of the one before, so they are read at their expected length
     /// and the separator is looked for where it must be; rows are read by `scan::successors`.
     pub(super) fn text(&mut self, text: &[u8], separator: u8) -> Result<(), Error> {
+        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        self.count_bytes(bytes.saturating_add(1))?;
         let mut at = 0;
         while at <= text.len() {
+            self.count(1)?;
             let end = match self.expected(text, at, separator) {
                 Some((end, number)) => {
-                    self.grow(1, end - at)?;
                     self.number(number)?;
                     end
                 }
                 None => {
                     let end = scan::name_end(text, at, separator);
-                    self.name(&text[at..end])?;
+                    self.place(&text[at..end])?;
                     end
                 }
             };
@@ -56,10 +58,9 @@ impl NodeListBuilder {
         }) else {
             return Ok(behind);
         };
-        let len = name.len();
         let (more, next) = scan::successors(text, behind, &text[name], field, separator);
         let count = u64::try_from(more).unwrap_or(u64::MAX);
-        self.grow(count, len)?;
+        self.count(count)?;
         self.row.count += count;
         self.row.next += self.row.step * count.cast_signed();
         Ok(next)

@@ -21,6 +21,9 @@ pub struct ProcMapBuilder {
     next: i64,
     /// How many nodes the last block may have.
     room: u64,
+    /// The one run of the node that would continue the last block, if its nodes have one run:
+    /// most maps are little else.
+    expected: Option<Run>,
     /// Runs over all blocks, patterns counted as often as they are used.
     used_runs: u64,
 }
@@ -40,6 +43,7 @@ impl ProcMapBuilder {
             },
             next: 0,
             room: 0,
+            expected: None,
             used_runs: 0,
         }
     }
@@ -111,6 +115,12 @@ impl ProcMapBuilder {
             // An empty node; of others the first rank was asked whether it fits.
             self.grow(0, 1)?;
         }
+        if self.node.is_empty() && Some(self.run) == self.expected {
+            self.map.num_nodes += 1;
+            self.run.count = 0;
+            self.expect();
+            return Ok(());
+        }
         self.flush();
         let base = self.node.first().map_or(0, |r| r.offset);
         for run in &mut self.node {
@@ -121,7 +131,25 @@ impl ProcMapBuilder {
         }
         self.map.num_nodes += 1;
         self.node.clear();
+        self.expect();
         Ok(())
+    }
+
+    /// Works out which node would continue the last block.
+    #[inline]
+    fn expect(&mut self) {
+        self.expected = None;
+        let Some(last) = self.map.blocks.last().filter(|b| b.num_runs == 1) else {
+            return;
+        };
+        let nodes = self.map.num_nodes - last.start;
+        if (2..self.room).contains(&nodes) {
+            let run = self.map.runs.get(last.runs as usize);
+            self.expected = run.map(|run| Run {
+                offset: last.base + last.shift * nodes.cast_signed(),
+                ..*run
+            });
+        }
     }
 
     /// The finished map. Ranks after the last [`Self::end_node`] are a node too.

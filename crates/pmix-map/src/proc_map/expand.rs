@@ -1,66 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From runs back to text: only the digits that change are written.
+//! From runs back to text.
 
 use super::{ProcMap, Ranks};
 
-/// A rank in decimal, with the separator behind it. Copied as a whole, which is one store.
-struct Decimal {
-    text: [u8; 16],
-    /// Bytes of digits.
-    len: usize,
-    number: i64,
-    /// The numbers that have `len` digits.
-    low: i64,
-    high: i64,
+/// Appends a rank in decimal and a comma: sixteen bytes in one store, cut to what counts.
+#[inline]
+fn push(out: &mut Vec<u8>, rank: u32) {
+    const EIGHT: u32 = 100_000_000;
+    const ZEROS: u64 = 0x3030_3030_3030_3030;
+    let (text, len) = if rank < EIGHT {
+        let digits = eight_digits(rank);
+        let skip = (digits.trailing_zeros() / 8).min(7);
+        (u128::from((digits | ZEROS) >> (8 * skip)), 8 - skip)
+    } else {
+        let (front, digits) = (rank / EIGHT, eight_digits(rank % EIGHT) | ZEROS);
+        let one = u128::from(front % 10 + 0x30) | u128::from(digits) << 8;
+        match front / 10 {
+            0 => (one, 9),
+            ten => (u128::from(ten + 0x30) | one << 8, 10),
+        }
+    };
+    let end = out.len() + len as usize + 1;
+    let text = text | u128::from(b',') << (8 * len);
+    out.extend_from_slice(&text.to_le_bytes());
+    out.truncate(end);
 }
 
-impl Decimal {
-    fn new() -> Self {
-        Self {
-            text: [b','; 16],
-            len: 0,
-            number: -1,
-            low: 0,
-            high: -1,
-        }
-    }
-
-    /// Becomes another number, which is not negative and has at most ten digits.
-    #[inline]
-    fn set(&mut self, number: i64) {
-        if number < self.low || number > self.high {
-            self.resize(number);
-        }
-        let (mut from, mut to) = (self.number, number);
-        for digit in self.text[..self.len].iter_mut().rev() {
-            if from == to {
-                break;
-            }
-            *digit = b'0' + u8::try_from(to % 10).unwrap_or(0);
-            (from, to) = (from / 10, to / 10);
-        }
-        self.number = number;
-    }
-
-    /// Makes room for the digits of a number; what was there is forgotten.
-    #[cold]
-    fn resize(&mut self, number: i64) {
-        (self.len, self.low, self.high) = (1, 0, 9);
-        while number > self.high && self.len < 12 {
-            (self.low, self.high) = (self.high + 1, self.high * 10 + 9);
-            self.len += 1;
-        }
-        self.text = [b','; 16];
-        // Differs from every number in every digit, so all of them are written.
-        self.number = -1;
-    }
-
-    #[inline]
-    fn append(&self, out: &mut Vec<u8>) {
-        let end = out.len() + self.len + 1;
-        out.extend_from_slice(&self.text);
-        out.truncate(end);
-    }
+/// The eight decimal digits of a number below 100,000,000, one a byte, the first one lowest.
+#[inline]
+fn eight_digits(number: u32) -> u64 {
+    let fours = u64::from(number / 10_000) | u64::from(number % 10_000) << 32;
+    // Division by 100 and by 10 in all lanes at once, exact for numbers this small.
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let pairs = hundreds | ((fours - 100 * hundreds) << 16);
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | ((pairs - 10 * tens) << 8)
 }
 
 impl ProcMap {
@@ -73,35 +47,54 @@ impl ProcMap {
     /// Appends `node;node;...` to `out`, ranks expanded and separated by commas.
     pub fn write_text(&self, out: &mut Vec<u8>) {
         out.reserve(self.text_len().saturating_add(16));
-        let mut decimal = Decimal::new();
         for (node, ranks) in self.iter().enumerate() {
             if node > 0 {
                 out.push(b';');
             }
-            ranks.write(&mut decimal, out);
+            ranks.write(out);
         }
     }
 
     /// Appends the ranks of one node to `out`, expanded and separated by commas.
     pub fn write_node(&self, node: usize, out: &mut Vec<u8>) {
         if let Some(ranks) = self.ranks_of(node) {
-            ranks.write(&mut Decimal::new(), out);
+            ranks.write(out);
         }
     }
 }
 
 impl Ranks<'_> {
-    fn write(&self, decimal: &mut Decimal, out: &mut Vec<u8>) {
+    fn write(&self, out: &mut Vec<u8>) {
         for run in self.runs {
             let mut number = self.base + run.offset;
             for _ in 0..run.count {
-                decimal.set(number);
-                decimal.append(out);
+                push(out, u32::try_from(number).unwrap_or(u32::MAX));
                 number += run.step;
             }
         }
         if !self.runs.is_empty() {
             out.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::push;
+
+    #[test]
+    fn ranks_of_every_length_are_written_in_full() {
+        let powers = (0..10).map(|digits| 10u32.pow(digits));
+        let around = powers.flat_map(|p| [p - 1, p, p + 1, p.saturating_mul(7)]);
+        for rank in around.chain([0, 4_294_967_245, 99_999_999, 102_030_405, u32::MAX]) {
+            let mut out = b"x".to_vec();
+            push(&mut out, rank);
+            assert_eq!(String::from_utf8_lossy(&out), format!("x{rank},"));
+        }
+        for rank in (0..100_000_000).step_by(9973) {
+            let mut out = Vec::new();
+            push(&mut out, rank);
+            assert_eq!(out, format!("{rank},").into_bytes());
         }
     }
 }

@@ -4,7 +4,7 @@
 use pmix_types::Rank;
 
 use super::{ProcMap, ProcMapBuilder};
-use crate::{Error, Limits};
+use crate::{Error, Limits, scan};
 
 impl ProcMap {
     /// Reads `node;node;...`, a node being ranks and rank ranges (`0-3`) separated by commas.
@@ -52,12 +52,9 @@ fn plain(text: &[u8], at: usize) -> Option<(i64, usize)> {
     if len == 0 || !matches!(text.get(end), Some(b',' | b';') | None) {
         return None;
     }
-    // Leading zeros in front, then pairs, fours and eights of digits are put together at once.
-    let digits = digits << (64 - 8 * len);
-    let pairs = (digits.wrapping_mul(10).wrapping_add(digits >> 8)) & 0x00ff_00ff_00ff_00ff;
-    let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_ffff_0000_ffff;
-    let eight = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
-    Some((eight.cast_signed(), end))
+    let len = u32::try_from(len).ok()?;
+    let word = u64::from_le_bytes(word) << (64 - 8 * len);
+    Some((scan::eight_digits(word, len)?, end))
 }
 
 /// Reads an entry of any kind.
