@@ -207,3 +207,112 @@ fn turn(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn expanded(text: &str) -> Vec<String> {
+        let source = Source {
+            origin: String::new(),
+            bytes: text.as_bytes().to_vec(),
+            comments: true,
+        };
+        let list = expand(&source, &Limits::default()).unwrap();
+        list.iter().map(|n| String::from_utf8(n).unwrap()).collect()
+    }
+
+    #[test]
+    fn separators_are_those_of_plain_lists() {
+        assert_eq!(expanded("[1],,a , b\n\nc"), ["1", "", "a", "b", "c"]);
+        assert_eq!(expanded(",[1],"), ["", "1", ""]);
+        assert_eq!(expanded("# no [\n[1] # no ]\nb#2"), ["1", "b#2"]);
+    }
+
+    /// One bracket: numbers or ranges, with the width of their padding.
+    #[derive(Clone, Debug)]
+    struct Range {
+        first: u64,
+        more: u64,
+        step: u64,
+        width: usize,
+    }
+
+    impl Range {
+        fn text(&self) -> String {
+            let (first, last, width) = (self.first, self.first + self.more, self.width);
+            match (self.more, self.step) {
+                (0, _) => format!("{first:0width$}"),
+                (_, 1) => format!("{first:0width$}-{last:0width$}"),
+                (_, step) => format!("{first:0width$}-{last:0width$}/{step}"),
+            }
+        }
+
+        fn numbers(&self) -> Vec<String> {
+            let width = self.width;
+            let steps =
+                (self.first..=self.first + self.more).step_by(usize::try_from(self.step).unwrap());
+            steps.map(|n| format!("{n:0width$}")).collect()
+        }
+    }
+
+    fn range() -> impl Strategy<Value = Range> {
+        (0u64..1100, 0u64..30, 1u64..4, 0usize..5).prop_map(|(first, more, step, width)| Range {
+            first,
+            more,
+            step,
+            width,
+        })
+    }
+
+    type Name = (String, Vec<(Vec<Range>, String)>);
+
+    fn name() -> impl Strategy<Value = Name> {
+        let bracket = (prop::collection::vec(range(), 1..3), "[a-z0-9.-]{0,3}");
+        ("[a-z][a-z0-9-]{0,3}", prop::collection::vec(bracket, 0..3))
+    }
+
+    fn text_of((prefix, brackets): &Name) -> String {
+        brackets
+            .iter()
+            .fold(prefix.clone(), |text, (ranges, tail)| {
+                let inside: Vec<_> = ranges.iter().map(Range::text).collect();
+                format!("{text}[{}]{tail}", inside.join(","))
+            })
+    }
+
+    /// The obvious expansion: every bracket multiplies the names so far.
+    fn names_of((prefix, brackets): &Name) -> Vec<String> {
+        brackets
+            .iter()
+            .fold(vec![prefix.clone()], |heads, (ranges, tail)| {
+                let numbers: Vec<_> = ranges.iter().flat_map(Range::numbers).collect();
+                let grow = |head: &String| -> Vec<String> {
+                    numbers.iter().map(|n| format!("{head}{n}{tail}")).collect()
+                };
+                heads.iter().flat_map(grow).collect()
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn expansion_is_the_obvious_one(list in prop::collection::vec(name(), 1..5)) {
+            let text = list.iter().map(text_of).collect::<Vec<_>>().join(",");
+            let expected: Vec<_> = list.iter().flat_map(names_of).collect();
+            prop_assert_eq!(expanded(&text), expected);
+        }
+
+        #[test]
+        fn no_text_breaks_the_reader(text in "[\\[\\]0-9,a/ :\n#-]{0,40}") {
+            let source = Source {
+                origin: String::new(),
+                bytes: text.into_bytes(),
+                comments: true,
+            };
+            let limits = Limits { max_nodes: 10_000, ..Limits::default() };
+            // Either answer is fine; a panic is not.
+            prop_assert!(expand(&source, &limits).map_or(true, |l| l.len() <= 10_000));
+        }
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names that differ in one number only, and the brackets they are written with.
+
+use std::io::Write;
+use std::ops::Range;
+
+use pmix_map::scan::MAX_DIGITS;
+
+/// A prefix, numbers in order, and a suffix.
+pub(super) struct Group {
+    pub(super) prefix: Vec<u8>,
+    pub(super) suffix: Vec<u8>,
+    pub(super) ranges: Vec<Numbers>,
+}
+
+/// Consecutive numbers, as they are written between brackets.
+#[derive(Clone, Copy)]
+pub(super) struct Numbers {
+    pub(super) first: u64,
+    pub(super) last: u64,
+    /// Digits of the first number; all have as many if it has leading zeros.
+    pub(super) width: usize,
+}
+
+impl Numbers {
+    pub(super) fn of(digits: &[u8]) -> Self {
+        let number = pmix_map::scan::number(digits);
+        Self {
+            first: number,
+            last: number,
+            width: digits.len(),
+        }
+    }
+
+    fn digits(number: u64) -> usize {
+        usize::try_from(number.max(1).ilog10() + 1).unwrap_or(MAX_DIGITS)
+    }
+
+    fn padded(&self) -> bool {
+        self.width > Self::digits(self.first)
+    }
+
+    /// Whether `next` continues this range and is read back from it.
+    fn takes(&self, next: &Self) -> bool {
+        let width = if self.padded() {
+            self.width.max(Self::digits(next.first))
+        } else {
+            Self::digits(next.first)
+        };
+        self.last.checked_add(1) == Some(next.first) && next.width == width
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let width = self.width;
+        let _ = write!(out, "{:0width$}", self.first);
+        if self.last > self.first {
+            let _ = write!(out, "-{:0width$}", self.last);
+        }
+    }
+}
+
+impl Group {
+    pub(super) fn add(&mut self, numbers: Numbers) {
+        match self.ranges.last_mut() {
+            Some(last) if last.takes(&numbers) => last.last = numbers.last,
+            _ => self.ranges.push(numbers),
+        }
+    }
+
+    /// What stands before the bracket, and the rest; without a bracket all stands before.
+    pub(super) fn write(&self, head: &mut Vec<u8>, tail: &mut Vec<u8>) {
+        head.extend_from_slice(&self.prefix);
+        if let [one] = self.ranges[..]
+            && one.first == one.last
+        {
+            one.write(head);
+            head.extend_from_slice(&self.suffix);
+            return;
+        }
+        for (index, range) in self.ranges.iter().enumerate() {
+            tail.push(if index > 0 { b',' } else { b'[' });
+            range.write(tail);
+        }
+        tail.push(b']');
+        tail.extend_from_slice(&self.suffix);
+    }
+}
+
+/// The number between a prefix and a suffix, if that is all there is.
+pub(super) fn number_between(name: &[u8], prefix: &[u8], suffix: &[u8]) -> Option<Range<usize>> {
+    let digits = name.strip_prefix(prefix)?.strip_suffix(suffix)?;
+    is_number(digits).then(|| prefix.len()..name.len() - suffix.len())
+}
+
+fn is_number(digits: &[u8]) -> bool {
+    (1..=MAX_DIGITS).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit)
+}
+
+/// The one number in which two names differ, in each of them; they may differ in length.
+pub(super) fn field(a: &[u8], b: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
+    let common = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    if common == a.len() && common == b.len() {
+        // Equal names fold on their last number.
+        let end = a.iter().rposition(u8::is_ascii_digit)? + 1;
+        let start = a[..end]
+            .iter()
+            .rposition(|x| !x.is_ascii_digit())
+            .map_or(0, |n| n + 1);
+        return is_number(&a[start..end]).then_some((start..end, start..end));
+    }
+    let start = a[..common]
+        .iter()
+        .rposition(|x| !x.is_ascii_digit())
+        .map_or(0, |n| n + 1);
+    let digits = |name: &[u8]| {
+        start
+            + name[start..]
+                .iter()
+                .take_while(|x| x.is_ascii_digit())
+                .count()
+    };
+    let (end_a, end_b) = (digits(a), digits(b));
+    let fits =
+        a[end_a..] == b[end_b..] && is_number(&a[start..end_a]) && is_number(&b[start..end_b]);
+    fits.then_some((start..end_a, start..end_b))
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Folding into bracket lists, in order: what [`crate::input`] reads back as the same list.
+
+mod group;
+mod level;
+
+use std::io::Write;
+
+use pmix_map::{NodeList, NodeRun, ProcMap, Progression};
+use preg_core::{Preg, Status};
+
+use crate::failure::{Exit, Failure};
+use crate::input::{Segment, Source, segments};
+use level::{Item, Level};
+
+/// Appends `n[001-128,200],login`.
+///
+/// Only what Slurm reads too: at most two brackets a name, no steps.
+pub(super) fn nodes(list: &NodeList, preg: &Preg, out: &mut Vec<u8>) -> Result<(), Failure> {
+    let mut folder = Folder::default();
+    let mut result = Ok(());
+    list.for_each_run(|run| {
+        if result.is_ok() {
+            result = match run {
+                NodeRun::Name(name) => folder.name(name),
+                NodeRun::Progression(run) => folder.progression(&run),
+            };
+        }
+    });
+    result?;
+    folder.close();
+    out.append(&mut folder.out);
+    // A first name that reads as something else than a name cannot be written here.
+    let source = Source {
+        origin: String::new(),
+        bytes: out.clone(),
+        comments: true,
+    };
+    let first = out.first().copied().unwrap_or(b'n');
+    let odd = b"#@{".contains(&first) || out == b"-" || (out.is_empty() && !list.is_empty());
+    match segments(preg, source) {
+        Ok(found) if !odd && matches!(found[..], [Segment::List(_)]) => Ok(()),
+        _ => Err(unwritable(&list.nth(0).unwrap_or_default())),
+    }
+}
+
+/// What separates names or opens a bracket.
+fn is_special(byte: &u8) -> bool {
+    b"[],\x0b".contains(byte) || byte.is_ascii_whitespace()
+}
+
+fn unwritable(name: &[u8]) -> Failure {
+    let shown = crate::excerpt::printable(name);
+    let message = format!("the name {shown:?} cannot stand in a bracket list");
+    Failure::new(Exit::Negative, Status::ERR_NOT_SUPPORTED, message)
+        .cure("use --to list, --to json or --to pmix")
+}
+
+/// Appends `0-3,8;4-7`.
+pub(super) fn procs(map: &ProcMap, out: &mut Vec<u8>) {
+    for node in 0..map.num_nodes() {
+        if node > 0 {
+            out.push(b';');
+        }
+        ranks(map, node, out);
+    }
+}
+
+/// Appends the ranks of one node: `0-3,8`.
+pub(super) fn ranks(map: &ProcMap, node: usize, out: &mut Vec<u8>) {
+    let mut open: Option<(u32, u32)> = None;
+    let mut first = true;
+    for rank in map.ranks_of(node).into_iter().flatten() {
+        let rank = rank.as_raw();
+        match &mut open {
+            Some((_, last)) if last.checked_add(1) == Some(rank) => *last = rank,
+            _ => push_ranks(open.replace((rank, rank)), &mut first, out),
+        }
+    }
+    push_ranks(open, &mut first, out);
+}
+
+fn push_ranks(range: Option<(u32, u32)>, first: &mut bool, out: &mut Vec<u8>) {
+    let Some((from, to)) = range else { return };
+    if !std::mem::take(first) {
+        out.push(b',');
+    }
+    // Writing into a Vec cannot fail.
+    let _ = match from == to {
+        true => write!(out, "{from}"),
+        false => write!(out, "{from}-{to}"),
+    };
+}
+
+/// Folds names on one number, and what comes of that on another one further left.
+#[derive(Default)]
+struct Folder {
+    inner: Level,
+    outer: Level,
+    out: Vec<u8>,
+    started: bool,
+}
+
+impl Folder {
+    fn name(&mut self, name: &[u8]) -> Result<(), Failure> {
+        if name.iter().any(is_special) {
+            return Err(unwritable(name));
+        }
+        let closed = self.inner.push(name, b"");
+        self.pass(closed);
+        Ok(())
+    }
+
+    fn progression(&mut self, run: &Progression<'_>) -> Result<(), Failure> {
+        if run.prefix.iter().chain(run.suffix).any(is_special) {
+            return Err(unwritable(&[run.prefix, b"0", run.suffix].concat()));
+        }
+        let closed = self.inner.progression(run);
+        self.pass(closed);
+        Ok(())
+    }
+
+    fn pass(&mut self, item: Option<Item>) {
+        if let Some(item) = item {
+            let closed = self.outer.push(&item.head, &item.tail);
+            self.write(closed);
+        }
+    }
+
+    fn write(&mut self, item: Option<Item>) {
+        if let Some(item) = item {
+            if std::mem::replace(&mut self.started, true) {
+                self.out.push(b',');
+            }
+            self.out.extend_from_slice(&item.head);
+            self.out.extend_from_slice(&item.tail);
+        }
+    }
+
+    /// Writes what is open.
+    fn close(&mut self) {
+        let inner = self.inner.close();
+        self.pass(inner);
+        let outer = self.outer.close();
+        self.write(outer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::nodes_of_text;
+    use pmix_map::Limits;
+    use pmix_mca::Params;
+    use proptest::prelude::*;
+
+    fn folded(names: &[u8]) -> Result<String, String> {
+        let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
+        let list = NodeList::parse_text(names, &Limits::default()).unwrap();
+        let mut out = Vec::new();
+        nodes(&list, &preg, &mut out).map_err(|f| f.to_json().to_string())?;
+        let source = Source {
+            origin: String::new(),
+            bytes: out.clone(),
+            comments: true,
+        };
+        let back = nodes_of_text(source, &Limits::default()).unwrap();
+        let back = back.into_text(&Limits::default()).unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&back),
+            String::from_utf8_lossy(names)
+        );
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn numbers_fold_with_their_padding() {
+        let cases = [
+            ("n8,n9,n10,n11", "n[8-11]"),
+            ("n08,n09,n10", "n[08-10]"),
+            ("n099,n100,n101", "n[099-101]"),
+            ("n99,n100", "n[99-100]"),
+            ("n09,n010", "n[09,010]"),
+            ("n1,n1,n2", "n[1,1-2]"),
+            ("n3,n2,n1", "n[3,2,1]"),
+            ("n0,n1", "n[0-1]"),
+            ("n00,n01", "n[00-01]"),
+            ("a1b,a2b,a3c", "a[1-2]b,a3c"),
+            ("x1000c0s0b0n0,x1000c0s0b0n1", "x1000c0s0b0n[0-1]"),
+            ("1,2,3", "[1-3]"),
+            ("r1n1,r1n2,r2n1,r2n2,r3n1", "r[1-2]n[1-2],r3n1"),
+            ("a1,b1,b2,c1,c2", "a1,b[1-2],c[1-2]"),
+            ("x9c0n0,x9c0n1,x10c0n0,x10c0n1", "x[9-10]c0n[0-1]"),
+            ("a,b", "a,b"),
+            ("", ""),
+            (",a", ",a"),
+        ];
+        for (names, text) in cases {
+            assert_eq!(folded(names.as_bytes()).as_deref(), Ok(text), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn what_reads_back_as_something_else_is_refused() {
+        for names in ["raw:a,b", "#a", "@a,b", "-", "n[1]", "a b", "pmix[a", "{"] {
+            assert!(folded(names.as_bytes()).is_err(), "{names:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_list_reads_back_as_itself(
+            names in prop::collection::vec("[an]?-?[0-9]{0,3}[b.]?[0-9]{0,4}|[0-9]{17,23}", 1..40)
+        ) {
+            // A list of one empty name has no text of its own.
+            prop_assume!(names.len() > 1 || !names[0].is_empty());
+            prop_assume!(names.join(",") != "-");
+            prop_assert!(folded(names.join(",").as_bytes()).is_ok());
+        }
+
+        #[test]
+        fn neighbours_fold(start in 0u32..1200, count in 2u32..50, width in 1usize..5) {
+            let names: Vec<_> = (start..start + count).map(|n| format!("n{n:0width$}x")).collect();
+            let text = folded(names.join(",").as_bytes()).unwrap();
+            let last = start + count - 1;
+            prop_assert_eq!(text, format!("n[{start:0width$}-{last:0width$}]x"));
+        }
+    }
+}
