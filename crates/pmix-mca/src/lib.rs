@@ -17,14 +17,18 @@
 //! assert_eq!(format!("{why} ({source})"), "preg = ^raw (environment variable PMIX_MCA_preg)");
 //! # Ok::<(), pmix_mca::Error>(())
 //! ```
+#![deny(unsafe_code)]
 
 mod builder;
 mod catalog;
+mod elf;
 mod error;
 mod list;
+mod loader;
 mod mca_file;
 mod nearest;
 mod params;
+mod refusal;
 mod select;
 mod source;
 mod spec;
@@ -34,7 +38,9 @@ mod toml_file;
 pub use builder::ParamsBuilder;
 pub use catalog::{Catalog, ParamInfo};
 pub use error::Error;
+pub use loader::{Loaded, load};
 pub use params::{Params, PluginFile, Setting};
+pub use refusal::{LoadFault, Refusal};
 pub use select::{Decision, Header, Selection, no_plugins, select};
 pub use source::Source;
 pub use spec::{Kind, ParamSpec};

@@ -14,6 +14,7 @@
 #![deny(unsafe_code)]
 
 mod component;
+mod dynamic;
 mod error;
 mod explain;
 mod legacy;
@@ -21,12 +22,14 @@ mod preg;
 mod scheme;
 
 pub use component::{Component, Query, Registration};
+pub use dynamic::check::{Outcome, PluginReport, Sample, check_plugin};
+pub use dynamic::{INTERFACE_VERSION, export};
 pub use error::Error;
 pub use explain::{Explanation, Field};
 pub use inventory;
 pub use legacy::{Extent, LegacyRegex, Terminator, Unpacked, Wire};
 pub use pmix_map::{Limits, NodeList, NodeListBuilder, ProcMap, ProcMapBuilder};
-pub use pmix_mca::{Catalog, ParamInfo, ParamSpec, Params};
+pub use pmix_mca::{Catalog, ParamInfo, ParamSpec, Params, Refusal};
 pub use pmix_types::{Regex2, Regex2Ref, Status};
 pub use preg::{ComponentStatus, Module, Preg, parameters};
 pub use scheme::Scheme;

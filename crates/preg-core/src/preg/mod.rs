@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The framework: active schemes in priority order and the ten entry points.
 
+mod candidate;
 mod lookup;
 mod open;
+mod plugins;
 mod regex2;
 mod string_form;
 
 use pmix_map::Limits;
-use pmix_mca::{Catalog, Decision};
+use pmix_mca::{Catalog, Decision, Refusal};
 use pmix_types::Status;
 
 use crate::{Error, Scheme};
@@ -28,6 +30,7 @@ pub struct Preg {
     tags: Vec<(Vec<u8>, String)>,
     limits: Limits,
     components: Vec<ComponentStatus>,
+    refused: Vec<Refusal>,
     catalog: Catalog,
 }
 

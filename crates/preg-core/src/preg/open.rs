@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Opening the framework: selection, limits, and what became of each component.
 
-use pmix_map::Limits;
-use pmix_mca::{Catalog, Decision, Header, Params, Source};
+use std::path::PathBuf;
 
-use super::{Module, Preg};
+use pmix_map::Limits;
+use pmix_mca::{Catalog, Decision, Header, Params, Refusal};
+
+use super::Preg;
+use super::candidate::Candidate::{self, Loaded, Static};
+use super::candidate::Modules;
+use super::plugins;
 use crate::{Component, Error, ParamSpec};
 
 /// The framework's name.
@@ -32,6 +37,11 @@ const PARAMS: &[ParamSpec] = &[
         default: "2147483648",
         help: "most bytes of decoded text; -1: no limit",
     },
+    ParamSpec {
+        name: "preg_base_plugins",
+        default: "",
+        help: "files to load besides those of plugins.toml, separated by colons",
+    },
 ];
 
 /// What is known of a component, active or not.
@@ -45,6 +55,8 @@ pub struct ComponentStatus {
     pub tag: Vec<u8>,
     /// Its priority, why it is excluded if it is, whether it reads.
     pub decision: Decision,
+    /// The file it was loaded from; `None` for one that is built in.
+    pub file: Option<PathBuf>,
 }
 
 /// The known parameters of the framework and the given components, for showing and checking.
@@ -68,39 +80,31 @@ impl Component {
 }
 
 impl Preg {
-    /// Selects among the components by the parameters and makes their schemes.
+    /// Loads the plugins that the parameters name, selects among them and the given components,
+    /// and makes their schemes. A plugin that cannot be used is left out with a warning.
     ///
     /// # Errors
     /// A setting that cannot be obeyed, or no component left; the message names the settings.
     pub fn open(params: &Params, components: &[&'static Component]) -> Result<Self, Error> {
-        let catalog = parameters(components);
+        let limits = limits(params)?;
+        let mut candidates: Vec<Candidate> = components.iter().copied().map(Static).collect();
+        let mut refused = plugins::load(params, &mut candidates);
+        let catalog = catalog(&candidates, refused.is_empty());
         catalog.check(params)?;
-        let headers: Vec<_> = components.iter().map(|c| c.header()).collect();
-        let selection = pmix_mca::select(FRAMEWORK, &headers, params)?;
-        let mut decisions = selection.decisions;
-        let mut modules = Vec::new();
-        let mut statuses = Vec::new();
+        let headers: Vec<_> = candidates.iter().map(Candidate::header).collect();
+        let selection = pmix_mca::select(FRAMEWORK, &headers, params)
+            .map_err(|e| with_refusals(e, &refused))?;
+        let mut made = Modules::default();
         for index in selection.order {
-            let (component, decision) = (components[index], &mut decisions[index]);
-            if decision.excluded.is_none() || decision.parse {
-                match (component.query)(params)? {
-                    Some(scheme) => modules.push(Module {
-                        scheme,
-                        decision: decision.clone(),
-                    }),
-                    None => cannot_work(decision),
-                }
-            }
-            statuses.push(ComponentStatus {
-                name: component.name.to_owned(),
-                about: component.about.to_owned(),
-                tag: component.tag.to_vec(),
-                decision: decision.clone(),
-            });
+            let decision = selection.decisions[index].clone();
+            let taken = made.add(&candidates[index], decision, params, &limits)?;
+            refused.extend(taken);
         }
+        let Modules { modules, statuses } = made;
         if !modules.iter().any(|m| m.decision.excluded.is_none()) {
             let left_out = statuses.iter().map(|s| (s.name.as_str(), &s.decision));
-            return Err(pmix_mca::no_plugins(FRAMEWORK, left_out).into());
+            let error = pmix_mca::no_plugins(FRAMEWORK, left_out);
+            return Err(with_refusals(error, &refused));
         }
         Ok(Self {
             tags: statuses
@@ -108,10 +112,17 @@ impl Preg {
                 .map(|s| (s.tag.clone(), s.name.clone()))
                 .collect(),
             modules,
-            limits: limits(params)?,
+            limits,
             components: statuses,
+            refused,
             catalog,
         })
+    }
+
+    /// The plugin files that are not used, and why.
+    #[must_use]
+    pub fn refused(&self) -> &[Refusal] {
+        &self.refused
     }
 
     /// Every component, highest priority first, those that do not run included.
@@ -127,13 +138,28 @@ impl Preg {
     }
 }
 
-/// Notes that a component made no scheme; it neither encodes nor reads.
-fn cannot_work(decision: &mut Decision) {
-    decision.parse = false;
-    decision.excluded.get_or_insert_with(|| {
-        let why = "cannot work here: what it needs is not built in or is switched off";
-        (why.to_owned(), Source::Default)
-    });
+/// The known parameters of everything that is there.
+fn catalog(candidates: &[Candidate], complete: bool) -> Catalog {
+    let mut catalog = Catalog::new(FRAMEWORK, PARAMS);
+    for candidate in candidates {
+        match candidate {
+            Static(component) => catalog.component(&component.header(), component.params),
+            Loaded(_) => catalog.open_component(&candidate.header()),
+        }
+    }
+    if !complete {
+        catalog.mark_incomplete();
+    }
+    catalog
+}
+
+/// A component that was expected may be one that was refused.
+fn with_refusals(error: pmix_mca::Error, refused: &[Refusal]) -> Error {
+    let mut text = error.to_string();
+    for refusal in refused {
+        text.push_str(&format!("\nnot loaded: {refusal}"));
+    }
+    Error::new(error.status(), text)
 }
 
 fn limits(params: &Params) -> Result<Limits, Error> {

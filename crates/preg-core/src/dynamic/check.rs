@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Checking one plugin file: its header, and whether it keeps what it encodes.
+
+use std::path::{Path, PathBuf};
+
+use pmix_mca::{Loaded, Params};
+
+use super::{Dynamic, Form, fault::Fault};
+use crate::{Error, Limits, Regex2Ref, Scheme, Status};
+
+/// Lists that a component must carry exactly or decline.
+const NODE_LISTS: &[(&str, &[u8])] = &[
+    ("no names", b""),
+    ("one name", b"n1"),
+    ("consecutive names", b"node001,node002,node003,node004"),
+    ("widths that change", b"n8,n9,n10,n11,n099"),
+    ("names out of order", b"login,node3,node1,login,node2"),
+    ("names given twice", b"n1,n1,n2,n2,n1"),
+    ("empty names", b"n1,,n2,"),
+    ("names with signs", b"ip-10-0-0-1.ec2.internal,a_b.c,x[1]:2"),
+    ("bytes that are no text", b"n\xff\xfe1,n\xc3\xa9"),
+];
+
+/// Process maps that a component must carry exactly or decline.
+const PROC_MAPS: &[(&str, &[u8])] = &[
+    ("no nodes", b""),
+    ("ranks in blocks", b"0-3;4-7;8-11"),
+    ("ranks in turn", b"0,3,6;1,4,7;2,5,8"),
+    ("nodes without ranks", b"0;;1"),
+    ("ranks out of order", b"7,0;3,1-2"),
+];
+
+/// How a component did on one sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It came back as it went; the value has so many bytes.
+    Kept(usize),
+    /// The component does not take this list, or has no such operation.
+    Declined,
+    /// A damaged value was refused, or read as some list; either is right.
+    Handled,
+    /// The component misbehaved, or lost something.
+    Fault(String),
+}
+
+/// One sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The operation.
+    pub operation: &'static str,
+    /// What the sample is.
+    pub what: String,
+    /// How it went.
+    pub outcome: Outcome,
+}
+
+/// What is known of a plugin file after [`check_plugin`].
+#[derive(Clone, Debug)]
+pub struct PluginReport {
+    /// The file.
+    pub path: PathBuf,
+    /// The component's name.
+    pub name: String,
+    /// What it is, in one line.
+    pub about: String,
+    /// The plugin ABI it was built for, major and minor.
+    pub abi: (u16, u16),
+    /// The version of the preg interface it was built for.
+    pub interface: u32,
+    /// Its built-in priority.
+    pub priority: i32,
+    /// Whether it is active when nothing is configured.
+    pub enabled: bool,
+    /// What its string form begins with.
+    pub tag: Vec<u8>,
+    /// The type of its regex2 form, if it has one.
+    pub kind: Option<String>,
+    /// The operations it has.
+    pub operations: Vec<&'static str>,
+    /// How it did on each sample.
+    pub samples: Vec<Sample>,
+}
+
+impl PluginReport {
+    /// The samples that went wrong.
+    pub fn faults(&self) -> impl Iterator<Item = &Sample> {
+        let wrong = |s: &&Sample| matches!(s.outcome, Outcome::Fault(_));
+        self.samples.iter().filter(wrong)
+    }
+}
+
+/// Loads a plugin file and has it encode and decode sample lists.
+///
+/// # Errors
+/// The file is refused, or its component cannot work here; the message names file and fault.
+pub fn check_plugin(path: &Path, params: &Params) -> Result<PluginReport, Error> {
+    let unusable = |why: String| Error::new(Status::ERR_NOT_SUPPORTED, why);
+    let loaded = super::load(path).map_err(|refusal| unusable(refusal.to_string()))?;
+    let scheme = super::scheme(&loaded, params, &Limits::default())
+        .map_err(|why| unusable(format!("plugin {}: query: {why}", loaded.path.display())))?
+        .ok_or_else(|| {
+            unusable(format!(
+                "plugin {}: the component says that it cannot work here",
+                loaded.path.display()
+            ))
+        })?;
+    let mut samples = Vec::new();
+    for (what, list) in NODE_LISTS {
+        samples.push(sample(&scheme, Form::Nodes, what, list));
+        samples.push(sample(&scheme, Form::Regex, what, list));
+    }
+    for (what, map) in PROC_MAPS {
+        samples.push(sample(&scheme, Form::Procs, what, map));
+    }
+    let long = numbered(10_000);
+    samples.push(sample(&scheme, Form::Nodes, "10,000 names", &long));
+    samples.push(sample(&scheme, Form::Regex, "10,000 names", &long));
+    samples.extend(hostile(&scheme));
+    Ok(report(loaded, samples))
+}
+
+fn report(loaded: Loaded, samples: Vec<Sample>) -> PluginReport {
+    let slots = &loaded.operations;
+    let present = [
+        ("generate_regex", slots.generate_regex.is_some()),
+        ("parse_regex", slots.parse_regex.is_some()),
+        ("generate_node_regex", slots.generate_node_regex.is_some()),
+        ("generate_ppn", slots.generate_ppn.is_some()),
+        ("parse_nodes", slots.parse_nodes.is_some()),
+        ("parse_procs", slots.parse_procs.is_some()),
+        ("legacy_len", slots.legacy_len.is_some()),
+    ];
+    PluginReport {
+        path: loaded.path,
+        name: loaded.name,
+        about: loaded.about,
+        abi: loaded.abi,
+        interface: loaded.interface,
+        priority: loaded.priority,
+        enabled: loaded.enabled,
+        tag: loaded.tag,
+        kind: loaded.kind,
+        operations: present
+            .iter()
+            .filter(|(_, has)| *has)
+            .map(|(n, _)| *n)
+            .collect(),
+        samples,
+    }
+}
+
+fn numbered(count: usize) -> Vec<u8> {
+    let names: Vec<String> = (0..count).map(|i| format!("node{i:05}")).collect();
+    names.join(",").into_bytes()
+}
+
+fn sample(scheme: &Dynamic, form: Form, what: &str, list: &[u8]) -> Sample {
+    let outcome = match scheme.try_generate(form, list) {
+        Ok(Some(value)) => Outcome::Kept(value.len()),
+        Ok(None) => Outcome::Declined,
+        Err(fault) => Outcome::Fault(fault.to_string()),
+    };
+    Sample {
+        operation: form.generator(),
+        what: what.to_owned(),
+        outcome,
+    }
+}
+
+/// Damaged values: an error or a list are both right, a breach of the interface is not.
+fn hostile(scheme: &Dynamic) -> Vec<Sample> {
+    let list = NODE_LISTS
+        .iter()
+        .map(|(_, list)| *list)
+        .max_by_key(|l| l.len());
+    let valid = list.and_then(|list| scheme.try_generate(Form::Nodes, list).ok().flatten());
+    let valid = valid.unwrap_or_else(|| scheme.tag().to_vec());
+    let mut samples = Vec::new();
+    let cut =
+        (scheme.tag().len()..valid.len()).map(|len| ("a value cut off", valid[..len].to_vec()));
+    let flipped = (scheme.tag().len()..valid.len()).map(|at| {
+        let mut value = valid.clone();
+        value[at] ^= 0x55;
+        ("a value with a wrong byte", value)
+    });
+    for (what, value) in cut.chain(flipped) {
+        let breach = scheme.breach_of(&value);
+        let outcome = match breach {
+            None => Outcome::Handled,
+            Some(fault) => Outcome::Fault(fault.to_string()),
+        };
+        // One line for each kind of damage is enough, and a fault is worth more than none.
+        match samples.iter_mut().find(|s: &&mut Sample| s.what == what) {
+            Some(known) if known.outcome == Outcome::Handled => known.outcome = outcome,
+            Some(_) => {}
+            None => samples.push(Sample {
+                operation: "parse_nodes",
+                what: what.to_owned(),
+                outcome,
+            }),
+        }
+    }
+    samples
+}
+
+impl Dynamic {
+    /// How the component breaks the interface on a value that need not be valid.
+    fn breach_of(&self, value: &[u8]) -> Option<Fault> {
+        use super::module::Answer::Broken;
+        let limits = &self.limits;
+        let operations = self.module.operations();
+        let bound = 1 << 20;
+        for slot in [operations.parse_nodes, operations.parse_procs] {
+            match self.module.transform(slot, value, bound, limits) {
+                Broken(Fault::TooMuch(_)) => {}
+                Broken(fault) => return Some(fault),
+                _ => {}
+            }
+        }
+        if let Some(slot) = operations.legacy_len
+            && let Broken(fault) = self.module.measure(slot, value, limits)
+        {
+            return Some(fault);
+        }
+        let kind = self.kind()?;
+        let bytes = value.get(self.loaded.tag.len()..).unwrap_or_default();
+        let regex = Regex2Ref { kind, bytes };
+        match self
+            .module
+            .transform(operations.parse_regex, regex.bytes, bound, limits)
+        {
+            Broken(Fault::TooMuch(_)) => None,
+            Broken(fault) => Some(fault),
+            _ => None,
+        }
+    }
+}

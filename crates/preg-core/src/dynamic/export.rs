@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The plugin's side: a [`Component`] made into the C table that a host loads.
+//!
+//! [`export_component!`](crate::export_component) writes the one exported function; everything
+//! else is here. Every function catches panics, since unwinding into C is not defined, and tells
+//! them as a status.
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use pmix_mca::{ParamSpec, Params, Source};
+use pmix_plugin_abi as abi;
+pub use pmix_plugin_abi::ComponentHeader;
+
+use crate::{Component, Error, Limits, ProcMap, Regex2Ref, Scheme, Terminator};
+
+/// Exports a component from a cdylib: `preg_core::export_component!(my_crate::COMPONENT);`.
+///
+/// Write it once, at the top of the cdylib crate. It builds under `#![forbid(unsafe_code)]`. A
+/// static library or program that links two crates with this line has two symbols of one name, so
+/// a component that also ships built in keeps the line in a cdylib crate of its own. Registration
+/// by `inventory` has no effect in a cdylib: it fills the plugin's own registry, not the host's.
+#[macro_export]
+macro_rules! export_component {
+    ($component:path) => {
+        const _: () = {
+            struct Exported;
+
+            impl $crate::export::Exported for Exported {
+                fn component() -> &'static $crate::Component {
+                    &$component
+                }
+            }
+
+            static HEADER: ::std::sync::OnceLock<$crate::export::ComponentHeader> =
+                ::std::sync::OnceLock::new();
+
+            /// The one symbol of the plugin interface.
+            #[unsafe(no_mangle)]
+            pub extern "C" fn pmixrs_component() -> *const $crate::export::ComponentHeader {
+                HEADER.get_or_init($crate::export::header::<Exported>)
+            }
+        };
+    };
+}
+
+/// Names the component that a cdylib exports; [`export_component!`](crate::export_component)
+/// implements it.
+pub trait Exported {
+    /// The component.
+    fn component() -> &'static Component;
+}
+
+/// What the functions of a table work on.
+type Module = Box<dyn Scheme>;
+
+/// The header of a component.
+#[must_use]
+pub fn header<E: Exported>() -> ComponentHeader {
+    let component = E::component();
+    // The type of the regex2 form is the scheme's to tell, so one is made by the defaults.
+    let kind = catch_unwind(|| {
+        let scheme = (component.query)(&Params::default()).ok().flatten()?;
+        scheme.kind().map(|kind| &*kind.to_owned().leak())
+    });
+    ComponentHeader {
+        magic: abi::MAGIC,
+        abi_major: abi::ABI_MAJOR,
+        abi_minor: abi::ABI_MINOR,
+        size: u32::try_from(size_of::<ComponentHeader>()).unwrap_or(0),
+        framework: abi::Text::of(b"preg"),
+        name: abi::Text::of(component.name.as_bytes()),
+        about: abi::Text::of(component.about.as_bytes()),
+        tag: abi::Text::of(component.tag),
+        kind: abi::Text::of(kind.ok().flatten().unwrap_or("").as_bytes()),
+        interface: super::INTERFACE_VERSION,
+        priority: component.priority,
+        flags: if component.enabled {
+            0
+        } else {
+            abi::OFF_BY_DEFAULT
+        },
+        reserved: 0,
+        query: Some(query::<E>),
+        operations: &raw const OPERATIONS,
+    }
+}
+
+static OPERATIONS: abi::Operations = abi::Operations {
+    size: size_of::<abi::Operations>(),
+    close: Some(close),
+    generate_regex: Some(generate_regex),
+    parse_regex: Some(parse_regex),
+    generate_node_regex: Some(generate_node_regex),
+    generate_ppn: Some(generate_ppn),
+    parse_nodes: Some(parse_nodes),
+    parse_procs: Some(parse_procs),
+    legacy_len: Some(legacy_len),
+};
+
+/// # Safety
+/// As [`abi::Query`] demands of the host.
+unsafe extern "C" fn query<E: Exported>(host: *const abi::Host, out: *mut *mut c_void) -> i32 {
+    let made = catch_unwind(|| {
+        let component = E::component();
+        // SAFETY: the host passes a valid struct of the size it says.
+        let params = match unsafe { host.as_ref() } {
+            Some(host) if host.size >= size_of::<abi::Host>() => params(host, component.params)?,
+            _ => Params::default(),
+        };
+        (component.query)(&params)
+    });
+    match made {
+        Ok(Ok(Some(scheme))) => {
+            let module: *mut Module = Box::into_raw(Box::new(scheme));
+            // SAFETY: the host passes a place for the module.
+            unsafe { out.write(module.cast()) };
+            abi::SUCCESS
+        }
+        Ok(Ok(None)) => abi::DECLINED,
+        Ok(Err(error)) => {
+            // SAFETY: as above.
+            if let Some(host) = unsafe { host.as_ref() } {
+                let text = error.to_string();
+                // SAFETY: the host's function takes its own context and any text.
+                unsafe { (host.log)(host.ctx, abi::LOG_ERROR, text.as_ptr(), text.len()) };
+            }
+            abi::ERR_NOT_SUPPORTED
+        }
+        Err(_) => abi::PANICKED,
+    }
+}
+
+/// Asks the host for the parameters that the component declares.
+fn params(host: &abi::Host, specs: &[ParamSpec]) -> Result<Params, Error> {
+    let mut builder = Params::builder();
+    for spec in specs {
+        let mut value: Vec<u8> = Vec::new();
+        let name = spec.name.as_bytes();
+        // SAFETY: the host's function, with its own context and our collector.
+        let status = unsafe {
+            (host.param)(
+                host.ctx,
+                name.as_ptr(),
+                name.len(),
+                collect,
+                ptr::from_mut(&mut value).cast(),
+            )
+        };
+        if status == abi::SUCCESS {
+            let text = String::from_utf8_lossy(&value).into_owned();
+            builder = builder.set(spec.name, text, Source::Api);
+        }
+    }
+    Ok(builder.build()?)
+}
+
+/// # Safety
+/// `ctx` is the vector that [`params`] passes; `ptr` points to `len` bytes.
+unsafe extern "C" fn collect(ctx: *mut c_void, ptr: *const u8, len: usize) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match ctx.cast::<Vec<u8>>().as_mut() {
+            Some(value) => value.extend_from_slice(input(ptr, len)),
+            None => return abi::ERR_BAD_PARAM,
+        }
+    }
+    abi::SUCCESS
+}
+
+/// # Safety
+/// `module` came from [`query`] and is not used again.
+unsafe extern "C" fn close(module: *mut c_void) {
+    if !module.is_null() {
+        // SAFETY: the caller's promise. A panic in a destructor ends here.
+        let module = unsafe { Box::from_raw(module.cast::<Module>()) };
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(module)));
+    }
+}
+
+/// # Safety
+/// `ptr` points to `len` bytes that outlive the call, or `len` is 0.
+unsafe fn input<'a>(ptr: *const u8, len: usize) -> &'a [u8] {
+    if ptr.is_null() || len == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(ptr, len) }
+}
+
+/// Runs one operation: catches panics, writes the output, tells the reason of an error.
+///
+/// # Safety
+/// The arguments are those that a host passes to an [`abi::Transform`].
+unsafe fn run<T>(
+    module: *mut c_void,
+    (ptr, len): (*const u8, usize),
+    call: *const abi::Call,
+    done: impl FnOnce(T, &abi::Call) -> i32,
+    work: impl FnOnce(&dyn Scheme, &[u8], &Limits) -> Result<Option<T>, Error>,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let (module, call) = unsafe { (module.cast::<Module>().as_ref(), call.as_ref()) };
+    let (Some(module), Some(call)) = (module, call) else {
+        return abi::ERR_BAD_PARAM;
+    };
+    if call.size < size_of::<abi::Call>() {
+        return abi::ERR_NOT_SUPPORTED;
+    }
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { input(ptr, len) };
+    let limits = Limits {
+        max_nodes: call.max_nodes,
+        max_ranks: call.max_ranks,
+        max_bytes: call.max_bytes,
+    };
+    let worked = catch_unwind(AssertUnwindSafe(|| {
+        work(&**module, bytes, &limits).map(|answer| answer.map(|answer| done(answer, call)))
+    }));
+    let (status, offset, text) = match worked {
+        Ok(Ok(Some(status))) => return status,
+        Ok(Ok(None)) => return abi::DECLINED,
+        Ok(Err(error)) => {
+            let offset = error.offset().unwrap_or(0);
+            (error.status().as_raw(), offset, error.message().to_owned())
+        }
+        Err(panic) => (abi::PANICKED, 0, panic_text(&*panic)),
+    };
+    // SAFETY: the host's function takes its own context and any text.
+    unsafe { (call.fault)(call.ctx, offset, text.as_ptr(), text.len()) };
+    status
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("without a message").to_owned()
+}
+
+fn write(bytes: impl AsRef<[u8]>, call: &abi::Call) -> i32 {
+    let bytes = bytes.as_ref();
+    // SAFETY: the host's function takes its own context and any bytes.
+    unsafe { (call.write)(call.ctx, bytes.as_ptr(), bytes.len()) }
+}
+
+/// Declares the functions of the table that turn bytes into bytes.
+macro_rules! transforms {
+    ($($name:ident: $work:expr;)*) => {$(
+        /// # Safety
+        /// As [`abi::Transform`] demands of the host.
+        unsafe extern "C" fn $name(
+            module: *mut c_void,
+            input: *const u8,
+            input_len: usize,
+            call: *const abi::Call,
+        ) -> i32 {
+            // SAFETY: the caller's promise.
+            unsafe { run(module, (input, input_len), call, write, $work) }
+        }
+    )*};
+}
+
+transforms! {
+    generate_regex: |scheme, list, _| Ok(scheme.generate_regex(list)?.map(|regex| regex.bytes));
+    parse_regex: |scheme, bytes, limits| {
+        let kind = scheme.kind().unwrap_or_default();
+        scheme.parse_regex(Regex2Ref { kind, bytes }, limits)
+    };
+    generate_node_regex: |scheme, list, _| scheme.generate_node_regex(list);
+    generate_ppn: |scheme, list, _| scheme.generate_ppn(list);
+    parse_nodes: |scheme, value, limits| {
+        let list = scheme.parse_nodes(value, limits)?;
+        Ok(list.map(|list| {
+            let mut text = Vec::new();
+            list.write_text(b',', &mut text);
+            text
+        }))
+    };
+    parse_procs: |scheme, value, limits| {
+        Ok(scheme.parse_procs(value, limits)?.map(|map| procs_text(&map)))
+    };
+}
+
+/// A process map as text with ranges, so that a folded map stays short.
+fn procs_text(map: &ProcMap) -> Vec<u8> {
+    if map.num_nodes() == 1 && map.num_ranks() == 0 {
+        // The empty text would be a map without nodes; a blank is one node without ranks.
+        return b" ".to_vec();
+    }
+    let mut text = Vec::new();
+    for node in 0..map.num_nodes() {
+        if node > 0 {
+            text.push(b';');
+        }
+        let start = text.len();
+        for run in map.runs_of(node).unwrap_or_default() {
+            let first = i64::from(run.first.as_raw());
+            let (entries, last) = match run.step {
+                1 if run.count > 1 => (1, Some(first + i64::from(run.count) - 1)),
+                _ => (run.count, None),
+            };
+            for entry in 0..entries {
+                if text.len() > start {
+                    text.push(b',');
+                }
+                text.extend((first + i64::from(entry) * run.step).to_string().bytes());
+            }
+            text.extend(
+                last.map(|last| format!("-{last}"))
+                    .unwrap_or_default()
+                    .bytes(),
+            );
+        }
+    }
+    text
+}
+
+/// # Safety
+/// As [`abi::Measure`] demands of the host.
+unsafe extern "C" fn legacy_len(
+    module: *mut c_void,
+    input: *const u8,
+    input_len: usize,
+    call: *const abi::Call,
+    extent: *mut abi::ValueExtent,
+) -> i32 {
+    let done = |found: crate::Extent, _: &abi::Call| {
+        let found = abi::ValueExtent {
+            len: found.len,
+            terminated: u32::from(found.terminator == Terminator::Nul),
+            reserved: 0,
+        };
+        // SAFETY: the host passes a place for the extent.
+        unsafe { extent.write(found) };
+        abi::SUCCESS
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        run(
+            module,
+            (input, input_len),
+            call,
+            done,
+            |scheme, bytes, _| scheme.legacy_len(bytes),
+        )
+    }
+}

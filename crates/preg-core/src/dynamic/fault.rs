@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a loaded component may do wrong, and telling it once.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pmix_types::Status;
+
+/// A breach of the plugin interface, seen during a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It caught a panic or exception of its own.
+    Panicked(String),
+    /// It returned a number that is no status.
+    UnknownStatus(i32),
+    /// An encoder failed instead of declining.
+    EncoderFailed(Status, String),
+    /// It wrote bytes from NULL, or more than an address space holds.
+    BadWrite(&'static str),
+    /// It wrote more than any answer to that input can have.
+    TooMuch(u64),
+    /// A value does not begin with its tag.
+    WrongTag,
+    /// A value has another extent than its bytes.
+    WrongExtent {
+        /// What it says.
+        says: usize,
+        /// What was written.
+        has: usize,
+    },
+    /// A value does not decode at all.
+    Undecodable(String),
+    /// A value decodes to another list.
+    OtherList(String),
+    /// It named a byte beyond the value.
+    BadOffset,
+    /// It sent text that is no UTF-8.
+    NotText,
+}
+
+impl Fault {
+    /// Each kind of fault is told once.
+    fn bit(&self) -> u32 {
+        1 << match self {
+            Self::Panicked(_) => 0,
+            Self::UnknownStatus(_) => 1,
+            Self::EncoderFailed(..) => 2,
+            Self::BadWrite(_) => 3,
+            Self::TooMuch(_) => 4,
+            Self::WrongTag => 5,
+            Self::WrongExtent { .. } => 6,
+            Self::Undecodable(_) => 7,
+            Self::OtherList(_) => 8,
+            Self::BadOffset => 9,
+            Self::NotText => 10,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Panicked(text) => write!(f, "it panicked: {text}"),
+            Self::UnknownStatus(status) => write!(f, "it returned the unknown status {status}"),
+            Self::EncoderFailed(status, text) if text.is_empty() => {
+                write!(f, "it failed with {status}")
+            }
+            Self::EncoderFailed(status, text) => write!(f, "it failed with {status}: {text}"),
+            Self::BadWrite(what) => write!(f, "it wrote {what}"),
+            Self::TooMuch(limit) => write!(f, "it wrote more than {limit} bytes"),
+            Self::WrongTag => f.write_str("its value does not begin with its tag"),
+            Self::WrongExtent { says, has } => {
+                write!(f, "it says its value has {says} bytes, it has {has}")
+            }
+            Self::Undecodable(why) => write!(f, "its value does not decode: {why}"),
+            Self::OtherList(why) => write!(f, "its value decodes to another list: {why}"),
+            Self::BadOffset => f.write_str("it named a byte beyond the value"),
+            Self::NotText => f.write_str("it sent a message that is not valid UTF-8"),
+        }
+    }
+}
+
+/// Tells faults of one plugin, each kind once.
+#[derive(Debug)]
+pub(crate) struct Reporter {
+    path: PathBuf,
+    told: AtomicU32,
+}
+
+impl Reporter {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            told: AtomicU32::new(0),
+        }
+    }
+
+    /// Warns, unless this kind of fault was told before.
+    pub(crate) fn tell(&self, operation: &str, fault: &Fault) {
+        let bit = fault.bit();
+        if self.told.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            tracing::warn!(
+                "plugin {}: {operation}: {fault}; the next component answers \
+                 (further faults of this kind are not reported)",
+                self.path.display()
+            );
+        }
+    }
+}

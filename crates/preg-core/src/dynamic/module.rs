@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A module of a loaded component: its state and the calls into it.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use pmix_mca::{Loaded, Params};
+use pmix_plugin_abi as abi;
+
+use super::fault::Fault;
+use super::sink::{self, Sink};
+use crate::{Extent, Limits, Status, Terminator};
+
+/// A component's answer, stripped of everything that may not be believed.
+#[derive(Debug)]
+pub(super) enum Answer<T> {
+    /// It worked.
+    Done(T),
+    /// Not its own.
+    Declined,
+    /// An error status, its reason and the byte.
+    Failed(Status, String, Option<usize>),
+    /// It broke the interface.
+    Broken(Fault),
+}
+
+/// The state that `query` made.
+#[derive(Debug)]
+pub(super) struct Module {
+    operations: abi::Operations,
+    state: *mut c_void,
+    name: String,
+}
+
+// SAFETY: the interface demands that the functions may be called from several threads at once;
+// the pointer is theirs and is only handed back.
+unsafe impl Send for Module {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Module {}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        if let Some(close) = self.operations.close {
+            // SAFETY: the state came from this component's `query` and is not used again.
+            unsafe { close(self.state) }
+        }
+    }
+}
+
+/// What `param` looks in.
+struct HostContext<'a> {
+    params: &'a Params,
+    sink: Sink,
+}
+
+impl Module {
+    /// Asks a component for a module; `None` if it cannot work here.
+    pub(super) fn query(loaded: &Loaded, params: &Params) -> Result<Option<Self>, Fault> {
+        let mut module = Self {
+            operations: abi::Operations::default(),
+            state: ptr::null_mut(),
+            name: loaded.name.clone(),
+        };
+        if let Some(query) = loaded.query {
+            let mut context = HostContext {
+                params,
+                sink: Sink {
+                    name: loaded.name.clone(),
+                    ..Sink::default()
+                },
+            };
+            let host = abi::Host {
+                size: size_of::<abi::Host>(),
+                ctx: ptr::from_mut(&mut context).cast(),
+                log: host_log,
+                param: host_param,
+            };
+            // SAFETY: the header file gives the function this type; both pointers are valid
+            // during the call.
+            match unsafe { query(&raw const host, &raw mut module.state) } {
+                abi::SUCCESS => {}
+                abi::DECLINED | abi::ERR_NOT_SUPPORTED => return Ok(None),
+                abi::PANICKED => return Err(Fault::Panicked("in query".to_owned())),
+                other => return Err(Fault::UnknownStatus(other)),
+            }
+        }
+        // Only now, so that a module that was never made is not closed.
+        module.operations = loaded.operations;
+        Ok(Some(module))
+    }
+
+    pub(super) fn operations(&self) -> &abi::Operations {
+        &self.operations
+    }
+
+    /// Calls one of the functions that turn bytes into bytes.
+    pub(super) fn transform(
+        &self,
+        slot: Option<abi::Transform>,
+        input: &[u8],
+        bound: u64,
+        limits: &Limits,
+    ) -> Answer<Vec<u8>> {
+        let Some(slot) = slot else {
+            return Answer::Declined;
+        };
+        let mut sink = self.sink(bound);
+        let call = sink.call(limits);
+        // SAFETY: the function has this type by the header file; input and call are valid during
+        // the call, and the sink is not touched by us until it returns.
+        let status = unsafe { slot(self.state, input.as_ptr(), input.len(), &raw const call) };
+        let output = std::mem::take(&mut sink.output);
+        answer(status, sink, input.len(), output)
+    }
+
+    /// Asks how far a value reaches.
+    pub(super) fn measure(
+        &self,
+        slot: abi::Measure,
+        input: &[u8],
+        limits: &Limits,
+    ) -> Answer<Extent> {
+        let mut sink = self.sink(0);
+        let call = sink.call(limits);
+        let mut raw = abi::ValueExtent::default();
+        // SAFETY: as in `transform`; the extent is ours and valid during the call.
+        let status = unsafe {
+            slot(
+                self.state,
+                input.as_ptr(),
+                input.len(),
+                &raw const call,
+                &raw mut raw,
+            )
+        };
+        let extent = Extent {
+            len: raw.len,
+            terminator: if raw.terminated == 0 {
+                Terminator::None
+            } else {
+                Terminator::Nul
+            },
+        };
+        answer(status, sink, input.len(), extent)
+    }
+
+    fn sink(&self, bound: u64) -> Sink {
+        Sink {
+            bound,
+            name: self.name.clone(),
+            ..Sink::default()
+        }
+    }
+}
+
+/// Judges a status and what was sent before it.
+fn answer<T>(status: i32, sink: Sink, input_len: usize, done: T) -> Answer<T> {
+    let (offset, text) = match sink.reason {
+        Some((offset, text)) => (Some(offset), text),
+        None => (None, String::new()),
+    };
+    match (sink.breach, status) {
+        (_, abi::PANICKED) => Answer::Broken(Fault::Panicked(text)),
+        (Some(breach), _) => Answer::Broken(breach),
+        (None, abi::SUCCESS) => Answer::Done(done),
+        (None, abi::DECLINED) => Answer::Declined,
+        (
+            None,
+            abi::ERR_BAD_PARAM
+            | abi::ERR_OUT_OF_RESOURCE
+            | abi::ERR_NOT_FOUND
+            | abi::ERR_NOT_SUPPORTED
+            | abi::ERR_READ_PAST_END,
+        ) => match offset {
+            Some(offset) if offset > input_len => Answer::Broken(Fault::BadOffset),
+            _ => Answer::Failed(Status::from_raw(status), text, offset),
+        },
+        (None, other) => Answer::Broken(Fault::UnknownStatus(other)),
+    }
+}
+
+/// # Safety
+/// `ctx` is the pointer that [`Module::query`] passes, during that call; `ptr` points to `len`
+/// bytes.
+unsafe extern "C" fn host_log(ctx: *mut c_void, level: u32, ptr: *const u8, len: usize) {
+    // SAFETY: the caller's promise.
+    if let Some(context) = unsafe { ctx.cast::<HostContext<'_>>().as_mut() } {
+        // SAFETY: the sink lives in the context; the text is the caller's promise.
+        unsafe { sink::log(ptr::from_mut(&mut context.sink).cast(), level, ptr, len) }
+    }
+}
+
+/// # Safety
+/// As [`host_log`]; `write` may be called with `write_ctx`.
+unsafe extern "C" fn host_param(
+    ctx: *mut c_void,
+    name: *const u8,
+    name_len: usize,
+    write: abi::Write,
+    write_ctx: *mut c_void,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let Some(context) = (unsafe { ctx.cast::<HostContext<'_>>().as_ref() }) else {
+        return abi::ERR_BAD_PARAM;
+    };
+    if name.is_null() || name_len > 256 {
+        return abi::ERR_BAD_PARAM;
+    }
+    // SAFETY: the caller's promise; the length is sane and the pointer not NULL.
+    let name = unsafe { std::slice::from_raw_parts(name, name_len) };
+    let setting = std::str::from_utf8(name)
+        .ok()
+        .and_then(|n| context.params.get(n));
+    match setting {
+        // SAFETY: the caller gave the function and its context.
+        Some(setting) => unsafe { write(write_ctx, setting.value.as_ptr(), setting.value.len()) },
+        None => abi::ERR_NOT_FOUND,
+    }
+}

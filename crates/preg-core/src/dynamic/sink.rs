@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The host's side of one call: where output, messages and reasons go.
+//!
+//! These functions are called by foreign code. They check every pointer and length they can,
+//! keep the first breach, and never panic.
+
+use std::ffi::c_void;
+
+use pmix_plugin_abi as abi;
+
+use super::fault::Fault;
+
+/// Longer messages are cut.
+const MAX_MESSAGE: usize = 1024;
+
+/// Collects what a component sends during one call.
+#[derive(Debug, Default)]
+pub(super) struct Sink {
+    /// What was written.
+    pub(super) output: Vec<u8>,
+    /// The most that may be written.
+    pub(super) bound: u64,
+    /// The reason of an error status, and its byte.
+    pub(super) reason: Option<(usize, String)>,
+    /// The first breach of the interface.
+    pub(super) breach: Option<Fault>,
+    /// Whose messages these are.
+    pub(super) name: String,
+}
+
+impl Sink {
+    fn append(&mut self, ptr: *const u8, len: usize) -> i32 {
+        let breach = if len == 0 {
+            return abi::SUCCESS;
+        } else if ptr.is_null() {
+            Fault::BadWrite("bytes that are at NULL")
+        } else if isize::try_from(len).is_err() {
+            Fault::BadWrite("more bytes than an address space holds")
+        } else if self.breach.is_some() {
+            return abi::ERR_OUT_OF_RESOURCE;
+        } else if !self.fits(len) || self.output.try_reserve(len).is_err() {
+            Fault::TooMuch(self.bound)
+        } else {
+            // SAFETY: the component says that `len` bytes are there; the pointer is not NULL and
+            // the length is one that a slice may have.
+            self.output
+                .extend_from_slice(unsafe { std::slice::from_raw_parts(ptr, len) });
+            return abi::SUCCESS;
+        };
+        self.breach.get_or_insert(breach);
+        abi::ERR_OUT_OF_RESOURCE
+    }
+
+    fn fits(&self, len: usize) -> bool {
+        let total = self.output.len().saturating_add(len);
+        u64::try_from(total).is_ok_and(|total| total <= self.bound)
+    }
+
+    fn message(&mut self, ptr: *const u8, len: usize) -> String {
+        if len == 0 || ptr.is_null() || isize::try_from(len).is_err() {
+            return String::new();
+        }
+        // SAFETY: as in `append`; only the first bytes are looked at.
+        let bytes = unsafe { std::slice::from_raw_parts(ptr, len.min(MAX_MESSAGE)) };
+        let cut_only = |e: std::str::Utf8Error| len > MAX_MESSAGE && e.error_len().is_none();
+        if std::str::from_utf8(bytes).is_err_and(|e| !cut_only(e)) {
+            self.breach.get_or_insert(Fault::NotText);
+        }
+        String::from_utf8_lossy(bytes).replace(char::is_control, " ")
+    }
+
+    /// What the component may use during one call; valid as long as the sink is borrowed.
+    pub(super) fn call(&mut self, limits: &pmix_map::Limits) -> abi::Call {
+        abi::Call {
+            size: size_of::<abi::Call>(),
+            ctx: std::ptr::from_mut(self).cast(),
+            write,
+            log,
+            fault,
+            max_nodes: limits.max_nodes,
+            max_ranks: limits.max_ranks,
+            max_bytes: limits.max_bytes,
+        }
+    }
+}
+
+/// The sink behind a context pointer; `None` for NULL.
+///
+/// # Safety
+/// `ctx` is NULL or the pointer that the host passed with these functions, during that call.
+unsafe fn sink<'a>(ctx: *mut c_void) -> Option<&'a mut Sink> {
+    // SAFETY: the caller's promise; nobody else uses the sink while the component runs.
+    unsafe { ctx.cast::<Sink>().as_mut() }
+}
+
+/// # Safety
+/// As [`sink`]; `ptr` points to `len` bytes.
+pub(super) unsafe extern "C" fn write(ctx: *mut c_void, ptr: *const u8, len: usize) -> i32 {
+    // SAFETY: the caller's promise.
+    match unsafe { sink(ctx) } {
+        Some(sink) => sink.append(ptr, len),
+        None => abi::ERR_BAD_PARAM,
+    }
+}
+
+/// # Safety
+/// As [`write`].
+pub(super) unsafe extern "C" fn log(ctx: *mut c_void, level: u32, ptr: *const u8, len: usize) {
+    // SAFETY: the caller's promise.
+    let Some(sink) = (unsafe { sink(ctx) }) else {
+        return;
+    };
+    let text = sink.message(ptr, len);
+    let plugin = sink.name.as_str();
+    match level {
+        abi::LOG_ERROR => tracing::error!(plugin, "{text}"),
+        abi::LOG_WARN => tracing::warn!(plugin, "{text}"),
+        abi::LOG_INFO => tracing::info!(plugin, "{text}"),
+        _ => tracing::debug!(plugin, "{text}"),
+    }
+}
+
+/// # Safety
+/// As [`write`].
+unsafe extern "C" fn fault(ctx: *mut c_void, offset: usize, ptr: *const u8, len: usize) {
+    // SAFETY: the caller's promise.
+    if let Some(sink) = unsafe { sink(ctx) } {
+        let text = sink.message(ptr, len);
+        sink.reason.get_or_insert((offset, text));
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Components before selection, built in or loaded, and the modules made of them.
+
+use pmix_mca::{Decision, Header, LoadFault, Params, Refusal, Source};
+
+use super::{ComponentStatus, Module};
+use crate::dynamic::{self, Occupied};
+use crate::{Component, Error, Limits, Scheme};
+
+/// A component that takes part in selection.
+pub(super) enum Candidate {
+    /// Linked.
+    Static(&'static Component),
+    /// Loaded.
+    Loaded(Box<pmix_mca::Loaded>),
+}
+
+impl Candidate {
+    pub(super) fn header(&self) -> Header<'_> {
+        match self {
+            Self::Static(component) => component.header(),
+            Self::Loaded(loaded) => Header {
+                name: &loaded.name,
+                priority: loaded.priority,
+                enabled: loaded.enabled,
+            },
+        }
+    }
+
+    /// What it lays claim to, as far as that is known before it runs.
+    pub(super) fn occupied(&self) -> (Occupied<'_>, String) {
+        match self {
+            Self::Static(component) => (
+                Occupied {
+                    name: component.name,
+                    tag: component.tag,
+                    kind: None,
+                },
+                format!("the built-in component {:?}", component.name),
+            ),
+            Self::Loaded(loaded) => (
+                Occupied {
+                    name: &loaded.name,
+                    tag: &loaded.tag,
+                    kind: loaded.kind.as_deref(),
+                },
+                format!("plugin {}", loaded.path.display()),
+            ),
+        }
+    }
+
+    fn status(&self, decision: &Decision) -> ComponentStatus {
+        let (about, tag, file) = match self {
+            Self::Static(component) => (component.about, component.tag, None),
+            Self::Loaded(l) => (l.about.as_str(), l.tag.as_slice(), Some(l.path.clone())),
+        };
+        ComponentStatus {
+            name: self.header().name.to_owned(),
+            about: about.to_owned(),
+            tag: tag.to_vec(),
+            decision: decision.clone(),
+            file,
+        }
+    }
+}
+
+/// The modules made so far, and what became of every candidate.
+#[derive(Default)]
+pub(super) struct Modules {
+    pub(super) modules: Vec<Module>,
+    pub(super) statuses: Vec<ComponentStatus>,
+}
+
+impl Modules {
+    /// Makes the module of a candidate if it encodes or reads; the answer is a plugin that turned
+    /// out to be unusable.
+    pub(super) fn add(
+        &mut self,
+        candidate: &Candidate,
+        mut decision: Decision,
+        params: &Params,
+        limits: &Limits,
+    ) -> Result<Option<Refusal>, Error> {
+        let mut refusal = None;
+        if decision.excluded.is_none() || decision.parse {
+            let made = match candidate {
+                Candidate::Static(component) => (component.query)(params)?,
+                Candidate::Loaded(loaded) => match self.dynamic(loaded, params, limits) {
+                    Ok(scheme) => scheme,
+                    Err(fault) => {
+                        refusal = Some(Refusal::new(&loaded.path, fault));
+                        None
+                    }
+                },
+            };
+            match made {
+                Some(scheme) => self.modules.push(Module {
+                    scheme,
+                    decision: decision.clone(),
+                }),
+                None => cannot_work(&mut decision, refusal.as_ref()),
+            }
+        }
+        if let Some(refusal) = &refusal {
+            tracing::warn!("{refusal}; it is not used");
+        }
+        self.statuses.push(candidate.status(&decision));
+        Ok(refusal)
+    }
+
+    fn dynamic(
+        &self,
+        loaded: &pmix_mca::Loaded,
+        params: &Params,
+        limits: &Limits,
+    ) -> Result<Option<Box<dyn Scheme>>, LoadFault> {
+        // A built-in component tells the type of its regex2 form only once it runs.
+        let same_kind =
+            |m: &&Module| loaded.kind.is_some() && m.scheme.kind() == loaded.kind.as_deref();
+        if let Some(owner) = self.modules.iter().find(same_kind) {
+            return Err(LoadFault::Taken {
+                what: "regex2 type",
+                value: loaded.kind.clone().unwrap_or_default(),
+                owner: format!("component {:?}", owner.scheme.name()),
+            });
+        }
+        let scheme = dynamic::scheme(loaded, params, limits).map_err(LoadFault::Query)?;
+        Ok(scheme.map(|scheme| -> Box<dyn Scheme> { Box::new(scheme) }))
+    }
+}
+
+/// Notes that a component made no scheme; it neither encodes nor reads.
+fn cannot_work(decision: &mut Decision, refusal: Option<&Refusal>) {
+    decision.parse = false;
+    decision.excluded.get_or_insert_with(|| {
+        let why = match refusal {
+            Some(refusal) => refusal.fault.to_string(),
+            None => "cannot work here: what it needs is not built in or is switched off".to_owned(),
+        };
+        (why, Source::Default)
+    });
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Loading the plugin files that the parameters name.
+
+use std::path::PathBuf;
+
+use pmix_mca::{Params, Refusal};
+
+use super::candidate::Candidate;
+use super::open::FRAMEWORK;
+use crate::dynamic;
+
+/// Adds every usable plugin to the candidates; each of the others is one warning and an answer.
+pub(super) fn load(params: &Params, candidates: &mut Vec<Candidate>) -> Vec<Refusal> {
+    let mut refused = Vec::new();
+    let mut seen: Vec<PathBuf> = Vec::new();
+    for file in params.plugin_files(FRAMEWORK) {
+        // Naming one file in two layers is no mistake.
+        let path = file
+            .path
+            .canonicalize()
+            .unwrap_or_else(|_| file.path.clone());
+        if seen.contains(&path) {
+            continue;
+        }
+        seen.push(path);
+        let loaded = dynamic::load(&file.path).and_then(|loaded| {
+            let others: Vec<_> = candidates.iter().map(Candidate::occupied).collect();
+            match dynamic::collision(&loaded, &others) {
+                Ok(()) => Ok(loaded),
+                Err(fault) => Err(Refusal::new(&loaded.path, fault)),
+            }
+        });
+        match loaded {
+            Ok(loaded) => candidates.push(Candidate::Loaded(Box::new(loaded))),
+            Err(refusal) => {
+                tracing::warn!("{refusal}; it is not used (named by {})", file.source);
+                refused.push(refusal);
+            }
+        }
+    }
+    refused
+}
