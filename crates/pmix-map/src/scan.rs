@@ -128,37 +128,79 @@ pub fn successors(
 ) -> (usize, usize) {
     // Names are short; the long ones may cost an allocation.
     let (mut short, mut long) = ([0; 64], Vec::new());
-    let expected = match short.get_mut(..name.len()) {
+    let len = name.len();
+    let expected = match short.get_mut(..=len) {
         Some(expected) => expected,
         None => {
-            long.resize(name.len(), 0);
+            long.resize(len + 1, 0);
             long.as_mut_slice()
         }
     };
-    expected.copy_from_slice(name);
+    expected[..len].copy_from_slice(name);
+    expected[len] = separator;
     let (mut count, mut at) = (0, pos);
     while at < text.len() && increment(&mut expected[field.clone()]) {
-        let end = at + expected.len();
+        let end = at + len;
         if end > text.len()
-            || !equal(&text[at..end], expected)
+            || !equal(&text[at..end], &expected[..len])
             || text.get(end).is_some_and(|b| *b != separator)
         {
             break;
         }
-        count += 1;
-        at = end + 1;
+        let more = same_decade(text, end + 1, expected, field.end - 1);
+        count += 1 + more;
+        at = end + 1 + more * (len + 1);
+        expected[field.end - 1] += u8::try_from(more).unwrap_or_default();
         if count >= DECADES_PAY && expected[field.end - 1] == b'9' {
             let tens = decades(
                 &text[at.min(text.len())..],
-                expected,
+                &mut expected[..len],
                 field.clone(),
                 separator,
             );
             count += 10 * tens;
-            at += 10 * tens * (expected.len() + 1);
+            at += 10 * tens * (len + 1);
         }
     }
     (count, at)
+}
+
+/// Counts the names from `pos` on that only add one to the last digit of `entry` each time.
+///
+/// `entry` is a name and its separator; `digit` is the place of the digit. This is the short way,
+/// not the whole way: a name that ends the text is not counted, and none is where the entry does
+/// not fill two words that overlap.
+#[inline]
+fn same_decade(text: &[u8], pos: usize, entry: &[u8], digit: usize) -> usize {
+    const WORD: usize = 8;
+    let stride = entry.len();
+    if !(WORD..=2 * WORD).contains(&stride) {
+        return 0;
+    }
+    // Adding one to the digit adds a constant to each word that holds it.
+    let tail = stride - WORD;
+    let one = |place: Option<usize>| place.filter(|p| *p < WORD).map_or(0, |p| 1_u64 << (8 * p));
+    let (add_head, add_tail) = (one(Some(digit)), one(digit.checked_sub(tail)));
+    let (mut head, mut last) = (word(entry, 0), word(entry, tail));
+    let most = usize::from(b'9'.saturating_sub(entry[digit]));
+    let entries = text.get(pos..).unwrap_or_default().chunks_exact(stride);
+    entries
+        .take(most)
+        .take_while(|next| {
+            head = head.wrapping_add(add_head);
+            last = last.wrapping_add(add_tail);
+            word(next, 0) == head && word(next, tail) == last
+        })
+        .count()
+}
+
+/// Eight bytes as a number, for comparing; zero where there are fewer.
+#[inline]
+fn word(bytes: &[u8], at: usize) -> u64 {
+    bytes
+        .get(at..at + 8)
+        .and_then(|w| w.try_into().ok())
+        .map_or(0, u64::from_le_bytes)
 }
 
 /// How long a row must be before it is compared by decades.
@@ -216,11 +258,6 @@ fn decrement(field: &mut [u8]) {
 /// Byte equality for two slices of one length, by words: names are too short for a call to pay.
 #[inline]
 fn equal(a: &[u8], b: &[u8]) -> bool {
-    let word = |s: &[u8], at: usize| -> u64 {
-        s.get(at..at + 8)
-            .and_then(|w| w.try_into().ok())
-            .map_or(0, u64::from_le_bytes)
-    };
     let len = a.len();
     if len < 8 {
         return a == b;
@@ -295,6 +332,37 @@ mod tests {
                     b',',
                 );
                 assert_eq!(found.0, hole - 1, "{first} {count} without {hole}");
+            }
+        }
+    }
+
+    #[test]
+    fn successors_count_alike_for_names_of_every_length() {
+        for (prefix, suffix) in [
+            ("", ""),
+            ("n", ""),
+            ("node", "-ib"),
+            ("node", ".example.com"),
+        ] {
+            for width in 1..12 {
+                let top = 10_usize.pow(u32::try_from(width).unwrap().min(3));
+                let names: Vec<_> = (0..top)
+                    .map(|i| format!("{prefix}{i:0width$}{suffix}"))
+                    .collect();
+                let field = prefix.len()..prefix.len() + width;
+                for break_at in [1, 2, 7, 10, 11, top / 2, top - 1] {
+                    let mut list = names.clone();
+                    if let Some(name) = list.get_mut(break_at) {
+                        *name = name.replace('0', "x");
+                    }
+                    let text = list.join(",").into_bytes();
+                    let pairs = list[1..].iter().zip(&names[1..]);
+                    let count = pairs.take_while(|(a, b)| a == b).count();
+                    let start = names[0].len() + 1;
+                    let name = names[0].as_bytes();
+                    let found = successors(&text, start, name, field.clone(), b',');
+                    assert_eq!(found, (count, start * (count + 1)), "{}", names[0]);
+                }
             }
         }
     }
