@@ -6,7 +6,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use pmix_map::{Limits, NodeList, NodeListBuilder, ProcMap, Progression, Rank};
+use pmix_map::{Limits, NodeList, NodeListBuilder, ProcMap, Progression};
+use pmix_types::Rank;
 
 /// The best time of a few runs, in nanoseconds.
 fn best<T>(mut run: impl FnMut() -> T) -> f64 {

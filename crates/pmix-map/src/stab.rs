@@ -284,3 +284,91 @@ fn sweep(rows: &[Item], step: i64) -> Vec<Item> {
     pieces.shrink_to_fit();
     pieces
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Lattice = (i64, Vec<Dim>);
+
+    fn stab(lattices: &[Lattice]) -> Stab {
+        let items = (0u32..).zip(lattices).map(|(id, (first, dims))| {
+            let (low, high) = lattice::bounds(*first, dims);
+            let class = id % 2;
+            Item {
+                class,
+                id,
+                low,
+                high,
+            }
+        });
+        Stab::new(items.collect(), |id, cut| {
+            let (first, dims) = &lattices[id as usize];
+            cut(*first, dims);
+        })
+    }
+
+    fn find(stab: &Stab, lattices: &[Lattice], class: u32, number: i64) -> Option<(u32, u64)> {
+        stab.find(class, number, |id| {
+            let (first, dims) = &lattices[id as usize];
+            lattice::place(*first, dims, number)
+        })
+    }
+
+    fn naive(lattices: &[Lattice], class: u32, number: i64) -> Option<(u32, u64)> {
+        let mut all = (0u32..).zip(lattices).filter(|(id, _)| id % 2 == class);
+        all.find_map(|(id, (first, dims))| Some((id, lattice::place(*first, dims, number)?)))
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_lattice_that_holds_a_number_is_found(
+            lattices in vec((0i64..300, vec((1u64..90, -40i64..40), 0..3)), 0..60)
+        ) {
+            let lattices: Vec<Lattice> = lattices
+                .into_iter()
+                .map(|(first, dims)| {
+                    let dims = dims.into_iter().map(|(count, step)| Dim { count, step });
+                    (first, dims.collect::<Vec<_>>())
+                })
+                .filter(|(_, dims)| lattice::nests(dims))
+                .collect();
+            let stab = stab(&lattices);
+            for number in -50..600 {
+                for class in 0..3 {
+                    let found = find(&stab, &lattices, class, number);
+                    prop_assert_eq!(found, naive(&lattices, class, number));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_cost_pieces_and_not_numbers_however_they_overlap() {
+        let row = |first, count, step| (first, vec![Dim { count, step }]);
+        let rows = 2000;
+        let nested: Vec<_> = (0..rows)
+            .map(|i| row(i, 1_000_000 - 2 * i as u64, 1))
+            .collect();
+        let staggered: Vec<_> = (0..rows).map(|i| row(i * 10, 1_000_000, 1)).collect();
+        let combed: Vec<_> = (0..rows)
+            .map(|i| row(i % 7, 1_000_000 + i as u64, 7))
+            .collect();
+        let steps: Vec<_> = (0..rows).map(|i| row(i, 1_000_000, i % 1000 + 1)).collect();
+        for lattices in [nested, staggered, combed, steps] {
+            let stab = stab(&lattices);
+            let pieces: usize = stab.strides.iter().map(|s| s.pieces.len()).sum();
+            assert!(stab.strides.len() <= MAX_STEPS);
+            assert!(pieces + stab.alone.len() + stab.rest.len() <= 2 * lattices.len());
+            for number in [0, 1, 77, 1999, 20_003, 999_999, 1_000_500, 5_000_000] {
+                for class in 0..2 {
+                    let found = find(&stab, &lattices, class, number);
+                    assert_eq!(found, naive(&lattices, class, number), "{number}");
+                }
+            }
+        }
+    }
+}

@@ -26,7 +26,6 @@ pub use runs::{NodeRun, Progression};
 use crate::lattice::{self, Dim};
 use crate::{Error, Limits};
 use index::Index;
-use runs::RunTexts;
 use shape::Shapes;
 
 /// Names of one shape that follow each other in the list.
@@ -67,7 +66,6 @@ pub struct NodeList {
     /// Bytes of the names, each with one separator.
     bytes: u64,
     index: OnceLock<Index>,
-    run_texts: OnceLock<RunTexts>,
 }
 
 impl NodeList {
@@ -126,7 +124,6 @@ impl NodeList {
             + self.dims.capacity() * size_of::<Dim>()
             + self.numbers.capacity() * size_of::<i64>()
             + self.index.get().map_or(0, Index::memory_bytes)
-            + self.run_texts.get().map_or(0, RunTexts::memory_bytes)
     }
 
     /// The dimensions of a block that is a lattice.

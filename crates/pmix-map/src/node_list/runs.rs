@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The runs of a list as callers see them: names that differ in one number.
 
-use std::ops::Range;
-
 use super::expand::Row;
 use super::shape::Shape;
 use super::{Kind, NodeList};
@@ -60,78 +58,7 @@ pub enum NodeRun<'a> {
     Progression(Progression<'a>),
 }
 
-/// The runs with their text, for [`NodeList::runs`].
-#[derive(Clone, Debug)]
-pub(super) struct RunTexts {
-    text: Vec<u8>,
-    runs: Vec<RunText>,
-}
-
-/// A name or a progression in the text of [`RunTexts`].
-#[derive(Clone, Debug)]
-struct RunText {
-    start: usize,
-    prefix: usize,
-    suffix: usize,
-    number: Option<(usize, u64, u64, i64)>,
-}
-
-impl RunTexts {
-    fn new(list: &NodeList) -> Self {
-        let (mut text, mut runs) = (Vec::new(), Vec::new());
-        list.for_each_run(|run| {
-            let start = text.len();
-            let (prefix, suffix, number): (&[u8], &[u8], _) = match run {
-                NodeRun::Name(name) => (name, b"", None),
-                NodeRun::Progression(p) => {
-                    let number = (p.width, p.first, p.count, p.step);
-                    (p.prefix, p.suffix, Some(number))
-                }
-            };
-            text.extend_from_slice(prefix);
-            text.extend_from_slice(suffix);
-            runs.push(RunText {
-                start,
-                prefix: prefix.len(),
-                suffix: suffix.len(),
-                number,
-            });
-        });
-        text.shrink_to_fit();
-        runs.shrink_to_fit();
-        Self { text, runs }
-    }
-
-    fn run(&self, run: &RunText) -> NodeRun<'_> {
-        let middle = run.start + run.prefix;
-        let prefix = &self.text[run.start..middle];
-        match run.number {
-            None => NodeRun::Name(prefix),
-            Some((width, first, count, step)) => NodeRun::Progression(Progression {
-                prefix,
-                width,
-                first,
-                count,
-                step,
-                suffix: &self.text[middle..middle + run.suffix],
-            }),
-        }
-    }
-
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.text.capacity() + self.runs.capacity() * size_of::<RunText>()
-    }
-}
-
 impl NodeList {
-    /// The runs in order.
-    ///
-    /// Their text is made by the first call and kept; [`Self::for_each_run`] keeps nothing.
-    pub fn runs(&self) -> impl Iterator<Item = NodeRun<'_>> {
-        let texts = self.run_texts.get_or_init(|| RunTexts::new(self));
-        texts.runs.iter().map(|run| texts.run(run))
-    }
-
     /// Calls `f` with each run in order; allocates for the longest name only.
     pub fn for_each_run(&self, mut f: impl FnMut(NodeRun<'_>)) {
         let mut name = Vec::new();
@@ -201,7 +128,7 @@ fn piece<'n>(shape: &Shape<'_>, name: &'n [u8], row: &Row) -> (u64, NodeRun<'n>)
     let Some(span) = span else { return one };
     let unit = shape.unit(span);
     let width = shape.spans[span].len;
-    let field: Range<usize> = shape.spans[span].start()..shape.spans[span].end();
+    let field = shape.spans[span].start()..shape.spans[span].end();
     let end = 10i64.pow(u32::from(width));
     let number = row.first / unit % end;
     let step = row.step / unit;
