@@ -92,6 +92,15 @@ fn process_maps_take_semicolons_newlines_and_arguments() {
 }
 
 #[test]
+fn ranges_of_ranks_are_written_out_before_they_are_encoded() {
+    let encode = |scheme: &str, map: &str| {
+        pmix(&["map", "encode", "--procs", "--scheme", scheme, map]).text()
+    };
+    assert_eq!(encode("raw", "0-2;;3 - 4"), "raw:0,1,2;;3,4");
+    assert_eq!(encode("native", "0-7;8-15"), "pmix[0-7;8-15]");
+}
+
+#[test]
 fn empty_names_and_the_empty_list_are_kept_apart() {
     assert_eq!(pmix(&["map", "count", "a,,b,"]).text(), "4");
     assert_eq!(pmix(&["map", "count", ""]).text(), "0");

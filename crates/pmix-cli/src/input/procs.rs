@@ -157,19 +157,21 @@ impl Procs {
         }
     }
 
-    /// The map as the library's text; text is checked, not rewritten.
+    /// The map as the library's text: ranks written out, as every peer reads them.
     pub(crate) fn into_text(self, limits: &Limits) -> Result<Vec<u8>, Failure> {
-        match self {
+        let map = match self {
             Self::Text(text, origin) => {
-                parse(&text, &origin, limits)?;
-                Ok(text)
+                let map = parse(&text, &origin, limits)?;
+                if memchr::memchr2(b'-', b' ', &text).is_none() {
+                    return Ok(text);
+                }
+                map
             }
-            Self::Map(map) => {
-                let mut text = Vec::new();
-                map.write_text(&mut text);
-                Ok(text)
-            }
-        }
+            Self::Map(map) => map,
+        };
+        let mut text = Vec::new();
+        map.write_text(&mut text);
+        Ok(text)
     }
 }
 

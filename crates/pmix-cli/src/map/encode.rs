@@ -11,10 +11,12 @@ use crate::args::{Encode, EncodeOut, FormArg};
 use crate::failure::{Exit, Failure};
 use crate::octets;
 use crate::output::Out;
+use crate::progress::Progress;
 use crate::session::Session;
 
 pub(super) fn run(session: &mut Session, args: &Encode) -> Result<Exit, Failure> {
     let text = read_text(session, &args.input)?;
+    let progress = Progress::start("encoding");
     let value = answer::encode(
         &session.preg,
         &args.scheme,
@@ -23,6 +25,7 @@ pub(super) fn run(session: &mut Session, args: &Encode) -> Result<Exit, Failure>
         &text,
     )
     .map_err(|e| refusal(&e, &text))?;
+    drop(progress);
     let out = if session.json {
         EncodeOut::Json
     } else {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The examples of docs/cli.md are real: each is run, and must print what the page shows.
+//!
+//! `PMIX_DOCS=write cargo test -p pmix-cli --test docs` writes what they print into the page.
+
+use std::path::Path;
+use std::process::Command;
+
+/// The page with the output of every `console` block made anew.
+fn rerun(page: &str, run: impl Fn(&str) -> String) -> String {
+    let mut made = String::new();
+    let mut in_console = false;
+    for line in page.lines() {
+        if line.starts_with("```") {
+            in_console = line == "```console";
+        } else if in_console && !line.starts_with("$ ") {
+            continue;
+        }
+        made.push_str(line);
+        made.push('\n');
+        if let (true, Some(command)) = (in_console, line.strip_prefix("$ ")) {
+            let output = run(command);
+            made.push_str(output.trim_end_matches('\n'));
+            made.push_str(if output.trim().is_empty() { "" } else { "\n" });
+        }
+    }
+    made
+}
+
+#[test]
+fn every_example_prints_what_the_page_shows() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    let hosts = "# rack 1\nn[001-004]   # compute\nlogin, data\n";
+    std::fs::write(dir.join("hosts.txt"), hosts).expect("the list");
+    let requests = concat!(
+        r#"{"id": 1, "op": "encode", "input": "n1,n2"}"#,
+        "\n",
+        r#"{"id": 2, "op": "encode", "scheme": "compress", "input": "n1"}"#,
+        "\n",
+        r#"{"id": 3, "op": "decode", "procs": true, "bytes_hex": "7261773a302d333b3b34"}"#,
+        "\n",
+        r#"{"id": 4, "op": "decode", "type": "raw", "bytes_hex": "6e312c6e3200"}"#,
+        "\nno JSON\n",
+    );
+    std::fs::write(dir.join("requests.jsonl"), requests).expect("the requests");
+    let bin = Path::new(env!("CARGO_BIN_EXE_pmix"))
+        .parent()
+        .expect("a directory");
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let run = |command: &str| {
+        let output = Command::new("sh")
+            .args(["-c", &format!("{{ {command}\n}} 2>&1")])
+            .current_dir(&dir)
+            .env_clear()
+            .env("PATH", &path)
+            .env("HOME", "/nonexistent")
+            .output()
+            .expect("a shell");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let shown = std::fs::read_to_string(&page).expect("docs/cli.md");
+    let made = rerun(&shown, run);
+    if std::env::var_os("PMIX_DOCS").is_some_and(|v| v == "write") {
+        std::fs::write(&page, made).expect("the page is written");
+        return;
+    }
+    for (line, (shown, made)) in shown.lines().zip(made.lines()).enumerate() {
+        assert_eq!(shown, made, "docs/cli.md line {}", line + 1);
+    }
+    assert_eq!(
+        shown.len(),
+        made.len(),
+        "docs/cli.md ends too early or too late"
+    );
+    assert!(shown.matches("\n$ pmix ").count() > 30);
+}
