@@ -245,7 +245,7 @@ pub(crate) fn each_record(
                 format!("a column reaches {value}, outside 0 to 10^18 - 1"),
             ));
         }
-        run.template.render(&values, &mut record);
+        run.template.render(&values, 0, &mut record);
         for _ in 0..cut {
             let end = record.iter().rposition(|b| matches!(b, b',' | b';'));
             record.truncate(end.unwrap_or(0));

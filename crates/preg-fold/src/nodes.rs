@@ -22,6 +22,9 @@ pub(crate) struct NodeSink {
     /// The names of runs, which are closed already, end here; no name is open.
     closed: bool,
     names: u64,
+    /// How many bytes of names were written: what the work is proportional to, and bounded by the
+    /// limit of text.
+    work: usize,
 }
 
 impl NodeSink {
@@ -35,6 +38,7 @@ impl NodeSink {
             separated: false,
             closed: true,
             names: 0,
+            work: 0,
         }
     }
 
@@ -62,18 +66,19 @@ impl NodeSink {
 
     /// Text that may have separators inside.
     fn text(&mut self, text: &[u8]) -> Result<(), Error> {
+        self.work = self.work.saturating_add(text.len());
+        self.fits()?;
         for (index, part) in text.split(|b| *b == b',').enumerate() {
             if index > 0 {
                 self.separator(Some(b','))?;
             }
             self.name.extend_from_slice(part);
         }
-        self.fits()
+        Ok(())
     }
 
     fn fits(&self) -> Result<(), Error> {
-        let len = u64::try_from(self.name.len()).unwrap_or(u64::MAX);
-        if len > self.limits.max_bytes {
+        if u64::try_from(self.work).unwrap_or(u64::MAX) > self.limits.max_bytes {
             return Err(pmix_map::Error::limit("bytes of text", self.limits.max_bytes).into());
         }
         Ok(())
@@ -88,17 +93,22 @@ impl NodeSink {
             return Ok(false);
         }
         self.separator(run.before)?;
-        let (prefix, suffix) = run.template.around(run.values, column);
+        // No name is open here: its buffer is free.
+        self.name.clear();
+        let number = run.template.render(run.values, column, &mut self.name);
+        self.work = self.work.saturating_add(self.name.len());
+        self.fits()?;
         for (first, count, width) in equal_widths(run, column, step) {
             self.builder.progression(&Progression {
-                prefix: &prefix,
+                prefix: &self.name[..number.start],
                 width,
                 first: first.unsigned_abs(),
                 count,
                 step,
-                suffix: &suffix,
+                suffix: &self.name[number.end..],
             })?;
         }
+        self.name.clear();
         self.closed = true;
         self.separated = true;
         Ok(true)

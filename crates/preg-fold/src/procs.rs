@@ -14,6 +14,8 @@ pub(crate) struct ProcSink {
     limits: Limits,
     /// Ranks, ranges and empty entries so far: what the work is proportional to.
     entries: u64,
+    /// Bytes of records that were read as text; bounded by the limit of text.
+    work: usize,
     /// Whether anything but the empty text came in.
     any: bool,
 }
@@ -24,6 +26,7 @@ impl ProcSink {
             builder: ProcMapBuilder::new(limits),
             limits: *limits,
             entries: 0,
+            work: 0,
             any: false,
         }
     }
@@ -46,6 +49,10 @@ impl ProcSink {
 
     fn text(&mut self, text: &[u8]) -> Result<(), Error> {
         self.any |= !text.is_empty();
+        self.work = self.work.saturating_add(text.len());
+        if u64::try_from(self.work).unwrap_or(u64::MAX) > self.limits.max_bytes {
+            return Err(pmix_map::Error::limit("bytes of text", self.limits.max_bytes).into());
+        }
         for (index, node) in text.split(|b| *b == b';').enumerate() {
             if index > 0 {
                 self.builder.end_node()?;

@@ -27,6 +27,26 @@ impl TextSink {
         }
         Ok(())
     }
+
+    /// A run of one moving column: the rest of the first record is copied behind it.
+    fn number_run(&mut self, run: &Run<'_>, column: usize, step: i64) -> Result<(), Error> {
+        self.out.extend(run.before);
+        let start = self.out.len();
+        let number = run.template.render(run.values, column, &mut self.out);
+        let (prefix, suffix) = (start..number.start, number.end..self.out.len());
+        self.room(0)?;
+        let width = run.template.columns[column].width;
+        let mut value = run.values[column];
+        for _ in 1..run.count {
+            value = value.saturating_add(step);
+            self.out.push(run.between);
+            self.out.extend_from_within(prefix.clone());
+            push_number(&mut self.out, value, width);
+            self.out.extend_from_within(suffix.clone());
+            self.room(0)?;
+        }
+        Ok(())
+    }
 }
 
 impl Sink for TextSink {
@@ -44,22 +64,9 @@ impl Sink for TextSink {
 
     fn run(&mut self, run: &Run<'_>) -> Result<(), Error> {
         if let [(column, step)] = *run.moves
-            && run.count > 2
             && run.template.names == 1
         {
-            let (prefix, suffix) = run.template.around(run.values, column);
-            let width = run.template.columns[column].width;
-            let (mut value, mut before) = (run.values[column], run.before);
-            for _ in 0..run.count {
-                self.out.extend(before);
-                self.out.extend_from_slice(&prefix);
-                push_number(&mut self.out, value, width);
-                self.out.extend_from_slice(&suffix);
-                self.room(0)?;
-                before = Some(run.between);
-                value = value.saturating_add(step);
-            }
-            return Ok(());
+            return self.number_run(run, column, step);
         }
         each_record(run, |before, record| self.plain(before, record))
     }

@@ -2,6 +2,7 @@
 //! The parts of a value once it is read, and how a record is written.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::format::Move;
 
@@ -69,33 +70,20 @@ impl Template {
         &mut self.literals[last]
     }
 
-    /// Appends the record with the given columns.
-    pub(crate) fn render(&self, values: &[i64], out: &mut Vec<u8>) {
+    /// Appends the record with the given columns; returns where the digits of one of them are.
+    pub(crate) fn render(&self, values: &[i64], marked: usize, out: &mut Vec<u8>) -> Range<usize> {
+        let mut place = out.len()..out.len();
         for (index, literal) in self.literals.iter().enumerate() {
             out.extend_from_slice(literal);
             if let (Some(column), Some(value)) = (self.columns.get(index), values.get(index)) {
+                let start = out.len();
                 push_number(out, *value, column.width);
+                if index == marked {
+                    place = start..out.len();
+                }
             }
         }
-    }
-
-    /// What stands before and behind a column.
-    pub(crate) fn around(&self, values: &[i64], moving: usize) -> (Vec<u8>, Vec<u8>) {
-        let (mut before, mut behind) = (Vec::new(), Vec::new());
-        for (index, literal) in self.literals.iter().enumerate() {
-            let out = if index <= moving {
-                &mut before
-            } else {
-                &mut behind
-            };
-            out.extend_from_slice(literal);
-            if let (Some(column), Some(value)) = (self.columns.get(index), values.get(index))
-                && index != moving
-            {
-                push_number(out, *value, column.width);
-            }
-        }
-        (before, behind)
+        place
     }
 
     /// The fewest bytes a record can have.

@@ -79,8 +79,8 @@ fn runs(region: &Region<'_>, fastest: Symbol, shapes: &mut Shapes<'_>) -> Vec<El
     for (at, step) in region.steps.iter().enumerate() {
         let next = region.steps.get(at + 1);
         if step.symbol == fastest {
-            open.shape = shapes.intern(SINGLE, step.count + 1, step.symbol);
-            open.total = step.count + 1;
+            open.total += u64::from(step.count);
+            open.shape = shapes.intern(SINGLE, open.total, step.symbol);
         } else if let (1, Some(next)) = (step.count, next) {
             open.joint = Some(step.symbol);
             elements.push(open);
@@ -105,7 +105,7 @@ fn other_run(
     elements: &mut Vec<Element>,
 ) -> Element {
     let leave = next.filter(|n| n.symbol == fastest);
-    let mut total = step.count - u64::from(leave.is_some());
+    let mut total = u64::from(step.count) - u64::from(leave.is_some());
     let mut run = open;
     if open.shape == SINGLE {
         total += 1;

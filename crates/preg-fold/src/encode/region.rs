@@ -37,7 +37,7 @@ pub(crate) struct Step {
     /// Where the record before the first of these differences starts.
     pub(crate) offset: usize,
     pub(crate) symbol: Symbol,
-    pub(crate) count: u64,
+    pub(crate) count: u32,
 }
 
 /// Consecutive records of one layout.
@@ -162,7 +162,7 @@ fn cut_record(
     if names == 0 || !valid {
         return None;
     }
-    step.count += 1;
+    step.count = step.count.checked_add(1)?;
     Some((layout.names() - names, end))
 }
 
@@ -186,7 +186,8 @@ impl<'a> Region<'a> {
             }
             let symbol = symbols.number(separator, &diff);
             match steps.last_mut() {
-                Some(step) if step.symbol == symbol => step.count += 1,
+                // A longer run goes on as another step.
+                Some(step) if step.symbol == symbol && step.count < u32::MAX => step.count += 1,
                 _ => steps.push(Step {
                     offset,
                     symbol,
@@ -205,7 +206,7 @@ impl<'a> Region<'a> {
         }
         for step in &steps {
             if let Some(count) = symbols.counts.get_mut(index(step.symbol)) {
-                *count += step.count;
+                *count += u64::from(step.count);
             }
         }
         (!steps.is_empty()).then_some(Self {
