@@ -169,6 +169,15 @@ fn long_numbers_are_exact_or_refused() {
 }
 
 #[test]
+fn one_range_stays_one_run() {
+    let list = nodes(b"pmix[n[7:1-1000000]]").expect("parses");
+    assert_eq!((list.len(), list.runs().count()), (1_000_000, 1));
+    assert_eq!(list.nth(999_999).as_deref(), Some(&b"n1000000"[..]));
+    assert_eq!(list.position(b"n0500000"), Some(499_999));
+    assert_eq!(list.position(b"n500000"), None);
+}
+
+#[test]
 fn limits_hold_before_anything_is_allocated() {
     let limits = |max_nodes, max_bytes| Limits {
         max_nodes,
