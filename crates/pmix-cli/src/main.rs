@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod check;
 mod excerpt;
 mod failure;
 mod info;
@@ -21,7 +22,7 @@ use std::io::Write as _;
 
 use clap::Parser as _;
 
-use args::{Cli, Command, Global};
+use args::{Cli, Command, Global, PluginsCommand};
 use failure::{Exit, Failure};
 use session::Session;
 use style::Style;
@@ -44,7 +45,8 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Man { dir } => shell::man(dir.as_deref()),
         Command::Info(args) => info::run(global, &args),
         Command::Map(command) => opened(global, |session| map::run(session, command)),
-        Command::Plugins(command) => opened(global, |session| plugins::run(session, command)),
+        Command::Plugins(PluginsCommand::Check { file }) => check::run(global, &file),
+        Command::Plugins(PluginsCommand::List) => opened(global, plugins::list),
     }
 }
 

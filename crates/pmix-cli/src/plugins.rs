@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix plugins`: the state of the framework.
+//! `pmix plugins list`: the state of the framework.
 
 use std::io::Write;
 
@@ -7,18 +7,12 @@ use pmix_mca::Source;
 use preg_core::ComponentStatus;
 use serde_json::{Value as Json, json};
 
-use crate::args::PluginsCommand;
 use crate::excerpt::printable;
 use crate::failure::{Exit, Failure};
 use crate::session::Session;
 
-pub(crate) fn run(session: &mut Session, command: PluginsCommand) -> Result<Exit, Failure> {
-    match command {
-        PluginsCommand::List => list(session),
-    }
-}
-
-fn list(session: &mut Session) -> Result<Exit, Failure> {
+/// Shows every component, and the files that were refused.
+pub(crate) fn list(session: &mut Session) -> Result<Exit, Failure> {
     let preg = &session.preg;
     let kind = |name: &str| {
         let module = preg.module(name)?;
@@ -30,9 +24,16 @@ fn list(session: &mut Session) -> Result<Exit, Failure> {
             .iter()
             .map(|c| to_json(c, kind(&c.name)))
             .collect();
-        session
-            .out
-            .json(&json!({ "framework": "preg", "components": all }))?;
+        let refused = preg.refused().iter().map(|refusal| {
+            let (file, fault) = (refusal.path.display(), &refusal.fault);
+            json!({ "file": file.to_string(), "fault": fault.to_string() })
+        });
+        let answer = json!({
+            "framework": "preg",
+            "components": all,
+            "refused": refused.collect::<Vec<_>>(),
+        });
+        session.out.json(&answer)?;
         return Ok(Exit::Ok);
     }
     let style = session.style;
@@ -61,6 +62,9 @@ fn list(session: &mut Session) -> Result<Exit, Failure> {
             writeln!(out, "{:<12} {:>8}  {}", "", "", style.dim(&reason))?;
         }
     }
+    for refusal in preg.refused() {
+        writeln!(out, "{} {refusal}", style.red("refused"))?;
+    }
     Ok(Exit::Ok)
 }
 
@@ -79,6 +83,9 @@ fn state(component: &ComponentStatus) -> &'static str {
 fn reasons(component: &ComponentStatus) -> Vec<String> {
     let decision = &component.decision;
     let mut reasons = Vec::new();
+    if let Some(file) = &component.file {
+        reasons.push(format!("loaded from {}", file.display()));
+    }
     if let Some((why, source)) = &decision.excluded {
         reasons.push(match source {
             Source::Default => why.clone(),
@@ -105,6 +112,7 @@ fn to_json(component: &ComponentStatus, kind: Option<String>) -> Json {
         "about": component.about,
         "tag": String::from_utf8_lossy(&component.tag),
         "type": kind,
+        "file": component.file.as_ref().map(|file| file.display().to_string()),
         "state": state(component),
         "priority": decision.priority,
         "priority_source": decision.priority_source.to_string(),

@@ -109,3 +109,27 @@ fn every_command_has_help_and_the_version_is_there() {
         assert_eq!(pmix(&["map", verb, "--help"]).code, 0, "{verb}");
     }
 }
+
+#[test]
+fn a_file_that_is_no_plugin_is_refused_by_name() {
+    let path = format!("{}/not-a-plugin.so", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(&path, "just text").expect("written");
+    for file in [path.as_str(), "/nonexistent/plugin.so"] {
+        let outcome = pmix(&["plugins", "check", file, "--json"]);
+        assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+        assert_eq!(outcome.json()["ok"], json!(false));
+        assert!(outcome.stderr.contains(file), "{}", outcome.stderr);
+    }
+    let list = pmix(&[
+        "plugins",
+        "list",
+        "--json",
+        "--mca",
+        "preg_base_plugins",
+        &path,
+    ]);
+    assert_eq!(list.code, 0, "{}", list.stderr);
+    assert_eq!(list.json()["refused"][0]["file"], json!(path));
+    assert!(list.stderr.starts_with("warning:"), "{}", list.stderr);
+    assert_eq!(list.stderr.lines().count(), 1, "{}", list.stderr);
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands that show components and parameters.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 /// What to do with components.
@@ -8,6 +10,12 @@ use clap::{Args, Subcommand};
 pub(crate) enum PluginsCommand {
     /// Show every component: what it does, its priority, and which setting decided.
     List,
+    /// Load one plugin file and try it: does every list come back as it went?
+    Check {
+        /// The shared library.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
 }
 
 /// Arguments of `info`.
