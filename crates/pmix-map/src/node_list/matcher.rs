@@ -2,7 +2,7 @@
 //! Reads the number of a name whose shape is expected: the inner loop of every list parser.
 
 use super::shape::Shape;
-use crate::scan;
+use crate::scan::{self, word};
 
 /// A stretch of one to eight digits, and what the last of them is worth.
 #[derive(Clone, Copy, Debug)]
@@ -100,12 +100,4 @@ fn word_before(bytes: &[u8], end: usize) -> u64 {
             .iter()
             .fold(0, |w, b| w >> 8 | u64::from(*b) << 56),
     }
-}
-
-#[inline]
-fn word(bytes: &[u8], at: usize) -> u64 {
-    bytes
-        .get(at..at + 8)
-        .and_then(|w| w.try_into().ok())
-        .map_or(0, u64::from_le_bytes)
 }

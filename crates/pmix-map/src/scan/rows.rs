@@ -1,118 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The inner loops over list text that builders and encoders share.
-//!
-//! A host name is bytes with *fields*: its maximal runs of ASCII digits. Two names that follow
-//! each other in a list are *linked* when they differ within one field only and are equally
-//! long; a million consecutive names are one name and a count.
+//! Rows of names that count up: compared by words and by decades, never parsed.
 
 use std::ops::Range;
 
-/// The most digits a field may have to be read as a number; longer runs of digits are text, but
-/// for their last `MAX_DIGITS`. 18 digits fit every integer that a real parser uses.
-pub const MAX_DIGITS: usize = 18;
-
-/// How a name follows from the one before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Link {
-    /// The two names are equal.
-    Same,
-    /// They differ within this field only (a byte range, the same in both).
-    Field(Range<usize>),
-    /// Anything else.
-    Break,
-}
-
-/// The fields of a name, left to right: maximal runs of digits, cut to their last
-/// [`MAX_DIGITS`] where they are longer.
-pub fn fields(name: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let start = at + name.get(at..)?.iter().position(u8::is_ascii_digit)?;
-        let digits = name[start..]
-            .iter()
-            .take_while(|b| b.is_ascii_digit())
-            .count();
-        at = start + digits;
-        Some(start.max(at.saturating_sub(MAX_DIGITS))..at)
-    })
-}
-
-/// The field around a byte of a name, which must be a digit.
-#[must_use]
-pub fn field_around(name: &[u8], at: usize) -> Range<usize> {
-    let start = at
-        - name[..at]
-            .iter()
-            .rev()
-            .take_while(|b| b.is_ascii_digit())
-            .count();
-    let end = at + name[at..].iter().take_while(|b| b.is_ascii_digit()).count();
-    start.max(end.saturating_sub(MAX_DIGITS))..end
-}
-
-/// How `next` follows from `name`.
-#[must_use]
-pub fn link(name: &[u8], next: &[u8]) -> Link {
-    if name.len() != next.len() {
-        return Link::Break;
-    }
-    let Some(first) = name.iter().zip(next).position(|(a, b)| a != b) else {
-        return Link::Same;
-    };
-    if !name[first].is_ascii_digit() {
-        return Link::Break;
-    }
-    let field = field_around(name, first);
-    let same_text = field.contains(&first)
-        && name[field.end..] == next[field.end..]
-        && next[first..field.end].iter().all(u8::is_ascii_digit);
-    if same_text {
-        Link::Field(field)
-    } else {
-        Link::Break
-    }
-}
-
-/// Reads up to [`MAX_DIGITS`] ASCII digits as a number.
-#[must_use]
-pub fn number(digits: &[u8]) -> u64 {
-    digits.iter().fold(0, |n, b| n * 10 + u64::from(b - b'0'))
-}
-
-/// The number that the last `len` bytes of a word, 1 to 8, are in decimal; `None` if they are not
-/// all digits. The word is read little-endian: the last byte is the highest.
-#[inline]
-pub(crate) fn eight_digits(word: u64, len: u32) -> Option<i64> {
-    let digits = (word ^ 0x3030_3030_3030_3030) >> (64 - 8 * len) << (64 - 8 * len);
-    // A byte that is no digit has a high nibble, or gets one by adding six.
-    let others = (digits.wrapping_add(0x0606_0606_0606_0606) | digits) & 0xf0f0_f0f0_f0f0_f0f0;
-    if others != 0 {
-        return None;
-    }
-    // Pairs, fours and eights of digits are put together at once.
-    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
-    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
-    let eight = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
-    Some(eight.cast_signed())
-}
-
-/// Adds one to a field in place; `false` (and the field unchanged) when it would need a digit more.
-pub fn increment(field: &mut [u8]) -> bool {
-    for at in (0..field.len()).rev() {
-        if field[at] != b'9' {
-            field[at] += 1;
-            field[at + 1..].fill(b'0');
-            return true;
-        }
-    }
-    false
-}
-
-/// The end of the name that starts at `pos`: the next separator or the end of the text.
-#[must_use]
-pub fn name_end(text: &[u8], pos: usize, separator: u8) -> usize {
-    memchr::memchr(separator, &text[pos..]).map_or(text.len(), |n| pos + n)
-}
+use super::{equal, increment, word};
 
 /// Counts how many names from `pos` on continue `name` by adding one to `field` each time.
 ///
@@ -194,15 +85,6 @@ fn same_decade(text: &[u8], pos: usize, entry: &[u8], digit: usize) -> usize {
         .count()
 }
 
-/// Eight bytes as a number, for comparing; zero where there are fewer.
-#[inline]
-fn word(bytes: &[u8], at: usize) -> u64 {
-    bytes
-        .get(at..at + 8)
-        .and_then(|w| w.try_into().ok())
-        .map_or(0, u64::from_le_bytes)
-}
-
 /// How long a row must be before it is compared by decades.
 const DECADES_PAY: usize = 20;
 
@@ -255,51 +137,9 @@ fn decrement(field: &mut [u8]) {
     }
 }
 
-/// Byte equality for two slices of one length, by words: names are too short for a call to pay.
-#[inline]
-fn equal(a: &[u8], b: &[u8]) -> bool {
-    let len = a.len();
-    if len < 8 {
-        return a == b;
-    }
-    // The last word first: that is where two names of one list differ.
-    if word(a, len - 8) != word(b, len - 8) {
-        return false;
-    }
-    let mut at = 0;
-    while at + 8 < len {
-        if word(a, at) != word(b, at) {
-            return false;
-        }
-        at += 8;
-    }
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn links_name_the_one_field_that_differs() {
-        assert_eq!(link(b"x10c0s1", b"x10c0s2"), Link::Field(6..7));
-        assert_eq!(link(b"x10c0s1", b"x11c0s1"), Link::Field(1..3));
-        assert_eq!(link(b"x10c0s1", b"x11c0s2"), Link::Break);
-        assert_eq!(link(b"n09", b"n10"), Link::Field(1..3));
-        assert_eq!(link(b"n9", b"n10"), Link::Break);
-        assert_eq!(link(b"n1a", b"n1b"), Link::Break);
-        assert_eq!(link(b"n1", b"n1"), Link::Same);
-        assert_eq!(link(b"n1a", b"nba"), Link::Break);
-    }
-
-    #[test]
-    fn long_runs_of_digits_are_numbers_in_their_last_18_digits() {
-        let name = b"n12345678901234567890";
-        assert_eq!(fields(name).next(), Some(3..21));
-        assert_eq!(fields(name).count(), 1);
-        assert_eq!(link(name, b"n12345678901234567891"), Link::Field(3..21));
-        assert_eq!(link(name, b"n22345678901234567890"), Link::Break);
-    }
 
     #[test]
     fn successors_of_any_number_are_counted_however_they_are_compared() {
