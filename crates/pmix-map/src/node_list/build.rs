@@ -34,6 +34,8 @@ pub struct NodeListBuilder {
     pub(super) current: usize,
     evict: usize,
     pub(super) row: Row,
+    /// The first name of a progression, kept for its memory.
+    scratch: Vec<u8>,
 }
 
 impl NodeListBuilder {
@@ -47,6 +49,7 @@ impl NodeListBuilder {
             current: 0,
             evict: 0,
             row: Row::default(),
+            scratch: Vec::new(),
         }
     }
 
@@ -87,7 +90,8 @@ impl NodeListBuilder {
         let tail = u32::try_from(tail).map_err(|_| Error::limit("digits", u64::from(u32::MAX)))?;
         let unit = if in_window { power_of_ten(behind) } else { 1 };
 
-        let mut name = Vec::with_capacity(len);
+        let mut name = std::mem::take(&mut self.scratch);
+        name.clear();
         name.extend_from_slice(run.prefix);
         push_padded(run.first, run.width, &mut name);
         name.extend_from_slice(run.suffix);
@@ -99,6 +103,7 @@ impl NodeListBuilder {
             Some(number) => number,
             None => self.turn(&name, tail)?,
         };
+        self.scratch = name;
         if run.count == 1 {
             return self.number(first);
         }
