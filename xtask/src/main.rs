@@ -5,6 +5,7 @@
 //! exits with 0 only if nothing failed.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod interop;
 mod outcome;
 mod process;
@@ -25,6 +26,12 @@ struct Task {
 
 /// Every task, in the order in which they are listed.
 const TASKS: &[Task] = &[
+    Task {
+        name: "bench",
+        arguments: "preg [--full]",
+        about: "what it costs, beside the real library and others",
+        run: bench::run,
+    },
     Task {
         name: "interop",
         arguments: "[--seed N] [--lists N]",

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask bench preg`: what the encoders, the parsers and the command cost, beside the real
+//! library and others on the same lists in the same run.
+//!
+//! Nothing here passes or fails by time: each row says whether it meets what was promised, and a
+//! check is that the row could be measured at all.
+
+mod command;
+mod encode;
+mod lists;
+mod parse;
+mod table;
+mod tools;
+
+use crate::Outcome;
+use crate::interop::install;
+use table::Row;
+use tools::{Effort, Timing, Tools};
+
+/// The rows so far, and how many could not be measured.
+struct Report {
+    rows: Vec<Row>,
+    full: bool,
+    only: Option<String>,
+    failed: usize,
+}
+
+impl Report {
+    /// Adds a row, or counts that our side of it failed.
+    fn add(&mut self, figure: &str, row: Result<Row, String>) {
+        match row {
+            Ok(row) => {
+                println!(
+                    "{}, {}: {} ({})",
+                    row.figure, row.input, row.ours, row.ratio
+                );
+                self.rows.push(row);
+            }
+            Err(why) => {
+                println!("FAILED {figure}: {why}");
+                self.failed += 1;
+            }
+        }
+    }
+
+    /// Whether this part was asked for.
+    fn wants(&self, part: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only == part)
+    }
+}
+
+/// Measures and prints the table.
+pub(crate) fn run(args: &[String]) -> Outcome {
+    match try_run(args) {
+        Ok(report) => Outcome {
+            passed: report.rows.len(),
+            failed: report.failed,
+        },
+        Err(why) => {
+            eprintln!("bench: {why}");
+            Outcome::of(false)
+        }
+    }
+}
+
+const USAGE: &str =
+    "usage: cargo xtask bench preg [--full] [--only encode|ppn|compress|parse|command]";
+
+fn try_run(args: &[String]) -> Result<Report, String> {
+    let mut words = args.iter().map(String::as_str);
+    if words.next() != Some("preg") {
+        return Err(USAGE.to_owned());
+    }
+    let mut report = Report {
+        rows: Vec::new(),
+        full: false,
+        only: None,
+        failed: 0,
+    };
+    while let Some(word) = words.next() {
+        match (word, words.clone().next()) {
+            ("--full", _) => report.full = true,
+            ("--only", Some(part)) => {
+                report.only = Some(part.to_owned());
+                words.next();
+            }
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
+    let tools = Tools::prepare()?;
+    encode::measure(&tools, &mut report);
+    parse::measure(&tools, &mut report);
+    command::measure(&tools, &mut report);
+    let call = format!("cargo xtask bench {}", args.join(" "));
+    let text = document(&call, &tools, &report.rows);
+    let path = install::scratch("bench")?.join("preg.md");
+    std::fs::write(&path, &text).map_err(|e| format!("{}: {e}", path.display()))?;
+    println!("\n{text}");
+    Ok(report)
+}
+
+/// The table with what one needs to know to read it.
+fn document(call: &str, tools: &Tools, rows: &[Row]) -> String {
+    format!(
+        "`{call}`, on {}; libpmix {}. Times are the least of several runs; a ratio is the other's \
+         time over ours unless the row says otherwise.\n\n{}",
+        machine(),
+        tools.releases().join(" and "),
+        table::markdown(rows)
+    )
+}
+
+/// The processor and how many of its cores there are.
+fn machine() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info
+        .lines()
+        .find_map(|l| l.strip_prefix("model name")?.split_once(": "))
+        .map_or("an unknown processor", |(_, model)| model);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("{model}, {cores} cores")
+}
+
+/// Measures ours before and after the other, so that a busy moment of the machine falls on both;
+/// ours is the better of the two.
+fn beside(
+    ours: impl Fn() -> Result<Timing, String>,
+    other: impl FnOnce() -> Result<Timing, String>,
+) -> Result<(Timing, Result<Timing, String>), String> {
+    let before = ours()?;
+    let other = other();
+    let after = ours()?;
+    let better = if after.least < before.least {
+        after
+    } else {
+        before
+    };
+    Ok((better, other))
+}
+
+/// What a row of two times is about.
+struct Race<'a> {
+    figure: &'a str,
+    input: String,
+    /// Whose the other time is.
+    peer: &'a str,
+    /// How many times faster we promise to be.
+    bound: Option<f64>,
+    /// Whether the promise is for this size.
+    judged: bool,
+}
+
+impl Race<'_> {
+    /// The row, with the other's side missing if it is not here.
+    fn row(self, ours: &Timing, other: Result<Timing, String>) -> Row {
+        use table::{Verdict, factor, time};
+        let ratio = other.as_ref().ok().map(|o| o.least / ours.least);
+        let verdict = match (self.bound, ratio) {
+            (None, _) => Verdict::Shown,
+            (Some(bound), Some(ratio)) if self.judged => Verdict::of(ratio >= bound),
+            _ => Verdict::NotJudged,
+        };
+        Row {
+            figure: self.figure.to_owned(),
+            input: self.input,
+            ours: both(ours),
+            peer: match other {
+                Ok(o) => format!("{}: {}", self.peer, time(o.least)),
+                Err(why) => why,
+            },
+            ratio: ratio.map_or_else(String::new, factor),
+            bound: self.bound.map_or_else(String::new, |b| format!("{b}")),
+            verdict,
+        }
+    }
+}
+
+/// The least time, and the median where it differs much.
+fn both(t: &Timing) -> String {
+    let (least, median) = (table::time(t.least), table::time(t.median));
+    if t.median > 1.3 * t.least {
+        format!("{least} (median {median})")
+    } else {
+        least
+    }
+}
