@@ -8,7 +8,8 @@ use std::io::Write;
 
 use flate2::{Compression, write::ZlibEncoder};
 use lists::{encoded, fold, shown};
-use preg_core::{Limits, NodeList, ProcMap};
+use pmix_mca::Source;
+use preg_core::{Limits, NodeList, Params, ProcMap};
 use serde_json::Value;
 
 /// Every list of the vectors by its case.
@@ -78,6 +79,27 @@ fn regular_vectors_beat_raw_and_zlib() {
         }
     }
     assert!(seen > 60, "only {seen} regular lists");
+}
+
+#[test]
+fn enabled_it_wins_the_contest_on_regular_vectors() {
+    let params = Params::builder()
+        .set("preg", "native,raw,compress,fold", Source::Api)
+        // So that compress takes part with short lists too.
+        .set("pcompress_base_limit", "1", Source::Api)
+        .build()
+        .unwrap();
+    let preg = pmix_builtin::open_preg(&params).unwrap();
+    for (case, list) in lists() {
+        if is_regular(&case, &list) || case.ends_with("/two") || case.ends_with("/one") {
+            let winner = preg.generate_regex(&list).unwrap();
+            assert_eq!(winner.kind, "fold", "{case}");
+            assert_eq!(preg.parse_regex(winner.as_view()).unwrap(), list, "{case}");
+        }
+    }
+    let default = pmix_builtin::open_preg(&Params::default()).unwrap();
+    let value = default.generate_regex(b"n1,n2,n3").unwrap();
+    assert_ne!(value.kind, "fold", "it is off by default");
 }
 
 #[test]

@@ -28,8 +28,9 @@ const LAYERS: &[(&str, u32)] = &[
     ("pmix-cli", 8),
 ];
 
-/// Crates that may depend on anything, because nothing depends on them.
-const TOP: &[&str] = &["xtask", "fuzz"];
+/// Crates that may depend on anything, because nothing depends on them: tasks, and components as
+/// files to load.
+const TOP: &[&str] = &["xtask", "fuzz", "preg-fold-plugin"];
 
 /// Encoders: only the list of built-in components may name one.
 const SCHEMES: &[&str] = &["preg-native", "preg-raw", "preg-compress", "preg-fold"];
