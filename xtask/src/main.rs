@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod fuzz;
 mod interop;
 mod outcome;
 mod process;
@@ -43,6 +44,12 @@ const TASKS: &[Task] = &[
         arguments: "",
         about: "format, lints, every test, documentation and tidy",
         run: test::run,
+    },
+    Task {
+        name: "fuzz",
+        arguments: "SECONDS [TARGET]",
+        about: "every fuzz target for that long, two at a time",
+        run: fuzz::run,
     },
     Task {
         name: "tidy",

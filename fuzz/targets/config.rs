@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Settings from every source: none is obeyed in part, and none makes the library fail otherwise
+//! than with an error that names the source.
+
+use std::path::Path;
+
+use pmix_mca::{Error, Params, ParamsBuilder};
+
+/// The text of a `plugins.toml`.
+pub(crate) fn plugins_toml(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let path = Path::new("fuzzed.toml");
+    match Params::builder().plugins_toml(path, text) {
+        Ok(builder) => open(builder, "fuzzed.toml"),
+        Err(error) => named(&error, "fuzzed.toml"),
+    }
+}
+
+/// The text of an MCA parameter file.
+pub(crate) fn mca_file(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        let path = Path::new("fuzzed.conf");
+        open(Params::builder().mca_file(path, text), "fuzzed.conf");
+    }
+}
+
+/// Environment variables, `NAME=VALUE` on lines.
+pub(crate) fn environment(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let variables = text.lines().filter_map(|line| line.split_once('='));
+    let variables = variables.map(|(name, value)| (format!("PMIX_MCA_{name}"), value.to_owned()));
+    open(Params::builder().environment(variables), "PMIX_MCA_");
+}
+
+/// Resolves the settings and opens the framework with them.
+fn open(builder: ParamsBuilder, source: &str) {
+    let params = match builder.build() {
+        Ok(params) => params,
+        Err(error) => return named(&error, source),
+    };
+    // Plugins are files of the machine, and not what is fuzzed here.
+    if !params.plugin_files("preg").is_empty() {
+        return;
+    }
+    match pmix_builtin::open_preg(&params) {
+        Ok(preg) => {
+            let value = preg.generate_node_regex(b"n1,n2").expect("two plain names");
+            let list = preg.parse_nodes(&value.bytes).expect("our own value");
+            assert_eq!(list.len(), 2);
+        }
+        Err(error) => {
+            assert!(!error.status().is_success());
+            let text = error.to_string();
+            assert!(text.contains(source), "no source in {text:?}");
+        }
+    }
+}
+
+fn named(error: &Error, source: &str) {
+    let text = error.to_string();
+    assert!(text.contains(source), "no source in {text:?}");
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is fuzzed. Each target is a plain function of bytes that panics where a promise is
+//! broken, so that the tests of the workspace replay `fuzz/regressions` without a fuzzer.
+
+mod checks;
+mod config;
+mod dispatch;
+mod lists;
+mod values;
+
+use std::sync::OnceLock;
+
+use pmix_mca::{Params, Source};
+use preg_core::{Limits, Preg, Scheme};
+
+/// A target: it panics where a promise is broken.
+pub(crate) type Target = fn(&[u8]);
+
+/// Every target and its name.
+pub(crate) const TARGETS: &[(&str, Target)] = &[
+    ("native_nodes", |data| values::nodes("native", data)),
+    ("native_procs", |data| values::procs("native", data)),
+    ("raw", values::raw),
+    ("compress_blob", values::blob),
+    ("compress_regex2", |data| values::regex2("compress", data)),
+    ("fold_nodes", |data| values::nodes("fold", data)),
+    ("fold_procs", |data| values::procs("fold", data)),
+    ("fold_regex2", |data| values::regex2("fold", data)),
+    ("dispatch", dispatch::any_bytes),
+    ("node_lists", lists::nodes),
+    ("proc_maps", lists::procs),
+    ("config_plugins_toml", config::plugins_toml),
+    ("config_mca_file", config::mca_file),
+    ("config_environment", config::environment),
+];
+
+/// A target by its name.
+pub(crate) fn find(name: &str) -> Option<Target> {
+    let (_, run) = TARGETS.iter().find(|(known, _)| *known == name)?;
+    Some(*run)
+}
+
+/// Small enough that a broken bound shows as memory, large enough for every path.
+const LIMITS: Limits = Limits {
+    max_nodes: 1 << 12,
+    max_ranks: 1 << 14,
+    max_bytes: 1 << 18,
+};
+
+/// The framework with every component of the tree active.
+fn preg() -> &'static Preg {
+    static PREG: OnceLock<Preg> = OnceLock::new();
+    PREG.get_or_init(|| {
+        let params = Params::builder()
+            .set("preg_fold_enabled", "true", Source::Api)
+            .set("pcompress_base_limit", "16", Source::Api)
+            .build()
+            .expect("valid settings");
+        let preg = pmix_builtin::open_preg(&params).expect("the settings can be obeyed");
+        preg.with_limits(LIMITS)
+    })
+}
+
+/// One component's scheme.
+fn scheme(name: &str) -> &'static dyn Scheme {
+    let module = preg().modules().iter().find(|m| m.scheme.name() == name);
+    &*module.expect("the component is built in").scheme
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask fuzz SECONDS [TARGET]`: every fuzz target for that long, on the stable compiler.
+//!
+//! The compiler's own coverage pass feeds libFuzzer, which a crate brings as source; neither
+//! cargo-fuzz nor a nightly compiler is needed, only a C++ compiler.
+
+mod seeds;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::{fs, thread};
+
+use crate::Outcome;
+use crate::process::{self, cargo, root};
+
+/// What makes libFuzzer see where the code goes and what it compares.
+const RUSTFLAGS: &str = "-Cpasses=sancov-module \
+    -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares \
+    -Cdebug-assertions -Ccodegen-units=1 --cfg fuzzing";
+
+/// Bounds of one input: seconds, and megabytes of one allocation and of the process. What an
+/// input holds at once is bounded far lower, by the fuzzer's own allocator.
+const TIMEOUT: u32 = 10;
+const MALLOC_MB: u32 = 64;
+const RSS_MB: u32 = 1024;
+
+/// Runs the targets, two at a time.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let mut outcome = Outcome::default();
+    let (seconds, target) = match parse(arguments) {
+        Ok(parsed) => parsed,
+        Err(why) => {
+            outcome.check("arguments", Err(why));
+            return outcome;
+        }
+    };
+    let fuzzer = match build() {
+        Ok(fuzzer) => fuzzer,
+        Err(why) => {
+            outcome.check("building the fuzzer", Err(why));
+            return outcome;
+        }
+    };
+    let targets: Vec<String> = match target {
+        Some(target) => vec![target],
+        None => seeds::targets(),
+    };
+    let waiting = Mutex::new(targets.into_iter());
+    let counted = Mutex::new(outcome);
+    let next = || waiting.lock().ok()?.next();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(target) = next() {
+                    let result = fuzz(&fuzzer, &target, seconds);
+                    if let Ok(mut outcome) = counted.lock() {
+                        outcome.check(&target, result);
+                    }
+                }
+            });
+        }
+    });
+    counted
+        .into_inner()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn parse(arguments: &[String]) -> Result<(u32, Option<String>), String> {
+    let usage = || format!("usage: cargo xtask fuzz SECONDS [TARGET]; not {arguments:?}");
+    let (seconds, target) = match arguments {
+        [seconds] => (seconds, None),
+        [seconds, target] => (seconds, Some(target.clone())),
+        _ => return Err(usage()),
+    };
+    let seconds = seconds.parse().map_err(|_| usage())?;
+    if let Some(target) = &target
+        && !seeds::targets().contains(target)
+    {
+        let known = seeds::targets().join(" ");
+        return Err(format!("no target {target:?}; there are {known}"));
+    }
+    Ok((seconds, target))
+}
+
+fn folder() -> PathBuf {
+    root().join("fuzz")
+}
+
+/// Builds the fuzzer in a target directory of its own.
+fn build() -> Result<PathBuf, String> {
+    let host = host()?;
+    let mut command = cargo(["build", "--release", "--locked", "--target", &host]);
+    command
+        .current_dir(folder())
+        .env("CARGO_TARGET_DIR", folder().join("target"))
+        .env("RUSTFLAGS", RUSTFLAGS)
+        .env_remove("CARGO_ENCODED_RUSTFLAGS");
+    process::run(&mut command)?;
+    Ok(folder().join("target").join(host).join("release/fuzz"))
+}
+
+/// The compiler's own target, which must be named so that build scripts are not instrumented.
+fn host() -> Result<String, String> {
+    let version = process::output(Command::new("rustc").arg("-vV"))?;
+    let version = String::from_utf8_lossy(&version).into_owned();
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned)
+        .ok_or_else(|| "rustc -vV names no host".to_owned())
+}
+
+/// Runs one target; an error ends with what reproduces it.
+fn fuzz(fuzzer: &Path, target: &str, seconds: u32) -> Result<(), String> {
+    let fault = |e: std::io::Error| format!("{target}: {e}");
+    let corpus = folder().join("corpus").join(target);
+    let artifacts = folder().join("artifacts").join(target);
+    for made in [&corpus, &artifacts] {
+        fs::create_dir_all(made).map_err(fault)?;
+    }
+    let seeds = seeds::write(target, &folder().join("target/seeds")).map_err(fault)?;
+    let log = artifacts.join("log");
+    let mut command = Command::new(fuzzer);
+    command.arg(&corpus).arg(seeds);
+    let regressions = folder().join("regressions").join(target);
+    if regressions.is_dir() {
+        command.arg(regressions);
+    }
+    command
+        .args([
+            format!("-max_total_time={seconds}"),
+            format!("-timeout={TIMEOUT}"),
+            format!("-malloc_limit_mb={MALLOC_MB}"),
+            format!("-rss_limit_mb={RSS_MB}"),
+            format!("-artifact_prefix={}/", artifacts.display()),
+            "-print_final_stats=1".to_owned(),
+        ])
+        .env("FUZZ_TARGET", target)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&log).map_err(fault)?);
+    let status = command.status().map_err(fault)?;
+    let text = String::from_utf8_lossy(&fs::read(&log).map_err(fault)?).into_owned();
+    if status.success() {
+        println!("{target:<22} {}", summary(&text));
+        return Ok(());
+    }
+    Err(verdict(&text, target, fuzzer))
+}
+
+/// What a run did, from libFuzzer's closing lines.
+fn summary(log: &str) -> String {
+    let stat = |name: &str| {
+        let line = log.lines().rev().find_map(|line| line.strip_prefix(name));
+        line.map_or("?", str::trim).to_owned()
+    };
+    let done = log.lines().rev().find(|line| line.contains("DONE"));
+    let covered = done.and_then(|line| line.split("cov: ").nth(1)?.split(' ').next());
+    format!(
+        "{:>9} inputs, {:>6} a second, {:>5} edges, {:>4} MB",
+        stat("stat::number_of_executed_units:"),
+        stat("stat::average_exec_per_sec:"),
+        covered.unwrap_or("?"),
+        stat("stat::peak_rss_mb:"),
+    )
+}
+
+/// What went wrong and how to see it again.
+fn verdict(log: &str, target: &str, fuzzer: &Path) -> String {
+    let mut text = String::from("the fuzzer found a fault\n");
+    let telling = |line: &&str| {
+        let marks = ["panicked at", "ERROR: libFuzzer", "SUMMARY:", "Base64:"];
+        marks.iter().any(|mark| line.contains(mark))
+    };
+    let lines: Vec<&str> = log.lines().collect();
+    for (at, line) in lines.iter().enumerate().filter(|(_, line)| telling(line)) {
+        text.push_str(&format!("    {line}\n"));
+        // The panic's message follows its place.
+        if line.contains("panicked at")
+            && let Some(message) = lines.get(at + 1)
+        {
+            text.push_str(&format!("    {message}\n"));
+        }
+    }
+    let written = lines
+        .iter()
+        .find_map(|line| line.split("Test unit written to ").nth(1));
+    match written {
+        Some(file) => text.push_str(&format!(
+            "    again: FUZZ_TARGET={target} {} {file}\n    keep it: copy the file to \
+             fuzz/regressions/{target}/",
+            fuzzer.display()
+        )),
+        None => text.push_str(&format!("    the end of its log: {:?}", lines.last())),
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_reported_with_its_reproducer() {
+        let log = "thread 'x' panicked at a.rs:1:2:\nthe list changed\n== ERROR: libFuzzer: \
+                   deadly signal\nartifact_prefix='a/'; Test unit written to a/crash-1\n";
+        let text = verdict(log, "raw", Path::new("bin/fuzz"));
+        assert!(text.contains("the list changed"));
+        assert!(text.contains("FUZZ_TARGET=raw bin/fuzz a/crash-1"));
+    }
+
+    #[test]
+    fn the_arguments_are_seconds_and_a_known_target() {
+        let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        assert_eq!(parse(&words(&["60"])), Ok((60, None)));
+        let raw = Some("raw".to_owned());
+        assert_eq!(parse(&words(&["5", "raw"])), Ok((5, raw)));
+        assert!(parse(&words(&[])).is_err());
+        assert!(parse(&words(&["soon"])).is_err());
+        assert!(parse(&words(&["5", "rawr"])).is_err());
+    }
+}
