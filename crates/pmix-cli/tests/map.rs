@@ -237,6 +237,13 @@ fn draw_shows_block_cyclic_and_holes() {
     );
     let piped = pmix_with(&["map", "draw"], b"0-3\n4-7\n");
     assert!(piped.text().contains("node 1 ····████"), "{}", piped.text());
+    let json = pmix(&["map", "draw", "--procs", "0,1,4;2,3", "--json"]).json();
+    assert_eq!(json["layout"], json!("plane"));
+    assert!(
+        json["picture"]
+            .as_str()
+            .is_some_and(|p| p.contains("node 0 ██··█"))
+    );
     let colour = pmix(&["map", "draw", "--procs", "0;1", "--color", "always"]);
     assert!(colour.text().contains('\u{1b}'));
     assert!(!draw("0;1").contains('\u{1b}'));

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use preg_core::{Error, Limits, Preg, Status};
 use serde::Deserialize;
@@ -108,7 +109,7 @@ fn respond(preg: &Preg, line: &[u8], out: &mut impl Write) -> io::Result<()> {
             return write_error(out, id, &bad(format!("this is no request: {fault}")));
         }
     };
-    match answer(preg, &request) {
+    match guarded(preg, &request) {
         Ok(Answer::Encoded(value)) => {
             write_head(out, request.id, Status::SUCCESS)?;
             write_members(out, &value)?;
@@ -120,6 +121,16 @@ fn respond(preg: &Preg, line: &[u8], out: &mut impl Write) -> io::Result<()> {
         Err(error) => return write_error(out, request.id, &error),
     }
     out.write_all(b"}\n")
+}
+
+/// One request must not take the answers of the others with it, whatever a scheme does.
+fn guarded(preg: &Preg, request: &Request<'_>) -> Result<Answer, Error> {
+    // Nothing outlives the call: the framework is immutable and the request is only read.
+    let asked = AssertUnwindSafe(|| answer(preg, request));
+    catch_unwind(asked).unwrap_or_else(|_| {
+        let message = "a scheme failed in a way that it must not; please report the request";
+        Err(Error::new(Status::ERROR, message))
+    })
 }
 
 fn answer(preg: &Preg, request: &Request<'_>) -> Result<Answer, Error> {

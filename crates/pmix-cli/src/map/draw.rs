@@ -7,6 +7,7 @@ use std::io::Write;
 
 use pmix_map::{NodeList, ProcMap};
 use preg_core::Status;
+use serde_json::json;
 
 use super::matrix::{Mark, Matrix};
 use super::pattern::{self, Layout, Summary};
@@ -36,10 +37,25 @@ pub(super) fn run(session: &mut Session, args: &Draw) -> Result<Exit, Failure> {
             let matrix = Matrix::new(&map, map.num_nodes(), summary.span, IMAGE, &summary.faults);
             svg::render(&matrix, &summary.text, |node| label(&list, node))
         }
-        DrawAs::Text => text(&list, &map, &summary, session.style.only_if(!to_file)),
+        DrawAs::Text => text(
+            &list,
+            &map,
+            &summary,
+            session.style.only_if(!to_file && !session.json),
+        ),
     };
     drop(progress);
     match &args.output {
+        None if session.json => {
+            let answer = json!({
+                "nodes": map.num_nodes(),
+                "ranks": map.num_ranks(),
+                "layout": summary.layout.word(),
+                "summary": summary.text,
+                "picture": picture,
+            });
+            session.out.json(&answer)?;
+        }
         None => session.out.write_all(picture.as_bytes())?,
         Some(path) => std::fs::write(path, picture).map_err(|e| {
             let message = format!("{} cannot be written: {e}", path.display());

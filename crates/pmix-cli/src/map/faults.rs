@@ -44,8 +44,15 @@ pub(super) enum RankFault {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Piece {
     first: u32,
-    node: usize,
+    /// An index; 32 bits, since a cyclic map has as many pieces as ranks.
+    node: u32,
     last: u32,
+}
+
+impl Piece {
+    fn place(self) -> usize {
+        usize::try_from(self.node).unwrap_or(usize::MAX)
+    }
 }
 
 /// Finds ranks that are missing below the highest, and ranks that are there twice.
@@ -65,8 +72,8 @@ pub(super) fn ranks(map: &ProcMap) -> Vec<RankFault> {
             };
             faults.push(RankFault::Missing {
                 ranks,
-                before: reach.map(|r| (r.last, r.node)),
-                after: (piece.first, piece.node),
+                before: reach.map(|r| (r.last, r.place())),
+                after: (piece.first, piece.place()),
             });
         } else if let Some(r) = reach
             && piece.first <= r.last
@@ -75,7 +82,7 @@ pub(super) fn ranks(map: &ProcMap) -> Vec<RankFault> {
                 first: piece.first,
                 last: piece.last.min(r.last),
             };
-            doubled(&mut faults, ranks, r.node, piece.node);
+            doubled(&mut faults, ranks, r.place(), piece.place());
         }
         if reach.is_none_or(|r| piece.last > r.last) {
             reach = Some(piece);
@@ -103,9 +110,9 @@ fn doubled(faults: &mut Vec<RankFault>, ranks: Span, node: usize, again: usize) 
 /// The map as consecutive ranks: one piece a run of a block map, one a rank of a cyclic one.
 fn pieces(map: &ProcMap) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    for node in 0..map.num_nodes() {
+    for (node, index) in (0..u32::MAX).zip(0..map.num_nodes()) {
         let mut open: Option<Piece> = None;
-        for run in map.runs_of(node).unwrap_or_default() {
+        for run in map.runs_of(index).unwrap_or_default() {
             if run.step == 1 {
                 let first = run.first.as_raw();
                 let last = first.saturating_add(run.count.saturating_sub(1));

@@ -20,6 +20,19 @@ pub(super) enum Layout {
     Irregular,
 }
 
+impl Layout {
+    /// The one word for it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Empty => "nothing",
+            Self::Block => "block",
+            Self::Plane(1) => "cyclic",
+            Self::Plane(_) => "plane",
+            Self::Irregular => "irregular",
+        }
+    }
+}
+
 /// A process map in one line, and its faults.
 pub(super) struct Summary {
     pub(super) layout: Layout,
@@ -35,14 +48,11 @@ pub(super) fn summary(map: &ProcMap) -> Summary {
     let faults = faults::ranks(map);
     let (layout, span) = (layout(map), span(map));
     let mut text = format!("{} nodes, {} ranks: ", map.num_nodes(), map.num_ranks());
+    text.push_str(layout.word());
     // Writing into a String cannot fail.
-    let _ = match layout {
-        Layout::Empty => write!(text, "nothing"),
-        Layout::Block => write!(text, "block"),
-        Layout::Plane(1) => write!(text, "cyclic"),
-        Layout::Plane(size) => write!(text, "plane of {size}"),
-        Layout::Irregular => write!(text, "irregular"),
-    };
+    if let Layout::Plane(size @ 2..) = layout {
+        let _ = write!(text, " of {size}");
+    }
     let per_node = |node| map.ranks_of(node).map_or(0, |_| width(map, node));
     let (least, most) = (0..map.num_nodes()).fold((u64::MAX, 0), |(low, high), node| {
         let ranks = per_node(node);
