@@ -77,6 +77,9 @@ typedef int32_t (*pmixrs_write_fn_t)(void *ctx, const uint8_t *ptr, size_t len);
 /* Takes a line of UTF-8. */
 typedef void (*pmixrs_log_fn_t)(void *ctx, uint32_t level, const uint8_t *ptr, size_t len);
 
+/* The offset of a fault that has no place in the value. */
+#define PMIXRS_NO_OFFSET SIZE_MAX
+
 /* Says at which byte of the value something is wrong, and what was expected. */
 typedef void (*pmixrs_fault_fn_t)(void *ctx, size_t offset, const uint8_t *text, size_t text_len);
 

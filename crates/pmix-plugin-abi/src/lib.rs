@@ -142,7 +142,10 @@ pub type Param = unsafe extern "C" fn(
     write_ctx: *mut c_void,
 ) -> i32;
 
-/// Says why a value is damaged, and at which byte of it.
+/// The offset of a fault that has no place in the value.
+pub const NO_OFFSET: usize = usize::MAX;
+
+/// Says why a value is damaged, and at which byte of it; [`NO_OFFSET`] if it has no place.
 pub type Fault =
     unsafe extern "C" fn(ctx: *mut c_void, offset: usize, text: *const u8, text_len: usize);
 

@@ -10,18 +10,23 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod check;
+mod damage;
 pub mod export;
 mod fault;
 mod module;
 mod sink;
+mod verify;
 
 use pmix_mca::{LoadFault, Loaded, Params, Refusal};
+use pmix_plugin_abi::Transform;
 
 use crate::{
     Error, Extent, Limits, NodeList, ProcMap, Regex2, Regex2Ref, Scheme, Status, Terminator,
 };
+use damage::Damage;
 use fault::{Fault, Reporter};
-use module::{Answer, Module};
+use module::Module;
+use verify::Form;
 
 /// The version of the preg interface: stated here, pasted into `include/pmix_plugin.h`.
 pub const INTERFACE_VERSION: u32 = 1;
@@ -110,128 +115,10 @@ pub(crate) fn scheme(
     }))
 }
 
-/// What of an encoder is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    Nodes,
-    Procs,
-    Regex,
-}
-
-impl Form {
-    pub(crate) fn generator(self) -> &'static str {
-        match self {
-            Self::Nodes => "generate_node_regex",
-            Self::Procs => "generate_ppn",
-            Self::Regex => "generate_regex",
-        }
-    }
-}
-
 impl Dynamic {
-    /// Encodes and verifies; a fault is what would be warned about.
-    pub(crate) fn try_generate(&self, form: Form, list: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
-        let operations = self.module.operations();
-        let slot = match form {
-            Form::Nodes => operations.generate_node_regex,
-            Form::Procs => operations.generate_ppn,
-            Form::Regex => operations.generate_regex.filter(|_| self.kind().is_some()),
-        };
-        // A list that is no process map has nothing to compare an answer with.
-        let map = match form {
-            Form::Procs if slot.is_some() => match ProcMap::parse_text(list, &self.limits) {
-                Ok(map) => Some(map),
-                Err(_) => return Ok(None),
-            },
-            _ => None,
-        };
-        let bound = len_u64(list).saturating_mul(4).saturating_add(1 << 16);
-        let value = match self.module.transform(slot, list, bound, &self.limits) {
-            Answer::Done(value) => value,
-            Answer::Declined => return Ok(None),
-            Answer::Failed(status, text, _) => return Err(Fault::EncoderFailed(status, text)),
-            Answer::Broken(fault) => return Err(fault),
-        };
-        match map {
-            Some(map) => self.verify_procs(&map, &value)?,
-            None if form == Form::Regex => {
-                self.verify_text(operations.parse_regex, list, &value)?
-            }
-            None => {
-                self.verify_frame(&value)?;
-                self.verify_text(operations.parse_nodes, list, &value)?;
-            }
-        }
-        Ok(Some(value))
-    }
-
-    /// A value must begin with the tag and reach exactly as far as its bytes.
-    fn verify_frame(&self, value: &[u8]) -> Result<(), Fault> {
-        if !value.starts_with(&self.loaded.tag) {
-            return Err(Fault::WrongTag);
-        }
-        let extent = self
-            .extent(value)
-            .map_err(|e| e.into_fault(Fault::Undecodable))?;
-        let says = extent.map_or(0, |extent| extent.len);
-        if says != value.len() {
-            return Err(Fault::WrongExtent {
-                says,
-                has: value.len(),
-            });
-        }
-        Ok(())
-    }
-
-    /// The text of a value must be the list, byte for byte.
-    fn verify_text(
-        &self,
-        slot: Option<pmix_plugin_abi::Transform>,
-        list: &[u8],
-        value: &[u8],
-    ) -> Result<(), Fault> {
-        let bound = len_u64(list).saturating_add(1 << 16);
-        match self.decode(slot, value, bound) {
-            Ok(Some(text)) if text == list => Ok(()),
-            Ok(Some(text)) => Err(Fault::OtherList(difference(list, &text))),
-            Ok(None) => Err(Fault::Undecodable("its own decoder declines it".to_owned())),
-            Err(e) => Err(e.into_fault(Fault::Undecodable)),
-        }
-    }
-
-    /// A process map may be written in other words, but its ranks must be the same.
-    fn verify_procs(&self, map: &ProcMap, value: &[u8]) -> Result<(), Fault> {
-        self.verify_frame(value)?;
-        let slot = self.module.operations().parse_procs;
-        let text = match self.decode(slot, value, self.limits.max_bytes) {
-            Ok(Some(text)) => text,
-            Ok(None) => return Err(Fault::Undecodable("its own decoder declines it".to_owned())),
-            Err(e) => return Err(e.into_fault(Fault::Undecodable)),
-        };
-        let found = ProcMap::parse_text(&text, &self.limits)
-            .map_err(|e| Fault::Undecodable(e.to_string()))?;
-        if found == *map {
-            return Ok(());
-        }
-        let nodes = [map.num_nodes(), found.num_nodes()];
-        let ranks = [map.num_ranks(), found.num_ranks()];
-        Err(Fault::OtherList(format!(
-            "{} ranks on {} nodes became {} ranks on {} nodes{}",
-            ranks[0],
-            nodes[0],
-            ranks[1],
-            nodes[1],
-            if ranks[0] == ranks[1] {
-                " in other places"
-            } else {
-                ""
-            }
-        )))
-    }
-
     fn decode(
         &self,
-        slot: Option<pmix_plugin_abi::Transform>,
+        slot: Option<Transform>,
         value: &[u8],
         bound: u64,
     ) -> Result<Option<Vec<u8>>, Damage> {
@@ -293,7 +180,7 @@ impl Dynamic {
     fn parse(
         &self,
         operation: &str,
-        slot: Option<pmix_plugin_abi::Transform>,
+        slot: Option<Transform>,
         value: &[u8],
         limits: &Limits,
     ) -> Result<Option<Vec<u8>>, Error> {
@@ -305,75 +192,12 @@ impl Dynamic {
     }
 }
 
-/// Why a decoder gave no text.
-#[derive(Debug)]
-enum Damage {
-    /// The value is damaged.
-    Value(Error),
-    /// The component is.
-    Broken(Fault),
-}
-
-impl Damage {
-    fn of<T>(answer: Answer<T>) -> Result<Option<T>, Self> {
-        match answer {
-            Answer::Done(done) => Ok(Some(done)),
-            Answer::Declined => Ok(None),
-            Answer::Broken(fault) => Err(Self::Broken(fault)),
-            Answer::Failed(status, text, offset) => {
-                let text = if text.is_empty() {
-                    status.text().to_owned()
-                } else {
-                    text
-                };
-                let error = Error::new(status, text);
-                Err(Self::Value(match offset {
-                    Some(offset) => error.at(offset),
-                    None => error,
-                }))
-            }
-        }
-    }
-
-    /// The fault of an encoder whose own value brought this about.
-    fn into_fault(self, wrap: impl Fn(String) -> Fault) -> Fault {
-        match self {
-            Self::Value(error) => wrap(error.to_string()),
-            Self::Broken(Fault::TooMuch(_)) => wrap("it is longer than the list".to_owned()),
-            Self::Broken(fault) => fault,
-        }
-    }
-}
-
-/// Where two lists part, for a message.
-fn difference(list: &[u8], found: &[u8]) -> String {
-    let same = list.iter().zip(found).take_while(|(a, b)| a == b).count();
-    let start = list[..same]
-        .iter()
-        .rposition(|b| *b == b',')
-        .map_or(0, |at| at + 1);
-    let shown = |text: &[u8]| {
-        let rest = text.get(start..).unwrap_or_default();
-        let name = rest.split(|b| *b == b',').next().unwrap_or_default();
-        String::from_utf8_lossy(&name[..name.len().min(40)]).into_owned()
-    };
-    format!(
-        "{:?} became {:?} at byte {start}",
-        shown(list),
-        shown(found)
-    )
-}
-
 /// An error in decoded text, whose offsets mean nothing in the value.
 fn decoded(error: &pmix_map::Error) -> Error {
     Error::new(
         error.status(),
         format!("in the decoded text: {}", error.message()),
     )
-}
-
-fn len_u64(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
 impl Scheme for Dynamic {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use pmix_mca::{Loaded, Params};
 
-use super::{Dynamic, Form, fault::Fault};
+use super::verify::Form;
+use super::{Dynamic, fault::Fault};
 use crate::{Error, Limits, Regex2Ref, Scheme, Status};
 
 /// Lists that a component must carry exactly or decline.

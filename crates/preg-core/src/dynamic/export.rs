@@ -223,10 +223,10 @@ unsafe fn run<T>(
         Ok(Ok(Some(status))) => return status,
         Ok(Ok(None)) => return abi::DECLINED,
         Ok(Err(error)) => {
-            let offset = error.offset().unwrap_or(0);
+            let offset = error.offset().unwrap_or(abi::NO_OFFSET);
             (error.status().as_raw(), offset, error.message().to_owned())
         }
-        Err(panic) => (abi::PANICKED, 0, panic_text(&*panic)),
+        Err(panic) => (abi::PANICKED, abi::NO_OFFSET, panic_text(&*panic)),
     };
     // SAFETY: the host's function takes its own context and any text.
     unsafe { (call.fault)(call.ctx, offset, text.as_ptr(), text.len()) };
@@ -347,3 +347,6 @@ unsafe extern "C" fn legacy_len(
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

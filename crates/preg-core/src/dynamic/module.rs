@@ -155,10 +155,7 @@ impl Module {
 
 /// Judges a status and what was sent before it.
 fn answer<T>(status: i32, sink: Sink, input_len: usize, done: T) -> Answer<T> {
-    let (offset, text) = match sink.reason {
-        Some((offset, text)) => (Some(offset), text),
-        None => (None, String::new()),
-    };
+    let (offset, text) = sink.reason.unwrap_or_default();
     match (sink.breach, status) {
         (_, abi::PANICKED) => Answer::Broken(Fault::Panicked(text)),
         (Some(breach), _) => Answer::Broken(breach),

@@ -20,8 +20,8 @@ pub(super) struct Sink {
     pub(super) output: Vec<u8>,
     /// The most that may be written.
     pub(super) bound: u64,
-    /// The reason of an error status, and its byte.
-    pub(super) reason: Option<(usize, String)>,
+    /// The reason of an error status, and its byte if it has a place.
+    pub(super) reason: Option<(Option<usize>, String)>,
     /// The first breach of the interface.
     pub(super) breach: Option<Fault>,
     /// Whose messages these are.
@@ -126,6 +126,7 @@ unsafe extern "C" fn fault(ctx: *mut c_void, offset: usize, ptr: *const u8, len:
     // SAFETY: the caller's promise.
     if let Some(sink) = unsafe { sink(ctx) } {
         let text = sink.message(ptr, len);
-        sink.reason.get_or_insert((offset, text));
+        let place = (offset != abi::NO_OFFSET).then_some(offset);
+        sink.reason.get_or_insert((place, text));
     }
 }
