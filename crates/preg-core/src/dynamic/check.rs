@@ -170,12 +170,12 @@ fn sample(scheme: &Dynamic, form: Form, what: &str, list: &[u8]) -> Sample {
 
 /// Damaged values: an error or a list are both right, a breach of the interface is not.
 fn hostile(scheme: &Dynamic) -> Vec<Sample> {
-    let list = NODE_LISTS
+    let values = NODE_LISTS
         .iter()
-        .map(|(_, list)| *list)
-        .max_by_key(|l| l.len());
-    let valid = list.and_then(|list| scheme.try_generate(Form::Nodes, list).ok().flatten());
-    let valid = valid.unwrap_or_else(|| scheme.tag().to_vec());
+        .filter_map(|(_, list)| scheme.try_generate(Form::Nodes, list).ok().flatten());
+    let valid = values.max_by_key(Vec::len);
+    // A component that took none of the lists is shown one behind its tag.
+    let valid = valid.unwrap_or_else(|| [scheme.tag(), b"n[2:1-3]*4,n9"].concat());
     let mut samples = Vec::new();
     let cut =
         (scheme.tag().len()..valid.len()).map(|len| ("a value cut off", valid[..len].to_vec()));
