@@ -21,6 +21,9 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn open(global: &Global) -> Result<Self, Failure> {
         let params = params(global)?;
+        for file in params.files() {
+            tracing::debug!("read {}", file.display());
+        }
         let preg = pmix_builtin::open_preg(&params).map_err(|e| Failure::settings(&e))?;
         Ok(Self {
             preg,

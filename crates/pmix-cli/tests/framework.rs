@@ -133,3 +133,17 @@ fn a_file_that_is_no_plugin_is_refused_by_name() {
     assert!(list.stderr.starts_with("warning:"), "{}", list.stderr);
     assert_eq!(list.stderr.lines().count(), 1, "{}", list.stderr);
 }
+
+#[test]
+fn decisions_are_told_on_request_only() {
+    let quiet = pmix(&["map", "encode", "n1"]);
+    assert_eq!(quiet.stderr, "");
+    let told = pmix(&["-v", "map", "encode", "n1"]);
+    assert!(
+        told.stderr
+            .contains("debug: 2 bytes of list became 6 bytes of raw"),
+        "{}",
+        told.stderr
+    );
+    assert_eq!(told.stdout, quiet.stdout);
+}

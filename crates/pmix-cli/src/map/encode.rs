@@ -26,6 +26,12 @@ pub(super) fn run(session: &mut Session, args: &Encode) -> Result<Exit, Failure>
     )
     .map_err(|e| refusal(&e, &text))?;
     drop(progress);
+    tracing::debug!(
+        "{} bytes of list became {} bytes of {}",
+        text.len(),
+        value.bytes.len(),
+        value.kind
+    );
     let out = if session.json {
         EncodeOut::Json
     } else {
