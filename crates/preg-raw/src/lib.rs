@@ -36,7 +36,25 @@ struct Raw;
 impl Raw {
     fn tagged(list: &[u8]) -> Option<Vec<u8>> {
         // A NUL would end the value early in every reader.
+        //
+        // DEVIATION: OpenPMIx adds no tag where the list already begins with it, and a first name
+        // `raw:…` loses it; here the tag is always added; `a_name_that_begins_like_the_tag_is_kept`.
         (!list.contains(&0)).then(|| [TAG, list].concat())
+    }
+
+    /// The list of a value of this type; the NUL may be missing, nothing may follow it.
+    ///
+    /// DEVIATION: OpenPMIx reads past the end where the NUL is missing, and drops what follows a
+    /// NUL; `what_follows_the_nul_is_refused`.
+    fn text(regex: Regex2Ref<'_>) -> Result<&[u8], Error> {
+        let end = Extent::of_text(regex.bytes).len;
+        match regex.bytes.split_at_checked(end) {
+            Some((text, [] | [0])) => Ok(text),
+            _ => Err(Error::damaged(
+                end + 1,
+                "the list ends at the NUL before, and bytes follow it",
+            )),
+        }
     }
 }
 
@@ -61,8 +79,15 @@ impl Scheme for Raw {
         Ok((!list.contains(&0)).then(|| Regex2::new(NAME, [list, b"\0"].concat())))
     }
 
-    fn parse_regex(&self, regex: Regex2Ref<'_>, _: &Limits) -> Result<Option<Vec<u8>>, Error> {
-        Ok((regex.kind == NAME).then(|| regex.bytes[..Extent::of_text(regex.bytes).len].to_vec()))
+    fn parse_regex(&self, regex: Regex2Ref<'_>, limits: &Limits) -> Result<Option<Vec<u8>>, Error> {
+        if regex.kind != NAME {
+            return Ok(None);
+        }
+        let text = Self::text(regex)?;
+        if u64::try_from(text.len()).map_or(true, |len| len > limits.max_bytes) {
+            return Err(pmix_map::Error::limit("bytes of text", limits.max_bytes).into());
+        }
+        Ok(Some(text.to_vec()))
     }
 
     fn generate_node_regex(&self, list: &[u8]) -> Result<Option<Vec<u8>>, Error> {
@@ -104,4 +129,20 @@ impl Scheme for Raw {
         );
         Some(explanation)
     }
+    fn explain_regex(&self, regex: Regex2Ref<'_>) -> Option<Explanation> {
+        if regex.kind != NAME {
+            return None;
+        }
+        let end = Extent::of_text(regex.bytes).len;
+        let mut explanation = Explanation::default();
+        explanation.field(0..end, "list", format!("{end} bytes of text"));
+        if end < regex.bytes.len() {
+            explanation.field(end..end + 1, "end", "the NUL that the length counts");
+        }
+        explanation.fault = Self::text(regex).err();
+        Some(explanation)
+    }
 }
+
+#[cfg(test)]
+mod tests;

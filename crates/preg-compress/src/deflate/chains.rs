@@ -6,7 +6,7 @@ use super::window::word;
 
 const TABLE_BITS: u32 = 15;
 
-/// The chains of the last [`WINDOW`] positions.
+/// The chains of the last [`WINDOW`] positions, by the 4 to 16 bytes that stand there.
 ///
 /// Positions are kept modulo 2^32 and ahead by a window, so that the zeros of an empty table lie a
 /// window back and are no neighbours. A wrong entry does no harm: who asks compares the bytes.
@@ -39,12 +39,24 @@ impl<const BYTES: u32> Chains<BYTES> {
     #[inline]
     pub(super) fn insert(&mut self, text: &[u8], at: usize) -> usize {
         self.next = at + 1;
-        let key = word(text, at) << (u64::BITS - 8 * BYTES);
+        let key = Self::key(text, at);
         let slot = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - TABLE_BITS)) as usize;
         let entry = (at as u32).wrapping_add(WINDOW as u32);
         let distance = entry.wrapping_sub(std::mem::replace(&mut self.heads[slot], entry));
         self.links[at % WINDOW] = distance;
         distance as usize
+    }
+
+    /// What is equal for positions of one chain: a mix of their bytes, up to two words of them.
+    #[inline]
+    fn key(text: &[u8], at: usize) -> u64 {
+        let first = word(text, at);
+        match BYTES.checked_sub(8) {
+            None | Some(0) => first << (u64::BITS - 8 * BYTES),
+            Some(more) => {
+                first.wrapping_mul(0xd6e8_feb8_6659_fd93) ^ word(text, at + more as usize)
+            }
+        }
     }
 
     /// From a position of a chain the distance to the one before it.

@@ -4,7 +4,7 @@
 //!
 //! Each position knows the cheapest way to reach it. From there it may be left by a literal or by
 //! a match: with one of the latest positions where the same four bytes stand, since what is near
-//! is cheap, or of the latest with the same eight, since those matches are long.
+//! is cheap, or of the latest with the same ten, since those matches are long.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use super::window::match_length;
 
 /// How much text is priced at once; prices are adapted in between.
 const STRETCH: usize = 16 << 10;
-/// How many positions with the same four bytes, and with the same eight, are looked at.
+/// How many positions with the same four bytes, and with the same ten, are looked at.
 const DEPTH: (usize, usize) = (3, 8);
 /// The same behind the start of a good match, where most positions will be passed over.
 const SHALLOW: (usize, usize) = (1, 2);
@@ -27,7 +27,7 @@ const NICE: usize = 26;
 /// Where the parse stands; one for all blocks of a text.
 pub(super) struct Thorough {
     four: Chains<4>,
-    eight: Chains<8>,
+    ten: Chains<10>,
     ways: Ways,
     path: Vec<Step>,
 }
@@ -52,7 +52,7 @@ impl Thorough {
     pub(super) fn reaching(first: usize) -> Self {
         Self {
             four: Chains::new(first),
-            eight: Chains::new(first),
+            ten: Chains::new(first),
             ways: Ways::new(STRETCH),
             path: Vec::new(),
         }
@@ -61,7 +61,7 @@ impl Thorough {
     /// Appends tokens for a part of the text to the block. Parts come in order.
     pub(super) fn parse(&mut self, text: &[u8], part: Range<usize>, block: &mut Block) {
         self.four.catch_up(text, part.start);
-        self.eight.catch_up(text, part.start);
+        self.ten.catch_up(text, part.start);
         let mut at = part.start;
         while at < part.end {
             let stop = part.end.min(at + STRETCH);
@@ -90,7 +90,7 @@ impl Thorough {
                 let behind = at + longest - 1;
                 for skipped in at..behind {
                     self.four.insert(text, skipped);
-                    self.eight.insert(text, skipped);
+                    self.ten.insert(text, skipped);
                 }
                 (at, longest) = (behind, 0);
             }
@@ -103,11 +103,11 @@ impl Thorough {
         let Place { text, at, here, .. } = place;
         self.ways.offer_literal(here, text[at]);
         let nearest = self.four.insert(text, at);
-        let likeliest = self.eight.insert(text, at);
+        let likeliest = self.ten.insert(text, at);
         let longest = MIN_MATCH - 1;
         let longest = follow(&self.four, nearest, depth.0, place, longest, &mut self.ways);
         follow(
-            &self.eight,
+            &self.ten,
             likeliest,
             depth.1,
             place,

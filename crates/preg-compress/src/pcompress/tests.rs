@@ -26,10 +26,27 @@ fn a_limit_that_is_no_number_is_an_error() {
     assert!(select(&[("pcompress_base_limit", "4k")]).is_err());
 }
 
-#[cfg(not(any(feature = "zlib", feature = "zstd")))]
 #[test]
 fn without_a_back_end_there_is_no_scheme() {
-    assert!(select(&[]).unwrap().is_none());
+    assert!(select(&[("pcompress", "none")]).unwrap().is_none());
+    assert!(select(&[("pcompress", "^zlib,zstd")]).unwrap().is_none());
+    let built = cfg!(any(feature = "zlib", feature = "zstd"));
+    assert_eq!(select(&[]).unwrap().is_some(), built);
+    let zstd = cfg!(feature = "zstd");
+    assert_eq!(select(&[("pcompress", "^zlib")]).unwrap().is_some(), zstd);
+}
+
+#[test]
+fn a_back_end_that_is_known_but_not_built_is_no_error() {
+    let zstd = select(&[("pcompress", "zstd")]).unwrap();
+    assert_eq!(zstd.is_some(), cfg!(feature = "zstd"));
+}
+
+#[test]
+fn an_unknown_back_end_and_a_misplaced_caret_are_errors() {
+    for bad in ["lz4", "zlib,^zstd", "^zlib,^zstd"] {
+        assert!(select(&[("pcompress", bad)]).is_err(), "{bad}");
+    }
 }
 
 #[cfg(feature = "zlib")]
@@ -57,6 +74,14 @@ mod zstd_built {
     fn read(stream: &[u8], most: usize) -> Result<Vec<u8>, Error> {
         let pcompress = select(&[]).unwrap().unwrap();
         pcompress.reader_of(stream).unwrap().inflate(stream, most)
+    }
+
+    #[test]
+    fn zstd_alone_reads_and_does_not_write_unasked() {
+        let pcompress = select(&[("pcompress", "zstd")]).unwrap().unwrap();
+        let mut out = Vec::new();
+        assert!(!pcompress.compress(&[b'a'; 1000], &mut out));
+        assert!(pcompress.reader_of(&written()).is_ok());
     }
 
     #[test]
