@@ -6,6 +6,7 @@ mod checks;
 mod config;
 mod dispatch;
 mod lists;
+mod plugin;
 mod values;
 
 use std::sync::OnceLock;
@@ -29,6 +30,7 @@ pub(crate) const TARGETS: &[(&str, Target)] = &[
     ("dispatch", dispatch::any_bytes),
     ("node_lists", lists::nodes),
     ("proc_maps", lists::procs),
+    ("plugin_boundary", plugin::boundary),
     ("config_plugins_toml", config::plugins_toml),
     ("config_mca_file", config::mca_file),
     ("config_environment", config::environment),

@@ -82,10 +82,11 @@ fn open(path: &Path) -> Result<abi::ComponentHeader, LoadFault> {
 
 fn check_file(path: &Path) -> Result<(), LoadFault> {
     let unreadable = |e: std::io::Error| LoadFault::Unreadable(e.to_string());
-    let file = File::open(path).map_err(unreadable)?;
-    if !file.metadata().map_err(unreadable)?.is_file() {
+    // Before opening: that of a pipe would wait for a writer.
+    if !path.metadata().map_err(unreadable)?.is_file() {
         return Err(LoadFault::NotALibrary("it is no regular file".to_owned()));
     }
+    let file = File::open(path).map_err(unreadable)?;
     let mut header = Vec::new();
     let most = u64::try_from(elf::HEADER_LEN).unwrap_or(u64::MAX);
     file.take(most)

@@ -5,6 +5,8 @@
 //! tests make their own.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::builder::PREFIX;
@@ -55,9 +57,9 @@ impl Surroundings {
         }
         // The first file of the list is the most important one.
         for (path, named) in self.param_files().into_iter().rev() {
-            match std::fs::read_to_string(&path) {
+            match read(&path) {
                 Ok(text) => builder = builder.mca_file(&path, &text),
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound && !named => {}
+                Err(e) if e.kind() == io::ErrorKind::NotFound && !named => {}
                 Err(e) => tracing::warn!("{}: {e}; the file is ignored", path.display()),
             }
         }
@@ -101,8 +103,8 @@ impl Surroundings {
             });
         if let Some((path, who)) = named {
             let path = self.cwd.join(path);
-            let text = std::fs::read_to_string(&path)
-                .map_err(|e| Error::new(format!("{who}: {}: {e}", path.display())))?;
+            let text =
+                read(&path).map_err(|e| Error::new(format!("{who}: {}: {e}", path.display())))?;
             return Ok(Some((path, text)));
         }
         let places = [
@@ -110,7 +112,7 @@ impl Surroundings {
             self.system.join("pmix/plugins.toml"),
         ];
         for path in places {
-            match std::fs::read_to_string(&path) {
+            match read(&path) {
                 Ok(text) => return Ok(Some((path, text))),
                 Err(e) if absent(&e) => {}
                 Err(e) => return Err(Error::new(format!("{}: {e}", path.display()))),
@@ -141,7 +143,23 @@ impl Surroundings {
 }
 
 /// Whether a file that nobody named is simply not there.
-fn absent(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{NotADirectory, NotFound};
+fn absent(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory)
+}
+
+/// No configuration is larger; a device that never ends would be.
+const MAX_FILE: u64 = 4 << 20;
+
+/// Reads a file of text.
+fn read(path: impl AsRef<Path>) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?
+        .take(MAX_FILE + 1)
+        .read_to_string(&mut text)?;
+    if u64::try_from(text.len()).is_ok_and(|len| len > MAX_FILE) {
+        let message = format!("the file has more than {MAX_FILE} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(text)
 }

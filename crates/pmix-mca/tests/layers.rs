@@ -159,6 +159,17 @@ fn a_named_file_that_is_missing_is_an_error_that_names_who_named_it() {
     );
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_without_an_end_is_an_error() {
+    let machine = Machine::new().var("PMIX_PLUGINS", "/dev/zero");
+    let error = machine.surroundings().params(None).unwrap_err().to_string();
+    assert!(
+        error.contains("/dev/zero: the file has more than"),
+        "{error}"
+    );
+}
+
 #[test]
 fn the_variable_replaces_the_list_of_parameter_files_and_the_first_wins() {
     let machine = Machine::new()

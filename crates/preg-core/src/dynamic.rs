@@ -115,6 +115,29 @@ pub(crate) fn scheme(
     }))
 }
 
+/// Makes a scheme of a C table that is not in a file: one that is linked, or made for a test. It is
+/// watched as a loaded one is.
+///
+/// # Errors
+/// The component's `query` misbehaves.
+///
+/// # Safety
+/// The functions of `loaded` keep the rules of `include/pmix_plugin.h` on memory: they read and
+/// write what they are given within its bounds, and do not unwind.
+pub unsafe fn adapt(
+    loaded: &Loaded,
+    params: &Params,
+    limits: &Limits,
+) -> Result<Option<Box<dyn Scheme>>, Error> {
+    match scheme(loaded, params, limits) {
+        Ok(made) => Ok(made.map(|scheme| -> Box<dyn Scheme> { Box::new(scheme) })),
+        Err(why) => Err(Error::new(
+            Status::ERR_NOT_SUPPORTED,
+            format!("query: {why}"),
+        )),
+    }
+}
+
 impl Dynamic {
     fn decode(
         &self,

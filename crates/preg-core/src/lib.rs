@@ -23,7 +23,7 @@ mod scheme;
 
 pub use component::{Component, Query, Registration};
 pub use dynamic::check::{Outcome, PluginReport, Sample, check_plugin};
-pub use dynamic::{INTERFACE_VERSION, export};
+pub use dynamic::{INTERFACE_VERSION, adapt, export};
 pub use error::Error;
 pub use explain::{Explanation, Field};
 pub use inventory;

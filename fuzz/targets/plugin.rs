@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The plugin boundary: a C table whose functions do what the input says, right or wrong.
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::ptr;
+
+use pmix_mca::Loaded;
+use pmix_plugin_abi as abi;
+use preg_core::{Params, Regex2Ref};
+
+use super::{LIMITS, checks};
+
+const TAG: &[u8] = b"fuzz:";
+
+thread_local! {
+    /// What the functions still have to do.
+    static SCRIPT: RefCell<Script> = const { RefCell::new(Script(Vec::new())) };
+}
+
+/// Bytes, taken from the end.
+struct Script(Vec<u8>);
+
+impl Script {
+    fn byte(&mut self) -> u8 {
+        self.0.pop().unwrap_or(0)
+    }
+
+    fn number(&mut self) -> usize {
+        usize::from(self.byte()) << 8 | usize::from(self.byte())
+    }
+
+    fn bytes(&mut self) -> Vec<u8> {
+        let start = self.0.len().saturating_sub(usize::from(self.byte()));
+        self.0.split_off(start.min(self.0.len()))
+    }
+}
+
+/// The first byte is the length of a list, the list follows, then what the functions do.
+pub(crate) fn boundary(data: &[u8]) {
+    let Some((len, rest)) = data.split_first() else {
+        return;
+    };
+    let (list, script) = rest.split_at(usize::from(*len).min(rest.len()));
+    let loaded = Loaded {
+        path: "libfuzz.so".into(),
+        name: "fuzz".to_owned(),
+        about: String::new(),
+        tag: TAG.to_vec(),
+        kind: Some("fuzz".to_owned()),
+        abi: (abi::ABI_MAJOR, abi::ABI_MINOR),
+        interface: preg_core::INTERFACE_VERSION,
+        priority: 0,
+        enabled: true,
+        query: None,
+        operations: abi::Operations {
+            size: size_of::<abi::Operations>(),
+            close: None,
+            generate_regex: Some(encode),
+            parse_regex: Some(decode),
+            generate_node_regex: Some(encode_tagged),
+            generate_ppn: Some(encode_tagged),
+            parse_nodes: Some(decode_tagged),
+            parse_procs: Some(decode_tagged),
+            legacy_len: Some(measure),
+        },
+    };
+    // SAFETY: the functions below mind the bounds of what they are given; the wrong lengths they
+    // pass are ones that no host may look at.
+    let made = unsafe { preg_core::adapt(&loaded, &Params::default(), &LIMITS) };
+    let scheme = made.expect("there is no query").expect("nothing declines");
+    let bound = 4 * list.len() + (1 << 16);
+    let again = || SCRIPT.with_borrow_mut(|s| s.0 = script.to_vec());
+    again();
+    if let Some(value) = scheme
+        .generate_node_regex(list)
+        .expect("faults are declined")
+    {
+        assert!(value.starts_with(TAG) && value.len() <= bound);
+    }
+    again();
+    if let Some(value) = scheme.generate_ppn(list).expect("faults are declined") {
+        assert!(value.starts_with(TAG) && value.len() <= bound);
+    }
+    again();
+    if let Some(regex) = scheme.generate_regex(list).expect("faults are declined") {
+        assert!(regex.kind == "fuzz" && regex.bytes.len() <= bound);
+    }
+    let value = [TAG, list].concat();
+    again();
+    match scheme.parse_nodes(&value, &LIMITS) {
+        Ok(list) => list.iter().for_each(checks::nodes),
+        Err(error) => checks::error(&error, &value),
+    }
+    again();
+    match scheme.parse_procs(&value, &LIMITS) {
+        Ok(map) => map.iter().for_each(checks::procs),
+        Err(error) => checks::error(&error, &value),
+    }
+    again();
+    let regex = Regex2Ref {
+        kind: "fuzz",
+        bytes: list,
+    };
+    if let Err(error) = scheme.parse_regex(regex, &LIMITS) {
+        checks::error(&error, list);
+    }
+    again();
+    if let Ok(extent) = scheme.legacy_len(&value) {
+        assert!(extent.is_some_and(|extent| extent.len >= TAG.len()));
+    }
+}
+
+/// Does the next steps of the script; `honest` is what a sound function would write.
+///
+/// # Safety
+/// `call` is what a host passes.
+unsafe fn act(call: *const abi::Call, honest: &[&[u8]]) -> i32 {
+    // SAFETY: the caller's promise.
+    let call = unsafe { &*call };
+    loop {
+        let step = SCRIPT.with_borrow_mut(Script::byte);
+        let (number, bytes) = SCRIPT.with_borrow_mut(|s| (s.number(), s.bytes()));
+        // SAFETY: the host's functions take its own context; the impossible lengths and NULL
+        // are what they must notice without looking.
+        unsafe {
+            match step % 10 {
+                0 => {
+                    for part in honest {
+                        (call.write)(call.ctx, part.as_ptr(), part.len());
+                    }
+                    return abi::SUCCESS;
+                }
+                1 => (call.write)(call.ctx, bytes.as_ptr(), bytes.len()),
+                2 => (call.write)(call.ctx, ptr::null(), number),
+                3 => (call.write)(call.ctx, bytes.as_ptr(), usize::MAX - number),
+                4 => {
+                    (call.fault)(call.ctx, number, bytes.as_ptr(), bytes.len());
+                    0
+                }
+                5 => {
+                    (call.log)(call.ctx, u32::from(step), bytes.as_ptr(), bytes.len());
+                    0
+                }
+                6 => {
+                    let block = [b','; 4096];
+                    (call.write)(call.ctx, block.as_ptr(), block.len())
+                }
+                7 => return -i32::try_from(number).unwrap_or(0),
+                8 => return abi::DECLINED,
+                _ => return abi::PANICKED,
+            }
+        };
+    }
+}
+
+/// # Safety
+/// As [`abi::Transform`].
+unsafe fn input<'a>(ptr: *const u8, len: usize) -> &'a [u8] {
+    if len == 0 {
+        return &[];
+    }
+    // SAFETY: the host passes `len` bytes.
+    unsafe { std::slice::from_raw_parts(ptr, len) }
+}
+
+/// # Safety
+/// As [`abi::Transform`].
+unsafe extern "C" fn encode(
+    _: *mut c_void,
+    ptr: *const u8,
+    len: usize,
+    call: *const abi::Call,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { act(call, &[input(ptr, len)]) }
+}
+
+/// # Safety
+/// As [`abi::Transform`].
+unsafe extern "C" fn encode_tagged(
+    _: *mut c_void,
+    ptr: *const u8,
+    len: usize,
+    call: *const abi::Call,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { act(call, &[TAG, input(ptr, len)]) }
+}
+
+/// # Safety
+/// As [`abi::Transform`].
+unsafe extern "C" fn decode(
+    module: *mut c_void,
+    ptr: *const u8,
+    len: usize,
+    call: *const abi::Call,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { encode(module, ptr, len, call) }
+}
+
+/// # Safety
+/// As [`abi::Transform`].
+unsafe extern "C" fn decode_tagged(
+    _: *mut c_void,
+    ptr: *const u8,
+    len: usize,
+    call: *const abi::Call,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let value = unsafe { input(ptr, len) };
+    assert!(value.starts_with(TAG), "asked for a value that is not ours");
+    // SAFETY: the caller's promise.
+    unsafe { act(call, &[value.strip_prefix(TAG).unwrap_or_default()]) }
+}
+
+/// # Safety
+/// As [`abi::Measure`].
+unsafe extern "C" fn measure(
+    _: *mut c_void,
+    ptr: *const u8,
+    len: usize,
+    call: *const abi::Call,
+    extent: *mut abi::ValueExtent,
+) -> i32 {
+    let (lies, number) = SCRIPT.with_borrow_mut(|s| (s.byte() % 4, s.number()));
+    // SAFETY: the caller's promise.
+    unsafe {
+        let text = input(ptr, len);
+        let honest = text.iter().position(|b| *b == 0).unwrap_or(len);
+        *extent = abi::ValueExtent {
+            len: if lies == 1 { number } else { honest },
+            terminated: u32::from(lies != 2),
+            reserved: 0,
+        };
+        if lies == 3 {
+            act(call, &[])
+        } else {
+            abi::SUCCESS
+        }
+    }
+}
