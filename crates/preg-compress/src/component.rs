@@ -37,6 +37,26 @@ const PARAMS: &[ParamSpec] = &[
         help: "say nothing when there is no compression back end",
     },
     ParamSpec {
+        name: "pcompress_zlib_enabled",
+        default: "true",
+        help: "whether the back end zlib is used, for reading too",
+    },
+    ParamSpec {
+        name: "pcompress_zlib_priority",
+        default: "50",
+        help: "of the back ends that may write, the one with the highest priority does",
+    },
+    ParamSpec {
+        name: "pcompress_zstd_enabled",
+        default: "true",
+        help: "whether the back end zstd is used, for reading too",
+    },
+    ParamSpec {
+        name: "pcompress_zstd_priority",
+        default: "90",
+        help: "of the back ends that may write, the one with the highest priority does",
+    },
+    ParamSpec {
         name: "pcompress_zlib_level",
         default: "auto",
         help: "auto: chosen for lists; 1 to 9: the level of a general deflate encoder",
