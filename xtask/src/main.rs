@@ -8,6 +8,7 @@
 mod bench;
 mod fuzz;
 mod interop;
+mod matrix;
 mod outcome;
 mod process;
 mod test;
@@ -44,6 +45,12 @@ const TASKS: &[Task] = &[
         arguments: "",
         about: "format, lints, every test, documentation and tidy",
         run: test::run,
+    },
+    Task {
+        name: "matrix",
+        arguments: "",
+        about: "the command in every build and configuration, read across",
+        run: matrix::run,
     },
     Task {
         name: "fuzz",

@@ -10,6 +10,7 @@ use preg_core::{Component, Error, Params, Preg, Registration};
 /// Every component of the tree.
 static BUILTIN: &[&Component] = &[
     &preg_compress::COMPONENT,
+    #[cfg(feature = "fold")]
     &preg_fold::COMPONENT,
     &preg_native::COMPONENT,
     &preg_raw::COMPONENT,

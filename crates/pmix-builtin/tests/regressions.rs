@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The fuzz targets without a fuzzer: what one found once, and the hostile vectors.
-#![cfg(feature = "compress")]
+#![cfg(all(feature = "compress", feature = "fold"))]
 
 #[path = "../../../fuzz/targets/mod.rs"]
 mod targets;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask matrix`: the real command, built and configured in every way that matters.
+//!
+//! In each cell every list of the vectors makes the round trip, in both forms, and the values of
+//! every other cell are read: exactly, where the cell can read them, and refused where it cannot.
+
+mod batch;
+mod build;
+mod cell;
+mod check;
+mod lists;
+
+use std::collections::BTreeMap;
+
+use build::Builds;
+use cell::CELLS;
+use check::Report;
+
+use crate::Outcome;
+
+/// Runs every cell and prints the table.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let mut outcome = Outcome::default();
+    if let Some(unknown) = arguments.first() {
+        eprintln!("`cargo xtask matrix` takes no arguments, not {unknown:?}");
+        return Outcome::of(false);
+    }
+    let lists = match lists::read() {
+        Ok(lists) => lists,
+        Err(why) => {
+            outcome.check("reading the vectors", Err(why));
+            return outcome;
+        }
+    };
+    let mut builds = Builds::default();
+    let mut reports = Vec::new();
+    let mut values = BTreeMap::new();
+    for cell in CELLS {
+        let mut report = Report::new(cell);
+        match builds.command(cell) {
+            Ok(pmix) => report.round_trips(&pmix, &lists, &mut values),
+            Err(why) => report.fail(why),
+        }
+        reports.push(report);
+    }
+    // Only now is it known what every cell writes.
+    for (cell, report) in CELLS.iter().zip(&mut reports) {
+        match builds.command(cell) {
+            Ok(pmix) => report.foreign(&pmix, &lists, &values),
+            Err(why) => report.fail(why),
+        }
+    }
+    println!("{}", Report::HEADING);
+    for report in &reports {
+        println!("{report}");
+        outcome += report.outcome();
+    }
+    outcome
+}
+
+/// The cell of a name, for tests.
+#[cfg(test)]
+fn cell(name: &str) -> &'static cell::Cell {
+    CELLS.iter().find(|cell| cell.name == name).expect("a cell")
+}
