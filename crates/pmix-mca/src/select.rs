@@ -111,9 +111,14 @@ fn decide(
         setting.map_or(Source::Default, |s| s.source.clone())
     };
     let decision = Decision {
+        // DEVIATION: OpenPMIx's priorities are fixed, and such a parameter is ignored in silence;
+        // the_highest_priority_comes_first
         priority: params.number(&key("priority"), header.priority)?,
         priority_source: source("priority"),
         excluded: None,
+        // DEVIATION: OpenPMIx takes a value of a component that is not selected for host names;
+        // here switching off stops producing, not reading, as a peer's value cannot be asked
+        // for in another form; disabled_encoders_still_read_unless_told_otherwise
         parse: params.flag(&key("parse"), true)?,
         parse_source: source("parse"),
     };

@@ -66,5 +66,10 @@ pub(crate) fn rust_library(package: &str) -> PathBuf {
         package.replace('-', "_"),
         std::env::consts::DLL_SUFFIX
     );
-    profile.join(name)
+    let directory = if profile.ends_with("release") {
+        "release"
+    } else {
+        "debug"
+    };
+    profile.with_file_name(directory).join(name)
 }

@@ -100,8 +100,13 @@ impl Reporter {
     pub(crate) fn tell(&self, operation: &str, fault: &Fault) {
         let bit = fault.bit();
         if self.told.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            let then = if operation.starts_with("generate") {
+                "the next component answers"
+            } else {
+                "the value is refused"
+            };
             tracing::warn!(
-                "plugin {}: {operation}: {fault}; the next component answers \
+                "plugin {}: {operation}: {fault}; {then} \
                  (further faults of this kind are not reported)",
                 self.path.display()
             );
