@@ -15,19 +15,34 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let mut outcome = Outcome::default();
     let format = process::run(&mut cargo(["fmt", "--all", "--check"]));
     outcome.check("format", format);
-    let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--"];
-    let lints = process::run(cargo(lints).args(["-D", "warnings"]));
-    outcome.check("lints", lints);
-    outcome += tests(cargo(["test", "--workspace", "--locked", "--no-fail-fast"]));
+    outcome.check("lints", lints(&["--workspace", "--all-targets"]));
+    let bare = ["--package", "pmix-cli", "--no-default-features"];
+    outcome.check("lints without features", lints(&bare));
+    outcome += tests(&mut cargo([
+        "test",
+        "--workspace",
+        "--locked",
+        "--no-fail-fast",
+    ]));
+    // The second compression back end, which no default build has.
+    let zstd = ["--package", "preg-compress", "--features", "zstd"];
+    let mut command = cargo(["test", "--locked", "--no-fail-fast"]);
+    outcome += tests(command.args(zstd));
     outcome.check("documentation", documentation());
     outcome += tidy::run(&[]);
     outcome
 }
 
+/// Runs clippy; a warning is a failure.
+fn lints(of: &[&str]) -> Result<(), String> {
+    let mut command = cargo(["clippy", "--locked"]);
+    process::run(command.args(of).args(["--", "-D", "warnings"]))
+}
+
 /// Runs a `cargo test` and sums what its suites report.
-fn tests(mut command: Command) -> Outcome {
+fn tests(command: &mut Command) -> Outcome {
     let mut outcome = Outcome::default();
-    let result = process::run_lines(&mut command, |line| {
+    let result = process::run_lines(command, |line| {
         if let Some(suite) = suite_counts(line) {
             outcome += suite;
         }
@@ -73,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_run_that_does_not_start_is_a_failure() {
-        let outcome = tests(Command::new("no-such-program-anywhere"));
+        let outcome = tests(&mut Command::new("no-such-program-anywhere"));
         assert_eq!((outcome.passed, outcome.failed), (0, 1));
     }
 }
