@@ -91,9 +91,9 @@ impl Frame {
 
     /// The payload of a value that must end with it.
     ///
-    /// DEVIATION: OpenPMIx up to 6.1 ignores the size field when it parses, trusts it when it
-    /// copies (a heap over-read that went on the wire), and ignores what follows the stream; here
-    /// the size must be exactly what is there; `a_wrong_size_is_refused`.
+    /// DEVIATION: OpenPMIx up to 6.1 parses a value whatever its size field says, and ignores what
+    /// follows the stream; here the size is exactly what is there, so that a copy and the original
+    /// are the same bytes; `a_wrong_size_is_refused`.
     pub(crate) fn payload_of(self, value: &[u8]) -> Result<&[u8], Error> {
         let payload = value.get(self.header_len..).unwrap_or_default();
         match payload.len().checked_sub(self.size) {

@@ -53,8 +53,8 @@ impl<'a> Parts<'a> {
 
     /// The text, exactly as long as declared.
     ///
-    /// DEVIATION: OpenPMIx accepts a declared length beyond the real one (the list ends early) and
-    /// clears that much memory first; here both must agree, and memory follows what is decoded;
+    /// DEVIATION: OpenPMIx accepts a declared length beyond the real one (the list ends early); here
+    /// both must agree, and memory follows what is decoded, not what is declared;
     /// `a_lying_length_is_refused`.
     pub(crate) fn inflate(&self, limits: &Limits) -> Result<Vec<u8>, Error> {
         let most = u64::try_from(self.stream.len())

@@ -268,8 +268,8 @@ impl<'a> NumberRanges<'a> {
         let zeros = digits.iter().take_while(|b| **b == b'0').count();
         let significant = digits.get(zeros..).unwrap_or_default();
         if significant.len() > self.width {
-            // DEVIATION: OpenPMIx writes such a number over the prefix and then over whatever
-            // memory is in front of it; a_number_wider_than_its_width_is_an_error
+            // DEVIATION: OpenPMIx lets such a number replace the end of the prefix, which gives
+            // names that nobody wrote; a_number_wider_than_its_width_is_an_error
             return Err(Error::damaged(
                 span.start,
                 format!(

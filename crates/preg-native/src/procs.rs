@@ -19,8 +19,8 @@ const MAX_RANK: u64 = i32::MAX as u64 - 1;
 ///
 /// # Errors
 /// The value is damaged or exceeds the limits; the message names the byte.
-// DEVIATION: OpenPMIx crashes on a map without ranks, drops empty nodes, and expands words,
-// negative numbers, open and reversed ranges to something; process_maps_are_exact_or_refused
+// DEVIATION: OpenPMIx drops empty nodes, and expands words, negative numbers, open and reversed
+// ranges to something; here every node keeps its place and nothing but ranks is read; process_maps_are_exact_or_refused
 pub(crate) fn parse(value: &[u8], limits: &Limits) -> Result<Option<ProcMap>, Error> {
     let Some(body) = grammar::body(value)? else {
         return Ok(None);

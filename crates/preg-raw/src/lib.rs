@@ -44,8 +44,8 @@ impl Raw {
 
     /// The list of a value of this type; the NUL may be missing, nothing may follow it.
     ///
-    /// DEVIATION: OpenPMIx reads past the end where the NUL is missing, and drops what follows a
-    /// NUL; `what_follows_the_nul_is_refused`.
+    /// DEVIATION: OpenPMIx takes the NUL for granted and drops what follows it; here the length
+    /// decides; `what_follows_the_nul_is_refused`.
     fn text(regex: Regex2Ref<'_>) -> Result<&[u8], Error> {
         let end = Extent::of_text(regex.bytes).len;
         match regex.bytes.split_at_checked(end) {

@@ -17,10 +17,10 @@ pub(crate) struct Case {
     pub(crate) text: String,
 }
 
-/// The highest rank that every release carries: a range that ends one above never terminates.
+/// The highest rank that every release carries: the next one is beyond what all expand.
 const HIGHEST_RANK: u64 = 2_147_483_646;
 
-/// More leading letters than this overflow a buffer of 4.2.2.
+/// The most leading letters of a name that every release takes.
 const LONGEST_PREFIX: usize = 49;
 
 impl Case {

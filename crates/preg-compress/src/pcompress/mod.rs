@@ -39,8 +39,8 @@ pub(crate) struct Pcompress {
 impl Pcompress {
     /// Selects by the parameters; `None` when no back end is built or left.
     ///
-    /// DEVIATION: OpenPMIx's compress component stays active without a back end, and then crashes
-    /// on a peer's value; here it disables itself; `without_a_back_end_there_is_no_scheme`.
+    /// DEVIATION: OpenPMIx's compress component stays active without a back end, against its
+    /// documentation; here it disables itself; `without_a_back_end_there_is_no_scheme`.
     pub(crate) fn select(params: &Params) -> Result<Option<Self>, Error> {
         let headers: Vec<_> = KNOWN
             .iter()
