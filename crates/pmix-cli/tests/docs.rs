@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The examples of docs/cli.md are real: each is run, and must print what the page shows.
+//! The examples of docs/cli.md and of the README are real: each that shows `pmix` is run, and must
+//! print what the page shows.
 //!
-//! `PMIX_DOCS=write cargo test -p pmix-cli --test docs` writes what they print into the page.
+//! `PMIX_DOCS=write cargo test -p pmix-cli --test docs` writes what they print into the pages.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The page with the output of every `console` block made anew.
@@ -13,6 +14,9 @@ fn rerun(page: &str, run: impl Fn(&str) -> String) -> String {
     for line in page.lines() {
         if line.starts_with("```") {
             in_console = line == "```console";
+        } else if line.starts_with("$ cargo ") {
+            // Set-up commands show no output.
+            in_console = false;
         } else if in_console && !line.starts_with("$ ") {
             continue;
         }
@@ -27,9 +31,8 @@ fn rerun(page: &str, run: impl Fn(&str) -> String) -> String {
     made
 }
 
-#[test]
-fn every_example_prints_what_the_page_shows() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
+/// A directory with the files that the examples name.
+fn files() -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs");
     std::fs::create_dir_all(&dir).expect("a directory");
     let hosts = "# rack 1\nn[001-004]   # compute\nlogin, data\n";
@@ -45,34 +48,43 @@ fn every_example_prints_what_the_page_shows() {
         "\nno JSON\n",
     );
     std::fs::write(dir.join("requests.jsonl"), requests).expect("the requests");
+    dir
+}
+
+/// What a command prints, run where the files are.
+fn run(command: &str, dir: &Path) -> String {
     let bin = Path::new(env!("CARGO_BIN_EXE_pmix"))
         .parent()
         .expect("a directory");
     let path = format!("{}:/usr/bin:/bin", bin.display());
-    let run = |command: &str| {
-        let output = Command::new("sh")
-            .args(["-c", &format!("{{ {command}\n}} 2>&1")])
-            .current_dir(&dir)
-            .env_clear()
-            .env("PATH", &path)
-            .env("HOME", "/nonexistent")
-            .output()
-            .expect("a shell");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
-    let shown = std::fs::read_to_string(&page).expect("docs/cli.md");
-    let made = rerun(&shown, run);
-    if std::env::var_os("PMIX_DOCS").is_some_and(|v| v == "write") {
-        std::fs::write(&page, made).expect("the page is written");
-        return;
+    let output = Command::new("sh")
+        .args(["-c", &format!("{{ {command}\n}} 2>&1")])
+        .current_dir(dir)
+        .env_clear()
+        .env("PATH", &path)
+        .env("HOME", "/nonexistent")
+        .output()
+        .expect("a shell");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn every_example_prints_what_the_page_shows() {
+    let dir = files();
+    for (name, least) in [("docs/cli.md", 30), ("README.md", 10)] {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../..")
+            .join(name);
+        let shown = std::fs::read_to_string(&page).expect("the page");
+        let made = rerun(&shown, |command| run(command, &dir));
+        if std::env::var_os("PMIX_DOCS").is_some_and(|v| v == "write") {
+            std::fs::write(&page, made).expect("the page is written");
+            continue;
+        }
+        for (line, (shown, made)) in shown.lines().zip(made.lines()).enumerate() {
+            assert_eq!(shown, made, "{name} line {}", line + 1);
+        }
+        assert_eq!(shown.len(), made.len(), "{name} ends too early or too late");
+        assert!(shown.matches("pmix ").count() > least);
     }
-    for (line, (shown, made)) in shown.lines().zip(made.lines()).enumerate() {
-        assert_eq!(shown, made, "docs/cli.md line {}", line + 1);
-    }
-    assert_eq!(
-        shown.len(),
-        made.len(),
-        "docs/cli.md ends too early or too late"
-    );
-    assert!(shown.matches("\n$ pmix ").count() > 30);
 }
