@@ -13,11 +13,11 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 16,777,216 nodes, 268,435,456 ranks, 2 GiB of text.
+    /// 16,777,216 nodes, 134,217,728 ranks (a million nodes of 128 and a little more), 2 GiB of text.
     fn default() -> Self {
         Self {
             max_nodes: 1 << 24,
-            max_ranks: 1 << 28,
+            max_ranks: 1 << 27,
             max_bytes: 1 << 31,
         }
     }

@@ -29,7 +29,7 @@ const PARAMS: &[ParamSpec] = &[
     },
     ParamSpec {
         name: "preg_base_max_ranks",
-        default: "268435456",
+        default: "134217728",
         help: "most ranks of a process map, over all nodes; -1: no limit",
     },
     ParamSpec {
