@@ -181,6 +181,22 @@ fn a_value_whose_scheme_may_not_read_is_never_split() {
 }
 
 #[test]
+fn the_refusal_says_whether_the_scheme_may_not_read_or_does_not_know_the_value() {
+    let excluded = open(&[("preg", "^mid"), ("preg_mid_parse", "false")]);
+    let message = excluded.parse_nodes(b"mid=n1!").unwrap_err().to_string();
+    assert!(
+        message.contains("scheme mid, which may not read here"),
+        "{message}"
+    );
+    let shipped = open(&[("preg", "^any")]).generate_node_regex(b"any=1,n2");
+    let message = shipped.unwrap_err().to_string();
+    assert!(
+        message.contains("begins like a value of scheme any"),
+        "{message}"
+    );
+}
+
+#[test]
 fn a_disabled_encoder_still_reads() {
     let preg = open(&[("preg", "^mid")]);
     assert_eq!(preg.generate_node_regex(b"mid1").unwrap().framing, "any");

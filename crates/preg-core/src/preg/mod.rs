@@ -83,12 +83,12 @@ impl Preg {
 
     /// Refuses text that would be split into plausible garbage.
     fn refuse_tagged(&self, text: &[u8]) -> Result<(), Error> {
-        if let Some((_, name)) = self.tags.iter().find(|(tag, _)| text.starts_with(tag)) {
-            return Err(Error::new(
-                Status::ERR_NOT_SUPPORTED,
-                format!("this is a value of scheme {name}, which may not read here"),
-            )
-            .at(0));
+        if let Some(name) = self.tag_owner(text) {
+            let why = match self.readers().any(|s| s.name() == name) {
+                true => format!("it begins like a value of scheme {name}, and is none"),
+                false => format!("this is a value of scheme {name}, which may not read here"),
+            };
+            return Err(Error::new(Status::ERR_NOT_SUPPORTED, why).at(0));
         }
         match text.iter().position(|b| *b == 0) {
             Some(nul) => Err(Error::damaged(
