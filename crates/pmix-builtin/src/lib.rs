@@ -3,6 +3,15 @@
 //!
 //! `inventory` alone is not enough: a crate that nobody names is not linked and registers
 //! nothing. This list and whatever else registered itself are merged, by name.
+//!
+//! ```
+//! let server = pmix_builtin::open_preg(&pmix_mca::Params::default())?;
+//! let nodes = server.parse_nodes(b"pmix[nid[6:1-1000].site]")?; // one run, folded
+//! let procs = server.parse_procs(b"pmix[0-63;64-127]")?;
+//! assert_eq!(procs.node_of(pmix_types::Rank::new(100)), Some(1));
+//! assert_eq!(nodes.position(b"nid000777.site"), Some(776));
+//! # Ok::<(), preg_core::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 use preg_core::{Component, Error, Params, Preg, Registration};
