@@ -28,12 +28,14 @@ pub(super) struct Row {
 #[derive(Debug)]
 pub struct NodeListBuilder {
     pub(super) list: NodeList,
-    limits: Limits,
+    pub(super) limits: Limits,
     /// Shapes seen lately; `current` is the one of `row`.
     pub(super) matchers: Vec<Matcher>,
     pub(super) current: usize,
     evict: usize,
     pub(super) row: Row,
+    /// The last row that ended was folded onto the block before it.
+    pub(super) folded: bool,
     /// The first name of a progression, kept for its memory.
     scratch: Vec<u8>,
 }
@@ -49,6 +51,7 @@ impl NodeListBuilder {
             current: 0,
             evict: 0,
             row: Row::default(),
+            folded: false,
             scratch: Vec::new(),
         }
     }
@@ -277,13 +280,24 @@ impl NodeListBuilder {
 }
 
 /// Whether a step is that of one field: a power of ten.
-fn is_unit(step: i64) -> bool {
-    let mut step = step;
-    while step >= 10 && step % 10 == 0 {
-        step /= 10;
-    }
-    step == 1
+#[inline]
+pub(super) fn is_unit(step: i64) -> bool {
+    let bits = 63 - (step | 1).leading_zeros().min(63);
+    step == POWERS[bits as usize]
 }
+
+/// By bits: the power of ten that has as many, 0 where there is none.
+const POWERS: [i64; 64] = {
+    let mut powers = [0; 64];
+    let mut power = 1i64;
+    let mut digits = 1;
+    while digits <= MAX_DIGITS {
+        powers[63 - power.leading_zeros() as usize] = power;
+        power *= 10;
+        digits += 1;
+    }
+    powers
+};
 
 fn power_of_ten(digits: usize) -> i64 {
     (0..digits).fold(1i64, |n, _| n.saturating_mul(10))

@@ -122,6 +122,7 @@ impl NodeListBuilder {
             && self.absorb(&last, row.first, &dims)
         {
             while self.fold_last_two() {}
+            self.folded = true;
             return Ok(());
         }
         // A lattice of more dimensions may still take this one in, once it has grown.
@@ -133,7 +134,7 @@ impl NodeListBuilder {
     }
 
     /// Folds the last block onto the one before it, if it goes.
-    fn fold_last_two(&mut self) -> bool {
+    pub(super) fn fold_last_two(&mut self) -> bool {
         let [.., a, b] = self.list.blocks.as_slice() else {
             return false;
         };

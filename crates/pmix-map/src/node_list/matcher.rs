@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the number of a name whose shape is expected: the inner loop of every list parser.
+//!
+//! Inside a text, the bytes before a name and its separator are there to be read, too: then
+//! everything is done by whole words, and the end of the name is not searched but compared.
 
+use super::SEPARATOR;
 use super::shape::Shape;
 use crate::scan::{self, word};
+
+/// Bytes of a word, and how many bytes before a name are read with it.
+const WORD: usize = 8;
 
 /// A stretch of one to eight digits, and what the last of them is worth.
 #[derive(Clone, Copy, Debug)]
@@ -12,29 +19,44 @@ struct Digits {
     unit: i64,
 }
 
+/// A word of an entry, which is a name and its separator, and where its bytes must be equal.
+#[derive(Clone, Copy, Debug)]
+struct Check {
+    /// Where the word begins, counted from one word before the name.
+    at: usize,
+    text: u64,
+    mask: u64,
+}
+
 /// A shape, prepared for comparing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Matcher {
     /// The shape's id in its list.
     pub(crate) id: u32,
-    text: Vec<u8>,
-    /// 0xff where the text must be equal, 0 where a digit stands.
+    /// One empty word, the text of the shape and a separator.
+    entry: Vec<u8>,
+    /// Of the entry: 0xff where it must be equal, 0 where a digit stands or anything may.
     mask: Vec<u8>,
     digits: Vec<Digits>,
+    /// The words of an entry, the last one first: that is where names of one list differ.
+    checks: Vec<Check>,
 }
 
 impl Matcher {
     /// Prepares a shape, reusing the memory of another.
     pub(crate) fn set(&mut self, id: u32, shape: &Shape<'_>) {
         self.id = id;
-        self.text.clear();
-        self.text.extend_from_slice(shape.text);
+        self.entry.clear();
+        self.entry.extend_from_slice(&[0; WORD]);
+        self.entry.extend_from_slice(shape.text);
+        self.entry.push(SEPARATOR);
         self.mask.clear();
-        self.mask.resize(shape.text.len(), 0xff);
+        self.mask.resize(WORD, 0);
+        self.mask.resize(self.entry.len(), 0xff);
         self.digits.clear();
         let mut unit = 1i64;
         for span in shape.spans.iter().rev() {
-            self.mask[span.start()..span.end()].fill(0);
+            self.mask[WORD + span.start()..WORD + span.end()].fill(0);
             let mut end = span.end();
             while end > span.start() {
                 let len = u8::try_from(end - span.start()).map_or(8, |n| n.min(8));
@@ -44,29 +66,63 @@ impl Matcher {
                 end -= len as usize;
             }
         }
+        self.prepare_checks();
+    }
+
+    fn prepare_checks(&mut self) {
+        self.checks.clear();
+        let mut end = self.entry.len();
+        while end > WORD {
+            let at = end - WORD;
+            let (text, mask) = (word(&self.entry, at), word(&self.mask, at));
+            if mask != 0 {
+                self.checks.push(Check { at, text, mask });
+            }
+            end = at;
+        }
     }
 
     /// How many bytes a name of the shape has.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.text.len()
+        self.stride().saturating_sub(1)
+    }
+
+    /// How many bytes a name and its separator have.
+    #[inline]
+    pub(crate) fn stride(&self) -> usize {
+        self.entry.len().saturating_sub(WORD)
+    }
+
+    /// The number of the name at a place of a text, if it has the shape and a separator follows.
+    ///
+    /// `None` also where the text does not reach one word before the name.
+    #[inline]
+    pub(crate) fn entry(&self, text: &[u8], at: usize) -> Option<i64> {
+        let window = text.get(at.checked_sub(WORD)?..at + self.stride())?;
+        for check in &self.checks {
+            if (word(window, check.at) ^ check.text) & check.mask != 0 {
+                return None;
+            }
+        }
+        let mut number = 0i64;
+        for digits in &self.digits {
+            // The word ends with the digits.
+            let value = scan::last_digits(word(window, digits.end), digits.len)?;
+            number = number.wrapping_add(value.wrapping_mul(digits.unit));
+        }
+        Some(number)
     }
 
     /// The number of a name, if it has the shape.
     #[inline]
     pub(crate) fn number(&self, name: &[u8]) -> Option<i64> {
-        if name.len() != self.text.len() || !self.same_text(name) {
+        if name.len() != self.len() || !self.same_text(name) {
             return None;
         }
         let mut number = 0i64;
         for digits in &self.digits {
-            let value = match digits.len {
-                1 => i64::from(name[digits.end - 1].wrapping_sub(b'0')),
-                len => scan::eight_digits(word_before(name, digits.end), len)?,
-            };
-            if digits.len == 1 && value > 9 {
-                return None;
-            }
+            let value = scan::last_digits(word_before(name, digits.end), digits.len)?;
             number = number.wrapping_add(value.wrapping_mul(digits.unit));
         }
         Some(number)
@@ -75,11 +131,12 @@ impl Matcher {
     #[inline]
     fn same_text(&self, name: &[u8]) -> bool {
         let len = name.len();
+        let (entry, mask) = (&self.entry[WORD..], &self.mask[WORD..]);
         let Some(tail) = len.checked_sub(8) else {
-            let pairs = name.iter().zip(&self.text).zip(&self.mask);
+            let pairs = name.iter().zip(entry).zip(mask);
             return pairs.fold(0, |d, ((a, b), m)| d | ((a ^ b) & m)) == 0;
         };
-        let differs = |at| (word(name, at) ^ word(&self.text, at)) & word(&self.mask, at) != 0;
+        let differs = |at| (word(name, at) ^ word(entry, at)) & word(mask, at) != 0;
         let mut at = 0;
         while at < tail {
             if differs(at) {

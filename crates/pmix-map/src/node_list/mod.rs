@@ -11,6 +11,7 @@ mod fold;
 mod index;
 mod matcher;
 mod parse;
+mod repeat;
 mod runs;
 mod shape;
 #[cfg(test)]
@@ -27,6 +28,9 @@ use crate::lattice::{self, Dim};
 use crate::{Error, Limits};
 use index::Index;
 use shape::Shapes;
+
+/// What stands between two names of a text.
+const SEPARATOR: u8 = b',';
 
 /// Names of one shape that follow each other in the list.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +80,7 @@ impl NodeList {
     pub fn parse_text(text: &[u8], limits: &Limits) -> Result<Self, Error> {
         let mut builder = NodeListBuilder::new(limits);
         if !text.is_empty() {
-            builder.text(text, b',')?;
+            builder.text(text)?;
         }
         Ok(builder.finish())
     }

@@ -1,33 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads list text into a builder.
 
-use super::NodeListBuilder;
+use super::build::{Row, is_unit};
+use super::{Kind, NodeListBuilder, SEPARATOR};
 use crate::{Error, scan};
 
 impl NodeListBuilder {
-    /// Appends the names of a text, which is not empty.
+    /// Appends the names of a text, which is not empty, to a list that is.
     ///
     /// Most names have the shape of the one before, so they are read at their expected length
-    /// and the separator is looked for where it must be; rows are read by `scan::successors`.
-    pub(super) fn text(&mut self, text: &[u8], separator: u8) -> Result<(), Error> {
+    /// and the separator is looked for where it must be. Three kinds of list are not read name by
+    /// name at all: rows (`scan::successors`), lattices (see [`super::repeat`]), and numbers
+    /// without a rule, which need no folding.
+    pub(super) fn text(&mut self, text: &[u8]) -> Result<(), Error> {
+        debug_assert!(self.list.len == 0);
         let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
         self.count_bytes(bytes.saturating_add(1))?;
         let mut at = 0;
         while at <= text.len() {
             self.count(1)?;
-            let end = match self.expected(text, at, separator) {
+            self.folded = false;
+            let end = match self.expected(text, at) {
                 Some((end, number)) => {
                     self.number(number)?;
                     end
                 }
                 None => {
-                    let end = scan::name_end(text, at, separator);
+                    let end = scan::name_end(text, at, SEPARATOR);
                     self.place(&text[at..end])?;
                     end
                 }
             };
             at = match self.row.count {
-                3 => self.row_text(text, at..end, separator)?,
+                1 if self.folded => self.repeat_text(text, at..end)?,
+                2 => self.scatter_text(text, end + 1)?,
+                3 => self.row_text(text, at..end)?,
                 _ => end + 1,
             };
         }
@@ -36,21 +43,58 @@ impl NodeListBuilder {
 
     /// The end and the number of the name at `at`, if it has the current shape.
     #[inline]
-    fn expected(&self, text: &[u8], at: usize, separator: u8) -> Option<(usize, i64)> {
+    fn expected(&self, text: &[u8], at: usize) -> Option<(usize, i64)> {
         let matcher = self.matchers.get(self.current)?;
         let end = at + matcher.len();
-        let ends = text.get(end).is_none_or(|b| *b == separator);
+        if let Some(number) = matcher.entry(text, at) {
+            return Some((end, number));
+        }
+        let ends = text.get(end).is_none_or(|b| *b == SEPARATOR);
         let number = matcher.number(text.get(at..end)?)?;
         ends.then_some((end, number))
     }
 
+    /// Appends the names from `at` on while their numbers follow no rule, and those before them
+    /// did not either; returns where the first one that is left starts.
+    fn scatter_text(&mut self, text: &[u8], mut at: usize) -> Result<usize, Error> {
+        let Row { first, step, .. } = self.row;
+        let scattered = self.list.blocks.last().is_some_and(|last| {
+            matches!(last.kind, Kind::Scatter) && last.shape == self.shape_id()
+        });
+        let Some(matcher) = self.matchers.get(self.current) else {
+            return Ok(at);
+        };
+        if !scattered || is_unit(step) {
+            return Ok(at);
+        }
+        let (mut first, mut last) = (first, first + step);
+        let start = at;
+        let room = usize::try_from(self.limits.max_nodes - self.list.len).unwrap_or(usize::MAX);
+        let most = start.saturating_add(room.saturating_mul(matcher.stride()));
+        while at < most
+            && let Some(number) = matcher.entry(text, at)
+        {
+            // What may become a row is left to those who know rows.
+            if number - last == last - first || is_unit(number - last) {
+                break;
+            }
+            self.list.numbers.push(first);
+            (first, last) = (last, number);
+            at += matcher.stride();
+        }
+        let names = (at - start) / matcher.stride();
+        self.row = Row {
+            first,
+            step: last - first,
+            count: 2,
+            next: last + (last - first),
+        };
+        self.count(u64::try_from(names).unwrap_or(u64::MAX))?;
+        Ok(at)
+    }
+
     /// Appends the names that continue the row in one field; returns where the next one starts.
-    fn row_text(
-        &mut self,
-        text: &[u8],
-        name: std::ops::Range<usize>,
-        separator: u8,
-    ) -> Result<usize, Error> {
+    fn row_text(&mut self, text: &[u8], name: std::ops::Range<usize>) -> Result<usize, Error> {
         let behind = name.end + 1;
         let Some(field) = self.shape().and_then(|shape| {
             let span = (0..shape.spans.len()).find(|s| shape.unit(*s) == self.row.step)?;
@@ -58,7 +102,7 @@ impl NodeListBuilder {
         }) else {
             return Ok(behind);
         };
-        let (more, next) = scan::successors(text, behind, &text[name], field, separator);
+        let (more, next) = scan::successors(text, behind, &text[name], field, SEPARATOR);
         let count = u64::try_from(more).unwrap_or(u64::MAX);
         self.count(count)?;
         self.row.count += count;

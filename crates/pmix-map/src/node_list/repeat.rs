@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Lattices in a text: what was read is what comes next, but for a few digits.
+//!
+//! Once a lattice has taken in an element of its outermost dimension, the next such element is
+//! predicted: as many names as the inner dimensions have, each like the one so far before it,
+//! with the same change of the same bytes in all. That is compared word by word, and nothing is
+//! parsed. A wrong guess costs at most about as much as the names that led to it.
+
+use std::ops::Range;
+
+use super::build::Row;
+use super::{Kind, NodeListBuilder};
+use crate::Error;
+use crate::lattice::{self, Dim};
+use crate::scan::{MAX_DIGITS, word};
+
+const WORD: usize = 8;
+
+/// The longest name, with its separator, that is predicted.
+const MAX_STRIDE: usize = 8 * WORD;
+
+/// The next element of the outermost dimension of the last block.
+struct Element {
+    /// Names in it.
+    names: usize,
+    /// Bytes of a name and its separator.
+    stride: usize,
+    change: Change,
+}
+
+/// What changes from a name to the one an element further on: words that may overlap.
+#[derive(Default)]
+struct Change {
+    words: [(usize, u64); MAX_STRIDE / WORD],
+    len: usize,
+}
+
+impl NodeListBuilder {
+    /// Appends whole elements of the last block's outermost dimension, as many as follow.
+    ///
+    /// `name` is the place of the last name, which stands alone in its row; returns where the
+    /// first name starts that is not in the list.
+    pub(super) fn repeat_text(&mut self, text: &[u8], name: Range<usize>) -> Result<usize, Error> {
+        let mut at = name.start;
+        while let Some(element) = self.next_element(at == name.start)
+            && element.is_at(text, at)
+        {
+            if at == name.start {
+                // It is the first name of the element.
+                self.row = Row::default();
+                self.list.len -= 1;
+            }
+            self.count(u64::try_from(element.names).unwrap_or(u64::MAX))?;
+            if let Some(outer) = self.list.dims.last_mut() {
+                outer.count += 1;
+            }
+            at += element.names * element.stride;
+            while self.fold_last_two() {}
+        }
+        Ok(if at == name.start { name.end + 1 } else { at })
+    }
+
+    /// What would continue the last block; if a name is `pending`, it must be the first of it.
+    fn next_element(&self, pending: bool) -> Option<Element> {
+        let last = self.list.blocks.last()?;
+        let shape = self.shape()?;
+        let stride = shape.text.len() + 1;
+        let fits = (WORD..=MAX_STRIDE).contains(&stride) && last.shape == self.shape_id();
+        let (outer, inner) = self.list.dims_of(last).split_last()?;
+        if !fits || inner.is_empty() || matches!(last.kind, Kind::Scatter) {
+            return None;
+        }
+        let next = last.first + outer.step.wrapping_mul(outer.count.cast_signed());
+        if pending && next != self.row.first {
+            return None;
+        }
+        let mut grown = [Dim { count: 1, step: 0 }; lattice::MAX_DIMS];
+        let grown = grown.get_mut(..=inner.len())?;
+        grown[..inner.len()].copy_from_slice(inner);
+        grown[inner.len()] = Dim {
+            count: outer.count + 1,
+            step: outer.step,
+        };
+        if !lattice::nests(grown) {
+            return None;
+        }
+        // All names of an element have the digits that change in common.
+        let unit = unit_of(outer.step);
+        let (low, high) = lattice::bounds(next, inner);
+        if low < 0 || high >= limit(shape.spans.iter().map(|s| u32::from(s.len)).sum()) {
+            return None;
+        }
+        let (before, behind) = ((low - outer.step) / unit, low / unit);
+        if behind != high / unit || before != (high - outer.step) / unit {
+            return None;
+        }
+        let mut names = [[b'0'; MAX_STRIDE]; 2];
+        for (name, number) in names.iter_mut().zip([before, behind]) {
+            shape.write(name, number * unit);
+        }
+        Some(Element {
+            names: usize::try_from(lattice::len(inner)).ok()?,
+            stride,
+            change: Change::between(&names[0], &names[1], stride),
+        })
+    }
+}
+
+impl Element {
+    /// Whether the element stands at a place of the text, and the one before it just before.
+    fn is_at(&self, text: &[u8], at: usize) -> bool {
+        let Some(bytes) = self.names.checked_mul(self.stride) else {
+            return false;
+        };
+        let before = at.checked_sub(bytes).and_then(|start| text.get(start..at));
+        let (Some(before), Some(here)) = (before, text.get(at..).and_then(|t| t.get(..bytes)))
+        else {
+            return false;
+        };
+        match self.change.words {
+            [a, ..] if self.change.len == 1 => self.change_is([a], before, here),
+            [a, b, ..] if self.change.len == 2 => self.change_is([a, b], before, here),
+            [a, b, c, ..] if self.change.len == 3 => self.change_is([a, b, c], before, here),
+            all => self.change_is(all, before, here),
+        }
+    }
+
+    fn change_is<const N: usize>(
+        &self,
+        words: [(usize, u64); N],
+        before: &[u8],
+        here: &[u8],
+    ) -> bool {
+        let pairs = before
+            .chunks_exact(self.stride)
+            .zip(here.chunks_exact(self.stride));
+        pairs.into_iter().all(|(before, here)| {
+            let differs = |(at, change)| word(before, at) ^ word(here, at) ^ change;
+            words.into_iter().fold(0, |d, w| d | differs(w)) == 0
+        })
+    }
+}
+
+impl Change {
+    fn between(before: &[u8], behind: &[u8], stride: usize) -> Self {
+        let mut change = Self::default();
+        for slot in &mut change.words {
+            // The last word overlaps the one before; those that are not needed repeat it.
+            let at = (change.len * WORD).min(stride - WORD);
+            *slot = (at, word(before, at) ^ word(behind, at));
+            change.len += usize::from(change.len * WORD < stride);
+        }
+        change
+    }
+}
+
+/// The largest power of ten that divides a step.
+fn unit_of(step: i64) -> i64 {
+    let mut unit = 1;
+    while step != 0 && step / unit % 10 == 0 {
+        unit *= 10;
+    }
+    unit
+}
+
+/// The first number that has more digits.
+fn limit(digits: u32) -> i64 {
+    debug_assert!(digits as usize <= MAX_DIGITS);
+    10i64.saturating_pow(digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use crate::{Limits, NodeList, NodeListBuilder};
+
+    /// Counters, the first one running slowest: its first number, how many, what is added.
+    type Counter = (i64, i64, i64);
+
+    fn odometer(counters: &[Counter], widths: &[usize], suffix: &str) -> Vec<String> {
+        let mut names = vec![String::new()];
+        for (letter, ((first, count, step), width)) in ('a'..).zip(counters.iter().zip(widths)) {
+            let longer = |name: &String| {
+                let numbers = (0..*count).map(|i| (first + i * step).max(0));
+                let joint = if *width > 2 { "" } else { &letter.to_string() };
+                let fields = numbers.map(|n| format!("{name}{joint}{n:0width$}"));
+                fields.collect::<Vec<_>>()
+            };
+            names = names.iter().flat_map(longer).collect();
+        }
+        names.iter().map(|n| format!("{n}{suffix}")).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        #[test]
+        fn predicted_names_are_those_of_the_text(
+            counters in vec((0i64..120, 1i64..7, -3i64..12), 1..5),
+            widths in vec(1usize..4, 5),
+            suffix in "(|-ib|[.]example[.][a-z]{0,60})",
+            damage in vec((any::<prop::sample::Index>(), 0usize..6), 0..4),
+            most in prop::option::of(any::<prop::sample::Index>()),
+        ) {
+            let mut names = odometer(&counters, &widths, &suffix);
+            for (at, what) in damage {
+                let at = at.index(names.len());
+                match what {
+                    0 => drop(names.remove(at)),
+                    1 => names.insert(at, names[at].clone()),
+                    2 => names[at].push('1'),
+                    3 => names[at] = names[at].replacen('1', "2", 1),
+                    4 => names[at] = names[at].replacen('a', "b", 1),
+                    _ => names[at].clear(),
+                }
+                if names.len() < 2 {
+                    return Ok(());
+                }
+            }
+            let text = names.join(",").into_bytes();
+            let list = NodeList::parse_text(&text, &Limits::default()).unwrap();
+            prop_assert_eq!(list.len(), names.len());
+            prop_assert!(list.iter().eq(names.iter().map(|n| n.clone().into_bytes())));
+            let mut builder = NodeListBuilder::new(&Limits::default());
+            for name in &names {
+                builder.name(name.as_bytes()).unwrap();
+            }
+            prop_assert_eq!(&builder.finish(), &list);
+            if let Some(most) = most {
+                let max_nodes = most.index(2 * names.len()) as u64;
+                let limits = Limits { max_nodes, ..Limits::default() };
+                let fits = names.len() as u64 <= max_nodes;
+                prop_assert_eq!(NodeList::parse_text(&text, &limits).is_ok(), fits);
+            }
+        }
+    }
+
+    #[test]
+    fn a_lattice_is_the_same_whether_it_was_predicted_or_read_name_by_name() {
+        let names = odometer(
+            &[(1000, 5, 1), (0, 8, 1), (0, 8, 1), (0, 2, 1), (0, 2, 1)],
+            &[1; 5],
+            "",
+        );
+        let list = NodeList::parse_text(names.join(",").as_bytes(), &Limits::default()).unwrap();
+        let mut builder = NodeListBuilder::new(&Limits::default());
+        for name in &names {
+            builder.name(name.as_bytes()).unwrap();
+        }
+        let read = builder.finish();
+        assert_eq!(list.memory_bytes(), read.memory_bytes());
+        assert_eq!(format!("{list:?}"), format!("{read:?}"));
+    }
+}
