@@ -110,6 +110,32 @@ pub(crate) fn last_digits(word: u64, len: u32) -> Option<i64> {
     eight_digits(word, len)
 }
 
+/// The number that the `len` bytes before a place, at most [`MAX_DIGITS`], are in decimal; `None`
+/// if they are not all digits.
+///
+/// This is for loops over many names: it reads words, and whatever precedes the digits with them.
+#[must_use]
+#[inline]
+pub fn number_before(text: &[u8], end: usize, len: usize) -> Option<u64> {
+    match (end.checked_sub(8), u32::try_from(len)) {
+        (Some(start), Ok(len @ 1..=8)) => {
+            eight_digits(word(text, start), len).map(i64::cast_unsigned)
+        }
+        _ => long_number_before(text, end, len),
+    }
+}
+
+/// The same for numbers of more than eight digits and for the first bytes of a text.
+fn long_number_before(text: &[u8], end: usize, len: usize) -> Option<u64> {
+    if (9..=MAX_DIGITS).contains(&len) {
+        let high = number_before(text, end.checked_sub(8)?, len - 8)?;
+        return Some(high * 100_000_000 + number_before(text, end, 8)?);
+    }
+    let digits = text.get(end.checked_sub(len)?..end)?;
+    let is_number = (1..=MAX_DIGITS).contains(&len) && digits.iter().all(u8::is_ascii_digit);
+    is_number.then(|| number(digits))
+}
+
 /// Adds one to a field in place; `false` (and the field unchanged) when it would need a digit more.
 pub fn increment(field: &mut [u8]) -> bool {
     for at in (0..field.len()).rev() {
@@ -165,8 +191,9 @@ fn equal(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// The eight bytes at a place, the first one lowest; zero if there are not so many.
+#[must_use]
 #[inline]
-pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
+pub fn word(bytes: &[u8], at: usize) -> u64 {
     bytes
         .get(at..at + 8)
         .and_then(|w| w.try_into().ok())
@@ -205,6 +232,25 @@ mod tests {
                 next[at] = b'x';
                 assert_eq!(link(&name, &next), Link::Break);
             }
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_before_any_place_of_a_text() {
+        let text = b"7,node0123456789876543210,x09";
+        for end in 0..=text.len() {
+            for len in 0..=text.len() {
+                let digits = end.checked_sub(len).map(|start| &text[start..end]);
+                let expected = digits
+                    .filter(|d| (1..=MAX_DIGITS).contains(&d.len()))
+                    .and_then(|d| std::str::from_utf8(d).ok()?.parse().ok());
+                assert_eq!(
+                    number_before(text, end, len),
+                    expected,
+                    "{len} before {end}"
+                );
+            }
+            assert_eq!(number_before(text, text.len() + 1 + end, 2), None);
         }
     }
 
