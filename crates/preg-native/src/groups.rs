@@ -61,55 +61,91 @@ fn close(name: &[u8], field: Field, out: &mut Vec<u8>) {
 fn write_group(block: &Block<'_>, steps: Range<usize>, field: Field, out: &mut Vec<u8>) {
     let name = block.name(block.steps[steps.start].first);
     open(name, field, out);
-    let mut ranges = Ranges { open: None, out };
+    let mut ranges = Ranges {
+        text: block.text,
+        open: None,
+        out,
+    };
+    let number = |index| {
+        let end = block.base + index * (block.len + 1) + field.end;
+        // All names of the group have digits there.
+        let value = scan::number_before(block.text, end, field.end - field.start);
+        Number {
+            value: value.unwrap_or_default(),
+            end,
+        }
+    };
     for index in steps {
         let step = &block.steps[index];
         let names = step.first..block.first_after(index);
-        let digits = |name| field.digits(block.name(name));
         if step.is_run {
-            ranges.push(digits(names.start), digits(names.end - 1));
+            ranges.push(number(names.start), number(names.end - 1));
         } else {
-            names.for_each(|name| ranges.push(digits(name), digits(name)));
+            for name in names {
+                let number = number(name);
+                ranges.push(number, number);
+            }
         }
     }
     ranges.end();
     close(name, field, out);
 }
 
+/// A number of the list.
+#[derive(Clone, Copy)]
+struct Number {
+    value: u64,
+    /// Where its digits end in the text.
+    end: usize,
+}
+
 /// The ranges under way.
 struct Ranges<'a, 'o> {
-    /// The ends, as digits, of the range that may still be continued, and its last number.
-    open: Option<(&'a [u8], &'a [u8], u64)>,
+    text: &'a [u8],
+    /// The ends of the range that may still be continued.
+    open: Option<(Number, Number)>,
     out: &'o mut Vec<u8>,
 }
 
-impl<'a> Ranges<'a, '_> {
+impl Ranges<'_, '_> {
     /// Adds the numbers from one to another, both included.
-    fn push(&mut self, low: &'a [u8], high: &'a [u8]) {
-        let first = scan::number(low);
-        let last = if low == high {
-            first
-        } else {
-            scan::number(high)
-        };
+    #[inline]
+    fn push(&mut self, low: Number, high: Number) {
         match &mut self.open {
-            Some((_, end, number)) if first == *number + 1 => (*end, *number) = (high, last),
+            Some((_, last)) if low.value == last.value + 1 => *last = high,
             Some(_) => {
                 self.end();
                 self.out.push(b',');
-                self.open = Some((low, high, last));
+                self.open = Some((low, high));
             }
-            None => self.open = Some((low, high, last)),
+            None => self.open = Some((low, high)),
         }
     }
 
+    #[inline]
     fn end(&mut self) {
-        if let Some((low, high, _)) = self.open.take() {
-            self.out.extend_from_slice(decimal::significant(low));
-            if low != high {
+        if let Some((low, high)) = self.open.take() {
+            self.write(low);
+            if low.value != high.value {
                 self.out.push(b'-');
-                self.out.extend_from_slice(decimal::significant(high));
+                self.write(high);
             }
+        }
+    }
+
+    /// Copies the digits of a number without leading zeros.
+    #[inline]
+    fn write(&mut self, number: Number) {
+        let digits = decimal::len(number.value);
+        let text = &self.text[number.end - digits..];
+        match text.first_chunk::<{ scan::MAX_DIGITS }>() {
+            // Copying so many bytes that the compiler knows how many costs no call.
+            Some(chunk) => {
+                let len = self.out.len() + digits;
+                self.out.extend_from_slice(chunk);
+                self.out.truncate(len);
+            }
+            None => self.out.extend_from_slice(&text[..digits]),
         }
     }
 }

@@ -41,6 +41,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod column;
 mod decimal;
 mod explain;
 mod fold;
@@ -51,6 +52,7 @@ mod parse;
 mod procs;
 mod regex;
 mod scheme;
+mod settled;
 mod track;
 
 pub use scheme::COMPONENT;

@@ -11,11 +11,13 @@
 //!
 //! Inside a run of consecutive numbers nothing but the group on that field can be best: a group
 //! loses nothing by taking in the numbers next to it, and four names with the next numbers are
-//! never shorter one by one. So runs are counted, not solved.
+//! never shorter one by one. So runs are counted, not solved, and so are the names of a group that
+//! nothing can end but a name outside of it (`settled.rs`).
 
 use memchr::memchr3;
 use pmix_map::scan::{self, Link};
 
+use crate::column::Column;
 use crate::decimal;
 use crate::fold::{self, Field};
 use crate::grammar::TAG;
@@ -58,7 +60,8 @@ pub(crate) struct Block<'a> {
     /// How many names there are.
     pub(crate) count: usize,
     pub(crate) steps: Vec<Step>,
-    tracks: Vec<Track>,
+    pub(crate) tracks: Vec<Track>,
+    pub(crate) column: Column,
 }
 
 impl<'a> Block<'a> {
@@ -70,6 +73,7 @@ impl<'a> Block<'a> {
             count: 0,
             steps: Vec::new(),
             tracks: Vec::new(),
+            column: Column::default(),
         }
     }
 
@@ -115,6 +119,7 @@ impl<'a> Block<'a> {
                 Link::Field(field) => {
                     let field = Field::from(field);
                     last = Some(field);
+                    at = self.take_settled(at, field);
                     self.advance(field);
                 }
             }
@@ -273,50 +278,5 @@ impl<'a> Block<'a> {
         {
             step.cost = last.cost;
         }
-    }
-
-    /// Counts the rest of a run of consecutive numbers, all but its last name, as one step.
-    ///
-    /// `at` is where the next name starts; returns the same after the step.
-    fn skip_run(&mut self, at: usize) -> usize {
-        /// Names of a run that are solved one by one first: the first may be better off with
-        /// its other neighbour, and counting is only worth it for longer runs.
-        const SOLVED: usize = 4;
-        let (&[track], [.., step]) = (&self.tracks[..], &self.steps[..]) else {
-            return at;
-        };
-        let inside = step.field == Some(track.field) && step.begin == track.begin;
-        if !inside || track.run < SOLVED {
-            return at;
-        }
-        let name = self.name(self.count - 1);
-        let field = track.field.start..track.field.end;
-        let (more, _) = scan::successors(self.text, at, name, field, b',');
-        if more < 2 {
-            return at;
-        }
-        self.take_run(track, more - 1);
-        at + (more - 1) * (self.len + 1)
-    }
-
-    fn take_run(&mut self, track: Track, names: usize) {
-        let number = track.number + names as u64;
-        let digits = decimal::len(number);
-        let run = Track {
-            run: track.run + names,
-            cost: track.cost + digits - track.digits,
-            number,
-            digits,
-            ..track
-        };
-        self.steps.push(Step {
-            first: self.count,
-            cost: run.cost,
-            begin: run.begin,
-            field: Some(run.field),
-            is_run: true,
-        });
-        self.tracks[0] = run;
-        self.count += names;
     }
 }

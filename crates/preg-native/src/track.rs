@@ -8,7 +8,8 @@ use crate::fold::Field;
 pub(crate) struct Step {
     /// The index in the block of the first name.
     pub(crate) first: usize,
-    /// The bytes of the best text up to here, with one separator for each element.
+    /// The bytes of the best text up to here, with one separator for each element; what all texts
+    /// from here on have in common may be left out.
     pub(crate) cost: usize,
     /// The step with which the last element of that text begins.
     pub(crate) begin: usize,
@@ -30,7 +31,7 @@ impl Step {
 pub(crate) struct Track {
     /// The field of the open group.
     pub(crate) field: Field,
-    /// The bytes of the text, with one separator for each element.
+    /// The bytes of the text, counted as those of the steps are.
     pub(crate) cost: usize,
     /// The step with which the group begins.
     pub(crate) begin: usize,

@@ -171,6 +171,39 @@ fn walks(steps: Range<usize>) -> impl Strategy<Value = String> {
     )
 }
 
+/// Lists of stretches in which one field takes numbers in any order, with repeats and runs.
+fn scattered() -> impl Strategy<Value = String> {
+    let template = prop_oneof![
+        Just(("n", vec![3], "")),
+        Just(("", vec![2, 2], "")),
+        Just(("node", vec![7, 2], "-ib")),
+        Just(("c", vec![10, 1], ".example.com")),
+    ];
+    let number = prop_oneof![3 => 0_u64..1000, 1 => 8_u64..11];
+    let run = prop_oneof![5 => Just(1_u64), 1 => 2_u64..9];
+    let stretch = (0_usize..2, prop::collection::vec((number, run), 1..9));
+    (template, prop::collection::vec(stretch, 1..6)).prop_map(
+        |((prefix, widths, suffix), stretches)| {
+            let mut numbers = vec![1_u64; widths.len()];
+            let mut names = Vec::new();
+            for (field, values) in stretches {
+                let at = field % widths.len();
+                let most = 10_u64.pow(widths[at].try_into().expect("small"));
+                for value in values.iter().flat_map(|(n, run)| *n..n + run) {
+                    numbers[at] = value % most;
+                    let text: Vec<_> = widths
+                        .iter()
+                        .zip(&numbers)
+                        .map(|(&w, n)| format!("{n:0w$}"))
+                        .collect();
+                    names.push(format!("{prefix}{}{suffix}", text.join("n")));
+                }
+            }
+            names.join(",")
+        },
+    )
+}
+
 fn cut(list: &str, names: usize) -> String {
     list.split(',').take(names).collect::<Vec<_>>().join(",")
 }
@@ -194,6 +227,11 @@ proptest! {
     #[test]
     fn no_division_of_a_longer_list_is_shorter(list in walks(4..20)) {
         check(&cut(&list, 40), tabled);
+    }
+
+    #[test]
+    fn no_division_of_scattered_numbers_is_shorter(list in scattered()) {
+        check(&cut(&list, 60), tabled);
     }
 
     #[test]

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names that differ in one field only, compared by words: the inner loop over numbers in any
+//! order.
+
+use pmix_map::scan;
+
+use crate::fold::Field;
+
+/// The bytes of a word.
+const WORD: usize = 8;
+
+/// A name and the separator behind it as a stencil, with a hole where the field is.
+#[derive(Debug, Default)]
+pub(crate) struct Column {
+    words: Vec<Word>,
+    /// How many bytes the field has, and where it ends.
+    width: usize,
+    end: usize,
+}
+
+/// A word of the stencil.
+#[derive(Debug)]
+struct Word {
+    /// Where it is in the name.
+    at: usize,
+    text: u64,
+    /// Ones in the bytes that must be equal.
+    mask: u64,
+}
+
+impl Column {
+    /// Makes this the stencil of a name.
+    pub(crate) fn set(&mut self, name: &[u8], field: Field) {
+        (self.width, self.end) = (field.end - field.start, field.end);
+        self.words.clear();
+        for at in (0..=name.len()).step_by(WORD) {
+            let (mut text, mut mask) = ([0; WORD], [0; WORD]);
+            for (n, place) in (at..=name.len()).take(WORD).enumerate() {
+                if place < field.start || place >= field.end {
+                    text[n] = name.get(place).copied().unwrap_or(b',');
+                    mask[n] = 0xff;
+                }
+            }
+            if mask != [0; WORD] {
+                self.words.push(Word {
+                    at,
+                    text: u64::from_le_bytes(text),
+                    mask: u64::from_le_bytes(mask),
+                });
+            }
+        }
+    }
+
+    /// The number in the field of the name at a byte; `None` if the name has other text around
+    /// it, or so few bytes follow that a word would reach over the end.
+    #[inline]
+    pub(crate) fn number(&self, text: &[u8], at: usize) -> Option<u64> {
+        // Past the end a word reads as zero, which no separator is.
+        let differs = |w: &Word| (scan::word(text, at + w.at) ^ w.text) & w.mask != 0;
+        if self.words.iter().any(differs) {
+            return None;
+        }
+        scan::number_before(text, at + self.end, self.width)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_fits_if_the_text_around_its_number_is_the_same() {
+        for prefix in ["", "n", "node", "a-long-prefix-of-names-"] {
+            for (width, number) in [(1, 7), (3, 42), (8, 12_345_678), (18, 98_765_432_101)] {
+                for suffix in ["", "b", "-ib", ".cluster.example.com"] {
+                    let name = format!("{prefix}{number:0width$}{suffix}");
+                    let field = Field {
+                        start: prefix.len(),
+                        end: prefix.len() + width,
+                    };
+                    let mut column = Column::default();
+                    column.set(name.as_bytes(), field);
+                    let text = format!("x,{name},then some more").into_bytes();
+                    assert_eq!(column.number(&text, 2), Some(number), "{name}");
+                    for at in 2..2 + name.len() + 1 {
+                        let mut other = text.clone();
+                        other[at] = b'#';
+                        assert_eq!(column.number(&other, 2), None, "{name} but {at}");
+                    }
+                    for end in 0..2 + name.len() + 1 {
+                        assert_eq!(column.number(&text[..end], 2), None, "{name} to {end}");
+                    }
+                }
+            }
+        }
+    }
+}
