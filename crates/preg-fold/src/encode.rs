@@ -3,13 +3,14 @@
 //!
 //! The text is cut into regions of records with the same literals ([`layout`], [`period`]); a
 //! region is read as differences from record to record ([`region`]), these are folded into
-//! products ([`shape`], [`merge`]) and written ([`write`]).
+//! products ([`shape`], [`merge`]), written ([`write`]) and read back ([`verify`]).
 
 mod layout;
 mod merge;
 mod period;
 mod region;
 mod shape;
+mod verify;
 mod write;
 
 use period::Ahead;
@@ -31,7 +32,11 @@ pub(crate) fn encode(text: &[u8]) -> Option<Vec<u8>> {
     }
     let folded = fold(text);
     if folded.len() <= text.len() {
-        return Some(folded);
+        let exact = verify::says(&folded, 1, text);
+        debug_assert!(exact, "a value that is not its list");
+        if exact {
+            return Some(folded);
+        }
     }
     let mut stored = Vec::with_capacity(text.len() + 1);
     stored.push(STORED);

@@ -165,6 +165,15 @@ proptest! {
 }
 
 #[test]
+fn a_cut_record_behind_a_joint_keeps_its_names() {
+    check(
+        b"a03-1100h,a03-1200c,a03-1300s,a03-1400d,a03-1500h,a03-1600c,a03-1700s,a03-1800d,\
+          a03-1900h,a03-2000c,a03-2100s,a03-2200d,a03-2300h,a00-2430c,a03-2500s,a03-2600d,\
+          a03-2700h",
+    );
+}
+
+#[test]
 fn a_list_with_a_nul_is_declined() {
     assert!(fold().generate_regex(b"n1,n\0,n2").unwrap().is_none());
     assert!(fold().generate_node_regex(b"\0").unwrap().is_none());

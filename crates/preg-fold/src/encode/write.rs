@@ -179,7 +179,8 @@ impl<'w, 'a> Writer<'w, 'a> {
         let shape = *self.shapes.get(element.shape);
         let start = out.len();
         self.push_loops(element, cut, out);
-        if shape.inner == SINGLE && element.total == 2 && shape.size == 2 {
+        // A joint says the same in fewer bytes, but its record is always whole.
+        if cut == 0 && shape.inner == SINGLE && element.total == 2 && shape.size == 2 {
             let mut way = Vec::new();
             self.push_joint(shape.symbol, &mut way);
             if way.len() < out.len() - start {
