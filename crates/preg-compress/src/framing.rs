@@ -5,8 +5,6 @@ use std::ops::Range;
 
 use preg_core::{Error, Status};
 
-use crate::payload;
-
 /// What a value begins with, as text.
 pub(crate) const TAG: &[u8] = b"blob:";
 /// The tag and the NUL that tells a value from a host of that name.
@@ -47,11 +45,6 @@ pub(crate) fn write(payload: &[u8]) -> Vec<u8> {
         payload,
     ]
     .concat()
-}
-
-/// Where the compressed stream of a value begins, or the start of the value if it has none.
-pub(crate) fn stream_offset(bytes: &[u8]) -> usize {
-    Frame::read(bytes).map_or(0, |f| f.header_len + payload::LENGTH_BYTES)
 }
 
 impl Frame {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The payload: the length of the text, then one compressed stream of it (frozen: append only).
 
-use preg_core::{Error, Limits, Status};
+use pmix_map::NodeListBuilder;
+use preg_core::{Error, Limits, NodeList, ProcMap, Status};
 
 use crate::pcompress::{Backend, Pcompress};
 
@@ -57,6 +58,57 @@ impl<'a> Parts<'a> {
     /// both must agree, and memory follows what is decoded, not what is declared;
     /// `a_lying_length_is_refused`.
     pub(crate) fn inflate(&self, limits: &Limits) -> Result<Vec<u8>, Error> {
+        let declared = self.plausible(limits)?;
+        let text = self
+            .backend
+            .inflate(self.stream, declared)
+            .map_err(|e| e.shifted(LENGTH_BYTES))?;
+        agrees(declared, text.len())?;
+        no_nul(&text, 0).map_err(|e| e.shifted(LENGTH_BYTES))?;
+        Ok(text)
+    }
+
+    /// The node list, read as it is inflated: the text is never in memory as a whole.
+    pub(crate) fn nodes(&self, limits: &Limits) -> Result<NodeList, Error> {
+        let declared = self.plausible(limits)?;
+        let mut builder = NodeListBuilder::new(limits);
+        // Where in the buffer the names begin that are not read, and in the text the buffer.
+        let (mut from, mut base) = (0, 0);
+        let mut read = |buffer: &mut Vec<u8>| {
+            no_nul(buffer, base)?;
+            from = builder.text_part(buffer, from).map_err(in_text)?;
+            let gone = from.saturating_sub(HISTORY);
+            buffer.drain(..gone);
+            (from, base) = (from - gone, base + gone);
+            if buffer.len() == buffer.capacity() {
+                // One long name.
+                buffer.reserve(buffer.len());
+            }
+            Ok(())
+        };
+        let (len, mut rest) = self
+            .backend
+            .inflate_parts(self.stream, declared, &mut read)
+            .map_err(|e| e.shifted(LENGTH_BYTES))?;
+        agrees(declared, len)?;
+        read(&mut rest).map_err(|e| e.shifted(LENGTH_BYTES))?;
+        if len > 0 {
+            let last = rest.get(from..).unwrap_or_default();
+            let full = builder.name(last).map_err(in_text);
+            full.map_err(|e| e.shifted(LENGTH_BYTES))?;
+        }
+        Ok(builder.finish())
+    }
+
+    /// The process map.
+    pub(crate) fn procs(&self, limits: &Limits) -> Result<ProcMap, Error> {
+        let text = self.inflate(limits)?;
+        let map = ProcMap::parse_text(&text, limits).map_err(in_text);
+        map.map_err(|e| e.shifted(LENGTH_BYTES))
+    }
+
+    /// The declared length, if the stream can hold so much and the limits allow it.
+    fn plausible(&self, limits: &Limits) -> Result<usize, Error> {
         let most = u64::try_from(self.stream.len())
             .unwrap_or(u64::MAX)
             .saturating_mul(self.backend.max_expansion());
@@ -75,21 +127,34 @@ impl<'a> Parts<'a> {
         if u64::from(self.declared) > limits.max_bytes {
             return Err(over());
         }
-        let declared = usize::try_from(self.declared).map_err(|_| over())?;
-        let text = self
-            .backend
-            .inflate(self.stream, declared)
-            .map_err(|e| e.shifted(LENGTH_BYTES))?;
-        if text.len() != declared {
-            return Err(damage(
-                0,
-                format!(
-                    "the length field says {declared} bytes, the stream holds {}",
-                    text.len()
-                ),
-            ));
-        }
-        no_nul(text)
+        usize::try_from(self.declared).map_err(|_| over())
+    }
+}
+
+/// How much of the text that was read stays beside the next part of it.
+const HISTORY: usize = 32 << 10;
+
+fn agrees(declared: usize, held: usize) -> Result<(), Error> {
+    if held == declared {
+        return Ok(());
+    }
+    let message = format!("the length field says {declared} bytes, the stream holds {held}");
+    Err(damage(0, message))
+}
+
+/// A fault of the list text has no place in the value: it is reported where the stream starts,
+/// from where its offset counts.
+fn in_text(error: pmix_map::Error) -> Error {
+    match error.offset() {
+        Some(at) => Error::new(
+            error.status(),
+            format!(
+                "{} (byte {at} of the list that was compressed)",
+                error.message()
+            ),
+        )
+        .at(0),
+        None => error.into(),
     }
 }
 
@@ -109,13 +174,15 @@ pub(crate) fn damage(offset: usize, message: impl Into<String>) -> Error {
 
 /// DEVIATION: OpenPMIx cuts the text at a NUL and loses the rest; here it is no list;
 /// `a_nul_in_the_text_is_refused`.
-fn no_nul(text: Vec<u8>) -> Result<Vec<u8>, Error> {
-    if !text.contains(&0) {
-        return Ok(text);
+///
+/// `base` is the place of the bytes in the text.
+fn no_nul(bytes: &[u8], base: usize) -> Result<(), Error> {
+    if !bytes.contains(&0) {
+        return Ok(());
     }
-    let nul = text.iter().take_while(|b| **b != 0).count();
+    let nul = base + bytes.iter().take_while(|b| **b != 0).count();
     Err(damage(
-        LENGTH_BYTES,
+        0,
         format!("byte {nul} of the list that was compressed is a NUL"),
     ))
 }

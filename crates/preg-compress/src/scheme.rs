@@ -5,9 +5,10 @@ use preg_core::{
     Error, Explanation, Extent, Limits, NodeList, ProcMap, Regex2, Regex2Ref, Scheme, Terminator,
 };
 
+use crate::explain;
 use crate::framing::{self, Frame, TAG};
+use crate::payload::{self, Parts};
 use crate::pcompress::Pcompress;
-use crate::{explain, payload};
 
 /// The component's name and the type of its `Regex2` form.
 pub(crate) const NAME: &str = "compress";
@@ -26,31 +27,22 @@ impl Compress {
         payload::encode(list, &self.pcompress).map(|payload| framing::write(&payload))
     }
 
-    /// The list text of a value of the string form; `None` if the bytes are no such value.
-    fn text(&self, regex: &[u8], limits: &Limits) -> Result<Option<Vec<u8>>, Error> {
+    /// What `read` makes of the payload of a value of the string form; `None` if the bytes are no
+    /// such value.
+    fn read<T>(
+        &self,
+        regex: &[u8],
+        read: impl Fn(&Parts<'_>) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
         if !framing::is_ours(regex) {
             return Ok(None);
         }
         let frame = Frame::read(regex)?;
-        let payload = frame.payload_of(regex)?;
-        payload::decode(payload, &self.pcompress, limits)
+        let parts = Parts::split(frame.payload_of(regex)?, &self.pcompress);
+        parts
+            .and_then(|parts| read(&parts))
             .map(Some)
             .map_err(|e| e.shifted(frame.header_len))
-    }
-
-    /// A fault of the list text has no place in the value: it is reported where the stream starts.
-    fn in_text(error: pmix_map::Error, stream: usize) -> Error {
-        match error.offset() {
-            Some(at) => Error::new(
-                error.status(),
-                format!(
-                    "{} (byte {at} of the list that was compressed)",
-                    error.message()
-                ),
-            )
-            .at(stream),
-            None => error.into(),
-        }
     }
 }
 
@@ -91,23 +83,11 @@ impl Scheme for Compress {
     }
 
     fn parse_nodes(&self, regex: &[u8], limits: &Limits) -> Result<Option<NodeList>, Error> {
-        let Some(text) = self.text(regex, limits)? else {
-            return Ok(None);
-        };
-        let stream = framing::stream_offset(regex);
-        NodeList::parse_text(&text, limits)
-            .map(Some)
-            .map_err(|e| Self::in_text(e, stream))
+        self.read(regex, |parts| parts.nodes(limits))
     }
 
     fn parse_procs(&self, regex: &[u8], limits: &Limits) -> Result<Option<ProcMap>, Error> {
-        let Some(text) = self.text(regex, limits)? else {
-            return Ok(None);
-        };
-        let stream = framing::stream_offset(regex);
-        ProcMap::parse_text(&text, limits)
-            .map(Some)
-            .map_err(|e| Self::in_text(e, stream))
+        self.read(regex, |parts| parts.procs(limits))
     }
 
     fn legacy_len(&self, bytes: &[u8]) -> Result<Option<Extent>, Error> {

@@ -6,17 +6,42 @@ use super::{Kind, NodeListBuilder, SEPARATOR};
 use crate::{Error, scan};
 
 impl NodeListBuilder {
-    /// Appends the names of a text, which is not empty, to a list that is.
+    /// Appends the names of a text, which is not empty.
+    pub(super) fn text(&mut self, text: &[u8]) -> Result<(), Error> {
+        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        self.count_bytes(bytes.saturating_add(1))?;
+        self.names(text, 0)
+    }
+
+    /// Appends the names of a text that comes in parts: those from `from` on that end with a
+    /// separator. Returns where the name starts that does not; it is the last one, which
+    /// [`Self::name`] appends, unless a further part ends it.
+    ///
+    /// What stands before `from` is text that was appended just before, as much of it as the
+    /// caller still has: lists that repeat what they had are read faster beside it.
+    ///
+    /// # Errors
+    /// The list would exceed the limits.
+    pub fn text_part(&mut self, text: &[u8], from: usize) -> Result<usize, Error> {
+        let new = text.get(from..).unwrap_or_default();
+        let Some(len) = memchr::memrchr(SEPARATOR, new) else {
+            return Ok(from);
+        };
+        let end = from + len;
+        self.count_bytes(u64::try_from(len + 1).unwrap_or(u64::MAX))?;
+        self.names(&text[..end], from)?;
+        Ok(end + 1)
+    }
+
+    /// Appends the names from `at` on, whose bytes are counted.
     ///
     /// Most names have the shape of the one before, so they are read at their expected length
     /// and the separator is looked for where it must be. Three kinds of list are not read name by
     /// name at all: rows (`scan::successors`), lattices (see [`super::repeat`]), and numbers
     /// without a rule, which need no folding.
-    pub(super) fn text(&mut self, text: &[u8]) -> Result<(), Error> {
-        debug_assert!(self.list.len == 0);
-        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
-        self.count_bytes(bytes.saturating_add(1))?;
-        let mut at = 0;
+    fn names(&mut self, text: &[u8], mut at: usize) -> Result<(), Error> {
+        // A row that came in the part before goes on; later it is taken up once it is one.
+        let mut resumes = self.row.count > 2;
         while at <= text.len() {
             self.count(1)?;
             self.folded = false;
@@ -35,8 +60,10 @@ impl NodeListBuilder {
                 1 if self.folded => self.repeat_text(text, at..end)?,
                 2 => self.scatter_text(text, end + 1)?,
                 3 => self.row_text(text, at..end)?,
+                4.. if resumes => self.row_text(text, at..end)?,
                 _ => end + 1,
             };
+            resumes = false;
         }
         Ok(())
     }

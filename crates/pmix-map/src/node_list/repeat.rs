@@ -202,6 +202,7 @@ mod tests {
             widths in vec(1usize..4, 5),
             suffix in "(|-ib|[.]example[.][a-z]{0,60})",
             damage in vec((any::<prop::sample::Index>(), 0usize..6), 0..4),
+            (part, history) in (1usize..3000, 0usize..1000),
             most in prop::option::of(any::<prop::sample::Index>()),
         ) {
             let mut names = odometer(&counters, &widths, &suffix);
@@ -227,6 +228,17 @@ mod tests {
             for name in &names {
                 builder.name(name.as_bytes()).unwrap();
             }
+            prop_assert_eq!(&builder.finish(), &list);
+            let mut builder = NodeListBuilder::new(&Limits::default());
+            let (mut buffer, mut from) = (Vec::new(), 0);
+            for part in text.chunks(part) {
+                buffer.extend_from_slice(part);
+                from = builder.text_part(&buffer, from).unwrap();
+                let gone = from.saturating_sub(history);
+                buffer.drain(..gone);
+                from -= gone;
+            }
+            builder.name(&buffer[from..]).unwrap();
             prop_assert_eq!(&builder.finish(), &list);
             if let Some(most) = most {
                 let max_nodes = most.index(2 * names.len()) as u64;

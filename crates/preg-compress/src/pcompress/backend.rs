@@ -20,6 +20,19 @@ pub(crate) trait Backend: Sync {
     ///
     /// Memory grows with what is decoded. Offsets of errors count from the stream's first byte.
     fn inflate(&self, stream: &[u8], most: usize) -> Result<Vec<u8>, Error>;
+
+    /// As [`Self::inflate`], for text that is read as it comes: `take` is called whenever the
+    /// buffer is full and takes away what it has read. Returns how long the text was, and what
+    /// of it is in the buffer at the end.
+    fn inflate_parts(
+        &self,
+        stream: &[u8],
+        most: usize,
+        _take: &mut dyn FnMut(&mut Vec<u8>) -> Result<(), Error>,
+    ) -> Result<(usize, Vec<u8>), Error> {
+        let text = self.inflate(stream, most)?;
+        Ok((text.len(), text))
+    }
 }
 
 /// A format of compressed streams.

@@ -17,6 +17,9 @@ pub(crate) struct Zlib;
 const FIRST_RESERVE: usize = 64 << 10;
 const FIRST_EXPANSION: usize = 16;
 
+/// How much text is in memory when it is read in parts: what fits the caches beside the rest.
+const PART: usize = 256 << 10;
+
 impl Backend for Zlib {
     fn format(&self) -> Format {
         Format::Zlib
@@ -38,36 +41,62 @@ impl Backend for Zlib {
     }
 
     fn inflate(&self, stream: &[u8], most: usize) -> Result<Vec<u8>, Error> {
-        let mut inflater = Decompress::new(true);
-        let mut text = Vec::new();
         // One byte more than may come out, so that a longer text shows.
         let most_reserved = most.saturating_add(1);
         let expected = stream.len().saturating_mul(FIRST_EXPANSION);
+        let mut text = Vec::new();
         text.reserve_exact(expected.max(FIRST_RESERVE).min(most_reserved));
-        loop {
-            let used = consumed(&inflater);
-            let rest = stream.get(used..).unwrap_or_default();
-            let status = inflater
-                .decompress_vec(rest, &mut text, FlushDecompress::Finish)
-                .map_err(|e| damaged(&inflater, &e.to_string()))?;
-            if text.len() > most {
-                let message = format!("the stream holds more than the {most} bytes declared");
-                return Err(damage(consumed(&inflater), message));
-            }
-            if status == Status::StreamEnd {
-                break;
-            }
-            if text.len() < text.capacity() {
-                return Err(damaged(&inflater, "the stream is cut off"));
-            }
-            let room = most_reserved - text.len();
+        inflate(stream, most, &mut text, &mut |text| {
+            let room = most_reserved.saturating_sub(text.len());
             text.reserve_exact(text.len().max(FIRST_RESERVE).min(room));
-        }
+            Ok(())
+        })?;
+        Ok(text)
+    }
+
+    fn inflate_parts(
+        &self,
+        stream: &[u8],
+        most: usize,
+        take: &mut dyn FnMut(&mut Vec<u8>) -> Result<(), Error>,
+    ) -> Result<(usize, Vec<u8>), Error> {
+        let mut buffer = Vec::with_capacity(PART.min(most.saturating_add(1)));
+        let len = inflate(stream, most, &mut buffer, take)?;
+        Ok((len, buffer))
+    }
+}
+
+/// Inflates a whole stream; `full` makes room in a buffer that has none. Returns how many bytes
+/// came out.
+fn inflate(
+    stream: &[u8],
+    most: usize,
+    buffer: &mut Vec<u8>,
+    full: &mut dyn FnMut(&mut Vec<u8>) -> Result<(), Error>,
+) -> Result<usize, Error> {
+    let mut inflater = Decompress::new(true);
+    loop {
         let used = consumed(&inflater);
-        match stream.len() - used {
-            0 => Ok(text),
-            more => Err(damage(used, format!("{more} bytes follow the zlib stream"))),
+        let rest = stream.get(used..).unwrap_or_default();
+        let status = inflater
+            .decompress_vec(rest, buffer, FlushDecompress::Finish)
+            .map_err(|e| damaged(&inflater, &e.to_string()))?;
+        let len = usize::try_from(inflater.total_out()).unwrap_or(usize::MAX);
+        if len > most {
+            let message = format!("the stream holds more than the {most} bytes declared");
+            return Err(damage(consumed(&inflater), message));
         }
+        if status == Status::StreamEnd {
+            let used = consumed(&inflater);
+            return match stream.len() - used {
+                0 => Ok(len),
+                more => Err(damage(used, format!("{more} bytes follow the zlib stream"))),
+            };
+        }
+        if buffer.len() < buffer.capacity() {
+            return Err(damaged(&inflater, "the stream is cut off"));
+        }
+        full(buffer)?;
     }
 }
 

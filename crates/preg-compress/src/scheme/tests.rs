@@ -53,6 +53,67 @@ fn a_list_round_trips_through_both_forms() {
 }
 
 #[test]
+fn node_lists_read_in_parts_are_those_of_the_whole_text() {
+    let (scheme, limits) = (scheme(&[]), Limits::default());
+    let ends: [&dyn Fn(usize) -> usize; 3] = [&|n| n, &|n| n * 7919 % 100_003, &|n| n / 3];
+    for (list, number) in ends.iter().enumerate() {
+        // Names that are longer than a part, and one that is not ended by a separator.
+        for long in [0, 1, 200_000, 300_000, 1_000_000] {
+            let names = (0..120_000).map(|n| format!("node{:06}", number(n)));
+            let mut names: Vec<_> = names.collect();
+            names.insert(30_000, "x".repeat(long));
+            names.push("y".repeat(long / 2));
+            let text = names.join(",").into_bytes();
+            let value = framing::write(&payload(&text, u32::try_from(text.len()).unwrap()));
+            let read = scheme.parse_nodes(&value, &limits).unwrap().unwrap();
+            assert_eq!(read.len(), names.len());
+            assert!(
+                read == NodeList::parse_text(&text, &limits).unwrap(),
+                "list {list} with a name of {long} bytes"
+            );
+        }
+    }
+}
+
+#[test]
+fn faults_of_later_parts_are_placed_at_the_stream() {
+    let mut text = names(100_000);
+    let value = |text: &[u8], more| {
+        framing::write(&payload(text, u32::try_from(text.len()).unwrap() + more))
+    };
+    let fault = |value: &[u8], limits: &Limits| {
+        let error = scheme(&[]).parse_nodes(value, limits).unwrap_err();
+        let header_len = Frame::read(value).unwrap().header_len;
+        (
+            error.offset().map(|at| at - header_len),
+            error.message().to_owned(),
+        )
+    };
+    let all = Limits::default();
+    let few = Limits {
+        max_nodes: 99_999,
+        ..all
+    };
+    let (place, message) = fault(&value(&text, 0), &few);
+    assert!(place.is_none() && message.contains("99999"), "{message}");
+    let (place, message) = fault(&value(&text, 1), &all);
+    assert!(
+        place == Some(0) && message.contains("length field"),
+        "{message}"
+    );
+    for at in [0, 300_000, text.len() - 1] {
+        let old = std::mem::replace(&mut text[at], 0);
+        let (place, message) = fault(&value(&text, 0), &all);
+        assert_eq!(place, Some(payload::LENGTH_BYTES), "{message}");
+        assert!(
+            message.starts_with(&format!("byte {at} of the list")),
+            "{message}"
+        );
+        text[at] = old;
+    }
+}
+
+#[test]
 fn a_process_map_round_trips_with_its_empty_nodes() {
     let (scheme, limits) = (scheme(&[]), Limits::default());
     let map = "0,1,2,3;;4,5,6,7;".repeat(400);
@@ -209,7 +270,8 @@ fn a_fault_of_the_list_says_where_in_the_list() {
     let error = scheme(&[])
         .parse_procs(&value, &Limits::default())
         .unwrap_err();
-    assert_eq!(error.offset(), Some(framing::stream_offset(&value)));
+    let stream = Frame::read(&value).unwrap().header_len + payload::LENGTH_BYTES;
+    assert_eq!(error.offset(), Some(stream));
     assert!(error.message().contains("byte 4800 of the list"), "{error}");
 }
 
@@ -272,7 +334,7 @@ proptest! {
             let at = at.index(value.len());
             value[at] ^= flip;
         }
-        let answer = scheme.text(&value, &Limits::default());
+        let answer = scheme.read(&value, |parts| parts.inflate(&Limits::default()));
         if let Ok(Some(text)) = answer {
             prop_assert_eq!(text, list);
         }
@@ -300,7 +362,7 @@ proptest! {
         let scheme = scheme(&[("pcompress_base_limit", "0")]);
         let list = list.repeat(times);
         if let Some(value) = scheme.generate_node_regex(&list).unwrap() {
-            prop_assert_eq!(scheme.text(&value, &Limits::default()).unwrap(), Some(list));
+            prop_assert_eq!(scheme.read(&value, |parts| parts.inflate(&Limits::default())).unwrap(), Some(list));
         }
     }
 }
