@@ -73,6 +73,10 @@ fn convert_writes_every_format() {
     assert_eq!(to("pmix", &["n[9-30]"]), "pmix[n9,n[2:10-30]]");
     assert_eq!(
         to("slurm", &["n9,n10,n11,n011,x,a1-b,a2-b"]),
+        "n[9-11,011],x,a1-b,a2-b"
+    );
+    assert_eq!(
+        to("clustershell", &["n9,n10,n11,n011,x,a1-b,a2-b"]),
         "n[9-11,011],x,a[1-2]-b"
     );
     assert_eq!(to("slurm", &["--procs", "0,1,2;4,6;;8"]), "0-2;4,6;;8");

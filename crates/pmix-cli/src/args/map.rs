@@ -125,8 +125,10 @@ pub(crate) struct Convert {
 pub(crate) enum Target {
     /// The expanded list on one line.
     List,
-    /// A bracket list as Slurm and ClusterShell read it; ranges of ranks for a process map.
+    /// A bracket list that Slurm reads; ranges of ranks for a process map.
     Slurm,
+    /// The same with text behind brackets, as ClusterShell reads it: n[1-9].example.com.
+    Clustershell,
     /// The range notation that every PMIx library reads.
     Pmix,
     /// A JSON array.

@@ -7,8 +7,9 @@ use preg_core::{Preg, Status};
 
 use super::answer;
 use super::decode::{check, write_object};
+use super::fold::{self, Notation};
 use super::list::Map;
-use super::{fold, read_map};
+use super::read_map;
 use crate::args::{Convert, FormArg, Target};
 use crate::failure::{Exit, Failure};
 use crate::input::text_of;
@@ -21,10 +22,8 @@ pub(super) fn run(session: &mut Session, args: &Convert) -> Result<Exit, Failure
     let map = read_map(session, &args.input)?;
     let mut text = Vec::new();
     match args.to {
-        Target::Slurm => match &map {
-            Map::Nodes(list) => fold::nodes(list, &session.preg, &mut text)?,
-            Map::Procs(map) => fold::procs(map, &mut text),
-        },
+        Target::Slurm => brackets(session, Notation::Slurm, &map, &mut text)?,
+        Target::Clustershell => brackets(session, Notation::ClusterShell, &map, &mut text)?,
         Target::Pmix => text = ranges(&session.preg, &map)?,
         Target::List | Target::Json => {
             check(session, &map)?;
@@ -51,6 +50,25 @@ pub(super) fn run(session: &mut Session, args: &Convert) -> Result<Exit, Failure
         session.out.write_all(b"\n")?;
     }
     Ok(Exit::Ok)
+}
+
+fn brackets(
+    session: &Session,
+    notation: Notation,
+    map: &Map,
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    match map {
+        Map::Nodes(list) => {
+            // A folded list may have to be written name by name.
+            check(session, map)?;
+            fold::nodes(list, notation, &session.preg, out)
+        }
+        Map::Procs(map) => {
+            fold::procs(map, out);
+            Ok(())
+        }
+    }
 }
 
 /// The range notation; where its scheme declines, what the framework would ship.

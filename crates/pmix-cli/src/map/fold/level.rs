@@ -4,6 +4,7 @@
 use pmix_map::Progression;
 
 use super::group::{Group, Numbers, field, number_between};
+use super::{Notation, numbers};
 
 /// A folded name: what a further bracket may fold on, and what follows it.
 pub(super) struct Item {
@@ -12,8 +13,8 @@ pub(super) struct Item {
 }
 
 /// Folds heads that have the same tail.
-#[derive(Default)]
 pub(super) struct Level {
+    notation: Notation,
     tail: Vec<u8>,
     /// The head that the next one may fold with.
     single: Option<Vec<u8>>,
@@ -21,6 +22,15 @@ pub(super) struct Level {
 }
 
 impl Level {
+    pub(super) fn new(notation: Notation) -> Self {
+        Self {
+            notation,
+            tail: Vec::new(),
+            single: None,
+            group: None,
+        }
+    }
+
     /// Takes a head; returns what it could not be folded with.
     pub(super) fn push(&mut self, head: &[u8], tail: &[u8]) -> Option<Item> {
         if self.tail == tail && self.takes(head) {
@@ -46,6 +56,10 @@ impl Level {
         let Some((old, new)) = field(single, head) else {
             return false;
         };
+        // With a tail the name ends with the tail's bracket, whatever stands between.
+        if self.tail.is_empty() && !self.notation.ends_with(&head[new.end..]) {
+            return false;
+        }
         let mut group = Group {
             prefix: head[..new.start].to_vec(),
             suffix: head[new.end..].to_vec(),
@@ -66,11 +80,7 @@ impl Level {
                 width: run.width,
             });
         } else {
-            for index in 0..run.count {
-                let number = i128::from(run.first) + i128::from(index) * i128::from(run.step);
-                let Ok(number) = u64::try_from(number) else {
-                    break;
-                };
+            for number in numbers(run) {
                 group.add(Numbers {
                     first: number,
                     last: number,

@@ -13,11 +13,30 @@ use crate::failure::{Exit, Failure};
 use crate::input::{Segment, Source, segments};
 use level::{Item, Level};
 
+/// Whose bracket lists they are. Both have at most two brackets in a name, and no steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notation {
+    /// A name ends with its last bracket: `scontrol` refuses `n[1-2]-ib` (22.05).
+    Slurm,
+    /// Text may follow the last bracket.
+    ClusterShell,
+}
+
+impl Notation {
+    /// Whether a name may end with this text behind its last bracket.
+    fn ends_with(self, text: &[u8]) -> bool {
+        text.is_empty() || self == Self::ClusterShell
+    }
+}
+
 /// Appends `n[001-128,200],login`.
-///
-/// Only what Slurm reads too: at most two brackets a name, no steps.
-pub(super) fn nodes(list: &NodeList, preg: &Preg, out: &mut Vec<u8>) -> Result<(), Failure> {
-    let mut folder = Folder::default();
+pub(super) fn nodes(
+    list: &NodeList,
+    notation: Notation,
+    preg: &Preg,
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    let mut folder = Folder::new(notation);
     let mut result = Ok(());
     list.for_each_run(|run| {
         if result.is_ok() {
@@ -93,8 +112,8 @@ fn push_ranks(range: Option<(u32, u32)>, first: &mut bool, out: &mut Vec<u8>) {
 }
 
 /// Folds names on one number, and what comes of that on another one further left.
-#[derive(Default)]
 struct Folder {
+    notation: Notation,
     inner: Level,
     outer: Level,
     out: Vec<u8>,
@@ -102,6 +121,16 @@ struct Folder {
 }
 
 impl Folder {
+    fn new(notation: Notation) -> Self {
+        Self {
+            notation,
+            inner: Level::new(notation),
+            outer: Level::new(notation),
+            out: Vec::new(),
+            started: false,
+        }
+    }
+
     fn name(&mut self, name: &[u8]) -> Result<(), Failure> {
         if name.iter().any(is_special) {
             return Err(unwritable(name));
@@ -115,8 +144,20 @@ impl Folder {
         if run.prefix.iter().chain(run.suffix).any(is_special) {
             return Err(unwritable(&[run.prefix, b"0", run.suffix].concat()));
         }
-        let closed = self.inner.progression(run);
-        self.pass(closed);
+        if self.notation.ends_with(run.suffix) {
+            let closed = self.inner.progression(run);
+            self.pass(closed);
+            return Ok(());
+        }
+        let mut name = Vec::new();
+        for number in numbers(run) {
+            name.clear();
+            name.extend_from_slice(run.prefix);
+            // Writing into a Vec cannot fail.
+            let _ = write!(name, "{number:0width$}", width = run.width);
+            name.extend_from_slice(run.suffix);
+            self.name(&name)?;
+        }
         Ok(())
     }
 
@@ -146,6 +187,12 @@ impl Folder {
     }
 }
 
+/// The numbers of a progression; one that could be written down never leaves 64 bits.
+fn numbers(run: &Progression<'_>) -> impl Iterator<Item = u64> + use<> {
+    let (first, step) = (i128::from(run.first), i128::from(run.step));
+    (0..run.count).map_while(move |i| u64::try_from(first + i128::from(i) * step).ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,10 +202,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn folded(names: &[u8]) -> Result<String, String> {
+        // What Slurm reads is read back by the wider reader, too.
+        written(names, Notation::Slurm)?;
+        written(names, Notation::ClusterShell)
+    }
+
+    fn written(names: &[u8], notation: Notation) -> Result<String, String> {
         let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
         let list = NodeList::parse_text(names, &Limits::default()).unwrap();
         let mut out = Vec::new();
-        nodes(&list, &preg, &mut out).map_err(|f| f.to_json().to_string())?;
+        nodes(&list, notation, &preg, &mut out).map_err(|f| f.to_json().to_string())?;
         let source = Source {
             origin: String::new(),
             bytes: out.clone(),
@@ -197,6 +250,22 @@ mod tests {
         ];
         for (names, text) in cases {
             assert_eq!(folded(names.as_bytes()).as_deref(), Ok(text), "{names:?}");
+        }
+    }
+
+    /// `scontrol show hostnames` of Slurm 22.05 refuses text behind the last bracket.
+    #[test]
+    fn slurm_names_end_with_their_last_bracket() {
+        let cases = [
+            ("n1-ib,n2-ib", "n1-ib,n2-ib"),
+            ("a01b2,a02b2", "a01b2,a02b2"),
+            ("a01b2,a01b3,a02b2,a02b3", "a[01-02]b[2-3]"),
+            ("n1,n2,n2-ib,n3-ib,n3", "n[1-2],n2-ib,n3-ib,n3"),
+            ("n08.x,n09.x,n10.x,n11.x", "n08.x,n09.x,n10.x,n11.x"),
+        ];
+        for (names, text) in cases {
+            let slurm = written(names.as_bytes(), Notation::Slurm);
+            assert_eq!(slurm.as_deref(), Ok(text), "{names:?}");
         }
     }
 
