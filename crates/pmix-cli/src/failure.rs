@@ -99,6 +99,21 @@ impl Failure {
         self
     }
 
+    /// The same failure with advice where it has none that is nearer.
+    pub(crate) fn or_cure(mut self, cure: &str) -> Self {
+        self.cure.get_or_insert_with(|| cure.to_owned());
+        self
+    }
+
+    /// The same failure of something that stood on the command line itself.
+    pub(crate) fn misuse(mut self, cure: &str) -> Self {
+        self.exit = Exit::Usage;
+        match self.status {
+            Status::ERR_OUT_OF_RESOURCE => self,
+            _ => self.cure(cure),
+        }
+    }
+
     pub(crate) fn exit(&self) -> Exit {
         self.exit
     }

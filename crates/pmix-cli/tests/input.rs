@@ -26,6 +26,23 @@ fn names_come_from_words_files_and_standard_input() {
 }
 
 #[test]
+fn arguments_join_like_one_text_with_blanks_between() {
+    assert_eq!(lines(&["n1,", "n2", ",n3"], ""), ["n1", "n2", "n3"]);
+    assert_eq!(lines(&["n[1-2],", "m"], ""), ["n1", "n2", "m"]);
+    assert_eq!(lines(&["n1,", ",n2"], ""), ["n1", "", "n2"]);
+    // The comma of a value is its own.
+    assert_eq!(lines(&["raw:n1,", "n2"], ""), ["n1", "", "n2"]);
+}
+
+#[test]
+fn a_byte_order_mark_in_a_file_is_no_part_of_a_name() {
+    let marked = |text: &str| format!("\u{feff}{text}");
+    assert_eq!(lines(&[], &marked("n1\nn2\n")), ["n1", "n2"]);
+    assert_eq!(lines(&[], &marked("pmix[n[1:1-2]]\r\n")), ["n1", "n2"]);
+    assert_eq!(lines(&["--procs"], &marked("0-1\r\n2\r\n")), ["0,1", "2"]);
+}
+
+#[test]
 fn bracket_lists_expand_in_order() {
     assert_eq!(
         lines(&["n[008-010,3],x,n[1,1]"], "").join(" "),
@@ -120,7 +137,7 @@ fn faults_show_the_place_with_a_caret_and_the_cure() {
         ("n[1[2]]", 3, "inside brackets"),
         ("n[1:1-3]", 3, "colon"),
         ("abc,n[5-3]", 6, "backwards"),
-        ("n[]", 2, "separators"),
+        ("n[]", 2, "empty"),
         ("n[1-3/0]", 6, "step"),
     ];
     for (text, byte, what) in cases {

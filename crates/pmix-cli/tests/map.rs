@@ -311,3 +311,26 @@ fn a_failure_with_json_is_json_too() {
     assert_eq!(outcome.json()["status"], json!(-27));
     assert_eq!(outcome.json()["offset"], json!(12));
 }
+
+#[test]
+fn faults_of_two_maps_name_the_option_and_a_rank_that_is_none_is_misuse() {
+    let maps = |nodes: &str, procs: &str| {
+        pmix(&["map", "where", "0", "--nodes", nodes, "--procs", procs]).stderr
+    };
+    assert!(maps("n[1-", "0").contains("in --nodes, byte 1"));
+    assert!(maps("n1", "0;x").contains("in --procs, byte 2"));
+    let wrong = pmix(&["map", "where", "x", "--nodes", "n1", "--procs", "0"]);
+    assert_eq!(wrong.code, 2);
+    assert!(
+        wrong.stderr.contains("a rank is a number"),
+        "{}",
+        wrong.stderr
+    );
+}
+
+#[test]
+fn a_limit_names_its_own_cure() {
+    let outcome = pmix(&["map", "count", "--procs", "0-4294967245"]);
+    assert_eq!(outcome.code, 3);
+    assert!(outcome.stderr.contains("pmix info"), "{}", outcome.stderr);
+}

@@ -12,6 +12,9 @@ use crate::excerpt::Excerpt;
 use crate::failure::Failure;
 use crate::octets;
 
+/// The byte order mark that some editors put in front of UTF-8 text.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// One encoded value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Value {
@@ -35,7 +38,10 @@ pub(crate) enum Segment {
 }
 
 /// Cuts a source into values and list text.
-pub(crate) fn segments(preg: &Preg, source: Source) -> Result<Vec<Segment>, Failure> {
+pub(crate) fn segments(preg: &Preg, mut source: Source) -> Result<Vec<Segment>, Failure> {
+    if source.comments && source.bytes.starts_with(MARK) {
+        source.bytes.drain(..MARK.len());
+    }
     let body = source.bytes.trim_ascii();
     if body.first() == Some(&b'{') {
         return json(preg, body, &source.origin);

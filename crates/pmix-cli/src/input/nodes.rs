@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Node maps from any input.
 
-use std::ffi::OsString;
-
 use pmix_map::{Limits, NodeList, NodeListBuilder, NodeRun};
 use preg_core::{Preg, Regex2Ref};
 
 use super::detect::{Segment, Value, segments};
-use super::source::{self, Source};
+use super::source::Source;
 use super::{brackets, separators};
 use crate::failure::Failure;
 
@@ -20,15 +18,21 @@ pub(crate) enum Nodes {
     List(Box<NodeList>),
 }
 
-/// Reads what the words name and joins it.
-pub(crate) fn read_nodes(preg: &Preg, words: &[OsString]) -> Result<Nodes, Failure> {
+/// Spreads sources into names and joins them.
+pub(crate) fn read_nodes(preg: &Preg, sources: Vec<Source>) -> Result<Nodes, Failure> {
     let mut found = Vec::new();
-    for source in source::read(words)? {
-        for segment in segments(preg, source)? {
-            found.push(of_segment(preg, segment)?);
+    for source in sources {
+        found.append(&mut segments(preg, source)?);
+    }
+    for index in 1..found.len() {
+        if let Ok([Segment::List(left), Segment::List(right)]) =
+            found.get_disjoint_mut([index - 1, index])
+        {
+            separators::join(left, right);
         }
     }
-    Nodes::join(found, preg.limits())
+    let found = found.into_iter().map(|segment| of_segment(preg, segment));
+    Nodes::join(found.collect::<Result<_, _>>()?, preg.limits())
 }
 
 /// Decodes values to one node map.

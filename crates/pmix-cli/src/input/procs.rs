@@ -5,14 +5,12 @@
 //! of the last line ends nothing. Blanks separate ranks like commas. An empty node keeps its
 //! place.
 
-use std::ffi::OsString;
-
 use pmix_map::{Limits, ProcMap, ProcMapBuilder};
 use preg_core::{Preg, Regex2Ref};
 
 use super::detect::{Segment, Value, segments};
 use super::nodes::of_limits;
-use super::source::{self, Source};
+use super::source::Source;
 use crate::failure::Failure;
 
 /// A process map, as text where it came as text and folded where it came folded.
@@ -24,10 +22,10 @@ pub(crate) enum Procs {
     Map(ProcMap),
 }
 
-/// Reads what the words name and joins it.
-pub(crate) fn read_procs(preg: &Preg, words: &[OsString]) -> Result<Procs, Failure> {
+/// Spreads sources into nodes and joins them.
+pub(crate) fn read_procs(preg: &Preg, sources: Vec<Source>) -> Result<Procs, Failure> {
     let mut found = Vec::new();
-    for source in source::read(words)? {
+    for source in sources {
         for segment in segments(preg, source)? {
             found.push(match segment {
                 Segment::Exact(text) => Procs::Text(text, "the decoded input".to_owned()),
@@ -178,7 +176,7 @@ impl Procs {
 fn parse(text: &[u8], origin: &str, limits: &Limits) -> Result<ProcMap, Failure> {
     ProcMap::parse_text(text, limits).map_err(|e| {
         Failure::of(&preg_core::Error::from(e), origin, text)
-            .cure("a process map looks like 0-3;4-7: ranks by commas, nodes by semicolons")
+            .or_cure("a process map looks like 0-3;4-7: ranks by commas, nodes by semicolons")
     })
 }
 

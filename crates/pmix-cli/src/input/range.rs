@@ -44,6 +44,9 @@ fn fault(at: usize, message: impl Into<String>, cure: &'static str) -> Fault {
 
 /// Reads the inside of a pair of brackets.
 pub(crate) fn parse(inside: &[u8]) -> Result<Vec<Span>, Fault> {
+    if inside.trim_ascii().is_empty() {
+        return Err(fault(0, "the brackets are empty", EXAMPLE));
+    }
     let mut spans = Vec::new();
     let mut at = 0;
     for entry in inside.split(|b| *b == b',') {
@@ -51,11 +54,7 @@ pub(crate) fn parse(inside: &[u8]) -> Result<Vec<Span>, Fault> {
         let start = at + (entry.len() - entry.trim_ascii_start().len());
         at += entry.len() + 1;
         if shown.is_empty() {
-            return Err(fault(
-                start,
-                "nothing stands between two separators",
-                EXAMPLE,
-            ));
+            return Err(fault(start, "nothing stands beside this comma", EXAMPLE));
         }
         range(shown, start, &mut spans)?;
     }

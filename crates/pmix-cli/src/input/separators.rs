@@ -4,6 +4,39 @@
 //! A separator is a run of blanks and newlines with at most one comma in it. Two commas enclose
 //! an empty name, which is kept like any other element.
 
+use super::source::Source;
+
+/// Takes two arguments for one text with a blank between: a comma at the end of the first or the
+/// front of the second already separates them.
+pub(super) fn join(left: &mut Source, right: &mut Source) {
+    if left.comments || right.comments {
+        return;
+    }
+    let ends = left.bytes.iter().rposition(|b| !is_blank(*b));
+    let starts = right.bytes.iter().position(|b| !is_blank(*b));
+    let (Some(end), Some(start)) = (ends, starts) else {
+        return;
+    };
+    if left.bytes[end] != b',' {
+        if right.bytes[start] == b',' {
+            right.bytes[start] = b' ';
+            if right.bytes.iter().all(|b| is_blank(*b)) {
+                left.bytes.push(b',');
+            }
+        }
+        return;
+    }
+    left.bytes[end] = b' ';
+    if left.bytes.iter().all(|b| is_blank(*b)) {
+        // An empty name alone has no text of its own.
+        right.bytes.insert(0, b',');
+    }
+}
+
+fn is_blank(byte: u8) -> bool {
+    blank(byte) != 0
+}
+
 /// Rewrites the separators in place; the text only ever gets shorter.
 pub(super) fn normalise(text: &mut Vec<u8>, comments: bool) {
     text.truncate(text.trim_ascii_end().len());
@@ -130,6 +163,37 @@ mod tests {
         assert_eq!(normal("# all\na # first\nb#2\n#end", true), "a,b#2");
         assert_eq!(normal("a, # one\nb", true), "a,b");
         assert_eq!(normal("# a\nb", false), "#,a,b");
+    }
+
+    #[test]
+    fn arguments_read_like_one_text_with_a_blank_between() {
+        let texts = [
+            "a", "a,", ",a", ",a,", ",", ",,", " a , ", "a b,", " , ", "n[1-2],",
+        ];
+        for (left, right) in texts.iter().flat_map(|l| texts.map(|r| (*l, r))) {
+            let source = |text: &str| Source {
+                origin: String::new(),
+                bytes: text.as_bytes().to_vec(),
+                comments: false,
+            };
+            let (mut a, mut b) = (source(left), source(right));
+            join(&mut a, &mut b);
+            normalise(&mut a.bytes, false);
+            normalise(&mut b.bytes, false);
+            let parts = [a.bytes, b.bytes];
+            let parts: Vec<_> = parts.iter().filter(|p| !p.is_empty()).collect();
+            let joined: Vec<u8> = parts
+                .iter()
+                .map(|p| p.as_slice())
+                .collect::<Vec<_>>()
+                .join(&b',');
+            let expected = normal(&format!("{left} {right}"), false);
+            assert_eq!(
+                String::from_utf8_lossy(&joined),
+                expected,
+                "{left:?} {right:?}"
+            );
+        }
     }
 
     #[test]

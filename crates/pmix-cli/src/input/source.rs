@@ -34,17 +34,26 @@ pub(crate) fn read(words: &[OsString]) -> Result<Vec<Source>, Failure> {
     }
     let mut sources = Vec::with_capacity(words.len());
     for (index, word) in words.iter().enumerate() {
-        sources.push(match word.as_bytes() {
-            b"-" => stdin()?,
-            [b'@', path @ ..] if !path.is_empty() => file(OsStr::from_bytes(path))?,
-            bytes => Source {
-                origin: format!("argument {}", index + 1),
-                bytes: bytes.to_vec(),
-                comments: false,
-            },
-        });
+        sources.push(read_word(word, || format!("argument {}", index + 1))?);
     }
     Ok(sources)
+}
+
+/// Reads what the word behind an option names.
+pub(crate) fn read_option(option: &str, word: &OsStr) -> Result<Vec<Source>, Failure> {
+    read_word(word, || option.to_owned()).map(|source| vec![source])
+}
+
+fn read_word(word: &OsStr, origin: impl FnOnce() -> String) -> Result<Source, Failure> {
+    match word.as_bytes() {
+        b"-" => stdin(),
+        [b'@', path @ ..] if !path.is_empty() => file(OsStr::from_bytes(path)),
+        bytes => Ok(Source {
+            origin: origin(),
+            bytes: bytes.to_vec(),
+            comments: false,
+        }),
+    }
 }
 
 fn stdin() -> Result<Source, Failure> {

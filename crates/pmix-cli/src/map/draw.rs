@@ -15,7 +15,7 @@ use super::{read_pair, svg};
 use crate::args::{Draw, DrawAs, Pair};
 use crate::excerpt::printable;
 use crate::failure::{Exit, Failure};
-use crate::input::read_procs;
+use crate::input::{read_option, read_procs, read_sources};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::style::Style;
@@ -71,8 +71,11 @@ fn maps(session: &Session, args: &Draw) -> Result<(NodeList, ProcMap), Failure> 
     if let Some(nodes) = args.nodes.clone() {
         return read_pair(session, &Pair { nodes, procs });
     }
-    let words = args.procs.as_slice();
-    let map = read_procs(&session.preg, words)?.into_map(session.limits())?;
+    let sources = match &args.procs {
+        Some(procs) => read_option("--procs", procs)?,
+        None => read_sources(&[])?,
+    };
+    let map = read_procs(&session.preg, sources)?.into_map(session.limits())?;
     Ok((NodeList::default(), map))
 }
 

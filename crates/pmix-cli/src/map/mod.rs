@@ -23,7 +23,7 @@ use pmix_map::{NodeList, ProcMap};
 
 use crate::args::{MapCommand, MapInput, Pair};
 use crate::failure::{Exit, Failure};
-use crate::input::{read_nodes, read_procs};
+use crate::input::{read_nodes, read_option, read_procs, read_sources};
 use crate::session::Session;
 use list::Map;
 
@@ -49,10 +49,10 @@ pub(crate) fn run(session: &mut Session, command: MapCommand) -> Result<Exit, Fa
 fn read_map(session: &Session, input: &MapInput) -> Result<Map, Failure> {
     let preg = &session.preg;
     if input.procs {
-        let map = read_procs(preg, &input.words)?.into_map(session.limits())?;
+        let map = read_procs(preg, read_sources(&input.words)?)?.into_map(session.limits())?;
         return Ok(map.into());
     }
-    let list = read_nodes(preg, &input.words)?.into_list(session.limits())?;
+    let list = read_nodes(preg, read_sources(&input.words)?)?.into_list(session.limits())?;
     Ok(list.into())
 }
 
@@ -62,8 +62,8 @@ fn read_pair(session: &Session, maps: &Pair) -> Result<(NodeList, ProcMap), Fail
         return Err(Failure::usage("standard input can be read only once"));
     }
     let (preg, limits) = (&session.preg, session.limits());
-    let list = read_nodes(preg, std::slice::from_ref(&maps.nodes))?.into_list(limits)?;
-    let map = read_procs(preg, std::slice::from_ref(&maps.procs))?.into_map(limits)?;
+    let list = read_nodes(preg, read_option("--nodes", &maps.nodes)?)?.into_list(limits)?;
+    let map = read_procs(preg, read_option("--procs", &maps.procs)?)?.into_map(limits)?;
     Ok((list, map))
 }
 
@@ -71,7 +71,7 @@ fn read_pair(session: &Session, maps: &Pair) -> Result<(NodeList, ProcMap), Fail
 fn read_text(session: &Session, input: &MapInput) -> Result<Vec<u8>, Failure> {
     let preg = &session.preg;
     if input.procs {
-        return read_procs(preg, &input.words)?.into_text(session.limits());
+        return read_procs(preg, read_sources(&input.words)?)?.into_text(session.limits());
     }
-    read_nodes(preg, &input.words)?.into_text(session.limits())
+    read_nodes(preg, read_sources(&input.words)?)?.into_text(session.limits())
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{fold, read_pair};
 use crate::args::{Pair, Where, Who};
 use crate::failure::{Exit, Failure};
-use crate::input::{Source, procs_of_text, read_nodes};
+use crate::input::{Source, procs_of_text, read_nodes, read_sources};
 use crate::session::Session;
 
 /// `where RANK...`: one line a rank.
@@ -22,7 +22,8 @@ pub(super) fn ranks(session: &mut Session, args: &Where) -> Result<Exit, Failure
         bytes: args.ranks.join(",").into_bytes(),
         comments: false,
     })
-    .into_map(session.limits())?;
+    .into_map(session.limits())
+    .map_err(|f| f.misuse("a rank is a number or a range: 3, 8-15"))?;
     let (mut answers, mut absent) = (Vec::new(), Vec::new());
     for rank in (0..asked.num_nodes()).flat_map(|n| asked.ranks_of(n).into_iter().flatten()) {
         let found = map.node_of(rank);
@@ -48,7 +49,8 @@ pub(super) fn ranks(session: &mut Session, args: &Where) -> Result<Exit, Failure
 /// `who NODE...`: one line for each node of that name.
 pub(super) fn nodes(session: &mut Session, args: &Who) -> Result<Exit, Failure> {
     let (list, map) = paired(session, &args.maps)?;
-    let asked = read_nodes(&session.preg, &args.names)?.into_list(session.limits())?;
+    let asked =
+        read_nodes(&session.preg, read_sources(&args.names)?)?.into_list(session.limits())?;
     let mut places: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
     asked.for_each(|name| {
         places.entry(name.to_vec()).or_default();
