@@ -3,9 +3,10 @@
 
 use std::fmt::Write as _;
 
+use crate::printable::{columns, printable};
 use crate::style::Style;
 
-/// Bytes shown before the place and after it.
+/// Columns shown before the place and after it.
 const BEFORE: usize = 40;
 const AFTER: usize = 30;
 
@@ -27,10 +28,10 @@ impl Excerpt {
         let (head, tail) = bytes.split_at(at);
         let start = memchr::memrchr(b'\n', head).map_or(0, |n| n + 1);
         let end = memchr::memchr(b'\n', tail).map_or(bytes.len(), |n| at + n);
-        let from = start.max(at.saturating_sub(BEFORE));
-        let to = end.min(at + AFTER);
-        let mut before = printable(&bytes[from..at]);
-        let mut after = printable(&bytes[at..to]);
+        let (from, mut before) = before(&bytes[start..at]);
+        let from = start + from;
+        let (len, mut after) = after(&bytes[at..end]);
+        let to = at + len;
         if from > start {
             before.insert(0, '…');
         }
@@ -62,30 +63,49 @@ impl Excerpt {
         } else {
             String::new()
         };
-        let caret = " ".repeat(self.before.chars().count());
-        let place = format!("in {},{line} byte {}", self.origin, self.offset);
+        let caret = " ".repeat(columns(&self.before));
+        let origin = printable(self.origin.as_bytes());
+        let place = format!("in {origin},{line} byte {}", self.offset);
         let _ = writeln!(out, "  {}", style.dim(&place));
         let _ = writeln!(out, "    {}{}", self.before, self.after);
         let _ = writeln!(out, "    {caret}{}", style.green("^"));
     }
 }
 
-/// Bytes as text on one line: what is not printable is escaped.
-pub(crate) fn printable(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match c {
-                '\0' => text.push_str("\\0"),
-                c if c.is_control() => text.extend(c.escape_default()),
-                c => text.push(c),
-            }
+/// The end of a text that fits, and where it begins.
+fn before(text: &[u8]) -> (usize, String) {
+    let mut from = text.len().saturating_sub(BEFORE);
+    loop {
+        from += text[from..]
+            .iter()
+            .take_while(|b| from > 0 && is_inside(**b))
+            .count();
+        let shown = printable(&text[from..]);
+        if columns(&shown) <= BEFORE {
+            return (from, shown);
         }
-        for byte in chunk.invalid() {
-            let _ = write!(text, "\\x{byte:02x}");
-        }
+        from += 1;
     }
-    text
+}
+
+/// The front of a text that fits, and where it ends.
+fn after(text: &[u8]) -> (usize, String) {
+    let mut to = text.len().min(AFTER);
+    loop {
+        while text.get(to).is_some_and(|b| to > 0 && is_inside(*b)) {
+            to -= 1;
+        }
+        let shown = printable(&text[..to]);
+        if columns(&shown) <= AFTER {
+            return (to, shown);
+        }
+        to -= 1;
+    }
+}
+
+/// Whether a byte continues a UTF-8 character.
+fn is_inside(byte: u8) -> bool {
+    byte & 0xc0 == 0x80
 }
 
 #[cfg(test)]
@@ -111,6 +131,27 @@ mod tests {
         assert_eq!(text.chars().nth(caret), Some('!'));
         let (text, caret) = shown(b"\0\xff\tq", 3);
         assert_eq!(text.chars().nth(caret), Some('q'));
+    }
+
+    #[test]
+    fn the_line_fits_a_terminal_whatever_stands_in_it() {
+        for text in ["\x1b", "日", "é", "a", "\u{80}"] {
+            let long = text.repeat(300);
+            let at = 150 * text.len();
+            let (line, _) = shown(long.as_bytes(), at);
+            assert!(columns(&line) <= 4 + BEFORE + AFTER + 2, "{line}");
+            assert!(!line.contains("\\x"), "{line}");
+        }
+        for bytes in [&[0xff; 300][..], &[0x80; 300]] {
+            assert!(columns(&shown(bytes, 150).0) <= 4 + BEFORE + AFTER + 2);
+        }
+    }
+
+    #[test]
+    fn the_caret_counts_the_columns_of_wide_characters() {
+        let mut text = String::new();
+        Excerpt::new("", "日本[1".as_bytes(), 6).render(Style::plain(), &mut text);
+        assert!(text.ends_with("日本[1\n        ^\n"), "{text}");
     }
 
     #[test]

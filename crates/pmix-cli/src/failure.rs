@@ -7,6 +7,7 @@ use std::io;
 use preg_core::Status;
 
 use crate::excerpt::Excerpt;
+use crate::printable::printable_lines;
 use crate::style::Style;
 
 /// How the process ends.
@@ -130,7 +131,8 @@ impl Failure {
 
     /// The form for people.
     pub(crate) fn render(&self, style: Style) -> String {
-        let mut text = format!("{} {}\n", style.red("error:"), self.message);
+        let message = printable_lines(&self.message);
+        let mut text = format!("{} {message}\n", style.red("error:"));
         if let Some(place) = &self.place {
             place.render(style, &mut text);
         }

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::args::{Global, Info};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
+use crate::printable::printable;
 use crate::session::params;
 use crate::style::Style;
 
@@ -100,7 +101,7 @@ fn in_force(info: &ParamInfo) -> (String, &Source) {
 fn shown(value: &str) -> String {
     match value {
         "" => "(empty)".to_owned(),
-        value => value.to_owned(),
+        value => printable(value.as_bytes()),
     }
 }
 

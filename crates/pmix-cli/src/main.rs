@@ -12,6 +12,7 @@ mod map;
 mod octets;
 mod output;
 mod plugins;
+mod printable;
 mod progress;
 mod session;
 mod shell;
@@ -21,6 +22,7 @@ mod trace;
 use std::io::Write as _;
 
 use clap::Parser as _;
+use clap::error::ErrorKind;
 
 use args::{Cli, Command, Global, PluginsCommand};
 use failure::{Exit, Failure};
@@ -28,13 +30,36 @@ use session::Session;
 use style::Style;
 
 fn main() {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| misuse(&error));
     let stderr = Style::new(cli.global.color, &std::io::stderr());
     trace::install(cli.global.verbose, stderr);
     let json = cli.global.json;
     let exit = run(cli).unwrap_or_else(|failure| report(&failure, json, stderr));
     // Ends without unmapping what the command read: the system does that faster.
     std::process::exit(exit as i32);
+}
+
+/// A command line that cannot be read, in JSON too if that is what it asks for.
+fn misuse(error: &clap::Error) -> ! {
+    let asks = std::env::args_os().any(|arg| arg == "--json");
+    if asks && error.use_stderr() {
+        let text = match error.kind() {
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                "a command is missing".to_owned()
+            }
+            _ => error.to_string(),
+        };
+        // The first paragraph; tips and usage follow.
+        let lines = text
+            .lines()
+            .map(str::trim)
+            .take_while(|line| !line.is_empty());
+        let text = lines.collect::<Vec<_>>().join(" ");
+        let failure = Failure::usage(text.trim_start_matches("error: ")).cure("see --help");
+        // When it cannot be written the exit code still tells.
+        let _ = writeln!(std::io::stdout(), "{}", failure.to_json());
+    }
+    error.exit()
 }
 
 fn run(cli: Cli) -> Result<Exit, Failure> {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Standard output: buffered, flushed once, and the JSON forms shared by commands.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
 use crate::failure::Failure;
+use crate::printable::{is_hidden, is_printable, printable};
 
 /// Standard output of one command.
 pub(crate) struct Out {
@@ -27,8 +30,15 @@ impl Out {
 
     /// One JSON value on one line.
     pub(crate) fn json(&mut self, value: &serde_json::Value) -> Result<(), Failure> {
-        writeln!(self.inner, "{value}")?;
+        self.inner
+            .write_all(escaped(&value.to_string()).as_bytes())?;
+        self.inner.write_all(b"\n")?;
         Ok(())
+    }
+
+    /// Bytes of a map as they are, escaped only where a terminal would obey them.
+    pub(crate) fn foreign(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.inner.write_all(&shown(bytes, self.terminal))
     }
 }
 
@@ -42,18 +52,82 @@ impl Write for Out {
     }
 }
 
+/// What a reader of these bytes is given.
+fn shown(bytes: &[u8], terminal: bool) -> Cow<'_, [u8]> {
+    if terminal && !is_printable(bytes) {
+        return Cow::Owned(printable(bytes).into_bytes());
+    }
+    Cow::Borrowed(bytes)
+}
+
+/// JSON with the control characters escaped that JSON itself does not care about.
+fn escaped(json: &str) -> Cow<'_, str> {
+    let is_odd = |c: char| is_hidden(c) && u32::from(c) <= 0xffff;
+    if json.is_ascii() && !json.contains('\x7f') || !json.contains(is_odd) {
+        return Cow::Borrowed(json);
+    }
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_odd(c) {
+            // Such characters stand in strings only. Writing into a String cannot fail.
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+        } else {
+            text.push(c);
+        }
+    }
+    Cow::Owned(text)
+}
+
 /// Writes bytes as a JSON string; what is not UTF-8 becomes the replacement character.
 ///
 /// Returns whether the string holds the bytes exactly.
 pub(crate) fn json_string(bytes: &[u8], out: &mut impl Write) -> io::Result<bool> {
     let text = String::from_utf8_lossy(bytes);
     // The common case needs no escapes: host names and ranks.
-    if text.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\') {
+    if text
+        .bytes()
+        .all(|b| (b' '..0x7f).contains(&b) && b != b'"' && b != b'\\')
+    {
         out.write_all(b"\"")?;
         out.write_all(text.as_bytes())?;
         out.write_all(b"\"")?;
     } else {
-        serde_json::to_writer(&mut *out, &*text)?;
+        let text = serde_json::to_string(&*text)?;
+        out.write_all(escaped(&text).as_bytes())?;
     }
     Ok(text.len() == bytes.len() && text.as_bytes() == bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_no_control_characters_and_a_pipe_gets_every_byte() {
+        for (bytes, escaped) in [
+            (&b"n\x1b[31m"[..], &b"n\\u{1b}[31m"[..]),
+            (b"\xff", b"\\xff"),
+            (b"a\tb", b"a\\tb"),
+            (b"n1", b"n1"),
+        ] {
+            assert_eq!(&*shown(bytes, true), escaped);
+            assert_eq!(&*shown(bytes, false), bytes);
+        }
+    }
+
+    #[test]
+    fn json_strings_are_ascii_where_a_terminal_would_obey_them() {
+        let string = |text: &str| {
+            let mut out = Vec::new();
+            json_string(text.as_bytes(), &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(
+            string("a\u{9b}\u{7f}\x1b\u{202e}"),
+            r#""a\u009b\u007f\u001b\u202e""#
+        );
+        assert_eq!(string("nœud"), "\"nœud\"");
+        let back: String = serde_json::from_str(&string("\u{9b}\\\"\u{2066}")).unwrap();
+        assert_eq!(back, "\u{9b}\\\"\u{2066}");
+    }
 }

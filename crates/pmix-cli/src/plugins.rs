@@ -7,8 +7,8 @@ use pmix_mca::Source;
 use preg_core::ComponentStatus;
 use serde_json::{Value as Json, json};
 
-use crate::excerpt::printable;
 use crate::failure::{Exit, Failure};
+use crate::printable::printable;
 use crate::session::Session;
 
 /// Shows every component, and the files that were refused.

@@ -8,6 +8,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
+use crate::printable::printable;
 use crate::style::Style;
 
 /// Shows events up to a level; keeps no spans.
@@ -53,9 +54,10 @@ impl Subscriber for Lines {
         };
         let mut line = Line::default();
         event.record(&mut line);
-        let text = format!("{label} {}{}\n", line.message, line.fields).replace('\n', " ");
+        let text = format!("{}{}", line.message, line.fields).replace('\n', " ");
+        let text = printable(text.trim_end().as_bytes());
         // Nobody is left to tell when standard error cannot be written.
-        let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
+        let _ = writeln!(std::io::stderr(), "{label} {text}");
     }
 
     fn enter(&self, _: &Id) {}

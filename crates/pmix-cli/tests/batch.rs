@@ -153,3 +153,28 @@ fn a_driver_that_waits_for_each_answer_gets_it() {
     drop(requests);
     assert!(child.wait().expect("the command ends").success());
 }
+
+#[test]
+fn only_an_object_is_a_request() {
+    let lines = [
+        "[1,\"encode\",null,null,null,\"n1\"]",
+        "null",
+        "5",
+        "\"x\"",
+        "",
+        " \t",
+    ];
+    let answers = pmix_with(
+        &["map", "batch"],
+        format!("{}\n", lines.join("\n")).as_bytes(),
+    );
+    let answers = answers.text();
+    assert_eq!(answers.lines().count(), lines.len());
+    for answer in answers.lines() {
+        assert!(
+            answer.starts_with("{\"id\":null,\"status\":-27,"),
+            "{answer}"
+        );
+        assert!(answer.contains("an object"), "{answer}");
+    }
+}

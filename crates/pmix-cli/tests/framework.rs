@@ -147,3 +147,26 @@ fn decisions_are_told_on_request_only() {
     );
     assert_eq!(told.stdout, quiet.stdout);
 }
+
+#[test]
+fn misuse_is_told_in_json_too() {
+    for args in [
+        &["map", "count", "--json", "--bogus"][..],
+        &["--json", "map", "nth", "x", "n1"],
+        &["--json", "map"],
+        &["--json", "map", "verify", "--nodes", "n1"],
+    ] {
+        let outcome = pmix(args);
+        assert_eq!(outcome.code, 2, "{args:?}");
+        let answer = outcome.json();
+        assert_eq!(answer["status"], -27, "{args:?}");
+        let error = answer["error"].as_str().expect("it has a text");
+        assert!(!error.is_empty() && !error.starts_with("error"), "{error}");
+        assert!(!outcome.stderr.is_empty(), "{args:?}");
+    }
+    assert!(
+        pmix(&["map", "--json", "--help"])
+            .text()
+            .starts_with("Node and")
+    );
+}

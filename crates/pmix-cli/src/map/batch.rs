@@ -22,6 +22,7 @@ use crate::output::json_string;
 use crate::session::Session;
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct Request<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
@@ -100,6 +101,11 @@ fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>, longest: u64) -> io::
 
 /// Answers one line.
 fn respond(preg: &Preg, line: &[u8], out: &mut impl Write) -> io::Result<()> {
+    // An array would be taken for the members in their order.
+    if line.trim_ascii_start().first() != Some(&b'{') {
+        let error = bad("this is no request: a request is an object, {\"op\":…}");
+        return write_error(out, None, &error);
+    }
     let request: Request<'_> = match serde_json::from_slice(line) {
         Ok(request) => request,
         Err(fault) => {

@@ -46,7 +46,7 @@ pub(super) fn run(session: &mut Session, args: &Convert) -> Result<Exit, Failure
         let text = String::from_utf8_lossy(&text);
         session.out.json(&serde_json::json!({ "text": text }))?;
     } else {
-        session.out.write_all(&text)?;
+        session.out.foreign(&text)?;
         session.out.write_all(b"\n")?;
     }
     Ok(Exit::Ok)

@@ -60,7 +60,7 @@ pub(super) fn nth(session: &mut Session, args: &Nth) -> Result<Exit, Failure> {
         }
         out.json(&answer)?;
     } else {
-        out.write_all(&element)?;
+        out.foreign(&element)?;
         out.write_all(b"\n")?;
     }
     Ok(Exit::Ok)

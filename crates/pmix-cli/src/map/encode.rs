@@ -11,6 +11,7 @@ use crate::args::{Encode, EncodeOut, FormArg};
 use crate::failure::{Exit, Failure};
 use crate::octets;
 use crate::output::Out;
+use crate::printable::is_printable;
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -92,7 +93,7 @@ pub(super) fn write_members(out: &mut impl Write, value: &Encoded) -> std::io::R
 /// The bytes as they are, with a newline behind text and nothing behind the rest.
 fn print_text(out: &mut Out, bytes: &[u8]) -> Result<(), Failure> {
     let is_text = !bytes.iter().any(u8::is_ascii_control);
-    if out.is_terminal() && !(is_text && std::str::from_utf8(bytes).is_ok()) {
+    if out.is_terminal() && !is_printable(bytes) {
         let message = format!("the value is {} bytes of binary data", bytes.len());
         return Err(Failure::usage(message).cure("add --out hex, or send it to a file or a pipe"));
     }

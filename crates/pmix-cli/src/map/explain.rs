@@ -9,12 +9,12 @@ use serde_json::{Value as Json, json};
 use super::answer;
 use super::list::Map;
 use crate::args::Explain;
-use crate::excerpt::printable;
 use crate::failure::{Exit, Failure};
 use crate::input::{
     Segment, Source, Value, nodes_of_text, procs_of_text, read_sources, segments, tagged_values,
 };
 use crate::octets;
+use crate::printable::printable;
 use crate::session::Session;
 
 /// Most bytes of a field that are shown.

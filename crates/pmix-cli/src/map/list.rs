@@ -7,7 +7,7 @@ use pmix_map::{Limits, NodeList, ProcMap};
 use preg_core::{Error, Status};
 
 use crate::octets::push_hex;
-use crate::output::json_string;
+use crate::output::{Out, json_string};
 
 /// A node list or a process map, folded.
 #[derive(Debug)]
@@ -76,15 +76,15 @@ impl Map {
     }
 
     /// One element a line.
-    pub(super) fn write_lines(&self, out: &mut impl Write) -> io::Result<()> {
+    pub(super) fn write_lines(&self, out: &mut Out) -> io::Result<()> {
         self.each(|element| {
-            out.write_all(element)?;
+            out.foreign(element)?;
             out.write_all(b"\n")
         })
     }
 
     /// The elements on one line, separated as the library separates them.
-    pub(super) fn write_list(&self, out: &mut impl Write) -> io::Result<()> {
+    pub(super) fn write_list(&self, out: &mut Out) -> io::Result<()> {
         let separator: &[u8] = match self {
             Self::Nodes(_) => b",",
             Self::Procs(_) => b";",
@@ -92,7 +92,7 @@ impl Map {
         let mut between: &[u8] = b"";
         self.each(|element| {
             out.write_all(std::mem::replace(&mut between, separator))?;
-            out.write_all(element)
+            out.foreign(element)
         })
     }
 

@@ -33,7 +33,7 @@ pub(super) fn ranks(session: &mut Session, args: &Where) -> Result<Exit, Failure
             answers.push(json!({ "rank": rank.as_raw(), "node": found, "name": name }));
         } else if let Some(name) = name {
             write!(session.out, "{rank}\t")?;
-            session.out.write_all(&name)?;
+            session.out.foreign(&name)?;
             session.out.write_all(b"\n")?;
         }
         if found.is_none() {
@@ -74,7 +74,7 @@ pub(super) fn nodes(session: &mut Session, args: &Who) -> Result<Exit, Failure> 
                 answers.push(json!({ "name": shown, "node": node, "ranks": ranks }));
                 continue;
             }
-            session.out.write_all(&name)?;
+            session.out.foreign(&name)?;
             session.out.write_all(b"\t")?;
             session.out.write_all(&ranks)?;
             session.out.write_all(b"\n")?;

@@ -9,8 +9,8 @@ use serde_json::{Value as Json, json};
 use super::faults::{self, RankFault, Span};
 use super::read_pair;
 use crate::args::Pair;
-use crate::excerpt::printable;
 use crate::failure::{Exit, Failure};
+use crate::printable::printable;
 use crate::progress::Progress;
 use crate::session::Session;
 

@@ -69,8 +69,8 @@ fn is_special(byte: &u8) -> bool {
 }
 
 fn unwritable(name: &[u8]) -> Failure {
-    let shown = crate::excerpt::printable(name);
-    let message = format!("the name {shown:?} cannot stand in a bracket list");
+    let shown = crate::printable::printable(name);
+    let message = format!("the name `{shown}` cannot stand in a bracket list");
     Failure::new(Exit::Negative, Status::ERR_NOT_SUPPORTED, message)
         .cure("use --to list, --to json or --to pmix")
 }
