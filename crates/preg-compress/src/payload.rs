@@ -177,12 +177,12 @@ pub(crate) fn damage(offset: usize, message: impl Into<String>) -> Error {
 ///
 /// `base` is the place of the bytes in the text.
 fn no_nul(bytes: &[u8], base: usize) -> Result<(), Error> {
-    if !bytes.contains(&0) {
-        return Ok(());
+    match memchr::memchr(0, bytes) {
+        None => Ok(()),
+        Some(at) => {
+            let nul = base + at;
+            let message = format!("byte {nul} of the list that was compressed is a NUL");
+            Err(damage(0, message))
+        }
     }
-    let nul = base + bytes.iter().take_while(|b| **b != 0).count();
-    Err(damage(
-        0,
-        format!("byte {nul} of the list that was compressed is a NUL"),
-    ))
 }

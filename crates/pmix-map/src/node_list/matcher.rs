@@ -42,7 +42,45 @@ pub(crate) struct Matcher {
     checks: Vec<Check>,
 }
 
+/// As [`Matcher`], for the short names with one number that most machines have: small enough to
+/// stay in registers over a loop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain {
+    stride: usize,
+    checks: [Check; 2],
+    digits: Digits,
+}
+
+impl Plain {
+    /// As [`Matcher::entry`].
+    #[inline]
+    pub(crate) fn entry(&self, text: &[u8], at: usize) -> Option<i64> {
+        let window = text.get(at.checked_sub(WORD)?..at + self.stride)?;
+        let [a, b] = self.checks.map(|c| (word(window, c.at) ^ c.text) & c.mask);
+        let number = scan::eight_digits(word(window, self.digits.end), self.digits.len)?;
+        (a | b == 0).then_some(number)
+    }
+}
+
 impl Matcher {
+    /// The same for names of up to two words with one number of up to eight digits.
+    pub(crate) fn plain(&self) -> Option<Plain> {
+        let checks = match *self.checks.as_slice() {
+            [a] => [a, a],
+            [a, b] => [a, b],
+            _ => return None,
+        };
+        let [digits] = *self.digits.as_slice() else {
+            return None;
+        };
+        let stride = self.stride();
+        Some(Plain {
+            stride,
+            checks,
+            digits,
+        })
+    }
+
     /// Prepares a shape, reusing the memory of another.
     pub(crate) fn set(&mut self, id: u32, shape: &Shape<'_>) {
         self.id = id;

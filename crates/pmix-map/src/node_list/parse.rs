@@ -83,41 +83,26 @@ impl NodeListBuilder {
 
     /// Appends the names from `at` on while their numbers follow no rule, and those before them
     /// did not either; returns where the first one that is left starts.
-    fn scatter_text(&mut self, text: &[u8], mut at: usize) -> Result<usize, Error> {
-        let Row { first, step, .. } = self.row;
+    fn scatter_text(&mut self, text: &[u8], at: usize) -> Result<usize, Error> {
         let scattered = self.list.blocks.last().is_some_and(|last| {
             matches!(last.kind, Kind::Scatter) && last.shape == self.shape_id()
         });
         let Some(matcher) = self.matchers.get(self.current) else {
             return Ok(at);
         };
-        if !scattered || is_unit(step) {
+        if !scattered || is_unit(self.row.step) {
             return Ok(at);
         }
-        let (mut first, mut last) = (first, first + step);
-        let start = at;
+        let stride = matcher.stride();
         let room = usize::try_from(self.limits.max_nodes - self.list.len).unwrap_or(usize::MAX);
-        let most = start.saturating_add(room.saturating_mul(matcher.stride()));
-        while at < most
-            && let Some(number) = matcher.entry(text, at)
-        {
-            // What may become a row is left to those who know rows.
-            if number - last == last - first || is_unit(number - last) {
-                break;
-            }
-            self.list.numbers.push(first);
-            (first, last) = (last, number);
-            at += matcher.stride();
-        }
-        let names = (at - start) / matcher.stride();
-        self.row = Row {
-            first,
-            step: last - first,
-            count: 2,
-            next: last + (last - first),
+        let places = (at..at.saturating_add(room.saturating_mul(stride))).step_by(stride);
+        let (row, numbers) = (&mut self.row, &mut self.list.numbers);
+        let names = match matcher.plain() {
+            Some(plain) => scatter(row, numbers, places.map_while(|at| plain.entry(text, at))),
+            None => scatter(row, numbers, places.map_while(|at| matcher.entry(text, at))),
         };
         self.count(u64::try_from(names).unwrap_or(u64::MAX))?;
-        Ok(at)
+        Ok(at + names * stride)
     }
 
     /// Appends the names that continue the row in one field; returns where the next one starts.
@@ -136,4 +121,28 @@ impl NodeListBuilder {
         self.row.next += self.row.step * count.cast_signed();
         Ok(next)
     }
+}
+
+/// Stores numbers that follow no rule, all but the last two, which are the row; returns how many
+/// were taken.
+#[inline]
+fn scatter(row: &mut Row, stored: &mut Vec<i64>, numbers: impl Iterator<Item = i64>) -> usize {
+    let (mut first, mut last) = (row.first, row.first + row.step);
+    let before = stored.len();
+    for number in numbers {
+        // What may become a row is left to those who know rows.
+        if number - last == last - first || is_unit(number - last) {
+            break;
+        }
+        stored.push(first);
+        (first, last) = (last, number);
+    }
+    let step = last - first;
+    *row = Row {
+        first,
+        step,
+        count: 2,
+        next: last + step,
+    };
+    stored.len() - before
 }
