@@ -39,7 +39,7 @@ impl Extent {
     /// The extent of a text form: up to the first NUL, or all of the bytes.
     #[must_use]
     pub fn of_text(bytes: &[u8]) -> Self {
-        let len = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+        let len = memchr::memchr(0, bytes).unwrap_or(bytes.len());
         Self {
             len,
             terminator: Terminator::Nul,

@@ -90,7 +90,7 @@ impl Preg {
             };
             return Err(Error::new(Status::ERR_NOT_SUPPORTED, why).at(0));
         }
-        match text.iter().position(|b| *b == 0) {
+        match memchr::memchr(0, text) {
             Some(nul) => Err(Error::damaged(
                 nul,
                 "a NUL in text that carries no scheme's tag",
