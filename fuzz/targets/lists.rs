@@ -61,7 +61,7 @@ fn typed(scheme: &dyn Scheme, list: &[u8]) {
     if let Some(value) = scheme.generate_regex(list).expect("lists do not fail") {
         let text = scheme.parse_regex(value.as_view(), &LIMITS);
         let text = text.expect("our own value").expect("our own type");
-        assert_eq!(text, list, "{}", scheme.name());
+        assert!(text == list, "{} changed the list", scheme.name());
     }
 }
 
