@@ -18,6 +18,7 @@ mod session;
 mod shell;
 mod style;
 mod trace;
+mod words;
 
 use std::io::Write as _;
 

@@ -334,3 +334,38 @@ fn a_limit_names_its_own_cure() {
     assert_eq!(outcome.code, 3);
     assert!(outcome.stderr.contains("pmix info"), "{}", outcome.stderr);
 }
+
+#[test]
+fn pictures_of_large_maps_fit_80_columns_and_show_a_corner_in_both_kinds() {
+    let cyclic: Vec<_> = (0..300).map(|n| format!("{n},{}", n + 300)).collect();
+    let input = cyclic.join("\n");
+    let nodes = "node[00000001-00000300].example.com";
+    let draw = |kind: &str| {
+        let args = ["map", "draw", "--of", kind, "--nodes", nodes];
+        pmix_with(&args, input.as_bytes()).text()
+    };
+    let text = draw("text");
+    let widest = text.lines().map(|line| line.chars().count()).max();
+    assert_eq!(widest, Some(80), "{text}");
+    for picture in [text, draw("svg")] {
+        assert!(picture.contains("each cell: up to "), "{picture}");
+        assert!(
+            picture.contains("the first 12 nodes and 64 ranks"),
+            "{picture}"
+        );
+    }
+}
+
+#[test]
+fn one_is_no_plural() {
+    assert_eq!(
+        pmix(&["map", "count", "--procs", "0"]).text(),
+        "1 node, 1 rank"
+    );
+    let verify = pmix(&["map", "verify", "--nodes", "n1", "--procs", "0;1"]);
+    assert!(
+        verify.text().contains("has 1 node, the process map 2"),
+        "{}",
+        verify.text()
+    );
+}

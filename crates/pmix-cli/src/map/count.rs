@@ -11,6 +11,7 @@ use crate::args::{MapInput, Nth};
 use crate::failure::{Exit, Failure};
 use crate::octets;
 use crate::session::Session;
+use crate::words::size;
 
 pub(super) fn count(session: &mut Session, input: &MapInput) -> Result<Exit, Failure> {
     let map = read_map(session, input)?;
@@ -22,7 +23,7 @@ pub(super) fn count(session: &mut Session, input: &MapInput) -> Result<Exit, Fai
             out.json(&json!({ "count": map.num_nodes(), "ranks": map.num_ranks() }))?;
         }
         (Map::Procs(map), false) => {
-            writeln!(out, "{} nodes, {} ranks", map.num_nodes(), map.num_ranks())?;
+            writeln!(out, "{}", size(map.num_nodes(), map.num_ranks()))?;
         }
     }
     Ok(Exit::Ok)

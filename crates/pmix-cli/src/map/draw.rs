@@ -15,17 +15,19 @@ use super::{read_pair, svg};
 use crate::args::{Draw, DrawAs, Pair};
 use crate::failure::{Exit, Failure};
 use crate::input::{read_option, read_procs, read_sources};
-use crate::printable::printable;
+use crate::printable::{columns, printable};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::style::Style;
+use crate::words::counted;
 
 /// The largest picture in characters, and the corner that is shown beside a folded one.
 const CELLS: (usize, usize) = (32, 64);
 const CORNER: (usize, u64) = (12, 64);
 /// The largest picture as an image.
 const IMAGE: (usize, usize) = (128, 256);
-const LABEL: usize = 16;
+/// With a blank and the cells these are 80 columns.
+const LABEL: usize = 15;
 
 pub(super) fn run(session: &mut Session, args: &Draw) -> Result<Exit, Failure> {
     let (list, map) = maps(session, args)?;
@@ -35,7 +37,10 @@ pub(super) fn run(session: &mut Session, args: &Draw) -> Result<Exit, Failure> {
     let picture = match args.kind {
         DrawAs::Svg => {
             let matrix = Matrix::new(&map, map.num_nodes(), summary.span, IMAGE, &summary.faults);
-            svg::render(&matrix, &summary.text, |node| label(&list, node))
+            let corner = corner(&map, &summary, &matrix);
+            let mut panels = vec![(folding(&summary, &matrix), matrix)];
+            panels.extend(corner);
+            svg::render(&summary.text, &panels, |node| label(&list, node))
         }
         DrawAs::Text => text(
             &list,
@@ -92,30 +97,39 @@ fn text(list: &NodeList, map: &ProcMap, summary: &Summary, style: Style) -> Stri
     let matrix = Matrix::new(map, nodes, summary.span, CELLS, &summary.faults);
     let mut picture = format!("{}\n", style.bold(&summary.text));
     if matrix.is_folded() {
-        let line = format!(
-            "each cell: up to {} nodes by {} ranks",
-            ratio(nodes, matrix.rows()),
-            ratio_ranks(summary.span, matrix.cols())
-        );
-        let _ = writeln!(picture, "{}", style.dim(&line));
+        let _ = writeln!(picture, "{}", style.dim(&folding(summary, &matrix)));
     }
     grid(&mut picture, list, &matrix, style);
-    if matrix.is_folded() && !matches!(summary.layout, Layout::Block | Layout::Empty) {
-        let (nodes, ranks) = (nodes.min(CORNER.0), summary.span.min(CORNER.1));
-        let line = format!("the first {nodes} nodes and {ranks} ranks:");
+    if let Some((line, corner)) = corner(map, summary, &matrix) {
         let _ = writeln!(picture, "\n{}", style.dim(&line));
-        let corner = Matrix::new(map, nodes, ranks, CELLS, &summary.faults);
         grid(&mut picture, list, &corner, style);
     }
     picture
 }
 
-fn ratio(all: usize, cells: usize) -> usize {
-    all.div_ceil(cells.max(1))
+/// How much a cell of a folded picture stands for; nothing of another.
+fn folding(summary: &Summary, matrix: &Matrix) -> String {
+    if !matrix.is_folded() {
+        return String::new();
+    }
+    let nodes = matrix.num_nodes().div_ceil(matrix.rows().max(1));
+    let ranks = summary.span.div_ceil(matrix.cols().max(1) as u64);
+    format!(
+        "each cell: up to {} by {}",
+        counted(nodes as u64, "node"),
+        counted(ranks, "rank")
+    )
 }
 
-fn ratio_ranks(all: u64, cells: usize) -> u64 {
-    all.div_ceil(cells.max(1) as u64)
+/// The first nodes and ranks, where the folded picture does not show how they alternate.
+fn corner(map: &ProcMap, summary: &Summary, whole: &Matrix) -> Option<(String, Matrix)> {
+    if !whole.is_folded() || matches!(summary.layout, Layout::Block | Layout::Empty) {
+        return None;
+    }
+    let (nodes, ranks) = (map.num_nodes().min(CORNER.0), summary.span.min(CORNER.1));
+    let line = format!("the first {nodes} nodes and {ranks} ranks:");
+    let corner = Matrix::new(map, nodes, ranks, CELLS, &summary.faults);
+    Some((line, corner))
 }
 
 fn grid(picture: &mut String, list: &NodeList, matrix: &Matrix, style: Style) {
@@ -126,15 +140,13 @@ fn grid(picture: &mut String, list: &NodeList, matrix: &Matrix, style: Style) {
     let _ = writeln!(picture, "{}", style.dim(axis.trim_end()));
     for row in 0..matrix.rows() {
         let name = label(list, matrix.nodes_of(row).start);
-        let mut name: String = match name.chars().count() > LABEL {
-            true => name.chars().take(LABEL - 1).chain(['…']).collect(),
-            false => name,
-        };
-        name.insert_str(0, &" ".repeat(LABEL.saturating_sub(name.chars().count())));
+        let mut name = svg::shorten(&name, LABEL);
+        name.insert_str(0, &" ".repeat(LABEL.saturating_sub(columns(&name))));
         let cells: String = (0..matrix.cols())
             .map(|col| ['·', '░', '▒', '▓', '█'][matrix.shade(row, col)])
             .collect();
-        let _ = writeln!(picture, "{name} {}", style.blue(&cells));
+        let line = format!("{name} {}", style.blue(&cells));
+        let _ = writeln!(picture, "{}", line.trim_end());
     }
     if matrix.has_marks() {
         let marks: String = (0..matrix.cols())

@@ -16,6 +16,7 @@ use crate::input::{
 use crate::octets;
 use crate::printable::printable;
 use crate::session::Session;
+use crate::words::size;
 
 /// Most bytes of a field that are shown.
 const SHOWN: usize = 24;
@@ -170,7 +171,7 @@ fn explain_text(
 
 fn describe(map: &Map) -> String {
     match map {
-        Map::Procs(map) => format!("{} nodes, {} ranks", map.num_nodes(), map.num_ranks()),
+        Map::Procs(map) => size(map.num_nodes(), map.num_ranks()),
         Map::Nodes(list) => {
             let name = |index| list.nth(index).map(|n| printable(&n)).unwrap_or_default();
             match list.len() {

@@ -79,6 +79,11 @@ impl Matrix {
         self.cols
     }
 
+    /// The nodes of all rows.
+    pub(super) fn num_nodes(&self) -> usize {
+        self.nodes
+    }
+
     /// Whether a cell stands for more than one node or rank.
     pub(super) fn is_folded(&self) -> bool {
         self.rows < self.nodes || (self.cols as u64) < self.ranks

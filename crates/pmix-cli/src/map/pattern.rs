@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use pmix_map::ProcMap;
 
 use super::faults::{self, RankFault};
+use crate::words::size;
 
 /// How consecutive ranks follow the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ pub(super) struct Summary {
 pub(super) fn summary(map: &ProcMap) -> Summary {
     let faults = faults::ranks(map);
     let (layout, span) = (layout(map), span(map));
-    let mut text = format!("{} nodes, {} ranks: ", map.num_nodes(), map.num_ranks());
+    let mut text = format!("{}: ", size(map.num_nodes(), map.num_ranks()));
     text.push_str(layout.word());
     // Writing into a String cannot fail.
     if let Layout::Plane(size @ 2..) = layout {

@@ -13,6 +13,7 @@ use crate::args::{Pair, Where, Who};
 use crate::failure::{Exit, Failure};
 use crate::input::{Source, procs_of_text, read_nodes, read_sources};
 use crate::session::Session;
+use crate::words::counted;
 
 /// `where RANK...`: one line a rank.
 pub(super) fn ranks(session: &mut Session, args: &Where) -> Result<Exit, Failure> {
@@ -97,8 +98,8 @@ fn paired(session: &Session, maps: &Pair) -> Result<(NodeList, ProcMap), Failure
         return Ok((list, map));
     }
     let message = format!(
-        "the node map has {} nodes, the process map {}",
-        list.len(),
+        "the node map has {}, the process map {}",
+        counted(list.len() as u64, "node"),
         map.num_nodes()
     );
     Err(Failure::data(message).cure("`pmix map verify` lists what is wrong with two maps"))

@@ -4,60 +4,105 @@
 use std::fmt::Write as _;
 
 use super::matrix::{Mark, Matrix};
+use crate::printable::columns;
 
 const CELL: usize = 10;
 const LEFT: usize = 150;
-const TOP: usize = 44;
+/// Room for the title, and above a grid for its line and the ranks.
+const TITLE: usize = 26;
+const TOP: usize = 40;
 /// Room below the grid: the marks and their key.
 const BOTTOM: usize = 40;
 /// Most labels beside the rows and above the columns.
 const LABELS: usize = 32;
+/// Columns that a label needs.
+const MIN_STEP: usize = 8;
+/// Columns of a node's name.
+const NAME: usize = 20;
 
 const STYLE: &str = "\
 text{font:11px ui-monospace,monospace;fill:#222}\
 .title{font-size:13px;font-weight:bold}\
 .end{text-anchor:end}\
-.back{fill:#f4f4f4}\
+.page{fill:#fff}.back{fill:#f0f2f4}\
 .s1{fill:#1668b8;fill-opacity:.25}.s2{fill:#1668b8;fill-opacity:.5}\
 .s3{fill:#1668b8;fill-opacity:.75}.s4{fill:#1668b8}\
 .missing{fill:#c62828}.doubled{fill:#e08a00}\
-@media(prefers-color-scheme:dark){text{fill:#ddd}.back{fill:#242424}\
+@media(prefers-color-scheme:dark){text{fill:#ddd}.page{fill:#161616}.back{fill:#262626}\
 .s1,.s2,.s3,.s4{fill:#6db3f2}.missing{fill:#ff6b6b}.doubled{fill:#ffb74d}}";
 
-/// Draws a grid with a title; `label` names a node.
-pub(super) fn render(matrix: &Matrix, title: &str, label: impl Fn(usize) -> String) -> String {
-    let (width, height) = (matrix.cols() * CELL, matrix.rows() * CELL);
-    let all = (LEFT + width.max(400) + 20, TOP + height + BOTTOM);
-    let title = escape(title);
+/// Draws grids below each other, each with a line above it; `label` names a node.
+pub(super) fn render(
+    title: &str,
+    panels: &[(String, Matrix)],
+    label: impl Fn(usize) -> String,
+) -> String {
+    let width = panels.iter().map(|(_, m)| m.cols() * CELL).max();
+    let width = LEFT + width.unwrap_or(0).max(400) + 20;
+    let height: usize = panels.iter().map(|(_, m)| panel_height(m)).sum();
+    let (title, height) = (escape(title), height + TITLE);
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" width=\"{0}\" height=\"{1}\" role=\"img\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
+         width=\"{width}\" height=\"{height}\" role=\"img\">\n\
          <title>{title}</title>\n<style>{STYLE}</style>\n\
-         <text class=\"title\" x=\"8\" y=\"18\">{title}</text>\n\
-         <rect class=\"back\" x=\"{LEFT}\" y=\"{TOP}\" width=\"{width}\" height=\"{height}\"/>\n",
-        all.0, all.1
+         <rect class=\"page\" width=\"{width}\" height=\"{height}\"/>\n\
+         <text class=\"title\" x=\"8\" y=\"18\">{title}</text>\n"
     );
-    let step = matrix.cols().div_ceil(LABELS / 2).max(1);
-    for col in (0..matrix.cols()).step_by(step) {
-        let (x, rank) = (LEFT + col * CELL, matrix.ranks_of(col).start);
-        let _ = writeln!(svg, "<text x=\"{x}\" y=\"{}\">{rank}</text>", TOP - 6);
-    }
-    let step = matrix.rows().div_ceil(LABELS).max(1);
-    for row in 0..matrix.rows() {
-        let y = TOP + row * CELL;
-        if row % step == 0 {
-            let name = escape(&shorten(&label(matrix.nodes_of(row).start)));
-            let (x, y) = (LEFT - 6, y + CELL - 1);
-            let _ = writeln!(svg, "<text class=\"end\" x=\"{x}\" y=\"{y}\">{name}</text>");
+    let mut top = TITLE;
+    for (line, matrix) in panels {
+        let (line, y) = (escape(line), top + 14);
+        if !line.is_empty() {
+            let _ = writeln!(svg, "<text x=\"8\" y=\"{y}\">{line}</text>");
         }
-        cells(&mut svg, matrix, row, y);
+        panel(&mut svg, matrix, top + TOP, &label);
+        top += panel_height(matrix);
     }
-    marks(&mut svg, matrix, TOP + height + 2);
     svg.push_str("</svg>\n");
     svg
 }
 
+fn panel_height(matrix: &Matrix) -> usize {
+    TOP + matrix.rows() * CELL + BOTTOM
+}
+
+/// One grid with its axes, from `top` down.
+fn panel(svg: &mut String, matrix: &Matrix, top: usize, label: impl Fn(usize) -> String) {
+    let (width, height) = (matrix.cols() * CELL, matrix.rows() * CELL);
+    let _ = writeln!(
+        svg,
+        "<rect class=\"back\" x=\"{LEFT}\" y=\"{top}\" width=\"{width}\" height=\"{height}\"/>"
+    );
+    let y = top - 6;
+    let _ = writeln!(
+        svg,
+        "<text class=\"end\" x=\"{}\" y=\"{y}\">rank</text>",
+        LEFT - 6
+    );
+    let step = matrix.cols().div_ceil(LABELS / 2).max(MIN_STEP);
+    for col in (0..matrix.cols()).step_by(step) {
+        let (x, rank) = (LEFT + col * CELL, matrix.ranks_of(col).start);
+        let _ = writeln!(svg, "<text x=\"{x}\" y=\"{y}\">{rank}</text>");
+    }
+    let step = matrix.rows().div_ceil(LABELS).max(1);
+    for row in (0..matrix.rows()).step_by(step) {
+        let name = escape(&shorten(&label(matrix.nodes_of(row).start), NAME));
+        let (x, y) = (LEFT - 6, top + row * CELL + CELL - 1);
+        let _ = writeln!(svg, "<text class=\"end\" x=\"{x}\" y=\"{y}\">{name}</text>");
+    }
+    // Neighbouring rows that look the same are drawn as one.
+    let shades = |row: usize| (0..matrix.cols()).map(move |col| matrix.shade(row, col));
+    let mut row = 0;
+    while row < matrix.rows() {
+        let end = (row..matrix.rows()).find(|r| !shades(*r).eq(shades(row)));
+        let end = end.unwrap_or_else(|| matrix.rows());
+        cells(svg, matrix, row, (top + row * CELL, (end - row) * CELL));
+        row = end;
+    }
+    marks(svg, matrix, top + height + 2);
+}
+
 /// One rectangle for neighbours of one shade.
-fn cells(svg: &mut String, matrix: &Matrix, row: usize, y: usize) {
+fn cells(svg: &mut String, matrix: &Matrix, row: usize, (y, height): (usize, usize)) {
     let mut col = 0;
     while col < matrix.cols() {
         let shade = matrix.shade(row, col);
@@ -67,7 +112,7 @@ fn cells(svg: &mut String, matrix: &Matrix, row: usize, y: usize) {
             let (x, width) = (LEFT + col * CELL, (end - col) * CELL);
             let _ = writeln!(
                 svg,
-                "<rect class=\"s{shade}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{CELL}\"/>"
+                "<rect class=\"s{shade}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
             );
         }
         col = end;
@@ -96,11 +141,21 @@ fn marks(svg: &mut String, matrix: &Matrix, y: usize) {
     }
 }
 
-fn shorten(name: &str) -> String {
-    match name.chars().count() > 20 {
-        true => name.chars().take(19).chain(['…']).collect(),
-        false => name.to_owned(),
+/// A name in so many columns.
+pub(super) fn shorten(name: &str, most: usize) -> String {
+    if columns(name) <= most {
+        return name.to_owned();
     }
+    let mut short = String::new();
+    for c in name.chars() {
+        short.push(c);
+        if columns(&short) >= most {
+            short.pop();
+            break;
+        }
+    }
+    short.push('…');
+    short
 }
 
 /// Text as XML; control characters were escaped before.
@@ -108,4 +163,40 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_map::{Limits, ProcMap};
+
+    fn drawn(text: &str, size: (usize, usize)) -> String {
+        let map = ProcMap::parse_text(text.as_bytes(), &Limits::default()).unwrap();
+        let matrix = Matrix::new(&map, map.num_nodes(), map.num_ranks(), size, &[]);
+        let line = "<line>".to_owned();
+        render("a & b", &[(line, matrix)], |node| format!("n{node}"))
+    }
+
+    #[test]
+    fn rows_that_look_the_same_are_one_rectangle() {
+        let cyclic: Vec<_> = (0..64).map(|n| format!("{n},{}", n + 64)).collect();
+        let picture = drawn(&cyclic.join(";"), (8, 2));
+        assert_eq!(picture.matches("class=\"s1\"").count(), 1, "{picture}");
+        assert_eq!(drawn("0;1", (8, 8)).matches("class=\"s4\"").count(), 2);
+    }
+
+    #[test]
+    fn foreign_text_is_no_markup_and_the_page_has_a_ground() {
+        let picture = drawn("0", (8, 8));
+        assert!(picture.contains("&lt;line&gt;") && picture.contains("a &amp; b"));
+        assert!(picture.contains("class=\"page\""));
+    }
+
+    #[test]
+    fn names_are_cut_by_columns() {
+        assert_eq!(shorten("node1", 5), "node1");
+        assert_eq!(shorten("node12", 5), "node…");
+        assert_eq!(shorten("日本日本", 5), "日本…");
+        assert_eq!(shorten("日本日本", 4), "日…");
+    }
 }

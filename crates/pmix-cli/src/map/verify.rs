@@ -13,6 +13,7 @@ use crate::failure::{Exit, Failure};
 use crate::printable::printable;
 use crate::progress::Progress;
 use crate::session::Session;
+use crate::words::{counted, size};
 
 /// Most lines of one kind that are printed; JSON has them all.
 const SHOWN: usize = 100;
@@ -56,9 +57,8 @@ pub(super) fn run(session: &mut Session, maps: &Pair) -> Result<Exit, Failure> {
         };
         writeln!(
             session.out,
-            "{verdict} {} nodes, {} ranks",
-            list.len(),
-            map.num_ranks()
+            "{verdict} {}",
+            size(list.len(), map.num_ranks())
         )?;
     }
     Ok(if faults == 0 {
@@ -100,7 +100,10 @@ fn counts(list: &NodeList, map: &ProcMap) -> Vec<Finding> {
         return Vec::new();
     }
     vec![Finding {
-        text: format!("the node map has {names} nodes, the process map {nodes}"),
+        text: format!(
+            "the node map has {}, the process map {nodes}",
+            counted(names as u64, "node")
+        ),
         json: json!({ "kind": "count", "nodes": names, "procs": nodes }),
     }]
 }
