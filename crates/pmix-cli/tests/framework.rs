@@ -170,3 +170,32 @@ fn misuse_is_told_in_json_too() {
             .starts_with("Node and")
     );
 }
+
+#[test]
+fn json_members_stand_in_the_documented_order() {
+    let nth = pmix(&["--json", "map", "nth", "0", "b"]).text();
+    assert_eq!(nth, r#"{"index":0,"name":"b","count":1}"#);
+    let fault = pmix(&["--json", "map", "count", "n[1-"]).text();
+    assert!(fault.starts_with(r#"{"status":-27,"error":"#), "{fault}");
+}
+
+#[test]
+fn examples_of_the_help_are_right() {
+    let help = pmix(&["map", "--help"]).text();
+    let (_, examples) = help.split_once("Examples:").expect("there are examples");
+    let words = |line: &str| -> Vec<String> {
+        let words = line.split_whitespace().skip(1);
+        words
+            .map(|word| word.trim_matches('\'').to_owned())
+            .collect()
+    };
+    let alone = examples
+        .lines()
+        .filter(|l| !l.contains('@') && !l.contains('<'));
+    let alone: Vec<_> = alone.map(words).filter(|w| !w.is_empty()).collect();
+    assert_eq!(alone.len(), 1, "{examples}");
+    for args in alone {
+        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        assert_eq!(pmix(&args).code, 0, "{args:?}");
+    }
+}

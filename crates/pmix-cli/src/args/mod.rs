@@ -84,11 +84,20 @@ pub(crate) enum When {
     Always,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  pmix map encode 'n[001-128]' login
+  pmix map decode @value.bin
+  pmix map convert --to slurm @hosts.txt
+  pmix map verify --nodes @hosts.txt --procs '0-3;4-7'
+  pmix map where 130 --nodes 'n[1-4]' --procs @procs.txt
+  pmix map batch < requests.jsonl";
+
 /// What to do.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Node and process maps: encode, decode, inspect.
-    #[command(subcommand, arg_required_else_help = true)]
+    #[command(subcommand, arg_required_else_help = true, after_help = EXAMPLES)]
     Map(MapCommand),
     /// The components of the preg framework.
     #[command(subcommand, arg_required_else_help = true)]

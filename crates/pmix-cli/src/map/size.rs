@@ -147,7 +147,7 @@ fn print_table(
         text.len()
     )?;
     let head = format!(
-        "{:<12} {:>8}   {:^28}   {:^28}",
+        "{:<12} {:>8}  {:^27}  {:^27}",
         "scheme", "priority", "string", "regex2"
     );
     writeln!(out, "{}", style.bold(head.trim_end()))?;
@@ -161,7 +161,7 @@ fn print_table(
         for (taken, winner) in forms {
             let wins = winner == Some(index);
             let cell = cell(taken.as_ref(), text, wins);
-            line.push_str("   ");
+            line.push_str("  ");
             line.push_str(&if wins { style.green(&cell) } else { cell });
         }
         writeln!(out, "{}", line.trim_end())?;
@@ -171,12 +171,12 @@ fn print_table(
 
 fn cell(taken: Option<&Taken>, text: &[u8], wins: bool) -> String {
     let Some(taken) = taken else {
-        return format!("{:>28}", "declines");
+        return format!("{:>27}", "declines");
     };
     let mark = if wins { '*' } else { ' ' };
     let ratio = format!("{:.4}", ratio(taken, text));
     format!(
-        "{:>10}{mark} {ratio:>7} {:>8}",
+        "{:>9}{mark} {ratio:>7} {:>8}",
         taken.bytes,
         brief(taken.time)
     )
