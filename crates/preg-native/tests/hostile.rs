@@ -1,35 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Damaged and hostile values: exact names or an error with its byte, never a guess.
 
-use preg_core::{Error, Limits, NodeList, Params, ProcMap, Regex2Ref, Scheme, Status};
+mod component;
 
-fn scheme() -> Box<dyn Scheme> {
-    (preg_native::COMPONENT.query)(&Params::default())
-        .expect("the defaults are valid")
-        .expect("the scheme works everywhere")
-}
+use preg_core::{Limits, Regex2Ref, Status};
 
-fn nodes(value: &[u8]) -> Result<NodeList, Error> {
-    let list = scheme().parse_nodes(value, &Limits::default());
-    list.map(|list| list.expect("the value carries the tag"))
-}
-
-fn procs(value: &[u8]) -> Result<ProcMap, Error> {
-    let map = scheme().parse_procs(value, &Limits::default());
-    map.map(|map| map.expect("the value carries the tag"))
-}
-
-fn text(list: &NodeList) -> Vec<u8> {
-    let mut text = Vec::new();
-    list.write_text(b',', &mut text);
-    text
-}
-
-fn proc_text(map: &ProcMap) -> String {
-    let mut text = Vec::new();
-    map.write_text(&mut text);
-    String::from_utf8(text).expect("ranks are ASCII")
-}
+use component::{nodes, proc_text, procs, scheme, text};
 
 fn refused(value: &str, status: Status, offset: usize) {
     let error = nodes(value.as_bytes()).expect_err(value);

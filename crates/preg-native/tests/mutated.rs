@@ -1,38 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random lists and mutated values against a model of what the parsers of OpenPMIx read.
 
-use preg_core::{Error, Limits, NodeList, Params, ProcMap, Scheme};
+mod component;
+
+use preg_core::{Limits, ProcMap};
+
+use component::{nodes, proc_text, procs, scheme, text};
 use proptest::prelude::*;
 
-fn scheme() -> Box<dyn Scheme> {
-    (preg_native::COMPONENT.query)(&Params::default())
-        .expect("the defaults are valid")
-        .expect("the scheme works everywhere")
-}
-
-fn nodes(value: &[u8]) -> Result<NodeList, Error> {
-    let list = scheme().parse_nodes(value, &Limits::default());
-    list.map(|list| list.expect("the value carries the tag"))
-}
-
-fn procs(value: &[u8]) -> Result<ProcMap, Error> {
-    let map = scheme().parse_procs(value, &Limits::default());
-    map.map(|map| map.expect("the value carries the tag"))
-}
-
-fn text(list: &NodeList) -> Vec<u8> {
-    let mut text = Vec::new();
-    list.write_text(b',', &mut text);
-    text
-}
-
-fn proc_text(map: &ProcMap) -> String {
-    let mut text = Vec::new();
-    map.write_text(&mut text);
-    String::from_utf8(text).expect("ranks are ASCII")
-}
-
-/// What the parsers of OpenPMIx make of a node map, as far as they read inside their memory.
+/// What the parsers of OpenPMIx make of a node map, where all of them make the same.
 fn upstream(value: &[u8]) -> Option<Vec<Vec<u8>>> {
     let (_, text) = value.split_last()?;
     let mut text = text.strip_prefix(b"pmix[")?;
