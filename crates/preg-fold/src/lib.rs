@@ -29,7 +29,7 @@
 //! template := part*                          one name
 //!           | "(" (part | separator)* ")"    several names: a group
 //! part     := byte                           any but NUL and * / ^ ~ % ( ) \ , ;
-//!           | "\" byte                       any byte but a digit, literally
+//!           | "\" byte                       any byte but a digit, "," and ";", literally
 //!           | "\" digit+                     digits that are no column
 //!           | column
 //! column   := digit+ | "%" digit+

@@ -88,7 +88,8 @@ impl<'a, 'n> Parser<'a, 'n> {
             .unwrap_or(rest.len());
         let (mut text, mut end) = (Cow::Borrowed(&rest[..stop]), stop);
         while rest.get(end) == Some(&b'\\') {
-            text.to_mut().push(*rest.get(end + 1)?);
+            text.to_mut()
+                .push(*rest.get(end + 1).filter(|b| !is_end(b))?);
             let from = end + 2;
             let more = rest.get(from..)?;
             let len = more
@@ -178,6 +179,12 @@ impl<'a, 'n> Parser<'a, 'n> {
             self.at = start;
             return Err(self.expected("a byte behind `\\`"));
         };
+        // The names of a record are told apart by their separators; one inside a name would make
+        // a list that its own text cannot carry.
+        if matches!(literal, b"," | b";") {
+            self.at = start;
+            return Err(self.expected("a byte of a name behind `\\`"));
+        }
         template.text().extend_from_slice(literal);
         Ok(())
     }

@@ -58,6 +58,8 @@ fn faults_name_the_place_and_what_was_expected() {
     fault(b"1n1*3x", 5, "expected another column");
     fault(b"1n1*3a1a2", 7, "expected another column");
     fault(b"1n1*3+", 6, "expected a step");
+    fault(b"1n\\,1*3", 3, "expected a byte of a name");
+    fault(b"1n\\;", 3, "expected a byte of a name");
     fault(b"1n1*3!", 5, "expected a loop, a joint or a separator");
     fault(b"1n1*3<3", 3, "expected a window");
     fault(b"1n1*3>4", 3, "expected a window");
