@@ -13,10 +13,24 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod kinds;
+mod number;
 mod rank;
 mod regex2;
+mod release;
 mod status;
+mod table;
+mod tables;
 
+pub use kinds::{
+    AllocDirective, AllocInheritance, BindEnvelope, Command, CoordView, DataRange, DataType,
+    DeviceType, FabricOperation, GroupOperation, GroupOption, InfoFlags, IofChannel, JobState,
+    LinkState, Locality, Persistence, ProcState, ResourceBlockDirective, Scope, StorageAccessType,
+    StorageAccessibility, StorageMedium, StoragePersistence,
+};
+pub use number::ParseNameError;
 pub use rank::Rank;
 pub use regex2::{Regex2, Regex2Ref};
+pub use release::{Release, Releases};
 pub use status::Status;
+pub use table::{Constant, Standing};

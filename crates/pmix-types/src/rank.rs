@@ -14,6 +14,21 @@ impl Rank {
     /// The highest number that can name a process (`PMIX_RANK_VALID`).
     pub const MAX_VALID: Self = Self(u32::MAX - 50);
 
+    /// The rank is not known or does not matter (`PMIX_RANK_UNDEF`).
+    pub const UNDEF: Self = Self(u32::MAX);
+
+    /// Every process of the nspace (`PMIX_RANK_WILDCARD`).
+    pub const WILDCARD: Self = Self(u32::MAX - 1);
+
+    /// Every process of the node (`PMIX_RANK_LOCAL_NODE`).
+    pub const LOCAL_NODE: Self = Self(u32::MAX - 2);
+
+    /// No rank at all (`PMIX_RANK_INVALID`).
+    pub const INVALID: Self = Self(u32::MAX - 3);
+
+    /// Every process of the same nspace on the node (`PMIX_RANK_LOCAL_PEERS`).
+    pub const LOCAL_PEERS: Self = Self(u32::MAX - 4);
+
     /// Wraps a raw number; special values are accepted too.
     #[must_use]
     pub const fn new(number: u32) -> Self {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tables of named numbers: what the generated files hold and how it is looked up.
+
+use crate::{Release, Releases};
+
+/// How a name stands in the PMIx Standard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Standing {
+    /// Part of the Standard.
+    Stable,
+    /// Part of the Standard, but not yet for good.
+    Provisional,
+    /// Kept by the Standard for old programs alone.
+    Deprecated,
+    /// Taken out of the Standard.
+    Removed,
+    /// Not in the Standard: an extension of OpenPMIx.
+    Extension,
+}
+
+impl Standing {
+    /// The word for it, in lower case.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stable => "stable",
+            Self::Provisional => "provisional",
+            Self::Deprecated => "deprecated",
+            Self::Removed => "removed",
+            Self::Extension => "extension",
+        }
+    }
+}
+
+/// One named number of the PMIx headers.
+///
+/// Several names may share a number; the first in its table is the canonical one, which printing
+/// uses. It is never a deprecated one unless all of them are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Constant<N: 'static> {
+    pub(crate) name: &'static str,
+    pub(crate) number: N,
+    pub(crate) releases: Releases,
+    pub(crate) is_deprecated: bool,
+    pub(crate) standing: Standing,
+    /// The numbers that some releases have instead.
+    pub(crate) elsewhere: &'static [(Release, N)],
+}
+
+impl<N: Copy> Constant<N> {
+    /// The name without the prefix `PMIX_`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn number(&self) -> N {
+        self.number
+    }
+
+    /// The number that this name has in one release, which may be another one.
+    #[must_use]
+    pub fn number_in(&self, release: Release) -> Option<N> {
+        let other = self.elsewhere.iter().find(|(r, _)| *r == release);
+        let number = other.map_or(self.number, |(_, number)| *number);
+        self.releases.contains(release).then_some(number)
+    }
+
+    /// The releases whose headers have the name.
+    #[must_use]
+    pub const fn releases(&self) -> Releases {
+        self.releases
+    }
+
+    /// Whether the newest headers that have the name call it deprecated.
+    #[must_use]
+    pub const fn is_deprecated(&self) -> bool {
+        self.is_deprecated
+    }
+
+    /// How the name stands in the PMIx Standard.
+    #[must_use]
+    pub const fn standing(&self) -> Standing {
+        self.standing
+    }
+}
+
+/// The named numbers of one type.
+pub(crate) struct Table<N: 'static> {
+    /// Sorted by number; of equal numbers the canonical name comes first.
+    pub(crate) rows: &'static [Constant<N>],
+    /// Places in `rows`, sorted by name.
+    pub(crate) by_name: &'static [u16],
+}
+
+impl<N: Copy + Ord> Table<N> {
+    /// The row of a name, which has no prefix.
+    pub(crate) fn find(&self, name: &str) -> Option<&'static Constant<N>> {
+        let key = |place: &u16| self.rows.get(usize::from(*place)).map(|row| row.name);
+        let found = self
+            .by_name
+            .binary_search_by(|place| key(place).cmp(&Some(name)));
+        let place = self.by_name.get(found.ok()?)?;
+        self.rows.get(usize::from(*place))
+    }
+
+    /// All rows of a number, the canonical one first.
+    pub(crate) fn of(&self, number: N) -> &'static [Constant<N>] {
+        let start = self.rows.partition_point(|row| row.number < number);
+        let end = self.rows.partition_point(|row| row.number <= number);
+        self.rows.get(start..end).unwrap_or_default()
+    }
+}
