@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The PMIx data model as pure data.
 //!
-//! This crate holds the values that every other crate speaks in: [`Status`], [`Rank`] and the
-//! encoded regular expression [`Regex2`]. It has no dependencies, no I/O and no logic beyond
-//! printing and parsing. Numbers follow the PMIx Standard (chapter "Constants and structures");
+//! This crate holds the values that every other crate speaks in: [`Status`], [`Proc`], [`Info`],
+//! [`Value`] with one variant for each data type, [`DataArray`], and the encoded regular expression
+//! [`Regex2`]. A value may borrow from the message it came in; [`IntoOwned`] copies it. How values
+//! travel is the business of `bfrops`. There are no dependencies and no I/O. Numbers follow the PMIx Standard (chapter "Constants and structures");
 //! unknown numbers are kept, never rejected, so a value from a newer peer survives a round trip.
 //!
 //! ```
@@ -14,9 +15,9 @@
 #![forbid(unsafe_code)]
 
 mod kinds;
+mod model;
 mod number;
 mod rank;
-mod regex2;
 mod release;
 mod status;
 mod table;
@@ -28,9 +29,14 @@ pub use kinds::{
     LinkState, Locality, Persistence, ProcState, ResourceBlockDirective, Scope, StorageAccessType,
     StorageAccessibility, StorageMedium, StoragePersistence,
 };
+pub use model::{
+    App, Bytes, Coord, Cpuset, DataArray, Device, DeviceDistance, DiskStats, Endpoint, Envar,
+    Geometry, Info, IntoOwned, Key, Kval, NetStats, NodePid, NodeStats, Nspace, Pdata, Proc,
+    ProcInfo, ProcStats, Query, Regattr, Regex2, Regex2Ref, RegexBytes, ResourceUnit, Text,
+    Timeval, Topology, Value, WireRegex2,
+};
 pub use number::ParseNameError;
 pub use rank::Rank;
-pub use regex2::{Regex2, Regex2Ref};
 pub use release::{Release, Releases};
 pub use status::Status;
 pub use table::{Constant, Standing};

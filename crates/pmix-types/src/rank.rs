@@ -48,6 +48,13 @@ impl Rank {
     }
 }
 
+impl Default for Rank {
+    /// The undefined rank, as the Standard's constructors leave it.
+    fn default() -> Self {
+        Self(u32::MAX)
+    }
+}
+
 impl fmt::Display for Rank {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Several data of one type.
+
+use crate::{
+    AllocDirective, AllocInheritance, App, Bytes, Command, Coord, Cpuset, DataRange, DataType,
+    Device, DeviceDistance, DeviceType, DiskStats, Endpoint, Envar, Geometry, Info, InfoFlags,
+    IntoOwned, IofChannel, JobState, Kval, LinkState, Locality, NetStats, NodePid, NodeStats,
+    Nspace, Pdata, Persistence, Proc, ProcInfo, ProcState, ProcStats, Query, Rank, Regattr,
+    RegexBytes, ResourceBlockDirective, ResourceUnit, Scope, Status, StorageAccessType,
+    StorageAccessibility, StorageMedium, StoragePersistence, Text, Timeval, Topology, Value,
+    WireRegex2,
+};
+
+macro_rules! arrays {
+    ($($(#[$doc:meta])* $variant:ident($type:ty) = $data_type:ident;)*) => {
+        /// Several data of one type (`pmix_data_array_t`); also what one pack call carries.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum DataArray<'a> {
+            /// So many data of no type, or no data of a type that the model does not know.
+            Untyped {
+                /// The type.
+                data_type: DataType,
+                /// How many there are said to be; nothing stands for them.
+                len: u64,
+            },
+            $($(#[$doc])* $variant(Vec<$type>),)*
+        }
+
+        impl DataArray<'_> {
+            /// The type of the data.
+            #[must_use]
+            pub const fn data_type(&self) -> DataType {
+                match self {
+                    Self::Untyped { data_type, .. } => *data_type,
+                    $(Self::$variant(_) => DataType::$data_type,)*
+                }
+            }
+
+            /// How many data there are.
+            #[must_use]
+            pub const fn len(&self) -> usize {
+                match self {
+                    Self::Untyped { .. } => 0,
+                    $(Self::$variant(items) => items.len(),)*
+                }
+            }
+
+            /// Whether there are none.
+            #[must_use]
+            pub const fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// No data of a type.
+            #[must_use]
+            pub const fn empty(data_type: DataType) -> Self {
+                match data_type {
+                    $(DataType::$data_type => Self::$variant(Vec::new()),)*
+                    _ => Self::Untyped { data_type, len: 0 },
+                }
+            }
+        }
+
+        impl IntoOwned for DataArray<'_> {
+            type Owned = DataArray<'static>;
+
+            fn into_owned(self) -> DataArray<'static> {
+                match self {
+                    Self::Untyped { data_type, len } => DataArray::Untyped { data_type, len },
+                    $(Self::$variant(items) => DataArray::$variant(items.into_owned()),)*
+                }
+            }
+        }
+    };
+}
+
+arrays! {
+    /// Truth values.
+    Bool(bool) = BOOL;
+    /// Bytes, one by one.
+    Byte(u8) = BYTE;
+    /// Strings and null pointers.
+    String(Option<Text<'a>>) = STRING;
+    /// Sizes.
+    Size(u64) = SIZE;
+    /// Process ids.
+    Pid(i32) = PID;
+    /// C `int`s.
+    Int(i32) = INT;
+    /// Signed numbers of 8 bits.
+    Int8(i8) = INT8;
+    /// Signed numbers of 16 bits.
+    Int16(i16) = INT16;
+    /// Signed numbers of 32 bits.
+    Int32(i32) = INT32;
+    /// Signed numbers of 64 bits.
+    Int64(i64) = INT64;
+    /// C `unsigned int`s.
+    Uint(u32) = UINT;
+    /// Unsigned numbers of 8 bits.
+    Uint8(u8) = UINT8;
+    /// Unsigned numbers of 16 bits.
+    Uint16(u16) = UINT16;
+    /// Unsigned numbers of 32 bits.
+    Uint32(u32) = UINT32;
+    /// Unsigned numbers of 64 bits.
+    Uint64(u64) = UINT64;
+    /// Numbers of single precision.
+    Float(f32) = FLOAT;
+    /// Numbers of double precision.
+    Double(f64) = DOUBLE;
+    /// Seconds and microseconds.
+    Timeval(Timeval) = TIMEVAL;
+    /// Seconds since 1970.
+    Time(i64) = TIME;
+    /// Statuses.
+    Status(Status) = STATUS;
+    /// Values, each with its own type.
+    Value(Value<'a>) = VALUE;
+    /// Processes.
+    Proc(Proc<'a>) = PROC;
+    /// Applications.
+    App(App<'a>) = APP;
+    /// Infos.
+    Info(Info<'a>) = INFO;
+    /// Published data.
+    Pdata(Pdata<'a>) = PDATA;
+    /// Buffers of packed data (deprecated).
+    Buffer(Bytes<'a>) = BUFFER;
+    /// Byte objects.
+    ByteObject(Bytes<'a>) = BYTE_OBJECT;
+    /// Keys with values.
+    Kval(Kval<'a>) = KVAL;
+    /// How long published data live.
+    Persistence(Persistence) = PERSIST;
+    /// Pointers; nothing of them is kept.
+    Pointer(()) = POINTER;
+    /// Who may see data.
+    Scope(Scope) = SCOPE;
+    /// Who may see publications or events.
+    DataRange(DataRange) = DATA_RANGE;
+    /// Commands of the protocol.
+    Command(Command) = COMMAND;
+    /// Directives of infos.
+    InfoFlags(InfoFlags) = INFO_DIRECTIVES;
+    /// Data types.
+    DataType(DataType) = DATA_TYPE;
+    /// States of processes.
+    ProcState(ProcState) = PROC_STATE;
+    /// What debuggers ask about processes.
+    ProcInfo(ProcInfo<'a>) = PROC_INFO;
+    /// Arrays.
+    DataArray(DataArray<'a>) = DATA_ARRAY;
+    /// Ranks.
+    Rank(Rank) = PROC_RANK;
+    /// Queries.
+    Query(Query<'a>) = QUERY;
+    /// Compressed texts, kept compressed (deprecated).
+    CompressedString(Bytes<'a>) = COMPRESSED_STRING;
+    /// What to do with allocations.
+    AllocDirective(AllocDirective) = ALLOC_DIRECTIVE;
+    /// Streams of processes.
+    IofChannel(IofChannel) = IOF_CHANNEL;
+    /// Environment variables.
+    Envar(Envar<'a>) = ENVAR;
+    /// Places in a fabric.
+    Coord(Coord) = COORD;
+    /// Registered attributes.
+    Regattr(Regattr<'a>) = REGATTR;
+    /// Encoded maps without a length of their own (deprecated).
+    Regex(RegexBytes<'a>) = REGEX;
+    /// States of jobs.
+    JobState(JobState) = JOB_STATE;
+    /// States of fabric links.
+    LinkState(LinkState) = LINK_STATE;
+    /// Processors of processes.
+    Cpuset(Cpuset<'a>) = PROC_CPUSET;
+    /// Where devices are in their fabric.
+    Geometry(Geometry<'a>) = GEOMETRY;
+    /// How far a process is from devices.
+    DeviceDistance(DeviceDistance<'a>) = DEVICE_DIST;
+    /// Addresses on fabric devices.
+    Endpoint(Endpoint<'a>) = ENDPOINT;
+    /// The hardware of nodes.
+    Topology(Topology<'a>) = TOPO;
+    /// Types of devices.
+    DeviceType(DeviceType) = DEVTYPE;
+    /// How close processes are.
+    Locality(Locality) = LOCTYPE;
+    /// Compressed bytes, kept compressed.
+    CompressedByteObject(Bytes<'a>) = COMPRESSED_BYTE_OBJECT;
+    /// Names of jobs.
+    Nspace(Nspace<'a>) = PROC_NSPACE;
+    /// What processes use.
+    ProcStats(ProcStats<'a>) = PROC_STATS;
+    /// What disks did.
+    DiskStats(DiskStats<'a>) = DISK_STATS;
+    /// What network interfaces did.
+    NetStats(NetStats<'a>) = NET_STATS;
+    /// What nodes have and use.
+    NodeStats(NodeStats<'a>) = NODE_STATS;
+    /// Buffers of packed data.
+    DataBuffer(Bytes<'a>) = DATA_BUFFER;
+    /// Kinds of storage.
+    StorageMedium(StorageMedium) = STOR_MEDIUM;
+    /// From where storage can be reached.
+    StorageAccessibility(StorageAccessibility) = STOR_ACCESS;
+    /// How long storage lasts.
+    StoragePersistence(StoragePersistence) = STOR_PERSIST;
+    /// Whether storage is read or written.
+    StorageAccessType(StorageAccessType) = STOR_ACCESS_TYPE;
+    /// Devices.
+    Device(Device<'a>) = DEVICE;
+    /// What to do with blocks of resources.
+    ResourceBlockDirective(ResourceBlockDirective) = RESBLOCK_DIRECTIVE;
+    /// How many devices of one type, for several types.
+    ResourceUnit(ResourceUnit) = RESOURCE_UNIT;
+    /// Processes on nodes.
+    NodePid(NodePid<'a>) = NODE_PID;
+    /// Encoded maps with their types.
+    Regex2(WireRegex2<'a>) = REGEX2;
+    /// Who may use allocations after the jobs that made them.
+    AllocInheritance(AllocInheritance) = ALLOC_INHERIT;
+}
+
+impl Default for DataArray<'_> {
+    fn default() -> Self {
+        Self::Untyped {
+            data_type: DataType::UNDEF,
+            len: 0,
+        }
+    }
+}

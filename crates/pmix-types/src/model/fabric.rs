@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where things are: coordinates, topologies, devices and distances.
+
+use super::owned::{plain, structure};
+use crate::{CoordView, DeviceType, Text};
+
+/// A place in a fabric (`pmix_coord_t`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Coord {
+    /// Which kind of coordinates these are.
+    pub view: CoordView,
+    /// One number for each dimension.
+    pub coord: Vec<u32>,
+}
+
+plain!(Coord, ResourceUnit);
+
+structure! {
+    /// Where a device is in its fabric (`pmix_geometry_t`).
+    Geometry {
+        /// The fabric's index.
+        fabric: u64,
+        /// The device's unique name.
+        uuid: Option<Text<'a>>,
+        /// What the operating system calls the device.
+        osname: Option<Text<'a>>,
+        /// Its coordinates, one for each view.
+        coordinates: Vec<Coord>,
+    }
+}
+
+structure! {
+    /// How far a process is from a device (`pmix_device_distance_t`).
+    DeviceDistance {
+        /// The device's unique name.
+        uuid: Option<Text<'a>>,
+        /// What the operating system calls the device.
+        osname: Option<Text<'a>>,
+        /// What it is.
+        device_type: DeviceType,
+        /// The distance from the nearest of the process's processors.
+        mindist: u16,
+        /// The distance from the farthest one.
+        maxdist: u16,
+    }
+}
+
+structure! {
+    /// A device (`pmix_device_t`).
+    Device {
+        /// The device's unique name.
+        uuid: Option<Text<'a>>,
+        /// What the operating system calls the device.
+        osname: Option<Text<'a>>,
+        /// What it is.
+        device_type: DeviceType,
+    }
+}
+
+/// How many devices of one type (`pmix_resource_unit_t`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ResourceUnit {
+    /// What they are.
+    pub device_type: DeviceType,
+    /// How many.
+    pub count: u64,
+}
+
+structure! {
+    /// The processors a process may use (`pmix_cpuset_t`).
+    Cpuset {
+        /// Who describes them, for example `hwloc`. It does not travel in every version.
+        source: Option<Text<'a>>,
+        /// Which they are, as that source writes a list: `0,2-3,7,64-`.
+        bitmap: Option<Text<'a>>,
+    }
+}
+
+structure! {
+    /// The hardware of a node (`pmix_topology_t`).
+    Topology {
+        /// Who describes it, for example `hwloc:2.9`. It does not travel in every version.
+        source: Option<Text<'a>>,
+        /// The description as that source writes it; for hwloc XML.
+        topology: Option<Text<'a>>,
+    }
+}

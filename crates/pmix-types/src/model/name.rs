@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Nspaces and keys: text with a limit.
+
+use std::fmt;
+
+use crate::{IntoOwned, Text};
+
+macro_rules! name {
+    ($(#[$meta:meta])* $name:ident, $limit:literal) => {
+        $(#[$meta])*
+        #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name<'a>(Text<'a>);
+
+        impl<'a> $name<'a> {
+            /// The most bytes that every peer keeps; a C program has one more for the NUL.
+            pub const MAX_LEN: usize = $limit;
+
+            /// Takes text of any length. What is longer than [`Self::MAX_LEN`] is refused where
+            /// it is packed, not cut here.
+            pub fn new(text: impl Into<Text<'a>>) -> Self {
+                Self(text.into())
+            }
+
+            /// The text.
+            #[must_use]
+            pub const fn as_text(&self) -> &Text<'a> {
+                &self.0
+            }
+
+            /// The bytes, without a NUL.
+            #[must_use]
+            pub fn as_bytes(&self) -> &[u8] {
+                self.0.as_bytes()
+            }
+
+            /// Whether it is empty, which names nothing.
+            #[must_use]
+            pub fn is_empty(&self) -> bool {
+                self.0.is_empty()
+            }
+        }
+
+        impl IntoOwned for $name<'_> {
+            type Owned = $name<'static>;
+
+            fn into_owned(self) -> $name<'static> {
+                $name(self.0.into_owned())
+            }
+        }
+
+        impl<'a, T: Into<Text<'a>>> From<T> for $name<'a> {
+            fn from(text: T) -> Self {
+                Self::new(text)
+            }
+        }
+
+        impl PartialEq<str> for $name<'_> {
+            fn eq(&self, other: &str) -> bool {
+                self.0 == *other
+            }
+        }
+
+        impl PartialEq<&str> for $name<'_> {
+            fn eq(&self, other: &&str) -> bool {
+                self.0 == **other
+            }
+        }
+
+        impl fmt::Display for $name<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        impl fmt::Debug for $name<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+    };
+}
+
+name! {
+    /// The name of a job (`pmix_nspace_t`): what its processes have in common.
+    Nspace, 255
+}
+
+name! {
+    /// The name of an attribute or of a datum (`pmix_key_t`), for example `pmix.job.size`.
+    Key, 511
+}

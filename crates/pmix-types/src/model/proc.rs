@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who a process is, and what is known about one.
+
+use super::owned::structure;
+use crate::{Bytes, Key, Nspace, ProcState, Rank, Text, Value};
+
+structure! {
+    /// A process: its nspace and its rank in it (`pmix_proc_t`).
+    #[derive(Eq, Hash, PartialOrd, Ord)]
+    Proc {
+        /// The nspace of its job.
+        nspace: Nspace<'a>,
+        /// Its rank; special values name several processes.
+        rank: Rank,
+    }
+}
+
+impl<'a> Proc<'a> {
+    /// Names a process.
+    pub fn new(nspace: impl Into<Nspace<'a>>, rank: Rank) -> Self {
+        Self {
+            nspace: nspace.into(),
+            rank,
+        }
+    }
+}
+
+structure! {
+    /// What debuggers ask about a process (`pmix_proc_info_t`).
+    ProcInfo {
+        /// The process.
+        proc: Proc<'a>,
+        /// The host it runs on.
+        hostname: Option<Text<'a>>,
+        /// The name of its program.
+        executable_name: Option<Text<'a>>,
+        /// Its process id on that host.
+        pid: i32,
+        /// What it returned, if it has ended. It does not travel: a peer reads 0.
+        exit_code: i32,
+        /// Its state.
+        state: ProcState,
+    }
+}
+
+structure! {
+    /// A process on a node (`pmix_node_pid_t`).
+    NodePid {
+        /// The host.
+        hostname: Option<Text<'a>>,
+        /// The node's number.
+        nodeid: u32,
+        /// The process id on that host.
+        pid: i32,
+    }
+}
+
+structure! {
+    /// What a process published under a key (`pmix_pdata_t`).
+    Pdata {
+        /// Who published.
+        proc: Proc<'a>,
+        /// The key.
+        key: Key<'a>,
+        /// The value.
+        value: Value<'a>,
+    }
+}
+
+structure! {
+    /// An environment variable and how to join it with one that is there (`pmix_envar_t`).
+    Envar {
+        /// Its name.
+        envar: Option<Text<'a>>,
+        /// Its value.
+        value: Option<Text<'a>>,
+        /// The character between joined values, for example `:`.
+        separator: u8,
+    }
+}
+
+structure! {
+    /// The address of a process on a fabric device (`pmix_endpoint_t`).
+    Endpoint {
+        /// The device's unique name.
+        uuid: Option<Text<'a>>,
+        /// What the operating system calls the device.
+        osname: Option<Text<'a>>,
+        /// The address, opaque to all but the fabric.
+        endpt: Bytes<'a>,
+    }
+}

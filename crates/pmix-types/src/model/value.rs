@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One datum with its type.
+
+use crate::{
+    AllocDirective, AllocInheritance, Bytes, Coord, Cpuset, DataArray, DataRange, DataType, Device,
+    DeviceDistance, DeviceType, Endpoint, Envar, Geometry, InfoFlags, IntoOwned, IofChannel,
+    JobState, LinkState, Locality, NodePid, NodeStats, Nspace, Persistence, Proc, ProcInfo,
+    ProcState, ProcStats, Rank, Regattr, RegexBytes, ResourceBlockDirective, ResourceUnit, Scope,
+    Status, StorageAccessType, StorageAccessibility, StorageMedium, StoragePersistence, Text,
+    Timeval, Topology, WireRegex2,
+};
+
+macro_rules! values {
+    ($($(#[$doc:meta])* $variant:ident($type:ty) = $data_type:ident;)*) => {
+        /// One datum with its type (`pmix_value_t`).
+        ///
+        /// There is a variant for each data type a value can have. Strings and bytes may borrow
+        /// from the message they came in; [`IntoOwned`] copies them. What is larger than a
+        /// process is boxed, so that a value stays small.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub enum Value<'a> {
+            /// Nothing; a condition that is stated by its key alone.
+            #[default]
+            Undef,
+            $($(#[$doc])* $variant($type),)*
+        }
+
+        impl Value<'_> {
+            /// The type of the datum.
+            #[must_use]
+            pub const fn data_type(&self) -> DataType {
+                match self {
+                    Self::Undef => DataType::UNDEF,
+                    $(Self::$variant(_) => DataType::$data_type,)*
+                }
+            }
+        }
+
+        impl IntoOwned for Value<'_> {
+            type Owned = Value<'static>;
+
+            fn into_owned(self) -> Value<'static> {
+                match self {
+                    Self::Undef => Value::Undef,
+                    $(Self::$variant(datum) => Value::$variant(IntoOwned::into_owned(datum)),)*
+                }
+            }
+        }
+    };
+}
+
+values! {
+    /// A truth value.
+    Bool(bool) = BOOL;
+    /// One byte.
+    Byte(u8) = BYTE;
+    /// A string, or a null pointer.
+    String(Option<Text<'a>>) = STRING;
+    /// A size (`size_t`).
+    Size(u64) = SIZE;
+    /// A process id (`pid_t`).
+    Pid(i32) = PID;
+    /// A C `int`.
+    Int(i32) = INT;
+    /// A signed number of 8 bits.
+    Int8(i8) = INT8;
+    /// A signed number of 16 bits.
+    Int16(i16) = INT16;
+    /// A signed number of 32 bits.
+    Int32(i32) = INT32;
+    /// A signed number of 64 bits.
+    Int64(i64) = INT64;
+    /// A C `unsigned int`.
+    Uint(u32) = UINT;
+    /// An unsigned number of 8 bits.
+    Uint8(u8) = UINT8;
+    /// An unsigned number of 16 bits.
+    Uint16(u16) = UINT16;
+    /// An unsigned number of 32 bits.
+    Uint32(u32) = UINT32;
+    /// An unsigned number of 64 bits.
+    Uint64(u64) = UINT64;
+    /// A number of single precision.
+    Float(f32) = FLOAT;
+    /// A number of double precision.
+    Double(f64) = DOUBLE;
+    /// Seconds and microseconds.
+    Timeval(Timeval) = TIMEVAL;
+    /// Seconds since 1970 (`time_t`).
+    Time(i64) = TIME;
+    /// A status.
+    Status(Status) = STATUS;
+    /// A process.
+    Proc(Proc<'a>) = PROC;
+    /// Bytes.
+    ByteObject(Bytes<'a>) = BYTE_OBJECT;
+    /// How long published data live.
+    Persistence(Persistence) = PERSIST;
+    /// A pointer. It means nothing to another process, so nothing of it is kept.
+    Pointer(()) = POINTER;
+    /// Who may see a datum.
+    Scope(Scope) = SCOPE;
+    /// Who may see a publication or an event.
+    DataRange(DataRange) = DATA_RANGE;
+    /// Directives of an info.
+    InfoFlags(InfoFlags) = INFO_DIRECTIVES;
+    /// A data type.
+    DataType(DataType) = DATA_TYPE;
+    /// The state of a process.
+    ProcState(ProcState) = PROC_STATE;
+    /// What debuggers ask about a process.
+    ProcInfo(Box<ProcInfo<'a>>) = PROC_INFO;
+    /// Several data of one type.
+    DataArray(DataArray<'a>) = DATA_ARRAY;
+    /// The rank of a process.
+    Rank(Rank) = PROC_RANK;
+    /// Compressed text, kept compressed (deprecated).
+    CompressedString(Bytes<'a>) = COMPRESSED_STRING;
+    /// What to do with an allocation.
+    AllocDirective(AllocDirective) = ALLOC_DIRECTIVE;
+    /// Streams of a process.
+    IofChannel(IofChannel) = IOF_CHANNEL;
+    /// An environment variable.
+    Envar(Box<Envar<'a>>) = ENVAR;
+    /// A place in a fabric.
+    Coord(Coord) = COORD;
+    /// A registered attribute.
+    Regattr(Box<Regattr<'a>>) = REGATTR;
+    /// An encoded map without a length of its own (deprecated).
+    Regex(RegexBytes<'a>) = REGEX;
+    /// The state of a job.
+    JobState(JobState) = JOB_STATE;
+    /// The state of a fabric link.
+    LinkState(LinkState) = LINK_STATE;
+    /// The processors of a process.
+    Cpuset(Box<Cpuset<'a>>) = PROC_CPUSET;
+    /// Where a device is in its fabric.
+    Geometry(Box<Geometry<'a>>) = GEOMETRY;
+    /// How far a process is from a device.
+    DeviceDistance(Box<DeviceDistance<'a>>) = DEVICE_DIST;
+    /// The address of a process on a fabric device.
+    Endpoint(Box<Endpoint<'a>>) = ENDPOINT;
+    /// The hardware of a node.
+    Topology(Box<Topology<'a>>) = TOPO;
+    /// Types of devices.
+    DeviceType(DeviceType) = DEVTYPE;
+    /// How close two processes are.
+    Locality(Locality) = LOCTYPE;
+    /// Compressed bytes, kept compressed.
+    CompressedByteObject(Bytes<'a>) = COMPRESSED_BYTE_OBJECT;
+    /// The name of a job.
+    Nspace(Nspace<'a>) = PROC_NSPACE;
+    /// What a process uses.
+    ProcStats(Box<ProcStats<'a>>) = PROC_STATS;
+    /// What a disk did.
+    DiskStats(Box<crate::DiskStats<'a>>) = DISK_STATS;
+    /// What a network interface did.
+    NetStats(Box<crate::NetStats<'a>>) = NET_STATS;
+    /// What a node has and uses.
+    NodeStats(Box<NodeStats<'a>>) = NODE_STATS;
+    /// A buffer of packed data.
+    DataBuffer(Bytes<'a>) = DATA_BUFFER;
+    /// Kinds of storage.
+    StorageMedium(StorageMedium) = STOR_MEDIUM;
+    /// From where storage can be reached.
+    StorageAccessibility(StorageAccessibility) = STOR_ACCESS;
+    /// How long storage lasts.
+    StoragePersistence(StoragePersistence) = STOR_PERSIST;
+    /// Whether storage is read or written.
+    StorageAccessType(StorageAccessType) = STOR_ACCESS_TYPE;
+    /// A device.
+    Device(Box<Device<'a>>) = DEVICE;
+    /// What to do with a block of resources.
+    ResourceBlockDirective(ResourceBlockDirective) = RESBLOCK_DIRECTIVE;
+    /// How many devices of one type.
+    ResourceUnit(ResourceUnit) = RESOURCE_UNIT;
+    /// A process on a node.
+    NodePid(Box<NodePid<'a>>) = NODE_PID;
+    /// An encoded map with its type.
+    Regex2(Box<WireRegex2<'a>>) = REGEX2;
+    /// Who may use an allocation after the job that made it.
+    AllocInheritance(AllocInheritance) = ALLOC_INHERIT;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_stays_as_small_as_a_process() {
+        assert!(size_of::<Value<'_>>() <= 40, "{}", size_of::<Value<'_>>());
+    }
+
+    #[test]
+    fn an_owned_value_outlives_its_message() {
+        let owned = {
+            let message = Vec::from(*b"node01");
+            Value::String(Some(Text::from(&message[..]))).into_owned()
+        };
+        assert_eq!(owned, Value::String(Some("node01".into())));
+        assert_eq!(owned.data_type(), DataType::STRING);
+    }
+}
