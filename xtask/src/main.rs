@@ -11,6 +11,7 @@ mod interop;
 mod matrix;
 mod outcome;
 mod process;
+mod tables;
 mod test;
 mod tidy;
 
@@ -57,6 +58,12 @@ const TASKS: &[Task] = &[
         arguments: "SECONDS [TARGET]",
         about: "every fuzz target for that long, two at a time",
         run: fuzz::run,
+    },
+    Task {
+        name: "tables",
+        arguments: "[--check]",
+        about: "the generated constants, from the tables of data/",
+        run: tables::run,
     },
     Task {
         name: "tidy",

@@ -12,7 +12,7 @@ mod unsafety;
 
 use tree::{Fault, Tree};
 
-use crate::Outcome;
+use crate::{Outcome, tables};
 
 /// A rule that needs nothing but the files.
 type Rule = fn(&Tree) -> Vec<Fault>;
@@ -50,6 +50,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         outcome.check(name, report(rule(&tree)));
     }
     outcome.check("licences", licences::check().and_then(report));
+    outcome.check("generated tables", tables::check());
     for (lines, path) in files::long_files(&tree) {
         println!("long file: {path}, {lines} lines");
     }

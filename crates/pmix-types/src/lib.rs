@@ -14,15 +14,18 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod attribute;
 mod kinds;
 mod model;
 mod number;
+mod pattern;
 mod rank;
 mod release;
 mod status;
 mod table;
 mod tables;
 
+pub use attribute::Attribute;
 pub use kinds::{
     AllocDirective, AllocInheritance, BindEnvelope, Command, CoordView, DataRange, DataType,
     DeviceType, FabricOperation, GroupOperation, GroupOption, InfoFlags, IofChannel, JobState,
@@ -36,7 +39,9 @@ pub use model::{
     Timeval, Topology, Value, WireRegex2,
 };
 pub use number::ParseNameError;
+pub use pattern::Pattern;
 pub use rank::Rank;
 pub use release::{Release, Releases};
 pub use status::Status;
 pub use table::{Constant, Standing};
+pub use tables::keys;

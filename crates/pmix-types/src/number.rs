@@ -57,7 +57,7 @@ pub(crate) fn digits(text: &str) -> Option<(bool, u32, &str)> {
 /// `bits` prints and parses unions such as `PMIX_INFO_REQD|PMIX_INFO_QUALIFIER`.
 macro_rules! open_number {
     ($(#[$doc:meta])* pub struct $name:ident($int:ty) = $kind:literal in $table:path;) => {
-        open_number!(@type $(#[$doc])* $name $int, $kind, $table);
+        open_number!(@type $(#[$doc])* #[derive(Default)] $name $int, $kind, $table);
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -78,7 +78,7 @@ macro_rules! open_number {
         }
     };
     ($(#[$doc:meta])* pub struct $name:ident(bits $int:ty) = $kind:literal in $table:path;) => {
-        open_number!(@type $(#[$doc])* $name $int, $kind, $table);
+        open_number!(@type $(#[$doc])* #[derive(Default)] $name $int, $kind, $table);
 
         impl $name {
             /// Whether every bit of `other` is set.
@@ -160,7 +160,7 @@ macro_rules! open_number {
     };
     (@type $(#[$doc:meta])* $name:ident $int:ty, $kind:literal, $table:path) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name($int);
 
         impl $name {
@@ -196,10 +196,9 @@ macro_rules! open_number {
                 }
             }
 
-            /// The number of a name, which may begin with `PMIX_`.
+            /// The number of a name, with or without `PMIX_`, in upper or lower case.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
-                let name = name.strip_prefix("PMIX_").unwrap_or(name);
                 $table.find(name).map(|row| Self(row.number))
             }
 

@@ -2,43 +2,29 @@
 //! Process ranks.
 
 use std::fmt;
+use std::str::FromStr;
 
-/// The rank of a process within its nspace (`pmix_rank_t`, an unsigned 32-bit number).
-///
-/// The numbers above [`Rank::MAX_VALID`] are reserved by the Standard for special meanings
-/// (undefined, wildcard, local node, ...) and never name one process of a map.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Rank(u32);
+use crate::ParseNameError;
+use crate::number::open_number;
+use crate::tables::enums::RANK;
+
+open_number! {
+    @type
+    /// The rank of a process within its nspace (`pmix_rank_t`, an unsigned 32-bit number).
+    ///
+    /// The numbers above [`Rank::MAX_VALID`] are reserved by the Standard for special meanings
+    /// (undefined, wildcard, local node, ...) and never name one process of a map.
+    Rank u32, "RANK", RANK
+}
 
 impl Rank {
     /// The highest number that can name a process (`PMIX_RANK_VALID`).
-    pub const MAX_VALID: Self = Self(u32::MAX - 50);
-
-    /// The rank is not known or does not matter (`PMIX_RANK_UNDEF`).
-    pub const UNDEF: Self = Self(u32::MAX);
-
-    /// Every process of the nspace (`PMIX_RANK_WILDCARD`).
-    pub const WILDCARD: Self = Self(u32::MAX - 1);
-
-    /// Every process of the node (`PMIX_RANK_LOCAL_NODE`).
-    pub const LOCAL_NODE: Self = Self(u32::MAX - 2);
-
-    /// No rank at all (`PMIX_RANK_INVALID`).
-    pub const INVALID: Self = Self(u32::MAX - 3);
-
-    /// Every process of the same nspace on the node (`PMIX_RANK_LOCAL_PEERS`).
-    pub const LOCAL_PEERS: Self = Self(u32::MAX - 4);
+    pub const MAX_VALID: Self = Self::VALID;
 
     /// Wraps a raw number; special values are accepted too.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         Self(number)
-    }
-
-    /// The raw number.
-    #[must_use]
-    pub const fn as_raw(self) -> u32 {
-        self.0
     }
 
     /// Whether the number can name one process.
@@ -61,8 +47,34 @@ impl fmt::Display for Rank {
     }
 }
 
-impl fmt::Debug for Rank {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Rank({})", self.0)
+impl FromStr for Rank {
+    type Err = ParseNameError;
+
+    /// Reads a number, or the name of a special rank with or without `PMIX_RANK_`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let short = || Self::from_name(&format!("RANK_{text}"));
+        let read = Self::read(text).or_else(short);
+        read.ok_or_else(|| ParseNameError::new("PMIX_RANK", text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn special_ranks_are_read_by_name() {
+        for text in [
+            "PMIX_RANK_WILDCARD",
+            "RANK_WILDCARD",
+            "wildcard",
+            "4294967294",
+        ] {
+            assert_eq!(text.parse(), Ok(Rank::WILDCARD), "{text}");
+        }
+        assert_eq!(Rank::UNDEF.name(), Some("RANK_UNDEF"));
+        assert_eq!(Rank::new(0).name(), None);
+        assert!("-1".parse::<Rank>().is_err());
+        assert!("4294967296".parse::<Rank>().is_err());
     }
 }

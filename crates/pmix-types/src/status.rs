@@ -2,77 +2,44 @@
 //! Status codes: an open newtype over the number that travels on the wire.
 
 use std::fmt;
+use std::str::FromStr;
 
-/// A PMIx status code (`pmix_status_t`, a signed 32-bit number; zero is success).
-///
-/// The type is open: any number is a valid status, named or not.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Status(i32);
+use crate::ParseNameError;
+use crate::number::open_number;
+use crate::tables::status::{STATUS, TEXTS};
 
-macro_rules! statuses {
-    ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
-        impl Status {
-            $($(#[$doc])* pub const $name: Self = Self($number);)*
-
-            /// The Standard's name of this status without the `PMIX_` prefix, if it has one here.
-            #[must_use]
-            pub const fn name(self) -> Option<&'static str> {
-                match self.0 { $($number => Some(stringify!($name)),)* _ => None }
-            }
-
-            /// What the status says, as a lower-case fragment.
-            #[must_use]
-            pub const fn text(self) -> &'static str {
-                match self.0 { $($number => $text,)* _ => "unknown status" }
-            }
-        }
-    };
-}
-
-statuses! {
-    /// The operation succeeded.
-    SUCCESS = 0, "success";
-    /// The operation failed without a more precise status.
-    ERROR = -1, "error";
-    /// The operation failed and its cause has already been reported.
-    ERR_SILENT = -2, "already reported";
-    /// A datum has a type that the receiver does not know.
-    ERR_UNKNOWN_DATA_TYPE = -16, "unknown data type";
-    /// A datum has another type than the caller asked for.
-    ERR_TYPE_MISMATCH = -18, "type mismatch";
-    /// The input is malformed.
-    ERR_BAD_PARAM = -27, "bad parameter";
-    /// A limit on memory or on the number of elements was reached.
-    ERR_OUT_OF_RESOURCE = -29, "out of resource";
-    /// The library is not initialised.
-    ERR_INIT = -31, "not initialised";
-    /// What was asked for is not there.
-    ERR_NOT_FOUND = -46, "not found";
-    /// The operation, or the form of the value, is not supported by what is active.
-    ERR_NOT_SUPPORTED = -47, "not supported";
-    /// A value ends before its bytes do.
-    ERR_UNPACK_READ_PAST_END_OF_BUFFER = -50, "read past the end of the buffer";
-    /// Declined: the next component may take the request. Internal, never on the wire.
-    ERR_TAKE_NEXT_OPTION = -1366, "declined, take the next option";
+open_number! {
+    @type
+    /// A PMIx status code (`pmix_status_t`, a signed 32-bit number; zero is success).
+    ///
+    /// The type is open: any number is a valid status, named or not. A few names are internal and
+    /// never on the wire, such as [`Status::ERR_TAKE_NEXT_OPTION`].
+    #[derive(Default)]
+    Status i32, "STATUS", STATUS
 }
 
 impl Status {
-    /// Wraps a raw number; every number is accepted.
+    /// What the status says, as a lower-case fragment.
     #[must_use]
-    pub const fn from_raw(number: i32) -> Self {
-        Self(number)
-    }
-
-    /// The raw number.
-    #[must_use]
-    pub const fn as_raw(self) -> i32 {
-        self.0
+    pub fn text(self) -> &'static str {
+        let found = TEXTS.binary_search_by_key(&self.0, |(number, _)| *number);
+        let row = found.ok().and_then(|place| TEXTS.get(place));
+        row.map_or("unknown status", |(_, text)| text)
     }
 
     /// Whether this is [`Status::SUCCESS`].
     #[must_use]
     pub const fn is_success(self) -> bool {
         self.0 == 0
+    }
+
+    /// What `PMIx_Error_code` answers: the number of a whole name, prefix included, in upper or
+    /// lower case; [`i32::MIN`] if there is no such name.
+    #[must_use]
+    pub fn from_error_name(name: &str) -> Self {
+        let whole = crate::table::without_prefix(name).len() < name.len();
+        let found = whole.then(|| Self::from_name(name)).flatten();
+        found.unwrap_or(Self(i32::MIN))
     }
 }
 
@@ -85,9 +52,18 @@ impl fmt::Display for Status {
     }
 }
 
-impl fmt::Debug for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+impl FromStr for Status {
+    type Err = ParseNameError;
+
+    /// Reads a name with or without `PMIX_`, a number, or what `Display` writes.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let shown = || {
+            let (name, number) = text.strip_suffix(')')?.split_once(" (")?;
+            let named = Self::from_name(name)?;
+            (number.parse() == Ok(named.0)).then_some(named)
+        };
+        let read = Self::read(text).or_else(shown);
+        read.ok_or_else(|| ParseNameError::new("PMIX_STATUS", text))
     }
 }
 
@@ -99,5 +75,24 @@ mod tests {
     fn unknown_numbers_survive() {
         assert_eq!(Status::from_raw(i32::MIN).as_raw(), i32::MIN);
         assert_eq!(Status::from_raw(-99_999).name(), None);
+    }
+
+    #[test]
+    fn what_is_printed_is_read_back() {
+        for number in (-3001..10).chain([i32::MIN, i32::MAX]) {
+            let status = Status::from_raw(number);
+            assert_eq!(status.to_string().parse(), Ok(status));
+        }
+        assert!("PMIX_ERR_BAD_PARAM (-28)".parse::<Status>().is_err());
+    }
+
+    #[test]
+    fn an_unknown_name_has_the_lowest_number() {
+        assert_eq!(Status::from_error_name("PMIX_NOT_THERE").as_raw(), i32::MIN);
+        assert_eq!(Status::from_error_name("ERR_BAD_PARAM").as_raw(), i32::MIN);
+        assert_eq!(
+            Status::from_error_name("pmix_err_bad_param"),
+            Status::ERR_BAD_PARAM
+        );
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables of named numbers: what the generated files hold and how it is looked up.
 
+use std::cmp::Ordering;
+
 use crate::{Release, Releases};
 
 /// How a name stands in the PMIx Standard.
@@ -45,6 +47,35 @@ pub struct Constant<N: 'static> {
     pub(crate) standing: Standing,
     /// The numbers that some releases have instead.
     pub(crate) elsewhere: &'static [(Release, N)],
+}
+
+/// For the generated tables.
+impl<N: Copy> Constant<N> {
+    pub(crate) const fn new(
+        name: &'static str,
+        number: N,
+        releases: u8,
+        standing: Standing,
+    ) -> Self {
+        Self {
+            name,
+            number,
+            releases: Releases::from_bits(releases),
+            is_deprecated: false,
+            standing,
+            elsewhere: &[],
+        }
+    }
+
+    pub(crate) const fn deprecated(mut self) -> Self {
+        self.is_deprecated = true;
+        self
+    }
+
+    pub(crate) const fn elsewhere(mut self, numbers: &'static [(Release, N)]) -> Self {
+        self.elsewhere = numbers;
+        self
+    }
 }
 
 impl<N: Copy> Constant<N> {
@@ -96,12 +127,17 @@ pub(crate) struct Table<N: 'static> {
 }
 
 impl<N: Copy + Ord> Table<N> {
-    /// The row of a name, which has no prefix.
+    /// The row of a name, which may begin with `PMIX_`; upper and lower case are the same.
     pub(crate) fn find(&self, name: &str) -> Option<&'static Constant<N>> {
-        let key = |place: &u16| self.rows.get(usize::from(*place)).map(|row| row.name);
+        let name = without_prefix(name);
+        let key = |place: &u16| {
+            self.rows
+                .get(usize::from(*place))
+                .map_or("", |row| row.name)
+        };
         let found = self
             .by_name
-            .binary_search_by(|place| key(place).cmp(&Some(name)));
+            .binary_search_by(|place| by_name(key(place), name));
         let place = self.by_name.get(found.ok()?)?;
         self.rows.get(usize::from(*place))
     }
@@ -112,4 +148,18 @@ impl<N: Copy + Ord> Table<N> {
         let end = self.rows.partition_point(|row| row.number <= number);
         self.rows.get(start..end).unwrap_or_default()
     }
+}
+
+/// A name without the prefix `PMIX_`, if it has that.
+pub(crate) fn without_prefix(name: &str) -> &str {
+    match name.split_at_checked(5) {
+        Some((prefix, rest)) if prefix.eq_ignore_ascii_case("PMIX_") => rest,
+        _ => name,
+    }
+}
+
+/// Compares a name of a table with one that was asked for, whose case does not matter.
+pub(crate) fn by_name(ours: &str, asked: &str) -> Ordering {
+    let asked = asked.bytes().map(|b| b.to_ascii_uppercase());
+    ours.bytes().cmp(asked)
 }

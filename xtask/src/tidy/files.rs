@@ -9,8 +9,11 @@ const SPDX: &str = "SPDX-License-Identifier: MIT OR Apache-2.0";
 const LISTED: usize = 400;
 const CEILING: usize = 600;
 
-/// Files that may be longer than the ceiling, and why.
-const LONG: &[(&str, &str)] = &[];
+/// Places whose files may be longer than the ceiling, and why.
+const LONG: &[(&str, &str)] = &[(
+    "crates/pmix-types/src/tables/",
+    "written by `cargo xtask tables`, a line for each constant",
+)];
 
 /// Places of the machine that a file was written on.
 const MACHINE: &[&str] = &[
@@ -39,10 +42,14 @@ fn length(file: &File) -> usize {
     lines - file.source.as_ref().map_or(0, tests).min(lines)
 }
 
+/// Whether a file is in one of the places where length means nothing.
+fn may_be_long(file: &File) -> bool {
+    LONG.iter().any(|(place, _)| file.path.starts_with(place))
+}
+
 /// No module is longer than the ceiling.
 pub(crate) fn sizes(tree: &Tree) -> Vec<Fault> {
-    let long =
-        |file: &&File| length(file) > CEILING && !LONG.iter().any(|(path, _)| *path == file.path);
+    let long = |file: &&File| length(file) > CEILING && !may_be_long(file);
     let files = tree.rust().map(|(file, _)| file).filter(long);
     files
         .map(|file| {
@@ -56,6 +63,7 @@ pub(crate) fn sizes(tree: &Tree) -> Vec<Fault> {
 pub(crate) fn long_files(tree: &Tree) -> Vec<(usize, &str)> {
     let mut found: Vec<_> = tree
         .rust()
+        .filter(|(file, _)| !may_be_long(file))
         .map(|(file, _)| (length(file), file.path.as_str()))
         .filter(|(lines, _)| *lines > LISTED)
         .collect();

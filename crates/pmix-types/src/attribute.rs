@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The dictionary of attributes: name, key, type and history of each.
+
+use crate::table::{by_name, without_prefix};
+use crate::tables::attributes::{ATTRIBUTES, KEYS};
+use crate::{DataType, Pattern, Release, Releases, Standing};
+
+/// An attribute of the PMIx headers: a name for people, a key for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attribute {
+    name: &'static str,
+    key: &'static str,
+    c_type: &'static str,
+    data_type: Option<DataType>,
+    releases: Releases,
+    is_deprecated: bool,
+    standing: Standing,
+    keys: &'static [(Release, &'static str)],
+    c_types: &'static [(Release, &'static str)],
+    standard_key: Option<&'static str>,
+    standard_type: Option<&'static str>,
+}
+
+/// For the generated table.
+impl Attribute {
+    pub(crate) const fn new(
+        name: &'static str,
+        key: &'static str,
+        c_type: &'static str,
+        data_type: Option<DataType>,
+        releases: u8,
+        standing: Standing,
+    ) -> Self {
+        Self {
+            name,
+            key,
+            c_type,
+            data_type,
+            releases: Releases::from_bits(releases),
+            is_deprecated: false,
+            standing,
+            keys: &[],
+            c_types: &[],
+            standard_key: None,
+            standard_type: None,
+        }
+    }
+
+    pub(crate) const fn deprecated(mut self) -> Self {
+        self.is_deprecated = true;
+        self
+    }
+
+    pub(crate) const fn with_keys(mut self, keys: &'static [(Release, &'static str)]) -> Self {
+        self.keys = keys;
+        self
+    }
+
+    pub(crate) const fn with_c_types(mut self, types: &'static [(Release, &'static str)]) -> Self {
+        self.c_types = types;
+        self
+    }
+
+    pub(crate) const fn with_standard_key(mut self, key: &'static str) -> Self {
+        self.standard_key = Some(key);
+        self
+    }
+
+    pub(crate) const fn with_standard_type(mut self, c_type: &'static str) -> Self {
+        self.standard_type = Some(c_type);
+        self
+    }
+}
+
+impl Attribute {
+    /// Every attribute, sorted by name.
+    #[must_use]
+    pub fn all() -> &'static [Self] {
+        ATTRIBUTES
+    }
+
+    /// The attribute of a name, with or without `PMIX_`, in upper or lower case.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        let name = without_prefix(name);
+        let place = ATTRIBUTES.binary_search_by(|row| by_name(row.name, name));
+        ATTRIBUTES.get(place.ok()?)
+    }
+
+    /// The attribute that a key stands for. A key that several share gives the one that OpenPMIx
+    /// prints; a key of one release or of the Standard alone is found as well.
+    #[must_use]
+    pub fn by_key(key: &str) -> Option<&'static Self> {
+        Self::sharing(key).next()
+    }
+
+    /// The attribute that a key stands for in one release, if that release has one.
+    #[must_use]
+    pub fn by_key_in(release: Release, key: &str) -> Option<&'static Self> {
+        Self::sharing(key).find(|row| row.key_in(release) == Some(key))
+    }
+
+    /// Every attribute with a key, in this or that release, the one that printing uses first.
+    pub fn sharing(key: &str) -> impl Iterator<Item = &'static Self> + use<> {
+        let start = KEYS.partition_point(|(known, _)| *known < key);
+        let end = KEYS.partition_point(|(known, _)| *known <= key);
+        let rows = KEYS.get(start..end).unwrap_or_default();
+        rows.iter()
+            .filter_map(|(_, place)| ATTRIBUTES.get(usize::from(*place)))
+    }
+
+    /// The attributes whose name or key a pattern matches: with `*` or `?` all of it, otherwise
+    /// some part of it. The case does not matter, and names match with or without `PMIX_`.
+    pub fn search(pattern: &str) -> impl Iterator<Item = &'static Self> {
+        let pattern = Pattern::new(pattern);
+        ATTRIBUTES
+            .iter()
+            .filter(move |row| pattern.matches_attribute(row))
+    }
+
+    /// The name without the prefix `PMIX_`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The key that messages carry, as the described releases have it.
+    #[must_use]
+    pub const fn key(&self) -> &'static str {
+        self.key
+    }
+
+    /// The key in one release, if that has the attribute.
+    #[must_use]
+    pub fn key_in(&self, release: Release) -> Option<&'static str> {
+        let has = self.releases.contains(release);
+        has.then(|| of_release(self.keys, release).unwrap_or(self.key))
+    }
+
+    /// The releases that have another key, and that key.
+    #[must_use]
+    pub const fn other_keys(&self) -> &'static [(Release, &'static str)] {
+        self.keys
+    }
+
+    /// The key that the Standard gives, where it is another one.
+    #[must_use]
+    pub const fn standard_key(&self) -> Option<&'static str> {
+        self.standard_key
+    }
+
+    /// The C type of the value as the headers state it; `varies` where they leave it open.
+    #[must_use]
+    pub const fn c_type(&self) -> &'static str {
+        self.c_type
+    }
+
+    /// The C type in one release, if that has the attribute.
+    #[must_use]
+    pub fn c_type_in(&self, release: Release) -> Option<&'static str> {
+        let has = self.releases.contains(release);
+        has.then(|| of_release(self.c_types, release).unwrap_or(self.c_type))
+    }
+
+    /// The releases that have another type, and that type.
+    #[must_use]
+    pub const fn other_c_types(&self) -> &'static [(Release, &'static str)] {
+        self.c_types
+    }
+
+    /// The type that the Standard gives, where it is another one.
+    #[must_use]
+    pub const fn standard_type(&self) -> Option<&'static str> {
+        self.standard_type
+    }
+
+    /// The data type that carries the C type, if just one does.
+    #[must_use]
+    pub const fn data_type(&self) -> Option<DataType> {
+        self.data_type
+    }
+
+    /// The releases whose headers have the attribute.
+    #[must_use]
+    pub const fn releases(&self) -> Releases {
+        self.releases
+    }
+
+    /// Whether the newest headers that have the attribute call it deprecated.
+    #[must_use]
+    pub const fn is_deprecated(&self) -> bool {
+        self.is_deprecated
+    }
+
+    /// How the attribute stands in the PMIx Standard.
+    #[must_use]
+    pub const fn standing(&self) -> Standing {
+        self.standing
+    }
+}
+
+fn of_release(list: &'static [(Release, &'static str)], release: Release) -> Option<&'static str> {
+    let found = list.iter().find(|(known, _)| *known == release);
+    found.map(|(_, text)| *text)
+}
