@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Appends pack calls to bytes.
+
+use pmix_types::{DataArray, DataType};
+
+use crate::{BufferKind, Error, Integers, Kind, Layout, Module, RegexFramer, flex, kind};
+
+/// Appends pack calls to bytes.
+///
+/// A call that fails leaves the bytes as they were.
+pub struct Encoder<'o> {
+    out: &'o mut Vec<u8>,
+    layout: Layout,
+    framer: Option<&'o dyn RegexFramer>,
+}
+
+impl<'o> Encoder<'o> {
+    /// An encoder that appends to `out`.
+    pub fn new(layout: Layout, out: &'o mut Vec<u8>) -> Self {
+        Self {
+            out,
+            layout,
+            framer: None,
+        }
+    }
+
+    /// The same with someone who knows the length of old encoded maps.
+    #[must_use]
+    pub fn with_framer(mut self, framer: &'o dyn RegexFramer) -> Self {
+        self.framer = Some(framer);
+        self
+    }
+
+    /// How the reader wants it packed.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// The reader's module.
+    #[must_use]
+    pub const fn module(&self) -> Module {
+        self.layout.module
+    }
+
+    /// Packs one datum in a call of its own.
+    ///
+    /// # Errors
+    ///
+    /// If the module does not have the type, or if no peer could read the datum.
+    pub fn one<K: Kind>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
+        self.whole(|encoder| {
+            encoder.head(K::TYPE, 1)?;
+            encoder.field::<K>(item)
+        })
+    }
+
+    /// Packs data in one call.
+    ///
+    /// # Errors
+    ///
+    /// If the module does not have the type, or if no peer could read one of the data.
+    pub fn call<K: Kind>(&mut self, items: &[K::Item<'_>]) -> Result<(), Error> {
+        self.whole(|encoder| {
+            encoder.head(K::TYPE, items.len())?;
+            encoder.run::<K>(items)
+        })
+    }
+
+    /// Packs the data of an array, of whatever type they are, in one call.
+    ///
+    /// # Errors
+    ///
+    /// If the module does not have the type, or if no peer could read one of the data.
+    pub fn array(&mut self, array: &DataArray<'_>) -> Result<(), Error> {
+        self.whole(|encoder| {
+            encoder.head(array.data_type(), array.len())?;
+            kind::encode_elements(encoder, array)
+        })
+    }
+
+    /// A run of one datum: a part of a structure.
+    #[inline]
+    pub(crate) fn field<K: Kind>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
+        K::begin(self)?;
+        K::encode(self, item)
+    }
+
+    /// A run of data, one behind the other.
+    #[inline]
+    pub(crate) fn run<K: Kind>(&mut self, items: &[K::Item<'_>]) -> Result<(), Error> {
+        K::begin(self)?;
+        items.iter().try_for_each(|item| K::encode(self, item))
+    }
+
+    /// Takes back what a failed call wrote.
+    fn whole(&mut self, call: impl FnOnce(&mut Self) -> Result<(), Error>) -> Result<(), Error> {
+        let start = self.out.len();
+        let result = call(self);
+        if result.is_err() {
+            self.out.truncate(start);
+        }
+        result
+    }
+
+    /// What stands before the data of a call.
+    fn head(&mut self, data_type: DataType, count: usize) -> Result<(), Error> {
+        self.check(data_type)?;
+        let count = i32::try_from(count)
+            .map_err(|_| Error::unpackable(format!("{count} data are too many for one call")))?;
+        let described = self.layout.buffer == BufferKind::Described;
+        if described {
+            self.type_code(DataType::INT32);
+        }
+        self.i32(count);
+        if described {
+            self.type_code(data_type);
+        }
+        Ok(())
+    }
+
+    /// Refuses a type that the module does not have.
+    pub(crate) fn check(&self, data_type: DataType) -> Result<(), Error> {
+        let module = self.module();
+        if module.registers(data_type) {
+            return Ok(());
+        }
+        let status = module.unknown_type_status();
+        Err(Error::unknown_type(status, None, data_type, module))
+    }
+
+    /// The code of a type.
+    pub(crate) fn type_code(&mut self, data_type: DataType) {
+        self.u16(data_type.as_raw());
+    }
+
+    /// The code of the type that integers of a C type really have.
+    pub(crate) fn real_type(&mut self, data_type: DataType) {
+        self.type_code(data_type);
+    }
+
+    pub(crate) fn u8(&mut self, number: u8) {
+        self.out.push(number);
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn u16(&mut self, number: u16) {
+        match self.layout.integers {
+            Integers::Flex => self.flex(number.into()),
+            Integers::Fixed => self.bytes(&number.to_be_bytes()),
+        }
+    }
+
+    pub(crate) fn u32(&mut self, number: u32) {
+        match self.layout.integers {
+            Integers::Flex => self.flex(number.into()),
+            Integers::Fixed => self.bytes(&number.to_be_bytes()),
+        }
+    }
+
+    pub(crate) fn u64(&mut self, number: u64) {
+        match self.layout.integers {
+            Integers::Flex => self.flex(number),
+            Integers::Fixed => self.bytes(&number.to_be_bytes()),
+        }
+    }
+
+    pub(crate) fn i16(&mut self, number: i16) {
+        match self.layout.integers {
+            Integers::Flex => self.flex(flex::fold(number.into())),
+            Integers::Fixed => self.bytes(&number.to_be_bytes()),
+        }
+    }
+
+    pub(crate) fn i32(&mut self, number: i32) {
+        match self.layout.integers {
+            Integers::Flex => self.flex(flex::fold(number.into())),
+            Integers::Fixed => self.bytes(&number.to_be_bytes()),
+        }
+    }
+
+    pub(crate) fn i64(&mut self, number: i64) {
+        match self.layout.integers {
+            Integers::Flex => self.flex(flex::fold(number)),
+            Integers::Fixed => self.bytes(&number.to_be_bytes()),
+        }
+    }
+
+    /// How many elements a list has, as a number of 32 bits.
+    pub(crate) fn count(&mut self, count: usize) -> Result<(), Error> {
+        let count = i32::try_from(count)
+            .map_err(|_| Error::unpackable(format!("{count} elements are too many for a list")))?;
+        self.i32(count);
+        Ok(())
+    }
+
+    /// How many elements or bytes there are, as a size.
+    pub(crate) fn size(&mut self, size: usize) -> Result<(), Error> {
+        self.field::<kind::Size>(&u64::try_from(size).unwrap_or(u64::MAX))
+    }
+
+    /// Appends an old encoded map, if an encoder owns it.
+    pub(crate) fn framed(&mut self, bytes: &[u8]) -> Result<bool, Error> {
+        let Some(framer) = self.framer else {
+            return Ok(false);
+        };
+        let start = self.out.len();
+        self.out.extend_from_slice(bytes);
+        self.out.push(0);
+        let value = self.out.get(start..).unwrap_or_default();
+        let extent = framer.regex_extent(value).map_err(Error::unpackable)?;
+        let Some(extent) = extent else {
+            self.out.truncate(start);
+            return Ok(false);
+        };
+        if extent.len != bytes.len() {
+            let (len, given) = (extent.len, bytes.len());
+            let message = format!("an encoded map of {len} bytes was given as {given}");
+            return Err(Error::unpackable(message));
+        }
+        self.out
+            .truncate(start + extent.len + usize::from(extent.terminated));
+        Ok(true)
+    }
+
+    /// Eight bytes are always appended and the rest taken back: cheaper than to copy so many.
+    fn flex(&mut self, number: u64) {
+        let (low, top, len) = flex::encode(number);
+        let start = self.out.len();
+        self.out.extend_from_slice(&low);
+        if len == flex::MAX_LEN {
+            self.out.push(top);
+        } else {
+            self.out.truncate(start + len);
+        }
+    }
+}

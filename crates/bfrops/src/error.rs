@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The one error type of this crate.
+
+use std::fmt;
+
+use pmix_types::{DataType, Status};
+
+use crate::Module;
+
+/// Why a datum was not packed or unpacked: what, and at which byte.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error(Box<Fault>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Fault {
+    status: Status,
+    offset: Option<usize>,
+    message: String,
+}
+
+impl Error {
+    fn new(status: Status, offset: Option<usize>, message: String) -> Self {
+        Self(Box::new(Fault {
+            status,
+            offset,
+            message,
+        }))
+    }
+
+    /// Bytes that are not what they should be.
+    #[cold]
+    pub(crate) fn malformed(offset: usize, message: impl Into<String>) -> Self {
+        Self::new(Status::ERR_UNPACK_FAILURE, Some(offset), message.into())
+    }
+
+    /// The bytes end too early.
+    #[cold]
+    pub(crate) fn past_end(offset: usize, needed: u64, left: usize, what: &str) -> Self {
+        let message = format!("{what} needs {needed} bytes and there are {left}");
+        Self::new(
+            Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER,
+            Some(offset),
+            message,
+        )
+    }
+
+    /// A limit of [`crate::Limits`].
+    #[cold]
+    pub(crate) fn limit(offset: usize, message: impl Into<String>) -> Self {
+        Self::new(Status::ERR_OUT_OF_RESOURCE, Some(offset), message.into())
+    }
+
+    /// A type that the module of the peer does not have.
+    #[cold]
+    pub(crate) fn unknown_type(
+        status: Status,
+        offset: Option<usize>,
+        data_type: DataType,
+        module: Module,
+    ) -> Self {
+        let number = data_type.as_raw();
+        let message = format!("{data_type} (type {number}) is not a type of module {module}");
+        Self::new(status, offset, message)
+    }
+
+    /// A datum of another type than the caller asked for.
+    #[cold]
+    pub(crate) fn mismatch(offset: usize, expected: DataType, found: DataType) -> Self {
+        let message = format!("expected {expected}, found {found}");
+        Self::new(Status::ERR_PACK_MISMATCH, Some(offset), message)
+    }
+
+    /// A type that a value cannot have.
+    #[cold]
+    pub(crate) fn not_in_a_value(offset: Option<usize>, data_type: DataType) -> Self {
+        let message = format!("a value cannot hold {data_type}");
+        Self::new(Status::ERR_BAD_PARAM, offset, message)
+    }
+
+    /// A run that says its integers are of a type that is none.
+    #[cold]
+    pub(crate) fn no_integer(offset: usize, found: DataType) -> Self {
+        let message = format!("expected the type of an integer, found {found}");
+        Self::new(Status::ERR_NOT_FOUND, Some(offset), message)
+    }
+
+    /// A datum that no peer could read.
+    #[cold]
+    pub(crate) fn unpackable(message: impl Into<String>) -> Self {
+        Self::new(Status::ERR_PACK_FAILURE, None, message.into())
+    }
+
+    /// The PMIx status of this error.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.0.status
+    }
+
+    /// The offset of the fault in the bytes that were unpacked; none where something was packed.
+    #[must_use]
+    pub fn offset(&self) -> Option<usize> {
+        self.0.offset
+    }
+
+    /// The message without the offset.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        if let Some(offset) = self.0.offset {
+            write!(f, " at byte {offset}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self} ({})", self.status())
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Integers of the fourth and later modules: groups of seven bits.
+//!
+//! | bytes | content |
+//! | --- | --- |
+//! | each but the last | seven bits of the number, lowest first; the top bit set |
+//! | the last | the remaining bits; the top bit clear |
+//! | the ninth, if there is one | the top eight bits |
+//!
+//! Frozen: append only. A signed number is folded first, so that small ones of either sign are
+//! short: 0, -1, 1, -2 become 0, 1, 2, 3. (OpenPMIx, framework `psquash`, component `flex128`.)
+
+/// The most bytes of a number.
+pub(crate) const MAX_LEN: usize = 9;
+
+const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+
+/// The number as bytes, in the low end, and how many there are; the ninth stands apart.
+pub(crate) const fn encode(number: u64) -> ([u8; 8], u8, usize) {
+    let bits = 64 - (number | 1).leading_zeros();
+    if bits > 56 {
+        let spread = spread(number & (u64::MAX >> 8)) | HIGH_BITS;
+        return (spread.to_le_bytes(), (number >> 56) as u8, MAX_LEN);
+    }
+    let len = bits.div_ceil(7);
+    // Every byte but the last says that another follows.
+    let more = HIGH_BITS & ((1_u64 << (8 * (len - 1))) - 1);
+    ((spread(number) | more).to_le_bytes(), 0, len as usize)
+}
+
+/// Moves eight groups of seven bits to eight bytes.
+const fn spread(number: u64) -> u64 {
+    let x = ((number & 0x00ff_ffff_f000_0000) << 4) | (number & 0x0fff_ffff);
+    let x = ((x & 0x0fff_c000_0fff_c000) << 2) | (x & 0x0000_3fff_0000_3fff);
+    ((x & 0x3f80_3f80_3f80_3f80) << 1) | (x & 0x007f_007f_007f_007f)
+}
+
+/// Moves eight bytes of seven bits together.
+const fn gather(bytes: u64) -> u64 {
+    let x = ((bytes & 0x7f00_7f00_7f00_7f00) >> 1) | (bytes & 0x007f_007f_007f_007f);
+    let x = ((x & 0x3fff_0000_3fff_0000) >> 2) | (x & 0x0000_3fff_0000_3fff);
+    ((x & 0x0fff_ffff_0000_0000) >> 4) | (x & 0x0fff_ffff)
+}
+
+/// The number at the front of the bytes and how many bytes it takes; none if they end inside it.
+pub(crate) fn decode(bytes: &[u8]) -> Option<(u64, usize)> {
+    let Some(front) = bytes.first_chunk::<8>() else {
+        return decode_short(bytes);
+    };
+    let word = u64::from_le_bytes(*front);
+    let last = !word & HIGH_BITS;
+    if last == 0 {
+        let top = *bytes.get(8)?;
+        return Some((gather(word) | (u64::from(top) << 56), MAX_LEN));
+    }
+    // All bits up to the first clear top bit belong to the number.
+    let mine = last ^ (last - 1);
+    let len = (last.trailing_zeros() / 8 + 1) as usize;
+    Some((gather(word & mine), len))
+}
+
+/// The same where fewer than eight bytes are left.
+fn decode_short(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut number = 0;
+    for (place, byte) in bytes.iter().enumerate() {
+        number |= u64::from(byte & 0x7f) << (7 * place);
+        if byte & 0x80 == 0 {
+            return Some((number, place + 1));
+        }
+    }
+    None
+}
+
+/// Folds a signed number.
+pub(crate) const fn fold(number: i64) -> u64 {
+    (number.cast_unsigned() << 1) ^ (number >> 63).cast_unsigned()
+}
+
+/// Unfolds a signed number.
+pub(crate) const fn unfold(number: u64) -> i64 {
+    (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(number: u64) -> Vec<u8> {
+        let (low, top, len) = encode(number);
+        let mut all = low.to_vec();
+        all.push(top);
+        all.truncate(len);
+        all
+    }
+
+    #[test]
+    fn numbers_have_the_measured_bytes() {
+        assert_eq!(bytes(0), [0]);
+        assert_eq!(bytes(127), [0x7f]);
+        assert_eq!(bytes(128), [0x80, 1]);
+        assert_eq!(bytes(1 << 40), [0x80, 0x80, 0x80, 0x80, 0x80, 0x20]);
+        assert_eq!(
+            bytes((1 << 56) - 1),
+            [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]
+        );
+        assert_eq!(
+            bytes(1 << 56),
+            [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1]
+        );
+        assert_eq!(bytes(u64::MAX), [0xff; 9]);
+    }
+
+    #[test]
+    fn every_width_comes_back_with_and_without_bytes_behind_it() {
+        for place in 0..64 {
+            for number in [1_u64 << place, (1_u64 << place) - 1, u64::MAX >> place] {
+                let mut packed = bytes(number);
+                let len = packed.len();
+                assert_eq!(decode(&packed), Some((number, len)));
+                assert_eq!(decode(&packed[..len - 1]), None);
+                packed.extend([0xff; 9]);
+                assert_eq!(decode(&packed), Some((number, len)));
+            }
+        }
+    }
+
+    #[test]
+    fn small_numbers_of_either_sign_are_short() {
+        for (number, folded) in [(0, 0), (-1, 1), (1, 2), (-2, 3), (i64::MIN, u64::MAX)] {
+            assert_eq!(fold(number), folded);
+            assert_eq!(unfold(folded), number);
+        }
+    }
+}

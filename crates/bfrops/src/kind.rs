@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kinds of data: how each type is written and read.
+//!
+//! A kind is a name without a value: `decoder.one::<kind::Proc>()`. Where two types hold the same
+//! Rust type (`PMIX_SIZE` and `PMIX_UINT64`) the kind tells them apart.
+
+mod dispatch;
+mod fabric;
+mod info;
+mod number;
+mod opaque;
+mod process;
+mod stats;
+mod structure;
+mod text;
+
+use pmix_types::DataType as Type;
+
+use crate::{Decoder, Encoder, Error};
+
+pub use fabric::{Coord, Cpuset, Device, DeviceDistance, Geometry, ResourceUnit, Topology};
+pub use info::{App, DataArray, Info, Kval, Pdata, Query, Regattr, Value};
+pub use number::*;
+pub use opaque::{
+    Buffer, ByteObject, CompressedByteObject, CompressedString, DataBuffer, Pointer, Regex, Regex2,
+};
+pub use process::{Endpoint, Envar, NodePid, Proc, ProcInfo};
+pub use stats::{DiskStats, NetStats, NodeStats, ProcStats};
+pub use text::{Key, Nspace, String};
+
+pub(crate) use dispatch::{decode_elements, encode_elements};
+
+/// How data of one type are written and read.
+///
+/// The kinds of this module are all there are.
+pub trait Kind: sealed::Sealed {
+    /// The type.
+    const TYPE: Type;
+    /// The fewest bytes a datum takes, which bounds how many a message can hold.
+    const MIN_LEN: usize;
+    /// The datum in Rust.
+    type Item<'a>;
+
+    /// Writes what stands once in front of a run of data.
+    #[doc(hidden)]
+    #[inline]
+    fn begin(encoder: &mut Encoder<'_>) -> Result<(), Error> {
+        let _ = encoder;
+        Ok(())
+    }
+
+    /// Writes a datum.
+    #[doc(hidden)]
+    fn encode(encoder: &mut Encoder<'_>, item: &Self::Item<'_>) -> Result<(), Error>;
+
+    /// Reads what stands once in front of a run of data.
+    #[doc(hidden)]
+    #[inline]
+    fn start(decoder: &mut Decoder<'_>) -> Result<Run, Error> {
+        let _ = decoder;
+        Ok(Run::default())
+    }
+
+    /// Reads a datum.
+    #[doc(hidden)]
+    fn decode<'a>(decoder: &mut Decoder<'a>, run: Run) -> Result<Self::Item<'a>, Error>;
+}
+
+/// What the front of a run says about its data: the type they really have, if it is said.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Run(pub(crate) Option<Type>);
+
+pub(crate) mod sealed {
+    /// Keeps the kinds to this crate.
+    pub trait Sealed {}
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a type that is known only when a message is read to its kind.
+
+use pmix_types::{DataArray, DataType, Value};
+
+use crate::kind::Kind;
+use crate::{Decoder, Encoder, Error, kind};
+
+/// Data above this size are boxed in a value.
+const INLINE: usize = 40;
+
+macro_rules! values {
+    ($($variant:ident = $data_type:ident),* $(,)?) => {
+        /// Writes the datum of a value.
+        #[inline]
+        pub(super) fn encode_value(
+            encoder: &mut Encoder<'_>,
+            value: &Value<'_>,
+        ) -> Result<(), Error> {
+            match value {
+                Value::Undef => Ok(()),
+                $(Value::$variant(item) => encoder.field::<kind::$variant>(item),)*
+            }
+        }
+
+        /// Reads the datum of a value whose type code starts at `start`.
+        #[inline]
+        pub(super) fn decode_value<'a>(
+            decoder: &mut Decoder<'a>,
+            data_type: DataType,
+            start: usize,
+        ) -> Result<Value<'a>, Error> {
+            if data_type == DataType::UNDEF {
+                return Ok(Value::Undef);
+            }
+            decoder.check(data_type, start)?;
+            match data_type {
+                $(DataType::$data_type => {
+                    let size = size_of::<<kind::$variant as Kind>::Item<'a>>();
+                    if size > INLINE {
+                        decoder.claim(size)?;
+                    }
+                    Ok(Value::$variant(decoder.field::<kind::$variant>("data")?.into()))
+                })*
+                _ => Err(decoder.not_in_a_value(data_type, start)),
+            }
+        }
+    };
+}
+
+macro_rules! elements {
+    ($($variant:ident = $data_type:ident),* $(,)?) => {
+        /// Writes a run of data.
+        pub(crate) fn encode_elements(
+            encoder: &mut Encoder<'_>,
+            array: &DataArray<'_>,
+        ) -> Result<(), Error> {
+            match array {
+                DataArray::Untyped { .. } => Ok(()),
+                $(DataArray::$variant(items) => encoder.run::<kind::$variant>(items),)*
+            }
+        }
+
+        /// Reads a run of data of a type that the module has.
+        pub(crate) fn decode_elements<'a>(
+            decoder: &mut Decoder<'a>,
+            data_type: DataType,
+            count: usize,
+        ) -> Result<DataArray<'a>, Error> {
+            match data_type {
+                $(DataType::$data_type => {
+                    decoder.run::<kind::$variant>(count).map(DataArray::$variant)
+                })*
+                _ => Err(decoder.unknown_type(data_type)),
+            }
+        }
+    };
+}
+
+values! {
+    Bool = BOOL, Byte = BYTE, String = STRING, Size = SIZE, Pid = PID, Int = INT, Int8 = INT8,
+    Int16 = INT16, Int32 = INT32, Int64 = INT64, Uint = UINT, Uint8 = UINT8, Uint16 = UINT16,
+    Uint32 = UINT32, Uint64 = UINT64, Float = FLOAT, Double = DOUBLE, Timeval = TIMEVAL,
+    Time = TIME, Status = STATUS, Proc = PROC, ByteObject = BYTE_OBJECT, Persistence = PERSIST,
+    Pointer = POINTER, Scope = SCOPE, DataRange = DATA_RANGE, InfoFlags = INFO_DIRECTIVES,
+    DataType = DATA_TYPE, ProcState = PROC_STATE, ProcInfo = PROC_INFO, DataArray = DATA_ARRAY,
+    Rank = PROC_RANK, CompressedString = COMPRESSED_STRING, AllocDirective = ALLOC_DIRECTIVE,
+    IofChannel = IOF_CHANNEL, Envar = ENVAR, Coord = COORD, Regattr = REGATTR, Regex = REGEX,
+    JobState = JOB_STATE, LinkState = LINK_STATE, Cpuset = PROC_CPUSET, Geometry = GEOMETRY,
+    DeviceDistance = DEVICE_DIST, Endpoint = ENDPOINT, Topology = TOPO, DeviceType = DEVTYPE,
+    Locality = LOCTYPE, CompressedByteObject = COMPRESSED_BYTE_OBJECT, Nspace = PROC_NSPACE,
+    ProcStats = PROC_STATS, DiskStats = DISK_STATS, NetStats = NET_STATS, NodeStats = NODE_STATS,
+    DataBuffer = DATA_BUFFER, StorageMedium = STOR_MEDIUM, StorageAccessibility = STOR_ACCESS,
+    StoragePersistence = STOR_PERSIST, StorageAccessType = STOR_ACCESS_TYPE, Device = DEVICE,
+    ResourceBlockDirective = RESBLOCK_DIRECTIVE, ResourceUnit = RESOURCE_UNIT,
+    NodePid = NODE_PID, Regex2 = REGEX2, AllocInheritance = ALLOC_INHERIT,
+}
+
+elements! {
+    Bool = BOOL, Byte = BYTE, String = STRING, Size = SIZE, Pid = PID, Int = INT, Int8 = INT8,
+    Int16 = INT16, Int32 = INT32, Int64 = INT64, Uint = UINT, Uint8 = UINT8, Uint16 = UINT16,
+    Uint32 = UINT32, Uint64 = UINT64, Float = FLOAT, Double = DOUBLE, Timeval = TIMEVAL,
+    Time = TIME, Status = STATUS, Value = VALUE, Proc = PROC, App = APP, Info = INFO,
+    Pdata = PDATA, Buffer = BUFFER, ByteObject = BYTE_OBJECT, Kval = KVAL, Persistence = PERSIST,
+    Pointer = POINTER, Scope = SCOPE, DataRange = DATA_RANGE, Command = COMMAND,
+    InfoFlags = INFO_DIRECTIVES, DataType = DATA_TYPE, ProcState = PROC_STATE,
+    ProcInfo = PROC_INFO, DataArray = DATA_ARRAY, Rank = PROC_RANK, Query = QUERY,
+    CompressedString = COMPRESSED_STRING, AllocDirective = ALLOC_DIRECTIVE,
+    IofChannel = IOF_CHANNEL, Envar = ENVAR, Coord = COORD, Regattr = REGATTR, Regex = REGEX,
+    JobState = JOB_STATE, LinkState = LINK_STATE, Cpuset = PROC_CPUSET, Geometry = GEOMETRY,
+    DeviceDistance = DEVICE_DIST, Endpoint = ENDPOINT, Topology = TOPO, DeviceType = DEVTYPE,
+    Locality = LOCTYPE, CompressedByteObject = COMPRESSED_BYTE_OBJECT, Nspace = PROC_NSPACE,
+    ProcStats = PROC_STATS, DiskStats = DISK_STATS, NetStats = NET_STATS, NodeStats = NODE_STATS,
+    DataBuffer = DATA_BUFFER, StorageMedium = STOR_MEDIUM, StorageAccessibility = STOR_ACCESS,
+    StoragePersistence = STOR_PERSIST, StorageAccessType = STOR_ACCESS_TYPE, Device = DEVICE,
+    ResourceBlockDirective = RESBLOCK_DIRECTIVE, ResourceUnit = RESOURCE_UNIT,
+    NodePid = NODE_PID, Regex2 = REGEX2, AllocInheritance = ALLOC_INHERIT,
+}

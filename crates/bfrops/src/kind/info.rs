@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Values, arrays, and what is built of keys and values.
+
+use pmix_types::DataType;
+
+use crate::kind::Run;
+use crate::kind::sealed::Sealed;
+use crate::kind::structure::{List, structure};
+use crate::kind::text::Word;
+use crate::kind::{self, InfoFlags, Int, Int32, Key, Proc, Size, dispatch};
+use crate::{Decoder, Encoder, Error, Kind};
+
+/// `PMIX_VALUE`: the code of the type, then the datum.
+#[derive(Clone, Copy, Debug)]
+pub enum Value {}
+
+impl Sealed for Value {}
+
+impl Kind for Value {
+    const TYPE: DataType = DataType::VALUE;
+    const MIN_LEN: usize = 1;
+    type Item<'a> = pmix_types::Value<'a>;
+
+    #[inline]
+    fn encode(encoder: &mut Encoder<'_>, item: &Self::Item<'_>) -> Result<(), Error> {
+        let data_type = item.data_type();
+        if data_type != DataType::UNDEF {
+            encoder.check(data_type)?;
+        }
+        encoder.type_code(data_type);
+        dispatch::encode_value(encoder, item)
+    }
+
+    #[inline]
+    fn decode<'a>(decoder: &mut Decoder<'a>, _: Run) -> Result<Self::Item<'a>, Error> {
+        let start = decoder.offset();
+        let data_type = decoder.type_code()?;
+        dispatch::decode_value(decoder, data_type, start)
+    }
+}
+
+/// `PMIX_DATA_ARRAY`: the code of the type, how many data there are as `PMIX_SIZE`, the data.
+///
+/// Nothing follows the number if it is zero or the type is `PMIX_UNDEF`. Behind that type v51 and
+/// later modules have no number either.
+#[derive(Clone, Copy, Debug)]
+pub enum DataArray {}
+
+impl Sealed for DataArray {}
+
+impl Kind for DataArray {
+    const TYPE: DataType = DataType::DATA_ARRAY;
+    const MIN_LEN: usize = 2;
+    type Item<'a> = pmix_types::DataArray<'a>;
+
+    fn encode(encoder: &mut Encoder<'_>, item: &Self::Item<'_>) -> Result<(), Error> {
+        encoder.type_code(item.data_type());
+        if let pmix_types::DataArray::Untyped { len, .. } = item {
+            if encoder.module().sends_size_of_untyped() {
+                encoder.field::<kind::Size>(len)?;
+            }
+            return Ok(());
+        }
+        encoder.size(item.len())?;
+        if item.is_empty() {
+            return Ok(());
+        }
+        encoder.check(item.data_type())?;
+        dispatch::encode_elements(encoder, item)
+    }
+
+    fn decode<'a>(decoder: &mut Decoder<'a>, _: Run) -> Result<Self::Item<'a>, Error> {
+        let start = decoder.offset();
+        let data_type = decoder.type_code()?;
+        if data_type == DataType::UNDEF {
+            let len = match decoder.module().sends_size_of_untyped() {
+                true => decoder.field::<kind::Size>("size")?,
+                false => 0,
+            };
+            return Ok(pmix_types::DataArray::Untyped { data_type, len });
+        }
+        let len = decoder.size("size")?;
+        if len == 0 {
+            return Ok(pmix_types::DataArray::empty(data_type));
+        }
+        decoder.check(data_type, start)?;
+        decoder.nested(|decoder| dispatch::decode_elements(decoder, data_type, len))
+    }
+}
+
+structure! {
+    /// `PMIX_INFO`: the key as a string, the directives, the value.
+    Info: Info<'a> = INFO { key: Key, flags: InfoFlags, value: Value, }
+}
+
+structure! {
+    /// `PMIX_KVAL`: the key as a string, the value.
+    Kval: Kval<'a> = KVAL { key: Key, value: Value, }
+}
+
+structure! {
+    /// `PMIX_PDATA`: the process, the key as a string, the value.
+    Pdata: Pdata<'a> = PDATA { proc: Proc, key: Key, value: Value, }
+}
+
+structure! {
+    /// `PMIX_QUERY`.
+    Query: Query<'a> = QUERY { keys: List<Int32, Word>, qualifiers: List<Size, Info>, }
+}
+
+structure! {
+    /// `PMIX_APP`.
+    App: App<'a> = APP {
+        cmd: kind::String,
+        argv: List<Int, Word>,
+        env: List<Int32, Word>,
+        cwd: kind::String,
+        maxprocs: Int,
+        info: List<Size, Info>,
+    }
+}
+
+structure! {
+    /// `PMIX_REGATTR`.
+    Regattr: Regattr<'a> = REGATTR {
+        name: kind::String,
+        string: Key,
+        data_type: kind::DataType,
+        description: List<Int32, Word>,
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes that mean something to others: byte objects, buffers, encoded maps, pointers.
+//!
+//! `PMIX_BYTE_OBJECT` and its likes, frozen: append only.
+//!
+//! | field | content |
+//! | --- | --- |
+//! | size | how many bytes there are, as `PMIX_SIZE` |
+//! | bytes | the bytes |
+//!
+//! `PMIX_REGEX2`, frozen: append only (OpenPMIx `regex.rst`, "Wire Format").
+//!
+//! | field | content | since |
+//! | --- | --- | --- |
+//! | type | the encoding tag as a string, a null pointer if there is none | v61 |
+//! | len | how many bytes there are, as `PMIX_SIZE` | v61 |
+//! | bytes | the bytes; not text, no NUL is added | v61 |
+//!
+//! `PMIX_REGEX` has no length: the bytes of a value are copied as its encoder framed them, with
+//! the NUL of those that are text. What no encoder owns is a string.
+
+use std::borrow::Cow;
+
+use pmix_types::{Bytes, DataType, RegexBytes};
+
+use crate::kind::Run;
+use crate::kind::sealed::Sealed;
+use crate::kind::structure::structure;
+use crate::{Decoder, Encoder, Error, Kind, kind};
+
+macro_rules! objects {
+    ($($(#[$doc:meta])* $kind:ident = $data_type:ident;)*) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub enum $kind {}
+
+        impl Sealed for $kind {}
+
+        impl Kind for $kind {
+            const TYPE: DataType = DataType::$data_type;
+            const MIN_LEN: usize = 1;
+            type Item<'a> = Bytes<'a>;
+
+            #[inline]
+            fn encode(encoder: &mut Encoder<'_>, item: &Bytes<'_>) -> Result<(), Error> {
+                encoder.size(item.len())?;
+                encoder.bytes(item);
+                Ok(())
+            }
+
+            #[inline]
+            fn decode<'a>(decoder: &mut Decoder<'a>, _: Run) -> Result<Bytes<'a>, Error> {
+                let len = decoder.size("size")?;
+                let start = decoder.offset();
+                let bytes = decoder.take(len, "a byte object")?;
+                decoder.note(start, || format!("{len} bytes"));
+                Ok(Cow::Borrowed(bytes))
+            }
+        })*
+    };
+}
+
+objects! {
+    /// `PMIX_BYTE_OBJECT`.
+    ByteObject = BYTE_OBJECT;
+    /// `PMIX_COMPRESSED_STRING`.
+    CompressedString = COMPRESSED_STRING;
+    /// `PMIX_COMPRESSED_BYTE_OBJECT`.
+    CompressedByteObject = COMPRESSED_BYTE_OBJECT;
+    /// `PMIX_DATA_BUFFER`.
+    DataBuffer = DATA_BUFFER;
+    /// `PMIX_BUFFER`.
+    Buffer = BUFFER;
+}
+
+/// `PMIX_POINTER`: a pointer means nothing to another process, so one byte with the number 1
+/// stands for a whole run of them.
+#[derive(Clone, Copy, Debug)]
+pub enum Pointer {}
+
+impl Sealed for Pointer {}
+
+impl Kind for Pointer {
+    const TYPE: DataType = DataType::POINTER;
+    const MIN_LEN: usize = 0;
+    type Item<'a> = ();
+
+    fn begin(encoder: &mut Encoder<'_>) -> Result<(), Error> {
+        encoder.u8(1);
+        Ok(())
+    }
+
+    fn encode(_: &mut Encoder<'_>, (): &()) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn start(decoder: &mut Decoder<'_>) -> Result<Run, Error> {
+        let start = decoder.offset();
+        decoder.u8("a pointer")?;
+        decoder.note(start, || "pointers, which are not sent".to_owned());
+        Ok(Run::default())
+    }
+
+    fn decode(_: &mut Decoder<'_>, _: Run) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+structure! {
+    /// `PMIX_REGEX2`.
+    Regex2: WireRegex2<'a> = REGEX2 { kind: kind::String, bytes: ByteObject, }
+}
+
+/// `PMIX_REGEX`.
+#[derive(Clone, Copy, Debug)]
+pub enum Regex {}
+
+impl Sealed for Regex {}
+
+impl Kind for Regex {
+    const TYPE: DataType = DataType::REGEX;
+    const MIN_LEN: usize = 1;
+    type Item<'a> = RegexBytes<'a>;
+
+    fn encode(encoder: &mut Encoder<'_>, item: &RegexBytes<'_>) -> Result<(), Error> {
+        if encoder.framed(&item.0)? {
+            return Ok(());
+        }
+        if item.0.contains(&0) {
+            let message = "an encoded map with a NUL inside that no active encoder owns";
+            return Err(Error::unpackable(message));
+        }
+        encoder.text(&item.0)
+    }
+
+    fn decode<'a>(decoder: &mut Decoder<'a>, _: Run) -> Result<RegexBytes<'a>, Error> {
+        if let Some(bytes) = decoder.framed()? {
+            return Ok(RegexBytes(Cow::Borrowed(bytes)));
+        }
+        let text = decoder.text()?.unwrap_or_default();
+        Ok(RegexBytes(text.into_bytes()))
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Statistics of processes and nodes (modules v41 and v51; later ones dropped them).
+
+use pmix_types::DataType;
+
+use crate::kind::structure::{List, structure};
+use crate::kind::{self, Byte, Float, Int16, Int32, Pid, Proc, Run, Size, Timeval, Uint64};
+use crate::{Decoder, Encoder, Error, Kind};
+
+structure! {
+    /// `PMIX_DISK_STATS`.
+    DiskStats: DiskStats<'a> = DISK_STATS {
+        disk: kind::String,
+        num_reads_completed: Uint64,
+        num_reads_merged: Uint64,
+        num_sectors_read: Uint64,
+        milliseconds_reading: Uint64,
+        num_writes_completed: Uint64,
+        num_writes_merged: Uint64,
+        num_sectors_written: Uint64,
+        milliseconds_writing: Uint64,
+        num_ios_in_progress: Uint64,
+        milliseconds_io: Uint64,
+        weighted_milliseconds_io: Uint64,
+    }
+}
+
+structure! {
+    /// `PMIX_NET_STATS`.
+    NetStats: NetStats<'a> = NET_STATS {
+        net_interface: kind::String,
+        num_bytes_recvd: Uint64,
+        num_packets_recvd: Uint64,
+        num_recv_errs: Uint64,
+        num_bytes_sent: Uint64,
+        num_packets_sent: Uint64,
+        num_send_errs: Uint64,
+    }
+}
+
+structure! {
+    /// `PMIX_PROC_STATS`. The share of a processor and the peak of memory do not travel.
+    ProcStats: ProcStats<'a> = PROC_STATS {
+        node: kind::String,
+        proc: Proc,
+        pid: Pid,
+        cmd: kind::String,
+        state: Byte,
+        time: Timeval,
+        priority: Int32,
+        num_threads: ThreadCount,
+        pss: Float,
+        vsize: Float,
+        rss: Float,
+        processor: ThreadCount,
+        sample_time: Timeval,
+    }
+}
+
+structure! {
+    /// `PMIX_NODE_STATS`.
+    NodeStats: NodeStats<'a> = NODE_STATS {
+        node: kind::String,
+        la: Float,
+        la5: Float,
+        la15: Float,
+        total_mem: Float,
+        free_mem: Float,
+        buffers: Float,
+        cached: Float,
+        swap_cached: Float,
+        swap_total: Float,
+        swap_free: Float,
+        mapped: Float,
+        sample_time: Timeval,
+        diskstats: List<Size, DiskStats>,
+        netstats: List<Size, NetStats>,
+    }
+}
+
+/// An unsigned number of 16 bits that travels as a signed one.
+enum ThreadCount {}
+
+impl kind::sealed::Sealed for ThreadCount {}
+
+impl Kind for ThreadCount {
+    const TYPE: DataType = DataType::INT16;
+    const MIN_LEN: usize = 1;
+    type Item<'a> = u16;
+
+    fn encode(encoder: &mut Encoder<'_>, item: &u16) -> Result<(), Error> {
+        Int16::encode(encoder, &item.cast_signed())
+    }
+
+    fn decode(decoder: &mut Decoder<'_>, run: Run) -> Result<u16, Error> {
+        Int16::decode(decoder, run).map(i16::cast_unsigned)
+    }
+}

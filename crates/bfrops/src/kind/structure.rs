@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Structures: their fields one behind the other, without anything between.
+
+use std::marker::PhantomData;
+
+use pmix_types::DataType;
+
+use crate::{Decoder, Encoder, Error, Kind, kind};
+
+/// A kind whose datum is a structure. The fields are listed in the order of the wire; a field
+/// that does not travel is not listed and keeps its default.
+macro_rules! structure {
+    ($(#[$doc:meta])* $kind:ident: $type:ident<'a> = $data_type:ident { $($fields:tt)* }) => {
+        structure!(@kind $(#[$doc])* $kind, pmix_types::$type<'a>, $type, $data_type, $($fields)*);
+    };
+    ($(#[$doc:meta])* $kind:ident: $type:ident = $data_type:ident { $($fields:tt)* }) => {
+        structure!(@kind $(#[$doc])* $kind, pmix_types::$type, $type, $data_type, $($fields)*);
+    };
+    (@kind $(#[$doc:meta])* $kind:ident, $item:ty, $type:ident, $data_type:ident,
+        $($field:ident: $field_kind:ty,)*) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub enum $kind {}
+
+        impl crate::kind::sealed::Sealed for $kind {}
+
+        impl crate::Kind for $kind {
+            const TYPE: pmix_types::DataType = pmix_types::DataType::$data_type;
+            const MIN_LEN: usize = 0 $(+ <$field_kind as crate::Kind>::MIN_LEN)*;
+            type Item<'a> = $item;
+
+            #[inline]
+            fn encode(
+                encoder: &mut crate::Encoder<'_>,
+                item: &Self::Item<'_>,
+            ) -> Result<(), crate::Error> {
+                $(encoder.field::<$field_kind>(&item.$field)?;)*
+                Ok(())
+            }
+
+            #[inline]
+            #[allow(clippy::needless_update, reason = "of some structures every field travels")]
+            fn decode<'a>(
+                decoder: &mut crate::Decoder<'a>,
+                _: crate::kind::Run,
+            ) -> Result<Self::Item<'a>, crate::Error> {
+                Ok(pmix_types::$type {
+                    $($field: decoder.field::<$field_kind>(stringify!($field))?,)*
+                    ..Default::default()
+                })
+            }
+        }
+    };
+}
+pub(crate) use structure;
+
+/// A list inside a structure: how many data there are as a number of kind `C`, then the data.
+pub(crate) struct List<C, K>(PhantomData<(C, K)>);
+
+/// A kind of number that counts the data of a list.
+pub(crate) trait Count {
+    fn put(encoder: &mut Encoder<'_>, count: usize) -> Result<(), Error>;
+    fn get(decoder: &mut Decoder<'_>) -> Result<usize, Error>;
+}
+
+impl Count for kind::Size {
+    fn put(encoder: &mut Encoder<'_>, count: usize) -> Result<(), Error> {
+        encoder.size(count)
+    }
+
+    fn get(decoder: &mut Decoder<'_>) -> Result<usize, Error> {
+        decoder.size("count")
+    }
+}
+
+impl Count for kind::Int32 {
+    fn put(encoder: &mut Encoder<'_>, count: usize) -> Result<(), Error> {
+        encoder.count(count)
+    }
+
+    fn get(decoder: &mut Decoder<'_>) -> Result<usize, Error> {
+        decoder.count("count")
+    }
+}
+
+impl Count for kind::Int {
+    fn put(encoder: &mut Encoder<'_>, count: usize) -> Result<(), Error> {
+        Self::begin(encoder)?;
+        encoder.count(count)
+    }
+
+    fn get(decoder: &mut Decoder<'_>) -> Result<usize, Error> {
+        let start = decoder.offset();
+        let count = decoder.field::<Self>("count")?;
+        usize::try_from(count)
+            .map_err(|_| Error::malformed(start, format!("count {count} is negative")))
+    }
+}
+
+impl<C, K> kind::sealed::Sealed for List<C, K> {}
+
+impl<C: Count, K: Kind> Kind for List<C, K> {
+    const TYPE: DataType = K::TYPE;
+    const MIN_LEN: usize = 1;
+    type Item<'a> = Vec<K::Item<'a>>;
+
+    fn encode(encoder: &mut Encoder<'_>, items: &Self::Item<'_>) -> Result<(), Error> {
+        C::put(encoder, items.len())?;
+        if items.is_empty() {
+            return Ok(());
+        }
+        encoder.run::<K>(items)
+    }
+
+    fn decode<'a>(decoder: &mut Decoder<'a>, _: kind::Run) -> Result<Self::Item<'a>, Error> {
+        match C::get(decoder)? {
+            0 => Ok(Vec::new()),
+            count => decoder.run::<K>(count),
+        }
+    }
+}

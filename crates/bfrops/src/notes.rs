@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a decoder saw, field by field, for a reader who wants it explained.
+
+use std::ops::Range;
+
+/// One field of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Where its bytes are.
+    pub range: Range<usize>,
+    /// Where it belongs, for example `info[0].value.rank`.
+    pub path: String,
+    /// What the bytes say.
+    pub meaning: String,
+}
+
+/// The fields of a message in the order of their bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Notes {
+    notes: Vec<Note>,
+    path: String,
+}
+
+impl Notes {
+    /// The fields.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Note] {
+        &self.notes
+    }
+
+    pub(crate) fn add(&mut self, range: Range<usize>, meaning: String) {
+        let path = self.path.clone();
+        self.notes.push(Note {
+            range,
+            path,
+            meaning,
+        });
+    }
+
+    /// Goes into a part and tells how to come back.
+    pub(crate) fn enter(&mut self, part: &str) -> usize {
+        let len = self.path.len();
+        if len > 0 && !part.starts_with('[') {
+            self.path.push('.');
+        }
+        self.path.push_str(part);
+        len
+    }
+
+    pub(crate) fn leave(&mut self, len: usize) {
+        self.path.truncate(len);
+    }
+}
