@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The dictionary of attributes: name, key, type and history of each.
 
-use crate::table::{by_name, without_prefix};
+use crate::table::{by_name, short, without_prefix};
 use crate::tables::attributes::{ATTRIBUTES, KEYS};
 use crate::{DataType, Pattern, Release, Releases, Standing};
 
 /// An attribute of the PMIx headers: a name for people, a key for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute {
-    name: &'static str,
+    full_name: &'static str,
     key: &'static str,
     c_type: &'static str,
     data_type: Option<DataType>,
@@ -24,7 +24,7 @@ pub struct Attribute {
 /// For the generated table.
 impl Attribute {
     pub(crate) const fn new(
-        name: &'static str,
+        full_name: &'static str,
         key: &'static str,
         c_type: &'static str,
         data_type: Option<DataType>,
@@ -32,7 +32,7 @@ impl Attribute {
         standing: Standing,
     ) -> Self {
         Self {
-            name,
+            full_name,
             key,
             c_type,
             data_type,
@@ -83,7 +83,7 @@ impl Attribute {
     #[must_use]
     pub fn by_name(name: &str) -> Option<&'static Self> {
         let name = without_prefix(name);
-        let place = ATTRIBUTES.binary_search_by(|row| by_name(row.name, name));
+        let place = ATTRIBUTES.binary_search_by(|row| by_name(row.name(), name));
         ATTRIBUTES.get(place.ok()?)
     }
 
@@ -109,6 +109,24 @@ impl Attribute {
             .filter_map(|(_, place)| ATTRIBUTES.get(usize::from(*place)))
     }
 
+    /// What `PMIx_Get_attribute_name` answers: the whole name of a key, in upper or lower case; the
+    /// text itself if it is no key.
+    #[must_use]
+    pub fn name_of(key: &str) -> &str {
+        // Every key is in lower case.
+        let found = Self::by_key(&key.to_ascii_lowercase());
+        found.map_or(key, |row| row.full_name)
+    }
+
+    /// What `PMIx_Get_attribute_string` answers: the key of a whole name, in upper or lower case;
+    /// the text itself if it is no name.
+    #[must_use]
+    pub fn key_of(name: &str) -> &str {
+        let whole = without_prefix(name).len() < name.len();
+        let found = whole.then(|| Self::by_name(name)).flatten();
+        found.map_or(name, |row| row.key)
+    }
+
     /// The attributes whose name or key a pattern matches: with `*` or `?` all of it, otherwise
     /// some part of it. The case does not matter, and names match with or without `PMIX_`.
     pub fn search(pattern: &str) -> impl Iterator<Item = &'static Self> {
@@ -121,7 +139,13 @@ impl Attribute {
     /// The name without the prefix `PMIX_`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
-        self.name
+        short(self.full_name)
+    }
+
+    /// The name as the headers have it.
+    #[must_use]
+    pub const fn full_name(&self) -> &'static str {
+        self.full_name
     }
 
     /// The key that messages carry, as the described releases have it.

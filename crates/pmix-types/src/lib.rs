@@ -19,6 +19,7 @@ mod kinds;
 mod model;
 mod number;
 mod pattern;
+mod pretty;
 mod rank;
 mod release;
 mod status;

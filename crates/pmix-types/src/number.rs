@@ -179,6 +179,15 @@ macro_rules! open_number {
             /// The headers' name of this number without the prefix `PMIX_`, if it has one.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
+                match self.constant() {
+                    Some(row) => Some(row.name()),
+                    None => None,
+                }
+            }
+
+            /// What is known about the canonical name of this number, if it has one.
+            #[must_use]
+            pub const fn constant(self) -> Option<&'static $crate::Constant<$int>> {
                 let rows = $table.rows;
                 let (mut low, mut high) = (0, rows.len());
                 while low < high {
@@ -190,7 +199,7 @@ macro_rules! open_number {
                     }
                 }
                 if low < rows.len() && rows[low].number == self.0 {
-                    Some(rows[low].name)
+                    Some(&rows[low])
                 } else {
                     None
                 }

@@ -40,7 +40,7 @@ impl Standing {
 /// uses. It is never a deprecated one unless all of them are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constant<N: 'static> {
-    pub(crate) name: &'static str,
+    pub(crate) full_name: &'static str,
     pub(crate) number: N,
     pub(crate) releases: Releases,
     pub(crate) is_deprecated: bool,
@@ -52,13 +52,13 @@ pub struct Constant<N: 'static> {
 /// For the generated tables.
 impl<N: Copy> Constant<N> {
     pub(crate) const fn new(
-        name: &'static str,
+        full_name: &'static str,
         number: N,
         releases: u8,
         standing: Standing,
     ) -> Self {
         Self {
-            name,
+            full_name,
             number,
             releases: Releases::from_bits(releases),
             is_deprecated: false,
@@ -82,7 +82,13 @@ impl<N: Copy> Constant<N> {
     /// The name without the prefix `PMIX_`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
-        self.name
+        short(self.full_name)
+    }
+
+    /// The name as the headers have it.
+    #[must_use]
+    pub const fn full_name(&self) -> &'static str {
+        self.full_name
     }
 
     /// The number.
@@ -133,7 +139,7 @@ impl<N: Copy + Ord> Table<N> {
         let key = |place: &u16| {
             self.rows
                 .get(usize::from(*place))
-                .map_or("", |row| row.name)
+                .map_or("", Constant::name)
         };
         let found = self
             .by_name
@@ -147,6 +153,14 @@ impl<N: Copy + Ord> Table<N> {
         let start = self.rows.partition_point(|row| row.number < number);
         let end = self.rows.partition_point(|row| row.number <= number);
         self.rows.get(start..end).unwrap_or_default()
+    }
+}
+
+/// A name of the tables without its prefix `PMIX_`.
+pub(crate) const fn short(full_name: &'static str) -> &'static str {
+    match full_name.split_at_checked(5) {
+        Some((_, name)) => name,
+        None => full_name,
     }
 }
 

@@ -46,7 +46,7 @@ fn record(row: Row<'_>, types: &Sheet) -> Result<String, String> {
     };
     let (releases, standing) = (row.releases()?, row.standing()?);
     let mut text = format!(
-        "Attribute::new({name:?}, {key:?}, {c_type:?}, {data_type}, {releases:#07b}, {standing})"
+        "Attribute::new(\"PMIX_{name}\", {key:?}, {c_type:?}, {data_type}, {releases:#07b}, {standing})"
     );
     if row.is_deprecated()? {
         text.push_str(".deprecated()");

@@ -89,7 +89,8 @@ impl Named {
             standing,
             ..
         } = self;
-        let mut text = format!("Constant::new({name:?}, {number}, {releases:#07b}, {standing})");
+        let mut text =
+            format!("Constant::new(\"PMIX_{name}\", {number}, {releases:#07b}, {standing})");
         if self.is_deprecated {
             text.push_str(".deprecated()");
         }

@@ -3,4 +3,5 @@
 
 mod attributes;
 mod numbers;
+mod pretty;
 mod sheet;
