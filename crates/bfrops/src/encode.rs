@@ -104,7 +104,7 @@ impl<'o> Encoder<'o> {
     }
 
     /// What stands before the data of a call.
-    fn head(&mut self, data_type: DataType, count: usize) -> Result<(), Error> {
+    pub(crate) fn head(&mut self, data_type: DataType, count: usize) -> Result<(), Error> {
         self.check(data_type)?;
         let count = i32::try_from(count)
             .map_err(|_| Error::unpackable(format!("{count} data are too many for one call")))?;

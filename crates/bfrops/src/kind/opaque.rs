@@ -17,7 +17,7 @@
 //! | bytes | the bytes; not text, no NUL is added | v61 |
 //!
 //! `PMIX_REGEX` has no length: the bytes of a value are copied as its encoder framed them, with
-//! the NUL of those that are text. What no encoder owns is a string.
+//! the NUL of those that are text. What no encoder owns is a pack call of one string, with its count.
 
 use std::borrow::Cow;
 
@@ -130,6 +130,7 @@ impl Kind for Regex {
             let message = "an encoded map with a NUL inside that no active encoder owns";
             return Err(Error::unpackable(message));
         }
+        encoder.head(DataType::STRING, 1)?;
         encoder.text(&item.0)
     }
 
@@ -137,7 +138,7 @@ impl Kind for Regex {
         if let Some(bytes) = decoder.framed()? {
             return Ok(RegexBytes(Cow::Borrowed(bytes)));
         }
-        let text = decoder.text()?.unwrap_or_default();
+        let text = decoder.one::<kind::String>()?.unwrap_or_default();
         Ok(RegexBytes(text.into_bytes()))
     }
 }

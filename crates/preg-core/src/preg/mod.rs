@@ -2,6 +2,7 @@
 //! The framework: active schemes in priority order and the ten entry points.
 
 mod candidate;
+mod framer;
 mod lookup;
 mod open;
 mod plugins;
