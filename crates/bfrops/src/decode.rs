@@ -121,6 +121,7 @@ impl<'a> Decoder<'a> {
     /// # Errors
     ///
     /// What the bytes have wrong and where, or that the call has more or fewer data than one.
+    #[inline]
     pub fn one<K: Kind>(&mut self) -> Result<K::Item<'a>, Error> {
         let start = self.offset();
         match self.head(K::TYPE)? {
@@ -141,6 +142,7 @@ impl<'a> Decoder<'a> {
     /// # Errors
     ///
     /// What the bytes in front of the data have wrong and where.
+    #[inline]
     pub fn call<K: Kind>(&mut self) -> Result<Call<'_, 'a, K>, Error> {
         let left = self.head(K::TYPE)?;
         let run = K::start(self)?;
@@ -200,6 +202,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// What stands before the data of a call: how many there are.
+    #[inline]
     fn head(&mut self, data_type: DataType) -> Result<usize, Error> {
         self.check(data_type, self.offset())?;
         if self.layout.buffer == BufferKind::NonDescribed {
@@ -215,6 +218,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Refuses a type that the module does not have.
+    #[inline]
     pub(crate) fn check(&self, data_type: DataType, offset: usize) -> Result<(), Error> {
         let module = self.module();
         if module.registers(data_type) {
@@ -242,9 +246,44 @@ impl<'a> Decoder<'a> {
     pub(crate) fn run<K: Kind>(&mut self, count: usize) -> Result<Vec<K::Item<'a>>, Error> {
         let run = K::start(self)?;
         self.claim_items(count, K::MIN_LEN, size_of::<K::Item<'a>>())?;
+        if self.notes.is_none() {
+            return K::decode_run(self, run, count);
+        }
+        (0..count)
+            .map(|index| self.element::<K>(run, index))
+            .collect()
+    }
+
+    /// A run of data, one after the other.
+    pub(crate) fn one_by_one<K: Kind>(
+        &mut self,
+        run: Run,
+        count: usize,
+    ) -> Result<Vec<K::Item<'a>>, Error> {
         let mut items = Vec::with_capacity(count);
-        for index in 0..count {
-            items.push(self.element::<K>(run, index)?);
+        for _ in 0..count {
+            items.push(K::decode(self, run)?);
+        }
+        Ok(items)
+    }
+
+    /// A run of integers in groups of seven bits; where it has a fault, one by one.
+    pub(crate) fn flex_run<K: Kind, T: flex::Flexible>(
+        &mut self,
+        count: usize,
+        from: impl Fn(T) -> K::Item<'a>,
+    ) -> Result<Vec<K::Item<'a>>, Error> {
+        let mut items = Vec::with_capacity(count);
+        let mut run = flex::Run::new(self.rest);
+        for _ in 0..count {
+            let Some(number) = run.next::<T>() else {
+                break;
+            };
+            items.push(from(number));
+        }
+        self.rest = run.rest();
+        for _ in items.len()..count {
+            items.push(K::decode(self, Run::default())?);
         }
         Ok(items)
     }
@@ -252,36 +291,51 @@ impl<'a> Decoder<'a> {
     /// One of several data.
     #[inline]
     fn element<K: Kind>(&mut self, run: Run, index: usize) -> Result<K::Item<'a>, Error> {
-        let Some(notes) = &mut self.notes else {
-            return K::decode(self, run);
-        };
-        let back = notes.enter(&format!("[{index}]"));
-        let item = K::decode(self, run);
-        self.leave(back);
-        item
+        if self.notes.is_some() {
+            return self.inside(&format!("[{index}]"), |decoder| K::decode(decoder, run));
+        }
+        K::decode(self, run)
     }
 
     /// A run of one datum: a part of a structure.
     #[inline]
     pub(crate) fn field<K: Kind>(&mut self, name: &str) -> Result<K::Item<'a>, Error> {
-        let Some(notes) = &mut self.notes else {
-            let run = K::start(self)?;
-            return K::decode(self, run);
-        };
-        let back = notes.enter(name);
-        let item = K::start(self).and_then(|run| K::decode(self, run));
-        self.leave(back);
+        if self.notes.is_some() {
+            return self.inside(name, |decoder| {
+                K::start(decoder).and_then(|run| K::decode(decoder, run))
+            });
+        }
+        let run = K::start(self)?;
+        K::decode(self, run)
+    }
+
+    /// Reads a part whose fields are noted under its name.
+    #[cold]
+    #[inline(never)]
+    fn inside<T>(
+        &mut self,
+        part: &str,
+        read: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let back = self.notes.as_mut().map(|notes| notes.enter(part));
+        let item = read(self);
+        if let (Some(notes), Some(back)) = (&mut self.notes, back) {
+            notes.leave(back);
+        }
         item
     }
 
-    fn leave(&mut self, back: usize) {
-        if let Some(notes) = &mut self.notes {
-            notes.leave(back);
+    /// Notes what was read since `start`.
+    #[inline]
+    pub(crate) fn note(&mut self, start: usize, meaning: impl FnOnce() -> String) {
+        if self.notes.is_some() {
+            self.add_note(start, meaning);
         }
     }
 
-    /// Notes what was read since `start`.
-    pub(crate) fn note(&mut self, start: usize, meaning: impl FnOnce() -> String) {
+    #[cold]
+    #[inline(never)]
+    fn add_note(&mut self, start: usize, meaning: impl FnOnce() -> String) {
         let end = self.offset();
         if let Some(notes) = &mut self.notes {
             notes.add(start..end, meaning());
@@ -289,6 +343,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Goes one level down and comes back.
+    #[inline]
     pub(crate) fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Error>,
@@ -305,6 +360,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Checks that so many data can be in the bytes that are left, and takes memory for them.
+    #[inline]
     fn claim_items(&mut self, count: usize, least: usize, size: usize) -> Result<(), Error> {
         let needed = count.saturating_mul(least);
         if needed > self.rest.len() {
@@ -322,6 +378,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Takes memory.
+    #[inline]
     pub(crate) fn claim(&mut self, bytes: usize) -> Result<(), Error> {
         match self.memory.checked_sub(bytes) {
             Some(left) => {
@@ -338,6 +395,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Takes bytes.
+    #[inline]
     pub(crate) fn take(&mut self, len: usize, what: &str) -> Result<&'a [u8], Error> {
         match self.rest.split_at_checked(len) {
             Some((taken, rest)) => {
@@ -356,6 +414,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    #[inline]
     fn fixed<const N: usize>(&mut self, what: &str) -> Result<[u8; N], Error> {
         match self.rest.split_first_chunk::<N>() {
             Some((taken, rest)) => {
@@ -372,11 +431,24 @@ impl<'a> Decoder<'a> {
         Error::past_end(self.offset(), needed, self.rest.len(), what)
     }
 
+    #[inline]
     pub(crate) fn u8(&mut self, what: &str) -> Result<u8, Error> {
         self.fixed::<1>(what).map(|[byte]| byte)
     }
 
+    /// Most numbers of a message are small: a length, a type, a flag.
+    #[inline]
     fn flex(&mut self, what: &str) -> Result<u64, Error> {
+        match self.rest.split_first() {
+            Some((byte, rest)) if *byte < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_flex(what),
+        }
+    }
+
+    fn long_flex(&mut self, what: &str) -> Result<u64, Error> {
         match flex::decode(self.rest) {
             Some((number, len)) => {
                 self.rest = self.rest.get(len..).unwrap_or_default();
@@ -391,6 +463,7 @@ impl<'a> Decoder<'a> {
         Error::malformed(start, format!("{what} {number} does not fit {bits} bits"))
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self, what: &str) -> Result<u16, Error> {
         if self.layout.integers == Integers::Fixed {
             return self.fixed(what).map(u16::from_be_bytes);
@@ -400,6 +473,7 @@ impl<'a> Decoder<'a> {
         u16::try_from(number).map_err(|_| self.too_large(start, number.into(), what, 16))
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self, what: &str) -> Result<u32, Error> {
         if self.layout.integers == Integers::Fixed {
             return self.fixed(what).map(u32::from_be_bytes);
@@ -409,6 +483,7 @@ impl<'a> Decoder<'a> {
         u32::try_from(number).map_err(|_| self.too_large(start, number.into(), what, 32))
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self, what: &str) -> Result<u64, Error> {
         if self.layout.integers == Integers::Fixed {
             return self.fixed(what).map(u64::from_be_bytes);
@@ -416,6 +491,7 @@ impl<'a> Decoder<'a> {
         self.flex(what)
     }
 
+    #[inline]
     pub(crate) fn i16(&mut self, what: &str) -> Result<i16, Error> {
         if self.layout.integers == Integers::Fixed {
             return self.fixed(what).map(i16::from_be_bytes);
@@ -425,6 +501,7 @@ impl<'a> Decoder<'a> {
         i16::try_from(number).map_err(|_| self.too_large(start, number.into(), what, 16))
     }
 
+    #[inline]
     pub(crate) fn i32(&mut self, what: &str) -> Result<i32, Error> {
         if self.layout.integers == Integers::Fixed {
             return self.fixed(what).map(i32::from_be_bytes);
@@ -434,6 +511,7 @@ impl<'a> Decoder<'a> {
         i32::try_from(number).map_err(|_| self.too_large(start, number.into(), what, 32))
     }
 
+    #[inline]
     pub(crate) fn i64(&mut self, what: &str) -> Result<i64, Error> {
         if self.layout.integers == Integers::Fixed {
             return self.fixed(what).map(i64::from_be_bytes);
@@ -442,6 +520,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// The code of a type.
+    #[inline]
     pub(crate) fn type_code(&mut self) -> Result<DataType, Error> {
         let start = self.offset();
         let data_type = DataType::from_raw(self.u16("type code")?);
@@ -450,6 +529,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// How many elements follow, as a number of 32 bits.
+    #[inline]
     pub(crate) fn count(&mut self, what: &str) -> Result<usize, Error> {
         let start = self.offset();
         let number = self.i32(what)?;
@@ -459,6 +539,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// How many elements or bytes follow, as a size.
+    #[inline]
     pub(crate) fn size(&mut self, what: &str) -> Result<usize, Error> {
         let start = self.offset();
         let number = self.field::<kind::Size>(what)?;
@@ -466,6 +547,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// The code of the type that integers of a C type really have.
+    #[inline]
     pub(crate) fn real_type(&mut self) -> Result<DataType, Error> {
         self.type_code()
     }
@@ -517,6 +599,7 @@ pub struct Call<'d, 'a, K> {
 impl<'a, K: Kind> Iterator for Call<'_, 'a, K> {
     type Item = Result<K::Item<'a>, Error>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         let item = self.decoder.element::<K>(self.run, self.index);

@@ -48,6 +48,7 @@ impl<'o> Encoder<'o> {
     /// # Errors
     ///
     /// If the module does not have the type, or if no peer could read the datum.
+    #[inline]
     pub fn one<K: Kind>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
         self.whole(|encoder| {
             encoder.head(K::TYPE, 1)?;
@@ -60,6 +61,7 @@ impl<'o> Encoder<'o> {
     /// # Errors
     ///
     /// If the module does not have the type, or if no peer could read one of the data.
+    #[inline]
     pub fn call<K: Kind>(&mut self, items: &[K::Item<'_>]) -> Result<(), Error> {
         self.whole(|encoder| {
             encoder.head(K::TYPE, items.len())?;
@@ -90,10 +92,11 @@ impl<'o> Encoder<'o> {
     #[inline]
     pub(crate) fn run<K: Kind>(&mut self, items: &[K::Item<'_>]) -> Result<(), Error> {
         K::begin(self)?;
-        items.iter().try_for_each(|item| K::encode(self, item))
+        K::encode_run(self, items)
     }
 
     /// Takes back what a failed call wrote.
+    #[inline]
     fn whole(&mut self, call: impl FnOnce(&mut Self) -> Result<(), Error>) -> Result<(), Error> {
         let start = self.out.len();
         let result = call(self);
@@ -104,6 +107,7 @@ impl<'o> Encoder<'o> {
     }
 
     /// What stands before the data of a call.
+    #[inline]
     pub(crate) fn head(&mut self, data_type: DataType, count: usize) -> Result<(), Error> {
         self.check(data_type)?;
         let count = i32::try_from(count)
@@ -120,6 +124,7 @@ impl<'o> Encoder<'o> {
     }
 
     /// Refuses a type that the module does not have.
+    #[inline]
     pub(crate) fn check(&self, data_type: DataType) -> Result<(), Error> {
         let module = self.module();
         if module.registers(data_type) {
@@ -130,23 +135,28 @@ impl<'o> Encoder<'o> {
     }
 
     /// The code of a type.
+    #[inline]
     pub(crate) fn type_code(&mut self, data_type: DataType) {
         self.u16(data_type.as_raw());
     }
 
     /// The code of the type that integers of a C type really have.
+    #[inline]
     pub(crate) fn real_type(&mut self, data_type: DataType) {
         self.type_code(data_type);
     }
 
+    #[inline]
     pub(crate) fn u8(&mut self, number: u8) {
         self.out.push(number);
     }
 
+    #[inline]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self, number: u16) {
         match self.layout.integers {
             Integers::Flex => self.flex(number.into()),
@@ -154,6 +164,7 @@ impl<'o> Encoder<'o> {
         }
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self, number: u32) {
         match self.layout.integers {
             Integers::Flex => self.flex(number.into()),
@@ -161,6 +172,7 @@ impl<'o> Encoder<'o> {
         }
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self, number: u64) {
         match self.layout.integers {
             Integers::Flex => self.flex(number),
@@ -168,6 +180,7 @@ impl<'o> Encoder<'o> {
         }
     }
 
+    #[inline]
     pub(crate) fn i16(&mut self, number: i16) {
         match self.layout.integers {
             Integers::Flex => self.flex(flex::fold(number.into())),
@@ -175,6 +188,7 @@ impl<'o> Encoder<'o> {
         }
     }
 
+    #[inline]
     pub(crate) fn i32(&mut self, number: i32) {
         match self.layout.integers {
             Integers::Flex => self.flex(flex::fold(number.into())),
@@ -182,6 +196,7 @@ impl<'o> Encoder<'o> {
         }
     }
 
+    #[inline]
     pub(crate) fn i64(&mut self, number: i64) {
         match self.layout.integers {
             Integers::Flex => self.flex(flex::fold(number)),
@@ -190,6 +205,7 @@ impl<'o> Encoder<'o> {
     }
 
     /// How many elements a list has, as a number of 32 bits.
+    #[inline]
     pub(crate) fn count(&mut self, count: usize) -> Result<(), Error> {
         let count = i32::try_from(count)
             .map_err(|_| Error::unpackable(format!("{count} elements are too many for a list")))?;
@@ -198,6 +214,7 @@ impl<'o> Encoder<'o> {
     }
 
     /// How many elements or bytes there are, as a size.
+    #[inline]
     pub(crate) fn size(&mut self, size: usize) -> Result<(), Error> {
         self.field::<kind::Size>(&u64::try_from(size).unwrap_or(u64::MAX))
     }
@@ -226,7 +243,21 @@ impl<'o> Encoder<'o> {
         Ok(true)
     }
 
+    /// A run of bytes.
+    pub(crate) fn byte_run(&mut self, bytes: impl Iterator<Item = u8>) {
+        self.out.extend(bytes);
+    }
+
+    /// A run of integers in groups of seven bits.
+    pub(crate) fn flex_run<T: flex::Flexible>(
+        &mut self,
+        numbers: impl ExactSizeIterator<Item = T>,
+    ) {
+        flex::encode_run(numbers.map(T::to_flex), self.out);
+    }
+
     /// Eight bytes are always appended and the rest taken back: cheaper than to copy so many.
+    #[inline]
     fn flex(&mut self, number: u64) {
         let (low, top, len) = flex::encode(number);
         let start = self.out.len();

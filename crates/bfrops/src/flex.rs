@@ -16,19 +16,31 @@ pub(crate) const MAX_LEN: usize = 9;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
 /// The number as bytes, in the low end, and how many there are; the ninth stands apart.
+#[inline]
 pub(crate) const fn encode(number: u64) -> ([u8; 8], u8, usize) {
-    let bits = 64 - (number | 1).leading_zeros();
-    if bits > 56 {
+    let len = LENGTHS[(number | 1).leading_zeros() as usize];
+    if len as usize == MAX_LEN {
         let spread = spread(number & (u64::MAX >> 8)) | HIGH_BITS;
         return (spread.to_le_bytes(), (number >> 56) as u8, MAX_LEN);
     }
-    let len = bits.div_ceil(7);
     // Every byte but the last says that another follows.
-    let more = HIGH_BITS & ((1_u64 << (8 * (len - 1))) - 1);
+    let more = HIGH_BITS & ((1_u64 << (8 * len - 8)) - 1);
     ((spread(number) | more).to_le_bytes(), 0, len as usize)
 }
 
+/// How many bytes a number takes, by the zeros in front of it.
+const LENGTHS: [u8; 64] = {
+    let mut lengths = [MAX_LEN as u8; 64];
+    let mut zeros = 8;
+    while zeros < 64 {
+        lengths[zeros] = (64 - zeros).div_ceil(7) as u8;
+        zeros += 1;
+    }
+    lengths
+};
+
 /// Moves eight groups of seven bits to eight bytes.
+#[inline]
 const fn spread(number: u64) -> u64 {
     let x = ((number & 0x00ff_ffff_f000_0000) << 4) | (number & 0x0fff_ffff);
     let x = ((x & 0x0fff_c000_0fff_c000) << 2) | (x & 0x0000_3fff_0000_3fff);
@@ -36,6 +48,7 @@ const fn spread(number: u64) -> u64 {
 }
 
 /// Moves eight bytes of seven bits together.
+#[inline]
 const fn gather(bytes: u64) -> u64 {
     let x = ((bytes & 0x7f00_7f00_7f00_7f00) >> 1) | (bytes & 0x007f_007f_007f_007f);
     let x = ((x & 0x3fff_0000_3fff_0000) >> 2) | (x & 0x0000_3fff_0000_3fff);
@@ -43,6 +56,7 @@ const fn gather(bytes: u64) -> u64 {
 }
 
 /// The number at the front of the bytes and how many bytes it takes; none if they end inside it.
+#[inline]
 pub(crate) fn decode(bytes: &[u8]) -> Option<(u64, usize)> {
     let Some(front) = bytes.first_chunk::<8>() else {
         return decode_short(bytes);
@@ -72,13 +86,119 @@ fn decode_short(bytes: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// Folds a signed number.
+#[inline]
 pub(crate) const fn fold(number: i64) -> u64 {
     (number.cast_unsigned() << 1) ^ (number >> 63).cast_unsigned()
 }
 
 /// Unfolds a signed number.
+#[inline]
 pub(crate) const fn unfold(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
+}
+
+/// A type that is written in groups of seven bits.
+pub(crate) trait Flexible: Copy {
+    /// The number as it is written.
+    fn to_flex(self) -> u64;
+
+    /// The number that was written, if it is one of this type.
+    fn from_flex(number: u64) -> Option<Self>;
+}
+
+macro_rules! flexible {
+    (unsigned $($type:ty),*) => {
+        $(impl Flexible for $type {
+            #[inline]
+            fn to_flex(self) -> u64 {
+                self.into()
+            }
+
+            #[inline]
+            fn from_flex(number: u64) -> Option<Self> {
+                number.try_into().ok()
+            }
+        })*
+    };
+    (signed $($type:ty),*) => {
+        $(impl Flexible for $type {
+            #[inline]
+            fn to_flex(self) -> u64 {
+                fold(self.into())
+            }
+
+            #[inline]
+            fn from_flex(number: u64) -> Option<Self> {
+                unfold(number).try_into().ok()
+            }
+        })*
+    };
+}
+
+flexible!(unsigned u16, u32, u64);
+flexible!(signed i16, i32, i64);
+
+/// Appends a run of numbers.
+#[inline]
+pub(crate) fn encode_run(numbers: impl Iterator<Item = u64>, out: &mut Vec<u8>) {
+    // Eight bytes are always written; what a shorter number does not need is written over.
+    let mut block = [0; 1024];
+    let mut at = 0;
+    for number in numbers {
+        let (low, top, len) = encode(number);
+        if at > block.len() - 16 {
+            out.extend_from_slice(&block[..at]);
+            at = 0;
+        }
+        if let Some(place) = block.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<9>) {
+            place[..8].copy_from_slice(&low);
+            place[8] = top;
+        }
+        at += len;
+    }
+    out.extend_from_slice(&block[..at]);
+}
+
+/// Reads a run of numbers.
+///
+/// Where a number starts is known only when the one before is read. Most runs have numbers of one
+/// length, so that length is guessed: a right guess costs nothing, a wrong one is noticed.
+pub(crate) struct Run<'a> {
+    rest: &'a [u8],
+    guess: usize,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            rest: bytes,
+            guess: 1,
+        }
+    }
+
+    /// The bytes behind the numbers read so far.
+    pub(crate) const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// The next number, if it is one of this type and all of it is there; else nothing is read.
+    #[inline]
+    pub(crate) fn next<T: Flexible>(&mut self) -> Option<T> {
+        let (number, len) = decode(self.rest)?;
+        let item = T::from_flex(number)?;
+        if len != self.guess {
+            self.guess = learn(len);
+        }
+        self.rest = self.rest.get(self.guess..)?;
+        Some(item)
+    }
+}
+
+/// Keeps the compiler from replacing the guess by what it waits for.
+#[cold]
+#[inline(never)]
+fn learn(len: usize) -> usize {
+    std::hint::black_box(len)
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(crate) use dispatch::{decode_elements, encode_elements};
 /// How data of one type are written and read.
 ///
 /// The kinds of this module are all there are.
-pub trait Kind: sealed::Sealed {
+pub trait Kind: sealed::Sealed + Sized {
     /// The type.
     const TYPE: Type;
     /// The fewest bytes a datum takes, which bounds how many a message can hold.
@@ -53,6 +53,15 @@ pub trait Kind: sealed::Sealed {
     #[doc(hidden)]
     fn encode(encoder: &mut Encoder<'_>, item: &Self::Item<'_>) -> Result<(), Error>;
 
+    /// Writes data one behind the other.
+    #[doc(hidden)]
+    #[inline]
+    fn encode_run(encoder: &mut Encoder<'_>, items: &[Self::Item<'_>]) -> Result<(), Error> {
+        items
+            .iter()
+            .try_for_each(|item| Self::encode(encoder, item))
+    }
+
     /// Reads what stands once in front of a run of data.
     #[doc(hidden)]
     #[inline]
@@ -64,6 +73,17 @@ pub trait Kind: sealed::Sealed {
     /// Reads a datum.
     #[doc(hidden)]
     fn decode<'a>(decoder: &mut Decoder<'a>, run: Run) -> Result<Self::Item<'a>, Error>;
+
+    /// Reads data one behind the other; memory for so many is taken already.
+    #[doc(hidden)]
+    #[inline]
+    fn decode_run<'a>(
+        decoder: &mut Decoder<'a>,
+        run: Run,
+        count: usize,
+    ) -> Result<Vec<Self::Item<'a>>, Error> {
+        decoder.one_by_one::<Self>(run, count)
+    }
 }
 
 /// What the front of a run says about its data: the type they really have, if it is said.

@@ -37,9 +37,74 @@ macro_rules! numbers {
                 decoder.note(start, || format!("{} {number}", Self::TYPE));
                 Ok($from(number))
             }
+
+            fn encode_run(encoder: &mut Encoder<'_>, items: &[$item]) -> Result<(), Error> {
+                if encoder.layout().integers == Integers::Fixed {
+                    return items.iter().try_for_each(|item| Self::encode(encoder, item));
+                }
+                <$method as Word>::put_run(encoder, items.iter().map(|item| $to(*item)));
+                Ok(())
+            }
+
+            fn decode_run<'a>(
+                decoder: &mut Decoder<'a>,
+                run: Run,
+                count: usize,
+            ) -> Result<Vec<$item>, Error> {
+                if decoder.layout().integers == Integers::Fixed {
+                    return decoder.one_by_one::<Self>(run, count);
+                }
+                <$method as Word>::take_run::<Self>(decoder, count, $from)
+            }
         })*
     };
 }
+
+/// What numbers are made of; a run of them is faster than one by one.
+trait Word: Sized {
+    fn put_run(encoder: &mut Encoder<'_>, words: impl ExactSizeIterator<Item = Self>);
+
+    fn take_run<'a, K: Kind>(
+        decoder: &mut Decoder<'a>,
+        count: usize,
+        from: impl Fn(Self) -> K::Item<'a>,
+    ) -> Result<Vec<K::Item<'a>>, Error>;
+}
+
+impl Word for u8 {
+    fn put_run(encoder: &mut Encoder<'_>, words: impl ExactSizeIterator<Item = Self>) {
+        encoder.byte_run(words);
+    }
+
+    fn take_run<'a, K: Kind>(
+        decoder: &mut Decoder<'a>,
+        count: usize,
+        from: impl Fn(Self) -> K::Item<'a>,
+    ) -> Result<Vec<K::Item<'a>>, Error> {
+        let bytes = decoder.take(count, "a run of bytes")?;
+        Ok(bytes.iter().map(|byte| from(*byte)).collect())
+    }
+}
+
+macro_rules! words {
+    ($($word:ty),*) => {
+        $(impl Word for $word {
+            fn put_run(encoder: &mut Encoder<'_>, words: impl ExactSizeIterator<Item = Self>) {
+                encoder.flex_run(words);
+            }
+
+            fn take_run<'a, K: Kind>(
+                decoder: &mut Decoder<'a>,
+                count: usize,
+                from: impl Fn(Self) -> K::Item<'a>,
+            ) -> Result<Vec<K::Item<'a>>, Error> {
+                decoder.flex_run::<K, Self>(count, from)
+            }
+        })*
+    };
+}
+
+words!(u16, u32, u64, i16, i32, i64);
 
 /// A kind that is an open number of the data model.
 macro_rules! open_numbers {
@@ -174,6 +239,25 @@ macro_rules! native_integers {
                 };
                 decoder.note(start, || format!("{} {number}", Self::TYPE));
                 Ok(number)
+            }
+
+            fn encode_run(encoder: &mut Encoder<'_>, items: &[$item]) -> Result<(), Error> {
+                if encoder.layout().integers == Integers::Fixed {
+                    return items.iter().try_for_each(|item| Self::encode(encoder, item));
+                }
+                <$method as Word>::put_run(encoder, items.iter().map(|item| $to(*item)));
+                Ok(())
+            }
+
+            fn decode_run<'a>(
+                decoder: &mut Decoder<'a>,
+                run: Run,
+                count: usize,
+            ) -> Result<Vec<$item>, Error> {
+                if run.0.is_some() || decoder.layout().integers == Integers::Fixed {
+                    return decoder.one_by_one::<Self>(run, count);
+                }
+                <$method as Word>::take_run::<Self>(decoder, count, $from)
             }
         })*
     };

@@ -112,6 +112,7 @@ names! {
 
 impl Encoder<'_> {
     /// A string that is there.
+    #[inline]
     pub(crate) fn text(&mut self, text: &[u8]) -> Result<(), Error> {
         self.count(text.len().saturating_add(1))?;
         self.bytes(text);
@@ -122,6 +123,7 @@ impl Encoder<'_> {
 
 impl<'a> Decoder<'a> {
     /// A string or a null pointer.
+    #[inline]
     pub(crate) fn text(&mut self) -> Result<Option<Text<'a>>, Error> {
         let start = self.offset();
         let len = self.i32("string length")?;
