@@ -19,21 +19,21 @@ const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 #[inline]
 pub(crate) const fn encode(number: u64) -> ([u8; 8], u8, usize) {
     let len = LENGTHS[(number | 1).leading_zeros() as usize];
-    if len as usize == MAX_LEN {
+    if len == MAX_LEN {
         let spread = spread(number & (u64::MAX >> 8)) | HIGH_BITS;
         return (spread.to_le_bytes(), (number >> 56) as u8, MAX_LEN);
     }
     // Every byte but the last says that another follows.
     let more = HIGH_BITS & ((1_u64 << (8 * len - 8)) - 1);
-    ((spread(number) | more).to_le_bytes(), 0, len as usize)
+    ((spread(number) | more).to_le_bytes(), 0, len)
 }
 
 /// How many bytes a number takes, by the zeros in front of it.
-const LENGTHS: [u8; 64] = {
-    let mut lengths = [MAX_LEN as u8; 64];
+const LENGTHS: [usize; 64] = {
+    let mut lengths = [MAX_LEN; 64];
     let mut zeros = 8;
     while zeros < 64 {
-        lengths[zeros] = (64 - zeros).div_ceil(7) as u8;
+        lengths[zeros] = (64 - zeros).div_ceil(7);
         zeros += 1;
     }
     lengths
