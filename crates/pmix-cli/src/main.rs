@@ -4,6 +4,7 @@
 
 mod args;
 mod check;
+mod dictionary;
 mod excerpt;
 mod failure;
 mod info;
@@ -70,6 +71,8 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Completions { shell } => shell::completions(shell),
         Command::Man { dir } => shell::man(dir.as_deref()),
         Command::Info(args) => info::run(global, &args),
+        Command::Attr(args) => dictionary::attr(global, &args),
+        Command::Status(args) => dictionary::status(global, &args),
         Command::Map(command) => opened(global, |session| map::run(session, command)),
         Command::Plugins(PluginsCommand::Check { file }) => check::run(global, &file),
         Command::Plugins(PluginsCommand::List) => opened(global, plugins::list),

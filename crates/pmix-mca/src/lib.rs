@@ -39,6 +39,7 @@ pub use builder::ParamsBuilder;
 pub use catalog::{Catalog, ParamInfo};
 pub use error::Error;
 pub use loader::{Loaded, load};
+pub use nearest::nearest;
 pub use params::{Params, PluginFile, Setting};
 pub use refusal::{LoadFault, Refusal};
 pub use select::{Decision, Header, Selection, no_plugins, select};

@@ -2,10 +2,7 @@
 //! The known name that a misspelt one was probably meant to be.
 
 /// The candidate with the fewest edits to `word`, if it is near enough to be worth showing.
-pub(crate) fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A longer word may hold more typing mistakes; nobody types names of 200 letters.
     let word = word.get(..200).unwrap_or(word);
     let most = (word.len() / 3).max(2);

@@ -7,6 +7,11 @@
 //! travel is the business of `bfrops`. There are no dependencies and no I/O. Numbers follow the PMIx Standard (chapter "Constants and structures");
 //! unknown numbers are kept, never rejected, so a value from a newer peer survives a round trip.
 //!
+//! Named numbers have three faces: `name()` is the constant of the headers without `PMIX_`,
+//! `Display` shows it with the prefix and `FromStr` reads it back, and `pretty()` gives the words of
+//! the C function for that type. [`Attribute`] is the dictionary of attributes, [`keys`] holds their
+//! keys as constants.
+//!
 //! ```
 //! use pmix_types::Status;
 //! assert_eq!(Status::ERR_BAD_PARAM.to_string(), "PMIX_ERR_BAD_PARAM (-27)");

@@ -208,7 +208,13 @@ macro_rules! open_number {
             /// The number of a name, with or without `PMIX_`, in upper or lower case.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
-                $table.find(name).map(|row| Self(row.number))
+                Self::constant_of(name).map(|row| Self(row.number))
+            }
+
+            /// What is known about a name, with or without `PMIX_`, in upper or lower case.
+            #[must_use]
+            pub fn constant_of(name: &str) -> Option<&'static $crate::Constant<$int>> {
+                $table.find(name)
             }
 
             /// Every named number, sorted by number; see [`crate::Constant`].

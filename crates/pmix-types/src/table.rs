@@ -105,6 +105,12 @@ impl<N: Copy> Constant<N> {
         self.releases.contains(release).then_some(number)
     }
 
+    /// The releases that have another number, and that number.
+    #[must_use]
+    pub const fn other_numbers(&self) -> &'static [(Release, N)] {
+        self.elsewhere
+    }
+
     /// The releases whose headers have the name.
     #[must_use]
     pub const fn releases(&self) -> Releases {

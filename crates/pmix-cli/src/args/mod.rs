@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line, defined once: parser, help, completions and man pages all come from here.
 
+mod dictionary;
 mod inspect;
 mod map;
 mod plugins;
@@ -9,13 +10,14 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use dictionary::{Attr, StatusArgs};
 pub(crate) use inspect::{Draw, DrawAs, Explain, Pair, Where, Who};
 pub(crate) use map::{
     Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, MapInput, Nth, Target,
 };
 pub(crate) use plugins::{Info, PluginsCommand};
 
-/// Node and process maps of PMIx: encode, decode, inspect.
+/// Node and process maps of PMIx, and what its names and numbers mean.
 #[derive(Parser)]
 #[command(
     name = "pmix",
@@ -104,6 +106,10 @@ pub(crate) enum Command {
     Plugins(PluginsCommand),
     /// Show every parameter, its value and its source.
     Info(Info),
+    /// Look up attributes: name, key, type, and the releases that have them.
+    Attr(Attr),
+    /// Look up status codes: number, name and meaning.
+    Status(StatusArgs),
     /// Print a completion script for a shell.
     #[command(after_help = "For example: pmix completions bash > /etc/bash_completion.d/pmix")]
     Completions {
