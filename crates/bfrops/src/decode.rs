@@ -3,9 +3,11 @@
 
 use std::marker::PhantomData;
 
-use pmix_types::{DataArray, DataType};
+use pmix_types::{DataArray, DataType, Status};
 
 use crate::kind::Run;
+use crate::legacy::code;
+use crate::refusal::Place;
 use crate::{
     BufferKind, Error, Integers, Kind, Layout, Limits, Module, Notes, RegexFramer, flex, kind,
 };
@@ -184,7 +186,8 @@ impl<'a> Decoder<'a> {
         let count = self.described_count()?;
         let start = self.offset();
         let data_type = self.type_code()?;
-        self.check(data_type, start)?;
+        let place = Place::Unpack;
+        self.module().check(data_type, place, Some(start))?;
         kind::decode_elements(self, data_type, count)
     }
 
@@ -204,28 +207,20 @@ impl<'a> Decoder<'a> {
     /// What stands before the data of a call: how many there are.
     #[inline]
     fn head(&mut self, data_type: DataType) -> Result<usize, Error> {
-        self.check(data_type, self.offset())?;
+        let start = self.offset();
+        let place = Place::Unpack;
+        self.module().check(data_type, place, Some(start))?;
         if self.layout.buffer == BufferKind::NonDescribed {
             return self.count("count");
         }
         let count = self.described_count()?;
         let start = self.offset();
+        let expected = code::declared(self.module(), data_type);
         let found = self.type_code()?;
-        if found != data_type {
-            return Err(Error::mismatch(start, data_type, found));
+        if !self.is_code_of(found, expected) {
+            return Err(Error::mismatch(start, expected, found));
         }
         Ok(count)
-    }
-
-    /// Refuses a type that the module does not have.
-    #[inline]
-    pub(crate) fn check(&self, data_type: DataType, offset: usize) -> Result<(), Error> {
-        let module = self.module();
-        if module.registers(data_type) {
-            return Ok(());
-        }
-        let status = module.unknown_type_status();
-        Err(Error::unknown_type(status, Some(offset), data_type, module))
     }
 
     /// A type that no value of a peer can have.
@@ -237,9 +232,8 @@ impl<'a> Decoder<'a> {
     /// A type that the module has and the data model does not.
     #[cold]
     pub(crate) fn unknown_type(&self, data_type: DataType) -> Error {
-        let module = self.module();
-        let status = module.unknown_type_status();
-        Error::unknown_type(status, Some(self.offset()), data_type, module)
+        let status = Status::ERR_UNKNOWN_DATA_TYPE;
+        Error::unknown_type(status, Some(self.offset()), data_type, self.module())
     }
 
     /// A run of data, one behind the other.
@@ -523,7 +517,10 @@ impl<'a> Decoder<'a> {
     #[inline]
     pub(crate) fn type_code(&mut self) -> Result<DataType, Error> {
         let start = self.offset();
-        let data_type = DataType::from_raw(self.u16("type code")?);
+        let data_type = match self.layout.integers {
+            Integers::Flex => DataType::from_raw(self.u16("type code")?),
+            Integers::Fixed => self.fixed_type_code()?,
+        };
         self.note(start, || format!("type {data_type}"));
         Ok(data_type)
     }
@@ -549,7 +546,9 @@ impl<'a> Decoder<'a> {
     /// The code of the type that integers of a C type really have.
     #[inline]
     pub(crate) fn real_type(&mut self) -> Result<DataType, Error> {
-        self.type_code()
+        let data_type = self.type_code()?;
+        self.repeated_type_code(data_type)?;
+        Ok(data_type)
     }
 
     /// An integer of the type that a run says it has, as the bits of 64.

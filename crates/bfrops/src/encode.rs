@@ -3,6 +3,8 @@
 
 use pmix_types::{DataArray, DataType};
 
+use crate::legacy::code;
+use crate::refusal::Place;
 use crate::{BufferKind, Error, Integers, Kind, Layout, Module, RegexFramer, flex, kind};
 
 /// Appends pack calls to bytes.
@@ -109,7 +111,7 @@ impl<'o> Encoder<'o> {
     /// What stands before the data of a call.
     #[inline]
     pub(crate) fn head(&mut self, data_type: DataType, count: usize) -> Result<(), Error> {
-        self.check(data_type)?;
+        self.module().check(data_type, Place::Pack, None)?;
         let count = i32::try_from(count)
             .map_err(|_| Error::unpackable(format!("{count} data are too many for one call")))?;
         let described = self.layout.buffer == BufferKind::Described;
@@ -118,32 +120,25 @@ impl<'o> Encoder<'o> {
         }
         self.i32(count);
         if described {
-            self.type_code(data_type);
+            self.type_code(code::declared(self.module(), data_type));
         }
         Ok(())
-    }
-
-    /// Refuses a type that the module does not have.
-    #[inline]
-    pub(crate) fn check(&self, data_type: DataType) -> Result<(), Error> {
-        let module = self.module();
-        if module.registers(data_type) {
-            return Ok(());
-        }
-        let status = module.unknown_type_status();
-        Err(Error::unknown_type(status, None, data_type, module))
     }
 
     /// The code of a type.
     #[inline]
     pub(crate) fn type_code(&mut self, data_type: DataType) {
-        self.u16(data_type.as_raw());
+        match self.layout.integers {
+            Integers::Flex => self.flex(data_type.as_raw().into()),
+            Integers::Fixed => self.fixed_type_code(data_type),
+        }
     }
 
     /// The code of the type that integers of a C type really have.
     #[inline]
     pub(crate) fn real_type(&mut self, data_type: DataType) {
         self.type_code(data_type);
+        self.repeated_type_code(data_type);
     }
 
     #[inline]

@@ -63,6 +63,20 @@ impl Error {
         Self::new(status, offset, message)
     }
 
+    /// A code that is no type's.
+    #[cold]
+    pub(crate) fn unknown_code(offset: usize, code: i32) -> Self {
+        let message = format!("{code} is not the code of a type");
+        Self::new(Status::ERR_UNKNOWN_DATA_TYPE, Some(offset), message)
+    }
+
+    /// An array that a value of PMIx 1.2 cannot hold.
+    #[cold]
+    pub(crate) fn only_infos(found: DataType) -> Self {
+        let message = format!("a value of module v12 holds arrays of infos only, not of {found}");
+        Self::new(Status::ERR_NOT_SUPPORTED, None, message)
+    }
+
     /// A datum of another type than the caller asked for.
     #[cold]
     pub(crate) fn mismatch(offset: usize, expected: DataType, found: DataType) -> Self {

@@ -40,9 +40,11 @@ mod flex;
 mod framer;
 pub mod kind;
 mod layout;
+mod legacy;
 mod limits;
 mod module;
 mod notes;
+mod refusal;
 
 pub use decode::{Call, Decoder};
 pub use encode::Encoder;

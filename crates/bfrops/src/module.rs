@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use pmix_types::{DataType, Status};
+use pmix_types::DataType;
 
 use crate::Integers;
 
@@ -109,12 +109,6 @@ impl Module {
     /// Whether the number of data follows the type of an array that has none.
     pub(crate) const fn sends_size_of_untyped(self) -> bool {
         !matches!(self, Self::V51 | Self::V61)
-    }
-
-    /// The status for a type that the module does not know.
-    #[must_use]
-    pub const fn unknown_type_status(self) -> Status {
-        Status::ERR_UNKNOWN_DATA_TYPE
     }
 }
 

@@ -4,6 +4,7 @@
 use pmix_types::{DataArray, DataType, Value};
 
 use crate::kind::Kind;
+use crate::refusal::Place;
 use crate::{Decoder, Encoder, Error, kind};
 
 /// Data above this size are boxed in a value.
@@ -33,7 +34,8 @@ macro_rules! values {
             if data_type == DataType::UNDEF {
                 return Ok(Value::Undef);
             }
-            decoder.check(data_type, start)?;
+            let place = Place::UnpackValue;
+            decoder.module().check(data_type, place, Some(start))?;
             match data_type {
                 $(DataType::$data_type => {
                     let size = size_of::<<kind::$variant as Kind>::Item<'a>>();

@@ -8,35 +8,58 @@ use crate::kind::sealed::Sealed;
 use crate::kind::structure::{List, structure};
 use crate::kind::text::Word;
 use crate::kind::{self, InfoFlags, Int, Int32, Key, Proc, Size, dispatch};
-use crate::{Decoder, Encoder, Error, Kind};
+use crate::legacy::code;
+use crate::legacy::member::Cwd;
+use crate::legacy::value::Part;
+use crate::refusal::Place;
+use crate::{Decoder, Encoder, Error, Kind, Module};
 
-/// `PMIX_VALUE`: the code of the type, then the datum.
-#[derive(Clone, Copy, Debug)]
-pub enum Value {}
+/// A kind that is a value, as a part of something.
+macro_rules! values {
+    ($($(#[$doc:meta])* $visibility:vis $kind:ident = $part:ident;)*) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        $visibility enum $kind {}
 
-impl Sealed for Value {}
+        impl Sealed for $kind {}
 
-impl Kind for Value {
-    const TYPE: DataType = DataType::VALUE;
-    const MIN_LEN: usize = 1;
-    type Item<'a> = pmix_types::Value<'a>;
+        impl Kind for $kind {
+            const TYPE: DataType = DataType::VALUE;
+            const MIN_LEN: usize = 1;
+            type Item<'a> = pmix_types::Value<'a>;
 
-    #[inline]
-    fn encode(encoder: &mut Encoder<'_>, item: &Self::Item<'_>) -> Result<(), Error> {
-        let data_type = item.data_type();
-        if data_type != DataType::UNDEF {
-            encoder.check(data_type)?;
-        }
-        encoder.type_code(data_type);
-        dispatch::encode_value(encoder, item)
-    }
+            #[inline]
+            fn encode(encoder: &mut Encoder<'_>, item: &Self::Item<'_>) -> Result<(), Error> {
+                let data_type = item.data_type();
+                if encoder.module() <= Module::V20 {
+                    encoder.old_value_head(item, Part::$part)?;
+                } else {
+                    if data_type != DataType::UNDEF {
+                        encoder.module().check(data_type, Place::PackValue, None)?;
+                    }
+                    encoder.type_code(data_type);
+                }
+                dispatch::encode_value(encoder, item)
+            }
 
-    #[inline]
-    fn decode<'a>(decoder: &mut Decoder<'a>, _: Run) -> Result<Self::Item<'a>, Error> {
-        let start = decoder.offset();
-        let data_type = decoder.type_code()?;
-        dispatch::decode_value(decoder, data_type, start)
-    }
+            #[inline]
+            fn decode<'a>(decoder: &mut Decoder<'a>, _: Run) -> Result<Self::Item<'a>, Error> {
+                let start = decoder.offset();
+                let data_type = match decoder.module() {
+                    Module::V12 | Module::V20 => decoder.old_value_head(Part::$part)?,
+                    _ => decoder.type_code()?,
+                };
+                dispatch::decode_value(decoder, data_type, start)
+            }
+        })*
+    };
+}
+
+values! {
+    /// `PMIX_VALUE`: the code of the type, then the datum.
+    pub Value = Alone;
+    /// The value of an info or a published datum. Modules since v21 make no difference.
+    pub(crate) InfoValue = OfInfo;
 }
 
 /// `PMIX_DATA_ARRAY`: the code of the type, how many data there are as `PMIX_SIZE`, the data.
@@ -54,6 +77,9 @@ impl Kind for DataArray {
     type Item<'a> = pmix_types::DataArray<'a>;
 
     fn encode(encoder: &mut Encoder<'_>, item: &Self::Item<'_>) -> Result<(), Error> {
+        if encoder.module() == Module::V12 {
+            return encoder.info_array(item);
+        }
         encoder.type_code(item.data_type());
         if let pmix_types::DataArray::Untyped { len, .. } = item {
             if encoder.module().sends_size_of_untyped() {
@@ -65,11 +91,16 @@ impl Kind for DataArray {
         if item.is_empty() {
             return Ok(());
         }
-        encoder.check(item.data_type())?;
+        let module = encoder.module();
+        module.check(item.data_type(), Place::PackElement, None)?;
+        encoder.repeated_type_code(code::declared(module, item.data_type()));
         dispatch::encode_elements(encoder, item)
     }
 
     fn decode<'a>(decoder: &mut Decoder<'a>, _: Run) -> Result<Self::Item<'a>, Error> {
+        if decoder.module() == Module::V12 {
+            return decoder.info_array();
+        }
         let start = decoder.offset();
         let data_type = decoder.type_code()?;
         if data_type == DataType::UNDEF {
@@ -83,14 +114,16 @@ impl Kind for DataArray {
         if len == 0 {
             return Ok(pmix_types::DataArray::empty(data_type));
         }
-        decoder.check(data_type, start)?;
+        let (module, place) = (decoder.module(), Place::UnpackElement);
+        module.check(data_type, place, Some(start))?;
+        decoder.repeated_type_code(code::declared(module, data_type))?;
         decoder.nested(|decoder| dispatch::decode_elements(decoder, data_type, len))
     }
 }
 
 structure! {
     /// `PMIX_INFO`: the key as a string, the directives, the value.
-    Info: Info<'a> = INFO { key: Key, flags: InfoFlags, value: Value, }
+    Info: Info<'a> = INFO { key: Key, flags: InfoFlags, value: InfoValue, }
 }
 
 structure! {
@@ -100,7 +133,7 @@ structure! {
 
 structure! {
     /// `PMIX_PDATA`: the process, the key as a string, the value.
-    Pdata: Pdata<'a> = PDATA { proc: Proc, key: Key, value: Value, }
+    Pdata: Pdata<'a> = PDATA { proc: Proc, key: Key, value: InfoValue, }
 }
 
 structure! {
@@ -114,7 +147,7 @@ structure! {
         cmd: kind::String,
         argv: List<Int, Word>,
         env: List<Int32, Word>,
-        cwd: kind::String,
+        cwd: Cwd,
         maxprocs: Int,
         info: List<Size, Info>,
     }

@@ -7,7 +7,8 @@ use pmix_types::{DataType as Type, Rank as RankNumber, Status as StatusNumber};
 use crate::kind::Run;
 use crate::kind::sealed::Sealed;
 use crate::kind::structure::structure;
-use crate::{Decoder, Encoder, Error, Integers, Kind, Layout};
+use crate::legacy::number::{Old, low_u8, low_u16, low_u32};
+use crate::{Decoder, Encoder, Error, Integers, Kind, Layout, Module};
 
 /// A kind that is written by one method of the encoder and read by one of the decoder.
 macro_rules! numbers {
@@ -143,25 +144,9 @@ numbers! {
     Uint64: u64 = UINT64, u64, 1, same, same;
     /// `PMIX_TIME`, a C `time_t`.
     Time: i64 = TIME, u64, 1, i64::cast_unsigned, u64::cast_signed;
-    /// `PMIX_STATUS`.
-    Status: StatusNumber = STATUS, i32, 1, StatusNumber::as_raw, StatusNumber::from_raw;
-    /// `PMIX_PROC_RANK`.
-    Rank: RankNumber = PROC_RANK, u32, 1, RankNumber::as_raw, RankNumber::new;
 }
 
 open_numbers! {
-    /// `PMIX_PERSIST`.
-    Persistence = PERSIST, u8;
-    /// `PMIX_SCOPE`.
-    Scope = SCOPE, u8;
-    /// `PMIX_DATA_RANGE`.
-    DataRange = DATA_RANGE, u8;
-    /// `PMIX_COMMAND`.
-    Command = COMMAND, u8;
-    /// `PMIX_INFO_DIRECTIVES`.
-    InfoFlags = INFO_DIRECTIVES, u32;
-    /// `PMIX_PROC_STATE`.
-    ProcState = PROC_STATE, u8;
     /// `PMIX_ALLOC_DIRECTIVE`.
     AllocDirective = ALLOC_DIRECTIVE, u8;
     /// `PMIX_IOF_CHANNEL`.
@@ -186,8 +171,111 @@ open_numbers! {
     ResourceBlockDirective = RESBLOCK_DIRECTIVE, u8;
     /// `PMIX_ALLOC_INHERIT`.
     AllocInheritance = ALLOC_INHERIT, u8;
+}
+
+/// A kind that had another form in the first releases.
+macro_rules! aged_numbers {
+    ($($(#[$doc:meta])* $kind:ident: $item:ty = $data_type:ident, $method:ident, $to:expr,
+        $from:expr; up to $last:ident: $old:ident, $wide:expr, $narrow:expr;)*) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub enum $kind {}
+
+        impl Sealed for $kind {}
+
+        impl Kind for $kind {
+            const TYPE: Type = Type::$data_type;
+            const MIN_LEN: usize = 1;
+            type Item<'a> = $item;
+
+            #[inline]
+            fn begin(encoder: &mut Encoder<'_>) -> Result<(), Error> {
+                if encoder.module() <= Module::$last {
+                    Old::$old.begin(encoder);
+                }
+                Ok(())
+            }
+
+            #[inline]
+            fn encode(encoder: &mut Encoder<'_>, item: &$item) -> Result<(), Error> {
+                let number = $to(*item);
+                if encoder.module() <= Module::$last {
+                    Old::$old.put(encoder, $wide(number));
+                } else {
+                    encoder.$method(number);
+                }
+                Ok(())
+            }
+
+            #[inline]
+            fn start(decoder: &mut Decoder<'_>) -> Result<Run, Error> {
+                match decoder.module() <= Module::$last {
+                    true => Old::$old.start(decoder),
+                    false => Ok(Run::default()),
+                }
+            }
+
+            #[inline]
+            fn decode(decoder: &mut Decoder<'_>, run: Run) -> Result<$item, Error> {
+                let start = decoder.offset();
+                let number = match decoder.module() <= Module::$last {
+                    true => $narrow(Old::$old.get(decoder, run, stringify!($kind))?),
+                    false => decoder.$method(stringify!($kind))?,
+                };
+                decoder.note(start, || format!("{} {number}", Self::TYPE));
+                Ok($from(number))
+            }
+
+            fn encode_run(encoder: &mut Encoder<'_>, items: &[$item]) -> Result<(), Error> {
+                if encoder.layout().integers == Integers::Fixed {
+                    return items.iter().try_for_each(|item| Self::encode(encoder, item));
+                }
+                <$method as Word>::put_run(encoder, items.iter().map(|item| $to(*item)));
+                Ok(())
+            }
+
+            fn decode_run<'a>(
+                decoder: &mut Decoder<'a>,
+                run: Run,
+                count: usize,
+            ) -> Result<Vec<$item>, Error> {
+                if decoder.layout().integers == Integers::Fixed {
+                    return decoder.one_by_one::<Self>(run, count);
+                }
+                <$method as Word>::take_run::<Self>(decoder, count, $from)
+            }
+        })*
+    };
+}
+
+aged_numbers! {
+    /// `PMIX_STATUS`.
+    Status: StatusNumber = STATUS, i32, StatusNumber::as_raw, StatusNumber::from_raw;
+        up to V12: Coded, i32::cast_unsigned, u32::cast_signed;
+    /// `PMIX_PROC_RANK`.
+    Rank: RankNumber = PROC_RANK, u32, RankNumber::as_raw, RankNumber::new;
+        up to V12: Coded, same, same;
+    /// `PMIX_PERSIST`.
+    Persistence: pmix_types::Persistence = PERSIST, u8, pmix_types::Persistence::as_raw,
+        pmix_types::Persistence::from_raw; up to V12: Coded, u32::from, low_u8;
+    /// `PMIX_SCOPE`.
+    Scope: pmix_types::Scope = SCOPE, u8, pmix_types::Scope::as_raw, pmix_types::Scope::from_raw;
+        up to V12: Coded, u32::from, low_u8;
+    /// `PMIX_DATA_RANGE`.
+    DataRange: pmix_types::DataRange = DATA_RANGE, u8, pmix_types::DataRange::as_raw,
+        pmix_types::DataRange::from_raw; up to V12: Coded, u32::from, low_u8;
+    /// `PMIX_COMMAND`.
+    Command: pmix_types::Command = COMMAND, u8, pmix_types::Command::as_raw,
+        pmix_types::Command::from_raw; up to V20: Wide, u32::from, low_u8;
+    /// `PMIX_INFO_DIRECTIVES`.
+    InfoFlags: pmix_types::InfoFlags = INFO_DIRECTIVES, u32, pmix_types::InfoFlags::as_raw,
+        pmix_types::InfoFlags::from_raw; up to V12: Absent, same, same;
+    /// `PMIX_PROC_STATE`.
+    ProcState: pmix_types::ProcState = PROC_STATE, u8, pmix_types::ProcState::as_raw,
+        pmix_types::ProcState::from_raw; up to V12: Absent, u32::from, low_u8;
     /// `PMIX_DATA_TYPE`.
-    DataType = DATA_TYPE, u16;
+    DataType: Type = DATA_TYPE, u16, Type::as_raw, Type::from_raw;
+        up to V12: Wide, u32::from, low_u16;
 }
 
 /// Kinds whose C type has another width on other machines: where integers have a fixed width, the
@@ -270,11 +358,6 @@ fn fixed(layout: Layout) -> bool {
 
 const fn always(_: Layout) -> bool {
     true
-}
-
-/// The low 32 bits, as C converts.
-fn low_u32(bits: u64) -> u32 {
-    u32::try_from(bits & u64::from(u32::MAX)).unwrap_or_default()
 }
 
 fn low_i32(bits: u64) -> i32 {

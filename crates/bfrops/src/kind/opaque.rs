@@ -26,7 +26,7 @@ use pmix_types::{Bytes, DataType, RegexBytes};
 use crate::kind::Run;
 use crate::kind::sealed::Sealed;
 use crate::kind::structure::structure;
-use crate::{Decoder, Encoder, Error, Kind, kind};
+use crate::{Decoder, Encoder, Error, Kind, Module, kind};
 
 macro_rules! objects {
     ($($(#[$doc:meta])* $kind:ident = $data_type:ident;)*) => {
@@ -69,8 +69,30 @@ objects! {
     CompressedByteObject = COMPRESSED_BYTE_OBJECT;
     /// `PMIX_DATA_BUFFER`.
     DataBuffer = DATA_BUFFER;
-    /// `PMIX_BUFFER`.
-    Buffer = BUFFER;
+}
+
+/// `PMIX_BUFFER`: which kind of buffer it is as one byte, then as a byte object.
+///
+/// The model has no place for the kind: a buffer in a message is of the kind of the message.
+#[derive(Clone, Copy, Debug)]
+pub enum Buffer {}
+
+impl Sealed for Buffer {}
+
+impl Kind for Buffer {
+    const TYPE: DataType = DataType::BUFFER;
+    const MIN_LEN: usize = 1;
+    type Item<'a> = Bytes<'a>;
+
+    fn encode(encoder: &mut Encoder<'_>, item: &Bytes<'_>) -> Result<(), Error> {
+        encoder.buffer_kind();
+        ByteObject::encode(encoder, item)
+    }
+
+    fn decode<'a>(decoder: &mut Decoder<'a>, run: Run) -> Result<Bytes<'a>, Error> {
+        decoder.buffer_kind()?;
+        ByteObject::decode(decoder, run)
+    }
 }
 
 /// `PMIX_POINTER`: a pointer means nothing to another process, so one byte with the number 1
@@ -86,7 +108,9 @@ impl Kind for Pointer {
     type Item<'a> = ();
 
     fn begin(encoder: &mut Encoder<'_>) -> Result<(), Error> {
-        encoder.u8(1);
+        if encoder.module() > Module::V12 {
+            encoder.u8(1);
+        }
         Ok(())
     }
 

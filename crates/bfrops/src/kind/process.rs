@@ -2,11 +2,12 @@
 //! Processes and what belongs to one.
 
 use crate::kind::structure::structure;
-use crate::kind::{self, Byte, ByteObject, Nspace, Pid, ProcState, Rank, Uint32};
+use crate::kind::{self, Byte, ByteObject, Nspace, Pid, ProcState, Uint32};
+use crate::legacy::member::ProcRank;
 
 structure! {
     /// `PMIX_PROC`: the nspace as a string, the rank.
-    Proc: Proc<'a> = PROC { nspace: Nspace, rank: Rank, }
+    Proc: Proc<'a> = PROC { nspace: Nspace, rank: ProcRank, }
 }
 
 structure! {

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Codes of types as the first releases write them.
+//!
+//! | type | code since v20 | code in v12 |
+//! | --- | --- | --- |
+//! | `PMIX_STATUS`, `PMIX_PROC_RANK` | 20, 40 | 6, `PMIX_INT` |
+//! | array of infos, `PMIX_DATA_ARRAY` | 44, 39 | 22 |
+//! | `PMIX_PROC` to `PMIX_PERSIST` | 22 to 30 | 23 to 31, one more |
+//! | any other | | the same |
+//!
+//! In described buffers v12 and v20 write some codes once more: that of the real type in front of
+//! integers of a C type, that of the datum of a value, and that of the elements of an array.
+
+use pmix_types::DataType;
+
+use crate::{BufferKind, Decoder, Encoder, Error, Layout, Module};
+
+/// The type that an array of infos had before there were arrays of anything.
+pub(crate) const INFO_ARRAY: DataType = DataType::from_raw(44);
+
+/// What v12 wrote for [`INFO_ARRAY`].
+const OLD_INFO_ARRAY: i32 = 22;
+
+/// Whether codes are written once more.
+pub(crate) fn repeats(layout: Layout) -> bool {
+    layout.buffer == BufferKind::Described && layout.module <= Module::V20
+}
+
+/// The type that a described call says instead of the one it has.
+pub(crate) const fn declared(module: Module, data_type: DataType) -> DataType {
+    match (module, data_type) {
+        (Module::V12 | Module::V20, DataType::COMMAND) => DataType::UINT32,
+        (Module::V12, DataType::SCOPE | DataType::DATA_RANGE) => DataType::UINT,
+        (Module::V12, DataType::PROC_RANK | DataType::PERSIST | DataType::STATUS) => DataType::INT,
+        _ => data_type,
+    }
+}
+
+/// The code of a type in v12.
+///
+/// DEVIATION: OpenPMIx leaves the code of a process at 22, which the readers of v12, its own
+/// included, take for an array of infos. We write 23, as PMIx 1.2 does, and read both;
+/// `a_described_process_of_v12_says_its_own_code`.
+pub(crate) fn to_v12(data_type: DataType) -> i32 {
+    let number = i32::from(data_type.as_raw());
+    match number {
+        20 | 40 => i32::from(DataType::INT.as_raw()),
+        39 | 44 => OLD_INFO_ARRAY,
+        22..=30 => number + 1,
+        _ => number,
+    }
+}
+
+/// The type with this code in v12; none if no type has it.
+pub(crate) fn from_v12(code: i32) -> Option<DataType> {
+    let number = match code {
+        20 => 0,
+        OLD_INFO_ARRAY => 44,
+        23..=31 => code - 1,
+        _ => code,
+    };
+    u16::try_from(number).ok().map(DataType::from_raw)
+}
+
+impl Encoder<'_> {
+    /// The code of a type in a module before the fourth.
+    #[inline(never)]
+    pub(crate) fn fixed_type_code(&mut self, data_type: DataType) {
+        match self.module() {
+            Module::V12 => self.i32(to_v12(data_type)),
+            _ => self.u16(data_type.as_raw()),
+        }
+    }
+
+    /// The code of a type, where v12 and v20 say it once more.
+    #[inline]
+    pub(crate) fn repeated_type_code(&mut self, data_type: DataType) {
+        if repeats(self.layout()) {
+            self.type_code(data_type);
+        }
+    }
+}
+
+impl Decoder<'_> {
+    /// The code of a type in a module before the fourth.
+    #[inline(never)]
+    pub(crate) fn fixed_type_code(&mut self) -> Result<DataType, Error> {
+        if self.module() != Module::V12 {
+            return self.u16("type code").map(DataType::from_raw);
+        }
+        let start = self.offset();
+        let code = self.i32("type code")?;
+        from_v12(code).ok_or_else(|| Error::unknown_code(start, code))
+    }
+
+    /// The code of a type, where v12 and v20 say it once more.
+    #[inline]
+    pub(crate) fn repeated_type_code(&mut self, expected: DataType) -> Result<(), Error> {
+        if !repeats(self.layout()) {
+            return Ok(());
+        }
+        let start = self.offset();
+        let found = self.type_code()?;
+        if self.is_code_of(found, expected) {
+            return Ok(());
+        }
+        Err(Error::mismatch(start, expected, found))
+    }
+
+    /// Whether a code that was found is that of the type that is expected.
+    pub(crate) fn is_code_of(&self, found: DataType, expected: DataType) -> bool {
+        // What OpenPMIx writes for a process reads as an array of infos.
+        let process = self.module() == Module::V12 && expected == DataType::PROC;
+        found == expected || (process && found == INFO_ARRAY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind;
+    use pmix_types::{Proc, Rank};
+
+    #[test]
+    fn codes_of_v12_come_back_unless_two_types_share_one() {
+        for number in 1..=46 {
+            let data_type = DataType::from_raw(number);
+            let back = from_v12(to_v12(data_type));
+            match number {
+                20 | 40 => assert_eq!(back, Some(DataType::INT)),
+                39 => assert_eq!(back, Some(INFO_ARRAY)),
+                31 => assert_eq!(back, Some(DataType::PERSIST)),
+                _ => assert_eq!(back, Some(data_type)),
+            }
+        }
+        assert_eq!(from_v12(-1), None);
+        assert_eq!(from_v12(65_536), None);
+    }
+
+    #[test]
+    fn a_described_process_of_v12_says_its_own_code() {
+        let layout = Layout::new(Module::V12).with_buffer(BufferKind::Described);
+        let proc = Proc::new("ns", Rank::new(3));
+        let mut out = Vec::new();
+        Encoder::new(layout, &mut out)
+            .one::<kind::Proc>(&proc)
+            .unwrap();
+        assert_eq!(out[8..12], [0, 0, 0, 23]);
+        for code in [22, 23] {
+            out[11] = code;
+            let mut decoder = Decoder::new(layout, &out);
+            assert_eq!(decoder.one::<kind::Proc>().unwrap(), proc);
+            decoder.finish().unwrap();
+        }
+    }
+}
