@@ -4,8 +4,10 @@
 //! This crate holds the values that every other crate speaks in: [`Status`], [`Proc`], [`Info`],
 //! [`Value`] with one variant for each data type, [`DataArray`], and the encoded regular expression
 //! [`Regex2`]. A value may borrow from the message it came in; [`IntoOwned`] copies it. How values
-//! travel is the business of `bfrops`. There are no dependencies and no I/O. Numbers follow the PMIx Standard (chapter "Constants and structures");
-//! unknown numbers are kept, never rejected, so a value from a newer peer survives a round trip.
+//! travel is the business of `bfrops`. There are no dependencies and no I/O; the feature `serde`
+//! adds the module `json`, the documented JSON form of the model. Numbers follow the PMIx Standard
+//! (chapter "Constants and structures"); unknown numbers are kept, never rejected, so a value from
+//! a newer peer survives a round trip.
 //!
 //! Named numbers have three faces: `name()` is the constant of the headers without `PMIX_`,
 //! `Display` shows it with the prefix and `FromStr` reads it back, and `pretty()` gives the words of
@@ -20,6 +22,8 @@
 #![forbid(unsafe_code)]
 
 mod attribute;
+#[cfg(feature = "serde")]
+pub mod json;
 mod kinds;
 mod model;
 mod number;

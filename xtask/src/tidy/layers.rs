@@ -38,6 +38,9 @@ const SCHEMES: &[&str] = &["preg-native", "preg-raw", "preg-compress", "preg-fol
 /// Crates of pure data: no dependency outside the workspace.
 const STD_ONLY: &[&str] = &["pmix-types", "pmix-plugin-abi"];
 
+/// What a crate of pure data may depend on where a feature asks for it.
+const OPTIONAL: &[(&str, &str)] = &[("pmix-types", "serde")];
+
 /// Crates narrower than their layer: all that they may depend on in the workspace.
 const ONLY: &[(&str, &[&str])] = &[("pmix-map", &["pmix-types"])];
 
@@ -72,6 +75,9 @@ fn check_manifest(file: &File, faults: &mut Vec<Fault>) {
     };
     for kind in ["dependencies", "build-dependencies"] {
         for other in names(table.get(kind)) {
+            if OPTIONAL.contains(&(name, other)) && is_optional(table.get(kind), other) {
+                continue;
+            }
             if let Some(why) = forbidden(name, layer, other) {
                 faults.push(file.fault(line_of(file, other), why));
             }
@@ -114,6 +120,12 @@ fn layer_of(name: &str) -> Option<u32> {
 fn names(dependencies: Option<&Value>) -> impl Iterator<Item = &str> {
     let table = dependencies.and_then(Value::as_table);
     table.into_iter().flat_map(Table::keys).map(String::as_str)
+}
+
+fn is_optional(dependencies: Option<&Value>, name: &str) -> bool {
+    let entry = dependencies.and_then(|table| table.get(name));
+    let optional = entry.and_then(|entry| entry.get("optional"));
+    optional.and_then(Value::as_bool) == Some(true)
 }
 
 fn line_of(file: &File, dependency: &str) -> usize {

@@ -61,6 +61,36 @@ macro_rules! arrays {
             }
         }
 
+        #[cfg(feature = "serde")]
+        impl DataArray<'_> {
+            /// Prints the data as a list without their type.
+            pub(crate) fn write_data<S: serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> Result<S::Ok, S::Error> {
+                match self {
+                    Self::Untyped { .. } => serializer.collect_seq([(); 0]),
+                    $(Self::$variant(items) => {
+                        serializer.collect_seq(items.iter().map(crate::json::As))
+                    })*
+                }
+            }
+
+            /// Reads a list of data of a type.
+            pub(crate) fn read_data(
+                data_type: DataType,
+                node: crate::json::Node<'_>,
+                at: &crate::json::At<'_>,
+            ) -> Result<Self, crate::json::Fault> {
+                match data_type {
+                    $(DataType::$data_type => {
+                        crate::json::Form::read(node, at).map(Self::$variant)
+                    })*
+                    _ => crate::json::untyped(data_type, &node, at),
+                }
+            }
+        }
+
         impl IntoOwned for DataArray<'_> {
             type Owned = DataArray<'static>;
 

@@ -36,6 +36,36 @@ macro_rules! values {
             }
         }
 
+        #[cfg(feature = "serde")]
+        impl Value<'_> {
+            /// Prints the datum without its type.
+            pub(crate) fn write_datum<S: serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> Result<S::Ok, S::Error> {
+                match self {
+                    Self::Undef => serializer.serialize_unit(),
+                    $(Self::$variant(datum) => crate::json::Form::write(datum, serializer),)*
+                }
+            }
+
+            /// Reads the datum of a value of a type.
+            pub(crate) fn read_datum(
+                data_type: DataType,
+                node: crate::json::Node<'_>,
+                at: &crate::json::At<'_>,
+            ) -> Result<Self, crate::json::Fault> {
+                match (data_type, node) {
+                    (DataType::UNDEF, crate::json::Node::Null) => Ok(Self::Undef),
+                    (DataType::UNDEF, node) => Err(at.expected("null", node)),
+                    $((DataType::$data_type, node) => {
+                        crate::json::Form::read(node, at).map(Self::$variant)
+                    })*
+                    _ => Err(at.fault(format_args!("no value can have the type {data_type}"))),
+                }
+            }
+        }
+
         impl IntoOwned for Value<'_> {
             type Owned = Value<'static>;
 

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Text and bytes.
+
+use std::borrow::Cow;
+
+use serde::ser::{SerializeMap, Serializer};
+
+use super::form::Form;
+use super::node::Node;
+use super::object::Object;
+use super::path::{At, Fault};
+use crate::{Bytes, DataType, Key, Nspace, Text};
+
+/// The most bytes that a text of `repeat` may have.
+const MAX_REPEATED: usize = 16 << 20;
+
+/// Prints `{"hex": …}`.
+pub(super) fn write_hex<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut object = serializer.serialize_map(Some(1))?;
+    object.serialize_entry("hex", &hex(bytes))?;
+    object.end()
+}
+
+/// The digits of bytes, in lower case.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] = [
+        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
+    ];
+    let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied();
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .flatten()
+        .collect()
+}
+
+/// Reads the digits of bytes.
+pub(super) fn unhex(node: &Node<'_>, at: &At<'_>) -> Result<Vec<u8>, Fault> {
+    let Node::Text(text) = node else {
+        return Err(at.expected("a string of hexadecimal digits", node));
+    };
+    if let Some((place, wrong)) = text.char_indices().find(|(_, c)| !c.is_ascii_hexdigit()) {
+        return Err(at.fault(format_args!(
+            "{wrong:?} at character {place} is no hexadecimal digit"
+        )));
+    }
+    if text.len() % 2 != 0 {
+        let len = text.len();
+        return Err(at.fault(format_args!(
+            "a byte has two hexadecimal digits, and {len} is odd"
+        )));
+    }
+    let digit = |c: u8| {
+        char::from(c)
+            .to_digit(16)
+            .and_then(|d| u8::try_from(d).ok())
+    };
+    let pairs = text.as_bytes().chunks_exact(2);
+    let byte = |pair: &[u8]| match pair {
+        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+        _ => None,
+    };
+    Ok(pairs.filter_map(byte).collect())
+}
+
+impl Form for Text<'_> {
+    const NONE_IS_NULL: bool = true;
+
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.as_str() {
+            Some(text) => serializer.serialize_str(text),
+            None => write_hex(self.as_bytes(), serializer),
+        }
+    }
+
+    fn read(node: Node<'_>, at: &At<'_>) -> Result<Self, Fault> {
+        let bytes = match node {
+            Node::Text(text) => text.into_owned().into_bytes(),
+            Node::Object(_) => {
+                let at = at.of(DataType::STRING);
+                let mut object = Object::new(node, &at, &["hex", "n", "repeat"])?;
+                match object.take("hex") {
+                    Some(digits) if object.is_empty() => unhex(&digits, &at.member("hex"))?,
+                    Some(_) => return Err(at.fault("`hex` stands alone")),
+                    None => repeated(&mut object, &at)?,
+                }
+            }
+            _ => return Err(at.expected("a string", node)),
+        };
+        if bytes.contains(&0) {
+            return Err(at.fault("a string cannot hold a NUL"));
+        }
+        Ok(bytes.into())
+    }
+}
+
+/// Reads `{"n": 62, "repeat": "x"}`.
+fn repeated(object: &mut Object<'_, '_>, at: &At<'_>) -> Result<Vec<u8>, Fault> {
+    let count: u64 = object.member("n")?;
+    let part: Text<'_> = object.member("repeat")?;
+    let len = usize::try_from(count).unwrap_or(usize::MAX);
+    let len = len.saturating_mul(part.len());
+    if len > MAX_REPEATED {
+        return Err(at.fault(format_args!(
+            "a repeated string may have {MAX_REPEATED} bytes, this has {len}"
+        )));
+    }
+    let mut bytes = Vec::with_capacity(len);
+    while bytes.len() < len {
+        bytes.extend_from_slice(part.as_bytes());
+    }
+    Ok(bytes)
+}
+
+macro_rules! names {
+    ($($name:ident),*) => {
+        $(impl Form for $name<'_> {
+            fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.as_text().write(serializer)
+            }
+
+            fn read(node: Node<'_>, at: &At<'_>) -> Result<Self, Fault> {
+                Text::read(node, at).map(Self::new)
+            }
+        })*
+    };
+}
+
+names!(Key, Nspace);
+
+impl Form for Bytes<'_> {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        write_hex(self, serializer)
+    }
+
+    fn read(node: Node<'_>, at: &At<'_>) -> Result<Self, Fault> {
+        let mut object = match node {
+            Node::Null => return Ok(Cow::Owned(Vec::new())),
+            Node::Object(_) => Object::new(node, at, &["hex"])?,
+            _ => return Err(at.expected("{\"hex\": …}", node)),
+        };
+        object.member::<Digits<'_>>("hex").map(Self::from)
+    }
+}
+
+/// Bytes as nothing but the string of their digits.
+pub(crate) struct Digits<'a>(Bytes<'a>);
+
+impl<'a> From<&'a Bytes<'_>> for Digits<'a> {
+    fn from(bytes: &'a Bytes<'_>) -> Self {
+        Self(Cow::Borrowed(bytes))
+    }
+}
+
+impl<'a> From<Digits<'a>> for Bytes<'a> {
+    fn from(digits: Digits<'a>) -> Self {
+        digits.0
+    }
+}
+
+impl Form for Digits<'_> {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&hex(&self.0))
+    }
+
+    fn read(node: Node<'_>, at: &At<'_>) -> Result<Self, Fault> {
+        match node {
+            Node::Null => Ok(Self(Cow::Owned(Vec::new()))),
+            Node::Object(_) => Bytes::read(node, at).map(Self),
+            _ => unhex(&node, at).map(|bytes| Self(Cow::Owned(bytes))),
+        }
+    }
+}
