@@ -269,11 +269,14 @@ impl<'a> Decoder<'a> {
     ) -> Result<Vec<K::Item<'a>>, Error> {
         let mut items = Vec::with_capacity(count);
         let mut run = flex::Run::new(self.rest);
-        for _ in 0..count {
-            let Some(number) = run.next::<T>() else {
+        let mut block = [T::default(); 64];
+        while items.len() < count {
+            let wanted = block.len().min(count - items.len());
+            let filled = run.fill(&mut block[..wanted]);
+            items.extend(block[..filled].iter().map(|number| from(*number)));
+            if filled < wanted {
                 break;
-            };
-            items.push(from(number));
+            }
         }
         self.rest = run.rest();
         for _ in items.len()..count {

@@ -98,7 +98,7 @@ pub(crate) const fn unfold(number: u64) -> i64 {
 }
 
 /// A type that is written in groups of seven bits.
-pub(crate) trait Flexible: Copy {
+pub(crate) trait Flexible: Copy + Default {
     /// The number as it is written.
     fn to_flex(self) -> u64;
 
@@ -165,14 +165,45 @@ pub(crate) fn encode_run(numbers: impl Iterator<Item = u64>, out: &mut Vec<u8>) 
 /// length, so that length is guessed: a right guess costs nothing, a wrong one is noticed.
 pub(crate) struct Run<'a> {
     rest: &'a [u8],
-    guess: usize,
+    guess: Guess,
+}
+
+/// A length and what a number of that length looks like.
+#[derive(Clone, Copy)]
+struct Guess {
+    len: usize,
+    /// The bytes of the number.
+    mine: u64,
+    /// The top bits of those bytes.
+    tops: u64,
+    /// The top bit of the last one.
+    last: u64,
+}
+
+impl Guess {
+    const fn new(len: usize) -> Self {
+        let mine = u64::MAX >> (64 - 8 * len);
+        Self {
+            len,
+            mine,
+            tops: HIGH_BITS & mine,
+            last: 0x80 << (8 * (len - 1)),
+        }
+    }
+
+    /// Keeps the compiler from replacing the guess by what it waits for.
+    #[cold]
+    #[inline(never)]
+    fn learn(len: usize) -> Self {
+        Self::new(std::hint::black_box(len))
+    }
 }
 
 impl<'a> Run<'a> {
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self {
             rest: bytes,
-            guess: 1,
+            guess: Guess::new(1),
         }
     }
 
@@ -181,24 +212,49 @@ impl<'a> Run<'a> {
         self.rest
     }
 
-    /// The next number, if it is one of this type and all of it is there; else nothing is read.
-    #[inline]
-    pub(crate) fn next<T: Flexible>(&mut self) -> Option<T> {
-        let (number, len) = decode(self.rest)?;
-        let item = T::from_flex(number)?;
-        if len != self.guess {
-            self.guess = learn(len);
+    /// Fills a block with the next numbers and says how many there are: fewer than it holds where
+    /// one is not of this type or not all of it is there.
+    pub(crate) fn fill<T: Flexible>(&mut self, block: &mut [T]) -> usize {
+        let (mut rest, mut guess) = (self.rest, self.guess);
+        let mut filled = 0;
+        for slot in block.iter_mut() {
+            let Some(front) = rest.first_chunk::<8>() else {
+                break;
+            };
+            let word = u64::from_le_bytes(*front);
+            if !word & guess.tops != guess.last {
+                match decode(rest) {
+                    Some((_, len)) if len < MAX_LEN => guess = Guess::learn(len),
+                    _ => break,
+                }
+            }
+            let Some(number) = T::from_flex(gather(word & guess.mine)) else {
+                break;
+            };
+            *slot = number;
+            filled += 1;
+            rest = rest.get(guess.len..).unwrap_or_default();
         }
-        self.rest = self.rest.get(self.guess..)?;
-        Some(item)
+        (self.rest, self.guess) = (rest, guess);
+        filled + self.fill_slowly(block.get_mut(filled..).unwrap_or_default())
     }
-}
 
-/// Keeps the compiler from replacing the guess by what it waits for.
-#[cold]
-#[inline(never)]
-fn learn(len: usize) -> usize {
-    std::hint::black_box(len)
+    /// The same for numbers of nine bytes and for the last bytes of a message.
+    fn fill_slowly<T: Flexible>(&mut self, block: &mut [T]) -> usize {
+        let mut filled = 0;
+        for slot in block.iter_mut() {
+            let Some((number, len)) = decode(self.rest) else {
+                break;
+            };
+            let Some(number) = T::from_flex(number) else {
+                break;
+            };
+            *slot = number;
+            filled += 1;
+            self.rest = self.rest.get(len..).unwrap_or_default();
+        }
+        filled
+    }
 }
 
 #[cfg(test)]

@@ -66,12 +66,17 @@ impl Module {
     }
 
     /// The newest module of a comma-separated list that exists here, as OpenPMIx chooses: a peer
-    /// names what it can speak; none if nothing it names is known.
+    /// names what it can speak, in any order. A peer that names nothing speaks the newest; none if
+    /// nothing of what it names is known.
     #[must_use]
     pub fn select(names: &str) -> Option<Self> {
-        names
-            .split(',')
-            .filter_map(|name| Self::from_name(name.trim()))
+        let mut names = names.split(',').map(str::trim).filter(|n| !n.is_empty());
+        let Some(first) = names.next() else {
+            return Some(Self::V61);
+        };
+        std::iter::once(first)
+            .chain(names)
+            .filter_map(Self::from_name)
             .max()
     }
 
@@ -115,5 +120,19 @@ impl Module {
 impl fmt::Display for Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_module_that_a_peer_names_is_taken() {
+        assert_eq!(Module::select("v12,v41,v3"), Some(Module::V41));
+        assert_eq!(Module::select("v99, v20"), Some(Module::V20));
+        assert_eq!(Module::select(""), Some(Module::V61));
+        assert_eq!(Module::select(",,"), Some(Module::V61));
+        assert_eq!(Module::select("V41"), None);
     }
 }
