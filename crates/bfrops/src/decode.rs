@@ -199,7 +199,8 @@ impl<'a> Decoder<'a> {
         }
         let found = self.type_code()?;
         if found != DataType::INT32 {
-            return Err(Error::mismatch(start, DataType::INT32, found));
+            let message = format!("expected a count of PMIX_INT32, found {found}");
+            return Err(Error::malformed(start, message));
         }
         self.count("count")
     }
@@ -549,7 +550,13 @@ impl<'a> Decoder<'a> {
     /// The code of the type that integers of a C type really have.
     #[inline]
     pub(crate) fn real_type(&mut self) -> Result<DataType, Error> {
+        let start = self.offset();
         let data_type = self.type_code()?;
+        match data_type {
+            DataType::UINT8 | DataType::UINT16 | DataType::UINT32 | DataType::UINT64 => {}
+            DataType::INT8 | DataType::INT16 | DataType::INT32 | DataType::INT64 => {}
+            other => return Err(Error::no_integer(start, other)),
+        }
         self.repeated_type_code(data_type)?;
         Ok(data_type)
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bytes of real libraries come off and go on again as they were.
 
+#[allow(dead_code, reason = "not every test of the records needs all of them")]
 mod records;
 
 use bfrops::{Decoder, Encoder};

@@ -62,6 +62,21 @@ values! {
     pub(crate) InfoValue = OfInfo;
 }
 
+impl Encoder<'_> {
+    /// What follows the code of the type where there are no data.
+    fn no_data(&mut self, data_type: DataType, len: u64) -> Result<(), Error> {
+        match data_type {
+            DataType::UNDEF if !self.module().sends_size_of_untyped() => Ok(()),
+            DataType::UNDEF => self.field::<Size>(&len),
+            _ if len == 0 => self.size(0),
+            _ => {
+                let message = format!("an array of {len} {data_type} that are not there");
+                Err(Error::unpackable(message))
+            }
+        }
+    }
+}
+
 /// `PMIX_DATA_ARRAY`: the code of the type, how many data there are as `PMIX_SIZE`, the data.
 ///
 /// Nothing follows the number if it is zero or the type is `PMIX_UNDEF`. Behind that type v51 and
@@ -81,11 +96,8 @@ impl Kind for DataArray {
             return encoder.info_array(item);
         }
         encoder.type_code(item.data_type());
-        if let pmix_types::DataArray::Untyped { len, .. } = item {
-            if encoder.module().sends_size_of_untyped() {
-                encoder.field::<kind::Size>(len)?;
-            }
-            return Ok(());
+        if let pmix_types::DataArray::Untyped { data_type, len } = item {
+            return encoder.no_data(*data_type, *len);
         }
         encoder.size(item.len())?;
         if item.is_empty() {

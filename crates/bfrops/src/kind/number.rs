@@ -2,7 +2,7 @@
 //! Numbers: truth values, integers, states and directives, times, and floats, which travel as
 //! text.
 
-use pmix_types::{DataType as Type, Rank as RankNumber, Status as StatusNumber};
+use pmix_types::{DataType as Type, Rank as RankNumber, Status as StatusNumber, Text};
 
 use crate::kind::Run;
 use crate::kind::sealed::Sealed;
@@ -414,10 +414,7 @@ macro_rules! floats {
                 let text = decoder.text()?;
                 let number = text.as_ref().and_then(|text| text.as_str());
                 let number = number.and_then(|text| read_float::<$item>(text.trim_start()));
-                number.ok_or_else(|| {
-                    let found = text.unwrap_or_default();
-                    Error::malformed(start, format!("expected a number as text, found {found:?}"))
-                })
+                number.ok_or_else(|| no_float(start, text.as_ref()))
             }
         })*
     };
@@ -430,13 +427,26 @@ floats! {
     Double: f64 = DOUBLE;
 }
 
-fn read_float<T: std::str::FromStr>(text: &str) -> Option<T> {
-    // C prints a sign in front of what is no number; Rust reads it only with the sign away.
-    let text = match text {
-        "-nan" | "-nan(ind)" => "nan",
-        text => text,
+/// The longest text that an error repeats.
+const QUOTED: usize = 32;
+
+/// A text that is no number, or none at all.
+#[cold]
+fn no_float(start: usize, text: Option<&Text<'_>>) -> Error {
+    let found = match text.map(Text::as_bytes) {
+        None => "a null pointer".to_owned(),
+        Some(text) if text.len() > QUOTED => format!("{} bytes", text.len()),
+        Some(text) => format!("\"{}\"", text.escape_ascii()),
     };
-    text.parse().ok()
+    Error::malformed(start, format!("expected a number as text, found {found}"))
+}
+
+fn read_float<T: std::str::FromStr + std::ops::Neg<Output = T>>(text: &str) -> Option<T> {
+    // C prints a sign in front of what is no number; Rust reads it only with the sign away.
+    match text {
+        "-nan" | "-nan(ind)" => "nan".parse().ok().map(T::neg),
+        text => text.parse().ok(),
+    }
 }
 
 #[cfg(test)]
@@ -454,6 +464,7 @@ mod tests {
         let text = String::from_utf8(out[2..out.len() - 1].to_vec()).unwrap();
         let same = text.parse::<f64>().unwrap();
         assert!(same == back || (same.is_nan() && back.is_nan()));
+        assert_eq!(number.is_sign_negative(), back.is_sign_negative());
         text
     }
 
@@ -468,6 +479,7 @@ mod tests {
             (f64::INFINITY, "inf"),
             (f64::NEG_INFINITY, "-inf"),
             (f64::NAN, "nan"),
+            (-f64::NAN, "-nan"),
             (1e-6, "0.000001"),
         ] {
             assert_eq!(packed(number), text);

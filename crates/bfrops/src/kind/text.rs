@@ -81,7 +81,7 @@ macro_rules! names {
                 let (len, most) = (item.as_bytes().len(), pmix_types::$kind::MAX_LEN);
                 if len > most {
                     let name = stringify!($kind);
-                    let message = format!("{name} {item:.40}... has {len} bytes, more than {most}");
+                    let message = format!("{name} of {len} bytes, more than {most}");
                     return Err(Error::unpackable(message));
                 }
                 encoder.text(item.as_bytes())

@@ -7,6 +7,19 @@ use bfrops::{BufferKind, Integers, Layout, Module, RegexExtent, RegexFramer};
 use pmix_types::DataType;
 use serde_json::Value as Json;
 
+/// The files.
+pub(crate) const FILES: [&str; 9] = [
+    "nondescribed.jsonl",
+    "described.jsonl",
+    "psquash_native.jsonl",
+    "legacy_v41.jsonl",
+    "legacy_v4.jsonl",
+    "legacy_v3.jsonl",
+    "legacy_v21.jsonl",
+    "legacy_v20.jsonl",
+    "legacy_v12.jsonl",
+];
+
 /// One call and the bytes that a library made of it.
 pub(crate) struct Record {
     pub(crate) layout: Layout,
