@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Takes pack calls off bytes.
 
+mod primitive;
+mod run;
+
 use std::marker::PhantomData;
 
 use pmix_types::{DataArray, DataType, Status};
@@ -8,9 +11,7 @@ use pmix_types::{DataArray, DataType, Status};
 use crate::kind::Run;
 use crate::legacy::code;
 use crate::refusal::Place;
-use crate::{
-    BufferKind, Error, Integers, Kind, Layout, Limits, Module, Notes, RegexFramer, flex, kind,
-};
+use crate::{BufferKind, Error, Kind, Layout, Limits, Module, Notes, RegexFramer, kind};
 
 /// Takes pack calls off bytes.
 ///
@@ -237,55 +238,6 @@ impl<'a> Decoder<'a> {
         Error::unknown_type(status, Some(self.offset()), data_type, self.module())
     }
 
-    /// A run of data, one behind the other.
-    pub(crate) fn run<K: Kind>(&mut self, count: usize) -> Result<Vec<K::Item<'a>>, Error> {
-        let run = K::start(self)?;
-        self.claim_items(count, K::MIN_LEN, size_of::<K::Item<'a>>())?;
-        if self.notes.is_none() {
-            return K::decode_run(self, run, count);
-        }
-        (0..count)
-            .map(|index| self.element::<K>(run, index))
-            .collect()
-    }
-
-    /// A run of data, one after the other.
-    pub(crate) fn one_by_one<K: Kind>(
-        &mut self,
-        run: Run,
-        count: usize,
-    ) -> Result<Vec<K::Item<'a>>, Error> {
-        let mut items = Vec::with_capacity(count);
-        for _ in 0..count {
-            items.push(K::decode(self, run)?);
-        }
-        Ok(items)
-    }
-
-    /// A run of integers in groups of seven bits; where it has a fault, one by one.
-    pub(crate) fn flex_run<K: Kind, T: flex::Flexible>(
-        &mut self,
-        count: usize,
-        from: impl Fn(T) -> K::Item<'a>,
-    ) -> Result<Vec<K::Item<'a>>, Error> {
-        let mut items = Vec::with_capacity(count);
-        let mut run = flex::Run::new(self.rest);
-        let mut block = [T::default(); 64];
-        while items.len() < count {
-            let wanted = block.len().min(count - items.len());
-            let filled = run.fill(&mut block[..wanted]);
-            items.extend(block[..filled].iter().map(|number| from(*number)));
-            if filled < wanted {
-                break;
-            }
-        }
-        self.rest = run.rest();
-        for _ in items.len()..count {
-            items.push(K::decode(self, Run::default())?);
-        }
-        Ok(items)
-    }
-
     /// One of several data.
     #[inline]
     fn element<K: Kind>(&mut self, run: Run, index: usize) -> Result<K::Item<'a>, Error> {
@@ -390,209 +342,6 @@ impl<'a> Decoder<'a> {
                 Err(Error::limit(self.offset(), message))
             }
         }
-    }
-
-    /// Takes bytes.
-    #[inline]
-    pub(crate) fn take(&mut self, len: usize, what: &str) -> Result<&'a [u8], Error> {
-        match self.rest.split_at_checked(len) {
-            Some((taken, rest)) => {
-                self.rest = rest;
-                Ok(taken)
-            }
-            None => {
-                let needed = u64::try_from(len).unwrap_or(u64::MAX);
-                Err(Error::past_end(
-                    self.offset(),
-                    needed,
-                    self.rest.len(),
-                    what,
-                ))
-            }
-        }
-    }
-
-    #[inline]
-    fn fixed<const N: usize>(&mut self, what: &str) -> Result<[u8; N], Error> {
-        match self.rest.split_first_chunk::<N>() {
-            Some((taken, rest)) => {
-                self.rest = rest;
-                Ok(*taken)
-            }
-            None => Err(self.short(N, what)),
-        }
-    }
-
-    #[cold]
-    fn short(&self, needed: usize, what: &str) -> Error {
-        let needed = u64::try_from(needed).unwrap_or(u64::MAX);
-        Error::past_end(self.offset(), needed, self.rest.len(), what)
-    }
-
-    #[inline]
-    pub(crate) fn u8(&mut self, what: &str) -> Result<u8, Error> {
-        self.fixed::<1>(what).map(|[byte]| byte)
-    }
-
-    /// Most numbers of a message are small: a length, a type, a flag.
-    #[inline]
-    fn flex(&mut self, what: &str) -> Result<u64, Error> {
-        match self.rest.split_first() {
-            Some((byte, rest)) if *byte < 0x80 => {
-                self.rest = rest;
-                Ok(u64::from(*byte))
-            }
-            _ => self.long_flex(what),
-        }
-    }
-
-    fn long_flex(&mut self, what: &str) -> Result<u64, Error> {
-        match flex::decode(self.rest) {
-            Some((number, len)) => {
-                self.rest = self.rest.get(len..).unwrap_or_default();
-                Ok(number)
-            }
-            None => Err(self.short(self.rest.len() + 1, what)),
-        }
-    }
-
-    #[cold]
-    fn too_large(&self, start: usize, number: i128, what: &str, bits: u32) -> Error {
-        Error::malformed(start, format!("{what} {number} does not fit {bits} bits"))
-    }
-
-    #[inline]
-    pub(crate) fn u16(&mut self, what: &str) -> Result<u16, Error> {
-        if self.layout.integers == Integers::Fixed {
-            return self.fixed(what).map(u16::from_be_bytes);
-        }
-        let start = self.offset();
-        let number = self.flex(what)?;
-        u16::try_from(number).map_err(|_| self.too_large(start, number.into(), what, 16))
-    }
-
-    #[inline]
-    pub(crate) fn u32(&mut self, what: &str) -> Result<u32, Error> {
-        if self.layout.integers == Integers::Fixed {
-            return self.fixed(what).map(u32::from_be_bytes);
-        }
-        let start = self.offset();
-        let number = self.flex(what)?;
-        u32::try_from(number).map_err(|_| self.too_large(start, number.into(), what, 32))
-    }
-
-    #[inline]
-    pub(crate) fn u64(&mut self, what: &str) -> Result<u64, Error> {
-        if self.layout.integers == Integers::Fixed {
-            return self.fixed(what).map(u64::from_be_bytes);
-        }
-        self.flex(what)
-    }
-
-    #[inline]
-    pub(crate) fn i16(&mut self, what: &str) -> Result<i16, Error> {
-        if self.layout.integers == Integers::Fixed {
-            return self.fixed(what).map(i16::from_be_bytes);
-        }
-        let start = self.offset();
-        let number = flex::unfold(self.flex(what)?);
-        i16::try_from(number).map_err(|_| self.too_large(start, number.into(), what, 16))
-    }
-
-    #[inline]
-    pub(crate) fn i32(&mut self, what: &str) -> Result<i32, Error> {
-        if self.layout.integers == Integers::Fixed {
-            return self.fixed(what).map(i32::from_be_bytes);
-        }
-        let start = self.offset();
-        let number = flex::unfold(self.flex(what)?);
-        i32::try_from(number).map_err(|_| self.too_large(start, number.into(), what, 32))
-    }
-
-    #[inline]
-    pub(crate) fn i64(&mut self, what: &str) -> Result<i64, Error> {
-        if self.layout.integers == Integers::Fixed {
-            return self.fixed(what).map(i64::from_be_bytes);
-        }
-        self.flex(what).map(flex::unfold)
-    }
-
-    /// The code of a type.
-    #[inline]
-    pub(crate) fn type_code(&mut self) -> Result<DataType, Error> {
-        let start = self.offset();
-        let data_type = match self.layout.integers {
-            Integers::Flex => DataType::from_raw(self.u16("type code")?),
-            Integers::Fixed => self.fixed_type_code()?,
-        };
-        self.note(start, || format!("type {data_type}"));
-        Ok(data_type)
-    }
-
-    /// How many elements follow, as a number of 32 bits.
-    #[inline]
-    pub(crate) fn count(&mut self, what: &str) -> Result<usize, Error> {
-        let start = self.offset();
-        let number = self.i32(what)?;
-        self.note(start, || format!("{what} {number}"));
-        usize::try_from(number)
-            .map_err(|_| Error::malformed(start, format!("{what} {number} is negative")))
-    }
-
-    /// How many elements or bytes follow, as a size.
-    #[inline]
-    pub(crate) fn size(&mut self, what: &str) -> Result<usize, Error> {
-        let start = self.offset();
-        let number = self.field::<kind::Size>(what)?;
-        usize::try_from(number).map_err(|_| self.too_large(start, number.into(), what, usize::BITS))
-    }
-
-    /// The code of the type that integers of a C type really have.
-    #[inline]
-    pub(crate) fn real_type(&mut self) -> Result<DataType, Error> {
-        let start = self.offset();
-        let data_type = self.type_code()?;
-        match data_type {
-            DataType::UINT8 | DataType::UINT16 | DataType::UINT32 | DataType::UINT64 => {}
-            DataType::INT8 | DataType::INT16 | DataType::INT32 | DataType::INT64 => {}
-            other => return Err(Error::no_integer(start, other)),
-        }
-        self.repeated_type_code(data_type)?;
-        Ok(data_type)
-    }
-
-    /// An integer of the type that a run says it has, as the bits of 64.
-    pub(crate) fn integer(&mut self, data_type: DataType, what: &str) -> Result<u64, Error> {
-        let start = self.offset();
-        Ok(match data_type {
-            DataType::UINT8 => self.u8(what)?.into(),
-            DataType::UINT16 => self.u16(what)?.into(),
-            DataType::UINT32 => self.u32(what)?.into(),
-            DataType::UINT64 => self.u64(what)?,
-            DataType::INT8 => i64::from(self.u8(what)?.cast_signed()).cast_unsigned(),
-            DataType::INT16 => i64::from(self.i16(what)?).cast_unsigned(),
-            DataType::INT32 => i64::from(self.i32(what)?).cast_unsigned(),
-            DataType::INT64 => self.i64(what)?.cast_unsigned(),
-            other => return Err(Error::no_integer(start, other)),
-        })
-    }
-
-    /// The bytes of an old encoded map at the front, if an encoder owns them.
-    pub(crate) fn framed(&mut self) -> Result<Option<&'a [u8]>, Error> {
-        let Some(framer) = self.framer else {
-            return Ok(None);
-        };
-        let start = self.offset();
-        let extent = framer.regex_extent(self.rest);
-        let Some(extent) = extent.map_err(|message| Error::malformed(start, message))? else {
-            return Ok(None);
-        };
-        let bytes = self.take(extent.len, "an encoded map")?;
-        if extent.terminated {
-            self.take(1, "the NUL of an encoded map")?;
-        }
-        self.note(start, || format!("encoded map of {} bytes", extent.len));
-        Ok(Some(bytes))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::kind::Run;
 use crate::kind::sealed::Sealed;
 use crate::kind::structure::{List, structure};
 use crate::kind::{self, DeviceType, Size, Uint16, Uint32};
-use crate::{Decoder, Encoder, Error, Kind};
+use crate::{Decoder, Encoder, Error, Kind, Module};
 
 /// The view of coordinates: one byte.
 pub(crate) enum View {}
@@ -91,9 +91,23 @@ impl Kind for Cpuset {
     }
 }
 
-/// `PMIX_TOPO`: the description as a string; who describes it does not travel and is `hwloc`.
+/// `PMIX_TOPO`: the description as a string, then what its library supports; who describes it does
+/// not travel and is `hwloc`.
+///
+/// | field | content | in |
+/// | --- | --- | --- |
+/// | topology | the description as a string | every module |
+/// | support | 32 bytes of 0 or 1, not there if the description is a null pointer | PMIx 4 to 6 |
+///
+/// DEVIATION: the releases that send the support copy structures of their hwloc, whose size is not
+/// said, and the newest ones send none. Bytes that can be such flags are read as support; to a
+/// module older than v61 they are always written, as zeros if they are not known;
+/// `a_topology_is_read_with_and_without_support`.
 #[derive(Clone, Copy, Debug)]
 pub enum Topology {}
+
+/// How many flags the structures of hwloc 2 have.
+const SUPPORT_LEN: usize = 32;
 
 impl Sealed for Topology {}
 
@@ -103,12 +117,61 @@ impl Kind for Topology {
     type Item<'a> = pmix_types::Topology<'a>;
 
     fn encode(encoder: &mut Encoder<'_>, item: &Self::Item<'_>) -> Result<(), Error> {
-        kind::String::encode(encoder, &item.topology)
+        kind::String::encode(encoder, &item.topology)?;
+        match &item.support {
+            _ if item.topology.is_none() => {}
+            Some(support) => encoder.bytes(support),
+            None if encoder.module() < Module::V61 => encoder.bytes(&[0; SUPPORT_LEN]),
+            None => {}
+        }
+        Ok(())
     }
 
     fn decode<'a>(decoder: &mut Decoder<'a>, _: Run) -> Result<Self::Item<'a>, Error> {
-        let topology = decoder.text()?;
-        let source = topology.as_ref().map(|_| Text::without_nul(b"hwloc"));
-        Ok(pmix_types::Topology { source, topology })
+        let mut item = pmix_types::Topology::default();
+        let Some(topology) = decoder.text()? else {
+            return Ok(item);
+        };
+        item.source = Some(Text::without_nul(b"hwloc"));
+        item.topology = Some(topology);
+        let flags = decoder.rest().get(..SUPPORT_LEN);
+        if flags.is_some_and(|flags| flags.iter().all(|flag| *flag <= 1)) {
+            let start = decoder.offset();
+            item.support = Some(decoder.take(SUPPORT_LEN, "support")?.into());
+            decoder.note(start, || "what the library supports".to_owned());
+        }
+        Ok(item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Layout;
+
+    #[test]
+    fn a_topology_is_read_with_and_without_support() {
+        let item = pmix_types::Topology {
+            source: Some("hwloc".into()),
+            topology: Some("<topology/>".into()),
+            support: None,
+        };
+        for (module, len) in [(Module::V41, 1 + 1 + 12 + 32), (Module::V61, 1 + 1 + 12)] {
+            let mut out = Vec::new();
+            let layout = Layout::new(module);
+            let mut encoder = Encoder::new(layout, &mut out);
+            encoder.one::<Topology>(&item).unwrap();
+            encoder.one::<Uint32>(&7).unwrap();
+            assert_eq!(out.len(), len + 2);
+            let mut decoder = Decoder::new(layout, &out);
+            let back = decoder.one::<Topology>().unwrap();
+            assert_eq!(
+                (back.source, back.topology),
+                (item.source.clone(), item.topology.clone())
+            );
+            assert_eq!(back.support.is_some(), module == Module::V41);
+            assert_eq!(decoder.one::<Uint32>().unwrap(), 7);
+            decoder.finish().unwrap();
+        }
     }
 }

@@ -12,14 +12,17 @@ use super::text::Digits;
 use crate::DataType;
 
 /// Gives structures their form: the members, where the name of a field is not the member's the
-/// field, and `via` a type whose form the member has instead of its own.
+/// field, and `via` a type whose form the member has instead of its own. A member `if some` is
+/// left out where there is none.
 macro_rules! structures {
-    ($($type:ty as $data_type:ident { $($json:literal: $field:ident $(via $via:ty)?,)* })*) => {
+    ($($type:ty as $data_type:ident {
+        $($json:literal: $field:ident $(if $some:ident)? $(via $via:ty)?,)*
+    })*) => {
         $(impl Form for $type {
             fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let len = [$($json),*].len();
                 let mut object = serializer.serialize_struct(stringify!($data_type), len)?;
-                $(structures!(@write object, $json, self.$field $(, $via)?);)*
+                $(structures!(@write object, $json, self.$field $(, if $some)? $(, $via)?);)*
                 object.end()
             }
 
@@ -32,6 +35,12 @@ macro_rules! structures {
     };
     (@write $object:ident, $json:literal, $field:expr) => {
         $object.serialize_field($json, &As(&$field))?
+    };
+    (@write $object:ident, $json:literal, $field:expr, if some) => {
+        match &$field {
+            Some(datum) => $object.serialize_field($json, &As(datum))?,
+            None => $object.skip_field($json)?,
+        }
     };
     (@write $object:ident, $json:literal, $field:expr, $via:ty) => {
         $object.serialize_field($json, &As(&<$via>::from(&$field)))?
@@ -128,6 +137,7 @@ structures! {
     }
     crate::Topology<'_> as TOPO {
         "source": source,
+        "support": support if some,
         "topology": topology,
     }
     crate::ProcStats<'_> as PROC_STATS {

@@ -2,7 +2,7 @@
 //! Where things are: coordinates, topologies, devices and distances.
 
 use super::owned::{plain, structure};
-use crate::{CoordView, DeviceType, Text};
+use crate::{Bytes, CoordView, DeviceType, Text};
 
 /// A place in a fabric (`pmix_coord_t`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -83,5 +83,7 @@ structure! {
         source: Option<Text<'a>>,
         /// The description as that source writes it; for hwloc XML.
         topology: Option<Text<'a>>,
+        /// What the source's library supports on that node, as that library stores it.
+        support: Option<Bytes<'a>>,
     }
 }

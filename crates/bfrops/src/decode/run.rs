@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs: data of one kind, one behind the other.
+
+use super::Decoder;
+use crate::kind::Run;
+use crate::{Error, Kind, flex};
+
+impl<'a> Decoder<'a> {
+    /// A run of data, one behind the other.
+    pub(crate) fn run<K: Kind>(&mut self, count: usize) -> Result<Vec<K::Item<'a>>, Error> {
+        let run = K::start(self)?;
+        self.claim_items(count, K::MIN_LEN, size_of::<K::Item<'a>>())?;
+        if self.notes.is_none() {
+            return K::decode_run(self, run, count);
+        }
+        (0..count)
+            .map(|index| self.element::<K>(run, index))
+            .collect()
+    }
+
+    /// A run of data, one after the other.
+    pub(crate) fn one_by_one<K: Kind>(
+        &mut self,
+        run: Run,
+        count: usize,
+    ) -> Result<Vec<K::Item<'a>>, Error> {
+        let mut items = Vec::with_capacity(count);
+        for _ in 0..count {
+            items.push(K::decode(self, run)?);
+        }
+        Ok(items)
+    }
+
+    /// A run of integers in groups of seven bits; where it has a fault, one by one.
+    pub(crate) fn flex_run<K: Kind, T: flex::Flexible>(
+        &mut self,
+        count: usize,
+        from: impl Fn(T) -> K::Item<'a>,
+    ) -> Result<Vec<K::Item<'a>>, Error> {
+        let mut items = Vec::with_capacity(count);
+        let mut run = flex::Run::new(self.rest);
+        let mut block = [T::default(); 64];
+        while items.len() < count {
+            let wanted = block.len().min(count - items.len());
+            let filled = run.fill(&mut block[..wanted]);
+            items.extend(block[..filled].iter().map(|number| from(*number)));
+            if filled < wanted {
+                break;
+            }
+        }
+        self.rest = run.rest();
+        for _ in items.len()..count {
+            items.push(K::decode(self, Run::default())?);
+        }
+        Ok(items)
+    }
+}
