@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What unpacking costs, whatever the bytes say: eight times the message and 64 KiB.
+
+#[allow(dead_code, reason = "not every test of the records needs all of them")]
+mod records;
+
+mod meter;
+
+use std::path::{Path, PathBuf};
+
+use bfrops::{BufferKind, Decoder, Encoder, Integers, Kind, Layout, Module, kind};
+use pmix_types::{DataArray, DataType, Info, InfoFlags, Proc, Rank, Status, Value};
+use records::{Framer, Record};
+
+#[global_allocator]
+static METER: meter::Meter = meter::Meter;
+
+/// Every way to pack.
+fn layouts() -> Vec<Layout> {
+    let mut layouts = Vec::new();
+    for module in Module::ALL {
+        for buffer in [BufferKind::NonDescribed, BufferKind::Described] {
+            for integers in [Integers::Fixed, Integers::Flex] {
+                let layout = Layout::new(module).with_buffer(buffer);
+                layouts.push(layout.with_integers(integers));
+            }
+        }
+    }
+    layouts.dedup();
+    layouts
+}
+
+/// Unpacks and says whether it succeeded; it may not cost more than it should.
+#[track_caller]
+fn affordable(layout: Layout, data_type: DataType, bytes: &[u8]) -> bool {
+    let (result, cost) = meter::of(|| {
+        Decoder::new(layout, bytes)
+            .with_framer(&Framer)
+            .array(data_type)
+    });
+    let most = 8 * bytes.len() + 64 * 1024;
+    assert!(
+        cost.peak <= most,
+        "{data_type} in {layout:?}: {} bytes held for {}: {:02x?}",
+        cost.peak,
+        bytes.len(),
+        bytes.get(..64).unwrap_or(bytes)
+    );
+    result.is_ok()
+}
+
+/// Numbers that look random and are the same in every run (SplitMix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        let end = u64::try_from(end.max(1)).expect("a small number");
+        usize::try_from(self.next() % end).expect("a small number")
+    }
+
+    fn of<'t, T>(&mut self, items: &'t [T]) -> &'t T {
+        &items[self.below(items.len())]
+    }
+}
+
+/// Bytes that make a length or a count large, in groups of seven bits and of a fixed width.
+const LARGE: [&[u8]; 6] = [
+    &[0xfe, 0xff, 0xff, 0xff, 0x0f],
+    &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+    &[0x80, 0x80, 0x80, 0x01],
+    &[0x7f, 0xff, 0xff, 0xff],
+    &[0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff],
+    &[0, 0x0f, 0xff, 0xff],
+];
+
+/// A record as it is after something went wrong.
+fn mutation(numbers: &mut Numbers, records: &[Record], bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for _ in 0..=numbers.below(4) {
+        let at = numbers.below(bytes.len());
+        match numbers.below(5) {
+            // A bit flips.
+            0 => {
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte ^= 1 << numbers.below(8);
+                }
+            }
+            // The rest is that of another record.
+            1 => {
+                let other = &numbers.of(records).bytes;
+                let from = numbers.below(other.len());
+                bytes.truncate(at);
+                bytes.extend_from_slice(&other[from..]);
+            }
+            // A length lies.
+            2 => {
+                let large = *numbers.of(&LARGE);
+                let end = bytes.len().min(at + numbers.below(large.len() + 1));
+                bytes.splice(at..end, large.iter().copied());
+            }
+            // The count lies.
+            3 => {
+                let large = *numbers.of(&LARGE);
+                let end = bytes.len().min(large.len());
+                bytes.splice(..end, large.iter().copied());
+            }
+            // A part comes again and again.
+            _ => {
+                let end = bytes.len().min(at + 1 + numbers.below(12));
+                let part = bytes[at.min(end)..end].to_vec();
+                bytes.extend(part.repeat(1 + numbers.below(200)));
+            }
+        }
+    }
+    bytes
+}
+
+#[test]
+fn every_record_is_affordable_in_every_layout() {
+    let mut unpacked = 0;
+    for file in records::FILES {
+        for record in records::of(file) {
+            for layout in layouts() {
+                unpacked += usize::from(affordable(layout, record.data_type, &record.bytes));
+            }
+        }
+    }
+    assert!(unpacked > 3_000, "only {unpacked} were unpacked");
+}
+
+#[test]
+fn ten_thousand_mutations_of_each_file_are_affordable() {
+    let layouts = layouts();
+    for file in records::FILES {
+        let records = records::of(file);
+        let mut numbers = Numbers(u64::try_from(file.len()).expect("a short name"));
+        let mut unpacked = 0;
+        for _ in 0..10_000 {
+            let record = numbers.of(&records);
+            let bytes = mutation(&mut numbers, &records, &record.bytes);
+            let layout = match numbers.below(4) {
+                0 => *numbers.of(&layouts),
+                _ => record.layout,
+            };
+            unpacked += u32::from(affordable(layout, record.data_type, &bytes));
+        }
+        // Some still say something, most do not.
+        assert!((1_000..9_000).contains(&unpacked), "{file}: {unpacked}");
+    }
+}
+
+/// What a fuzzer found, and what it went on from if one ran here.
+fn fuzzed() -> Vec<PathBuf> {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    let folders = ["regressions", "corpus"].map(|name| std::fs::read_dir(top.join(name)));
+    let folders = folders.into_iter().flatten().flatten().flatten();
+    let mut files = Vec::new();
+    for folder in folders {
+        let name = folder.file_name();
+        if name.to_string_lossy().starts_with("bfrops") {
+            let inputs = std::fs::read_dir(folder.path()).expect("a folder");
+            // A corpus may be large.
+            files.extend(inputs.flatten().take(300).map(|input| input.path()));
+        }
+    }
+    files
+}
+
+#[test]
+fn what_a_fuzzer_found_is_affordable() {
+    let types = [DataType::VALUE, DataType::INFO, DataType::DATA_ARRAY];
+    for path in fuzzed() {
+        let input = std::fs::read(path).expect("a readable file");
+        // The first two bytes of an input choose the layout and the type.
+        let (choice, bytes) = input.split_at(input.len().min(2));
+        let chosen = choice.get(1).map(|byte| DataType::from_raw((*byte).into()));
+        for layout in layouts() {
+            for data_type in types.into_iter().chain(chosen) {
+                affordable(layout, data_type, bytes);
+            }
+        }
+    }
+}
+
+/// How many bytes the count of a call has while it is small.
+fn count_len(layout: Layout) -> usize {
+    match layout.integers {
+        Integers::Fixed => 4,
+        Integers::Flex => 1,
+    }
+}
+
+/// A number as a layout writes it.
+fn number<K: Kind>(layout: Layout, item: K::Item<'_>) -> Vec<u8> {
+    let layout = layout.with_buffer(BufferKind::NonDescribed);
+    let mut out = Vec::new();
+    let mut encoder = Encoder::new(layout, &mut out);
+    encoder.one::<K>(&item).expect("a number");
+    out.split_off(count_len(layout))
+}
+
+/// A call that says it has so many data; none if the module does not know the type.
+fn said(layout: Layout, data_type: DataType, count: i32) -> Option<Vec<u8>> {
+    let mut head = Vec::new();
+    let mut encoder = Encoder::new(layout, &mut head);
+    encoder.array(&DataArray::empty(data_type)).ok()?;
+    let code = match (layout.buffer, layout.module, layout.integers) {
+        (BufferKind::NonDescribed, ..) => 0,
+        (_, Module::V12, _) => 4,
+        (_, _, Integers::Fixed) => 2,
+        (_, _, Integers::Flex) => 1,
+    };
+    let count = number::<kind::Int32>(layout, count);
+    head.splice(code..code + count_len(layout), count);
+    Some(head)
+}
+
+/// What stands behind a head that lies.
+fn fills(len: usize) -> [Vec<u8>; 5] {
+    [
+        vec![0; len],
+        vec![1; len],
+        vec![0xff; len],
+        [0, 0, 0, 1].repeat(len / 4),
+        [2, 0, 24, 1, 39, 1].repeat(len / 6),
+    ]
+}
+
+#[test]
+fn counts_that_lie_are_affordable_for_every_type() {
+    let fills = fills(1 << 12);
+    for layout in layouts() {
+        for data_type in (1..=75).map(DataType::from_raw) {
+            for count in [1 << 8, 1 << 12, 1 << 20, i32::MAX] {
+                let Some(head) = said(layout, data_type, count) else {
+                    continue;
+                };
+                for fill in &fills {
+                    affordable(layout, data_type, &[&head[..], fill].concat());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_megabyte_that_is_all_the_same_is_affordable() {
+    let fills = fills(1 << 20);
+    for layout in layouts() {
+        for data_type in [
+            DataType::STRING,
+            DataType::VALUE,
+            DataType::INFO,
+            DataType::DATA_ARRAY,
+            DataType::COORD,
+            DataType::POINTER,
+        ] {
+            for (fill, count) in fills.iter().zip([1 << 20, 1 << 18, 1 << 16].iter().cycle()) {
+                if let Some(head) = said(layout, data_type, *count) {
+                    affordable(layout, data_type, &[&head[..], fill].concat());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn small_things_in_large_numbers_are_affordable() {
+    let layout = Layout::new(Module::V41);
+    let most = 20_000;
+    let count = i32::try_from(most).expect("a small number");
+    for (data_type, item) in [
+        // A view, no dimensions; a view, one dimension.
+        (DataType::COORD, &[0, 0][..]),
+        (DataType::COORD, &[0, 1, 7]),
+        // An app of nulls, a query of nothing, an array of one pointer, an array of one coord.
+        (DataType::APP, &[0, 0, 0, 0, 0, 0]),
+        (DataType::QUERY, &[0, 0]),
+        (DataType::DATA_ARRAY, &[31, 1, 1]),
+        (DataType::DATA_ARRAY, &[47, 1, 0, 0]),
+        // A value in a box that is larger than its bytes.
+        (DataType::VALUE, &[52, 0]),
+        (DataType::VALUE, &[48, 0, 0, 0, 0]),
+        (DataType::VALUE, &[39, 47, 1, 0, 0]),
+    ] {
+        let head = said(layout, data_type, count).expect("a type of the module");
+        let bytes = [&head[..], &item.repeat(most)].concat();
+        affordable(layout, data_type, &bytes);
+        let few = said(layout, data_type, 100).expect("a type of the module");
+        let bytes = [&few[..], &item.repeat(100)].concat();
+        assert!(affordable(layout, data_type, &bytes), "{data_type}");
+    }
+}
+
+#[test]
+fn towers_of_arrays_are_affordable() {
+    let layout = Layout::new(Module::V41);
+    for levels in [1, 10, 63, 64, 65, 10_000, 300_000] {
+        let mut bytes = vec![2];
+        bytes.extend([39, 1].repeat(levels));
+        let fits = affordable(layout, DataType::DATA_ARRAY, &bytes);
+        assert!(!fits, "{levels} levels and nothing in them");
+        // Each level says it is as wide as the bytes that are left.
+        let mut bytes = vec![2];
+        for level in (0..levels.min(2_000)).rev() {
+            let left = u64::try_from(3 * level).expect("a small number");
+            bytes.push(39);
+            bytes.extend(number::<kind::Size>(layout, left));
+        }
+        affordable(layout, DataType::DATA_ARRAY, &bytes);
+    }
+}
+
+/// Packs items, unpacks them one by one and counts.
+#[track_caller]
+fn costs_nothing<K: Kind>(items: &[K::Item<'_>]) {
+    let mut measured = 0;
+    for layout in layouts() {
+        let mut bytes = Vec::new();
+        let packed = Encoder::new(layout, &mut bytes).call::<K>(items);
+        if let Err(error) = packed {
+            // Not every module has every type.
+            assert_ne!(error.status(), Status::ERR_BAD_PARAM, "{error}");
+            continue;
+        }
+        let (count, cost) = meter::of(|| {
+            let mut decoder = Decoder::new(layout, &bytes);
+            let call = decoder.call::<K>().expect("our own call");
+            call.map(|item| item.map(drop).expect("our own datum"))
+                .count()
+        });
+        assert_eq!(count, items.len());
+        assert_eq!((cost.calls, cost.peak), (0, 0), "{} {layout:?}", K::TYPE);
+        measured += 1;
+    }
+    assert!(measured >= 16, "{} in {measured} layouts", K::TYPE);
+}
+
+#[test]
+fn what_is_borrowed_costs_nothing() {
+    costs_nothing::<kind::String>(&[Some("a string".into()), Some("".into()), None]);
+    costs_nothing::<kind::ByteObject>(&[b"some bytes".as_slice().into()]);
+    costs_nothing::<kind::Proc>(&[
+        Proc::new("a.job", Rank::new(3)),
+        Proc::new("a.job", Rank::WILDCARD),
+    ]);
+    let values = [
+        Value::Bool(true),
+        Value::Uint32(7),
+        Value::Int64(-7),
+        Value::Size(1 << 40),
+        Value::Pid(4711),
+        Value::String(Some("text".into())),
+        Value::ByteObject(b"bytes".as_slice().into()),
+        Value::Double(2.5),
+    ];
+    costs_nothing::<kind::Value>(&values);
+    let infos = values.map(|value| Info {
+        flags: InfoFlags::from_raw(1),
+        ..Info::new("pmix.key", value)
+    });
+    costs_nothing::<kind::Info>(&infos);
+    costs_nothing::<kind::Uint32>(&[0, 1, u32::MAX]);
+    // These two are no types of a value everywhere.
+    costs_nothing::<kind::Value>(&[Value::Proc(Proc::new("job", Rank::new(0)))]);
+    costs_nothing::<kind::Value>(&[Value::Rank(Rank::new(0)), Value::Status(Status::SUCCESS)]);
+}
+
+#[test]
+fn the_meter_counts() {
+    let (held, cost) = meter::of(|| {
+        drop(vec![0_u8; 1_000]);
+        vec![0_u8; 100]
+    });
+    assert_eq!(held.len(), 100);
+    assert_eq!((cost.peak, cost.calls), (1_000, 2));
+}
