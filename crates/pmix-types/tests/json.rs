@@ -31,7 +31,10 @@ fn printed(data_type: &str, value: &Value) -> Value {
             let times = object["n"].as_u64().unwrap().try_into().unwrap();
             json!(object["repeat"].as_str().unwrap().repeat(times))
         }
-        Value::Object(object) if object.get("type") == Some(&json!("PMIX_POINTER")) => {
+        Value::Object(object)
+            if object.contains_key("data")
+                && object.get("type") == Some(&json!("PMIX_POINTER")) =>
+        {
             json!({"data": null, "type": "PMIX_POINTER"})
         }
         Value::Null if data_type == "300" => json!([]),

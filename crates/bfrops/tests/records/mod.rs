@@ -53,7 +53,7 @@ fn record(json: &Json) -> Option<Record> {
     })
 }
 
-fn layout(json: &Json) -> Layout {
+pub(crate) fn layout(json: &Json) -> Layout {
     let variant = json["variant"].as_str().unwrap_or_default();
     let module = match variant.strip_prefix("bfrops=") {
         Some(name) => Module::from_name(name).unwrap(),
@@ -74,7 +74,7 @@ fn layout(json: &Json) -> Layout {
         .with_integers(integers)
 }
 
-fn unhex(text: &str) -> Vec<u8> {
+pub(crate) fn unhex(text: &str) -> Vec<u8> {
     (0..text.len() / 2)
         .map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap())
         .collect()
