@@ -27,6 +27,7 @@ pub mod json;
 mod kinds;
 mod model;
 mod number;
+mod ops;
 mod pattern;
 mod pretty;
 mod rank;
@@ -49,6 +50,7 @@ pub use model::{
     Timeval, Topology, Value, WireRegex2,
 };
 pub use number::ParseNameError;
+pub use ops::{Argv, Datum, InfoList, Numeric, QualifiedValue, Truth, ValueComparison, ValueError};
 pub use pattern::Pattern;
 pub use rank::Rank;
 pub use release::{Release, Releases};

@@ -40,6 +40,11 @@ const EXEMPT: &[&str] = &["pmix-builtin", "xtask", "fuzz"];
 const CHANCE: &[(&str, &str, &str)] = &[
     ("crates/pmix-cli/", "pmix", "the name of the command"),
     (
+        "crates/pmix-types/src/ops/names.rs",
+        "pmix",
+        "how the keys of the Standard begin",
+    ),
+    (
         "crates/pmix-types/src/json/",
         r"blob:\0component=zlib:\0size=",
         "the frame that the documented JSON form leaves out",

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Lists of strings, as programs get their arguments and environments.
+
+use std::ops::Deref;
+
+use crate::{IntoOwned, Text};
+
+/// A list of strings (in C an array of `char *` that a null ends).
+///
+/// It is a thin cover of `Vec<Text>` and turns into one and back for free; it dereferences to a
+/// slice. `PMIx_Argv_count` is `len`, `PMIx_Argv_copy` is `clone`, `PMIx_Argv_free` is `drop`. C
+/// has a null pointer beside the empty array; both are the empty list here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Argv<'a>(Vec<Text<'a>>);
+
+impl<'a> Argv<'a> {
+    /// An empty list.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The parts of a text between delimiters, empty ones left out (`PMIx_Argv_split`).
+    ///
+    /// The parts borrow from the text.
+    ///
+    /// ```
+    /// use pmix_types::Argv;
+    /// assert_eq!(*Argv::split("a,,b,", b','), ["a", "b"]);
+    /// assert_eq!(*Argv::split_with_empty("a,,b,", b','), ["a", "", "b"]);
+    /// ```
+    #[must_use]
+    pub fn split(text: &'a (impl AsRef<[u8]> + ?Sized), delimiter: u8) -> Self {
+        Self::split_inter(text, delimiter, false)
+    }
+
+    /// The parts of a text between delimiters, empty ones too (`PMIx_Argv_split_with_empty`).
+    ///
+    /// A delimiter ends a part, so nothing follows one at the end: `a,` has one part, `,` one
+    /// empty part, and the empty text none.
+    #[must_use]
+    pub fn split_with_empty(text: &'a (impl AsRef<[u8]> + ?Sized), delimiter: u8) -> Self {
+        Self::split_inter(text, delimiter, true)
+    }
+
+    /// Either of the above (`PMIx_Argv_split_inter`).
+    ///
+    /// The text ends before its first NUL, as every [`Text`] does.
+    #[must_use]
+    pub fn split_inter(
+        text: &'a (impl AsRef<[u8]> + ?Sized),
+        delimiter: u8,
+        include_empty: bool,
+    ) -> Self {
+        let text = text.as_ref();
+        let end = text.iter().position(|byte| *byte == 0);
+        let text = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
+        let mut parts: Vec<_> = text.split(|byte| *byte == delimiter).collect();
+        if parts.last().is_some_and(|last| last.is_empty()) {
+            parts.pop();
+        }
+        let wanted = parts
+            .into_iter()
+            .filter(|part| include_empty || !part.is_empty());
+        Self(wanted.map(Text::without_nul).collect())
+    }
+
+    /// Puts a string at the end (`PMIx_Argv_append_nosize`).
+    pub fn append(&mut self, text: impl Into<Text<'a>>) {
+        self.0.push(text.into());
+    }
+
+    /// Puts a string at the front (`PMIx_Argv_prepend_nosize`).
+    pub fn prepend(&mut self, text: impl Into<Text<'a>>) {
+        self.0.insert(0, text.into());
+    }
+
+    /// Puts a string at the end unless the list has it (`PMIx_Argv_append_unique_nosize`);
+    /// answers whether it was put.
+    pub fn append_unique(&mut self, text: impl Into<Text<'a>>) -> bool {
+        let text = text.into();
+        let new = !self.0.contains(&text);
+        if new {
+            self.0.push(text);
+        }
+        new
+    }
+
+    /// The list as a vector, for the fields of the model.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<Text<'a>> {
+        self.0
+    }
+
+    pub(super) const fn vec_mut(&mut self) -> &mut Vec<Text<'a>> {
+        &mut self.0
+    }
+}
+
+impl Argv<'_> {
+    /// All strings with a delimiter between them (`PMIx_Argv_join`).
+    ///
+    /// The empty list gives the empty text, and so does a list of one empty string. Neither
+    /// delimiters inside a string nor empty strings are marked: only a list without them comes
+    /// back from [`Argv::split`].
+    #[must_use]
+    pub fn join(&self, delimiter: u8) -> Text<'static> {
+        Text::new(self.0.join(&delimiter))
+    }
+
+    /// The strings from `start` up to but not with `end` (`pmix_argv_join_range`), as many of
+    /// them as there are.
+    #[must_use]
+    pub fn join_range(&self, start: usize, end: usize, delimiter: u8) -> Text<'static> {
+        let range = self.0.get(start..end.min(self.0.len())).unwrap_or_default();
+        Text::new(range.join(&delimiter))
+    }
+}
+
+impl<'a> Deref for Argv<'a> {
+    type Target = [Text<'a>];
+
+    fn deref(&self) -> &[Text<'a>] {
+        &self.0
+    }
+}
+
+impl<'a> From<Vec<Text<'a>>> for Argv<'a> {
+    fn from(texts: Vec<Text<'a>>) -> Self {
+        Self(texts)
+    }
+}
+
+impl<'a> From<Argv<'a>> for Vec<Text<'a>> {
+    fn from(argv: Argv<'a>) -> Self {
+        argv.0
+    }
+}
+
+impl<'a, T: Into<Text<'a>>> FromIterator<T> for Argv<'a> {
+    fn from_iter<I: IntoIterator<Item = T>>(texts: I) -> Self {
+        Self(texts.into_iter().map(Into::into).collect())
+    }
+}
+
+impl<'a, T: Into<Text<'a>>> Extend<T> for Argv<'a> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, texts: I) {
+        self.0.extend(texts.into_iter().map(Into::into));
+    }
+}
+
+impl<'a> IntoIterator for Argv<'a> {
+    type Item = Text<'a>;
+    type IntoIter = std::vec::IntoIter<Text<'a>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl IntoOwned for Argv<'_> {
+    type Owned = Argv<'static>;
+
+    fn into_owned(self) -> Argv<'static> {
+        Argv(self.0.into_owned())
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why an operation on a value is refused.
+
+use std::fmt;
+
+use crate::{DataType, Status};
+
+/// An operation on a value, an info or an environment that is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValueError(pub(super) ValueErrorKind);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ValueErrorKind {
+    /// The datum has another type than the caller asked for.
+    Mismatch { expected: DataType, found: DataType },
+    /// One of the two types is no number, or both are numbers with a meaning of their own.
+    NotConvertible { from: DataType, to: DataType },
+    /// A number below zero, for a type that has none.
+    SignChanges { from: DataType, to: DataType },
+    /// A number outside of what the type holds.
+    OutOfRange { from: DataType, to: DataType },
+    /// There is no size for a datum of the type.
+    NoSize(DataType),
+    /// The variable has a value and is to keep it.
+    VariableExists,
+    /// The variable has no value.
+    NoVariable,
+    /// The info is no qualified value, for the reason given.
+    NotQualified(&'static str),
+}
+
+impl ValueError {
+    /// The status that the C function of the same operation answers.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        match self.0 {
+            ValueErrorKind::Mismatch { found, .. } if found.as_raw() == 0 => {
+                Status::ERR_UNKNOWN_DATA_TYPE
+            }
+            ValueErrorKind::Mismatch { .. } => Status::ERR_TYPE_MISMATCH,
+            ValueErrorKind::NotConvertible { .. } => Status::ERR_BAD_PARAM,
+            ValueErrorKind::SignChanges { .. } => Status::ERR_CHANGE_SIGN,
+            ValueErrorKind::OutOfRange { .. } => Status::ERR_LOST_PRECISION,
+            ValueErrorKind::NoSize(_) => Status::ERR_UNKNOWN_DATA_TYPE,
+            ValueErrorKind::VariableExists => Status::ERR_EXISTS,
+            ValueErrorKind::NoVariable => Status::ERR_NOT_FOUND,
+            ValueErrorKind::NotQualified(_) => Status::ERR_BAD_PARAM,
+        }
+    }
+
+    pub(super) const fn mismatch(expected: DataType, found: DataType) -> Self {
+        Self(ValueErrorKind::Mismatch { expected, found })
+    }
+}
+
+impl fmt::Display for ValueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            ValueErrorKind::Mismatch { expected, found } => {
+                write!(f, "expected a datum of type {expected}, found {found}")
+            }
+            ValueErrorKind::NotConvertible { from, to } => {
+                write!(f, "a datum of type {from} is no number for {to}")
+            }
+            ValueErrorKind::SignChanges { from, to } => {
+                write!(f, "the {from} is below zero, which {to} cannot hold")
+            }
+            ValueErrorKind::OutOfRange { from, to } => {
+                write!(f, "the {from} is outside of what {to} holds")
+            }
+            ValueErrorKind::NoSize(data_type) => {
+                write!(f, "a datum of type {data_type} has no size")
+            }
+            ValueErrorKind::VariableExists => {
+                f.write_str("the variable is set and is not to be overwritten")
+            }
+            ValueErrorKind::NoVariable => f.write_str("the variable is not set"),
+            ValueErrorKind::NotQualified(why) => write!(f, "not a qualified value: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for ValueError {}

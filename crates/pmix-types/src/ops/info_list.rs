@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A list of infos that is built step by step.
+
+use std::collections::{VecDeque, vec_deque};
+
+use crate::{DataArray, Info, IntoOwned, Key, Value};
+
+/// A list of infos in the making (what `PMIx_Info_list_start` gives).
+///
+/// `PMIx_Info_list_get_size` is [`InfoList::len`], `PMIx_Info_list_get_info` is
+/// [`InfoList::iter`], `PMIx_Info_list_release` is `drop`.
+///
+/// ```
+/// use pmix_types::{DataType, InfoList};
+/// let mut list = InfoList::new();
+/// list.append("pmix.job.size", 4u32).append("pmix.wdir", "/tmp").prepend("pmix.mapby", "slot");
+/// let array = list.into_array();
+/// assert_eq!((array.data_type(), array.len()), (DataType::INFO, 3));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InfoList<'a>(VecDeque<Info<'a>>);
+
+impl<'a> InfoList<'a> {
+    /// An empty list.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(VecDeque::new())
+    }
+
+    /// How many infos there are (`PMIx_Info_list_get_size`).
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Puts an info without directives at the end (`PMIx_Info_list_add`,
+    /// `PMIx_Info_list_add_value`).
+    pub fn append(&mut self, key: impl Into<Key<'a>>, value: impl Into<Value<'a>>) -> &mut Self {
+        self.0.push_back(Info::new(key, value));
+        self
+    }
+
+    /// Puts an info without directives at the front (`PMIx_Info_list_prepend`).
+    pub fn prepend(&mut self, key: impl Into<Key<'a>>, value: impl Into<Value<'a>>) -> &mut Self {
+        self.0.push_front(Info::new(key, value));
+        self
+    }
+
+    /// Puts an info at the end unless the list has its key (`PMIx_Info_list_add_unique`,
+    /// `PMIx_Info_list_add_value_unique`). If it has, the value is replaced with `overwrite` and
+    /// kept without; the directives are kept in both cases.
+    ///
+    /// Answers whether the list has the new value now. C answers success in all cases.
+    pub fn append_unique(
+        &mut self,
+        key: impl Into<Key<'a>>,
+        value: impl Into<Value<'a>>,
+        overwrite: bool,
+    ) -> bool {
+        self.transfer_unique(Info::new(key, value), overwrite)
+    }
+
+    /// Puts an info with its directives at the end and marks it persistent
+    /// (`PMIx_Info_list_insert`): in C the value then belongs to the caller still, and the mark
+    /// tells so to whoever gets the array.
+    pub fn insert(&mut self, info: Info<'a>) -> &mut Self {
+        self.0.push_back(info);
+        if let Some(last) = self.0.back_mut() {
+            last.set_persistent();
+        }
+        self
+    }
+
+    /// Puts an info with its directives at the end (`PMIx_Info_list_xfer`).
+    pub fn transfer(&mut self, info: Info<'a>) -> &mut Self {
+        self.0.push_back(info);
+        self
+    }
+
+    /// Puts an info with its directives at the end unless the list has its key
+    /// (`PMIx_Info_list_xfer_unique`); see [`InfoList::append_unique`].
+    pub fn transfer_unique(&mut self, info: Info<'a>, overwrite: bool) -> bool {
+        match self
+            .0
+            .iter_mut()
+            .find(|known| known.key.is(info.key.as_bytes()))
+        {
+            Some(known) if overwrite => known.value = info.value,
+            Some(_) => return false,
+            None => self.0.push_back(info),
+        }
+        true
+    }
+
+    /// The infos in their order (`PMIx_Info_list_get_info`).
+    #[must_use]
+    pub fn iter(&self) -> vec_deque::Iter<'_, Info<'a>> {
+        self.0.iter()
+    }
+
+    /// The list as an array of infos (`PMIx_Info_list_convert`, which answers `PMIX_ERR_EMPTY`
+    /// beside the array if the list is empty).
+    #[must_use]
+    pub fn into_array(self) -> DataArray<'a> {
+        DataArray::Info(self.into())
+    }
+}
+
+impl<'a> From<InfoList<'a>> for Vec<Info<'a>> {
+    fn from(list: InfoList<'a>) -> Self {
+        list.0.into()
+    }
+}
+
+impl<'a> From<Vec<Info<'a>>> for InfoList<'a> {
+    fn from(infos: Vec<Info<'a>>) -> Self {
+        Self(infos.into())
+    }
+}
+
+impl<'a> FromIterator<Info<'a>> for InfoList<'a> {
+    fn from_iter<I: IntoIterator<Item = Info<'a>>>(infos: I) -> Self {
+        Self(infos.into_iter().collect())
+    }
+}
+
+impl<'a> Extend<Info<'a>> for InfoList<'a> {
+    fn extend<I: IntoIterator<Item = Info<'a>>>(&mut self, infos: I) {
+        self.0.extend(infos);
+    }
+}
+
+impl<'a> IntoIterator for InfoList<'a> {
+    type Item = Info<'a>;
+    type IntoIter = vec_deque::IntoIter<Info<'a>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'l, 'a> IntoIterator for &'l InfoList<'a> {
+    type Item = &'l Info<'a>;
+    type IntoIter = vec_deque::Iter<'l, Info<'a>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl IntoOwned for InfoList<'_> {
+    type Owned = InfoList<'static>;
+
+    fn into_owned(self) -> InfoList<'static> {
+        self.0.into_iter().map(IntoOwned::into_owned).collect()
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Values that hold under conditions.
+
+use super::ValueComparison;
+use super::error::{ValueError, ValueErrorKind};
+use crate::{DataArray, Info, IntoOwned, Value, keys};
+
+/// A value with the qualifiers under which it holds (OpenPMIx, heading "Qualified Values").
+///
+/// It travels as one info with the key `pmix.qual.val` and an array of infos: the value itself
+/// with its own key first, then the qualifiers, each marked as one. Somebody who asks for the key
+/// gets the value only by naming qualifiers that it has.
+///
+/// ```
+/// use pmix_types::{Info, QualifiedValue};
+/// let mut speed = QualifiedValue::new(Info::new("app.speed", 100u32));
+/// speed.qualify("app.unit", "gbps");
+/// let asked = [Info::new("app.unit", "gbps").qualifier()];
+/// assert!(speed.answers("app.speed", &asked));
+/// assert!(!speed.answers("app.speed", &[]));
+///
+/// let info = speed.clone().into_info();
+/// assert_eq!(info.key, "pmix.qual.val");
+/// assert_eq!(QualifiedValue::from_info(info), Ok(speed));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct QualifiedValue<'a> {
+    primary: Info<'a>,
+    qualifiers: Vec<Info<'a>>,
+}
+
+impl<'a> QualifiedValue<'a> {
+    /// A value without qualifiers yet.
+    #[must_use]
+    pub const fn new(primary: Info<'a>) -> Self {
+        Self {
+            primary,
+            qualifiers: Vec::new(),
+        }
+    }
+
+    /// Adds a qualifier.
+    pub fn qualify(
+        &mut self,
+        key: impl Into<crate::Key<'a>>,
+        value: impl Into<Value<'a>>,
+    ) -> &mut Self {
+        self.qualifiers.push(Info::new(key, value).qualifier());
+        self
+    }
+
+    /// The value with its own key.
+    #[must_use]
+    pub const fn primary(&self) -> &Info<'a> {
+        &self.primary
+    }
+
+    /// Its qualifiers, each marked as one.
+    #[must_use]
+    pub fn qualifiers(&self) -> &[Info<'a>] {
+        &self.qualifiers
+    }
+
+    /// The parts.
+    #[must_use]
+    pub fn into_parts(self) -> (Info<'a>, Vec<Info<'a>>) {
+        (self.primary, self.qualifiers)
+    }
+
+    /// The info that carries value and qualifiers.
+    #[must_use]
+    pub fn into_info(self) -> Info<'a> {
+        let mut infos = vec![self.primary];
+        infos.extend(self.qualifiers);
+        Info::new(keys::QUALIFIED_VALUE, infos)
+    }
+
+    /// Takes such an info apart. What follows the value is a qualifier, marked or not.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` if the key is another one, or the value no array of at least one
+    /// info.
+    pub fn from_info(info: Info<'a>) -> Result<Self, ValueError> {
+        let refused = |why| Err(ValueError(ValueErrorKind::NotQualified(why)));
+        if !info.key.is(keys::QUALIFIED_VALUE) {
+            return refused("its key is not pmix.qual.val");
+        }
+        let Value::DataArray(DataArray::Info(infos)) = info.value else {
+            return refused("its value is no array of infos");
+        };
+        let mut infos = infos.into_iter();
+        let Some(primary) = infos.next() else {
+            return refused("its array is empty");
+        };
+        let qualifiers = infos.map(Info::qualifier).collect();
+        Ok(Self {
+            primary,
+            qualifiers,
+        })
+    }
+
+    /// Whether this is the value for somebody who asks for `key` with these infos.
+    ///
+    /// Of the infos only those marked as qualifiers count. Each must be among the qualifiers of
+    /// the value, the same key with a value that compares equal. Who asks without qualifiers is
+    /// answered by values without qualifiers alone.
+    #[must_use]
+    pub fn answers(&self, key: impl AsRef<[u8]>, asked: &[Info<'_>]) -> bool {
+        let mut wanted = asked.iter().filter(|info| info.is_qualifier()).peekable();
+        if !self.primary.key.is(key) || wanted.peek().is_some() == self.qualifiers.is_empty() {
+            return false;
+        }
+        wanted.all(|info| self.qualifiers.iter().any(|own| same_qualifier(own, info)))
+    }
+}
+
+fn same_qualifier(a: &Info<'_>, b: &Info<'_>) -> bool {
+    a.key.is(b.key.as_bytes()) && a.value.compare(&b.value) == ValueComparison::Equal
+}
+
+impl IntoOwned for QualifiedValue<'_> {
+    type Owned = QualifiedValue<'static>;
+
+    fn into_owned(self) -> QualifiedValue<'static> {
+        QualifiedValue {
+            primary: self.primary.into_owned(),
+            qualifiers: self.qualifiers.into_owned(),
+        }
+    }
+}

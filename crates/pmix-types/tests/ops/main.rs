@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The operations beside what real libraries answered (`testdata/ops`), and their properties.
+
+mod argv;
+mod compare;
+mod fixtures;
+mod infos;
+mod load;
+mod names;
+mod number;
+mod properties;
+mod qualified;
+mod size;
+mod table;
+mod truth;
