@@ -19,6 +19,7 @@ mod session;
 mod shell;
 mod style;
 mod trace;
+mod wire;
 mod words;
 
 use std::io::Write as _;
@@ -74,6 +75,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Attr(args) => dictionary::attr(global, &args),
         Command::Status(args) => dictionary::status(global, &args),
         Command::Map(command) => opened(global, |session| map::run(session, command)),
+        Command::Wire(args) => opened(global, |session| wire::run(session, &args)),
         Command::Plugins(PluginsCommand::Check { file }) => check::run(global, &file),
         Command::Plugins(PluginsCommand::List) => opened(global, plugins::list),
     }

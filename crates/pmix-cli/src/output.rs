@@ -30,10 +30,14 @@ impl Out {
 
     /// One JSON value on one line.
     pub(crate) fn json(&mut self, value: &serde_json::Value) -> Result<(), Failure> {
-        self.inner
-            .write_all(escaped(&value.to_string()).as_bytes())?;
+        self.json_text(&value.to_string())?;
         self.inner.write_all(b"\n")?;
         Ok(())
+    }
+
+    /// JSON that is text already.
+    pub(crate) fn json_text(&mut self, json: &str) -> io::Result<()> {
+        self.inner.write_all(escaped(json).as_bytes())
     }
 
     /// Bytes of a map as they are, escaped only where a terminal would obey them.

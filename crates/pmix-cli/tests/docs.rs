@@ -48,6 +48,24 @@ fn files() -> PathBuf {
         "\nno JSON\n",
     );
     std::fs::write(dir.join("requests.jsonl"), requests).expect("the requests");
+    let job_info = concat!(
+        "# the answer to the first request of a client\n",
+        "020a4a4f423100\n",
+        "021c706d69782e6a6f622e73697a65000e02\n",
+        "0216706d69782e6e6c697374000306766d00\n",
+    );
+    std::fs::write(dir.join("job-info.hex"), job_info).expect("the bytes");
+    let requests = concat!(
+        r#"{"id": 1, "type": "PMIX_UINT32", "value": [1, 300]}"#,
+        "\n",
+        r#"{"id": 2, "type": "PMIX_UINT32", "bytes_hex": "0401ac02"}"#,
+        "\n",
+        r#"{"id": 3, "type": "PMIX_REGEX2", "value": [{"hex": "6e3100", "type": "raw"}]}"#,
+        "\n",
+        r#"{"id": 4, "type": "PMIX_UINT8", "value": [1, 300]}"#,
+        "\n",
+    );
+    std::fs::write(dir.join("wire.jsonl"), requests).expect("the requests");
     dir
 }
 

@@ -5,6 +5,7 @@ mod dictionary;
 mod inspect;
 mod map;
 mod plugins;
+mod wire;
 
 use std::path::PathBuf;
 
@@ -16,6 +17,10 @@ pub(crate) use map::{
     Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, MapInput, Nth, Target,
 };
 pub(crate) use plugins::{Info, PluginsCommand};
+pub(crate) use wire::{
+    BufferArg, CallType, PsquashArg, Wire, WireCommand, WireDecode, WireEncode, data_type, layout,
+    module,
+};
 
 /// Node and process maps of PMIx, and what its names and numbers mean.
 #[derive(Parser)]
@@ -95,12 +100,22 @@ Examples:
   pmix map where 130 --nodes 'n[1-4]' --procs @procs.txt
   pmix map batch < requests.jsonl";
 
+const WIRE_EXAMPLES: &str = "\
+Examples:
+  pmix wire decode --type string --hex 020861626300
+  pmix wire decode --type string --type kval... --explain job-info.hex
+  pmix wire encode --type uint32 --module v3 '[300]'
+  pmix wire decode --jsonl < requests.jsonl";
+
 /// What to do.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Node and process maps: encode, decode, inspect.
     #[command(subcommand, arg_required_else_help = true, after_help = EXAMPLES)]
     Map(MapCommand),
+    /// Packed data: unpack, explain, pack.
+    #[command(arg_required_else_help = true, after_help = WIRE_EXAMPLES)]
+    Wire(Wire),
     /// The components of the preg framework.
     #[command(subcommand, arg_required_else_help = true)]
     Plugins(PluginsCommand),

@@ -44,6 +44,19 @@ pub(crate) fn read_option(option: &str, word: &OsStr) -> Result<Vec<Source>, Fai
     read_word(word, || option.to_owned()).map(|source| vec![source])
 }
 
+/// Reads the file at a path; `-` or no path is standard input.
+pub(crate) fn read_path(path: Option<&OsStr>) -> Result<Source, Failure> {
+    match path {
+        Some(path) if path != "-" => file(path),
+        Some(_) => stdin(),
+        None if std::io::stdin().is_terminal() => {
+            let cure = "give a file, or - to type the input here";
+            Err(Failure::usage("there is no input").cure(cure))
+        }
+        None => stdin(),
+    }
+}
+
 fn read_word(word: &OsStr, origin: impl FnOnce() -> String) -> Result<Source, Failure> {
     match word.as_bytes() {
         b"-" => stdin(),

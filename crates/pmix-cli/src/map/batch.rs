@@ -5,10 +5,10 @@
 //! understood is answered like any other: `status` and `error`, and the next line is read.
 
 use std::borrow::Cow;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use preg_core::{Error, Limits, Preg, Status};
+use preg_core::{Error, Preg, Status};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -17,6 +17,7 @@ use super::encode::write_members;
 use super::list::Map;
 use crate::args::FormArg;
 use crate::failure::{Exit, Failure};
+use crate::input::{answer_lines, longest_line};
 use crate::octets;
 use crate::output::json_string;
 use crate::session::Session;
@@ -59,44 +60,14 @@ enum Answer {
 pub(super) fn run(session: &mut Session) -> Result<Exit, Failure> {
     let (preg, out) = (&session.preg, &mut session.out);
     let longest = longest_line(preg.limits());
-    let mut input = BufReader::with_capacity(1 << 17, io::stdin().lock());
-    let mut line = Vec::new();
-    while next_line(&mut input, &mut line, longest)? {
-        if line.len() as u64 > longest {
+    answer_lines(out, longest, |line, out| match line {
+        Some(line) => respond(preg, line, out),
+        None => {
             let error = bad(format!("the line is longer than {longest} bytes"));
-            write_error(out, None, &error)?;
-        } else {
-            respond(preg, &line, out)?;
+            write_error(out, None, &error)
         }
-        // A driver that waits for this answer has sent nothing more.
-        if memchr::memchr(b'\n', input.buffer()).is_none() {
-            out.flush()?;
-        }
-    }
+    })?;
     Ok(Exit::Ok)
-}
-
-/// Two digits for each byte of the largest list, and room for the keys.
-fn longest_line(limits: &Limits) -> u64 {
-    limits.max_bytes.saturating_mul(2).saturating_add(1 << 16)
-}
-
-/// Reads a line without its end; what exceeds `longest` is read over.
-fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>, longest: u64) -> io::Result<bool> {
-    line.clear();
-    let limit = longest.saturating_add(1);
-    let mut read = input.by_ref().take(limit).read_until(b'\n', line)?;
-    if line.last() == Some(&b'\n') {
-        line.pop();
-        return Ok(true);
-    }
-    let any = read > 0;
-    let mut rest = Vec::new();
-    while read > 0 && line.len() as u64 == limit && rest.last() != Some(&b'\n') {
-        rest.clear();
-        read = input.by_ref().take(1 << 16).read_until(b'\n', &mut rest)?;
-    }
-    Ok(any)
 }
 
 /// Answers one line.

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes as people hand them over: in hexadecimal, or as they are.
+
+use crate::args::WireDecode;
+use crate::excerpt::Excerpt;
+use crate::failure::Failure;
+use crate::input::{Source, read_path};
+
+/// Reads the bytes that a command is to unpack.
+pub(super) fn read(args: &WireDecode) -> Result<Source, Failure> {
+    let mut source = match &args.hex {
+        Some(digits) => Source {
+            origin: "--hex".to_owned(),
+            bytes: digits.clone().into_bytes(),
+            comments: false,
+        },
+        None => read_path(args.file.as_deref())?,
+    };
+    if !args.raw {
+        let digits = std::mem::take(&mut source.bytes);
+        source.bytes = unhex(&digits, &source)?;
+    }
+    Ok(source)
+}
+
+/// Reads digits in pairs. Blanks, commas and colons may stand between bytes, `0x` before them, and
+/// in a file what follows `#` on a line is left out.
+fn unhex(text: &[u8], source: &Source) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::with_capacity(text.len() / 2);
+    let mut places = text.iter().copied().enumerate().peekable();
+    while let Some((place, byte)) = places.next() {
+        if byte.is_ascii_whitespace() || matches!(byte, b',' | b':') {
+            continue;
+        }
+        if byte == b'#' && source.comments {
+            while places.next_if(|(_, b)| *b != b'\n').is_some() {}
+            continue;
+        }
+        let next = places.next().map(|(_, next)| next);
+        if byte == b'0' && matches!(next, Some(b'x' | b'X')) {
+            continue;
+        }
+        match (digit(byte), next.and_then(digit)) {
+            (Some(high), Some(low)) => bytes.push(high << 4 | low),
+            (None, _) => return Err(not_hex(text, source, place)),
+            (_, None) => return Err(not_hex(text, source, place + 1)),
+        }
+    }
+    Ok(bytes)
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    let digit = char::from(byte).to_digit(16)?;
+    u8::try_from(digit).ok()
+}
+
+fn not_hex(text: &[u8], source: &Source, place: usize) -> Failure {
+    let message = match text.get(place) {
+        Some(_) => "this is no hexadecimal digit",
+        None => "a byte has two hexadecimal digits, and one is missing",
+    };
+    let failure = Failure::data(message).at(Excerpt::new(&source.origin, text, place));
+    match source.comments {
+        true => failure.cure("bytes as they are need --raw"),
+        false => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, comments: bool) -> Result<Vec<u8>, String> {
+        let source = Source {
+            origin: "a file".to_owned(),
+            bytes: Vec::new(),
+            comments,
+        };
+        let bytes = unhex(text.as_bytes(), &source);
+        bytes.map_err(|e| e.to_json()["offset"].to_string())
+    }
+
+    #[test]
+    fn digits_are_read_as_tools_print_them() {
+        for text in [
+            "02ff0a",
+            "02 FF 0a\n",
+            "0x02, 0xff, 0x0a",
+            "02:ff:0a",
+            " 0x02ff0A",
+        ] {
+            assert_eq!(read(text, false), Ok(vec![2, 255, 10]), "{text}");
+        }
+        assert_eq!(read("# a call\n02 # one\nff", true), Ok(vec![2, 255]));
+        assert_eq!(read("", true), Ok(vec![]));
+        assert_eq!(read("00", false), Ok(vec![0]));
+    }
+
+    #[test]
+    fn what_is_no_digit_is_pointed_at() {
+        for (text, place) in [
+            ("02 g0", "3"),
+            ("0", "1"),
+            ("02 0 2", "4"),
+            ("#", "0"),
+            ("0xz", "2"),
+        ] {
+            assert_eq!(read(text, false), Err(place.to_owned()), "{text}");
+        }
+    }
+}

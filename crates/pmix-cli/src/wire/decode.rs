@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix wire decode`.
+
+use std::io::Write;
+
+use bfrops::{BufferKind, Decoder, Error, Notes};
+use pmix_types::{DataArray, DataType};
+
+use super::{bytes, explain, failure, json};
+use crate::args::{CallType, WireDecode};
+use crate::failure::{Exit, Failure};
+use crate::session::Session;
+
+pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Failure> {
+    let layout = args.peer.layout();
+    if args.types.is_empty() && layout.buffer == BufferKind::NonDescribed {
+        let cure = "give --type for each call in order, or --buffer described if it says them";
+        let message = "the type of the data is missing: such a buffer does not say it";
+        return Err(Failure::usage(message).cure(cure));
+    }
+    let repeated = |t: &CallType| t.repeated;
+    if (args.types.iter().rev().skip(1)).any(repeated) {
+        return Err(Failure::usage(
+            "only the last --type can stand for all that follow",
+        ));
+    }
+    let source = bytes::read(args)?;
+    let mut decoder = Decoder::new(layout, &source.bytes).with_framer(&session.preg);
+    if args.explain {
+        explain::check_len(&source.bytes)?;
+        decoder = decoder.with_notes();
+        let mut calls = Vec::new();
+        let titled = |offset, data_type: Option<DataType>| {
+            let what = data_type.map(|t| format!(" of {t}")).unwrap_or_default();
+            let title = format!("call {}{what}", calls.len() + 1);
+            calls.push((offset, title));
+        };
+        let fault = read_all(&mut decoder, &args.types, titled, |_, _| Ok(()))?.err();
+        let notes = decoder.notes().map(Notes::as_slice).unwrap_or_default();
+        let report = explain::Report {
+            origin: &source.origin,
+            bytes: &source.bytes,
+            layout,
+            calls: &calls,
+            notes,
+            fault: fault.as_ref(),
+        };
+        return explain::show(&mut session.out, session.style, session.json, &report);
+    }
+    let (out, as_object) = (&mut session.out, session.json);
+    let result = read_all(
+        &mut decoder,
+        &args.types,
+        |_, _| (),
+        |offset, data| {
+            let list = json::print(data).map_err(std::io::Error::from)?;
+            if as_object {
+                let count = data.len();
+                write!(
+                    out,
+                    "{{\"offset\":{offset},\"type\":\"{}\",",
+                    data.data_type()
+                )?;
+                write!(out, "\"count\":{count},\"value\":")?;
+                out.json_text(&list)?;
+                out.write_all(b"}\n")?;
+            } else {
+                out.json_text(&list)?;
+                out.write_all(b"\n")?;
+            }
+            Ok(())
+        },
+    )?;
+    if let Err(error) = result {
+        // What could be read stands in front of the error.
+        session.out.flush()?;
+        return Err(failure(&error, &source.origin, &source.bytes));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Reads call after call, with `begin` before and `each` after each; the outer error is of `each`, the inner one of the bytes.
+fn read_all<'a>(
+    decoder: &mut Decoder<'a>,
+    types: &[CallType],
+    mut begin: impl FnMut(usize, Option<DataType>),
+    mut each: impl FnMut(usize, &DataArray<'a>) -> Result<(), Failure>,
+) -> Result<Result<(), Error>, Failure> {
+    let mut types = types.iter();
+    let mut next = types.next();
+    loop {
+        let offset = decoder.offset();
+        begin(offset, next.map(|call| call.data_type));
+        let data = match next {
+            Some(call) => decoder.array(call.data_type),
+            None => decoder.described(),
+        };
+        match data {
+            Ok(data) => each(offset, &data)?,
+            Err(error) => return Ok(Err(error)),
+        }
+        let goes_on = match next {
+            Some(call) if !call.repeated => {
+                next = types.next();
+                next.is_some()
+            }
+            _ => !decoder.is_empty(),
+        };
+        if !goes_on {
+            return Ok(decoder.finish());
+        }
+    }
+}

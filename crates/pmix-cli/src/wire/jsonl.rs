@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `--jsonl`: one request a line, one answer a line, in order.
+//!
+//! Other languages and conformance tests drive packing and unpacking through this, so a line that
+//! cannot be understood is answered like any other: `status` and `error`, and the next is read.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use bfrops::{Decoder, Layout};
+use clap::ValueEnum;
+use pmix_types::{DataArray, DataType, Status};
+use preg_core::Preg;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{encode, json};
+use crate::args::{self, BufferArg, PsquashArg};
+use crate::failure::{Exit, Failure};
+use crate::input::{answer_lines, longest_line};
+use crate::octets;
+use crate::output::{Out, json_string};
+use crate::session::Session;
+
+/// What a request that could ask for either asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// `bytes_hex` to `value`.
+    Decode,
+    /// `value` to `bytes_hex`.
+    Encode,
+}
+
+/// A request. A record of the vectors is one too, so members that mean nothing here may stand.
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct Request<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    module: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    buffer: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    psquash: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "type")]
+    data_type: Option<TypeName<'a>>,
+    /// Stands beside a name that says nothing, as in the vectors.
+    type_id: Option<u16>,
+    count: Option<u64>,
+    #[serde(borrow)]
+    value: Option<&'a RawValue>,
+    #[serde(borrow)]
+    bytes_hex: Option<Cow<'a, str>>,
+}
+
+/// A type by name or number.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "the name or number of a type")]
+enum TypeName<'a> {
+    Number(u16),
+    Name(#[serde(borrow)] Cow<'a, str>),
+}
+
+/// The part of a request that an answer needs when the rest is wrong.
+#[derive(Deserialize)]
+struct OnlyId<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+}
+
+/// Why a request was not obeyed.
+struct Refusal {
+    status: Status,
+    message: String,
+}
+
+impl From<bfrops::Error> for Refusal {
+    fn from(error: bfrops::Error) -> Self {
+        Self {
+            status: error.status(),
+            message: error.to_string(),
+        }
+    }
+}
+
+enum Answer {
+    Bytes(Vec<u8>),
+    Value(String),
+}
+
+pub(super) fn run(session: &mut Session, direction: Option<Direction>) -> Result<Exit, Failure> {
+    let (preg, out) = (&session.preg, &mut session.out);
+    let longest = longest_line(preg.limits());
+    answer_lines(out, longest, |line, out| match line {
+        Some(line) => respond(preg, direction, line, out),
+        None => write_refusal(
+            out,
+            None,
+            &bad(format!("the line is longer than {longest} bytes")),
+        ),
+    })?;
+    Ok(Exit::Ok)
+}
+
+/// Answers one line.
+fn respond(
+    preg: &Preg,
+    direction: Option<Direction>,
+    line: &[u8],
+    out: &mut Out,
+) -> io::Result<()> {
+    // An array would be taken for the members in their order.
+    if line.trim_ascii_start().first() != Some(&b'{') {
+        let refusal = bad("this is no request: a request is an object, {\"type\":…}");
+        return write_refusal(out, None, &refusal);
+    }
+    let request: Request<'_> = match serde_json::from_slice(line) {
+        Ok(request) => request,
+        Err(fault) => {
+            let only = serde_json::from_slice(line).ok();
+            let id = only.and_then(|only: OnlyId<'_>| only.id);
+            return write_refusal(out, id, &bad(format!("this is no request: {fault}")));
+        }
+    };
+    match answer(preg, direction, &request) {
+        Ok(Answer::Bytes(bytes)) => {
+            write_head(out, request.id, Status::SUCCESS)?;
+            let mut digits = Vec::new();
+            octets::push_hex(&bytes, &mut digits);
+            out.write_all(b"\"bytes_hex\":\"")?;
+            out.write_all(&digits)?;
+            out.write_all(b"\"}\n")
+        }
+        Ok(Answer::Value(list)) => {
+            write_head(out, request.id, Status::SUCCESS)?;
+            out.write_all(b"\"value\":")?;
+            out.json_text(&list)?;
+            out.write_all(b"}\n")
+        }
+        Err(refusal) => write_refusal(out, request.id, &refusal),
+    }
+}
+
+fn answer(
+    preg: &Preg,
+    direction: Option<Direction>,
+    request: &Request<'_>,
+) -> Result<Answer, Refusal> {
+    let layout = layout_of(request)?;
+    let asked = match (direction, request.value, &request.bytes_hex) {
+        (Some(Direction::Decode), _, Some(digits)) | (_, None, Some(digits)) => {
+            return unpack(preg, layout, request, digits).map(Answer::Value);
+        }
+        (Some(Direction::Encode), Some(value), _) | (_, Some(value), None) => Some(value),
+        // A null is no member: the value of a record that has none.
+        (Some(Direction::Encode), None, _) | (_, None, None) => None,
+        (None, Some(_), Some(_)) => {
+            return Err(bad(
+                "give \"value\" or \"bytes_hex\", or say encode or decode",
+            ));
+        }
+    };
+    pack(preg, layout, request, asked).map(Answer::Bytes)
+}
+
+fn pack(
+    preg: &Preg,
+    layout: Layout,
+    request: &Request<'_>,
+    value: Option<&RawValue>,
+) -> Result<Vec<u8>, Refusal> {
+    let Some(data_type) = type_of(request)? else {
+        return Err(bad("the request has no \"type\""));
+    };
+    // A type that the peer does not know is refused whatever the value.
+    if !layout.module.registers(data_type) {
+        return Ok(encode::call(preg, layout, &DataArray::empty(data_type))?);
+    }
+    let Some(value) = value else {
+        return Err(bad("the request has neither \"value\" nor \"bytes_hex\""));
+    };
+    let data = json::read(data_type, value.get()).map_err(|e| bad(e.to_string()))?;
+    let found = u64::try_from(data.len()).unwrap_or(u64::MAX);
+    if request.count.is_some_and(|count| count != found) {
+        let count = request.count.unwrap_or_default();
+        return Err(bad(format!(
+            "the count is {count} and the value holds {found}"
+        )));
+    }
+    Ok(encode::call(preg, layout, &data)?)
+}
+
+fn unpack(
+    preg: &Preg,
+    layout: Layout,
+    request: &Request<'_>,
+    digits: &str,
+) -> Result<String, Refusal> {
+    let bytes = octets::unhex(digits.as_bytes()).map_err(|at| {
+        bad(format!(
+            "\"bytes_hex\" is no hexadecimal text at digit {at}"
+        ))
+    })?;
+    let mut decoder = Decoder::new(layout, &bytes).with_framer(preg);
+    let data = match type_of(request)? {
+        Some(data_type) => decoder.array(data_type)?,
+        None => decoder.described()?,
+    };
+    decoder.finish()?;
+    let found = u64::try_from(data.len()).unwrap_or(u64::MAX);
+    if request.count.is_some_and(|count| count < found) {
+        let count = request.count.unwrap_or_default();
+        return Err(Refusal {
+            status: Status::ERR_UNPACK_INADEQUATE_SPACE,
+            message: format!("there are {found} data and room for {count}"),
+        });
+    }
+    json::print(&data).map_err(|e| bad(e.to_string()))
+}
+
+fn layout_of(request: &Request<'_>) -> Result<Layout, Refusal> {
+    let module = request.module.as_deref().unwrap_or("v41");
+    let buffer = request.buffer.as_deref().unwrap_or("nondescribed");
+    let buffer = BufferArg::from_str(buffer, true).map_err(|_| {
+        bad(format!(
+            "unknown buffer {buffer:?}; described or nondescribed"
+        ))
+    })?;
+    let psquash = match request.psquash.as_deref() {
+        None => None,
+        Some(name) => Some(
+            PsquashArg::from_str(name, true)
+                .map_err(|_| bad(format!("unknown psquash {name:?}; flex128 or native")))?,
+        ),
+    };
+    let module = args::module(module).map_err(bad)?;
+    Ok(args::layout(module, buffer, psquash))
+}
+
+fn type_of(request: &Request<'_>) -> Result<Option<DataType>, Refusal> {
+    match &request.data_type {
+        None => Ok(None),
+        Some(TypeName::Number(number)) => Ok(Some(DataType::from_raw(*number))),
+        Some(TypeName::Name(name)) => match args::data_type(name) {
+            Ok(data_type) => Ok(Some(data_type)),
+            Err(_) if request.type_id.is_some() => Ok(request.type_id.map(DataType::from_raw)),
+            Err(message) => Err(Refusal {
+                status: Status::ERR_UNKNOWN_DATA_TYPE,
+                message,
+            }),
+        },
+    }
+}
+
+fn bad(message: impl Into<String>) -> Refusal {
+    Refusal {
+        status: Status::ERR_BAD_PARAM,
+        message: message.into(),
+    }
+}
+
+/// `{"id":…,"status":…,`.
+fn write_head(out: &mut Out, id: Option<&RawValue>, status: Status) -> io::Result<()> {
+    let id = id.map_or("null", RawValue::get);
+    write!(out, "{{\"id\":{id},\"status\":{},", status.as_raw())
+}
+
+fn write_refusal(out: &mut Out, id: Option<&RawValue>, refusal: &Refusal) -> io::Result<()> {
+    write_head(out, id, refusal.status)?;
+    out.write_all(b"\"error\":")?;
+    json_string(refusal.message.as_bytes(), out)?;
+    out.write_all(b"}\n")
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The commands under `pmix wire`: packed data to JSON and back.
+
+mod bytes;
+mod decode;
+mod encode;
+mod explain;
+mod json;
+mod jsonl;
+
+use crate::args::{Wire, WireCommand};
+use crate::failure::{Exit, Failure};
+use crate::session::Session;
+
+/// Runs one of the commands.
+pub(crate) fn run(session: &mut Session, args: &Wire) -> Result<Exit, Failure> {
+    let direction = match &args.command {
+        None => None,
+        Some(WireCommand::Decode(_)) => Some(jsonl::Direction::Decode),
+        Some(WireCommand::Encode(_)) => Some(jsonl::Direction::Encode),
+    };
+    match &args.command {
+        _ if args.jsonl => jsonl::run(session, direction),
+        Some(WireCommand::Decode(args)) => decode::run(session, args),
+        Some(WireCommand::Encode(args)) => encode::run(session, args),
+        None => Err(Failure::usage("a command is missing").cure("decode, encode, or --jsonl")),
+    }
+}
+
+/// What bfrops says of bytes, with the place.
+fn failure(error: &bfrops::Error, origin: &str, bytes: &[u8]) -> Failure {
+    let failure = Failure::new(Exit::Data, error.status(), error.message());
+    match error.offset() {
+        Some(offset) => failure.at(crate::excerpt::Excerpt::new(origin, bytes, offset)),
+        None => failure,
+    }
+}
