@@ -12,6 +12,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("pmix-map", 1),
     ("pmix-mca", 1),
     ("bfrops", 1),
+    ("pmix-random", 1),
     ("preg-core", 2),
     ("preg-native", 3),
     ("preg-raw", 3),

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Random data of the model, for tests that compare with real libraries.
+//!
+//! [`Random::data`] makes so many data of one type, whatever it is: numbers around the ends of
+//! their range and around powers of two, null and empty text, text that is not UTF-8, arrays in
+//! arrays. Only what can travel is made: [`Carried`] says what the receiver's release and module
+//! know, and nothing is made that no wire carries (digits of a float behind the sixth, members
+//! that are never sent).
+//!
+//! The same [`Source`] gives the same data, so a seed or the input of a fuzzer is a whole test.
+//!
+//! ```
+//! use pmix_random::{Carried, Random, Seeded};
+//! use pmix_types::DataType;
+//!
+//! let carried = Carried::default();
+//! let mut source = Seeded::new(7);
+//! let infos = Random::new(&mut source, &carried).data(DataType::INFO, 3);
+//! assert_eq!(infos.len(), 3);
+//! assert_eq!(infos, Random::new(&mut Seeded::new(7), &carried).data(DataType::INFO, 3));
+//! ```
+#![forbid(unsafe_code)]
+
+mod array;
+mod carried;
+mod number;
+mod random;
+mod source;
+mod structure;
+mod text;
+
+pub use carried::Carried;
+pub use random::Random;
+pub use source::{Bytes, Seeded, Source};

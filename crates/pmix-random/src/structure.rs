@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The structures of the model.
+
+use pmix_types::{
+    App, Coord, Cpuset, Device, DeviceDistance, DiskStats, Endpoint, Envar, Geometry, Info, Kval,
+    NetStats, NodePid, NodeStats, Pdata, Proc, ProcInfo, ProcStats, Query, Regattr, ResourceUnit,
+    Timeval, Topology, WireRegex2,
+};
+
+use crate::number::measure;
+use crate::random::{Random, Sample};
+
+/// Structures whose members are made one by one; `some` of those that are lists, `measured` ones,
+/// and `unsent` ones that no release sends and that come back as nothing.
+macro_rules! structures {
+    ($($name:ident $(<$life:lifetime>)? {
+        $($field:ident),* ; some $($list:ident),* ; measured $($measure:ident),* ;
+        unsent $($unsent:ident),* ;
+    })*) => {
+        $(impl Sample for $name $(<$life>)? {
+            fn sample(random: &mut Random<'_>) -> Self {
+                Self {
+                    $($field: random.one(),)*
+                    $($list: random.some(4),)*
+                    $($measure: measure(random),)*
+                    $($unsent: Default::default(),)*
+                }
+            }
+        })*
+    };
+}
+
+structures! {
+    Timeval { tv_sec, tv_usec; some; measured; unsent; }
+    Proc<'_> { nspace, rank; some; measured; unsent; }
+    Pdata<'_> { proc, key, value; some; measured; unsent; }
+    Kval<'_> { key, value; some; measured; unsent; }
+    ProcInfo<'_> {
+        proc, hostname, executable_name, pid, state; some; measured; unsent exit_code;
+    }
+    NodePid<'_> { hostname, nodeid, pid; some; measured; unsent; }
+    Envar<'_> { envar, value, separator; some; measured; unsent; }
+    Endpoint<'_> { uuid, osname, endpt; some; measured; unsent; }
+    Query<'_> { ; some keys, qualifiers; measured; unsent; }
+    Regattr<'_> { name, string, data_type; some description; measured; unsent; }
+    Coord { view; some coord; measured; unsent; }
+    Geometry<'_> { fabric, uuid, osname; some coordinates; measured; unsent; }
+    DeviceDistance<'_> {
+        uuid, osname, device_type, mindist, maxdist; some; measured; unsent;
+    }
+    Device<'_> { uuid, osname, device_type; some; measured; unsent; }
+    ResourceUnit { device_type, count; some; measured; unsent; }
+    DiskStats<'_> {
+        disk, num_reads_completed, num_reads_merged, num_sectors_read, milliseconds_reading,
+        num_writes_completed, num_writes_merged, num_sectors_written, milliseconds_writing,
+        num_ios_in_progress, milliseconds_io, weighted_milliseconds_io;
+        some; measured; unsent;
+    }
+    NetStats<'_> {
+        net_interface, num_bytes_recvd, num_packets_recvd, num_recv_errs, num_bytes_sent,
+        num_packets_sent, num_send_errs;
+        some; measured; unsent;
+    }
+    ProcStats<'_> {
+        node, proc, pid, cmd, state, time, priority, num_threads, processor, sample_time;
+        some; measured pss, vsize, rss; unsent percent_cpu, peak_vsize;
+    }
+    // No release packs its lists of disks and interfaces.
+    NodeStats<'_> {
+        node, sample_time; some;
+        measured la, la5, la15, total_mem, free_mem, buffers, cached, swap_cached, swap_total,
+        swap_free, mapped;
+        unsent diskstats, netstats;
+    }
+    WireRegex2<'_> { kind, bytes; some; measured; unsent; }
+}
+
+impl Sample for Info<'_> {
+    fn sample(random: &mut Random<'_>) -> Self {
+        let mut info = Self::new(
+            random.one::<pmix_types::Key<'_>>(),
+            random.one::<pmix_types::Value<'_>>(),
+        );
+        if random.carried.is_whole {
+            info.flags = random.one();
+        }
+        info
+    }
+}
+
+impl Sample for App<'_> {
+    fn sample(random: &mut Random<'_>) -> Self {
+        Self {
+            cmd: random.one(),
+            argv: random.some(4),
+            env: random.some(4),
+            cwd: random.carried.is_whole.then(|| random.one()).flatten(),
+            maxprocs: random.one(),
+            info: random.some(4),
+        }
+    }
+}
+
+/// What the ends and the gaps of a list of processors look like.
+const PROCESSORS: [&str; 6] = ["0", "0-3", "1,3,5-7", "0,2-3,7,64-", "5-", "0-127"];
+
+impl Sample for Cpuset<'_> {
+    fn sample(random: &mut Random<'_>) -> Self {
+        let list = random.pick(&PROCESSORS).filter(|_| !random.one_in(4));
+        Self {
+            source: Some("hwloc".into()),
+            bitmap: list.map(Into::into),
+        }
+    }
+}
+
+/// Always the same nothing: the text is of the hwloc library.
+impl Sample for Topology<'_> {
+    fn sample(_: &mut Random<'_>) -> Self {
+        Self::default()
+    }
+}
