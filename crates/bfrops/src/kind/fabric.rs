@@ -86,7 +86,8 @@ impl Kind for Cpuset {
 
     fn decode<'a>(decoder: &mut Decoder<'a>, _: Run) -> Result<Self::Item<'a>, Error> {
         let bitmap = decoder.text()?;
-        let source = bitmap.as_ref().map(|_| Text::without_nul(b"hwloc"));
+        // Even of no processors, as every release unpacks it.
+        let source = Some(Text::without_nul(b"hwloc"));
         Ok(pmix_types::Cpuset { source, bitmap })
     }
 }
