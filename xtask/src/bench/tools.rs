@@ -231,7 +231,7 @@ impl Tools {
         let peer = found
             .next()
             .ok_or_else(|| format!("no libpmix {release} here"))?;
-        let mut harness = Harness::new(peer);
+        let mut harness = Harness::new(&peer.program);
         if what != "register" {
             harness = harness.with("preg", "native");
         }

@@ -115,7 +115,7 @@ pub(crate) fn ours_to_theirs(
     cases: &[Case],
     tally: &mut Tally,
 ) -> Result<(), String> {
-    let mut harness = Harness::new(peer);
+    let mut harness = Harness::new(&peer.program);
     for form in FORMS.iter().filter(|f| f.old_readable || peer.reads_blob) {
         let texts: Vec<_> = cases
             .iter()
@@ -208,7 +208,9 @@ pub(crate) fn theirs_to_ours(
     for config in CONFIGS {
         let mut harness = config
             .iter()
-            .fold(Harness::new(peer), |h, (name, value)| h.with(name, value));
+            .fold(Harness::new(&peer.program), |h, (name, value)| {
+                h.with(name, value)
+            });
         let setting = config
             .first()
             .map_or_else(|| "default".to_owned(), |(n, v)| format!("{n}={v}"));

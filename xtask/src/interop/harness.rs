@@ -2,10 +2,8 @@
 //! Talking to the peer program: one line out, one line back, restarted when the library crashes.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
-use super::peers::Peer;
 
 struct Running {
     child: Child,
@@ -22,9 +20,9 @@ pub(crate) struct Harness {
 
 impl Harness {
     /// The program with the library's own defaults.
-    pub(crate) fn new(peer: &Peer) -> Self {
+    pub(crate) fn new(program: &Path) -> Self {
         Self {
-            program: peer.program.clone(),
+            program: program.to_path_buf(),
             settings: Vec::new(),
             running: None,
         }
@@ -88,6 +86,51 @@ impl Harness {
         }
         let ended = running.child.wait().map_err(|e| e.to_string())?;
         Err(format!("the library ended the program: {ended}"))
+    }
+
+    /// Sends requests while it reads the answers, as many as are expected; what came before the
+    /// program ended, if it did.
+    ///
+    /// # Errors
+    /// The program cannot start.
+    pub(crate) fn batch(
+        &mut self,
+        requests: Vec<String>,
+        expected: usize,
+    ) -> Result<Vec<String>, String> {
+        let mut running = match self.running.take() {
+            Some(running) => running,
+            None => self.start()?,
+        };
+        let input = &mut running.input;
+        let output = &mut running.output;
+        let mut answers = Vec::with_capacity(expected);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // What cannot be written shows as an answer that does not come.
+                let text = requests.concat();
+                drop(
+                    input
+                        .write_all(text.as_bytes())
+                        .and_then(|()| input.flush()),
+                );
+            });
+            let mut line = String::new();
+            while answers.len() < expected && output.read_line(&mut line).is_ok_and(|n| n > 0) {
+                answers.push(line.trim_end_matches('\n').to_owned());
+                line.clear();
+            }
+            if answers.len() < expected {
+                // The end of the program ends the writer, too.
+                drop(running.child.kill());
+            }
+        });
+        if answers.len() == expected {
+            self.running = Some(running);
+        } else {
+            drop(running.child.wait());
+        }
+        Ok(answers)
     }
 
     /// Sends one request; the answer's status and its values.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cargo xtask interop`: our strings into real PMIx libraries, theirs into us.
 //!
-//! The libraries are reached through the C program in `tests/interop`, we through
-//! `pmix map batch`, as any other language would reach us. What a library expands a map to is read
-//! back from a job registered with it, so a check compares names and hosts, never bytes.
+//! The libraries are reached through the C programs in `tests/interop`. For maps we are reached
+//! through `pmix map batch`, as any other language would reach us. What a library expands a map to
+//! is read back from a job registered with it, so a check compares names and hosts, never bytes.
+//! Packed data are compared byte for byte; see [`bfrops`].
 
+mod bfrops;
 mod checks;
 pub(crate) mod harness;
 pub(crate) mod install;
@@ -25,7 +27,9 @@ use tally::Tally;
 struct Options {
     seed: u64,
     lists: usize,
+    data: usize,
     install: bool,
+    only: Option<String>,
 }
 
 impl Options {
@@ -33,7 +37,9 @@ impl Options {
         let mut options = Self {
             seed: 2,
             lists: 320,
+            data: bfrops::DATA,
             install: true,
+            only: None,
         };
         let mut rest = args.iter();
         while let Some(arg) = rest.next() {
@@ -47,15 +53,24 @@ impl Options {
                 "--lists" => {
                     options.lists = usize::try_from(number()?).map_err(|e| e.to_string())?;
                 }
+                "--data" => {
+                    options.data = usize::try_from(number()?).map_err(|e| e.to_string())?;
+                }
                 "--no-install" => options.install = false,
+                "preg" | "bfrops" => options.only = Some(arg.clone()),
                 _ => {
                     return Err(format!(
-                        "{arg}: expected --seed N, --lists N or --no-install"
+                        "{arg}: expected preg, bfrops, --seed N, --lists N, --data N or --no-install"
                     ));
                 }
             }
         }
         Ok(options)
+    }
+
+    /// Whether this part was asked for.
+    fn wants(&self, part: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only == part)
     }
 }
 
@@ -80,6 +95,20 @@ fn try_run(args: &[String]) -> Result<Tally, String> {
     if peers.is_empty() {
         return Ok(tally);
     }
+    if options.wants("preg") {
+        maps(&options, &peers, &mut tally)?;
+    }
+    if options.wants("bfrops") {
+        println!(
+            "interop: bfrops, seed {}, {} data of each family",
+            options.seed, options.data
+        );
+        bfrops::run(&peers, options.seed, options.data, &mut tally)?;
+    }
+    Ok(tally)
+}
+
+fn maps(options: &Options, peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
     println!(
         "interop: seed {}, {} generated lists and the vectors",
         options.seed, options.lists
@@ -87,12 +116,12 @@ fn try_run(args: &[String]) -> Result<Tally, String> {
     let ours = Ours::build()?;
     let mut cases = vectors::cases()?;
     cases.extend(lists::generate(options.seed, options.lists));
-    for peer in &peers {
+    for peer in peers {
         println!("peer: {}", peer.version);
-        checks::ours_to_theirs(&ours, peer, &cases, &mut tally)?;
-        checks::theirs_to_ours(&ours, peer, &cases, &mut tally)?;
+        checks::ours_to_theirs(&ours, peer, &cases, tally)?;
+        checks::theirs_to_ours(&ours, peer, &cases, tally)?;
     }
-    Ok(tally)
+    Ok(())
 }
 
 /// The peers that are there; one that is missing is a failure in CI and said aloud elsewhere.

@@ -14,6 +14,10 @@ pub(crate) struct Peer {
     pub(crate) version: String,
     /// The program.
     pub(crate) program: PathBuf,
+    /// The program around packing and unpacking.
+    pub(crate) bfrops: PathBuf,
+    /// What to compile other programs against.
+    pub(crate) library: Library,
     /// Whether it reads the compressed string form; releases before 5.0 read its size field wrong.
     pub(crate) reads_blob: bool,
 }
@@ -116,32 +120,73 @@ fn file_under(dir: &Path, name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Compiles the peer against one library. The headers of any release serve: the public API that
-/// the program uses has not changed since 4.
+/// The parts of the program around the expanding of maps.
+const MAPS: &[&str] = &["peer.c", "expand.c", "timed.c", "timing.c", "bytes.c"];
+
+/// The parts of the program around packing and unpacking.
+const BFROPS: &[&str] = &[
+    "bfrops/peer.c",
+    "bfrops/call.c",
+    "bfrops/json.c",
+    "bfrops/probe.c",
+    "bfrops/random.c",
+    "bfrops/types.c",
+    "bfrops/walk.c",
+    "bytes.c",
+];
+
+/// A real library and the headers to compile against it. The headers of any release serve: the
+/// public API that our programs use has not changed since 4.
+#[derive(Clone)]
+pub(crate) struct Library {
+    include: PathBuf,
+    library: PathBuf,
+}
+
+impl Library {
+    /// Compiles these files against the library.
+    ///
+    /// # Errors
+    /// The compiler's.
+    pub(crate) fn compile(&self, program: &Path, sources: &[PathBuf]) -> Result<(), String> {
+        let home = self.library.parent().unwrap_or_else(|| Path::new("/"));
+        let mut command = Command::new("gcc");
+        command.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-o"]);
+        command.arg(program).arg("-I").arg(&self.include);
+        command.arg("-I").arg(process::root().join("tests/interop"));
+        // The wheel's library has the system's soname; the old tag goes before LD_LIBRARY_PATH.
+        command.args(sources).arg(&self.library);
+        command.args(["-lm", "-Wl,--disable-new-dtags"]);
+        command.arg(format!("-Wl,-rpath,{}", home.display()));
+        process::output(&mut command).map(drop)
+    }
+}
+
+/// Compiles the programs against one library.
 fn build(name: &str, include: &Path, library: &Path) -> Result<Peer, String> {
     let source = process::root().join("tests/interop");
-    let program = install::scratch("interop")?.join(format!("peer-{name}"));
-    let home = library.parent().unwrap_or_else(|| Path::new("/"));
-    let mut command = Command::new("gcc");
-    command.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-o"]);
-    command.arg(&program).arg("-I").arg(include);
-    command.args(["peer.c", "expand.c", "timed.c", "timing.c", "bytes.c"].map(|f| source.join(f)));
-    // The wheel's library has the system's soname; the old tag goes before LD_LIBRARY_PATH.
-    command.arg(library).arg("-Wl,--disable-new-dtags");
-    command.arg(format!("-Wl,-rpath,{}", home.display()));
-    process::output(&mut command)?;
+    let scratch = install::scratch("interop")?;
+    let library = Library {
+        include: include.to_path_buf(),
+        library: library.to_path_buf(),
+    };
+    let sources = |names: &[&str]| names.iter().map(|f| source.join(f)).collect::<Vec<_>>();
     let mut peer = Peer {
         version: String::new(),
-        program,
+        program: scratch.join(format!("peer-{name}")),
+        bfrops: scratch.join(format!("bfrops-{name}")),
+        library,
         reads_blob: false,
     };
-    let text = Harness::new(&peer).ask("version")?;
+    peer.library.compile(&peer.program, &sources(MAPS))?;
+    peer.library.compile(&peer.bfrops, &sources(BFROPS))?;
+    let text = Harness::new(&peer.program).ask("version")?;
     // "0 OpenPMIx 5.0.11rc1 (PMIx Standard: ...": the release is the first word with a digit first.
     let version = text
         .split_whitespace()
         .skip(1)
         .find(|w| w.starts_with(|c: char| c.is_ascii_digit()))
-        .ok_or_else(|| format!("{} has no version: {text}", library.display()))?;
+        .ok_or_else(|| format!("{} has no version: {text}", peer.library.library.display()))?;
     let major: u32 = version
         .split('.')
         .next()

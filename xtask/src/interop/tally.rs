@@ -32,6 +32,11 @@ impl Tally {
         self.row(what).passed += 1;
     }
 
+    /// Counts so many checks that held.
+    pub(crate) fn passes(&mut self, what: &str, count: usize) {
+        self.row(what).passed += count;
+    }
+
     /// Counts and shows a check that did not hold.
     pub(crate) fn fail(&mut self, what: &str, why: &str) {
         let row = self.row(what);
@@ -55,6 +60,17 @@ impl Tally {
     /// Counts what is left out by design, without a line for each.
     pub(crate) fn leave_out(&mut self, what: &str) {
         self.row(what).skipped += 1;
+    }
+
+    /// Adds what another counted.
+    pub(crate) fn merge(&mut self, other: Self) {
+        for (what, from) in other.rows {
+            let to = self.row(&what);
+            to.passed += from.passed;
+            to.failed += from.failed;
+            to.declined += from.declined;
+            to.skipped += from.skipped;
+        }
     }
 
     /// Prints the table and gives the counts.

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a release and module carry where, as the peer found out by trying.
+
+use pmix_random::Carried;
+use pmix_types::{DataType, Status};
+
+/// The peer did not try it.
+const NOT_TRIED: Status = Status::ERR_NOT_AVAILABLE;
+
+/// The statuses of packing and of unpacking what was packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) pack: Status,
+    pub(crate) unpack: Status,
+}
+
+impl Place {
+    fn parse(text: &str) -> Option<Self> {
+        let (pack, unpack) = text.split_once(',')?;
+        let status = |text: &str| text.parse().ok().map(Status::from_raw);
+        Some(Self {
+            pack: status(pack)?,
+            unpack: status(unpack)?,
+        })
+    }
+
+    /// Whether data come back as they were.
+    pub(crate) fn is_whole(self) -> bool {
+        self.pack.is_success() && self.unpack.is_success()
+    }
+
+    /// Whether the library packs what it does not read.
+    pub(crate) fn is_one_way(self) -> bool {
+        self.pack.is_success() && !self.unpack.is_success()
+    }
+
+    /// Whether the library says that it does not know the type here.
+    pub(crate) fn is_refused(self) -> bool {
+        !self.pack.is_success() && self.pack != NOT_TRIED
+    }
+}
+
+/// One type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ability {
+    pub(crate) data_type: DataType,
+    /// In a call of its own.
+    pub(crate) top: Place,
+    /// In a value.
+    pub(crate) value: Place,
+    /// As the elements of an array.
+    pub(crate) array: Place,
+}
+
+impl Ability {
+    fn parse(word: &str) -> Option<Self> {
+        let mut parts = word.split(':');
+        let data_type = parts.next()?.parse().ok()?;
+        let mut place = || Place::parse(parts.next()?);
+        Some(Self {
+            data_type,
+            top: place()?,
+            value: place()?,
+            array: place()?,
+        })
+    }
+}
+
+/// Reads the answer to `types`.
+///
+/// # Errors
+/// The answer cannot be read.
+pub(crate) fn parse(answer: &str) -> Result<Vec<Ability>, String> {
+    let words = answer.split_whitespace();
+    words
+        .map(|word| Ability::parse(word).ok_or_else(|| format!("the peer said {word:?}")))
+        .collect()
+}
+
+/// What data may be made of.
+pub(crate) fn carried(abilities: &[Ability], is_v12: bool, maps: Vec<Vec<u8>>) -> Carried {
+    let types = |place: fn(&Ability) -> Place| {
+        let whole = abilities.iter().filter(|a| place(a).is_whole());
+        whole.map(|a| a.data_type).collect()
+    };
+    Carried {
+        values: types(|a| a.value),
+        elements: types(|a| a.array),
+        is_whole: !is_v12,
+        maps,
+    }
+}

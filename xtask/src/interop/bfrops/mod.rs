@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Packed data: ours into real libraries, theirs into us, byte for byte.
+//!
+//! Every type goes both ways through every module that a release has and both kinds of buffers.
+//! What is packed on one side is unpacked on the other, compared as JSON, and packed again, which
+//! must give the bytes it came from. We are reached through the crate, as our own programs reach
+//! it; the libraries through the program in `tests/interop/bfrops`.
+
+mod abilities;
+mod checks;
+mod family;
+mod left_out;
+mod peer;
+mod vectors;
+
+use std::collections::BTreeMap;
+
+use bfrops::{BufferKind, Layout, Module};
+
+use super::peers::Peer;
+use super::tally::Tally;
+use checks::Side;
+use family::Family;
+use left_out::LeftOut;
+use peer::{Config, Speaker};
+
+/// The modules that both releases have.
+const MODULES: [Module; 6] = [
+    Module::V12,
+    Module::V20,
+    Module::V21,
+    Module::V3,
+    Module::V4,
+    Module::V41,
+];
+
+/// How many data of each family go through all checks together, unless told otherwise.
+pub(super) const DATA: usize = 110_000;
+
+/// Runs the checks against every peer.
+///
+/// # Errors
+/// A peer program does not start or does not say what it carries.
+pub(super) fn run(peers: &[Peer], seed: u64, data: usize, tally: &mut Tally) -> Result<(), String> {
+    vectors::run(peers, tally)?;
+    let mut configs = Vec::new();
+    for peer in peers {
+        for module in MODULES {
+            for buffer in [BufferKind::NonDescribed, BufferKind::Described] {
+                let layout = Layout::new(module).with_buffer(buffer);
+                configs.push(Speaker::start(peer, layout)?.configure()?);
+            }
+        }
+    }
+    let quota = quotas(&configs, data);
+    let mut left_out = LeftOut::default();
+    for config in &configs {
+        left_out.note(config);
+    }
+    // The peer and we take turns on each configuration, so two at a time fill two cores.
+    let halves = configs.chunks(configs.len().div_ceil(2).max(1));
+    let sides = halves.map(|half| Side::new(half, seed, &quota));
+    let done: Vec<Tally> = std::thread::scope(|scope| {
+        let running: Vec<_> = sides.map(|side| scope.spawn(move || side.run())).collect();
+        running.into_iter().filter_map(|r| r.join().ok()).collect()
+    });
+    if done.len() != configs.chunks(configs.len().div_ceil(2).max(1)).len() {
+        return Err("a thread of the checks panicked".to_owned());
+    }
+    for part in done {
+        tally.merge(part);
+    }
+    left_out.print(tally);
+    Ok(())
+}
+
+/// How many data of a family each of its types gets in each direction of each configuration.
+fn quotas(configs: &[Config], data: usize) -> BTreeMap<Family, usize> {
+    let mut cells: BTreeMap<Family, usize> = BTreeMap::new();
+    for ability in configs.iter().flat_map(|c| &c.abilities) {
+        let directions =
+            usize::from(ability.top.pack.is_success()) + usize::from(ability.top.is_whole());
+        *cells.entry(Family::of(ability.data_type)).or_default() += directions;
+    }
+    let each = |(family, cells): (Family, usize)| (family, data.div_ceil(cells.max(1)));
+    cells.into_iter().map(each).collect()
+}
