@@ -54,6 +54,12 @@ fn files() -> PathBuf {
         "021c706d69782e6a6f622e73697a65000e02\n",
         "0216706d69782e6e6c697374000306766d00\n",
     );
+    let get = concat!(
+        "# a client asks for a key of rank 1\n",
+        "00000000 00000068 00000011 00000000\n",
+        "0204 020a4a4f423100 0201 0200 02046b00\n",
+    );
+    std::fs::write(dir.join("get.hex"), get).expect("the message");
     std::fs::write(dir.join("job-info.hex"), job_info).expect("the bytes");
     let requests = concat!(
         r#"{"id": 1, "type": "PMIX_UINT32", "value": [1, 300]}"#,

@@ -299,3 +299,132 @@ fn an_explanation_shows_what_can_be_read_and_where_it_stops() {
         json!({"offset": 0, "title": "call 1 of PMIX_PROC"})
     );
 }
+
+/// The captured connections, each with its name.
+fn captures() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/wire");
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.extension().is_some_and(|e| e == "hex"));
+    let named = |path: std::path::PathBuf| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        (path.display().to_string(), text)
+    };
+    files.map(named).collect()
+}
+
+#[test]
+fn every_captured_message_is_explained_to_its_end() {
+    let mut commands = std::collections::BTreeSet::new();
+    for (name, text) in captures() {
+        let outcome = pmix(&["wire", "decode", "--message", &name]);
+        assert_eq!(outcome.code, 0, "{name}: {}", outcome.stderr);
+        let lines = outcome.text();
+        let sent = text.matches("RAW ").count();
+        assert_eq!(lines.lines().count(), sent, "{name}");
+        for line in lines.lines() {
+            let message: Value = serde_json::from_str(line).unwrap();
+            assert!(message["fault"].is_null(), "{name}: {message}");
+            commands.extend(message["command"].as_str().map(str::to_owned));
+        }
+        let explained = pmix(&["wire", "decode", "--message", "--explain", &name]);
+        assert_eq!(explained.code, 0, "{name}");
+        assert!(!explained.text().contains("stops at"), "{name}");
+    }
+    assert!(commands.len() > 25, "{commands:?}");
+}
+
+#[test]
+fn a_stream_of_one_side_is_read_message_by_message() {
+    let (_, text) = captures()
+        .into_iter()
+        .find(|(name, _)| name.contains("client-5.0.11"))
+        .unwrap();
+    let of = |side: &str| {
+        let mut digits = String::new();
+        let mut speaks = false;
+        for line in text.lines() {
+            speaks = line
+                .strip_prefix("== ")
+                .map_or(speaks, |rest| rest.starts_with(side));
+            if let (true, Some(raw)) = (speaks, line.trim().strip_prefix("RAW ")) {
+                digits += raw;
+            }
+        }
+        digits
+    };
+    let whats = |args: &[&str], digits: &str| -> Vec<String> {
+        let args = [&["wire", "decode", "--message"], args].concat();
+        let outcome = pmix_with(&args, digits.as_bytes());
+        let lines = outcome.text();
+        let what = |line: &str| {
+            let message: Value = serde_json::from_str(line).unwrap();
+            message["what"].as_str().unwrap().to_owned()
+        };
+        lines.lines().map(what).collect()
+    };
+    let requests = whats(&[], &of("CLIENT"));
+    let expected = [
+        "introduction",
+        "request REQ",
+        "request COMMIT",
+        "request FENCENB",
+        "request GETNB",
+        "request FINALIZE",
+    ];
+    assert_eq!(requests, expected);
+    let replies = whats(&["--from", "server", "--command", "getnb"], &of("SERVER"));
+    assert!(
+        replies.iter().all(|what| what == "reply to GETNB"),
+        "{replies:?}"
+    );
+    assert_eq!(replies.len(), 5);
+}
+
+#[test]
+fn a_bad_message_leaves_the_next_ones_untouched() {
+    // A request whose string says it has more bytes than there are, and a good one.
+    let digits = "00000000 00000065 00000004 00000000 02040208\
+                  00000000 00000066 00000002 00000000 0205";
+    let outcome = pmix(&["wire", "decode", "--message", "--hex", digits]);
+    assert_eq!(outcome.code, 1);
+    let lines = outcome.text();
+    let messages: Vec<Value> = lines
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    assert_eq!(messages[0]["fault"]["status"], -50);
+    assert_eq!(messages[0]["calls"][0]["value"], json!([4]));
+    assert_eq!(messages[1]["what"], "request FINALIZE");
+    assert!(messages[1]["fault"].is_null());
+}
+
+#[test]
+fn damaged_captures_end_without_a_crash() {
+    let mut state = 1_u64;
+    let mut random = move |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    for (name, text) in captures() {
+        for _ in 0..8 {
+            let mut bytes = text.clone().into_bytes();
+            for _ in 0..40 {
+                let place = random(bytes.len());
+                bytes[place] = b"0123456789abcdef \n=R|"[random(21)];
+            }
+            for args in [&["--explain"][..], &[]] {
+                let args = [&["wire", "decode", "--message"], args].concat();
+                let outcome = pmix_with(&args, &bytes);
+                assert!(
+                    [0, 1, 3].contains(&outcome.code),
+                    "{name}: {}",
+                    outcome.stderr
+                );
+            }
+        }
+    }
+}

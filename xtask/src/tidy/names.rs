@@ -39,6 +39,7 @@ const EXEMPT: &[&str] = &["pmix-builtin", "xtask", "fuzz"];
 /// Literals that are no scheme's name, or may be one: path, literal, and what it really is.
 const CHANCE: &[(&str, &str, &str)] = &[
     ("crates/pmix-cli/", "pmix", "the name of the command"),
+    ("crates/pmix-cli/src/args/", "raw", "the name of an option"),
     (
         "crates/pmix-types/src/ops/names.rs",
         "pmix",

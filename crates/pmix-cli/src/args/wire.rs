@@ -7,6 +7,8 @@ use bfrops::{BufferKind, Integers, Layout, Module};
 use clap::{Args, Subcommand, ValueEnum};
 use pmix_types::DataType;
 
+use crate::wire::Side;
+
 /// Arguments of `pmix wire` itself.
 #[derive(Args)]
 pub(crate) struct Wire {
@@ -96,6 +98,15 @@ pub(crate) struct WireDecode {
     /// Show every field: offset, bytes, meaning; and where and why the data cannot be read.
     #[arg(long)]
     pub(crate) explain: bool,
+    /// The bytes are whole messages with their headers; a capture as text is read too.
+    #[arg(long, conflicts_with = "types")]
+    pub(crate) message: bool,
+    /// Who sent the messages, where the input does not say it.
+    #[arg(long, value_enum, value_name = "SIDE", default_value_t = Side::Client, requires = "message")]
+    pub(crate) from: Side,
+    /// The command that a reply answers, where its request is not in the input.
+    #[arg(long, value_name = "NAME", requires = "message")]
+    pub(crate) command: Option<String>,
     /// A file with the bytes; - or nothing for standard input.
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<OsString>,

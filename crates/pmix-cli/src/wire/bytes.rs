@@ -8,14 +8,23 @@ use crate::input::{Source, read_path};
 
 /// Reads the bytes that a command is to unpack.
 pub(super) fn read(args: &WireDecode) -> Result<Source, Failure> {
-    let mut source = match &args.hex {
-        Some(digits) => Source {
+    decoded(args, source(args)?)
+}
+
+/// Reads what the command line names, in the form it has there.
+pub(super) fn source(args: &WireDecode) -> Result<Source, Failure> {
+    match &args.hex {
+        Some(digits) => Ok(Source {
             origin: "--hex".to_owned(),
             bytes: digits.clone().into_bytes(),
             comments: false,
-        },
-        None => read_path(args.file.as_deref())?,
-    };
+        }),
+        None => read_path(args.file.as_deref()),
+    }
+}
+
+/// The bytes that the input stands for.
+pub(super) fn decoded(args: &WireDecode, mut source: Source) -> Result<Source, Failure> {
     if !args.raw {
         let digits = std::mem::take(&mut source.bytes);
         source.bytes = unhex(&digits, &source)?;

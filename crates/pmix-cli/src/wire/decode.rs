@@ -3,15 +3,18 @@
 
 use std::io::Write;
 
-use bfrops::{BufferKind, Decoder, Error, Notes};
+use bfrops::{BufferKind, Decoder, Error, Layout, Notes};
 use pmix_types::{DataArray, DataType};
 
-use super::{bytes, explain, failure, json};
+use super::{bytes, explain, failure, json, message};
 use crate::args::{CallType, WireDecode};
 use crate::failure::{Exit, Failure};
 use crate::session::Session;
 
 pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Failure> {
+    if args.message {
+        return message::run(session, args);
+    }
     let layout = args.peer.layout();
     if args.types.is_empty() && layout.buffer == BufferKind::NonDescribed {
         let cure = "give --type for each call in order, or --buffer described if it says them";
@@ -30,17 +33,25 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
         explain::check_len(&source.bytes)?;
         decoder = decoder.with_notes();
         let mut calls = Vec::new();
-        let titled = |offset, data_type: Option<DataType>| {
+        let titled = |decoder: &Decoder<'_>, data_type: Option<DataType>| {
             let what = data_type.map(|t| format!(" of {t}")).unwrap_or_default();
-            let title = format!("call {}{what}", calls.len() + 1);
-            calls.push((offset, title));
+            calls.push(explain::Title {
+                offset: decoder.offset(),
+                notes: decoder.notes().map_or(0, |notes| notes.as_slice().len()),
+                text: format!("call {}{what}", calls.len() + 1),
+            });
         };
-        let fault = read_all(&mut decoder, &args.types, titled, |_, _| Ok(()))?.err();
+        let result = read_all(&mut decoder, &args.types, titled, |_, _| Ok(()))?;
+        let fault = result.err().map(|error| explain::Fault::from(&error));
         let notes = decoder.notes().map(Notes::as_slice).unwrap_or_default();
         let report = explain::Report {
-            origin: &source.origin,
+            title: title(&source.origin, source.bytes.len(), layout),
+            head: vec![
+                ("origin", source.origin.as_str().into()),
+                ("len", source.bytes.len().into()),
+                ("module", layout.module.name().into()),
+            ],
             bytes: &source.bytes,
-            layout,
             calls: &calls,
             notes,
             fault: fault.as_ref(),
@@ -83,14 +94,14 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
 fn read_all<'a>(
     decoder: &mut Decoder<'a>,
     types: &[CallType],
-    mut begin: impl FnMut(usize, Option<DataType>),
+    mut begin: impl FnMut(&Decoder<'a>, Option<DataType>),
     mut each: impl FnMut(usize, &DataArray<'a>) -> Result<(), Failure>,
 ) -> Result<Result<(), Error>, Failure> {
     let mut types = types.iter();
     let mut next = types.next();
     loop {
         let offset = decoder.offset();
-        begin(offset, next.map(|call| call.data_type));
+        begin(decoder, next.map(|call| call.data_type));
         let data = match next {
             Some(call) => decoder.array(call.data_type),
             None => decoder.described(),
@@ -110,4 +121,12 @@ fn read_all<'a>(
             return Ok(decoder.finish());
         }
     }
+}
+
+fn title(origin: &str, len: usize, layout: Layout) -> String {
+    let buffer = match layout.buffer {
+        BufferKind::Described => "described",
+        BufferKind::NonDescribed => "non-described",
+    };
+    format!("{origin}: {len} bytes, module {}, {buffer}", layout.module)
 }

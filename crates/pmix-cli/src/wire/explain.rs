@@ -3,8 +3,9 @@
 
 use std::io::Write;
 
-use bfrops::{BufferKind, Error, Layout, Note};
-use serde_json::{Value as Json, json};
+use bfrops::{Error, Note};
+use pmix_types::Status;
+use serde_json::{Map, Value as Json, json};
 
 use crate::failure::{Exit, Failure};
 use crate::octets;
@@ -18,19 +19,58 @@ const MOST: usize = 4 << 20;
 /// Bytes of a field that are shown.
 const SHOWN: usize = 8;
 
-/// Columns of the bytes, and of the name of a field.
+/// Columns of the bytes.
 const BYTES: usize = SHOWN * 3;
-const NAME: usize = 20;
+
+/// The least and the most columns that are kept for the names of fields.
+const NAME: (usize, usize) = (16, 36);
 
 /// Bytes with everything that is known of them.
 pub(super) struct Report<'a> {
-    pub(super) origin: &'a str,
+    pub(super) title: String,
+    /// What stands in front in JSON.
+    pub(super) head: Vec<(&'static str, Json)>,
     pub(super) bytes: &'a [u8],
-    pub(super) layout: Layout,
-    /// Where each call begins, and what to call it.
-    pub(super) calls: &'a [(usize, String)],
+    pub(super) calls: &'a [Title],
     pub(super) notes: &'a [Note],
-    pub(super) fault: Option<&'a Error>,
+    pub(super) fault: Option<&'a Fault>,
+}
+
+/// Where a call begins, and what to call it.
+#[derive(Debug)]
+pub(super) struct Title {
+    pub(super) offset: usize,
+    /// How many fields stand before it.
+    pub(super) notes: usize,
+    pub(super) text: String,
+}
+
+/// Where and why bytes cannot be read.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) status: Status,
+    pub(super) offset: usize,
+    pub(super) message: String,
+}
+
+impl From<&Error> for Fault {
+    fn from(error: &Error) -> Self {
+        Self {
+            status: error.status(),
+            offset: error.offset().unwrap_or_default(),
+            message: error.message().to_owned(),
+        }
+    }
+}
+
+impl Fault {
+    pub(super) fn to_json(&self) -> Json {
+        json!({
+            "status": self.status.as_raw(),
+            "error": self.message,
+            "offset": self.offset,
+        })
+    }
 }
 
 /// Refuses what is too long to be explained.
@@ -64,55 +104,59 @@ pub(super) fn show(
 }
 
 fn print(out: &mut Out, style: Style, report: &Report<'_>) -> Result<(), Failure> {
-    let (origin, len) = (printable(report.origin.as_bytes()), report.bytes.len());
-    let layout = describe(report.layout);
-    writeln!(
-        out,
-        "{}",
-        style.bold(&format!("{origin}: {len} bytes, {layout}"))
-    )?;
-    let head = row("offset", "bytes", "field", "meaning");
+    let title = printable(report.title.as_bytes());
+    writeln!(out, "{}", style.bold(&title))?;
+    if report.notes.is_empty() && report.fault.is_none() {
+        return Ok(());
+    }
+    let names = report
+        .notes
+        .iter()
+        .map(|note| columns(&printable(note.path.as_bytes())));
+    let width = names.max().unwrap_or_default().clamp(NAME.0, NAME.1);
+    let head = row(width, "offset", "bytes", "field", "meaning");
     writeln!(out, "{}", style.dim(&head))?;
     let mut calls = report.calls.iter().peekable();
-    for note in report.notes {
-        while let Some((_, title)) = calls.next_if(|(offset, _)| *offset <= note.range.start) {
-            writeln!(out, "{}", style.dim(&format!("{:>8}  {title}", "")))?;
+    for (index, note) in report.notes.iter().enumerate() {
+        while let Some(title) = calls.next_if(|title| title.notes <= index) {
+            print_title(out, style, title)?;
         }
-        writeln!(out, "{}", line(report.bytes, note))?;
+        writeln!(out, "{}", line(width, report.bytes, note))?;
     }
-    for (_, title) in calls {
-        writeln!(out, "{}", style.dim(&format!("{:>8}  {title}", "")))?;
+    for title in calls {
+        print_title(out, style, title)?;
     }
     if let Some(fault) = report.fault {
-        let message = printable(fault.message().as_bytes());
-        let offset = fault.offset().unwrap_or_default();
+        let (offset, message) = (fault.offset, printable(fault.message.as_bytes()));
         writeln!(out, "{} {offset}: {message}", style.red("stops at byte"))?;
         let rest = report.bytes.get(offset..).unwrap_or_default();
         let what = format!("{} bytes from here", rest.len());
         writeln!(
             out,
             "{}",
-            row(&offset.to_string(), &digits(rest), "", &what)
+            row(width, &offset.to_string(), &digits(rest), "", &what)
         )?;
     }
     Ok(())
 }
 
+fn print_title(out: &mut Out, style: Style, title: &Title) -> Result<(), Failure> {
+    let text = printable(title.text.as_bytes());
+    writeln!(out, "{}", style.dim(&format!("{:>8}  {text}", "")))?;
+    Ok(())
+}
+
 /// One field on one line.
-pub(super) fn line(bytes: &[u8], note: &Note) -> String {
+fn line(width: usize, bytes: &[u8], note: &Note) -> String {
     let field = bytes.get(note.range.clone()).unwrap_or_default();
     let name = printable(note.path.as_bytes());
     let meaning = printable(note.meaning.as_bytes());
-    row(
-        &note.range.start.to_string(),
-        &digits(field),
-        &name,
-        &meaning,
-    )
+    let offset = note.range.start.to_string();
+    row(width, &offset, &digits(field), &name, &meaning)
 }
 
-fn row(offset: &str, bytes: &str, name: &str, meaning: &str) -> String {
-    let pad = " ".repeat(NAME.saturating_sub(columns(name)));
+fn row(width: usize, offset: &str, bytes: &str, name: &str, meaning: &str) -> String {
+    let pad = " ".repeat(width.saturating_sub(columns(name)));
     format!("{offset:>8}  {bytes:<BYTES$} {name}{pad}  {meaning}")
 }
 
@@ -127,14 +171,6 @@ fn digits(bytes: &[u8]) -> String {
     text.join(" ")
 }
 
-fn describe(layout: Layout) -> String {
-    let buffer = match layout.buffer {
-        BufferKind::Described => "described",
-        BufferKind::NonDescribed => "non-described",
-    };
-    format!("module {}, {buffer}", layout.module)
-}
-
 fn to_json(report: &Report<'_>) -> Json {
     let fields = report.notes.iter().map(|note| {
         let bytes = report.bytes.get(note.range.clone()).unwrap_or_default();
@@ -146,19 +182,20 @@ fn to_json(report: &Report<'_>) -> Json {
             "bytes_hex": octets::hex(bytes.get(..64).unwrap_or(bytes)),
         })
     });
-    json!({
-        "origin": report.origin,
-        "len": report.bytes.len(),
-        "module": report.layout.module.name(),
-        "calls": report.calls.iter().map(|(offset, title)| json!({
-            "offset": offset,
-            "title": title,
-        })).collect::<Vec<_>>(),
-        "fields": fields.collect::<Vec<_>>(),
-        "fault": report.fault.map(|fault| json!({
-            "status": fault.status().as_raw(),
-            "error": fault.message(),
-            "offset": fault.offset(),
-        })),
-    })
+    let calls = report
+        .calls
+        .iter()
+        .map(|title| json!({ "offset": title.offset, "title": title.text }));
+    let mut object: Map<_, _> = report
+        .head
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.clone()))
+        .collect();
+    object.insert("calls".to_owned(), calls.collect());
+    object.insert("fields".to_owned(), fields.collect());
+    object.insert(
+        "fault".to_owned(),
+        report.fault.map_or(Json::Null, Fault::to_json),
+    );
+    Json::Object(object)
 }

@@ -7,10 +7,13 @@ mod encode;
 mod explain;
 mod json;
 mod jsonl;
+mod message;
 
 use crate::args::{Wire, WireCommand};
 use crate::failure::{Exit, Failure};
 use crate::session::Session;
+
+pub(crate) use message::Side;
 
 /// Runs one of the commands.
 pub(crate) fn run(session: &mut Session, args: &Wire) -> Result<Exit, Failure> {

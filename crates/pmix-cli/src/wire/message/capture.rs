@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Captures that are text: a line that says who speaks, then the bytes.
+//!
+//! ```text
+//! # a comment
+//! == CLIENT -> SERVER  hdr 00 00 00 00 00 00 00 65 00 00 00 02 00 00 00 00
+//!     RAW 00000000000000650000000200000000 0200
+//!         0 02     | count of command = 1
+//! ```
+//!
+//! The bytes are taken from the line `RAW`, header and payload apart, or where there is none from
+//! the lines of the dump, up to where it leaves something out.
+
+use super::frame::{Frame, HEADER, Header, Side};
+
+/// Reads a capture; none if the text is none.
+pub(super) fn read(text: &[u8]) -> Option<Vec<Frame>> {
+    let text = std::str::from_utf8(text).ok()?;
+    let mut frames = Vec::new();
+    let mut message: Option<Message> = None;
+    for line in text.lines().map(str::trim) {
+        if let Some(title) = line.strip_prefix("==") {
+            frames.extend(message.take().and_then(Message::frame));
+            let client = title.find("CLIENT")?;
+            let from = match client < title.find("SERVER")? {
+                true => Side::Client,
+                false => Side::Server,
+            };
+            message = Some(Message::new(from));
+        }
+        if let Some(message) = &mut message {
+            message.line(line);
+        }
+    }
+    let read_any = message.is_some();
+    frames.extend(message.and_then(Message::frame));
+    read_any.then_some(frames)
+}
+
+/// What the lines of a message have said so far.
+struct Message {
+    from: Side,
+    header: Vec<u8>,
+    payload: Vec<u8>,
+    is_whole: bool,
+    is_cut: bool,
+}
+
+impl Message {
+    const fn new(from: Side) -> Self {
+        Self {
+            from,
+            header: Vec::new(),
+            payload: Vec::new(),
+            is_whole: false,
+            is_cut: false,
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        if let Some(raw) = line.strip_prefix("RAW ") {
+            let mut words = raw.split_whitespace();
+            self.header = digits(words.next().unwrap_or_default());
+            self.payload = words.flat_map(digits).collect();
+            self.is_whole = true;
+        } else if let Some((_, header)) = line.split_once("hdr") {
+            // The header is the last that stands in pairs of digits, 16 of them.
+            let pairs: Vec<_> = header.split_whitespace().filter(|w| is_pair(w)).collect();
+            if let (true, Some(last)) = (self.header.is_empty(), pairs.last_chunk::<HEADER>()) {
+                self.header = last.iter().flat_map(|pair| digits(pair)).collect();
+            }
+        } else if !self.is_whole && !self.is_cut {
+            self.dump(line);
+        }
+    }
+
+    /// A line of the dump: the offset in the payload, bytes, and behind `|` what they mean.
+    fn dump(&mut self, line: &str) {
+        let Some((bytes, _)) = line.split_once('|') else {
+            return;
+        };
+        let mut words = bytes.split_whitespace();
+        let offset = words.next().and_then(|word| word.parse::<usize>().ok());
+        if offset != Some(self.payload.len()) {
+            return;
+        }
+        for word in words {
+            match is_pair(word) {
+                true => self.payload.extend(digits(word)),
+                false => self.is_cut = true,
+            }
+            if self.is_cut {
+                return;
+            }
+        }
+    }
+
+    /// The message, if it has a header: the first answer of a server has none.
+    fn frame(self) -> Option<Frame> {
+        Some(Frame {
+            from: self.from,
+            header: Header::read(&self.header)?,
+            start: 0,
+            payload: self.payload,
+        })
+    }
+}
+
+fn is_pair(word: &str) -> bool {
+    word.len() == 2 && word.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// The bytes of digits; what is none ends them.
+fn digits(text: &str) -> Vec<u8> {
+    crate::octets::unhex(text.as_bytes()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_from_the_raw_line_or_from_the_dump() {
+        let text = "# about\n\
+            == CLIENT -> SERVER  connect message\n\
+            hdr (host order): pindex=-1 nbytes=2 ff ff ff ff ff ff ff ff 02 00 00 00 00 00 00 00\n\
+            \x20  0 6e 00   | psec\n\
+            == SERVER -> CLIENT  connect reply\n\
+            \x20 00 00 00 00 | status\n\
+            == SERVER -> CLIENT  hdr 00 00 00 00 00 00 00 65 00 00 00 02 00 00 00 00  (tag=101)\n\
+            RAW 00000000000000650000000200000000 0200\n\
+            \x20  0 02 00   | status\n\
+            == CLIENT -> SERVER  hdr 00 00 00 00 00 00 00 66 00 00 00 05 00 00 00 00\n\
+            \x20  0 02   | count\n\
+            \x20  1 03 04 ... (+2 bytes)  | shortened\n\
+            \x20  5 07   | behind it\n";
+        let frames = read(text.as_bytes()).unwrap();
+        let seen: Vec<_> = frames
+            .iter()
+            .map(|f| (f.from, f.header.tag, &f.payload[..]))
+            .collect();
+        let expected = [
+            (Side::Client, u32::MAX, &[0x6e, 0][..]),
+            (Side::Server, 101, &[2, 0]),
+            (Side::Client, 102, &[2, 3, 4]),
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!(read(b"0208616263"), None);
+    }
+}

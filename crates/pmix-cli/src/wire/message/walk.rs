@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads the calls of a message one after the other, as its command says they come.
+
+use std::borrow::Cow;
+
+use bfrops::{Decoder, Error, Layout, Note, Notes, RegexFramer};
+use pmix_types::{DataArray, DataType, Value};
+
+use super::commands::{BLOBS, Step};
+use crate::wire::explain::{Fault, Title};
+use crate::wire::json;
+
+/// How deep buffers may be packed in each other.
+const MAX_DEPTH: usize = 8;
+
+/// A call that was read.
+pub(super) struct Call {
+    pub(super) offset: usize,
+    pub(super) name: String,
+    pub(super) data_type: DataType,
+    /// The data as JSON.
+    pub(super) list: String,
+}
+
+/// Reads payloads and keeps what it sees.
+pub(super) struct Walk<'a> {
+    layout: Layout,
+    framer: &'a dyn RegexFramer,
+    with_notes: bool,
+    pub(super) calls: Vec<Call>,
+    pub(super) titles: Vec<Title>,
+    pub(super) notes: Vec<Note>,
+}
+
+/// A payload, or a buffer that is packed in one.
+pub(super) struct Part<'a> {
+    decoder: Decoder<'a>,
+    /// Where it begins in the payload.
+    base: usize,
+    /// What it is packed in.
+    prefix: String,
+    depth: usize,
+    /// How many notes of the decoder have been taken over.
+    taken: usize,
+    /// What the last status or truth value said of what follows.
+    goes_on: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) const fn new(layout: Layout, framer: &'a dyn RegexFramer, with_notes: bool) -> Self {
+        Self {
+            layout,
+            framer,
+            with_notes,
+            calls: Vec::new(),
+            titles: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// The payload from an offset on.
+    pub(super) fn part(&self, payload: &'a [u8], base: usize) -> Part<'a> {
+        let bytes = payload.get(base..).unwrap_or_default();
+        self.open(bytes, base, String::new(), 0)
+    }
+
+    fn open(&self, bytes: &'a [u8], base: usize, prefix: String, depth: usize) -> Part<'a> {
+        let decoder = Decoder::new(self.layout, bytes).with_framer(self.framer);
+        Part {
+            decoder: match self.with_notes {
+                true => decoder.with_notes(),
+                false => decoder,
+            },
+            base,
+            prefix,
+            depth,
+            taken: 0,
+            goes_on: true,
+        }
+    }
+
+    /// Reads a part as steps say.
+    pub(super) fn steps(&mut self, part: &mut Part<'a>, steps: &[Step]) -> Result<(), Fault> {
+        for step in steps {
+            self.step(part, step)?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, part: &mut Part<'a>, step: &Step) -> Result<(), Fault> {
+        match *step {
+            Step::One(name, data_type) => self.call(part, name, Some(data_type)).map(drop),
+            Step::Many(name, data_type) => match self.count(part, name)? {
+                0 => Ok(()),
+                _ => self.call(part, name, Some(data_type)).map(drop),
+            },
+            Step::Each(name, data_type) => {
+                for _ in 0..self.count(part, name)? {
+                    self.call(part, name, Some(data_type))?;
+                }
+                Ok(())
+            }
+            Step::Packed(name, data_type, steps) => {
+                let data = self.call(part, name, Some(data_type))?;
+                match data {
+                    DataArray::Buffer(items) | DataArray::ByteObject(items) => {
+                        self.packed(part, name, items.first(), steps)
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Step::If(steps) if part.goes_on => self.steps(part, steps),
+            Step::Maybe(steps) if !part.decoder.is_empty() => self.steps(part, steps),
+            Step::If(_) | Step::Maybe(_) => Ok(()),
+            Step::Rest(steps) => {
+                while !part.decoder.is_empty() {
+                    self.steps(part, steps)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads whatever a described buffer says it holds.
+    pub(super) fn described(&mut self, part: &mut Part<'a>) -> Result<(), Fault> {
+        while !part.decoder.is_empty() {
+            self.call(part, "data", None)?;
+        }
+        Ok(())
+    }
+
+    /// Says that a part ends here.
+    pub(super) fn finish(&self, part: &Part<'a>) -> Result<(), Fault> {
+        part.decoder.finish().map_err(|e| part.fault(&e))
+    }
+
+    fn count(&mut self, part: &mut Part<'a>, name: &str) -> Result<u64, Fault> {
+        let name = format!("number of {name}");
+        match self.call(part, &name, Some(DataType::SIZE))? {
+            DataArray::Size(sizes) => Ok(sizes.first().copied().unwrap_or_default()),
+            _ => Ok(0),
+        }
+    }
+
+    /// Reads one call.
+    pub(super) fn call(
+        &mut self,
+        part: &mut Part<'a>,
+        name: &str,
+        data_type: Option<DataType>,
+    ) -> Result<DataArray<'a>, Fault> {
+        let offset = part.offset();
+        let name = format!("{}{name}", part.prefix);
+        self.titles.push(Title {
+            offset,
+            notes: self.notes.len(),
+            text: name.clone(),
+        });
+        let result = match data_type {
+            Some(data_type) => part.decoder.array(data_type),
+            None => part.decoder.described(),
+        };
+        self.take_notes(part);
+        let data = result.map_err(|e| part.fault(&e))?;
+        self.calls.push(Call {
+            offset,
+            name,
+            data_type: data.data_type(),
+            list: json::print(&data).unwrap_or_default(),
+        });
+        match &data {
+            DataArray::Status(items) => part.goes_on = items.iter().all(|s| s.is_success()),
+            DataArray::Bool(items) => part.goes_on = items.iter().all(|flag| *flag),
+            DataArray::Kval(items) => {
+                if let [kval] = items.as_slice()
+                    && let Value::ByteObject(bytes) = &kval.value
+                    && let Some((key, steps)) = BLOBS.iter().find(|(key, _)| kval.key == *key)
+                {
+                    self.packed(part, key, Some(bytes), steps)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(data)
+    }
+
+    /// Reads a buffer that is packed at the end of the call before.
+    fn packed(
+        &mut self,
+        part: &Part<'a>,
+        name: &str,
+        bytes: Option<&Cow<'a, [u8]>>,
+        steps: &[Step],
+    ) -> Result<(), Fault> {
+        let Some(Cow::Borrowed(bytes)) = bytes else {
+            return Ok(());
+        };
+        if part.depth >= MAX_DEPTH {
+            return Ok(());
+        }
+        let base = part.offset().saturating_sub(bytes.len());
+        let prefix = format!("{}{name} > ", part.prefix);
+        let mut inner = self.open(bytes, base, prefix, part.depth + 1);
+        self.steps(&mut inner, steps)?;
+        self.finish(&inner)
+    }
+
+    fn take_notes(&mut self, part: &mut Part<'a>) {
+        let notes = part
+            .decoder
+            .notes()
+            .map(Notes::as_slice)
+            .unwrap_or_default();
+        let new = notes.get(part.taken..).unwrap_or_default();
+        self.notes.extend(new.iter().map(|note| Note {
+            range: part.base + note.range.start..part.base + note.range.end,
+            ..note.clone()
+        }));
+        part.taken = notes.len();
+    }
+}
+
+impl Part<'_> {
+    /// How far the payload has been read.
+    pub(super) fn offset(&self) -> usize {
+        self.base + self.decoder.offset()
+    }
+
+    fn fault(&self, error: &Error) -> Fault {
+        Fault {
+            status: error.status(),
+            offset: self.base + error.offset().unwrap_or_default(),
+            message: error.message().to_owned(),
+        }
+    }
+}
