@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What follows from the maps and from what the host states.
+
+use pmix_types::{DataArray, Proc, Rank, Text, Value, keys};
+
+use crate::Job;
+use crate::nodes::{Maps, Nodes};
+
+impl Job {
+    /// What follows for the job.
+    pub(crate) fn derived_of_job(&self, key: &str) -> Option<Value<'static>> {
+        if key == keys::NSPACE {
+            return Some(self.text(self.nspace.as_bytes()));
+        }
+        if key == keys::JOB_NUM_APPS {
+            let apps = u32::try_from(self.apps.len()).ok()?;
+            return (apps > 0).then_some(Value::Uint32(apps));
+        }
+        let maps = self.nodes.maps.as_ref()?;
+        Some(match key {
+            keys::JOB_SIZE | keys::MAX_PROCS => number(maps.procs.num_ranks())?,
+            keys::NUM_NODES => number(u64::try_from(maps.nodes.len()).ok()?)?,
+            keys::NODE_LIST | keys::NODE_MAP_RAW => {
+                let mut list = Vec::with_capacity(maps.nodes.text_len());
+                maps.nodes.write_text(b',', &mut list);
+                Value::String(Some(Text::new(list)))
+            }
+            keys::PROC_MAP_RAW => {
+                let mut list = Vec::with_capacity(maps.procs.text_len());
+                maps.procs.write_text(&mut list);
+                Value::String(Some(Text::new(list)))
+            }
+            _ => return None,
+        })
+    }
+
+    /// What follows for an application.
+    pub(crate) fn derived_of_app(&self, number: u32, key: &str) -> Option<Value<'static>> {
+        let app = self.apps.get(&number);
+        if key == keys::APPNUM {
+            return app.map(|_| Value::Uint32(number));
+        }
+        let maps = app?.nodes.maps.as_ref()?;
+        match key {
+            keys::APP_SIZE => self::number(maps.procs.num_ranks()),
+            keys::NUM_NODES => self::number(u64::try_from(maps.nodes.len()).ok()?),
+            keys::APPLDR => maps.procs.iter().flatten().min().map(Value::Rank),
+            keys::NODE_LIST => {
+                let mut list = Vec::new();
+                maps.nodes.write_text(b',', &mut list);
+                Some(Value::String(Some(Text::new(list))))
+            }
+            _ => None,
+        }
+    }
+
+    /// The application of a process: what the host stated, or the one whose ranks hold it.
+    pub(crate) fn app_of(&self, rank: Rank) -> Option<u32> {
+        let stated = self.procs.get(keys::APPNUM.as_bytes(), rank.as_raw());
+        if let Some(Value::Uint32(number)) = stated {
+            return Some(number);
+        }
+        let described = self.apps.iter().find(|(_, app)| {
+            let maps = app.nodes.maps.as_ref();
+            maps.is_some_and(|maps| maps.procs.node_of(rank).is_some())
+                || in_span(&app.values, rank)
+        });
+        match described {
+            Some((number, _)) => Some(*number),
+            // A job of one application has no other.
+            None if self.apps.len() <= 1 => Some(self.apps.keys().next().copied().unwrap_or(0)),
+            None => None,
+        }
+    }
+
+    /// The slot of the node of a process: where the host says it runs, or where the map has it.
+    pub(crate) fn node_of(&self, rank: Rank) -> Option<u32> {
+        let stated = |key: &str| self.procs.get(key.as_bytes(), rank.as_raw());
+        if let Some(Value::String(Some(name))) = stated(keys::HOSTNAME)
+            && let Some(slot) = self.nodes.by_name(name.as_bytes())
+        {
+            return Some(slot);
+        }
+        if let Some(slot) = self.nodes.of_rank(rank) {
+            return Some(slot);
+        }
+        match stated(keys::NODEID) {
+            Some(Value::Uint32(id)) => self.nodes.by_id(id),
+            _ => None,
+        }
+    }
+
+    /// What is known of a process.
+    pub(crate) fn about_proc(&self, rank: Rank, key: &str) -> Option<Value<'static>> {
+        if let Some(stated) = self.procs.get(key.as_bytes(), rank.as_raw()) {
+            return Some(stated);
+        }
+        match key {
+            keys::APPNUM => {
+                let known = !self.apps.is_empty() && self.has_rank(rank);
+                known.then(|| self.app_of(rank).map(Value::Uint32))?
+            }
+            keys::APP_RANK => self.app_rank(rank).map(Value::Rank),
+            keys::GLOBAL_RANK => self.global_rank(rank).map(Value::Rank),
+            keys::RANK => self.has_rank(rank).then_some(Value::Rank(rank)),
+            keys::NSPACE => self
+                .has_rank(rank)
+                .then(|| self.text(self.nspace.as_bytes())),
+            keys::PROCID => (self.has_rank(rank)).then(|| {
+                Value::Proc(Proc {
+                    nspace: self.nspace.clone(),
+                    rank,
+                })
+            }),
+            keys::HOSTNAME => self
+                .nodes
+                .name(self.node_of(rank)?)
+                .map(|name| self.text(&name)),
+            keys::NODEID => self
+                .nodes
+                .id(self.canonical(self.node_of(rank)?))
+                .map(Value::Uint32),
+            keys::LOCAL_RANK | keys::NODE_RANK => self.local_rank(rank).map(Value::Uint16),
+            _ => None,
+        }
+    }
+
+    /// The first rank that has a value for a key.
+    pub(crate) fn first_rank_with(&self, key: &str) -> Option<Rank> {
+        if let Some(rank) = self.procs.first_with(key.as_bytes()) {
+            return Some(Rank::new(rank));
+        }
+        let derived = matches!(key, keys::LOCAL_RANK | keys::NODE_RANK);
+        let maps = self.nodes.maps.as_ref().filter(|_| derived)?;
+        maps.procs.iter().flatten().min()
+    }
+
+    fn app_rank(&self, rank: Rank) -> Option<Rank> {
+        let app = self.apps.get(&self.app_of(rank)?)?;
+        let first = match app.values.plain(keys::APPLDR.as_bytes()) {
+            Some(Value::Rank(first)) => *first,
+            _ => return None,
+        };
+        in_span(&app.values, rank).then(|| Rank::new(rank.as_raw() - first.as_raw()))
+    }
+
+    fn global_rank(&self, rank: Rank) -> Option<Rank> {
+        let offset = match self.job.plain(keys::NPROC_OFFSET.as_bytes())? {
+            Value::Rank(offset) => offset.as_raw(),
+            Value::Uint32(offset) => *offset,
+            _ => return None,
+        };
+        let global = rank.as_raw().checked_add(offset)?;
+        self.has_rank(rank).then(|| Rank::new(global))
+    }
+
+    fn local_rank(&self, rank: Rank) -> Option<u16> {
+        let maps = self.nodes.maps.as_ref()?;
+        let slot = self.nodes.of_rank(rank)?;
+        let place = ranks(maps, slot).position(|peer| peer == rank)?;
+        u16::try_from(place).ok()
+    }
+
+    /// The first slot of a node that stands in the map more than once.
+    fn canonical(&self, slot: u32) -> u32 {
+        let maps = self.nodes.maps.as_ref();
+        let slots = maps.and_then(|maps| maps.repeated(slot));
+        slots
+            .and_then(|slots| slots.first().copied())
+            .unwrap_or(slot)
+    }
+
+    /// What is known of a node.
+    pub(crate) fn about_node(&self, nodes: &Nodes, slot: u32, key: &str) -> Option<Value<'static>> {
+        if let Some(stated) = nodes.stated(slot, key.as_bytes()) {
+            return Some(match stated {
+                Value::String(Some(name)) if key == keys::HOSTNAME => self.text(name.as_bytes()),
+                stated => stated,
+            });
+        }
+        match key {
+            keys::HOSTNAME => return nodes.name(slot).map(|name| self.text(&name)),
+            keys::NODEID => return nodes.id(self.canonical(slot)).map(Value::Uint32),
+            _ => {}
+        }
+        let maps = nodes.maps.as_ref()?;
+        let mut peers = ranks(maps, slot);
+        match key {
+            keys::LOCAL_SIZE => number(u64::try_from(peers.count()).ok()?),
+            keys::LOCALLDR => peers.next().map(Value::Rank),
+            keys::LOCAL_PEERS => Some(peer_list(maps, slot)),
+            keys::LOCAL_PROCS => {
+                let nspace = &self.nspace;
+                let procs = peers.map(|rank| Proc {
+                    nspace: nspace.clone(),
+                    rank,
+                });
+                Some(Value::DataArray(DataArray::Proc(procs.collect())))
+            }
+            _ => None,
+        }
+    }
+
+    /// A host name or other text as it is answered.
+    pub(crate) fn text(&self, name: &[u8]) -> Value<'static> {
+        let end = match self.strip_fqdn {
+            true => name.iter().position(|b| *b == b'.').unwrap_or(name.len()),
+            false => name.len(),
+        };
+        Value::String(Some(Text::new(name[..end].to_vec())))
+    }
+}
+
+fn number(number: u64) -> Option<Value<'static>> {
+    u32::try_from(number).ok().map(Value::Uint32)
+}
+
+/// The ranks of a node, of all its places in the map.
+///
+/// DEVIATION: a node that the map names more than once is one node, with the ranks of all its
+/// places; `a_node_named_twice_has_the_ranks_of_both_places`.
+fn ranks(maps: &Maps, slot: u32) -> impl Iterator<Item = Rank> {
+    let slots = maps
+        .repeated(slot)
+        .map_or_else(|| vec![slot], <[u32]>::to_vec);
+    slots.into_iter().flat_map(|slot| {
+        let slot = usize::try_from(slot).ok();
+        slot.and_then(|slot| maps.procs.ranks_of(slot))
+            .into_iter()
+            .flatten()
+    })
+}
+
+fn peer_list(maps: &Maps, slot: u32) -> Value<'static> {
+    let mut list = Vec::new();
+    match maps.repeated(slot) {
+        None => maps
+            .procs
+            .write_node(usize::try_from(slot).unwrap_or(usize::MAX), &mut list),
+        Some(slots) => {
+            for slot in slots {
+                if !list.is_empty() {
+                    list.push(b',');
+                }
+                maps.procs
+                    .write_node(usize::try_from(*slot).unwrap_or(usize::MAX), &mut list);
+            }
+        }
+    }
+    Value::String(Some(Text::new(list)))
+}
+
+/// Whether a rank is among those that follow the leader of an application, as many as it has.
+fn in_span(app: &crate::table::Table, rank: Rank) -> bool {
+    let (Some(Value::Rank(first)), Some(Value::Uint32(size))) = (
+        app.plain(keys::APPLDR.as_bytes()),
+        app.plain(keys::APP_SIZE.as_bytes()),
+    ) else {
+        return false;
+    };
+    rank.as_raw()
+        .checked_sub(first.as_raw())
+        .is_some_and(|place| place < *size)
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a question to the level it is about, and the value there.
+
+use std::borrow::Cow;
+
+use pmix_types::{DataArray, Info, Rank, Value, keys};
+
+use crate::{Error, Job, Realm};
+
+/// The Standard's name of the process realm; no released header has it.
+const PROC_INFO: &str = "pmix.proc.info";
+
+/// A question about a job.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'r> {
+    rank: Rank,
+    key: Option<&'r str>,
+    qualifiers: &'r [Info<'r>],
+}
+
+impl<'r> Request<'r> {
+    /// Asks for the value of a key.
+    #[must_use]
+    pub const fn new(rank: Rank, key: &'r str) -> Self {
+        Self {
+            rank,
+            key: Some(key),
+            qualifiers: &[],
+        }
+    }
+
+    /// Asks for everything that is known of a process.
+    #[must_use]
+    pub const fn all(rank: Rank) -> Self {
+        Self {
+            rank,
+            key: None,
+            qualifiers: &[],
+        }
+    }
+
+    /// The same under conditions: which realm, which node, application or session is meant, and
+    /// what tells several values of the key apart.
+    #[must_use]
+    pub const fn with(mut self, qualifiers: &'r [Info<'r>]) -> Self {
+        self.qualifiers = qualifiers;
+        self
+    }
+
+    fn qualifier(&self, key: &str) -> Option<&'r Value<'r>> {
+        let found = self.qualifiers.iter().find(|info| info.key.is(key));
+        found.map(|info| &info.value)
+    }
+
+    fn says(&self, key: &str) -> bool {
+        let found = self.qualifiers.iter().find(|info| info.key.is(key));
+        found.is_some_and(|info| info.truth().is_true())
+    }
+
+    /// The realm that the qualifiers name.
+    fn realm(&self) -> Option<Realm> {
+        if self.qualifiers.is_empty() {
+            return None;
+        }
+        let named = [
+            (keys::SESSION_INFO, Realm::Session),
+            (keys::JOB_INFO, Realm::Job),
+            (keys::APP_INFO, Realm::App),
+            (keys::NODE_INFO, Realm::Node),
+            (PROC_INFO, Realm::Proc),
+        ];
+        named
+            .into_iter()
+            .find(|(key, _)| self.says(key))
+            .map(|(_, realm)| realm)
+    }
+
+    fn number(&self, key: &str) -> Result<Option<u32>, Error> {
+        let Some(value) = self.qualifier(key) else {
+            return Ok(None);
+        };
+        match value {
+            Value::Uint32(n) | Value::Uint(n) => Ok(Some(*n)),
+            Value::Rank(rank) => Ok(Some(rank.as_raw())),
+            Value::Uint16(n) => Ok(Some((*n).into())),
+            Value::Int(n) | Value::Int32(n) => {
+                let number = u32::try_from(*n);
+                number
+                    .map(Some)
+                    .map_err(|_| Error::bad(format!("{key} is negative")))
+            }
+            other => {
+                let found = other.data_type();
+                Err(Error::bad(format!(
+                    "{key} has type {found}, expected PMIX_UINT32"
+                )))
+            }
+        }
+    }
+}
+
+/// A value that is stored or follows from what is.
+pub type Answer<'j> = Cow<'j, Value<'static>>;
+
+impl Job {
+    /// Answers a question.
+    ///
+    /// The key's realm is the one that the qualifiers name, else the key's own. Session keys are
+    /// answered whatever the rank; node keys for the node of the rank, or of this server where the
+    /// rank is no process; application keys for the application of the rank, or the first one; all
+    /// others for the process, or, with [`Rank::WILDCARD`], for the job (PMIx Standard, "Retrieval
+    /// rules for reserved keys").
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` with the level that was searched; `PMIX_ERR_BAD_PARAM` if everything is
+    /// asked of no single process.
+    pub fn get(&self, request: &Request<'_>) -> Result<Answer<'_>, Error> {
+        let Some(key) = request.key else {
+            return self.everything(request.rank).map(Cow::Owned);
+        };
+        let realm = request.realm().unwrap_or_else(|| {
+            let named = request
+                .qualifier(keys::NODEID)
+                .or_else(|| request.qualifier(keys::HOSTNAME));
+            self.default_realm(request.rank, key, named.is_some())
+        });
+        let found = match realm {
+            Realm::Session => self.session_value(request, key)?,
+            Realm::Job => self.job_value(request, key),
+            Realm::App => self.app_value(request, key)?,
+            Realm::Node => self.node_value(request, key)?,
+            Realm::Proc => self.proc_value(request, key),
+        };
+        found.ok_or_else(|| {
+            let nspace = &self.nspace;
+            Error::not_found(format!(
+                "{key} is not known at {} level of {nspace}",
+                realm.name()
+            ))
+        })
+    }
+
+    /// The realm of a key where the qualifiers name none.
+    fn default_realm(&self, rank: Rank, key: &str, node_named: bool) -> Realm {
+        match Realm::of(key.as_bytes()) {
+            Some(Realm::Session) => Realm::Session,
+            Some(Realm::App) => Realm::App,
+            // The node of a process is something known of the process.
+            Some(Realm::Node) if is_place(key) && rank.is_valid() && !node_named => Realm::Proc,
+            Some(Realm::Node) => Realm::Node,
+            _ if rank == Rank::WILDCARD => Realm::Job,
+            _ => Realm::Proc,
+        }
+    }
+
+    fn session_value(&self, request: &Request<'_>, key: &str) -> Result<Option<Answer<'_>>, Error> {
+        let asked = request.number(keys::SESSION_ID)?;
+        if asked.is_some() && asked != self.session.id {
+            return Ok(None);
+        }
+        if key == keys::SESSION_ID {
+            return Ok(self.session.id.map(|id| Cow::Owned(Value::Uint32(id))));
+        }
+        Ok(self
+            .session
+            .values
+            .get(key.as_bytes(), request.qualifiers)
+            .map(Cow::Borrowed))
+    }
+
+    fn job_value(&self, request: &Request<'_>, key: &str) -> Option<Answer<'_>> {
+        let stated = self.job.get(key.as_bytes(), request.qualifiers);
+        stated
+            .map(Cow::Borrowed)
+            .or_else(|| self.derived_of_job(key).map(Cow::Owned))
+    }
+
+    fn app_value(&self, request: &Request<'_>, key: &str) -> Result<Option<Answer<'_>>, Error> {
+        let number = match request.number(keys::APPNUM)? {
+            Some(number) => Some(number),
+            None if request.rank.is_valid() => self.app_of(request.rank),
+            None => Some(self.apps.keys().next().copied().unwrap_or(0)),
+        };
+        let Some(number) = number else {
+            return Ok(None);
+        };
+        let Some(app) = self.apps.get(&number) else {
+            return Ok(self.derived_of_app(number, key).map(Cow::Owned));
+        };
+        let node = self.node_named(request, &app.nodes)?;
+        if let Some(slot) = node {
+            return Ok(slot
+                .and_then(|slot| self.about_node(&app.nodes, slot, key))
+                .map(Cow::Owned));
+        }
+        let stated = app.values.get(key.as_bytes(), request.qualifiers);
+        Ok(stated
+            .map(Cow::Borrowed)
+            .or_else(|| self.derived_of_app(number, key).map(Cow::Owned)))
+    }
+
+    /// The node that the qualifiers name, if they name one; inside none if there is no such node.
+    fn node_named(
+        &self,
+        request: &Request<'_>,
+        nodes: &crate::nodes::Nodes,
+    ) -> Result<Option<Option<u32>>, Error> {
+        if let Some(value) = request.qualifier(keys::HOSTNAME) {
+            let Value::String(Some(name)) = value else {
+                let found = value.data_type();
+                return Err(Error::bad(format!(
+                    "pmix.hname has type {found}, expected PMIX_STRING"
+                )));
+            };
+            return Ok(Some(self.slot_of(nodes, name.as_bytes())));
+        }
+        let id = request.number(keys::NODEID)?;
+        Ok(id.map(|id| nodes.by_id(id)))
+    }
+
+    fn slot_of(&self, nodes: &crate::nodes::Nodes, name: &[u8]) -> Option<u32> {
+        nodes.by_name(name).or_else(|| {
+            // One name of this server's node stands for all of them.
+            let own = self.host.names().any(|own| own == name);
+            own.then(|| self.host.names().find_map(|own| nodes.by_name(own)))?
+        })
+    }
+
+    fn node_value(&self, request: &Request<'_>, key: &str) -> Result<Option<Answer<'_>>, Error> {
+        if let Some(named) = self.node_named(request, &self.nodes)? {
+            let found = named.and_then(|slot| self.about_node(&self.nodes, slot, key));
+            return Ok(found.map(Cow::Owned));
+        }
+        if request.rank.is_valid() {
+            let slot = self.node_of(request.rank);
+            return Ok(slot
+                .and_then(|slot| self.about_node(&self.nodes, slot, key))
+                .map(Cow::Owned));
+        }
+        let own = self.host.names().find_map(|name| self.nodes.by_name(name));
+        let found = own.and_then(|slot| self.about_node(&self.nodes, slot, key));
+        let name = || (key == keys::HOSTNAME).then(|| self.text(self.host.name()));
+        Ok(found.or_else(name).map(Cow::Owned))
+    }
+
+    fn proc_value(&self, request: &Request<'_>, key: &str) -> Option<Answer<'_>> {
+        let rank = match request.rank {
+            rank if rank.is_valid() => rank,
+            Rank::UNDEF => self.first_rank_with(key)?,
+            _ => return None,
+        };
+        self.about_proc(rank, key).map(Cow::Owned)
+    }
+
+    /// All that is known of a process.
+    fn everything(&self, rank: Rank) -> Result<Value<'static>, Error> {
+        if !rank.is_valid() {
+            let message = "everything can be asked of one process only";
+            return Err(Error::bad(message));
+        }
+        let mut infos: Vec<Info<'static>> = (self.procs.all(rank.as_raw()))
+            .map(|(key, value)| Info::new(key.as_text().clone(), value))
+            .collect();
+        for key in [
+            keys::HOSTNAME,
+            keys::NODEID,
+            keys::LOCAL_RANK,
+            keys::NODE_RANK,
+        ] {
+            if !infos.iter().any(|info| info.key.is(key))
+                && let Some(value) = self.about_proc(rank, key)
+            {
+                infos.push(Info::new(key, value));
+            }
+        }
+        if infos.is_empty() {
+            let nspace = &self.nspace;
+            return Err(Error::not_found(format!(
+                "nothing is known of rank {rank} of {nspace}"
+            )));
+        }
+        Ok(Value::DataArray(DataArray::Info(infos)))
+    }
+}
+
+/// Whether a key says where a process runs.
+fn is_place(key: &str) -> bool {
+    key == keys::HOSTNAME || key == keys::NODEID
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One job as it was registered.
+
+use std::collections::BTreeMap;
+
+use pmix_types::{Nspace, Rank};
+
+use crate::Host;
+use crate::columns::Columns;
+use crate::nodes::Nodes;
+use crate::table::Table;
+
+/// What is known of one job.
+///
+/// It does not change: an update is another job in its place. All reads go through `&self` and may
+/// run on any number of threads at once.
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub(crate) nspace: Nspace<'static>,
+    pub(crate) host: Host,
+    pub(crate) job: Table,
+    /// The session it belongs to.
+    pub(crate) session: Session,
+    pub(crate) apps: BTreeMap<u32, App>,
+    pub(crate) nodes: Nodes,
+    pub(crate) procs: Columns,
+    /// Host names are answered without their domain.
+    pub(crate) strip_fqdn: bool,
+}
+
+/// What is known of a session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Session {
+    /// Its number, if the host stated one.
+    pub(crate) id: Option<u32>,
+    pub(crate) values: Table,
+    pub(crate) nodes: Nodes,
+}
+
+/// What is known of an application.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct App {
+    pub(crate) values: Table,
+    pub(crate) nodes: Nodes,
+}
+
+impl Job {
+    /// The name of the job.
+    #[must_use]
+    pub const fn nspace(&self) -> &Nspace<'static> {
+        &self.nspace
+    }
+
+    /// Whether a rank is one of the job: the map has it, or the host described it.
+    #[must_use]
+    pub fn has_rank(&self, rank: Rank) -> bool {
+        self.nodes.of_rank(rank).is_some() || self.procs.all(rank.as_raw()).next().is_some()
+    }
+
+    /// The bytes of heap that the job takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.nodes.memory_bytes()
+            + self.procs.memory_bytes()
+            + self.session.nodes.memory_bytes()
+            + (self.apps.values())
+                .map(|app| app.nodes.memory_bytes())
+                .sum::<usize>()
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The job datastore: what a resource manager registers about a job, kept folded and answered at
+//! once.
+//!
+//! A host hands a [`Job`] its infos: values of the session, the job, its applications, nodes and
+//! processes, alone or in arrays of arrays, and the two maps that say which process runs where.
+//! The maps stay as they are folded ([`pmix_map`]); what follows from them (the peers on a node, the
+//! node of a rank) is computed when it is asked for. What the host states outranks what follows.
+//!
+//! ```
+//! use gds_hash::{Host, Job, Request};
+//! use pmix_types::{Info, Rank, Value, keys};
+//! # let preg = pmix_builtin::open_preg(&preg_core::Params::default())?;
+//! let infos = [Info::new(keys::NODE_MAP, "n00,n01"), Info::new(keys::PROC_MAP, "0,1;2,3")];
+//! let job = Job::register(&preg, &Host::new("n00"), "job@1", &infos)?;
+//! let peers = job.get(&Request::new(Rank::new(2), keys::LOCAL_PEERS))?;
+//! assert_eq!(*peers, Value::from("2,3"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Sources: PMIx Standard, chapters "Reserved keys" (data realms and retrieval rules) and "Server"
+//! (namespace registration).
+#![forbid(unsafe_code)]
+
+mod columns;
+mod derive;
+mod error;
+mod get;
+mod host;
+mod job;
+mod nodes;
+mod realm;
+mod register;
+mod table;
+
+pub use error::Error;
+pub use get::{Answer, Request};
+pub use host::Host;
+pub use job::Job;
+pub use realm::Realm;

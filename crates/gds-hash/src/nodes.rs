@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The nodes of a job: those of its map and those that only a description names.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use pmix_map::{NodeList, ProcMap};
+use pmix_types::{Rank, Value, keys};
+
+use crate::columns::{Columns, ColumnsBuilder};
+
+/// The nodes of a job and what is known of each.
+///
+/// A node is a *slot*: its place in the node map, or one behind them if only a description names
+/// it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Nodes {
+    pub(crate) maps: Option<Maps>,
+    /// The names of the slots behind the map; empty where only a number is known.
+    extra: Vec<Vec<u8>>,
+    /// The slots of those names and of every alias.
+    names: HashMap<Vec<u8>, u32>,
+    /// The slots of numbers that the host stated.
+    ids: HashMap<u32, u32>,
+    values: Columns,
+}
+
+/// Both maps of a job: as many nodes in one as in the other.
+#[derive(Clone, Debug)]
+pub(crate) struct Maps {
+    pub(crate) nodes: NodeList,
+    pub(crate) procs: ProcMap,
+    /// The first slot of each node that stands in the map more than once.
+    repeated: OnceLock<HashMap<u32, Vec<u32>>>,
+}
+
+impl Maps {
+    pub(crate) fn new(nodes: NodeList, procs: ProcMap) -> Self {
+        Self {
+            nodes,
+            procs,
+            repeated: OnceLock::new(),
+        }
+    }
+
+    /// All slots of the node that a slot names, if it stands in the map more than once.
+    pub(crate) fn repeated(&self, slot: u32) -> Option<&[u32]> {
+        let repeated = self.repeated.get_or_init(|| repeated(&self.nodes));
+        if repeated.is_empty() {
+            return None;
+        }
+        let first = self.first_slot(slot);
+        repeated.get(&first).map(Vec::as_slice)
+    }
+
+    /// The first slot with the name of this one.
+    pub(crate) fn first_slot(&self, slot: u32) -> u32 {
+        let name = usize::try_from(slot).ok().and_then(|s| self.nodes.nth(s));
+        let first = name.and_then(|name| self.nodes.position(&name));
+        first.and_then(|f| u32::try_from(f).ok()).unwrap_or(slot)
+    }
+}
+
+/// The nodes that stand in a list more than once, each by its first place with all of them.
+fn repeated(list: &NodeList) -> HashMap<u32, Vec<u32>> {
+    let mut repeated: HashMap<u32, Vec<u32>> = HashMap::new();
+    if counts_only(list) {
+        return repeated;
+    }
+    let mut place = 0_u32;
+    list.for_each(|name| {
+        let first = list.position(name).and_then(|f| u32::try_from(f).ok());
+        if let Some(first) = first.filter(|first| *first != place) {
+            repeated
+                .entry(first)
+                .or_insert_with(|| vec![first])
+                .push(place);
+        }
+        place += 1;
+    });
+    repeated
+}
+
+/// Whether a list is one run of names that count, so that no name can stand in it twice.
+fn counts_only(list: &NodeList) -> bool {
+    let (mut runs, mut counts) = (0, true);
+    list.for_each_run(|run| {
+        runs += 1;
+        counts &= matches!(run, pmix_map::NodeRun::Progression(p) if p.step != 0);
+    });
+    runs == 1 && counts
+}
+
+impl Nodes {
+    /// How many nodes the map has.
+    fn mapped(&self) -> u32 {
+        let len = self.maps.as_ref().map_or(0, |maps| maps.nodes.len());
+        u32::try_from(len).unwrap_or(u32::MAX)
+    }
+
+    /// The slot of a name or alias.
+    pub(crate) fn by_name(&self, name: &[u8]) -> Option<u32> {
+        let place = self.maps.as_ref().and_then(|m| m.nodes.position(name));
+        place
+            .and_then(|place| u32::try_from(place).ok())
+            .or_else(|| self.names.get(name).copied())
+    }
+
+    /// The slot of a number: one that the host stated, or the place in the map.
+    pub(crate) fn by_id(&self, id: u32) -> Option<u32> {
+        if let Some(slot) = self.ids.get(&id) {
+            return Some(*slot);
+        }
+        let mapped = id < self.mapped() && self.stated_id(id).is_none();
+        mapped.then_some(id)
+    }
+
+    /// The slot of the node that a rank runs on.
+    pub(crate) fn of_rank(&self, rank: Rank) -> Option<u32> {
+        let node = self.maps.as_ref()?.procs.node_of(rank)?;
+        u32::try_from(node).ok()
+    }
+
+    /// The name of a node, if it is known.
+    pub(crate) fn name(&self, slot: u32) -> Option<Vec<u8>> {
+        let mapped = self.mapped();
+        if slot < mapped {
+            return self.maps.as_ref()?.nodes.nth(usize::try_from(slot).ok()?);
+        }
+        let extra = self.extra.get(usize::try_from(slot - mapped).ok()?)?;
+        (!extra.is_empty()).then(|| extra.clone())
+    }
+
+    /// The number of a node: what the host stated, or its place in the map.
+    pub(crate) fn id(&self, slot: u32) -> Option<u32> {
+        let mapped = slot < self.mapped();
+        self.stated_id(slot).or_else(|| mapped.then_some(slot))
+    }
+
+    fn stated_id(&self, slot: u32) -> Option<u32> {
+        match self.values.get(keys::NODEID.as_bytes(), slot)? {
+            Value::Uint32(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// What the host stated about a node.
+    pub(crate) fn stated(&self, slot: u32, key: &[u8]) -> Option<Value<'static>> {
+        self.values.get(key, slot)
+    }
+
+    /// The bytes of heap that all of it takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let names = self.names.keys().map(|name| name.len() + 48).sum::<usize>();
+        let maps = self.maps.as_ref();
+        maps.map_or(0, |maps| {
+            maps.nodes.memory_bytes() + maps.procs.memory_bytes()
+        }) + names
+            + self.ids.len() * 16
+            + self.values.memory_bytes()
+    }
+}
+
+/// Gathers descriptions of nodes.
+#[derive(Debug, Default)]
+pub(crate) struct NodesBuilder {
+    nodes: Nodes,
+    values: ColumnsBuilder,
+}
+
+impl NodesBuilder {
+    /// Nodes with these maps; descriptions come after them.
+    pub(crate) fn new(maps: Option<Maps>) -> Self {
+        Self {
+            nodes: Nodes {
+                maps,
+                ..Nodes::default()
+            },
+            values: ColumnsBuilder::default(),
+        }
+    }
+
+    /// The slot of a node that is named, numbered, or both; one of its own if it is new.
+    pub(crate) fn slot(&mut self, name: Option<&[u8]>, id: Option<u32>) -> u32 {
+        let known = name.and_then(|name| self.nodes.by_name(name));
+        let by_id = || {
+            id.filter(|_| name.is_none())
+                .and_then(|id| self.nodes.by_id(id))
+        };
+        let slot = known.or_else(by_id).unwrap_or_else(|| self.add(name));
+        if let Some(id) = id {
+            self.nodes.ids.insert(id, slot);
+        }
+        slot
+    }
+
+    /// The slot of a name, if there is one already.
+    pub(crate) fn find(&self, name: &[u8]) -> Option<u32> {
+        self.nodes.by_name(name)
+    }
+
+    fn add(&mut self, name: Option<&[u8]>) -> u32 {
+        let behind = u32::try_from(self.nodes.extra.len()).unwrap_or(u32::MAX);
+        let slot = self.nodes.mapped().saturating_add(behind);
+        self.nodes.extra.push(name.unwrap_or_default().to_vec());
+        if let Some(name) = name {
+            self.nodes.names.insert(name.to_vec(), slot);
+        }
+        slot
+    }
+
+    /// Another name of a node; a name that the map has stays its own.
+    pub(crate) fn alias(&mut self, slot: u32, name: &[u8]) {
+        if self.nodes.by_name(name).is_none() {
+            self.nodes.names.insert(name.to_vec(), slot);
+        }
+    }
+
+    /// What the host states about a node.
+    pub(crate) fn set(&mut self, slot: u32, key: &pmix_types::Key<'_>, value: &Value<'_>) {
+        self.values.set(key, slot, value);
+    }
+
+    /// The nodes.
+    pub(crate) fn finish(mut self) -> Nodes {
+        self.nodes.values = self.values.finish();
+        self.nodes
+    }
+}

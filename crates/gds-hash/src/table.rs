@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Values by key, for one session, job or application.
+
+use pmix_types::{Info, IntoOwned, Key, QualifiedValue, Value};
+
+/// Values by key; a key may have several that qualifiers tell apart.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    /// In the order of their keys.
+    plain: Vec<(Key<'static>, Value<'static>)>,
+    qualified: Vec<QualifiedValue<'static>>,
+}
+
+impl Table {
+    fn place(&self, key: &[u8]) -> Result<usize, usize> {
+        self.plain.binary_search_by(|(k, _)| k.as_bytes().cmp(key))
+    }
+
+    /// The value of a key that has no qualifiers.
+    pub(crate) fn plain(&self, key: &[u8]) -> Option<&Value<'static>> {
+        self.place(key).ok().map(|place| &self.plain[place].1)
+    }
+
+    /// The value of a key: one whose qualifiers are asked for, or the one without.
+    pub(crate) fn get(&self, key: &[u8], asked: &[Info<'_>]) -> Option<&Value<'static>> {
+        let qualified = self
+            .qualified
+            .iter()
+            .find(|value| value.answers(key, asked));
+        qualified
+            .map(|value| &value.primary().value)
+            .or_else(|| self.plain(key))
+    }
+
+    /// Stores a value; one that was there is replaced.
+    pub(crate) fn set(&mut self, key: &Key<'_>, value: Value<'_>) {
+        let value = value.into_owned();
+        match self.place(key.as_bytes()) {
+            Ok(place) => self.plain[place].1 = value,
+            Err(place) => self.plain.insert(place, (key.clone().into_owned(), value)),
+        }
+    }
+
+    /// Stores a value with qualifiers.
+    pub(crate) fn qualify(&mut self, value: QualifiedValue<'static>) {
+        self.qualified.push(value);
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is registered comes back, and what follows from it.
+
+use gds_hash::{Error, Host, Job, Request};
+use pmix_types::{DataArray, Info, Rank, Status, Value, keys};
+use preg_core::{Params, Preg};
+
+fn preg() -> Preg {
+    pmix_builtin::open_preg(&Params::default()).unwrap()
+}
+
+fn register(infos: &[Info<'_>]) -> Result<Job, Error> {
+    Job::register(&preg(), &Host::new("b"), "job@1", infos)
+}
+
+fn maps(nodes: &'static str, procs: &'static str) -> Vec<Info<'static>> {
+    vec![
+        Info::new(keys::NODE_MAP, nodes),
+        Info::new(keys::PROC_MAP, procs),
+    ]
+}
+
+fn array(key: &'static str, infos: Vec<Info<'static>>) -> Info<'static> {
+    Info::new(key, Value::DataArray(DataArray::Info(infos)))
+}
+
+#[track_caller]
+fn get(job: &Job, rank: u32, key: &str) -> Option<Value<'static>> {
+    match job.get(&Request::new(Rank::new(rank), key)) {
+        Ok(value) => Some(value.into_owned()),
+        Err(error) => {
+            assert_eq!(error.status(), Status::ERR_NOT_FOUND, "{error}");
+            None
+        }
+    }
+}
+
+const JOB: u32 = Rank::WILDCARD.as_raw();
+
+#[test]
+fn what_follows_from_the_maps_is_answered() {
+    let job = register(&maps("a,b,c", "0,2;1,3,5;4")).unwrap();
+    assert_eq!(get(&job, JOB, keys::JOB_SIZE), Some(Value::Uint32(6)));
+    assert_eq!(get(&job, JOB, keys::NUM_NODES), Some(Value::Uint32(3)));
+    assert_eq!(get(&job, JOB, keys::NODE_LIST), Some("a,b,c".into()));
+    assert_eq!(get(&job, JOB, keys::LOCAL_PEERS), Some("1,3,5".into()));
+    assert_eq!(get(&job, 4, keys::HOSTNAME), Some("c".into()));
+    assert_eq!(get(&job, 5, keys::NODEID), Some(Value::Uint32(1)));
+    assert_eq!(get(&job, 5, keys::LOCAL_RANK), Some(Value::Uint16(2)));
+    assert_eq!(
+        get(&job, 2, keys::LOCALLDR),
+        Some(Value::Rank(Rank::new(0)))
+    );
+    assert_eq!(get(&job, 2, keys::LOCAL_SIZE), Some(Value::Uint32(2)));
+    assert_eq!(get(&job, 6, keys::HOSTNAME), None);
+    assert_eq!(get(&job, 0, keys::JOB_SIZE), None);
+}
+
+#[test]
+fn what_the_host_states_outranks_what_follows() {
+    let mut infos = maps("a,b", "0,1;2,3");
+    infos.push(array(
+        keys::PROC_INFO_ARRAY,
+        vec![
+            Info::new(keys::RANK, Rank::new(3)),
+            Info::new(keys::LOCAL_RANK, Value::Uint16(9)),
+        ],
+    ));
+    infos.push(array(
+        keys::NODE_INFO_ARRAY,
+        vec![
+            Info::new(keys::HOSTNAME, "a"),
+            Info::new(keys::LOCAL_PEERS, "99"),
+        ],
+    ));
+    let job = register(&infos).unwrap();
+    assert_eq!(get(&job, 3, keys::LOCAL_RANK), Some(Value::Uint16(9)));
+    assert_eq!(get(&job, 3, keys::NODE_RANK), Some(Value::Uint16(1)));
+    assert_eq!(get(&job, 2, keys::LOCAL_RANK), Some(Value::Uint16(0)));
+    assert_eq!(get(&job, 0, keys::LOCAL_PEERS), Some("99".into()));
+    assert_eq!(get(&job, 2, keys::LOCAL_PEERS), Some("2,3".into()));
+}
+
+#[test]
+fn a_node_named_twice_has_the_ranks_of_both_places() {
+    let job = register(&maps("a,b,a", "0,1;2;3,4")).unwrap();
+    assert_eq!(get(&job, 0, keys::LOCAL_PEERS), Some("0,1,3,4".into()));
+    assert_eq!(get(&job, 4, keys::LOCAL_PEERS), Some("0,1,3,4".into()));
+    assert_eq!(get(&job, 4, keys::LOCAL_RANK), Some(Value::Uint16(3)));
+    assert_eq!(get(&job, 4, keys::NODEID), Some(Value::Uint32(0)));
+    assert_eq!(get(&job, 2, keys::LOCAL_SIZE), Some(Value::Uint32(1)));
+}
+
+#[test]
+fn faults_name_the_entry() {
+    let error = register(&maps("a,b,c", "0;1")).unwrap_err();
+    assert_eq!(error.status(), Status::ERR_BAD_PARAM);
+    assert!(error.to_string().contains("3 nodes"), "{error}");
+
+    let mut twice = maps("a", "0");
+    twice.push(Info::new(keys::NODE_MAP, "b"));
+    let error = register(&twice).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "entry [2] pmix.nmap: the map is given twice"
+    );
+
+    let error = register(&[Info::new(keys::NODE_MAP, 3u32)]).unwrap_err();
+    assert_eq!(error.status(), Status::ERR_TYPE_MISMATCH);
+
+    let nested = array(
+        keys::JOB_INFO_ARRAY,
+        vec![array(
+            keys::APP_INFO_ARRAY,
+            vec![Info::new(keys::APP_SIZE, 4u32)],
+        )],
+    );
+    let error = register(&[nested]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "entry [0] pmix.job.arr [0] pmix.app.arr: an application array without pmix.appnum"
+    );
+}
