@@ -4,21 +4,22 @@
 //! The arrays may stand in each other in any order and depth, so the infos are walked twice: for
 //! the maps, which say what the nodes are, then for everything else.
 
+mod entry;
+mod maps;
+
 use std::collections::BTreeMap;
 
-use pmix_types::{
-    DataArray, Info, IntoOwned, Key, Nspace, QualifiedValue, Rank, Status, Value, keys,
-};
-use preg_core::{NodeList, Preg, ProcMap};
+use pmix_types::{Info, IntoOwned, Nspace, QualifiedValue, Rank, Value, keys};
+use preg_core::Preg;
+
+use self::entry::{Target, array, entry, is_container, number, target, text, within};
+use self::maps::MapFinder;
 
 use crate::columns::ColumnsBuilder;
 use crate::job::{App, Session};
-use crate::nodes::{Maps, NodesBuilder};
+use crate::nodes::NodesBuilder;
 use crate::table::Table;
 use crate::{Error, Host, Job, Realm};
-
-/// How deep arrays may stand in each other.
-const MAX_DEPTH: usize = 32;
 
 impl Job {
     /// Registers a job.
@@ -41,227 +42,6 @@ impl Job {
         builder.walk(infos, Target::Job, 0)?;
         Ok(builder.finish(nspace.clone(), host.clone()))
     }
-}
-
-/// What the entries of an array are about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Target {
-    Session,
-    Job,
-    App(u32),
-    /// A node as the job, the session or an application sees it, by the place of its array.
-    Node,
-    Proc(u32),
-}
-
-/// The infos of an array.
-fn array<'i, 'a>(info: &'i Info<'a>) -> Result<&'i [Info<'a>], Error> {
-    match &info.value {
-        Value::DataArray(DataArray::Info(infos)) => Ok(infos),
-        Value::DataArray(array) if array.is_empty() => Ok(&[]),
-        other => {
-            let found = other.data_type();
-            Err(wrong_type(format!(
-                "expected an array of infos, found {found}"
-            )))
-        }
-    }
-}
-
-fn wrong_type(message: String) -> Error {
-    Error::new(Status::ERR_TYPE_MISMATCH, message)
-}
-
-/// The entry of an array with this key, if there is one.
-fn entry<'i, 'a>(infos: &'i [Info<'a>], key: &str) -> Option<&'i Value<'a>> {
-    infos
-        .iter()
-        .find(|info| info.key.is(key))
-        .map(|info| &info.value)
-}
-
-/// What the array under a key describes.
-fn target(info: &Info<'_>, infos: &[Info<'_>]) -> Result<Target, Error> {
-    let key = info.key.as_bytes();
-    if key == keys::SESSION_INFO_ARRAY.as_bytes() {
-        return Ok(Target::Session);
-    }
-    if key == keys::JOB_INFO_ARRAY.as_bytes() {
-        return Ok(Target::Job);
-    }
-    if key == keys::NODE_INFO_ARRAY.as_bytes() {
-        return Ok(Target::Node);
-    }
-    if key == keys::APP_INFO_ARRAY.as_bytes() {
-        let number = entry(infos, keys::APPNUM).map(number).transpose()?;
-        let number =
-            number.ok_or_else(|| Error::bad("an application array without pmix.appnum"))?;
-        return Ok(Target::App(number));
-    }
-    match (entry(infos, keys::RANK), entry(infos, keys::PROCID)) {
-        (Some(rank), _) => number(rank).map(Target::Proc),
-        (None, Some(Value::Proc(proc))) => Ok(Target::Proc(proc.rank.as_raw())),
-        _ => Err(Error::bad(
-            "a process array without pmix.rank or pmix.procid",
-        )),
-    }
-}
-
-/// Whether the value of a key describes something else than what it stands in.
-fn is_container(key: &Key<'_>) -> bool {
-    [
-        keys::SESSION_INFO_ARRAY,
-        keys::JOB_INFO_ARRAY,
-        keys::APP_INFO_ARRAY,
-        keys::NODE_INFO_ARRAY,
-        keys::PROC_INFO_ARRAY,
-    ]
-    .iter()
-    .any(|container| key.is(container))
-}
-
-/// A number that says which application, node, session or process is meant.
-fn number(value: &Value<'_>) -> Result<u32, Error> {
-    let number = match value {
-        Value::Rank(rank) => Some(rank.as_raw()),
-        Value::Uint32(n) | Value::Uint(n) => Some(*n),
-        Value::Uint16(n) => Some(u32::from(*n)),
-        Value::Uint64(n) | Value::Size(n) => u32::try_from(*n).ok(),
-        Value::Int(n) | Value::Int32(n) => u32::try_from(*n).ok(),
-        Value::Int64(n) => u32::try_from(*n).ok(),
-        _ => None,
-    };
-    number.ok_or_else(|| {
-        let found = value.data_type();
-        wrong_type(format!("expected a number of 32 bits, found {found}"))
-    })
-}
-
-fn text<'v>(value: &'v Value<'_>) -> Result<&'v [u8], Error> {
-    match value {
-        Value::String(Some(text)) => Ok(text.as_bytes()),
-        other => Err(wrong_type(format!(
-            "expected a string, found {}",
-            other.data_type()
-        ))),
-    }
-}
-
-/// Checks the depth of an array and names the entry of a fault inside it.
-fn within<T>(
-    depth: usize,
-    place: usize,
-    info: &Info<'_>,
-    read: impl FnOnce() -> Result<T, Error>,
-) -> Result<T, Error> {
-    if depth >= MAX_DEPTH {
-        let message = format!("arrays are nested more than {MAX_DEPTH} deep");
-        return Err(Error::bad(message).inside(place, &info.key));
-    }
-    read().map_err(|error| error.inside(place, &info.key))
-}
-
-/// Both maps of a session, a job or an application.
-#[derive(Default)]
-struct Pair {
-    nodes: Option<NodeList>,
-    procs: Option<ProcMap>,
-}
-
-/// Finds the maps.
-struct MapFinder<'p> {
-    preg: &'p Preg,
-    found: BTreeMap<Target, Pair>,
-}
-
-impl<'p> MapFinder<'p> {
-    fn new(preg: &'p Preg) -> Self {
-        Self {
-            preg,
-            found: BTreeMap::new(),
-        }
-    }
-
-    fn walk(&mut self, infos: &[Info<'_>], about: Target, depth: usize) -> Result<(), Error> {
-        for (place, info) in infos.iter().enumerate() {
-            within(depth, place, info, || self.entry(info, about, depth))?;
-        }
-        Ok(())
-    }
-
-    fn entry(&mut self, info: &Info<'_>, about: Target, depth: usize) -> Result<(), Error> {
-        if is_container(&info.key) {
-            let infos = array(info)?;
-            let inner = target(info, infos)?;
-            return self.walk(infos, inner, depth + 1);
-        }
-        let pair = || matches!(about, Target::Session | Target::Job | Target::App(_));
-        if info.key.is(keys::NODE_MAP) && pair() {
-            let nodes = self.node_map(&info.value)?;
-            let place = &mut self.found.entry(about).or_default().nodes;
-            return once(place, nodes);
-        }
-        if info.key.is(keys::PROC_MAP) && pair() {
-            let procs = self.proc_map(&info.value)?;
-            let place = &mut self.found.entry(about).or_default().procs;
-            return once(place, procs);
-        }
-        Ok(())
-    }
-
-    fn node_map(&self, value: &Value<'_>) -> Result<NodeList, Error> {
-        let parsed = match value {
-            Value::Regex(regex) => self.preg.parse_nodes(&regex.0),
-            Value::String(Some(text)) => self.preg.parse_nodes(text.as_bytes()),
-            Value::Regex2(regex) => match regex.as_view() {
-                Some(view) => self.preg.resolve_nodes(view),
-                None => return Err(Error::bad("an encoded map without its type")),
-            },
-            other => return Err(no_map(other)),
-        };
-        parsed.map_err(|e| Error::new(e.status(), e.to_string()))
-    }
-
-    fn proc_map(&self, value: &Value<'_>) -> Result<ProcMap, Error> {
-        let parsed = match value {
-            Value::Regex(regex) => self.preg.parse_procs(&regex.0),
-            Value::String(Some(text)) => self.preg.parse_procs(text.as_bytes()),
-            Value::Regex2(regex) => match regex.as_view() {
-                Some(view) => self.preg.resolve_procs(view),
-                None => return Err(Error::bad("an encoded map without its type")),
-            },
-            other => return Err(no_map(other)),
-        };
-        parsed.map_err(|e| Error::new(e.status(), e.to_string()))
-    }
-
-    /// The maps of a session, job or application, if both are there.
-    fn take(&mut self, about: Target) -> Result<Option<Maps>, Error> {
-        let Some(pair) = self.found.remove(&about) else {
-            return Ok(None);
-        };
-        let (Some(nodes), Some(procs)) = (pair.nodes, pair.procs) else {
-            return Ok(None);
-        };
-        if nodes.len() != procs.num_nodes() {
-            let (names, groups) = (nodes.len(), procs.num_nodes());
-            let message = format!("the node map has {names} nodes, the process map {groups}");
-            return Err(Error::bad(message));
-        }
-        Ok(Some(Maps::new(nodes, procs)))
-    }
-}
-
-fn no_map(value: &Value<'_>) -> Error {
-    wrong_type(format!("expected a map, found {}", value.data_type()))
-}
-
-fn once<T>(place: &mut Option<T>, map: T) -> Result<(), Error> {
-    if place.is_some() {
-        return Err(Error::bad("the map is given twice"));
-    }
-    *place = Some(map);
-    Ok(())
 }
 
 /// Builds the job from everything that is no map.
@@ -308,18 +88,12 @@ impl<'b> Builder<'b> {
 
     fn walk(&mut self, infos: &[Info<'_>], about: Target, depth: usize) -> Result<(), Error> {
         for (place, info) in infos.iter().enumerate() {
-            within(depth, place, info, || self.entry(info, infos, about, depth))?;
+            within(depth, place, info, || self.entry(info, about, depth))?;
         }
         Ok(())
     }
 
-    fn entry(
-        &mut self,
-        info: &Info<'_>,
-        _siblings: &[Info<'_>],
-        about: Target,
-        depth: usize,
-    ) -> Result<(), Error> {
+    fn entry(&mut self, info: &Info<'_>, about: Target, depth: usize) -> Result<(), Error> {
         if is_container(&info.key) {
             let infos = array(info)?;
             return match target(info, infos)? {

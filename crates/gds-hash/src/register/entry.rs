@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Entries of a registration: what they are about and what their values say.
+
+use pmix_types::{DataArray, Info, Key, Status, Value, keys};
+
+use crate::Error;
+
+/// How deep arrays may stand in each other.
+const MAX_DEPTH: usize = 32;
+
+/// What the entries of an array are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Target {
+    Session,
+    Job,
+    App(u32),
+    /// A node as the job, the session or an application sees it, by the place of its array.
+    Node,
+    Proc(u32),
+}
+
+/// The infos of an array.
+pub(super) fn array<'i, 'a>(info: &'i Info<'a>) -> Result<&'i [Info<'a>], Error> {
+    match &info.value {
+        Value::DataArray(DataArray::Info(infos)) => Ok(infos),
+        Value::DataArray(array) if array.is_empty() => Ok(&[]),
+        other => {
+            let found = other.data_type();
+            Err(wrong_type(format!(
+                "expected an array of infos, found {found}"
+            )))
+        }
+    }
+}
+
+pub(super) fn wrong_type(message: String) -> Error {
+    Error::new(Status::ERR_TYPE_MISMATCH, message)
+}
+
+/// The entry of an array with this key, if there is one.
+pub(super) fn entry<'i, 'a>(infos: &'i [Info<'a>], key: &str) -> Option<&'i Value<'a>> {
+    infos
+        .iter()
+        .find(|info| info.key.is(key))
+        .map(|info| &info.value)
+}
+
+/// What the array under a key describes.
+pub(super) fn target(info: &Info<'_>, infos: &[Info<'_>]) -> Result<Target, Error> {
+    let key = info.key.as_bytes();
+    if key == keys::SESSION_INFO_ARRAY.as_bytes() {
+        return Ok(Target::Session);
+    }
+    if key == keys::JOB_INFO_ARRAY.as_bytes() {
+        return Ok(Target::Job);
+    }
+    if key == keys::NODE_INFO_ARRAY.as_bytes() {
+        return Ok(Target::Node);
+    }
+    if key == keys::APP_INFO_ARRAY.as_bytes() {
+        let number = entry(infos, keys::APPNUM).map(number).transpose()?;
+        let number =
+            number.ok_or_else(|| Error::bad("an application array without pmix.appnum"))?;
+        return Ok(Target::App(number));
+    }
+    match (entry(infos, keys::RANK), entry(infos, keys::PROCID)) {
+        (Some(rank), _) => number(rank).map(Target::Proc),
+        (None, Some(Value::Proc(proc))) => Ok(Target::Proc(proc.rank.as_raw())),
+        _ => Err(Error::bad(
+            "a process array without pmix.rank or pmix.procid",
+        )),
+    }
+}
+
+/// Whether the value of a key describes something else than what it stands in.
+pub(super) fn is_container(key: &Key<'_>) -> bool {
+    [
+        keys::SESSION_INFO_ARRAY,
+        keys::JOB_INFO_ARRAY,
+        keys::APP_INFO_ARRAY,
+        keys::NODE_INFO_ARRAY,
+        keys::PROC_INFO_ARRAY,
+    ]
+    .iter()
+    .any(|container| key.is(container))
+}
+
+/// A number that says which application, node, session or process is meant.
+pub(super) fn number(value: &Value<'_>) -> Result<u32, Error> {
+    let number = match value {
+        Value::Rank(rank) => Some(rank.as_raw()),
+        Value::Uint32(n) | Value::Uint(n) => Some(*n),
+        Value::Uint16(n) => Some(u32::from(*n)),
+        Value::Uint64(n) | Value::Size(n) => u32::try_from(*n).ok(),
+        Value::Int(n) | Value::Int32(n) => u32::try_from(*n).ok(),
+        Value::Int64(n) => u32::try_from(*n).ok(),
+        _ => None,
+    };
+    number.ok_or_else(|| {
+        let found = value.data_type();
+        wrong_type(format!("expected a number of 32 bits, found {found}"))
+    })
+}
+
+pub(super) fn text<'v>(value: &'v Value<'_>) -> Result<&'v [u8], Error> {
+    match value {
+        Value::String(Some(text)) => Ok(text.as_bytes()),
+        other => Err(wrong_type(format!(
+            "expected a string, found {}",
+            other.data_type()
+        ))),
+    }
+}
+
+/// Checks the depth of an array and names the entry of a fault inside it.
+pub(super) fn within<T>(
+    depth: usize,
+    place: usize,
+    info: &Info<'_>,
+    read: impl FnOnce() -> Result<T, Error>,
+) -> Result<T, Error> {
+    if depth >= MAX_DEPTH {
+        let message = format!("arrays are nested more than {MAX_DEPTH} deep");
+        return Err(Error::bad(message).inside(place, &info.key));
+    }
+    read().map_err(|error| error.inside(place, &info.key))
+}
