@@ -10,6 +10,7 @@ mod capture;
 mod commands;
 mod frame;
 mod handshake;
+mod show;
 mod walk;
 
 use std::collections::HashMap;
@@ -18,13 +19,11 @@ use std::io::Write;
 use bfrops::{BufferKind, Layout, Note};
 use pmix_types::{DataArray, DataType, Status};
 use preg_core::Preg;
-use serde_json::{Value as Json, json};
 
-use super::explain::{self, Fault, Report, Title};
+use super::explain::{self, Fault, Title};
 use crate::args::WireDecode;
 use crate::failure::{Exit, Failure};
 use crate::input::Source;
-use crate::octets;
 use crate::session::Session;
 use commands::{Command, Step};
 pub(crate) use frame::Side;
@@ -105,10 +104,10 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
         }
         let out = &mut session.out;
         if args.explain {
-            let report = report(index, frame, &message);
+            let report = show::report(index, frame, &message);
             explain::show(out, session.style, session.json, &report)?;
         } else {
-            out.json_text(&line(frame, &message))?;
+            out.json_text(&show::line(frame, &message))?;
             out.write_all(b"\n")?;
         }
     }
@@ -142,14 +141,14 @@ impl Connection<'_> {
         let mut part = walk.part(&frame.payload, 0);
         let plan = match frame.from {
             Side::Client => {
-                match self.from_client(frame, || {
+                match self.sent_by_client(frame, || {
                     walk.call(&mut part, "command", Some(DataType::COMMAND))
                 }) {
                     Ok(plan) => plan,
                     Err(fault) => return message("request", None, walk, Some(fault), frame),
                 }
             }
-            Side::Server => self.from_server(frame.header.tag),
+            Side::Server => self.sent_by_server(frame.header.tag),
         };
         let described = self.layout.buffer == BufferKind::Described;
         let result = match plan.steps {
@@ -166,7 +165,7 @@ impl Connection<'_> {
     }
 
     /// What a message of a client holds; requests begin with a command.
-    fn from_client<'p>(
+    fn sent_by_client<'p>(
         &mut self,
         frame: &Frame,
         command: impl FnOnce() -> Result<DataArray<'p>, Fault>,
@@ -185,7 +184,7 @@ impl Connection<'_> {
     }
 
     /// What a message of a server holds.
-    fn from_server(&mut self, tag: u32) -> Plan {
+    fn sent_by_server(&mut self, tag: u32) -> Plan {
         match tag {
             0 => Plan::plain("event", commands::EVENT),
             HEARTBEAT => Plan::plain("reply to a heartbeat", commands::REFUSED),
@@ -273,71 +272,4 @@ fn message(
             false => fault,
         },
     }
-}
-
-const fn side(from: Side) -> &'static str {
-    match from {
-        Side::Client => "client",
-        Side::Server => "server",
-    }
-}
-
-fn report<'m>(index: usize, frame: &'m Frame, message: &'m Message) -> Report<'m> {
-    let header = frame.header;
-    let (from, what) = (side(frame.from), &message.what);
-    let tag = if header.is_first() {
-        "none".to_owned()
-    } else {
-        header.tag.to_string()
-    };
-    let title = format!(
-        "message {} of the {from}: {what}; peer {}, tag {tag}, {} bytes",
-        index + 1,
-        header.index,
-        header.len
-    );
-    Report {
-        title,
-        head: head(frame, message),
-        bytes: &frame.payload,
-        calls: &message.titles,
-        notes: &message.notes,
-        fault: message.fault.as_ref(),
-    }
-}
-
-/// What the header says, in JSON.
-fn head(frame: &Frame, message: &Message) -> Vec<(&'static str, Json)> {
-    vec![
-        ("from", json!(side(frame.from))),
-        ("tag", json!(frame.header.tag)),
-        ("len", json!(frame.header.len)),
-        ("what", json!(message.what)),
-        ("command", json!(message.command)),
-    ]
-}
-
-/// A message as JSON on one line.
-fn line(frame: &Frame, message: &Message) -> String {
-    let mut parts = Vec::new();
-    for (name, value) in head(frame, message) {
-        parts.push(format!("\"{name}\":{value}"));
-    }
-    let calls = message.calls.iter().map(|call| {
-        let (offset, name) = (call.offset, json!(call.name));
-        let (data_type, list) = (json!(call.data_type.to_string()), &call.list);
-        format!("{{\"offset\":{offset},\"name\":{name},\"type\":{data_type},\"value\":{list}}}")
-    });
-    parts.push(format!(
-        "\"calls\":[{}]",
-        calls.collect::<Vec<_>>().join(",")
-    ));
-    if frame.header.is_first() {
-        let payload = octets::hex(&frame.payload);
-        parts.push(format!("\"payload_hex\":\"{payload}\""));
-    }
-    if let Some(fault) = &message.fault {
-        parts.push(format!("\"fault\":{}", fault.to_json()));
-    }
-    format!("{{{}}}", parts.join(","))
 }
