@@ -428,3 +428,21 @@ fn damaged_captures_end_without_a_crash() {
         }
     }
 }
+
+#[test]
+fn many_small_data_are_read_where_they_are_declared() {
+    let mut bytes = "fe ff 0f".replace(' ', "");
+    bytes += &"00".repeat(131_071);
+    let read = |args: &[&str]| {
+        let args = [&["wire", "decode", "--type", "string"], args].concat();
+        pmix_with(&args, bytes.as_bytes())
+    };
+    let outcome = read(&[]);
+    assert_eq!(outcome.code, 3);
+    assert!(outcome.stderr.contains("--memory"), "{}", outcome.stderr);
+    assert_eq!(read(&["--memory", "40"]).code, 0);
+    let mut request = json!({"type": "PMIX_STRING", "bytes_hex": bytes, "count": 131_071});
+    assert_eq!(batch(&[], &[request.clone()])[0]["status"], 0);
+    request["count"] = Value::Null;
+    assert_eq!(batch(&[], &[request])[0]["status"], -29);
+}

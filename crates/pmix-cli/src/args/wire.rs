@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 
-use bfrops::{BufferKind, Integers, Layout, Module};
+use bfrops::{BufferKind, Integers, Layout, Limits, Module};
 use clap::{Args, Subcommand, ValueEnum};
 use pmix_types::DataType;
 
@@ -98,6 +98,9 @@ pub(crate) struct WireDecode {
     /// Show every field: offset, bytes, meaning; and where and why the data cannot be read.
     #[arg(long)]
     pub(crate) explain: bool,
+    /// How many bytes of memory the data may take for each of their bytes.
+    #[arg(long, value_name = "FACTOR", default_value_t = Limits::default().memory_factor)]
+    pub(crate) memory: usize,
     /// The bytes are whole messages with their headers; a capture as text is read too.
     #[arg(long, conflicts_with = "types")]
     pub(crate) message: bool,
@@ -126,6 +129,16 @@ pub(crate) struct WireEncode {
     /// The data: a JSON list, or one datum; @FILE; - or nothing for standard input.
     #[arg(value_name = "JSON")]
     pub(crate) value: Option<OsString>,
+}
+
+impl WireDecode {
+    /// What unpacking may cost.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            memory_factor: self.memory,
+            ..Limits::default()
+        }
+    }
 }
 
 /// The type of a call, or of all that follow.

@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use bfrops::{BufferKind, Decoder, Error, Layout, Notes};
-use pmix_types::{DataArray, DataType};
+use pmix_types::{DataArray, DataType, Status};
 
 use super::{bytes, explain, failure, json, message};
 use crate::args::{CallType, WireDecode};
@@ -28,7 +28,9 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
         ));
     }
     let source = bytes::read(args)?;
-    let mut decoder = Decoder::new(layout, &source.bytes).with_framer(&session.preg);
+    let mut decoder = Decoder::new(layout, &source.bytes)
+        .with_limits(args.limits())
+        .with_framer(&session.preg);
     if args.explain {
         explain::check_len(&source.bytes)?;
         decoder = decoder.with_notes();
@@ -85,7 +87,11 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
     if let Err(error) = result {
         // What could be read stands in front of the error.
         session.out.flush()?;
-        return Err(failure(&error, &source.origin, &source.bytes));
+        let failure = failure(&error, &source.origin, &source.bytes);
+        return Err(match error.status() {
+            Status::ERR_OUT_OF_RESOURCE => failure.cure("--memory raises the limit of memory"),
+            _ => failure,
+        });
     }
     Ok(Exit::Ok)
 }

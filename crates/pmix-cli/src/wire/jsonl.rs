@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use bfrops::{Decoder, Layout};
+use bfrops::{Decoder, Layout, Limits};
 use clap::ValueEnum;
 use pmix_types::{DataArray, DataType, Status};
 use preg_core::Preg;
@@ -21,6 +21,9 @@ use crate::input::{answer_lines, longest_line};
 use crate::octets;
 use crate::output::{Out, json_string};
 use crate::session::Session;
+
+/// The memory of a datum whose place the request declares; the largest structures take as much.
+const ROOM: usize = 256;
 
 /// What a request that could ask for either asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,7 +205,10 @@ fn unpack(
             "\"bytes_hex\" is no hexadecimal text at digit {at}"
         ))
     })?;
-    let mut decoder = Decoder::new(layout, &bytes).with_framer(preg);
+    let limits = limits(request.count, bytes.len());
+    let mut decoder = Decoder::new(layout, &bytes)
+        .with_limits(limits)
+        .with_framer(preg);
     let data = match type_of(request)? {
         Some(data_type) => decoder.array(data_type)?,
         None => decoder.described()?,
@@ -217,6 +223,17 @@ fn unpack(
         });
     }
     json::print(&data).map_err(|e| bad(e.to_string()))
+}
+
+/// What unpacking may cost: room that the request declares is there beside what bytes alone get.
+fn limits(count: Option<u64>, len: usize) -> Limits {
+    let limits = Limits::default();
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    let room = count.unwrap_or_default().min(len).saturating_mul(ROOM);
+    Limits {
+        memory_base: limits.memory_base.saturating_add(room),
+        ..limits
+    }
 }
 
 fn layout_of(request: &Request<'_>) -> Result<Layout, Refusal> {

@@ -16,7 +16,7 @@ mod walk;
 use std::collections::HashMap;
 use std::io::Write;
 
-use bfrops::{BufferKind, Layout, Note};
+use bfrops::{BufferKind, Layout, Limits, Note};
 use pmix_types::{DataArray, DataType, Status};
 use preg_core::Preg;
 
@@ -34,6 +34,7 @@ use walk::Walk;
 struct Connection<'a> {
     preg: &'a Preg,
     layout: Layout,
+    limits: Limits,
     /// The first number of the client's release.
     major: u32,
     /// The command of replies whose request is not there.
@@ -91,6 +92,7 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
     let mut connection = Connection {
         preg: &session.preg,
         layout: args.peer.layout(),
+        limits: args.limits(),
         major: 5,
         assumed,
         asked: HashMap::new(),
@@ -137,7 +139,7 @@ impl Connection<'_> {
         if frame.header.is_first() {
             return self.first(frame);
         }
-        let mut walk = Walk::new(self.layout, self.preg, self.with_notes);
+        let mut walk = Walk::new(self.layout, self.limits, self.preg, self.with_notes);
         let mut part = walk.part(&frame.payload, 0);
         let plan = match frame.from {
             Side::Client => {
@@ -211,7 +213,7 @@ impl Connection<'_> {
         let seen = handshake::read(&frame.payload);
         self.layout = seen.layout.unwrap_or(self.layout);
         self.major = seen.major.unwrap_or(self.major);
-        let mut walk = Walk::new(self.layout, self.preg, self.with_notes);
+        let mut walk = Walk::new(self.layout, self.limits, self.preg, self.with_notes);
         walk.notes = seen.notes;
         let fault = match seen.fault {
             Some(message) => Some(Fault {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use bfrops::{Decoder, Error, Layout, Note, Notes, RegexFramer};
+use bfrops::{Decoder, Error, Layout, Limits, Note, Notes, RegexFramer};
 use pmix_types::{DataArray, DataType, Value};
 
 use super::commands::{BLOBS, Step};
@@ -25,6 +25,7 @@ pub(super) struct Call {
 /// Reads payloads and keeps what it sees.
 pub(super) struct Walk<'a> {
     layout: Layout,
+    limits: Limits,
     framer: &'a dyn RegexFramer,
     with_notes: bool,
     pub(super) calls: Vec<Call>,
@@ -47,9 +48,15 @@ pub(super) struct Part<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) const fn new(layout: Layout, framer: &'a dyn RegexFramer, with_notes: bool) -> Self {
+    pub(super) const fn new(
+        layout: Layout,
+        limits: Limits,
+        framer: &'a dyn RegexFramer,
+        with_notes: bool,
+    ) -> Self {
         Self {
             layout,
+            limits,
             framer,
             with_notes,
             calls: Vec::new(),
@@ -65,7 +72,9 @@ impl<'a> Walk<'a> {
     }
 
     fn open(&self, bytes: &'a [u8], base: usize, prefix: String, depth: usize) -> Part<'a> {
-        let decoder = Decoder::new(self.layout, bytes).with_framer(self.framer);
+        let decoder = Decoder::new(self.layout, bytes)
+            .with_limits(self.limits)
+            .with_framer(self.framer);
         Part {
             decoder: match self.with_notes {
                 true => decoder.with_notes(),
