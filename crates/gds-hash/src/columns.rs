@@ -66,6 +66,20 @@ impl Columns {
             .filter_map(move |(key, column)| Some((key, self.value(column, index)?)))
     }
 
+    /// Calls `f` with every value, its key and its number.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(&Key<'static>, u32, &Value<'static>)) {
+        for (key, column) in &self.columns {
+            for (data_type, numbers) in &column.0 {
+                numbers.for_each(|index, number| {
+                    let pooled = || self.pool.get(usize::try_from(number).ok()?).cloned();
+                    if let Some(value) = from_number(*data_type, number).or_else(pooled) {
+                        f(key, index, &value);
+                    }
+                });
+            }
+        }
+    }
+
     /// The lowest number that has a value for a key.
     pub(crate) fn first_with(&self, key: &[u8]) -> Option<u32> {
         let place = self
@@ -111,6 +125,24 @@ impl Numbers {
             }
             Self::Dense(first, cells) => cells.get(index.checked_sub(*first)?.try_into().ok()?),
             Self::Sparse(indices, cells) => cells.get(indices.binary_search(&index).ok()?),
+        }
+    }
+
+    fn for_each(&self, mut f: impl FnMut(u32, u64)) {
+        match self {
+            Self::Runs(runs) => {
+                for run in runs {
+                    let mut number = run.start;
+                    for index in run.first..run.first + run.count {
+                        f(index, number);
+                        number = number.wrapping_add(run.step);
+                    }
+                }
+            }
+            Self::Dense(first, cells) => (*first..).zip(cells.iter()).for_each(|(i, n)| f(i, n)),
+            Self::Sparse(indices, cells) => {
+                indices.iter().zip(cells.iter()).for_each(|(i, n)| f(*i, n));
+            }
         }
     }
 
@@ -206,6 +238,10 @@ impl Cells {
             Self::Word(cells) => cells.get(place).map(|n| (*n).into()),
             Self::Long(cells) => cells.get(place).copied(),
         }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u64> {
+        (0..).map_while(|place| self.get(place))
     }
 
     fn memory_bytes(&self) -> usize {

@@ -170,6 +170,16 @@ impl Job {
             .unwrap_or(slot)
     }
 
+    /// The processes on the node of this server.
+    pub(crate) fn local_procs(&self) -> Vec<Proc<'static>> {
+        let own = self.host.names().find_map(|name| self.nodes.by_name(name));
+        let value = own.and_then(|slot| self.about_node(&self.nodes, slot, keys::LOCAL_PROCS));
+        match value {
+            Some(Value::DataArray(DataArray::Proc(procs))) => procs,
+            _ => Vec::new(),
+        }
+    }
+
     /// What is known of a node.
     pub(crate) fn about_node(&self, nodes: &Nodes, slot: u32, key: &str) -> Option<Value<'static>> {
         if let Some(stated) = nodes.stated(slot, key.as_bytes()) {

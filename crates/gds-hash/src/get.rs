@@ -57,6 +57,11 @@ impl<'r> Request<'r> {
         found.is_some_and(|info| info.truth().is_true())
     }
 
+    /// The session that is asked about, if one is named.
+    pub(crate) fn session(&self) -> Option<u32> {
+        self.number(keys::SESSION_ID).ok().flatten()
+    }
+
     /// The realm that the qualifiers name.
     fn realm(&self) -> Option<Realm> {
         if self.qualifiers.is_empty() {

@@ -31,6 +31,7 @@ mod job;
 mod nodes;
 mod realm;
 mod register;
+mod store;
 mod table;
 
 pub use error::Error;
@@ -38,3 +39,4 @@ pub use get::{Answer, Request};
 pub use host::Host;
 pub use job::Job;
 pub use realm::Realm;
+pub use store::{Registered, Store};

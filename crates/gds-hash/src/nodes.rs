@@ -180,6 +180,25 @@ impl NodesBuilder {
         }
     }
 
+    /// Takes over what was stated about nodes before; they keep their names, not their places.
+    pub(crate) fn keep(&mut self, known: &Nodes) {
+        let mut slots: HashMap<u32, u32> = HashMap::new();
+        let mut slot_of = |builder: &mut Self, old: u32| {
+            *slots.entry(old).or_insert_with(|| {
+                let name = known.name(old);
+                builder.slot(name.as_deref(), known.stated_id(old))
+            })
+        };
+        known.values.for_each(|key, old, value| {
+            let slot = slot_of(self, old);
+            self.values.set(key, slot, value);
+        });
+        for (name, old) in &known.names {
+            let slot = slot_of(self, *old);
+            self.alias(slot, name);
+        }
+    }
+
     /// The slot of a node that is named, numbered, or both; one of its own if it is new.
     pub(crate) fn slot(&mut self, name: Option<&[u8]>, id: Option<u32>) -> u32 {
         let known = name.and_then(|name| self.nodes.by_name(name));

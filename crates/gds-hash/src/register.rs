@@ -36,9 +36,35 @@ impl Job {
         infos: &[Info<'_>],
     ) -> Result<Self, Error> {
         let nspace = nspace.into();
+        Self::build(preg, host, &nspace, None, infos)
+    }
+
+    /// The job after another registration of it: what is stated now outranks what was stated
+    /// before, and the rest stays.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::register`].
+    pub fn updated(&self, preg: &Preg, infos: &[Info<'_>]) -> Result<Self, Error> {
+        Self::build(preg, &self.host, &self.nspace, Some(self), infos)
+    }
+
+    fn build(
+        preg: &Preg,
+        host: &Host,
+        nspace: &Nspace<'static>,
+        known: Option<&Self>,
+        infos: &[Info<'_>],
+    ) -> Result<Self, Error> {
         let mut maps = MapFinder::new(preg);
         maps.walk(infos, Target::Job, 0)?;
-        let mut builder = Builder::new(&nspace, host, maps)?;
+        if let Some(known) = known {
+            maps.keep(known);
+        }
+        let mut builder = Builder::new(nspace, host, maps)?;
+        if let Some(known) = known {
+            builder.keep(known);
+        }
         builder.walk(infos, Target::Job, 0)?;
         Ok(builder.finish(nspace.clone(), host.clone()))
     }
@@ -84,6 +110,24 @@ impl<'b> Builder<'b> {
             procs: ColumnsBuilder::default(),
             strip_fqdn: false,
         })
+    }
+
+    /// Takes over what was stated before.
+    fn keep(&mut self, known: &Job) {
+        self.job.merge(&known.job);
+        self.session = known.session.id;
+        self.session_values.merge(&known.session.values);
+        self.session_nodes.keep(&known.session.nodes);
+        for (number, app) in &known.apps {
+            let (values, nodes) = self.apps.entry(*number).or_default();
+            values.merge(&app.values);
+            nodes.keep(&app.nodes);
+        }
+        self.nodes.keep(&known.nodes);
+        known
+            .procs
+            .for_each(|key, rank, value| self.procs.set(key, rank, value));
+        self.strip_fqdn = known.strip_fqdn;
     }
 
     fn walk(&mut self, infos: &[Info<'_>], about: Target, depth: usize) -> Result<(), Error> {

@@ -41,6 +41,14 @@ impl Table {
         }
     }
 
+    /// Takes over the values of another table.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (key, value) in &other.plain {
+            self.set(key, value.clone());
+        }
+        self.qualified.extend_from_slice(&other.qualified);
+    }
+
     /// Stores a value with qualifiers.
     pub(crate) fn qualify(&mut self, value: QualifiedValue<'static>) {
         self.qualified.push(value);

@@ -7,8 +7,8 @@ use pmix_types::{Info, Value, keys};
 use preg_core::{NodeList, Preg, ProcMap};
 
 use super::entry::{Target, array, is_container, target, within, wrong_type};
-use crate::Error;
 use crate::nodes::Maps;
+use crate::{Error, Job};
 
 /// Both maps of a session, a job or an application.
 #[derive(Default)]
@@ -87,6 +87,25 @@ impl<'p> MapFinder<'p> {
             other => return Err(no_map(other)),
         };
         parsed.map_err(|e| Error::new(e.status(), e.to_string()))
+    }
+
+    /// Takes the maps that were given before where none are given now.
+    pub(super) fn keep(&mut self, known: &Job) {
+        let apps = known
+            .apps
+            .iter()
+            .map(|(n, app)| (Target::App(*n), &app.nodes));
+        let others = [
+            (Target::Session, &known.session.nodes),
+            (Target::Job, &known.nodes),
+        ];
+        for (about, nodes) in others.into_iter().chain(apps) {
+            if let Some(maps) = &nodes.maps {
+                let pair = self.found.entry(about).or_default();
+                pair.nodes.get_or_insert_with(|| maps.nodes.clone());
+                pair.procs.get_or_insert_with(|| maps.procs.clone());
+            }
+        }
     }
 
     /// The maps of a session, job or application, if both are there.

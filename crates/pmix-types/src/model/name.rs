@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Nspaces and keys: text with a limit.
 
+use std::borrow::Borrow;
 use std::fmt;
 
 use crate::{IntoOwned, Text};
@@ -51,6 +52,13 @@ macro_rules! name {
         impl<'a, T: Into<Text<'a>>> From<T> for $name<'a> {
             fn from(text: T) -> Self {
                 Self::new(text)
+            }
+        }
+
+        /// Looks names up by their bytes.
+        impl Borrow<[u8]> for $name<'_> {
+            fn borrow(&self) -> &[u8] {
+                self.as_bytes()
             }
         }
 

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All jobs that a server knows.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use pmix_types::{Info, Nspace, Proc, Status, Value, keys};
+use preg_core::Preg;
+
+use crate::job::Session;
+use crate::{Error, Host, Job, Request};
+
+/// How many parts the jobs are in; a registration replaces one of them.
+const PARTS: usize = 64;
+
+type Jobs = HashMap<Nspace<'static>, Arc<Registered>>;
+
+/// All jobs that a server knows.
+///
+/// Any number of threads may read while one registers: a reader takes a snapshot and waits for
+/// nobody, a writer replaces the part that changes. A registration that fails changes nothing.
+pub struct Store {
+    host: Host,
+    preg: Arc<Preg>,
+    parts: Box<[ArcSwap<Jobs>]>,
+    hasher: RandomState,
+    /// One writer at a time.
+    writer: Mutex<()>,
+}
+
+/// A job and how many of its processes run here.
+#[derive(Clone, Debug)]
+pub struct Registered {
+    job: Job,
+    num_local_procs: u32,
+}
+
+impl Registered {
+    /// The job.
+    #[must_use]
+    pub const fn job(&self) -> &Job {
+        &self.job
+    }
+
+    /// How many of its processes run on the node of this server.
+    #[must_use]
+    pub const fn num_local_procs(&self) -> u32 {
+        self.num_local_procs
+    }
+}
+
+impl Store {
+    /// A store without jobs. Maps are read with the active encoders of `preg`.
+    #[must_use]
+    pub fn new(preg: Arc<Preg>, host: Host) -> Self {
+        Self {
+            host,
+            preg,
+            parts: (0..PARTS).map(|_| ArcSwap::default()).collect(),
+            hasher: RandomState::new(),
+            writer: Mutex::new(()),
+        }
+    }
+
+    /// The node this server runs on.
+    #[must_use]
+    pub const fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Registers a job, or updates it: what is stated now outranks what was stated before, and the
+    /// rest stays (PMIx Standard, `PMIx_server_register_nspace`).
+    ///
+    /// With `PMIX_REGISTER_NODATA` the job is known and nothing about it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Job::register`]; nothing has changed then.
+    pub fn register_nspace(
+        &self,
+        nspace: &Nspace<'_>,
+        num_local_procs: u32,
+        infos: &[Info<'_>],
+    ) -> Result<(), Error> {
+        let nspace = Nspace::new(nspace.as_bytes().to_vec());
+        if nspace.is_empty() || nspace.as_bytes().len() > Nspace::MAX_LEN {
+            let most = Nspace::MAX_LEN;
+            return Err(Error::bad(format!(
+                "an nspace has 1 to {most} bytes: {nspace:?}"
+            )));
+        }
+        let no_data = infos
+            .iter()
+            .any(|info| info.key.is(keys::REGISTER_NODATA) && info.truth().is_true());
+        let infos = if no_data { &[] } else { infos };
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let job = match self.job(&nspace) {
+            Some(known) => known.job.updated(&self.preg, infos)?,
+            None => Job::register(&self.preg, &self.host, nspace.clone(), infos)?,
+        };
+        let registered = Arc::new(Registered {
+            job,
+            num_local_procs,
+        });
+        self.replace(&nspace, |jobs| {
+            jobs.insert(nspace.clone(), registered);
+        });
+        Ok(())
+    }
+
+    /// Forgets a job.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if it is not known.
+    pub fn deregister_nspace(&self, nspace: &Nspace<'_>) -> Result<(), Error> {
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.job(nspace).is_none() {
+            return Err(unknown(nspace));
+        }
+        self.replace(nspace, |jobs| {
+            jobs.remove(nspace.as_bytes());
+        });
+        Ok(())
+    }
+
+    /// A job as it is now; it stays as it is for who holds it.
+    #[must_use]
+    pub fn job(&self, nspace: &Nspace<'_>) -> Option<Arc<Registered>> {
+        self.part(nspace).load().get(nspace.as_bytes()).cloned()
+    }
+
+    /// Answers a question about a process or its job.
+    ///
+    /// # Errors
+    ///
+    /// As [`Job::get`], and `PMIX_ERR_NOT_FOUND` if the job is not known.
+    pub fn get(&self, nspace: &Nspace<'_>, request: &Request<'_>) -> Result<Value<'static>, Error> {
+        let jobs = self.part(nspace).load();
+        let known = jobs.get(nspace.as_bytes()).ok_or_else(|| unknown(nspace))?;
+        match known.job.get(request) {
+            Ok(answer) => Ok(answer.into_owned()),
+            Err(error) => self.foreign_session(request).ok_or(error),
+        }
+    }
+
+    /// The names of all jobs, in no order.
+    #[must_use]
+    pub fn nspaces(&self) -> Vec<Nspace<'static>> {
+        let parts = self.parts.iter().map(ArcSwap::load);
+        parts
+            .flat_map(|jobs| jobs.keys().cloned().collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// The processes of every job on the node of this server, for `PMIX_LOCAL_PROCS` of no job.
+    #[must_use]
+    pub fn local_procs(&self) -> Vec<Proc<'static>> {
+        let mut procs = Vec::new();
+        for part in &self.parts {
+            for known in part.load().values() {
+                procs.extend(known.job.local_procs());
+            }
+        }
+        procs
+    }
+
+    /// What is known of a session that another job belongs to.
+    fn foreign_session(&self, request: &Request<'_>) -> Option<Value<'static>> {
+        let id = request.session()?;
+        for part in &self.parts {
+            for known in part.load().values() {
+                if let Some(value) = known.job.session_of(id, request) {
+                    return Some(value);
+                }
+            }
+        }
+        None
+    }
+
+    fn part(&self, nspace: &Nspace<'_>) -> &ArcSwap<Jobs> {
+        let hash = self.hasher.hash_one(nspace.as_bytes());
+        let place = usize::try_from(hash % PARTS as u64).unwrap_or_default();
+        &self.parts[place]
+    }
+
+    fn replace(&self, nspace: &Nspace<'_>, change: impl FnOnce(&mut Jobs)) {
+        let part = self.part(nspace);
+        let mut jobs = Jobs::clone(&part.load());
+        change(&mut jobs);
+        part.store(Arc::new(jobs));
+    }
+}
+
+fn unknown(nspace: &Nspace<'_>) -> Error {
+    Error::new(
+        Status::ERR_NOT_FOUND,
+        format!("no job {nspace} is registered"),
+    )
+}
+
+impl Job {
+    /// The value of a session key if the job belongs to that session.
+    fn session_of(&self, id: u32, request: &Request<'_>) -> Option<Value<'static>> {
+        let Session { id: own, .. } = self.session;
+        let found = (own == Some(id)).then(|| self.get(request).ok())??;
+        Some(found.into_owned())
+    }
+}

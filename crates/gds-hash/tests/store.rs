@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Many jobs at once: registered, updated, forgotten, and read all the while.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gds_hash::{Host, Request, Store};
+use pmix_types::{DataArray, Info, Nspace, Rank, Status, Value, keys};
+use preg_core::Params;
+
+fn store() -> Store {
+    let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
+    Store::new(Arc::new(preg), Host::new("a"))
+}
+
+fn maps(nodes: &str, procs: &str) -> Vec<Info<'static>> {
+    vec![
+        Info::new(keys::NODE_MAP, nodes.to_owned()),
+        Info::new(keys::PROC_MAP, procs.to_owned()),
+    ]
+}
+
+fn get(store: &Store, nspace: &str, rank: Rank, key: &str) -> Result<Value<'static>, Status> {
+    let request = Request::new(rank, key);
+    store
+        .get(&Nspace::new(nspace), &request)
+        .map_err(|e| e.status())
+}
+
+#[test]
+fn an_update_keeps_what_it_does_not_state() {
+    let store = store();
+    let job = Nspace::new("job");
+    let mut infos = maps("a,b", "0,1;2,3");
+    infos.push(Info::new("site.key", "first"));
+    infos.push(Info::new(
+        keys::NODE_INFO_ARRAY,
+        Value::DataArray(DataArray::Info(vec![
+            Info::new(keys::HOSTNAME, "b"),
+            Info::new("site.rack", 7u32),
+        ])),
+    ));
+    store.register_nspace(&job, 2, &infos).unwrap();
+    let mut update = maps("b,c", "0,1;2,3");
+    update.push(Info::new("site.other", true));
+    store.register_nspace(&job, 2, &update).unwrap();
+
+    assert_eq!(
+        get(&store, "job", Rank::WILDCARD, "site.key"),
+        Ok("first".into())
+    );
+    assert_eq!(
+        get(&store, "job", Rank::WILDCARD, "site.other"),
+        Ok(true.into())
+    );
+    assert_eq!(
+        get(&store, "job", Rank::new(0), keys::HOSTNAME),
+        Ok("b".into())
+    );
+    let rack = [
+        Info::new(keys::NODE_INFO, true),
+        Info::new(keys::HOSTNAME, "b"),
+    ];
+    let request = Request::new(Rank::WILDCARD, "site.rack").with(&rack);
+    assert_eq!(store.get(&job, &request).unwrap(), Value::Uint32(7));
+}
+
+#[test]
+fn a_registration_that_fails_changes_nothing() {
+    let store = store();
+    let job = Nspace::new("job");
+    store.register_nspace(&job, 1, &maps("a", "0")).unwrap();
+    store
+        .register_nspace(&job, 1, &maps("a,b", "0"))
+        .unwrap_err();
+    assert_eq!(
+        get(&store, "job", Rank::WILDCARD, keys::JOB_SIZE),
+        Ok(Value::Uint32(1))
+    );
+    let none = Nspace::new("none");
+    store
+        .register_nspace(&none, 1, &maps("a,b", "0"))
+        .unwrap_err();
+    assert!(store.job(&none).is_none());
+}
+
+#[test]
+fn no_data_means_that_only_the_job_is_known() {
+    let store = store();
+    let mut infos = maps("a", "0");
+    infos.push(Info::new(keys::REGISTER_NODATA, true));
+    store
+        .register_nspace(&Nspace::new("job"), 0, &infos)
+        .unwrap();
+    assert!(store.job(&Nspace::new("job")).is_some());
+    let size = get(&store, "job", Rank::WILDCARD, keys::JOB_SIZE);
+    assert_eq!(size, Err(Status::ERR_NOT_FOUND));
+}
+
+#[test]
+fn a_session_is_known_through_any_of_its_jobs() {
+    let store = store();
+    let session = vec![
+        Info::new(keys::SESSION_ID, 77u32),
+        Info::new(keys::CLUSTER_ID, "big"),
+    ];
+    let array = Value::DataArray(DataArray::Info(session));
+    let infos = [Info::new(keys::SESSION_INFO_ARRAY, array)];
+    store
+        .register_nspace(&Nspace::new("one"), 0, &infos)
+        .unwrap();
+    store
+        .register_nspace(&Nspace::new("two"), 0, &maps("a", "0"))
+        .unwrap();
+    let asked = [
+        Info::new(keys::SESSION_INFO, true),
+        Info::new(keys::SESSION_ID, 77u32),
+    ];
+    let request = Request::new(Rank::WILDCARD, keys::CLUSTER_ID).with(&asked);
+    assert_eq!(
+        store.get(&Nspace::new("two"), &request).unwrap(),
+        "big".into()
+    );
+}
+
+#[test]
+fn a_reader_sees_a_job_before_or_after_a_registration_and_never_between() {
+    let store = Arc::new(store());
+    let job = Nspace::new("job");
+    store.register_nspace(&job, 0, &maps("a", "0")).unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let readers: Vec<_> = (0..3)
+        .map(|_| {
+            let (store, done) = (Arc::clone(&store), Arc::clone(&done));
+            std::thread::spawn(move || {
+                let mut seen = 0_u64;
+                while !done.load(Ordering::Relaxed) {
+                    if let Some(known) = store.job(&Nspace::new("job")) {
+                        let get = |key| known.job().get(&Request::new(Rank::WILDCARD, key));
+                        let size = get(keys::JOB_SIZE).unwrap().into_owned();
+                        let nodes = get(keys::NUM_NODES).unwrap().into_owned();
+                        assert_eq!(size, nodes);
+                        seen += 1;
+                    }
+                }
+                seen
+            })
+        })
+        .collect();
+    let wide = maps("a,b,c", "0;1;2");
+    let narrow = maps("a", "0");
+    for round in 0..400 {
+        let infos = if round % 2 == 0 { &wide } else { &narrow };
+        store.register_nspace(&job, 0, infos).unwrap();
+        if round % 50 == 0 {
+            store.deregister_nspace(&job).unwrap();
+        }
+    }
+    done.store(true, Ordering::Relaxed);
+    for reader in readers {
+        assert!(reader.join().unwrap() > 0);
+    }
+}
