@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cargo xtask bench preg`: what the encoders, the parsers and the command cost, beside the real
-//! library and others on the same lists in the same run.
+//! library and others on the same lists in the same run. `cargo xtask bench bfrops`: the same of
+//! packing and unpacking.
 //!
 //! Nothing here passes or fails by time: each row says whether it meets what was promised, and a
 //! check is that the row could be measured at all.
 
+mod bfrops;
 mod command;
 mod encode;
 mod lists;
@@ -64,11 +66,13 @@ pub(crate) fn run(args: &[String]) -> Outcome {
 }
 
 const USAGE: &str =
-    "usage: cargo xtask bench preg [--full] [--only encode|ppn|compress|parse|command]";
+    "usage: cargo xtask bench preg [--full] [--only encode|ppn|compress|parse|command]
+       cargo xtask bench bfrops [--full] [--only uint32|int64|string|proc|value|info|nested]";
 
 fn try_run(args: &[String]) -> Result<Report, String> {
     let mut words = args.iter().map(String::as_str);
-    if words.next() != Some("preg") {
+    let part = words.next().unwrap_or_default();
+    if !["preg", "bfrops"].contains(&part) {
         return Err(USAGE.to_owned());
     }
     let mut report = Report {
@@ -87,11 +91,19 @@ fn try_run(args: &[String]) -> Result<Report, String> {
             _ => return Err(USAGE.to_owned()),
         }
     }
+    let call = format!("cargo xtask bench {}", args.join(" "));
+    if part == "bfrops" {
+        let options = bfrops::Options {
+            full: report.full,
+            only: report.only.clone(),
+        };
+        bfrops::measure(&options, &call, &mut report)?;
+        return Ok(report);
+    }
     let tools = Tools::prepare()?;
     encode::measure(&tools, &mut report);
     parse::measure(&tools, &mut report);
     command::measure(&tools, &mut report);
-    let call = format!("cargo xtask bench {}", args.join(" "));
     let text = document(&call, &tools, &report.rows);
     let path = install::scratch("bench")?.join("preg.md");
     std::fs::write(&path, &text).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -76,6 +76,7 @@ pub(crate) fn markdown(rows: &[Row]) -> String {
 /// Nanoseconds in the unit that reads best.
 pub(crate) fn time(ns: f64) -> String {
     match ns {
+        n if n < 100.0 => format!("{n:.1} ns"),
         n if n < 1e3 => format!("{n:.0} ns"),
         n if n < 1e6 => format!("{:.3} µs", n / 1e3),
         n if n < 1e9 => format!("{:.3} ms", n / 1e6),

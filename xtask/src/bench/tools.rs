@@ -36,6 +36,14 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
+    /// The times for one of so many.
+    pub(super) fn for_each(mut self, count: usize) -> Self {
+        let count = u32::try_from(count).map_or(f64::MAX, f64::from);
+        self.least /= count;
+        self.median /= count;
+        self
+    }
+
     fn parse(line: &str) -> Result<Self, String> {
         let words: Vec<_> = line.split_whitespace().collect();
         let number = |i: usize| words.get(i).and_then(|w| w.parse::<f64>().ok());
@@ -69,7 +77,7 @@ impl Effort {
     /// For calls of seconds.
     pub(crate) const ONCE: Self = Self { runs: 1, cap_ms: 1 };
 
-    fn words(self) -> [String; 2] {
+    pub(super) fn words(self) -> [String; 2] {
         [self.runs.to_string(), self.cap_ms.to_string()]
     }
 }
@@ -104,7 +112,7 @@ impl Tools {
         Ok(Self {
             lists: install::scratch("bench/lists")?,
             pmix: Ours::build()?.program,
-            ours: bench_program()?,
+            ours: bench_program("pmix-builtin", "preg")?,
             zlib: zlib.map_err(|e| println!("without zlib: {e}")).ok(),
             process: compile("process", &["timing.c"], &[])?,
             peers: found,
@@ -245,20 +253,22 @@ impl Tools {
     }
 }
 
-fn timing(command: &mut Command) -> Result<Timing, String> {
+pub(super) fn timing(command: &mut Command) -> Result<Timing, String> {
     let text = process::output(command)?;
     Timing::parse(&String::from_utf8_lossy(&text))
 }
 
-/// Builds the benchmark of `pmix-builtin` and asks cargo where it is.
-fn bench_program() -> Result<PathBuf, String> {
+/// Builds a benchmark of a package and asks cargo where it is.
+pub(super) fn bench_program(package: &str, bench: &str) -> Result<PathBuf, String> {
     let mut cargo = process::cargo(["bench", "--quiet", "--no-run", "--message-format=json"]);
-    cargo.args(["--package", "pmix-builtin", "--bench", "preg"]);
+    cargo.args(["--package", package, "--bench", bench]);
     let text = process::output(&mut cargo)?;
     String::from_utf8_lossy(&text)
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "preg")
+        .filter(|message| {
+            message["target"]["kind"][0] == "bench" && message["target"]["name"] == bench
+        })
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
         .ok_or_else(|| "cargo built no benchmark".to_owned())
 }
