@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From runs back to text.
 
+use pmix_types::Rank;
+
 use super::{ProcMap, Ranks};
 
 /// Appends a rank in decimal and a comma: sixteen bytes in one store, cut to what counts.
@@ -58,12 +60,25 @@ impl ProcMap {
     /// Appends the ranks of one node to `out`, expanded and separated by commas.
     pub fn write_node(&self, node: usize, out: &mut Vec<u8>) {
         if let Some(ranks) = self.ranks_of(node) {
+            // The widest rank bounds all of them; `push` wants room behind the last one.
+            let width = ranks.last_digits() + 1;
+            out.reserve(ranks.size_hint().0.saturating_mul(width).saturating_add(16));
             ranks.write(out);
         }
     }
 }
 
 impl Ranks<'_> {
+    /// How many digits the largest rank has.
+    fn last_digits(&self) -> usize {
+        let ends = self
+            .runs
+            .iter()
+            .flat_map(|run| [run.at(self.base, 0), run.at(self.base, run.count - 1)]);
+        let largest = ends.max().map_or(0, Rank::as_raw);
+        usize::try_from(largest.checked_ilog10().unwrap_or(0)).unwrap_or(0) + 1
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
         for run in self.runs {
             let mut number = self.base + run.offset;
