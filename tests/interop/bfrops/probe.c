@@ -3,8 +3,9 @@
  * What the library can carry where, found by trying: some data of each type are packed and
  * unpacked at the top level, as a value, and as the elements of an array.
  *
- * Random values and arrays hold only what came back as it was. What did not is reported to the
- * caller with the status of both calls, so nothing is left out in silence.
+ * Random values and arrays hold what was packed and did not come back as something else. What the
+ * library does not read itself is reported to the caller with the status of both calls, so nothing
+ * is left out in silence.
  */
 #include "data.h"
 
@@ -109,6 +110,13 @@ static bool whole(places_t at)
     return PMIX_SUCCESS == at.pack && PMIX_SUCCESS == at.unpack;
 }
 
+/* Whether the library packs it, and the bytes say what was meant even if it does not read them. */
+static bool told(unsigned type, places_t at)
+{
+    bool wide = abilities.wide_bytes && 1 == most_at_once(type);
+    return PMIX_SUCCESS == at.pack && CHANGED != at.unpack && !wide;
+}
+
 static const places_t not_tried = {PMIX_ERR_NOT_AVAILABLE, PMIX_ERR_NOT_AVAILABLE};
 
 static bool is_v20(void)
@@ -134,10 +142,10 @@ static void probe_places(void)
         if (UNION_NO != type_of(type)->in_union && !(PMIX_PERSIST == type && is_v20())) {
             abilities.in_value[type] = try_samples(PMIX_VALUE, sample_value, type);
         }
-        if (whole(abilities.in_value[type])) {
+        if (told(type, abilities.in_value[type])) {
             values[num_values++] = type;
         }
-        if (whole(abilities.in_array[type])) {
+        if (told(type, abilities.in_array[type])) {
             arrays[num_arrays++] = type;
         }
     }

@@ -229,20 +229,12 @@ static void random_value(pmix_value_t *to, unsigned depth)
     random_data(type, value_data(to), 1, depth);
 }
 
-/* Arrays nest through themselves and through what holds values. */
-static bool nests(unsigned type)
-{
-    return PMIX_DATA_ARRAY == type || PMIX_VALUE == type || PMIX_INFO == type
-           || PMIX_APP == type || PMIX_PDATA == type || PMIX_QUERY == type;
-}
-
+/* Where nothing may nest any more, arrays hold what holds nothing. */
 static void random_array(pmix_data_array_t *to, unsigned depth)
 {
-    unsigned type = abilities.arrays[random_below(abilities.num_arrays)];
-    if (0 == depth || nests(type)) {
-        static const unsigned plain[] = {PMIX_STRING, PMIX_INT32, PMIX_UINT64, PMIX_PROC};
-        type = 0 == depth ? plain[random_below(4)] : type;
-    }
+    static const unsigned flat[] = {PMIX_STRING, PMIX_INT32, PMIX_UINT64, PMIX_PROC};
+    unsigned type = 0 == depth ? flat[random_below(4)]
+                               : abilities.arrays[random_below(abilities.num_arrays)];
     to->type = (pmix_data_type_t) type;
     to->size = random_below(5);
     to->array = 0 == to->size ? NULL : data_room(type, to->size);

@@ -15,7 +15,7 @@ mod vectors;
 
 use std::collections::BTreeMap;
 
-use bfrops::{BufferKind, Layout, Module};
+use bfrops::{BufferKind, Integers, Layout, Module};
 
 use super::peers::Peer;
 use super::tally::Tally;
@@ -49,6 +49,10 @@ pub(super) fn run(peers: &[Peer], seed: u64, data: usize, tally: &mut Tally) -> 
             for buffer in [BufferKind::NonDescribed, BufferKind::Described] {
                 let layout = Layout::new(module).with_buffer(buffer);
                 configs.push(Speaker::start(peer, layout)?.configure()?);
+                let fixed = layout.with_integers(Integers::Fixed);
+                if module == Module::V41 {
+                    configs.push(Speaker::start(peer, fixed)?.configure()?);
+                }
             }
         }
     }

@@ -53,12 +53,14 @@ impl Speaker {
 
 /// The program with the environment that makes it speak a layout.
 pub(crate) fn harness(program: &Path, layout: Layout) -> Harness {
-    Harness::new(program)
+    let kind = layout.buffer.as_raw().to_string();
+    let harness = Harness::new(program)
         .with("bfrops", layout.module.name())
-        .with(
-            "bfrops_base_default_type",
-            &layout.buffer.as_raw().to_string(),
-        )
+        .with("bfrops_base_default_type", &kind);
+    if layout.integers == layout.module.integers() {
+        return harness;
+    }
+    harness.with("psquash", "native")
 }
 
 /// Encoded maps: text behind a tag, and the compressed form where a release carries it whole.
@@ -95,7 +97,12 @@ impl Config {
             BufferKind::NonDescribed => "",
             BufferKind::Described => " described",
         };
-        format!("{} {}{kind}", self.release, self.layout.module)
+        let width = if self.layout.integers == self.layout.module.integers() {
+            ""
+        } else {
+            " native"
+        };
+        format!("{} {}{width}{kind}", self.release, self.layout.module)
     }
 
     /// How many data a call of this type may have: some modules read one-byte numbers as wider

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use bfrops::{BufferKind, Layout, Module};
+use bfrops::{BufferKind, Integers, Layout, Module};
 use pmix_types::DataType;
 use serde_json::Value;
 
@@ -151,7 +151,10 @@ fn is_decodable(record: &Value) -> bool {
 fn layout(record: &Value) -> Layout {
     let variant = record["variant"].as_str().unwrap_or_default();
     let module = variant.strip_prefix("bfrops=").and_then(Module::from_name);
-    let layout = Layout::new(module.unwrap_or(Module::V41));
+    let mut layout = Layout::new(module.unwrap_or(Module::V41));
+    if variant == "psquash=native" {
+        layout = layout.with_integers(Integers::Fixed);
+    }
     match record["buffer"].as_str() {
         Some("described") => layout.with_buffer(BufferKind::Described),
         _ => layout,
@@ -168,9 +171,6 @@ fn check(
     let variant = &records[0]["variant"];
     let layout = layout(&records[0]);
     let mut harness = harness(&peer.bfrops, layout);
-    if variant == "psquash=native" {
-        harness = harness.with("psquash", "native");
-    }
     for record in records {
         let data_type = record["type"].as_str().unwrap_or_default();
         if let Some(reason) = loss(record, layout, peer) {
