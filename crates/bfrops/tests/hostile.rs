@@ -356,6 +356,15 @@ fn no_data_of_an_unknown_type_go_on_as_they_came() {
 }
 
 #[test]
+fn arrays_of_no_type_take_one_byte_where_no_number_follows() {
+    let bytes = [4, 0, 0];
+    let mut decoder = Decoder::new(Layout::new(Module::V51), &bytes);
+    let arrays = decoder.all::<kind::DataArray>().expect("two arrays");
+    assert_eq!(arrays, [DataArray::default(), DataArray::default()]);
+    decoder.finish().expect("nothing is left");
+}
+
+#[test]
 fn a_message_with_a_fault_does_not_touch_the_next() {
     let good = [2, 4, b'k', 0, 0, 1, 1];
     let bad = [2, 0xc8, 1, 9, 9];

@@ -88,7 +88,8 @@ impl Sealed for DataArray {}
 
 impl Kind for DataArray {
     const TYPE: DataType = DataType::DATA_ARRAY;
-    const MIN_LEN: usize = 2;
+    // The code alone, where no number follows it.
+    const MIN_LEN: usize = 1;
     type Item<'a> = pmix_types::DataArray<'a>;
 
     fn encode(encoder: &mut Encoder<'_>, item: &Self::Item<'_>) -> Result<(), Error> {
