@@ -8,11 +8,14 @@ mod dispatch;
 mod lists;
 mod plugin;
 mod values;
+mod wire;
 
 use std::sync::OnceLock;
 
 use pmix_mca::{Params, Source};
 use preg_core::{Limits, Preg, Scheme};
+
+use wire::Family;
 
 /// A target: it panics where a promise is broken.
 pub(crate) type Target = fn(&[u8]);
@@ -31,6 +34,11 @@ pub(crate) const TARGETS: &[(&str, Target)] = &[
     ("node_lists", lists::nodes),
     ("proc_maps", lists::procs),
     ("plugin_boundary", plugin::boundary),
+    ("bfrops_flex", |data| wire::call(Family::Flex, data)),
+    ("bfrops_native", |data| wire::call(Family::Native, data)),
+    ("bfrops_legacy", |data| wire::call(Family::Legacy, data)),
+    ("bfrops_nested", wire::nested),
+    ("bfrops_model", wire::model),
     ("config_plugins_toml", config::plugins_toml),
     ("config_mca_file", config::mca_file),
     ("config_environment", config::environment),

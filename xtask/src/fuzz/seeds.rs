@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of the fuzz targets, and what each starts from: the vectors, cut to its form.
 
+mod wire;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -53,8 +55,9 @@ fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
             b"preg=raw,native\npreg_raw_priority=70\npcompress_base_limit=-1\n".into(),
             b"preg=^compress\npcompress=zlib\npreg_fold_enabled=1\n".into(),
         ],
-        "node_lists" | "proc_maps" => vectors(|r| r["input"].as_str().map(prefixed))?,
-        _ => vectors(|r| value_for(target, &encoded(r)?))?,
+        "node_lists" | "proc_maps" => records("preg", |r| r["input"].as_str().map(prefixed))?,
+        target if target.starts_with("bfrops") => wire::of(target)?,
+        _ => records("preg", |r| value_for(target, &encoded(r)?))?,
     };
     seeds.retain(|seed| seed.len() <= LONGEST);
     seeds.sort_unstable();
@@ -89,10 +92,10 @@ fn value_for(target: &str, value: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// What `take` takes of every record of the vectors.
-fn vectors(take: impl Fn(&Value) -> Option<Vec<u8>>) -> io::Result<Vec<Vec<u8>>> {
+/// What `take` takes of every record of the vectors of a framework.
+fn records(framework: &str, take: impl Fn(&Value) -> Option<Vec<u8>>) -> io::Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(root().join("testdata/preg"))? {
+    for entry in fs::read_dir(root().join("testdata").join(framework))? {
         let path = entry?.path();
         if path.extension().is_some_and(|ext| ext == "jsonl") {
             let text = fs::read_to_string(&path)?;
