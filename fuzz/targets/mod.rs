@@ -6,6 +6,7 @@ mod checks;
 mod config;
 mod dispatch;
 mod lists;
+mod peer;
 mod plugin;
 mod values;
 mod wire;
@@ -39,6 +40,7 @@ pub(crate) const TARGETS: &[(&str, Target)] = &[
     ("bfrops_legacy", |data| wire::call(Family::Legacy, data)),
     ("bfrops_nested", wire::nested),
     ("bfrops_model", wire::model),
+    ("bfrops_peer", peer::differential),
     ("config_plugins_toml", config::plugins_toml),
     ("config_mca_file", config::mca_file),
     ("config_environment", config::environment),

@@ -12,6 +12,7 @@ use std::sync::Mutex;
 use std::{fs, thread};
 
 use crate::Outcome;
+use crate::interop::peers;
 use crate::process::{self, cargo, root};
 
 /// What makes libFuzzer see where the code goes and what it compares.
@@ -45,10 +46,11 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             return outcome;
         }
     };
-    let targets: Vec<String> = match target {
+    let mut targets: Vec<String> = match target {
         Some(target) => vec![target],
         None => seeds::targets(),
     };
+    let peer = peer(&mut targets);
     let waiting = Mutex::new(targets.into_iter());
     let counted = Mutex::new(outcome);
     let next = || waiting.lock().ok()?.next();
@@ -56,7 +58,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some(target) = next() {
-                    let result = fuzz(&fuzzer, &target, seconds);
+                    let result = fuzz(&fuzzer, &target, seconds, peer.as_deref());
                     if let Ok(mut outcome) = counted.lock() {
                         outcome.check(&target, result);
                     }
@@ -90,6 +92,27 @@ fn folder() -> PathBuf {
     root().join("fuzz")
 }
 
+/// The targets that ask an installed library.
+const WITH_PEER: &str = "bfrops_peer";
+
+/// The interop peer of an installed library, if a target needs it; without one the target is left
+/// out, which is said.
+fn peer(targets: &mut Vec<String>) -> Option<PathBuf> {
+    if !targets.iter().any(|target| target == WITH_PEER) {
+        return None;
+    }
+    let mut reasons = Vec::new();
+    for peer in peers::find(false) {
+        match peer {
+            Ok(peer) => return Some(peer.bfrops),
+            Err(why) => reasons.push(why),
+        }
+    }
+    println!("SKIPPED {WITH_PEER}: {}", reasons.join("; "));
+    targets.retain(|target| target != WITH_PEER);
+    None
+}
+
 /// Builds the fuzzer in a target directory of its own.
 fn build() -> Result<PathBuf, String> {
     let host = host()?;
@@ -113,7 +136,7 @@ fn host() -> Result<String, String> {
 }
 
 /// Runs one target; an error ends with what reproduces it.
-fn fuzz(fuzzer: &Path, target: &str, seconds: u32) -> Result<(), String> {
+fn fuzz(fuzzer: &Path, target: &str, seconds: u32, peer: Option<&Path>) -> Result<(), String> {
     let fault = |e: std::io::Error| format!("{target}: {e}");
     let corpus = folder().join("corpus").join(target);
     let artifacts = folder().join("artifacts").join(target);
@@ -124,6 +147,9 @@ fn fuzz(fuzzer: &Path, target: &str, seconds: u32) -> Result<(), String> {
     let log = artifacts.join("log");
     let mut command = Command::new(fuzzer);
     command.arg(&corpus).arg(seeds);
+    if let Some(peer) = peer {
+        command.env("FUZZ_PEER", peer);
+    }
     let regressions = folder().join("regressions").join(target);
     if regressions.is_dir() {
         command.arg(regressions);

@@ -17,7 +17,7 @@ const NESTED: [u64; 8] = [21, 24, 39, 28, 25, 41, 23, 64];
 /// The seeds of a target.
 pub(super) fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
     match target {
-        "bfrops_model" => Ok((0..76).map(made).collect()),
+        "bfrops_model" | "bfrops_peer" => Ok((0..76).map(made).collect()),
         "bfrops_nested" => records("bfrops", nested),
         _ => records("bfrops", |record| {
             let (family, choice) = layout(record)?;
