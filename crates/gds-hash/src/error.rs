@@ -13,6 +13,7 @@ pub struct Error(Box<Fault>);
 struct Fault {
     status: Status,
     entry: String,
+    offset: Option<usize>,
     message: String,
 }
 
@@ -23,6 +24,7 @@ impl Error {
         Self(Box::new(Fault {
             status,
             entry: String::new(),
+            offset: None,
             message: message.into(),
         }))
     }
@@ -50,6 +52,13 @@ impl Error {
         self
     }
 
+    /// The same fault at a byte of a message.
+    #[cold]
+    pub(crate) fn at(mut self, offset: usize) -> Self {
+        self.0.offset = Some(offset);
+        self
+    }
+
     /// The PMIx status of this error.
     #[must_use]
     pub fn status(&self) -> Status {
@@ -62,7 +71,13 @@ impl Error {
         &self.0.entry
     }
 
-    /// What is wrong, without the entry.
+    /// The offset of the fault in the message that was read; none where none was.
+    #[must_use]
+    pub fn offset(&self) -> Option<usize> {
+        self.0.offset
+    }
+
+    /// What is wrong, without the entry and the offset.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
@@ -74,7 +89,11 @@ impl fmt::Display for Error {
         if !self.0.entry.is_empty() {
             write!(f, "entry {}: ", self.0.entry)?;
         }
-        f.write_str(&self.0.message)
+        f.write_str(&self.0.message)?;
+        match self.0.offset {
+            Some(offset) => write!(f, " at byte {offset}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What servers tell each other in a fence that collects data.
+//!
+//! The host carries the bytes and does not look into them: each server contributes one byte
+//! object, and every server gets all of them, one behind the other. Only servers of one
+//! implementation and form must agree. Frozen: append only.
+//!
+//! | part, 4.2 and 5.0 | call | content |
+//! | --- | --- | --- |
+//! | contribution | `PMIX_BYTE_OBJECT` | flags, keys, processes |
+//! | flags | `PMIX_BYTE` | 1: data were collected; 2: keys are numbered |
+//! | number of keys | `PMIX_UINT32` | only with flag 2 |
+//! | keys | `PMIX_STRING`, so many | only with flag 2 |
+//! | process | `PMIX_BYTE_OBJECT` each | rank, data |
+//! | rank | `PMIX_PROC_RANK` | behind all ranks of the jobs that stand before its own in the fence |
+//! | datum | `PMIX_UINT32`, `PMIX_VALUE` | number of the key and value, with flag 2 |
+//! | datum | `PMIX_KVAL` | without flag 2 |
+//!
+//! | part, 6.1 and later | call | content |
+//! | --- | --- | --- |
+//! | contribution | `PMIX_BYTE_OBJECT` | the two following |
+//! | compressed | `PMIX_BOOL` | whether the next object is |
+//! | data | `PMIX_BYTE_OBJECT` | flag, processes |
+//! | flag | `PMIX_BYTE` | 0: no data were collected; 1: all data; 2: what changed |
+//! | process | `PMIX_BYTE_OBJECT` each | process, data |
+//! | process | `PMIX_PROC` | |
+//! | datum | `PMIX_KVAL` | a value of no type: the key is gone (since 7.0) |
+
+mod absorb;
+mod contribute;
+
+use pmix_types::{Nspace, Rank};
+
+use crate::put::{Audience, Entry};
+use crate::{Error, Puts};
+
+/// How servers of a job pack what they contribute to a fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ModexForm {
+    /// As OpenPMIx 4.2 and 5.0: processes by number, keys by number where that is shorter.
+    Numbered,
+    /// As OpenPMIx 6.1 and later: processes by name. The form that can say that a key is gone.
+    Named,
+}
+
+/// A job whose processes take part in a fence; all servers see the jobs in the same order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member<'m> {
+    /// Its name.
+    pub nspace: Nspace<'m>,
+    /// How many processes it has.
+    pub num_procs: u32,
+}
+
+/// What servers contributed to a fence, read and found in order as a whole.
+#[derive(Clone, Debug, Default)]
+pub struct Modex {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    nspace: Nspace<'static>,
+    rank: Rank,
+    entries: Vec<Entry>,
+}
+
+impl Modex {
+    /// The processes that contributed data.
+    pub fn procs(&self) -> impl Iterator<Item = (&Nspace<'static>, Rank)> {
+        self.parts.iter().map(|part| (&part.nspace, part.rank))
+    }
+}
+
+impl Puts {
+    /// Stores what servers of other nodes contributed for the processes of this job.
+    ///
+    /// What the processes put before stays unless it is replaced or said to be gone.
+    pub fn absorb(&mut self, nspace: &Nspace<'_>, modex: &Modex) {
+        let parts = modex.parts.iter().filter(|part| part.nspace == *nspace);
+        for part in parts {
+            self.merge(part.rank, Audience::REMOTE, part.entries.clone());
+        }
+    }
+}
+
+/// How many ranks stand before those of a member.
+fn ranks_before(members: &[Member<'_>], place: usize) -> u64 {
+    let before = members.iter().take(place);
+    before.map(|member| u64::from(member.num_procs)).sum()
+}
+
+fn no_member(nspace: &Nspace<'_>) -> Error {
+    Error::bad(format!("{nspace} takes no part in the fence"))
+}
+
+#[cfg(test)]
+mod tests;

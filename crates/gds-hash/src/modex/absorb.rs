@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The contributions of all servers, read as a whole before anything is stored.
+
+use std::collections::BTreeMap;
+
+use bfrops::kind;
+use pmix_types::{IntoOwned, Key, Kval, Rank, Status};
+
+use super::contribute::{CHANGES, COLLECTED, NUMBERED};
+use super::{Member, Modex, ModexForm, Part, no_member, ranks_before};
+use crate::put::Entry;
+use crate::wire::{Reader, check_variants, travelling};
+use crate::{Error, Wire};
+
+impl Modex {
+    /// Reads the contributions of servers, one behind the other.
+    ///
+    /// DEVIATION: a process that no member of the fence has, a key number that is none, a flag
+    /// that means nothing and bytes that are cut short refuse the whole; OpenPMIx keeps what it
+    /// read before and drops the rest; `a_hostile_blob_is_refused_as_a_whole`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong and at which byte ([`Error::offset`]). `PMIX_ERR_BAD_PARAM` also if a server
+    /// says that it did not collect data; `PMIX_ERR_NOT_SUPPORTED` if data are compressed and
+    /// nobody is there to read them.
+    pub fn parse(
+        wire: &Wire<'_>,
+        form: ModexForm,
+        members: &[Member<'_>],
+        bytes: &[u8],
+    ) -> Result<Self, Error> {
+        let mut absorber = Absorber {
+            wire,
+            members,
+            found: BTreeMap::new(),
+        };
+        let mut reader = wire.reader(bytes);
+        while !reader.is_empty() {
+            let mut part = reader.object::<kind::ByteObject>()?;
+            match form {
+                // A server with nothing to say sends an empty object.
+                _ if part.is_empty() => {}
+                ModexForm::Numbered => absorber.numbered(&mut part)?,
+                ModexForm::Named => absorber.named(&mut part)?,
+            }
+        }
+        absorber.finish()
+    }
+}
+
+struct Absorber<'p, 'w> {
+    wire: &'p Wire<'w>,
+    members: &'p [Member<'p>],
+    /// By the place of the member and the rank.
+    found: BTreeMap<(usize, u32), Vec<Entry>>,
+}
+
+impl Absorber<'_, '_> {
+    fn numbered(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        let start = reader.offset();
+        let flags = reader.one::<kind::Byte>()?;
+        if flags & COLLECTED == 0 || flags & !(COLLECTED | NUMBERED) != 0 {
+            return Err(flag(flags, start));
+        }
+        let keys = match flags & NUMBERED {
+            0 => None,
+            _ => Some(keys(reader)?),
+        };
+        while !reader.is_empty() {
+            let mut proc = reader.object::<kind::ByteObject>()?;
+            let start = proc.offset();
+            let rank = proc.one::<kind::Rank>()?;
+            let place = self.place(rank).map_err(|error| error.at(start))?;
+            let entries = self.found.entry(place).or_default();
+            match &keys {
+                Some(keys) => numbered_data(&mut proc, keys, entries)?,
+                None => proc.kvals(entries)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The member and rank that a number in the fence means.
+    fn place(&self, number: Rank) -> Result<(usize, u32), Error> {
+        let number = u64::from(number.as_raw());
+        for (place, member) in self.members.iter().enumerate() {
+            let rank = number.checked_sub(ranks_before(self.members, place));
+            let rank = rank.and_then(|rank| u32::try_from(rank).ok());
+            if let Some(rank) = rank.filter(|rank| *rank < member.num_procs) {
+                return Ok((place, rank));
+            }
+        }
+        let most = ranks_before(self.members, self.members.len());
+        Err(Error::bad(format!(
+            "process {number} of {most} in the fence"
+        )))
+    }
+
+    fn named(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        while !reader.is_empty() {
+            let compressed = reader.one::<kind::Bool>()?;
+            let start = reader.offset();
+            let mut data = reader.object::<kind::ByteObject>()?;
+            if !compressed {
+                self.named_data(&mut data)?;
+                continue;
+            }
+            let inflate = self.wire.inflate().ok_or_else(|| {
+                let message = "compressed data, and no compression is active";
+                Error::new(Status::ERR_NOT_SUPPORTED, message).at(start)
+            })?;
+            let bytes = inflate(data.rest()).ok_or_else(|| {
+                let message = "compressed data that cannot be read";
+                Error::new(Status::ERR_UNPACK_FAILURE, message).at(start)
+            })?;
+            self.named_data(&mut self.wire.reader(&bytes).inside(start))?;
+        }
+        Ok(())
+    }
+
+    fn named_data(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        let start = reader.offset();
+        let kind = reader.one::<kind::Byte>()?;
+        if kind != COLLECTED && kind != CHANGES {
+            return Err(flag(kind, start));
+        }
+        while !reader.is_empty() {
+            let mut part = reader.object::<kind::ByteObject>()?;
+            let start = part.offset();
+            let proc = part.one::<kind::Proc>()?;
+            let place = self.members.iter().position(|m| m.nspace == proc.nspace);
+            let Some(place) = place else {
+                return Err(no_member(&proc.nspace).at(start));
+            };
+            let rank = proc.rank.as_raw();
+            let most = self.members.get(place).map_or(0, |member| member.num_procs);
+            if rank >= most {
+                let nspace = &proc.nspace;
+                let message = format!("rank {rank} of {nspace}, which has {most} processes");
+                return Err(Error::bad(message).at(start));
+            }
+            part.kvals(self.found.entry((place, rank)).or_default())?;
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Modex, Error> {
+        let mut parts = Vec::with_capacity(self.found.len());
+        for ((place, rank), entries) in self.found {
+            check_variants(&entries)?;
+            let Some(member) = self.members.get(place) else {
+                continue;
+            };
+            parts.push(Part {
+                nspace: member.nspace.clone().into_owned(),
+                rank: Rank::new(rank),
+                entries,
+            });
+        }
+        Ok(Modex { parts })
+    }
+}
+
+/// The keys by their numbers.
+fn keys<'a>(reader: &mut Reader<'a>) -> Result<Vec<Key<'a>>, Error> {
+    let start = reader.offset();
+    let count = reader.one::<kind::Uint32>()?;
+    let names = reader.all::<kind::String>()?;
+    if u32::try_from(names.len()) != Ok(count) {
+        let found = names.len();
+        return Err(Error::bad(format!("{count} keys are said to come, {found} do")).at(start));
+    }
+    let keys = names.into_iter();
+    Ok(keys
+        .map(|name| Key::new(name.unwrap_or_default()))
+        .collect())
+}
+
+/// Numbers of keys and values up to the end.
+fn numbered_data(
+    reader: &mut Reader<'_>,
+    keys: &[Key<'_>],
+    entries: &mut Vec<Entry>,
+) -> Result<(), Error> {
+    while !reader.is_empty() {
+        let start = reader.offset();
+        let number = reader.one::<kind::Uint32>()?;
+        let key = usize::try_from(number).ok().and_then(|n| keys.get(n));
+        let key = key.ok_or_else(|| {
+            let count = keys.len();
+            Error::bad(format!("key {number} of {count}")).at(start)
+        })?;
+        let value = reader.one::<kind::Value>()?;
+        let kval = Kval {
+            key: key.clone(),
+            value,
+        };
+        entries.push(travelling(kval, start)?);
+    }
+    Ok(())
+}
+
+fn flag(flag: u8, start: usize) -> Error {
+    let message = match flag & (COLLECTED | CHANGES) {
+        0 => "a server did not collect data for this fence".to_owned(),
+        _ => format!("flag {flag} has no meaning"),
+    };
+    Error::bad(message).at(start)
+}

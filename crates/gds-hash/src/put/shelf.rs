@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What one process put.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pmix_types::{DataArray, Info, IntoOwned, Key, Kval, Value, ValueComparison, keys};
+
+use super::audience::Audience;
+use super::named;
+use crate::Error;
+
+/// What one process put.
+///
+/// Each audience sees at most one entry of a key with the same qualifiers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shelf {
+    /// In the order of their keys.
+    entries: Vec<Entry>,
+    /// What other nodes may still hold and are not to hold, in order.
+    withdrawn: Vec<Key<'static>>,
+}
+
+/// A value in the form in which it travels, so that nothing is built to send it.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    kval: Arc<Kval<'static>>,
+    audience: Audience,
+}
+
+impl Entry {
+    /// A datum that can be stored, for nobody yet.
+    pub(crate) fn new(kval: Kval<'_>) -> Result<Self, Error> {
+        let entry = Self::travelling(kval)?;
+        match entry.value() {
+            Value::Undef => Err(Error::bad(format!(
+                "{} has a value of no type",
+                entry.key()
+            ))),
+            _ => Ok(entry),
+        }
+    }
+
+    /// The same for one that another server sent, where a value of no type means a deletion.
+    pub(crate) fn travelling(kval: Kval<'_>) -> Result<Self, Error> {
+        let kval = Kval {
+            key: named(kval.key)?,
+            value: kval.value,
+        };
+        if kval.key.is(keys::QUALIFIED_VALUE) {
+            let Value::DataArray(DataArray::Info(infos)) = &kval.value else {
+                let found = kval.value.data_type();
+                let message = format!("a qualified value has type {found}, expected infos");
+                return Err(Error::bad(message));
+            };
+            let own = infos.first().map(|info| info.key.clone());
+            named(own.ok_or_else(|| Error::bad("a qualified value without a value"))?)?;
+        }
+        Ok(Self {
+            kval: Arc::new(kval.into_owned()),
+            audience: Audience::NONE,
+        })
+    }
+
+    /// As it travels.
+    pub(crate) fn kval(&self) -> &Kval<'static> {
+        &self.kval
+    }
+
+    fn parts(&self) -> (&Key<'static>, &Value<'static>, &[Info<'static>]) {
+        if let Value::DataArray(DataArray::Info(infos)) = &self.kval.value
+            && self.kval.key.is(keys::QUALIFIED_VALUE)
+            && let Some((own, qualifiers)) = infos.split_first()
+        {
+            return (&own.key, &own.value, qualifiers);
+        }
+        (&self.kval.key, &self.kval.value, &[])
+    }
+
+    /// Its own key.
+    pub(crate) fn key(&self) -> &Key<'static> {
+        self.parts().0
+    }
+
+    /// The value itself.
+    pub(crate) fn value(&self) -> &Value<'static> {
+        self.parts().1
+    }
+
+    /// Whether it has qualifiers.
+    pub(crate) fn is_qualified(&self) -> bool {
+        self.kval.key.is(keys::QUALIFIED_VALUE)
+    }
+
+    fn qualifiers(&self) -> &[Info<'static>] {
+        self.parts().2
+    }
+
+    /// Whether it is the value for someone who names these qualifiers.
+    fn answers(&self, asked: &[Info<'_>]) -> bool {
+        let own = self.qualifiers();
+        let mut wanted = asked.iter().filter(|info| info.is_qualifier()).peekable();
+        wanted.peek().is_some() != own.is_empty()
+            && wanted.all(|info| own.iter().any(|own| same(own, info)))
+    }
+
+    /// Whether only one of both can be there for an audience.
+    fn excludes(&self, other: &Self) -> bool {
+        let (own, others) = (self.qualifiers(), other.qualifiers());
+        let covers =
+            |a: &[Info<'_>], b: &[Info<'_>]| a.iter().all(|a| b.iter().any(|b| same(a, b)));
+        self.key() == other.key() && covers(own, others) && covers(others, own)
+    }
+}
+
+fn same(a: &Info<'_>, b: &Info<'_>) -> bool {
+    a.key.is(b.key.as_bytes()) && a.value.compare(&b.value) == ValueComparison::Equal
+}
+
+impl Shelf {
+    /// Stores a value for an audience; all others see the key no longer.
+    pub(super) fn replace(&mut self, entry: Entry, audience: Audience) {
+        let key = entry.key();
+        let lost = self.take(key.as_bytes(), Audience::ALL, |old| old.excludes(&entry));
+        if lost.meets(Audience::REMOTE) && !audience.meets(Audience::REMOTE) {
+            self.withdraw(key.clone());
+        }
+        self.insert(entry, audience);
+    }
+
+    /// Stores values for an audience; what others see stays. Of several for one key the last
+    /// counts, and one of no type says that the key is gone.
+    pub(super) fn merge(&mut self, mut batch: Vec<Entry>, audience: Audience) {
+        batch.sort_by(|a, b| a.key().cmp(b.key()));
+        // What is new stands apart until the end, so that a batch costs as much as its length.
+        let mut fresh = Self::default();
+        for entry in batch {
+            let again = fresh
+                .entries
+                .last()
+                .is_some_and(|last| last.key() == entry.key());
+            match again || !self.holds(entry.key().as_bytes()) {
+                true => fresh.merge_one(entry, audience),
+                false => self.merge_one(entry, audience),
+            }
+        }
+        if !fresh.entries.is_empty() {
+            self.entries.append(&mut fresh.entries);
+            self.entries.sort_by(|a, b| a.key().cmp(b.key()));
+        }
+    }
+
+    fn merge_one(&mut self, entry: Entry, audience: Audience) {
+        let key = entry.key().as_bytes();
+        if *entry.value() == Value::Undef {
+            self.take(key, audience, |_| true);
+            return;
+        }
+        let range = self.range(key);
+        let known = self.entries.get_mut(range).unwrap_or_default();
+        if let Some(twin) = known.iter_mut().find(|old| old.kval == entry.kval) {
+            if twin.audience & audience != audience {
+                twin.audience = twin.audience | audience;
+                self.take(key, audience, |old| {
+                    old.kval != entry.kval && old.excludes(&entry)
+                });
+            }
+            return;
+        }
+        self.take(key, audience, |old| old.excludes(&entry));
+        self.insert(entry, audience);
+    }
+
+    /// Removes a key for an audience.
+    pub(super) fn remove(&mut self, key: &[u8], audience: Audience) {
+        let lost = self.take(key, audience, |_| true);
+        if lost.meets(Audience::REMOTE) {
+            self.withdraw(Key::new(key.to_vec()));
+        }
+    }
+
+    /// Takes the matching entries of a key away from an audience, and says who saw one of them.
+    fn take(
+        &mut self,
+        key: &[u8],
+        audience: Audience,
+        matches: impl Fn(&Entry) -> bool,
+    ) -> Audience {
+        let mut lost = Audience::NONE;
+        for place in self.range(key).rev() {
+            let Some(old) = self.entries.get_mut(place).filter(|old| matches(old)) else {
+                continue;
+            };
+            lost = lost | (old.audience & audience);
+            old.audience = old.audience.without(audience);
+            if old.audience == Audience::NONE {
+                self.entries.remove(place);
+            }
+        }
+        lost
+    }
+
+    fn insert(&mut self, entry: Entry, audience: Audience) {
+        let place = self.range(entry.key().as_bytes()).end;
+        self.entries.insert(place, Entry { audience, ..entry });
+    }
+
+    fn withdraw(&mut self, key: Key<'static>) {
+        if let Err(place) = self.withdrawn.binary_search(&key) {
+            self.withdrawn.insert(place, key);
+        }
+    }
+
+    pub(super) fn withdrawn(&self) -> &[Key<'static>] {
+        &self.withdrawn
+    }
+
+    /// Whether a key is there for anyone.
+    pub(super) fn holds(&self, key: &[u8]) -> bool {
+        !self.range(key).is_empty()
+    }
+
+    /// Where the entries of a key are, or would be.
+    fn range(&self, key: &[u8]) -> Range<usize> {
+        let first = self.entries.partition_point(|e| e.key().as_bytes() < key);
+        let behind = self.entries.get(first..).unwrap_or_default();
+        // A key has few entries.
+        let others = behind.iter().position(|e| e.key().as_bytes() != key);
+        first..first + others.unwrap_or(behind.len())
+    }
+
+    /// The value that an audience sees under a key.
+    pub(super) fn get(
+        &self,
+        key: &[u8],
+        audience: Audience,
+        asked: &[Info<'_>],
+    ) -> Option<&Value<'static>> {
+        let entries = self.entries.get(self.range(key)).unwrap_or_default();
+        let seen =
+            (entries.iter()).filter(|entry| entry.audience.meets(audience) && entry.answers(asked));
+        seen.min_by_key(|entry| entry.audience.nearest(audience))
+            .map(Entry::value)
+    }
+
+    /// All that an audience sees: of values for one key that differ, the one for the nearest.
+    pub(super) fn entries(&self, audience: Audience) -> impl Iterator<Item = &Entry> {
+        let seen = move |entry: &&Entry| entry.audience.meets(audience);
+        let hidden = move |entry: &Entry| {
+            let nearest = entry.audience.nearest(audience);
+            let entries = self.entries.get(self.range(entry.key().as_bytes()));
+            entries.unwrap_or_default().iter().any(|other| {
+                let nearer = other.audience.nearest(audience) < nearest;
+                nearer && other.excludes(entry)
+            })
+        };
+        let several = audience.is_several();
+        let entries = self.entries.iter().filter(seen);
+        entries.filter(move |entry| !several || !hidden(entry))
+    }
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Puts, deletions and fetches against a naive model.
+
+use std::collections::BTreeMap;
+
+use pmix_types::{Info, QualifiedValue, Rank, Scope, Status, Value, keys};
+use proptest::prelude::*;
+
+use super::{Audience, Entry, Puts};
+
+const R: Rank = Rank::new(7);
+
+fn put(puts: &mut Puts, scope: Scope, key: &'static str, value: u32) {
+    puts.put(R, scope, Info::new(key, value)).unwrap();
+}
+
+fn seen(puts: &Puts, scope: Scope, key: &str) -> Option<u32> {
+    match puts.get(R, scope, key, &[]) {
+        Ok(Value::Uint32(n)) => Some(*n),
+        Ok(other) => panic!("{other:?}"),
+        Err(_) => None,
+    }
+}
+
+#[test]
+fn the_last_put_of_a_key_moves_it() {
+    let mut puts = Puts::default();
+    put(&mut puts, Scope::GLOBAL, "k", 1);
+    put(&mut puts, Scope::LOCAL, "k", 2);
+    assert_eq!(seen(&puts, Scope::LOCAL, "k"), Some(2));
+    assert_eq!(seen(&puts, Scope::REMOTE, "k"), None);
+    assert_eq!(seen(&puts, Scope::INTERNAL, "k"), Some(2));
+    put(&mut puts, Scope::INTERNAL, "k", 3);
+    assert_eq!(seen(&puts, Scope::GLOBAL, "k"), None);
+    assert_eq!(seen(&puts, Scope::UNDEF, "k"), Some(3));
+}
+
+#[test]
+fn what_is_internal_is_seen_by_its_process_alone() {
+    let mut puts = Puts::default();
+    put(&mut puts, Scope::INTERNAL, "k", 1);
+    for scope in [Scope::LOCAL, Scope::REMOTE, Scope::GLOBAL] {
+        let error = puts.get(R, scope, "k", &[]).unwrap_err();
+        assert_eq!(error.status(), Status::ERR_NOT_FOUND);
+        assert_eq!(puts.all(R, scope).unwrap().count(), 0);
+    }
+    assert_eq!(seen(&puts, Scope::INTERNAL, "k"), Some(1));
+}
+
+#[test]
+fn a_key_on_the_other_side_is_said_to_be_there() {
+    let mut puts = Puts::default();
+    put(&mut puts, Scope::REMOTE, "k", 1);
+    let error = puts.get(R, Scope::LOCAL, "k", &[]).unwrap_err();
+    assert_eq!(error.status(), Status::ERR_EXISTS_OUTSIDE_SCOPE);
+    let error = puts.get(R, Scope::LOCAL, "other", &[]).unwrap_err();
+    assert_eq!(error.status(), Status::ERR_NOT_FOUND);
+    let error = puts.get(R, Scope::DEL_LOCAL, "k", &[]).unwrap_err();
+    assert_eq!(error.status(), Status::ERR_BAD_PARAM);
+}
+
+#[test]
+fn qualifiers_tell_values_apart() {
+    let mut puts = Puts::default();
+    for (unit, speed) in [("gbps", 100_u32), ("mbps", 100_000)] {
+        let mut value = QualifiedValue::new(Info::new("speed", speed));
+        value.qualify("unit", unit);
+        puts.put(R, Scope::GLOBAL, value.into_info()).unwrap();
+    }
+    put(&mut puts, Scope::GLOBAL, "speed", 1);
+    let asked = [Info::new("unit", "mbps").qualifier()];
+    let found = puts.get(R, Scope::REMOTE, "speed", &asked).unwrap();
+    assert_eq!(*found, Value::Uint32(100_000));
+    assert_eq!(seen(&puts, Scope::LOCAL, "speed"), Some(1));
+    let other = [Info::new("unit", "bps").qualifier()];
+    assert!(puts.get(R, Scope::REMOTE, "speed", &other).is_err());
+    assert_eq!(puts.all(R, Scope::REMOTE).unwrap().count(), 3);
+    // The same qualifiers are the same place.
+    let mut again = QualifiedValue::new(Info::new("speed", 7_u32));
+    again.qualify("unit", "mbps");
+    puts.put(R, Scope::GLOBAL, again.into_info()).unwrap();
+    let found = puts.get(R, Scope::REMOTE, "speed", &asked).unwrap();
+    assert_eq!(*found, Value::Uint32(7));
+    puts.put(R, Scope::DEL_GLOBAL, Info::new("speed", Value::Undef))
+        .unwrap();
+    assert!(!puts.has_rank(R));
+}
+
+#[test]
+fn what_cannot_be_found_again_is_refused() {
+    let mut puts = Puts::default();
+    let long = "k".repeat(512);
+    let infos = [
+        (Scope::UNDEF, Info::new("k", 1_u32)),
+        (Scope::from_raw(77), Info::new("k", 1_u32)),
+        (Scope::LOCAL, Info::new("", 1_u32)),
+        (Scope::LOCAL, Info::new(long.as_str(), 1_u32)),
+        (Scope::LOCAL, Info::new("k", Value::Undef)),
+        (Scope::LOCAL, Info::new(keys::QUALIFIED_VALUE, 1_u32)),
+        (
+            Scope::LOCAL,
+            Info::new(keys::QUALIFIED_VALUE, Vec::<Info<'_>>::new()),
+        ),
+        (Scope::DEL_LOCAL, Info::new("", 1_u32)),
+    ];
+    for (scope, info) in infos {
+        let error = puts.put(R, scope, info).unwrap_err();
+        assert_eq!(error.status(), Status::ERR_BAD_PARAM, "{error}");
+    }
+    assert!(!puts.has_rank(R));
+}
+
+#[test]
+fn a_snapshot_does_not_change() {
+    let mut puts = Puts::default();
+    for rank in 0..1_000 {
+        puts.put(Rank::new(rank), Scope::GLOBAL, Info::new("k", rank))
+            .unwrap();
+    }
+    let before = puts.clone();
+    for rank in 0..1_000 {
+        puts.put(Rank::new(rank), Scope::GLOBAL, Info::new("k", rank + 1))
+            .unwrap();
+    }
+    puts.forget(Rank::new(999));
+    for rank in [0, 255, 256, 999] {
+        let old = before.get(Rank::new(rank), Scope::LOCAL, "k", &[]).unwrap();
+        assert_eq!(*old, Value::Uint32(rank));
+    }
+    assert!(!puts.has_rank(Rank::new(999)));
+}
+
+#[test]
+fn any_process_may_answer_for_an_undefined_rank() {
+    let mut puts = Puts::default();
+    for rank in [4_000_000, 9] {
+        puts.put(Rank::new(rank), Scope::GLOBAL, Info::new("k", rank))
+            .unwrap();
+    }
+    let found = puts.get(Rank::UNDEF, Scope::REMOTE, "k", &[]).unwrap();
+    assert_eq!(*found, Value::Uint32(9));
+}
+
+#[test]
+fn a_large_batch_costs_no_square() {
+    let entries = |first: u32| -> Vec<Entry> {
+        let keys = (0..20_000_u32).map(|i| i.wrapping_mul(0x9e37_79b1));
+        keys.map(|i| Info::new(format!("k{i}"), first))
+            .map(|info| pmix_types::Kval {
+                key: info.key,
+                value: info.value,
+            })
+            .map(|kval| Entry::new(kval).unwrap())
+            .collect()
+    };
+    let mut puts = Puts::default();
+    puts.merge(R, Audience::REMOTE, entries(1));
+    puts.merge(R, Audience::LOCAL, entries(1));
+    puts.merge(R, Audience::REMOTE, entries(2));
+    let all: Vec<_> = puts.all(R, Scope::INTERNAL).unwrap().collect();
+    assert_eq!(all.len(), 20_000);
+    assert!(all.iter().all(|kval| kval.value == Value::Uint32(1)));
+    assert_eq!(seen(&puts, Scope::REMOTE, "k0"), Some(2));
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(u32, Scope, u8, u32),
+    /// What a commit or a modex does.
+    Merge(u32, Audience, Vec<(u8, Option<u32>)>),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let scope = (1_u8..=8).prop_map(Scope::from_raw);
+    let audience = prop_oneof![Just(Audience::LOCAL), Just(Audience::REMOTE)];
+    let batch = prop::collection::vec((0_u8..4, prop::option::weighted(0.8, 0_u32..4)), 0..5);
+    let step = prop_oneof![
+        (0_u32..3, scope, 0_u8..4, 0_u32..4).prop_map(|(r, s, k, v)| Step::Put(r, s, k, v)),
+        (0_u32..3, audience, batch).prop_map(|(r, a, b)| Step::Merge(r, a, b)),
+    ];
+    prop::collection::vec(step, 0..40)
+}
+
+/// One value for each process, key and audience.
+#[derive(Default)]
+struct Model(BTreeMap<(u32, u8, &'static str), u32>);
+
+const SIDES: [(&str, Audience); 3] = [
+    ("own", Audience::OWN),
+    ("local", Audience::LOCAL),
+    ("remote", Audience::REMOTE),
+];
+
+impl Model {
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Put(rank, scope, key, value) => {
+                let (sides, store): (&[&'static str], bool) = match *scope {
+                    Scope::INTERNAL => (&["own"], true),
+                    Scope::LOCAL => (&["local"], true),
+                    Scope::REMOTE => (&["remote"], true),
+                    Scope::GLOBAL => (&["local", "remote"], true),
+                    Scope::DEL_INTERNAL => (&["own"], false),
+                    Scope::DEL_LOCAL => (&["own", "local"], false),
+                    Scope::DEL_REMOTE => (&["own", "remote"], false),
+                    _ => (&["own", "local", "remote"], false),
+                };
+                let gone = if store {
+                    &["own", "local", "remote"]
+                } else {
+                    sides
+                };
+                for side in gone {
+                    self.0.remove(&(*rank, *key, side));
+                }
+                for side in sides.iter().filter(|_| store) {
+                    self.0.insert((*rank, *key, side), *value);
+                }
+            }
+            Step::Merge(rank, audience, batch) => {
+                let side = SIDES.iter().find(|(_, a)| a == audience).unwrap().0;
+                for (key, value) in batch {
+                    match value {
+                        Some(value) => self.0.insert((*rank, *key, side), *value),
+                        None => self.0.remove(&(*rank, *key, side)),
+                    };
+                }
+            }
+        }
+    }
+
+    fn seen(&self, rank: u32, key: u8, sides: &[&'static str]) -> Option<u32> {
+        let mut found = sides
+            .iter()
+            .filter_map(|side| self.0.get(&(rank, key, side)));
+        found.next().copied()
+    }
+}
+
+fn run(puts: &mut Puts, step: &Step) {
+    match step {
+        Step::Put(rank, scope, key, value) => puts
+            .put(
+                Rank::new(*rank),
+                *scope,
+                Info::new(format!("k{key}"), *value),
+            )
+            .unwrap(),
+        Step::Merge(rank, audience, batch) => {
+            let entries = batch.iter().map(|(key, value)| {
+                Entry::travelling(pmix_types::Kval {
+                    key: format!("k{key}").into(),
+                    value: value.map_or(Value::Undef, Value::Uint32),
+                })
+            });
+            let entries = entries.collect::<Result<_, _>>().unwrap();
+            puts.merge(Rank::new(*rank), *audience, entries);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_fetch_finds_what_a_naive_model_does(steps in steps()) {
+        let (mut puts, mut model) = (Puts::default(), Model::default());
+        for step in &steps {
+            run(&mut puts, step);
+            model.step(step);
+        }
+        let scopes: [(Scope, &[&'static str]); 5] = [
+            (Scope::LOCAL, &["local"]),
+            (Scope::REMOTE, &["remote"]),
+            (Scope::GLOBAL, &["local", "remote"]),
+            (Scope::INTERNAL, &["own", "local", "remote"]),
+            (Scope::UNDEF, &["own", "local", "remote"]),
+        ];
+        for ((scope, sides), rank) in scopes.iter().flat_map(|s| (0..3).map(move |r| (s, r))) {
+            let mut all = Vec::new();
+            for key in 0..4 {
+                let name = format!("k{key}");
+                let found = puts.get(Rank::new(rank), *scope, &name, &[]).ok().cloned();
+                let expected = model.seen(rank, key, sides).map(Value::Uint32);
+                prop_assert_eq!(&found, &expected, "{} {} {}", rank, scope, key);
+                all.extend(expected.map(|value| (name, value)));
+            }
+            let listed: Vec<_> = puts.all(Rank::new(rank), *scope).unwrap()
+                .map(|kval| (kval.key.to_string(), kval.value.clone())).collect();
+            prop_assert_eq!(listed, all);
+        }
+    }
+}
