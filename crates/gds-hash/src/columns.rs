@@ -6,7 +6,7 @@
 //! equal values are stored once. A column that counts or repeats is kept as runs, another one as
 //! an array of as few bytes as its numbers need.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use pmix_types::{DataType, IntoOwned, Key, Rank, Status, Text, Value};
 
@@ -15,6 +15,8 @@ use pmix_types::{DataType, IntoOwned, Key, Rank, Status, Text, Value};
 pub(crate) struct Columns {
     /// In the order of their keys.
     columns: Vec<(Key<'static>, Column)>,
+    /// Their places in the order in which they were first given.
+    given: Vec<usize>,
     pool: Vec<Value<'static>>,
 }
 
@@ -59,16 +61,29 @@ impl Columns {
         self.value(&self.columns[place].1, index)
     }
 
-    /// All values of a process or node, in the order of their keys.
+    /// All values of a process or node, in the order in which their keys were first given.
     pub(crate) fn all(&self, index: u32) -> impl Iterator<Item = (&Key<'static>, Value<'static>)> {
-        self.columns
-            .iter()
+        let places = self.given.iter();
+        places
+            .filter_map(|place| self.columns.get(*place))
             .filter_map(move |(key, column)| Some((key, self.value(column, index)?)))
+    }
+
+    /// Every process or node that has a value, in ascending order.
+    pub(crate) fn numbers(&self) -> BTreeSet<u32> {
+        let mut all = BTreeSet::new();
+        for numbers in self.columns.iter().flat_map(|(_, column)| &column.0) {
+            numbers.1.for_each(|index, _| {
+                all.insert(index);
+            });
+        }
+        all
     }
 
     /// Calls `f` with every value, its key and its number.
     pub(crate) fn for_each(&self, mut f: impl FnMut(&Key<'static>, u32, &Value<'static>)) {
-        for (key, column) in &self.columns {
+        let given = self.given.iter();
+        for (key, column) in given.filter_map(|place| self.columns.get(*place)) {
             for (data_type, numbers) in &column.0 {
                 numbers.for_each(|index, number| {
                     let pooled = || self.pool.get(usize::try_from(number).ok()?).cloned();
@@ -93,7 +108,7 @@ impl Columns {
     /// The bytes of heap that the values take.
     pub(crate) fn memory_bytes(&self) -> usize {
         let cells = self.columns.iter().flat_map(|(_, column)| &column.0);
-        self.columns.capacity() * size_of::<(Key<'_>, Column)>()
+        self.columns.capacity() * (size_of::<(Key<'_>, Column)>() + size_of::<usize>())
             + self.pool.capacity() * size_of::<Value<'_>>()
             + cells
                 .map(|(_, numbers)| numbers.memory_bytes())
@@ -347,13 +362,18 @@ impl ColumnsBuilder {
 
     /// The columns.
     pub(crate) fn finish(mut self) -> Columns {
-        let mut columns: Vec<_> = (self.keys.into_iter())
-            .map(|(key, column)| (key, Column::new(std::mem::take(&mut self.cells[column]))))
-            .collect();
-        columns.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut keys: Vec<_> = self.keys.into_iter().collect();
+        keys.sort();
+        let mut given: Vec<usize> = (0..keys.len()).collect();
+        given.sort_by_key(|place| keys[*place].1);
+        let columns = keys.into_iter().map(|(key, column)| {
+            let cells = std::mem::take(&mut self.cells[column]);
+            (key, Column::new(cells))
+        });
         self.pool.shrink_to_fit();
         Columns {
-            columns,
+            columns: columns.collect(),
+            given,
             pool: self.pool,
         }
     }

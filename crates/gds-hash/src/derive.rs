@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What follows from the maps and from what the host states.
 
+use pmix_map::NodeList;
 use pmix_types::{DataArray, Proc, Rank, Text, Value, keys};
 
 use crate::Job;
@@ -20,11 +21,7 @@ impl Job {
         Some(match key {
             keys::JOB_SIZE | keys::MAX_PROCS => number(maps.procs.num_ranks())?,
             keys::NUM_NODES => number(u64::try_from(maps.nodes.len()).ok()?)?,
-            keys::NODE_LIST | keys::NODE_MAP_RAW => {
-                let mut list = Vec::with_capacity(maps.nodes.text_len());
-                maps.nodes.write_text(b',', &mut list);
-                Value::String(Some(Text::new(list)))
-            }
+            keys::NODE_LIST | keys::NODE_MAP_RAW => names(&maps.nodes),
             keys::PROC_MAP_RAW => {
                 let mut list = Vec::with_capacity(maps.procs.text_len());
                 maps.procs.write_text(&mut list);
@@ -32,6 +29,19 @@ impl Job {
             }
             _ => return None,
         })
+    }
+
+    /// What follows for the session.
+    pub(crate) fn derived_of_session(&self, key: &str) -> Option<Value<'static>> {
+        if key == keys::SESSION_ID {
+            return self.session.id.map(Value::Uint32);
+        }
+        let nodes = &self.session.nodes.maps.as_ref()?.nodes;
+        match key {
+            keys::NUM_NODES => number(u64::try_from(nodes.len()).ok()?),
+            keys::NODE_LIST | keys::NODE_MAP_RAW => Some(names(nodes)),
+            _ => None,
+        }
     }
 
     /// What follows for an application.
@@ -45,11 +55,7 @@ impl Job {
             keys::APP_SIZE => self::number(maps.procs.num_ranks()),
             keys::NUM_NODES => self::number(u64::try_from(maps.nodes.len()).ok()?),
             keys::APPLDR => maps.procs.iter().flatten().min().map(Value::Rank),
-            keys::NODE_LIST => {
-                let mut list = Vec::new();
-                maps.nodes.write_text(b',', &mut list);
-                Some(Value::String(Some(Text::new(list))))
-            }
+            keys::NODE_LIST | keys::NODE_MAP_RAW => Some(names(&maps.nodes)),
             _ => None,
         }
     }
@@ -219,6 +225,13 @@ impl Job {
         };
         Value::String(Some(Text::new(name[..end].to_vec())))
     }
+}
+
+/// The names of a map, by commas.
+fn names(nodes: &NodeList) -> Value<'static> {
+    let mut list = Vec::with_capacity(nodes.text_len());
+    nodes.write_text(b',', &mut list);
+    Value::String(Some(Text::new(list)))
 }
 
 fn number(number: u64) -> Option<Value<'static>> {

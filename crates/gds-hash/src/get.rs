@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use pmix_types::{DataArray, Info, Rank, Value, keys};
+use pmix_types::{Info, Rank, Value, keys};
 
 use crate::{Error, Job, Realm};
 
@@ -29,7 +29,7 @@ impl<'r> Request<'r> {
         }
     }
 
-    /// Asks for everything that is known of a process.
+    /// Asks for everything that is known of a process; see also [`Job::known`].
     #[must_use]
     pub const fn all(rank: Rank) -> Self {
         Self {
@@ -52,6 +52,12 @@ impl<'r> Request<'r> {
         found.map(|info| &info.value)
     }
 
+    fn names_node(&self) -> bool {
+        self.qualifier(keys::NODEID)
+            .or_else(|| self.qualifier(keys::HOSTNAME))
+            .is_some()
+    }
+
     fn says(&self, key: &str) -> bool {
         let found = self.qualifiers.iter().find(|info| info.key.is(key));
         found.is_some_and(|info| info.truth().is_true())
@@ -62,8 +68,13 @@ impl<'r> Request<'r> {
         self.number(keys::SESSION_ID).ok().flatten()
     }
 
+    /// The rank that is asked about.
+    pub(crate) const fn rank(&self) -> Rank {
+        self.rank
+    }
+
     /// The realm that the qualifiers name.
-    fn realm(&self) -> Option<Realm> {
+    pub(crate) fn realm(&self) -> Option<Realm> {
         if self.qualifiers.is_empty() {
             return None;
         }
@@ -122,14 +133,11 @@ impl Job {
     /// asked of no single process.
     pub fn get(&self, request: &Request<'_>) -> Result<Answer<'_>, Error> {
         let Some(key) = request.key else {
-            return self.everything(request.rank).map(Cow::Owned);
+            return self.of_rank(request.rank).map(Cow::Owned);
         };
-        let realm = request.realm().unwrap_or_else(|| {
-            let named = request
-                .qualifier(keys::NODEID)
-                .or_else(|| request.qualifier(keys::HOSTNAME));
-            self.default_realm(request.rank, key, named.is_some())
-        });
+        let realm = request
+            .realm()
+            .unwrap_or_else(|| self.default_realm(request.rank, key, request.names_node()));
         let found = match realm {
             Realm::Session => self.session_value(request, key)?,
             Realm::Job => self.job_value(request, key),
@@ -159,19 +167,25 @@ impl Job {
         }
     }
 
-    fn session_value(&self, request: &Request<'_>, key: &str) -> Result<Option<Answer<'_>>, Error> {
+    /// Whether the session of the job is the one that is asked about, if one is named.
+    pub(crate) fn is_session(&self, request: &Request<'_>) -> Result<bool, Error> {
         let asked = request.number(keys::SESSION_ID)?;
-        if asked.is_some() && asked != self.session.id {
+        Ok(asked.is_none() || asked == self.session.id)
+    }
+
+    fn session_value(&self, request: &Request<'_>, key: &str) -> Result<Option<Answer<'_>>, Error> {
+        if !self.is_session(request)? {
             return Ok(None);
         }
-        if key == keys::SESSION_ID {
-            return Ok(self.session.id.map(|id| Cow::Owned(Value::Uint32(id))));
+        let session = &self.session;
+        if let Some(named) = self.node_named(request, &session.nodes)? {
+            let stated = named.and_then(|slot| session.nodes.stated(slot, key.as_bytes()));
+            return Ok(stated.map(Cow::Owned));
         }
-        Ok(self
-            .session
-            .values
-            .get(key.as_bytes(), request.qualifiers)
-            .map(Cow::Borrowed))
+        let stated = session.values.get(key.as_bytes(), request.qualifiers);
+        Ok(stated
+            .map(Cow::Borrowed)
+            .or_else(|| self.derived_of_session(key).map(Cow::Owned)))
     }
 
     fn job_value(&self, request: &Request<'_>, key: &str) -> Option<Answer<'_>> {
@@ -181,12 +195,17 @@ impl Job {
             .or_else(|| self.derived_of_job(key).map(Cow::Owned))
     }
 
-    fn app_value(&self, request: &Request<'_>, key: &str) -> Result<Option<Answer<'_>>, Error> {
-        let number = match request.number(keys::APPNUM)? {
+    /// The application that is named, else that of the process, else the first.
+    pub(crate) fn app_asked(&self, request: &Request<'_>) -> Result<Option<u32>, Error> {
+        Ok(match request.number(keys::APPNUM)? {
             Some(number) => Some(number),
             None if request.rank.is_valid() => self.app_of(request.rank),
             None => Some(self.apps.keys().next().copied().unwrap_or(0)),
-        };
+        })
+    }
+
+    fn app_value(&self, request: &Request<'_>, key: &str) -> Result<Option<Answer<'_>>, Error> {
+        let number = self.app_asked(request)?;
         let Some(number) = number else {
             return Ok(None);
         };
@@ -206,7 +225,7 @@ impl Job {
     }
 
     /// The node that the qualifiers name, if they name one; inside none if there is no such node.
-    fn node_named(
+    pub(crate) fn node_named(
         &self,
         request: &Request<'_>,
         nodes: &crate::nodes::Nodes,
@@ -232,21 +251,40 @@ impl Job {
         })
     }
 
-    fn node_value(&self, request: &Request<'_>, key: &str) -> Result<Option<Answer<'_>>, Error> {
-        if let Some(named) = self.node_named(request, &self.nodes)? {
-            let found = named.and_then(|slot| self.about_node(&self.nodes, slot, key));
-            return Ok(found.map(Cow::Owned));
+    /// The node that is named, else that of the process, else that of this server.
+    pub(crate) fn node_asked(
+        &self,
+        request: &Request<'_>,
+        nodes: &crate::nodes::Nodes,
+    ) -> Result<Option<u32>, Error> {
+        if let Some(named) = self.node_named(request, nodes)? {
+            return Ok(named);
         }
         if request.rank.is_valid() {
-            let slot = self.node_of(request.rank);
-            return Ok(slot
-                .and_then(|slot| self.about_node(&self.nodes, slot, key))
-                .map(Cow::Owned));
+            return Ok(self.node_of(request.rank));
         }
-        let own = self.host.names().find_map(|name| self.nodes.by_name(name));
-        let found = own.and_then(|slot| self.about_node(&self.nodes, slot, key));
-        let name = || (key == keys::HOSTNAME).then(|| self.text(self.host.name()));
-        Ok(found.or_else(name).map(Cow::Owned))
+        Ok(self.host.names().find_map(|name| nodes.by_name(name)))
+    }
+
+    fn node_value(&self, request: &Request<'_>, key: &str) -> Result<Option<Answer<'_>>, Error> {
+        // No release has the name and the number of a node among its values: they are answered
+        // where the question names them already, and the name of this server's node besides.
+        let other = if key == keys::NODEID {
+            keys::HOSTNAME
+        } else {
+            keys::NODEID
+        };
+        let unknown = key == keys::NODEID && !request.rank.is_valid() && !request.names_node();
+        if is_place(key) && (unknown || request.qualifier(other).is_some()) {
+            return Ok(None);
+        }
+        let slot = self.node_asked(request, &self.nodes)?;
+        if let Some(slot) = slot {
+            return Ok(self.about_node(&self.nodes, slot, key).map(Cow::Owned));
+        }
+        // The name of this server's node is known even where the job says nothing of it.
+        let own = key == keys::HOSTNAME && !request.names_node() && !request.rank.is_valid();
+        Ok(own.then(|| Cow::Owned(self.text(self.host.name()))))
     }
 
     fn proc_value(&self, request: &Request<'_>, key: &str) -> Option<Answer<'_>> {
@@ -256,36 +294,6 @@ impl Job {
             _ => return None,
         };
         self.about_proc(rank, key).map(Cow::Owned)
-    }
-
-    /// All that is known of a process.
-    fn everything(&self, rank: Rank) -> Result<Value<'static>, Error> {
-        if !rank.is_valid() {
-            let message = "everything can be asked of one process only";
-            return Err(Error::bad(message));
-        }
-        let mut infos: Vec<Info<'static>> = (self.procs.all(rank.as_raw()))
-            .map(|(key, value)| Info::new(key.as_text().clone(), value))
-            .collect();
-        for key in [
-            keys::HOSTNAME,
-            keys::NODEID,
-            keys::LOCAL_RANK,
-            keys::NODE_RANK,
-        ] {
-            if !infos.iter().any(|info| info.key.is(key))
-                && let Some(value) = self.about_proc(rank, key)
-            {
-                infos.push(Info::new(key, value));
-            }
-        }
-        if infos.is_empty() {
-            let nspace = &self.nspace;
-            return Err(Error::not_found(format!(
-                "nothing is known of rank {rank} of {nspace}"
-            )));
-        }
-        Ok(Value::DataArray(DataArray::Info(infos)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use pmix_map::{NodeList, ProcMap};
-use pmix_types::{Rank, Value, keys};
+use pmix_types::{Info, Rank, Value, keys};
 
 use crate::columns::{Columns, ColumnsBuilder};
 
@@ -51,6 +51,12 @@ impl Maps {
         }
         let first = self.first_slot(slot);
         repeated.get(&first).map(Vec::as_slice)
+    }
+
+    /// Whether a slot is the first of its node.
+    pub(crate) fn is_first(&self, slot: u32) -> bool {
+        let slots = self.repeated(slot);
+        slots.is_none_or(|slots| slots.first() == Some(&slot))
     }
 
     /// The first slot with the name of this one.
@@ -142,6 +148,18 @@ impl Nodes {
             Value::Uint32(id) => Some(id),
             _ => None,
         }
+    }
+
+    /// How many slots there are.
+    pub(crate) fn num_slots(&self) -> u32 {
+        let behind = u32::try_from(self.extra.len()).unwrap_or(u32::MAX);
+        self.mapped().saturating_add(behind)
+    }
+
+    /// All that the host stated about a node.
+    pub(crate) fn all(&self, slot: u32) -> impl Iterator<Item = Info<'static>> + '_ {
+        let stated = self.values.all(slot);
+        stated.map(|(key, value)| Info::new(key.as_text().clone(), value))
     }
 
     /// What the host stated about a node.

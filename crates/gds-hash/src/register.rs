@@ -10,14 +10,14 @@ mod maps;
 use std::collections::BTreeMap;
 
 use pmix_types::{Info, IntoOwned, Nspace, QualifiedValue, Rank, Value, keys};
-use preg_core::Preg;
+use preg_core::{NodeList, Preg, ProcMap};
 
 use self::entry::{Target, array, entry, is_container, number, target, text, within};
-use self::maps::MapFinder;
+use self::maps::{MapFinder, paired};
 
 use crate::columns::ColumnsBuilder;
 use crate::job::{App, Session};
-use crate::nodes::NodesBuilder;
+use crate::nodes::{Maps, NodesBuilder};
 use crate::table::Table;
 use crate::{Error, Host, Job, Realm};
 
@@ -49,6 +49,22 @@ impl Job {
         Self::build(preg, &self.host, &self.nspace, Some(self), infos)
     }
 
+    /// A job of which only the maps are known.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` if one map has more nodes than the other.
+    pub fn of_maps(
+        host: &Host,
+        nspace: impl Into<Nspace<'static>>,
+        nodes: NodeList,
+        procs: ProcMap,
+    ) -> Result<Self, Error> {
+        let nspace = nspace.into();
+        let maps = BTreeMap::from([(Target::Job, paired(nodes, procs)?)]);
+        Ok(Builder::new(&nspace, host, maps).finish(nspace.clone(), host.clone()))
+    }
+
     fn build(
         preg: &Preg,
         host: &Host,
@@ -61,7 +77,7 @@ impl Job {
         if let Some(known) = known {
             maps.keep(known);
         }
-        let mut builder = Builder::new(nspace, host, maps)?;
+        let mut builder = Builder::new(nspace, host, maps.finish()?);
         if let Some(known) = known {
             builder.keep(known);
         }
@@ -85,31 +101,27 @@ struct Builder<'b> {
 }
 
 impl<'b> Builder<'b> {
-    fn new(
-        nspace: &'b Nspace<'static>,
-        host: &'b Host,
-        mut maps: MapFinder<'_>,
-    ) -> Result<Self, Error> {
-        let job = maps.take(Target::Job)?;
-        let session = maps.take(Target::Session)?;
-        let mut apps = BTreeMap::new();
-        while let Some((Target::App(number), _)) = maps.found.first_key_value() {
-            let number = *number;
-            let pair = maps.take(Target::App(number))?;
-            apps.insert(number, (Table::default(), NodesBuilder::new(pair)));
-        }
-        Ok(Self {
+    fn new(nspace: &'b Nspace<'static>, host: &'b Host, mut maps: BTreeMap<Target, Maps>) -> Self {
+        let job = maps.remove(&Target::Job);
+        let session = maps.remove(&Target::Session);
+        let apps = maps.into_iter().filter_map(|(about, maps)| match about {
+            Target::App(number) => {
+                Some((number, (Table::default(), NodesBuilder::new(Some(maps)))))
+            }
+            _ => None,
+        });
+        Self {
             nspace,
             host,
             job: Table::default(),
             session: None,
             session_values: Table::default(),
             session_nodes: NodesBuilder::new(session),
-            apps,
+            apps: apps.collect(),
             nodes: NodesBuilder::new(job),
             procs: ColumnsBuilder::default(),
             strip_fqdn: false,
-        })
+        }
     }
 
     /// Takes over what was stated before.

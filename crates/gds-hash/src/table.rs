@@ -16,6 +16,11 @@ impl Table {
         self.plain.binary_search_by(|(k, _)| k.as_bytes().cmp(key))
     }
 
+    /// All values without qualifiers, in the order of their keys.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(Key<'static>, Value<'static>)> {
+        self.plain.iter()
+    }
+
     /// The value of a key that has no qualifiers.
     pub(crate) fn plain(&self, key: &[u8]) -> Option<&Value<'static>> {
         self.place(key).ok().map(|place| &self.plain[place].1)

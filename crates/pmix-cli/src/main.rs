@@ -7,6 +7,7 @@ mod check;
 mod dictionary;
 mod excerpt;
 mod failure;
+mod get;
 mod info;
 mod input;
 mod map;
@@ -75,6 +76,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Attr(args) => dictionary::attr(global, &args),
         Command::Status(args) => dictionary::status(global, &args),
         Command::Map(command) => opened(global, |session| map::run(session, command)),
+        Command::Get(args) => opened(global, |session| get::run(session, &args)),
         Command::Wire(args) => opened(global, |session| wire::run(session, &args)),
         Command::Plugins(PluginsCommand::Check { file }) => check::run(global, &file),
         Command::Plugins(PluginsCommand::List) => opened(global, plugins::list),

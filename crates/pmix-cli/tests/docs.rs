@@ -72,7 +72,37 @@ fn files() -> PathBuf {
         "\n",
     );
     std::fs::write(dir.join("wire.jsonl"), requests).expect("the requests");
+    write_job(&dir);
     dir
+}
+
+/// A job of two applications, and questions about it.
+fn write_job(dir: &Path) {
+    let job = concat!(
+        r#"{"nspace":"mpmd","info":["#,
+        "\n",
+        r#"  {"key":"PMIX_NODE_MAP","type":"str","value":"n1,n2"},"#,
+        "\n",
+        r#"  {"key":"PMIX_PROC_MAP","type":"str","value":"0-1;2"},"#,
+        "\n",
+        r#"  {"key":"PMIX_APP_INFO_ARRAY","type":"info_array","value":["#,
+        r#"{"key":"PMIX_APPNUM","type":"u32","value":0},"#,
+        r#"{"key":"PMIX_APP_SIZE","type":"u32","value":2}]},"#,
+        "\n",
+        r#"  {"key":"PMIX_APP_INFO_ARRAY","type":"info_array","value":["#,
+        r#"{"key":"PMIX_APPNUM","type":"u32","value":1},"#,
+        r#"{"key":"PMIX_APP_SIZE","type":"u32","value":1},"#,
+        r#"{"key":"PMIX_WDIR","type":"str","value":"/w1"}]}]}"#,
+        "\n",
+    );
+    std::fs::write(dir.join("job.json"), job).expect("the job");
+    let gets = concat!(
+        r#"{"id":1,"job":"mpmd","get":{"key":"pmix.lpeers","proc":{"nspace":"mpmd","rank":1}}}"#,
+        "\n",
+        r#"{"id":2,"job":"mpmd","get":{"key":"pmix.nodeid","proc":{"nspace":"mpmd","rank":9}}}"#,
+        "\n",
+    );
+    std::fs::write(dir.join("gets.jsonl"), gets).expect("the questions");
 }
 
 /// What a command prints, run where the files are.

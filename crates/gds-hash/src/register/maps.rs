@@ -20,7 +20,7 @@ pub(super) struct Pair {
 /// Finds the maps.
 pub(super) struct MapFinder<'p> {
     preg: &'p Preg,
-    pub(super) found: BTreeMap<Target, Pair>,
+    found: BTreeMap<Target, Pair>,
 }
 
 impl<'p> MapFinder<'p> {
@@ -108,21 +108,26 @@ impl<'p> MapFinder<'p> {
         }
     }
 
-    /// The maps of a session, job or application, if both are there.
-    pub(super) fn take(&mut self, about: Target) -> Result<Option<Maps>, Error> {
-        let Some(pair) = self.found.remove(&about) else {
-            return Ok(None);
-        };
-        let (Some(nodes), Some(procs)) = (pair.nodes, pair.procs) else {
-            return Ok(None);
-        };
-        if nodes.len() != procs.num_nodes() {
-            let (names, groups) = (nodes.len(), procs.num_nodes());
-            let message = format!("the node map has {names} nodes, the process map {groups}");
-            return Err(Error::bad(message));
+    /// The maps of each session, job or application that has both.
+    pub(super) fn finish(self) -> Result<BTreeMap<Target, Maps>, Error> {
+        let mut maps = BTreeMap::new();
+        for (about, pair) in self.found {
+            if let (Some(nodes), Some(procs)) = (pair.nodes, pair.procs) {
+                maps.insert(about, paired(nodes, procs)?);
+            }
         }
-        Ok(Some(Maps::new(nodes, procs)))
+        Ok(maps)
     }
+}
+
+/// Two maps that belong together.
+pub(super) fn paired(nodes: NodeList, procs: ProcMap) -> Result<Maps, Error> {
+    if nodes.len() != procs.num_nodes() {
+        let (names, groups) = (nodes.len(), procs.num_nodes());
+        let message = format!("the node map has {names} nodes, the process map {groups}");
+        return Err(Error::bad(message));
+    }
+    Ok(Maps::new(nodes, procs))
 }
 
 pub(super) fn no_map(value: &Value<'_>) -> Error {

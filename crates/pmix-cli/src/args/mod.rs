@@ -2,6 +2,7 @@
 //! The command line, defined once: parser, help, completions and man pages all come from here.
 
 mod dictionary;
+mod get;
 mod inspect;
 mod map;
 mod plugins;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use dictionary::{Attr, StatusArgs};
+pub(crate) use get::{Get, key};
 pub(crate) use inspect::{Draw, DrawAs, Explain, Pair, Where, Who};
 pub(crate) use map::{
     Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, MapInput, Nth, Target,
@@ -100,6 +102,13 @@ Examples:
   pmix map where 130 --nodes 'n[1-4]' --procs @procs.txt
   pmix map batch < requests.jsonl";
 
+const GET_EXAMPLES: &str = "\
+Examples:
+  pmix get --nodes 'n[1-4]' --procs '0-3;4-7;8;9' JOB_SIZE NODE_LIST
+  pmix get --nodes @hosts.txt --procs @procs.txt --rank 130 HOSTNAME LOCAL_RANK
+  pmix get --job registered.json --node n03 --all
+  pmix get --jsonl < requests.jsonl";
+
 const WIRE_EXAMPLES: &str = "\
 Examples:
   pmix wire decode --type string --hex 020861626300
@@ -113,6 +122,9 @@ pub(crate) enum Command {
     /// Node and process maps: encode, decode, inspect.
     #[command(subcommand, arg_required_else_help = true, after_help = EXAMPLES)]
     Map(MapCommand),
+    /// Ask a job for values, as a server answers them.
+    #[command(arg_required_else_help = true, after_help = GET_EXAMPLES)]
+    Get(Get),
     /// Packed data: unpack, explain, pack.
     #[command(arg_required_else_help = true, after_help = WIRE_EXAMPLES)]
     Wire(Wire),

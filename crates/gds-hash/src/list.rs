@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Everything that is known, and of whom something is.
+
+use pmix_types::{DataArray, Info, Rank, Value, keys};
+
+use crate::get::Request;
+use crate::nodes::Nodes;
+use crate::table::Table;
+use crate::{Error, Job, Realm};
+
+/// What may follow for a job, in the order in which it is listed.
+const OF_JOB: &[&str] = &[
+    keys::JOB_SIZE,
+    keys::JOB_NUM_APPS,
+    keys::NUM_NODES,
+    keys::MAX_PROCS,
+    keys::NODE_LIST,
+];
+
+const OF_SESSION: &[&str] = &[keys::SESSION_ID, keys::NUM_NODES, keys::NODE_LIST];
+
+const OF_APP: &[&str] = &[
+    keys::APPNUM,
+    keys::APP_SIZE,
+    keys::APPLDR,
+    keys::NUM_NODES,
+    keys::NODE_LIST,
+];
+
+const OF_NODE: &[&str] = &[
+    keys::HOSTNAME,
+    keys::NODEID,
+    keys::LOCAL_SIZE,
+    keys::LOCALLDR,
+    keys::LOCAL_PEERS,
+];
+
+const OF_PROC: &[&str] = &[
+    keys::HOSTNAME,
+    keys::NODEID,
+    keys::LOCAL_RANK,
+    keys::NODE_RANK,
+    keys::APPNUM,
+    keys::APP_RANK,
+    keys::GLOBAL_RANK,
+];
+
+/// A node that a job has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownNode {
+    /// Its name; none if the host described it by its number only.
+    pub name: Option<Vec<u8>>,
+    /// Its number; none if it is not in the map and the host stated none.
+    pub id: Option<u32>,
+}
+
+impl Job {
+    /// The nodes of the job: those of the map in its order, then those that are only described. A
+    /// node that stands in the map twice is listed once.
+    pub fn nodes(&self) -> impl Iterator<Item = KnownNode> + '_ {
+        let nodes = &self.nodes;
+        let first = |slot: &u32| nodes.maps.as_ref().is_none_or(|m| m.is_first(*slot));
+        (0..nodes.num_slots()).filter(first).map(|slot| KnownNode {
+            name: nodes.name(slot),
+            id: nodes.id(slot),
+        })
+    }
+
+    /// The numbers of the applications that are described, in ascending order.
+    pub fn apps(&self) -> impl Iterator<Item = u32> + '_ {
+        self.apps.keys().copied()
+    }
+
+    /// The ranks of the job: those of the map, node by node, then those that are only described.
+    pub fn ranks(&self) -> impl Iterator<Item = Rank> + '_ {
+        let mapped = self
+            .nodes
+            .maps
+            .iter()
+            .flat_map(|m| m.procs.iter().flatten());
+        let described = self.procs.numbers().into_iter().map(Rank::new);
+        mapped.chain(described.filter(|rank| self.nodes.of_rank(*rank).is_none()))
+    }
+
+    /// Everything that is known at the level that a request names, or of its process: what is
+    /// stated, then what follows. The key of the request does not matter.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if nothing is known, `PMIX_ERR_BAD_PARAM` if a qualifier has a type
+    /// that it cannot have.
+    pub fn known(&self, request: &Request<'_>) -> Result<Vec<Info<'static>>, Error> {
+        let rank = request.rank();
+        let infos = match request.realm() {
+            Some(Realm::Session) => self.all_of_session(request)?,
+            Some(Realm::App) => self.all_of_app(request)?,
+            Some(Realm::Node) => match self.node_asked(request, &self.nodes)? {
+                Some(slot) => self.all_of_node(&self.nodes, slot),
+                None => Vec::new(),
+            },
+            None | Some(Realm::Proc) if rank.is_valid() => self.all_of_proc(rank),
+            _ => stated_and(&self.job, OF_JOB, |key| self.derived_of_job(key)),
+        };
+        if infos.is_empty() {
+            let nspace = &self.nspace;
+            let message = format!("nothing is known of rank {rank} of {nspace}");
+            return Err(Error::not_found(message));
+        }
+        Ok(infos)
+    }
+
+    /// The answer where no key is given.
+    pub(crate) fn of_rank(&self, rank: Rank) -> Result<Value<'static>, Error> {
+        if !rank.is_valid() {
+            let message = "everything can be asked of one process only";
+            return Err(Error::bad(message));
+        }
+        let infos = self.known(&Request::all(rank))?;
+        Ok(Value::DataArray(DataArray::Info(infos)))
+    }
+
+    fn all_of_session(&self, request: &Request<'_>) -> Result<Vec<Info<'static>>, Error> {
+        if !self.is_session(request)? {
+            return Ok(Vec::new());
+        }
+        let derived = |key: &str| self.derived_of_session(key);
+        Ok(stated_and(&self.session.values, OF_SESSION, derived))
+    }
+
+    fn all_of_app(&self, request: &Request<'_>) -> Result<Vec<Info<'static>>, Error> {
+        let number = self.app_asked(request)?;
+        let Some((number, app)) = number.and_then(|n| self.apps.get_key_value(&n)) else {
+            return Ok(Vec::new());
+        };
+        if let Some(named) = self.node_named(request, &app.nodes)? {
+            let all = named.map(|slot| self.all_of_node(&app.nodes, slot));
+            return Ok(all.unwrap_or_default());
+        }
+        let derived = |key: &str| self.derived_of_app(*number, key);
+        Ok(stated_and(&app.values, OF_APP, derived))
+    }
+
+    fn all_of_node(&self, nodes: &Nodes, slot: u32) -> Vec<Info<'static>> {
+        let stated = nodes.all(slot).collect();
+        with_derived(stated, OF_NODE, |key| self.about_node(nodes, slot, key))
+    }
+
+    /// What is stated in the order in which the host first gave each key, then what follows.
+    fn all_of_proc(&self, rank: Rank) -> Vec<Info<'static>> {
+        let stated = self.procs.all(rank.as_raw());
+        let stated = stated.map(|(key, value)| Info::new(key.as_text().clone(), value));
+        with_derived(stated.collect(), OF_PROC, |key| self.about_proc(rank, key))
+    }
+}
+
+fn stated_and(
+    table: &Table,
+    keys: &[&'static str],
+    derive: impl Fn(&str) -> Option<Value<'static>>,
+) -> Vec<Info<'static>> {
+    let stated = table.iter();
+    let stated = stated.map(|(key, value)| Info::new(key.as_text().clone(), value.clone()));
+    with_derived(stated.collect(), keys, derive)
+}
+
+fn with_derived(
+    mut infos: Vec<Info<'static>>,
+    keys: &[&'static str],
+    derive: impl Fn(&str) -> Option<Value<'static>>,
+) -> Vec<Info<'static>> {
+    let stated = infos.len();
+    for key in keys {
+        if !infos[..stated].iter().any(|info| info.key.is(key))
+            && let Some(value) = derive(key)
+        {
+            infos.push(Info::new(*key, value));
+        }
+    }
+    infos
+}

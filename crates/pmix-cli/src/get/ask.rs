@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Keys by name, each answered on a line.
+
+use std::borrow::Cow;
+use std::io::Write;
+
+use gds_hash::{Job, Request};
+use pmix_types::{Attribute, Value};
+use preg_core::Status;
+use serde_json::{Map, Value as Json, json};
+
+use super::show;
+use super::subject::Subject;
+use crate::args::{self, Get};
+use crate::failure::{Exit, Failure};
+use crate::output::Out;
+use crate::session::Session;
+
+/// Answers every key for every job: one alone bare, several with their names.
+pub(super) fn run(session: &mut Session, args: &Get, jobs: &[Job]) -> Result<Exit, Failure> {
+    let mut absent = Vec::new();
+    for job in jobs {
+        let subject = Subject::of(args, job);
+        let qualifiers = subject.qualifiers();
+        for word in &args.keys {
+            let key = args::key(word);
+            let request = Request::new(subject.rank(), key).with(&qualifiers);
+            let answer = job
+                .get(&request)
+                .map(Cow::into_owned)
+                .or_else(|error| subject.name_of_node(job, key).ok_or(error));
+            if session.json {
+                let line = line(job, &subject, key, &answer);
+                session.out.json(&line)?;
+            } else if let Ok(value) = &answer {
+                if jobs.len() > 1 {
+                    session.out.foreign(job.nspace().as_bytes())?;
+                    session.out.write_all(b"\t")?;
+                }
+                if args.keys.len() > 1 {
+                    write!(session.out, "{}\t", Attribute::name_of(key))?;
+                }
+                write_value(&mut session.out, value)?;
+            }
+            if let Err(error) = answer {
+                absent.push((error.status(), error.to_string()));
+            }
+        }
+    }
+    session.out.flush()?;
+    let mut absent = absent.into_iter();
+    match (absent.next(), absent.len()) {
+        (None, _) => Ok(Exit::Ok),
+        (Some((status, message)), 0) => Err(negative(status, message)),
+        (Some((status, message)), more) => {
+            Err(negative(status, format!("{message}, nor are {more} more")))
+        }
+    }
+}
+
+fn negative(status: Status, message: String) -> Failure {
+    let failure = Failure::answer(status, message);
+    match status {
+        Status::ERR_NOT_FOUND => {
+            failure.cure("--all prints what is known; --rank, --node and --app say of whom")
+        }
+        _ => failure,
+    }
+}
+
+/// A value and the end of its line.
+pub(super) fn write_value(out: &mut Out, value: &Value<'_>) -> Result<(), Failure> {
+    out.foreign(&show::plain(value))?;
+    out.write_all(b"\n")?;
+    Ok(())
+}
+
+/// One answer for a program.
+fn line(
+    job: &Job,
+    subject: &Subject,
+    key: &str,
+    answer: &Result<Value<'static>, gds_hash::Error>,
+) -> Json {
+    let mut line = head(job, subject, key);
+    let status = answer
+        .as_ref()
+        .map_or_else(gds_hash::Error::status, |_| Status::SUCCESS);
+    line.insert("status".to_owned(), json!(status.as_raw()));
+    let value = answer.as_ref().map_or(Json::Null, show::typed);
+    line.insert("value".to_owned(), value);
+    if let Err(error) = answer {
+        line.insert("error".to_owned(), json!(error.to_string()));
+    }
+    Json::Object(line)
+}
+
+/// The members that say what a value is and whose.
+pub(super) fn head(job: &Job, subject: &Subject, key: &str) -> Map<String, Json> {
+    let mut line = Map::new();
+    let nspace = job.nspace().as_text().to_str_lossy();
+    line.insert("nspace".to_owned(), json!(nspace));
+    subject.members(&mut line);
+    line.insert("key".to_owned(), json!(key));
+    let name = Attribute::by_key(key).map(|_| Attribute::name_of(key));
+    line.insert("name".to_owned(), json!(name));
+    line
+}

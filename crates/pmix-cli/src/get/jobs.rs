@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Jobs from JSON: `{"nspace":…,"info":[…]}`, or that under `registered` beside a name.
+
+use std::ffi::OsStr;
+
+use gds_hash::{Host, Job};
+use preg_core::Preg;
+use serde::Deserialize;
+
+use super::value;
+use crate::excerpt::Excerpt;
+use crate::failure::{Exit, Failure};
+use crate::input::read_path;
+use crate::session::Session;
+
+/// What a host registers.
+#[derive(Deserialize)]
+#[serde(expecting = "a job, {\"nspace\":…,\"info\":[…]}")]
+pub(super) struct Registration {
+    pub(super) nspace: String,
+    #[serde(default)]
+    info: Vec<value::Entry>,
+}
+
+/// A job with the name under which requests refer to it.
+#[derive(Deserialize)]
+struct Named {
+    job: Option<String>,
+    registered: Registration,
+}
+
+/// Why a job is not registered.
+pub(super) enum Refusal {
+    /// It is no job.
+    Json(String),
+    /// The store refuses it.
+    Job(gds_hash::Error),
+}
+
+impl Registration {
+    /// Reads a job in either form.
+    pub(super) fn read(json: &str) -> Result<(Option<String>, Self), serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Form {
+            registered: Option<serde::de::IgnoredAny>,
+        }
+        let form: Form = serde_json::from_str(json)?;
+        if form.registered.is_some() {
+            let named: Named = serde_json::from_str(json)?;
+            return Ok((named.job, named.registered));
+        }
+        Ok((None, serde_json::from_str(json)?))
+    }
+
+    /// Registers the job.
+    pub(super) fn register(&self, preg: &Preg, host: &Host) -> Result<Job, Refusal> {
+        let infos = value::infos(preg, &self.info).map_err(Refusal::Json)?;
+        Job::register(preg, host, self.nspace.clone(), &infos).map_err(Refusal::Job)
+    }
+}
+
+/// A job of a file.
+pub(super) struct Entry {
+    origin: String,
+    /// The name under which requests refer to it.
+    pub(super) name: Option<String>,
+    pub(super) registration: Registration,
+}
+
+impl Entry {
+    /// Whether the job is meant by an nspace or a name.
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.registration.nspace == name || self.name.as_deref() == Some(name)
+    }
+
+    /// Registers the job, for a person.
+    pub(super) fn register(&self, session: &Session, host: &Host) -> Result<Job, Failure> {
+        let of = |message: String| format!("{}: {message}", self.origin);
+        self.registration
+            .register(&session.preg, host)
+            .map_err(|refusal| match refusal {
+                Refusal::Json(message) => Failure::data(of(message)),
+                Refusal::Job(error) => {
+                    Failure::new(Exit::Data, error.status(), of(error.to_string()))
+                }
+            })
+    }
+}
+
+/// Reads a file of jobs, one a line; lines without text are passed over.
+pub(super) fn read(session: &Session, path: &OsStr) -> Result<Vec<Entry>, Failure> {
+    let source = read_path(Some(path))?;
+    if source.bytes.len() as u64 > crate::input::longest_line(session.limits()) {
+        return Err(Failure::data(format!("{} is too large", source.origin)));
+    }
+    let Ok(text) = std::str::from_utf8(&source.bytes) else {
+        return Err(Failure::data(format!("{} is no UTF-8 text", source.origin)));
+    };
+    let mut jobs = Vec::new();
+    // One job may take the whole file, laid out over many lines.
+    if let Ok((name, registration)) = Registration::read(text) {
+        let origin = source.origin;
+        return Ok(vec![Entry {
+            origin,
+            name,
+            registration,
+        }]);
+    }
+    let mut start = 0;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        if !line.trim().is_empty() {
+            let (name, registration) = Registration::read(line).map_err(|fault| {
+                let place = start + fault.column().saturating_sub(1).min(line.len());
+                Failure::data(format!("this is no job: {fault}"))
+                    .at(Excerpt::new(&source.origin, text.as_bytes(), place))
+                    .cure("a job is {\"nspace\":…,\"info\":[{\"key\":…,\"type\":…,\"value\":…},…]}")
+            })?;
+            let origin = format!("{} line {}", source.origin, number + 1);
+            jobs.push(Entry {
+                origin,
+                name,
+                registration,
+            });
+        }
+        start += line.len();
+    }
+    Ok(jobs)
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `--jsonl`: one request a line, one answer a line, in order.
+//!
+//! A request has a job and a get. A job that stands in line after line is registered once. The
+//! jobs of `--job`, and those of earlier lines that had a name, may be referred to by it.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use gds_hash::{Host, Job, Request};
+use pmix_types::{Info, InfoFlags, Rank, keys};
+use preg_core::{Preg, Status};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::jobs::{self, Refusal, Registration};
+use super::{host, show, value};
+use crate::args::{self, Get};
+use crate::failure::{Exit, Failure};
+use crate::input::{answer_lines, longest_line};
+use crate::output::{Out, json_string};
+use crate::session::Session;
+
+/// A request. A record of the vectors is one too, so members that mean nothing here may stand.
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct Line<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    job: Option<&'a RawValue>,
+    #[serde(borrow)]
+    registered: Option<&'a RawValue>,
+    get: Option<Asked>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "a get, {\"key\":…,\"proc\":{\"nspace\":…,\"rank\":…},\"qualifiers\":[…]}")]
+struct Asked {
+    key: Option<String>,
+    #[serde(default)]
+    proc: Target,
+    #[serde(default)]
+    qualifiers: Vec<value::Entry>,
+}
+
+#[derive(Default, Deserialize)]
+struct Target {
+    nspace: Option<String>,
+    rank: Option<RankForm>,
+}
+
+/// A rank as a number or by name.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a rank")]
+enum RankForm {
+    Number(u32),
+    Name(String),
+}
+
+/// The part of a request that an answer needs when the rest is wrong.
+#[derive(Deserialize)]
+struct OnlyId<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+}
+
+/// A job that was registered, or why it was not.
+struct Known {
+    nspace: String,
+    job: Result<Job, gds_hash::Error>,
+}
+
+/// Jobs that were registered.
+struct Book<'s> {
+    preg: &'s Preg,
+    host: Host,
+    named: HashMap<String, Arc<Known>>,
+    /// The last job that stood in a request, as it was written.
+    last: Option<(String, Arc<Known>)>,
+}
+
+/// Qualifiers that say where to look, not which of several values is meant.
+const DIRECTIVES: &[&str] = &[
+    keys::SESSION_INFO,
+    keys::JOB_INFO,
+    keys::APP_INFO,
+    keys::NODE_INFO,
+    "pmix.proc.info",
+    keys::SESSION_ID,
+    keys::APPNUM,
+    keys::NODEID,
+    keys::HOSTNAME,
+    keys::OPTIONAL,
+    keys::IMMEDIATE,
+    keys::TIMEOUT,
+    keys::DATA_SCOPE,
+    keys::GET_REFRESH_CACHE,
+    keys::GET_POINTER_VALUES,
+    keys::GET_STATIC_VALUES,
+];
+
+pub(super) fn run(session: &mut Session, args: &Get) -> Result<Exit, Failure> {
+    let host = host::for_programs(args.host.as_deref());
+    let entries = match &args.job {
+        Some(path) if path == "-" => {
+            return Err(Failure::usage("standard input has the requests"));
+        }
+        Some(path) => jobs::read(session, path)?,
+        None => Vec::new(),
+    };
+    let (preg, out) = (&session.preg, &mut session.out);
+    let longest = longest_line(preg.limits());
+    let mut book = Book {
+        preg,
+        host,
+        named: HashMap::new(),
+        last: None,
+    };
+    for entry in entries {
+        let name = entry
+            .name
+            .unwrap_or_else(|| entry.registration.nspace.clone());
+        let known = book.register(&entry.registration).map_err(Failure::data)?;
+        book.named.insert(name, known);
+    }
+    answer_lines(out, longest, |line, out| match line {
+        Some(line) => book.respond(line, out),
+        None => refuse(
+            out,
+            None,
+            &format!("the line is longer than {longest} bytes"),
+        ),
+    })?;
+    Ok(Exit::Ok)
+}
+
+impl Book<'_> {
+    /// Answers one line.
+    fn respond(&mut self, line: &[u8], out: &mut Out) -> io::Result<()> {
+        // An array would be taken for the members in their order.
+        if line.trim_ascii_start().first() != Some(&b'{') {
+            let message = "this is no request: a request is an object, {\"job\":…,\"get\":…}";
+            return refuse(out, None, message);
+        }
+        let line: Line<'_> = match serde_json::from_slice(line) {
+            Ok(line) => line,
+            Err(fault) => {
+                let only = serde_json::from_slice(line).ok();
+                let id = only.and_then(|only: OnlyId<'_>| only.id);
+                return refuse(out, id, &format!("this is no request: {fault}"));
+            }
+        };
+        let asked = self.find(&line).and_then(|known| {
+            let asked = line.get.as_ref().map(|get| self.prepare(get)).transpose()?;
+            Ok((known, asked))
+        });
+        match asked {
+            Ok((known, asked)) => answer(out, line.id, &known, asked.as_ref()),
+            Err(message) => refuse(out, line.id, &message),
+        }
+    }
+
+    /// The job of a request.
+    fn find(&mut self, line: &Line<'_>) -> Result<Arc<Known>, String> {
+        let name = line.job.filter(|job| job.get().starts_with('"'));
+        let name: Option<String> = name.and_then(|job| serde_json::from_str(job.get()).ok());
+        let written = match (line.registered, line.job, &name) {
+            (Some(registered), ..) => registered.get(),
+            (None, Some(job), None) => job.get(),
+            (None, _, Some(name)) => {
+                let known = self.named.get(name);
+                return known
+                    .cloned()
+                    .ok_or_else(|| format!("no job is called {name}"));
+            }
+            (None, None, None) => return Err("the request has no \"job\"".to_owned()),
+        };
+        let known = match &self.last {
+            Some((text, known)) if text == written => Arc::clone(known),
+            _ => {
+                let read = Registration::read(written);
+                let (inner, registration) = read.map_err(|e| format!("this is no job: {e}"))?;
+                let known = self.register(&registration)?;
+                self.last = Some((written.to_owned(), Arc::clone(&known)));
+                if let Some(inner) = inner {
+                    self.named.insert(inner, Arc::clone(&known));
+                }
+                known
+            }
+        };
+        if let Some(name) = name {
+            self.named.insert(name, Arc::clone(&known));
+        }
+        Ok(known)
+    }
+
+    fn register(&self, registration: &Registration) -> Result<Arc<Known>, String> {
+        let job = match registration.register(self.preg, &self.host) {
+            Ok(job) => Ok(job),
+            Err(Refusal::Job(error)) => Err(error),
+            Err(Refusal::Json(message)) => return Err(message),
+        };
+        Ok(Arc::new(Known {
+            nspace: registration.nspace.clone(),
+            job,
+        }))
+    }
+
+    fn prepare(&self, get: &Asked) -> Result<Prepared, String> {
+        let mut qualifiers = value::infos(self.preg, &get.qualifiers)?;
+        for info in &mut qualifiers {
+            if !DIRECTIVES.iter().any(|key| info.key.is(key)) {
+                info.flags = InfoFlags::from_raw(info.flags.as_raw());
+                info.set_qualifier();
+            }
+        }
+        let rank = match &get.proc.rank {
+            None => Rank::WILDCARD,
+            Some(RankForm::Number(number)) => Rank::new(*number),
+            Some(RankForm::Name(name)) => name.parse().map_err(|_| format!("{name} is no rank"))?,
+        };
+        Ok(Prepared {
+            nspace: get.proc.nspace.clone(),
+            rank,
+            key: get.key.as_deref().map(|key| args::key(key).to_owned()),
+            qualifiers,
+        })
+    }
+}
+
+/// A get that was understood.
+struct Prepared {
+    nspace: Option<String>,
+    rank: Rank,
+    key: Option<String>,
+    qualifiers: Vec<Info<'static>>,
+}
+
+fn answer(
+    out: &mut Out,
+    id: Option<&RawValue>,
+    known: &Known,
+    asked: Option<&Prepared>,
+) -> io::Result<()> {
+    let Some(asked) = asked else {
+        // A job alone is only registered.
+        return match &known.job {
+            Ok(_) => finish(out, id, Status::SUCCESS, "null", None),
+            Err(error) => finish(out, id, error.status(), "null", Some(&error.to_string())),
+        };
+    };
+    let request = match &asked.key {
+        Some(key) => Request::new(asked.rank, key),
+        None => Request::all(asked.rank),
+    };
+    let request = request.with(&asked.qualifiers);
+    if let Some(nspace) = asked.nspace.as_ref().filter(|n| **n != known.nspace) {
+        let message = format!("no job {nspace} is registered");
+        return finish(out, id, Status::ERR_NOT_FOUND, "null", Some(&message));
+    }
+    if asked.key.is_none() && !asked.rank.is_valid() {
+        let message = "everything can be asked of one process only";
+        return finish(out, id, Status::ERR_BAD_PARAM, "null", Some(message));
+    }
+    match &known.job {
+        Ok(job) => match job.get(&request) {
+            Ok(value) => {
+                let value = show::typed(&value).to_string();
+                finish(out, id, Status::SUCCESS, &value, None)
+            }
+            Err(error) => finish(out, id, error.status(), "null", Some(&error.to_string())),
+        },
+        Err(error) => {
+            let message = format!("the job was refused: {error}");
+            write_head(out, id, Status::ERR_NOT_FOUND, "null")?;
+            write!(out, ",\"register_status\":{}", error.status().as_raw())?;
+            write_error(out, &message)
+        }
+    }
+}
+
+fn finish(
+    out: &mut Out,
+    id: Option<&RawValue>,
+    status: Status,
+    value: &str,
+    error: Option<&str>,
+) -> io::Result<()> {
+    write_head(out, id, status, value)?;
+    match error {
+        Some(error) => write_error(out, error),
+        None => out.write_all(b"}\n"),
+    }
+}
+
+/// `{"id":…,"status":…,"value":…`.
+fn write_head(out: &mut Out, id: Option<&RawValue>, status: Status, value: &str) -> io::Result<()> {
+    let id = id.map_or("null", RawValue::get);
+    write!(
+        out,
+        "{{\"id\":{id},\"status\":{},\"value\":",
+        status.as_raw()
+    )?;
+    out.json_text(value)
+}
+
+fn write_error(out: &mut Out, error: &str) -> io::Result<()> {
+    out.write_all(b",\"error\":")?;
+    json_string(error.as_bytes(), out)?;
+    out.write_all(b"}\n")
+}
+
+fn refuse(out: &mut Out, id: Option<&RawValue>, message: &str) -> io::Result<()> {
+    finish(out, id, Status::ERR_BAD_PARAM, "null", Some(message))
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix get`: what a server answers about a job.
+
+mod all;
+mod ask;
+mod host;
+mod jobs;
+mod jsonl;
+mod show;
+mod subject;
+mod value;
+
+use gds_hash::{Host, Job};
+
+use crate::args::Get;
+use crate::failure::{Exit, Failure};
+use crate::input::{read_nodes, read_option, read_procs};
+use crate::session::Session;
+
+/// Runs the command.
+pub(crate) fn run(session: &mut Session, args: &Get) -> Result<Exit, Failure> {
+    if args.jsonl {
+        return jsonl::run(session, args);
+    }
+    if args.keys.is_empty() && !args.all {
+        let cure = "for example JOB_SIZE, or --all for everything that is known";
+        return Err(Failure::usage("a key is missing").cure(cure));
+    }
+    let jobs = read_jobs(session, args)?;
+    match args.all {
+        true => all::run(session, args, &jobs),
+        false => ask::run(session, args, &jobs),
+    }
+}
+
+/// The jobs that are asked, registered.
+fn read_jobs(session: &Session, args: &Get) -> Result<Vec<Job>, Failure> {
+    let host = host::for_people(args.host.as_deref());
+    match (&args.job, &args.nodes, &args.procs) {
+        (Some(path), ..) => {
+            let jobs = jobs::read(session, path)?;
+            let wanted = |job: &&jobs::Entry| args.nspace.as_ref().is_none_or(|n| job.is(n));
+            let found: Vec<_> = jobs.iter().filter(wanted).collect();
+            if found.is_empty() {
+                let what = args.nspace.as_deref().map_or_else(
+                    || "the file has no job".to_owned(),
+                    |nspace| format!("the file has no job {nspace}"),
+                );
+                return Err(Failure::data(what));
+            }
+            let register = |entry: &jobs::Entry| entry.register(session, &host);
+            found.into_iter().map(register).collect()
+        }
+        (None, Some(nodes), Some(procs)) => {
+            if nodes == "-" && procs == "-" {
+                return Err(Failure::usage("standard input can be read only once"));
+            }
+            let (preg, limits) = (&session.preg, session.limits());
+            let list = read_nodes(preg, read_option("--nodes", nodes)?)?.into_list(limits)?;
+            let map = read_procs(preg, read_option("--procs", procs)?)?.into_map(limits)?;
+            let nspace = args.nspace.clone().unwrap_or_else(|| "job".to_owned());
+            Ok(vec![of_maps(&host, nspace, list, map)?])
+        }
+        _ => {
+            let cure = "give --nodes and --procs, or --job with a file";
+            Err(Failure::usage("there is no job to ask").cure(cure))
+        }
+    }
+}
+
+fn of_maps(
+    host: &Host,
+    nspace: String,
+    list: pmix_map::NodeList,
+    map: pmix_map::ProcMap,
+) -> Result<Job, Failure> {
+    Job::of_maps(host, nspace, list, map).map_err(|error| {
+        Failure::new(Exit::Data, error.status(), error.to_string())
+            .cure("`pmix map verify` lists what is wrong with two maps")
+    })
+}
