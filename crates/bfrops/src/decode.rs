@@ -10,6 +10,7 @@ use pmix_types::{DataArray, DataType, Status};
 
 use crate::kind::Run;
 use crate::legacy::code;
+use crate::module::Types;
 use crate::refusal::Place;
 use crate::{BufferKind, Error, Kind, Layout, Limits, Module, Notes, RegexFramer, kind};
 
@@ -21,6 +22,8 @@ pub struct Decoder<'a> {
     rest: &'a [u8],
     total: usize,
     layout: Layout,
+    /// The types that need no closer look.
+    types: Types,
     limits: Limits,
     /// The memory that may still be taken.
     memory: usize,
@@ -38,6 +41,7 @@ impl<'a> Decoder<'a> {
             rest: bytes,
             total: bytes.len(),
             layout,
+            types: layout.module.everywhere(),
             limits,
             memory: limits.memory(bytes.len()),
             depth: 0,
@@ -188,7 +192,7 @@ impl<'a> Decoder<'a> {
         let start = self.offset();
         let data_type = self.type_code()?;
         let place = Place::Unpack;
-        self.module().check(data_type, place, Some(start))?;
+        self.check(data_type, place, start)?;
         kind::decode_elements(self, data_type, count)
     }
 
@@ -206,12 +210,26 @@ impl<'a> Decoder<'a> {
         self.count("count")
     }
 
+    /// Refuses a type that cannot stand at this place.
+    #[inline]
+    pub(crate) fn check(
+        &self,
+        data_type: DataType,
+        place: Place,
+        start: usize,
+    ) -> Result<(), Error> {
+        match self.types.contains(data_type) {
+            true => Ok(()),
+            false => self.module().check(data_type, place, Some(start)),
+        }
+    }
+
     /// What stands before the data of a call: how many there are.
     #[inline]
     fn head(&mut self, data_type: DataType) -> Result<usize, Error> {
         let start = self.offset();
         let place = Place::Unpack;
-        self.module().check(data_type, place, Some(start))?;
+        self.check(data_type, place, start)?;
         if self.layout.buffer == BufferKind::NonDescribed {
             return self.count("count");
         }
@@ -239,7 +257,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// One of several data.
-    #[inline]
+    #[inline(always)]
     fn element<K: Kind>(&mut self, run: Run, index: usize) -> Result<K::Item<'a>, Error> {
         if self.notes.is_some() {
             return self.inside(&format!("[{index}]"), |decoder| K::decode(decoder, run));
@@ -248,7 +266,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// A run of one datum: a part of a structure.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn field<K: Kind>(&mut self, name: &str) -> Result<K::Item<'a>, Error> {
         if self.notes.is_some() {
             return self.inside(name, |decoder| {
@@ -357,7 +375,7 @@ pub struct Call<'d, 'a, K> {
 impl<'a, K: Kind> Iterator for Call<'_, 'a, K> {
     type Item = Result<K::Item<'a>, Error>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         let item = self.decoder.element::<K>(self.run, self.index);

@@ -251,9 +251,17 @@ impl<'o> Encoder<'o> {
         flex::encode_run(numbers.map(T::to_flex), self.out);
     }
 
-    /// Eight bytes are always appended and the rest taken back: cheaper than to copy so many.
+    /// Most numbers of a message are small: a length, a type, a flag.
     #[inline]
     fn flex(&mut self, number: u64) {
+        match u8::try_from(number) {
+            Ok(byte) if byte < 0x80 => self.out.push(byte),
+            _ => self.long_flex(number),
+        }
+    }
+
+    /// Eight bytes are always appended and the rest taken back: cheaper than to copy so many.
+    fn long_flex(&mut self, number: u64) {
         let (low, top, len) = flex::encode(number);
         let start = self.out.len();
         self.out.extend_from_slice(&low);

@@ -6,6 +6,7 @@
 
 mod dispatch;
 mod fabric;
+mod float;
 mod info;
 mod number;
 mod opaque;
@@ -19,6 +20,7 @@ use pmix_types::DataType as Type;
 use crate::{Decoder, Encoder, Error};
 
 pub use fabric::{Coord, Cpuset, Device, DeviceDistance, Geometry, ResourceUnit, Topology};
+pub use float::{Double, Float};
 pub use info::{App, DataArray, Info, Kval, Pdata, Query, Regattr, Value};
 pub use number::*;
 pub use opaque::{

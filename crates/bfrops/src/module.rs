@@ -92,28 +92,60 @@ impl Module {
     /// Whether the module knows a type.
     #[must_use]
     pub const fn registers(self, data_type: DataType) -> bool {
-        let newest = match self {
-            Self::V12 => 41,
-            Self::V20 | Self::V21 => 44,
-            Self::V3 => 46,
-            Self::V4 => 59,
-            Self::V41 => 69,
-            Self::V51 => 72,
-            Self::V61 => 75,
+        self.types().contains(data_type)
+    }
+
+    /// The types the module knows.
+    pub(crate) const fn types(self) -> Types {
+        let mut types = match self {
+            Self::V12 => Types::up_to(41),
+            Self::V20 | Self::V21 => Types::up_to(43),
+            Self::V3 => Types::up_to(46),
+            Self::V4 => Types::up_to(59),
+            Self::V41 => Types::up_to(69),
+            Self::V51 => Types::up_to(72),
+            Self::V61 => Types::up_to(75),
         };
-        match data_type.as_raw() {
-            0 => false,
-            // A value of the first days, and an array of infos: as numbers they went with v3.
-            29 | 44 => false,
+        // Nothing; a blob of the first days and an array of infos, which as numbers went with v3.
+        types.0[0] &= !(1 | 1 << 29 | 1 << 44);
+        if !matches!(self, Self::V41) {
             // Statistics came with v41 and went after it.
-            61..=64 => matches!(self, Self::V41),
-            number => number <= newest,
+            types.0[0] &= !(0b111 << 61);
+            types.0[1] &= !1;
         }
+        types
     }
 
     /// Whether the number of data follows the type of an array that has none.
     pub(crate) const fn sends_size_of_untyped(self) -> bool {
         !matches!(self, Self::V51 | Self::V61)
+    }
+}
+
+/// A set of types, a bit for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Types([u64; 2]);
+
+impl Types {
+    /// No type.
+    pub(crate) const NONE: Self = Self([0, 0]);
+
+    /// All types up to a number from 0 to 127.
+    const fn up_to(newest: u32) -> Self {
+        match newest {
+            0..=63 => Self([u64::MAX >> (63 - newest), 0]),
+            _ => Self([u64::MAX, u64::MAX >> (127 - newest)]),
+        }
+    }
+
+    /// Whether a type is one of them.
+    #[inline]
+    pub(crate) const fn contains(self, data_type: DataType) -> bool {
+        match data_type.as_raw() {
+            number @ 0..=63 => self.0[0] >> number & 1 == 1,
+            number @ 64..=127 => self.0[1] >> (number - 64) & 1 == 1,
+            _ => false,
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 
 use pmix_types::{DataType, Status};
 
+use crate::module::Types;
 use crate::{Error, Module, legacy};
 
 /// Where a type stands.
@@ -35,10 +36,18 @@ impl Module {
         place: Place,
         offset: Option<usize>,
     ) -> Result<(), Error> {
-        if self.registers(data_type) && self > Self::V20 {
+        if self.everywhere().contains(data_type) {
             return Ok(());
         }
         self.check_closely(data_type, place, offset)
+    }
+
+    /// The types that can stand at every place: those the module has, for all but the first two.
+    pub(crate) const fn everywhere(self) -> Types {
+        match self {
+            Self::V12 | Self::V20 => Types::NONE,
+            _ => self.types(),
+        }
     }
 
     #[cold]

@@ -11,7 +11,8 @@ use crate::{Decoder, Encoder, Error, kind};
 const INLINE: usize = 40;
 
 macro_rules! values {
-    ($($variant:ident = $data_type:ident),* $(,)?) => {
+    (often { $($often:ident = $often_type:ident),* $(,)? }
+     seldom { $($seldom:ident = $seldom_type:ident),* $(,)? }) => {
         /// Writes the datum of a value.
         #[inline]
         pub(super) fn encode_value(
@@ -20,11 +21,15 @@ macro_rules! values {
         ) -> Result<(), Error> {
             match value {
                 Value::Undef => Ok(()),
-                $(Value::$variant(item) => encoder.field::<kind::$variant>(item),)*
+                $(Value::$often(item) => encoder.field::<kind::$often>(item),)*
+                $(Value::$seldom(item) => encoder.field::<kind::$seldom>(item),)*
             }
         }
 
         /// Reads the datum of a value whose type code starts at `start`.
+        ///
+        /// A function that can read everything keeps so much at hand that it is slow at anything;
+        /// this one reads what nearly all values are.
         #[inline]
         pub(super) fn decode_value<'a>(
             decoder: &mut Decoder<'a>,
@@ -35,14 +40,54 @@ macro_rules! values {
                 return Ok(Value::Undef);
             }
             let place = Place::UnpackValue;
-            decoder.module().check(data_type, place, Some(start))?;
+            decoder.check(data_type, place, start)?;
             match data_type {
-                $(DataType::$data_type => {
-                    let size = size_of::<<kind::$variant as Kind>::Item<'a>>();
+                $(DataType::$often_type => {
+                    decoder.field::<kind::$often>("data").map(Value::$often)
+                })*
+                _ => decode_seldom(decoder, data_type, start),
+            }
+        }
+
+        /// Reads values one behind the other. Each is made where it stays: a value that is moved
+        /// soon after it is made waits for its own bytes.
+        pub(super) fn decode_values<'a>(
+            decoder: &mut Decoder<'a>,
+            count: usize,
+        ) -> Result<Vec<Value<'a>>, Error> {
+            let mut values = Vec::with_capacity(count);
+            for _ in 0..count {
+                let start = decoder.offset();
+                let data_type = decoder.type_code()?;
+                if data_type == DataType::UNDEF {
+                    values.push(Value::Undef);
+                    continue;
+                }
+                decoder.check(data_type, Place::UnpackValue, start)?;
+                match data_type {
+                    $(DataType::$often_type => {
+                        let datum = decoder.field::<kind::$often>("data")?;
+                        values.push(Value::$often(datum));
+                    })*
+                    _ => values.push(decode_seldom(decoder, data_type, start)?),
+                }
+            }
+            Ok(values)
+        }
+
+        #[inline(never)]
+        fn decode_seldom<'a>(
+            decoder: &mut Decoder<'a>,
+            data_type: DataType,
+            start: usize,
+        ) -> Result<Value<'a>, Error> {
+            match data_type {
+                $(DataType::$seldom_type => {
+                    let size = size_of::<<kind::$seldom as Kind>::Item<'a>>();
                     if size > INLINE {
                         decoder.claim(size)?;
                     }
-                    Ok(Value::$variant(decoder.field::<kind::$variant>("data")?.into()))
+                    Ok(Value::$seldom(decoder.field::<kind::$seldom>("data")?.into()))
                 })*
                 _ => Err(decoder.not_in_a_value(data_type, start)),
             }
@@ -80,22 +125,28 @@ macro_rules! elements {
 }
 
 values! {
-    Bool = BOOL, Byte = BYTE, String = STRING, Size = SIZE, Pid = PID, Int = INT, Int8 = INT8,
-    Int16 = INT16, Int32 = INT32, Int64 = INT64, Uint = UINT, Uint8 = UINT8, Uint16 = UINT16,
-    Uint32 = UINT32, Uint64 = UINT64, Float = FLOAT, Double = DOUBLE, Timeval = TIMEVAL,
-    Time = TIME, Status = STATUS, Proc = PROC, ByteObject = BYTE_OBJECT, Persistence = PERSIST,
-    Pointer = POINTER, Scope = SCOPE, DataRange = DATA_RANGE, InfoFlags = INFO_DIRECTIVES,
-    DataType = DATA_TYPE, ProcState = PROC_STATE, ProcInfo = PROC_INFO, DataArray = DATA_ARRAY,
-    Rank = PROC_RANK, CompressedString = COMPRESSED_STRING, AllocDirective = ALLOC_DIRECTIVE,
-    IofChannel = IOF_CHANNEL, Envar = ENVAR, Coord = COORD, Regattr = REGATTR, Regex = REGEX,
-    JobState = JOB_STATE, LinkState = LINK_STATE, Cpuset = PROC_CPUSET, Geometry = GEOMETRY,
-    DeviceDistance = DEVICE_DIST, Endpoint = ENDPOINT, Topology = TOPO, DeviceType = DEVTYPE,
-    Locality = LOCTYPE, CompressedByteObject = COMPRESSED_BYTE_OBJECT, Nspace = PROC_NSPACE,
-    ProcStats = PROC_STATS, DiskStats = DISK_STATS, NetStats = NET_STATS, NodeStats = NODE_STATS,
-    DataBuffer = DATA_BUFFER, StorageMedium = STOR_MEDIUM, StorageAccessibility = STOR_ACCESS,
-    StoragePersistence = STOR_PERSIST, StorageAccessType = STOR_ACCESS_TYPE, Device = DEVICE,
-    ResourceBlockDirective = RESBLOCK_DIRECTIVE, ResourceUnit = RESOURCE_UNIT,
-    NodePid = NODE_PID, Regex2 = REGEX2, AllocInheritance = ALLOC_INHERIT,
+    often {
+        Bool = BOOL, String = STRING, Size = SIZE, Int = INT, Int32 = INT32, Int64 = INT64,
+        Uint16 = UINT16, Uint32 = UINT32, Uint64 = UINT64, Status = STATUS, Rank = PROC_RANK,
+    }
+    seldom {
+        Byte = BYTE, Pid = PID, Int8 = INT8, Int16 = INT16, Uint = UINT, Uint8 = UINT8,
+        Float = FLOAT, Double = DOUBLE, Timeval = TIMEVAL, Time = TIME, Proc = PROC,
+        ByteObject = BYTE_OBJECT, Persistence = PERSIST, Pointer = POINTER, Scope = SCOPE,
+        DataRange = DATA_RANGE, InfoFlags = INFO_DIRECTIVES, DataType = DATA_TYPE,
+        ProcState = PROC_STATE, ProcInfo = PROC_INFO, DataArray = DATA_ARRAY,
+        CompressedString = COMPRESSED_STRING, AllocDirective = ALLOC_DIRECTIVE,
+        IofChannel = IOF_CHANNEL, Envar = ENVAR, Coord = COORD, Regattr = REGATTR, Regex = REGEX,
+        JobState = JOB_STATE, LinkState = LINK_STATE, Cpuset = PROC_CPUSET, Geometry = GEOMETRY,
+        DeviceDistance = DEVICE_DIST, Endpoint = ENDPOINT, Topology = TOPO, DeviceType = DEVTYPE,
+        Locality = LOCTYPE, CompressedByteObject = COMPRESSED_BYTE_OBJECT, Nspace = PROC_NSPACE,
+        ProcStats = PROC_STATS, DiskStats = DISK_STATS, NetStats = NET_STATS,
+        NodeStats = NODE_STATS, DataBuffer = DATA_BUFFER, StorageMedium = STOR_MEDIUM,
+        StorageAccessibility = STOR_ACCESS, StoragePersistence = STOR_PERSIST,
+        StorageAccessType = STOR_ACCESS_TYPE, Device = DEVICE,
+        ResourceBlockDirective = RESBLOCK_DIRECTIVE, ResourceUnit = RESOURCE_UNIT,
+        NodePid = NODE_PID, Regex2 = REGEX2, AllocInheritance = ALLOC_INHERIT,
+    }
 }
 
 elements! {

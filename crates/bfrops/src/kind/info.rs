@@ -51,6 +51,17 @@ macro_rules! values {
                 };
                 dispatch::decode_value(decoder, data_type, start)
             }
+
+            fn decode_run<'a>(
+                decoder: &mut Decoder<'a>,
+                run: Run,
+                count: usize,
+            ) -> Result<Vec<Self::Item<'a>>, Error> {
+                match decoder.module() {
+                    Module::V12 | Module::V20 => decoder.one_by_one::<Self>(run, count),
+                    _ => dispatch::decode_values(decoder, count),
+                }
+            }
         })*
     };
 }

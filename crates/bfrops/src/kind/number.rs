@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers: truth values, integers, states and directives, times, and floats, which travel as
-//! text.
+//! Numbers: truth values, integers, states and directives, times.
 
-use pmix_types::{DataType as Type, Rank as RankNumber, Status as StatusNumber, Text};
+use pmix_types::{DataType as Type, Rank as RankNumber, Status as StatusNumber};
 
 use crate::kind::Run;
 use crate::kind::sealed::Sealed;
@@ -378,117 +377,4 @@ native_integers! {
 structure! {
     /// `PMIX_TIMEVAL`: seconds, then microseconds, both as `PMIX_INT64`.
     Timeval: Timeval = TIMEVAL { tv_sec: Int64, tv_usec: Int64, }
-}
-
-/// Floats travel as text: what C prints for `%f`, as a string.
-///
-/// DEVIATION: a number nearer to zero than a millionth is written with an exponent instead of
-/// six decimals: every peer reads both, and the value is not lost; `small_floats_keep_their_digits`.
-macro_rules! floats {
-    ($($(#[$doc:meta])* $kind:ident: $item:ty = $data_type:ident;)*) => {
-        $($(#[$doc])*
-        #[derive(Clone, Copy, Debug)]
-        pub enum $kind {}
-
-        impl Sealed for $kind {}
-
-        impl Kind for $kind {
-            const TYPE: Type = Type::$data_type;
-            const MIN_LEN: usize = 1;
-            type Item<'a> = $item;
-
-            fn encode(encoder: &mut Encoder<'_>, item: &$item) -> Result<(), Error> {
-                let number = *item;
-                let text = if number.is_nan() {
-                    String::from(if number.is_sign_negative() { "-nan" } else { "nan" })
-                } else if number != 0.0 && number.abs() < 1e-6 {
-                    format!("{number:e}")
-                } else {
-                    format!("{number:.6}")
-                };
-                encoder.text(text.as_bytes())
-            }
-
-            fn decode(decoder: &mut Decoder<'_>, _: Run) -> Result<$item, Error> {
-                let start = decoder.offset();
-                let text = decoder.text()?;
-                let number = text.as_ref().and_then(|text| text.as_str());
-                let number = number.and_then(|text| read_float::<$item>(text.trim_start()));
-                number.ok_or_else(|| no_float(start, text.as_ref()))
-            }
-        })*
-    };
-}
-
-floats! {
-    /// `PMIX_FLOAT`.
-    Float: f32 = FLOAT;
-    /// `PMIX_DOUBLE`.
-    Double: f64 = DOUBLE;
-}
-
-/// The longest text that an error repeats.
-const QUOTED: usize = 32;
-
-/// A text that is no number, or none at all.
-#[cold]
-fn no_float(start: usize, text: Option<&Text<'_>>) -> Error {
-    let found = match text.map(Text::as_bytes) {
-        None => "a null pointer".to_owned(),
-        Some(text) if text.len() > QUOTED => format!("{} bytes", text.len()),
-        Some(text) => format!("\"{}\"", text.escape_ascii()),
-    };
-    Error::malformed(start, format!("expected a number as text, found {found}"))
-}
-
-fn read_float<T: std::str::FromStr + std::ops::Neg<Output = T>>(text: &str) -> Option<T> {
-    // C prints a sign in front of what is no number; Rust reads it only with the sign away.
-    match text {
-        "-nan" | "-nan(ind)" => "nan".parse().ok().map(T::neg),
-        text => text.parse().ok(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Module;
-
-    fn packed(number: f64) -> String {
-        let mut out = Vec::new();
-        let layout = Layout::new(Module::V41);
-        Encoder::new(layout, &mut out)
-            .one::<Double>(&number)
-            .unwrap();
-        let back = Decoder::new(layout, &out).one::<Double>().unwrap();
-        let text = String::from_utf8(out[2..out.len() - 1].to_vec()).unwrap();
-        let same = text.parse::<f64>().unwrap();
-        assert!(same == back || (same.is_nan() && back.is_nan()));
-        assert_eq!(number.is_sign_negative(), back.is_sign_negative());
-        text
-    }
-
-    #[test]
-    fn floats_are_what_c_prints() {
-        for (number, text) in [
-            (0.0, "0.000000"),
-            (-0.0, "-0.000000"),
-            (2.5, "2.500000"),
-            (0.1, "0.100000"),
-            (1e15, "1000000000000000.000000"),
-            (f64::INFINITY, "inf"),
-            (f64::NEG_INFINITY, "-inf"),
-            (f64::NAN, "nan"),
-            (-f64::NAN, "-nan"),
-            (1e-6, "0.000001"),
-        ] {
-            assert_eq!(packed(number), text);
-        }
-    }
-
-    #[test]
-    fn small_floats_keep_their_digits() {
-        assert_eq!(packed(1.25e-7), "1.25e-7");
-        assert_eq!(packed(-5e-324), "-5e-324");
-    }
 }
