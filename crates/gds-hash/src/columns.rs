@@ -61,6 +61,11 @@ impl Columns {
         self.value(&self.columns[place].1, index)
     }
 
+    /// Whether there are no values.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
     /// All values of a process or node, in the order in which their keys were first given.
     pub(crate) fn all(&self, index: u32) -> impl Iterator<Item = (&Key<'static>, Value<'static>)> {
         let places = self.given.iter();

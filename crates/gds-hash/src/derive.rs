@@ -118,16 +118,20 @@ impl Job {
                     rank,
                 })
             }),
-            keys::HOSTNAME => self
-                .nodes
-                .name(self.node_of(rank)?)
-                .map(|name| self.text(&name)),
-            keys::NODEID => self
-                .nodes
-                .id(self.canonical(self.node_of(rank)?))
-                .map(Value::Uint32),
+            keys::HOSTNAME | keys::NODEID => self.place_of(self.node_of(rank)?, key),
             keys::LOCAL_RANK | keys::NODE_RANK => self.local_rank(rank).map(Value::Uint16),
             _ => None,
+        }
+    }
+
+    /// Name or number of the node of a process.
+    pub(crate) fn place_of(&self, slot: u32, key: &str) -> Option<Value<'static>> {
+        match key {
+            keys::HOSTNAME => self.nodes.name(slot).map(|name| self.text(&name)),
+            _ => {
+                let id = self.nodes.id(self.canonical(&self.nodes, slot));
+                id.map(Value::Uint32)
+            }
         }
     }
 
@@ -168,8 +172,11 @@ impl Job {
     }
 
     /// The first slot of a node that stands in the map more than once.
-    fn canonical(&self, slot: u32) -> u32 {
-        let maps = self.nodes.maps.as_ref();
+    pub(crate) fn canonical(&self, nodes: &Nodes, slot: u32) -> u32 {
+        let maps = nodes.maps.as_ref();
+        let mapped =
+            maps.is_some_and(|maps| usize::try_from(slot).is_ok_and(|s| s < maps.nodes.len()));
+        let maps = maps.filter(|_| mapped);
         let slots = maps.and_then(|maps| maps.repeated(slot));
         slots
             .and_then(|slots| slots.first().copied())
@@ -196,7 +203,7 @@ impl Job {
         }
         match key {
             keys::HOSTNAME => return nodes.name(slot).map(|name| self.text(&name)),
-            keys::NODEID => return nodes.id(self.canonical(slot)).map(Value::Uint32),
+            keys::NODEID => return nodes.id(self.canonical(nodes, slot)).map(Value::Uint32),
             _ => {}
         }
         let maps = nodes.maps.as_ref()?;
@@ -242,7 +249,7 @@ fn number(number: u64) -> Option<Value<'static>> {
 ///
 /// DEVIATION: a node that the map names more than once is one node, with the ranks of all its
 /// places; `a_node_named_twice_has_the_ranks_of_both_places`.
-fn ranks(maps: &Maps, slot: u32) -> impl Iterator<Item = Rank> {
+pub(crate) fn ranks(maps: &Maps, slot: u32) -> impl Iterator<Item = Rank> {
     let slots = maps
         .repeated(slot)
         .map_or_else(|| vec![slot], <[u32]>::to_vec);

@@ -14,6 +14,7 @@
 //! | `PMIX_DEL_…` | the key is removed for the same audience | refused |
 
 mod audience;
+mod message;
 mod shelf;
 
 use std::collections::BTreeMap;

@@ -54,6 +54,16 @@ impl Table {
         self.qualified.extend_from_slice(&other.qualified);
     }
 
+    /// All values, qualified ones behind the others.
+    pub(crate) fn infos(&self) -> impl Iterator<Item = Info<'static>> {
+        let plain = self.plain.iter().map(|(key, value)| Info {
+            key: key.clone(),
+            value: value.clone(),
+            ..Info::default()
+        });
+        plain.chain(self.qualified.iter().map(|value| value.clone().into_info()))
+    }
+
     /// Stores a value with qualifiers.
     pub(crate) fn qualify(&mut self, value: QualifiedValue<'static>) {
         self.qualified.push(value);

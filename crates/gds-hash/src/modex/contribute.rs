@@ -77,13 +77,6 @@ fn unpackable(error: bfrops::Error) -> Error {
     Error::new(error.status(), error.message())
 }
 
-/// The same for a datum of a process.
-fn datum(error: &bfrops::Error, rank: Rank, entry: &Entry) -> Error {
-    let key = entry.key();
-    let message = format!("{key} of rank {rank} cannot be sent: {}", error.message());
-    Error::new(error.status(), message)
-}
-
 /// The processes that put something for other nodes, and what.
 fn shared<'p>(
     procs: &'p [(Proc<'p>, &'p Puts)],
@@ -133,7 +126,7 @@ fn numbered_proc(
                 .and_then(|()| encoder.one::<kind::Value>(&kval.value)),
             None => encoder.one::<kind::Kval>(kval),
         };
-        packed.map_err(|error| datum(&error, proc.rank, entry))?;
+        packed.map_err(|error| entry.unsent(&error, proc.rank))?;
     }
     Ok(bytes)
 }
@@ -246,7 +239,7 @@ fn named_proc(wire: &Wire<'_>, proc: &Proc<'_>, puts: &Puts) -> Result<Option<Ve
     }
     for entry in puts.entries(proc.rank, Audience::REMOTE) {
         let packed = encoder.one::<kind::Kval>(entry.kval());
-        packed.map_err(|error| datum(&error, proc.rank, entry))?;
+        packed.map_err(|error| entry.unsent(&error, proc.rank))?;
         empty = false;
     }
     Ok((!empty).then_some(bytes))

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pmix_types::{DataArray, Info, IntoOwned, Key, Kval, Value, ValueComparison, keys};
+use pmix_types::{DataArray, Info, IntoOwned, Key, Kval, Rank, Value, ValueComparison, keys};
 
 use super::audience::Audience;
 use super::named;
@@ -94,6 +94,14 @@ impl Entry {
 
     fn qualifiers(&self) -> &[Info<'static>] {
         self.parts().2
+    }
+
+    /// Why it cannot be sent.
+    #[cold]
+    pub(crate) fn unsent(&self, error: &bfrops::Error, rank: Rank) -> Error {
+        let (key, why) = (self.key(), error.message());
+        let message = format!("{key} of rank {rank} cannot be sent: {why}");
+        Error::new(error.status(), message)
     }
 
     /// Whether it is the value for someone who names these qualifiers.

@@ -7,6 +7,7 @@ use pmix_types::{Info, QualifiedValue, Rank, Scope, Status, Value, keys};
 use proptest::prelude::*;
 
 use super::{Audience, Entry, Puts};
+use crate::Wire;
 
 const R: Rank = Rank::new(7);
 
@@ -287,5 +288,105 @@ proptest! {
                 .map(|kval| (kval.key.to_string(), kval.value.clone())).collect();
             prop_assert_eq!(listed, all);
         }
+    }
+}
+
+/// The local part of a commit of a 4.2.2 client, and the answer about such a process.
+const COMMIT: &str = "0201 02 01 2b 02106d792e676c6f62000f88ef99abc5e88c9111 020e6d792e6c6f6300031868656c6c6f2d6c6f63616c00
+    0202 02 01 2c 02106d792e676c6f62000f88ef99abc5e88c9111 020e6d792e72656d00031a68656c6c6f2d72656d6f746500";
+const ANSWER: &str = "0233 020a4a4f42310001 02106d792e676c6f62000f88ef99abc5e88c9111 020e6d792e6c6f6300031868656c6c6f2d6c6f63616c00";
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
+    let bytes = digits.chunks(2).map(|pair| pair[0] * 16 + pair[1]);
+    bytes.map(|byte| u8::try_from(byte).unwrap()).collect()
+}
+
+fn wire() -> Wire<'static> {
+    Wire::new(bfrops::Layout::new(bfrops::Module::V41))
+}
+
+#[test]
+fn commits_and_answers_are_those_of_real_peers() {
+    let (mut puts, rank) = (Puts::default(), Rank::new(1));
+    let mut own = Puts::default();
+    let number = Value::Uint64(1_234_605_616_436_508_552);
+    for (scope, info) in [
+        (Scope::GLOBAL, Info::new("my.glob", number)),
+        (Scope::LOCAL, Info::new("my.loc", "hello-local")),
+        (Scope::REMOTE, Info::new("my.rem", "hello-remote")),
+        (Scope::INTERNAL, Info::new("my.own", "hello-me")),
+    ] {
+        own.put(rank, scope, info).unwrap();
+    }
+    assert_eq!(own.commit_message(&wire(), rank).unwrap(), hex(COMMIT));
+    puts.commit(&wire(), rank, &hex(COMMIT)).unwrap();
+    for scope in [Scope::LOCAL, Scope::REMOTE, Scope::GLOBAL] {
+        let seen = |puts: &Puts| -> Vec<_> { puts.all(rank, scope).unwrap().cloned().collect() };
+        assert_eq!(seen(&puts), seen(&own), "{scope}");
+    }
+    let proc = pmix_types::Proc {
+        nspace: "JOB1".into(),
+        rank,
+    };
+    let answer = puts.answer(&wire(), &proc, Scope::LOCAL).unwrap();
+    assert_eq!(answer, hex(ANSWER));
+    let mut far = Puts::default();
+    let direct = puts.direct(&wire(), rank).unwrap();
+    far.absorb_direct(&wire(), rank, &direct).unwrap();
+    assert_eq!(far.direct(&wire(), rank).unwrap(), direct);
+    assert_eq!(far.all(rank, Scope::LOCAL).unwrap().count(), 0);
+}
+
+#[test]
+fn a_commit_is_an_update_and_a_broken_one_is_nothing() {
+    let rank = Rank::new(1);
+    let mut puts = Puts::default();
+    puts.commit(&wire(), rank, &hex(COMMIT)).unwrap();
+    // my.loc deleted, my.new stored.
+    let more = hex("0205 02 01 0a 020e6d792e6c6f630000 0201 02 01 0b 020e6d792e6e6577000105");
+    puts.commit(&wire(), rank, &more).unwrap();
+    let keys = |puts: &Puts, scope| -> Vec<String> {
+        puts.all(rank, scope)
+            .unwrap()
+            .map(|kval| kval.key.to_string())
+            .collect()
+    };
+    assert_eq!(keys(&puts, Scope::LOCAL), ["my.glob", "my.new"]);
+    assert_eq!(keys(&puts, Scope::REMOTE), ["my.glob", "my.rem"]);
+    for (broken, expected) in [
+        (
+            "0205 02 01 0a 020e6d792e676c6f0000 0204 02 01 00",
+            "at byte 15",
+        ),
+        (
+            "0202 02 01 0b 020e6d792e6e6577000105 0201 02 01 03 020400",
+            "at byte 2",
+        ),
+        ("0200 02 01 00", "at byte 0"),
+    ] {
+        let before = puts.clone();
+        let error = puts.commit(&wire(), rank, &hex(broken)).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(keys(&puts, Scope::INTERNAL), keys(&before, Scope::INTERNAL));
+    }
+}
+
+#[test]
+fn mutated_commits_are_stored_or_refused() {
+    let bytes = hex(COMMIT);
+    for place in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut broken = bytes.clone();
+            broken[place] ^= 1 << bit;
+            let mut puts = Puts::default();
+            if puts.commit(&wire(), R, &broken).is_err() {
+                assert!(!puts.has_rank(R));
+            }
+        }
+        let mut puts = Puts::default();
+        let cut = puts.commit(&wire(), R, &bytes[..place]);
+        // Blocks end at 0 and after the first.
+        assert_eq!(cut.is_ok(), place == 0 || place == 48, "{place}");
     }
 }

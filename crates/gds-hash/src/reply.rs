@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a client is told about its job when it connects.
+//!
+//! | part | call | content |
+//! | --- | --- | --- |
+//! | nspace | `PMIX_STRING` | name of the job |
+//! | job | `PMIX_KVAL` each | what is stated of the job and what follows |
+//! | session | `PMIX_KVAL` | `pmix.ssn.arr`: infos, the session number first |
+//! | node | `PMIX_KVAL` each | `pmix.node.arr`: infos, name and number first |
+//! | application | `PMIX_KVAL` each | `pmix.app.arr`: infos, the application number first |
+//! | process | `PMIX_KVAL` each | `pmix.pblob`: a byte object with a call of `PMIX_PROC_RANK`, then `PMIX_KVAL` each |
+//!
+//! The form of the data store `hash`, which clients since 3.2 take. Frozen: append only.
+//!
+//! A 4.2 client ends at the first `pmix` key it does not know and loses what follows, so it is
+//! sent only keys that its release has. Nothing is sent that the client's module cannot read.
+
+mod procs;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bfrops::{Encoder, Layout, kind};
+use pmix_types::{Attribute, DataArray, Info, Key, Kval, Rank, Release, Text, Value, keys};
+
+use crate::nodes::Nodes;
+use crate::{Error, Job, Wire};
+
+/// What follows for a job and is sent; encoded maps are not, a client asks for them.
+const OF_JOB: [&str; 5] = [
+    keys::JOB_SIZE,
+    keys::MAX_PROCS,
+    keys::NUM_NODES,
+    keys::NODE_LIST,
+    keys::JOB_NUM_APPS,
+];
+
+/// What follows for an application.
+const OF_APP: [&str; 4] = [
+    keys::APP_SIZE,
+    keys::APPLDR,
+    keys::NUM_NODES,
+    keys::NODE_LIST,
+];
+
+/// What follows for a node, its names apart.
+const OF_NODE: [&str; 3] = [keys::LOCAL_PEERS, keys::LOCALLDR, keys::LOCAL_SIZE];
+
+/// The replies of one job, each built when the first client of its kind asks.
+///
+/// It stands beside the job that it is asked with; another job, or an update, has another.
+///
+/// ```
+/// use bfrops::{Layout, Module};
+/// use gds_hash::{Host, Job, Replies, Wire};
+/// use pmix_types::{Info, Release, keys};
+/// # let preg = pmix_builtin::open_preg(&preg_core::Params::default())?;
+/// let infos = [Info::new(keys::NODE_MAP, "n00,n01"), Info::new(keys::PROC_MAP, "0,1;2,3")];
+/// let job = Job::register(&preg, &Host::new("n00"), "job@1", &infos)?;
+/// let replies = Replies::default();
+/// let wire = Wire::new(Layout::new(Module::V41));
+/// let first = replies.get(&job, &wire, Release::V5_0_11)?;
+/// let second = replies.get(&job, &wire, Release::V5_0_11)?;
+/// assert!(std::sync::Arc::ptr_eq(&first, &second));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Replies {
+    built: Mutex<Vec<(Kind, Arc<[u8]>)>>,
+}
+
+/// What clients differ in.
+type Kind = (Layout, Release);
+
+impl Replies {
+    /// The reply for clients of a release with a layout.
+    ///
+    /// # Errors
+    ///
+    /// As [`Job::reply`].
+    pub fn get(&self, job: &Job, wire: &Wire<'_>, release: Release) -> Result<Arc<[u8]>, Error> {
+        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        let kind = (wire.layout(), release);
+        if let Some((_, reply)) = built.iter().find(|(known, _)| *known == kind) {
+            return Ok(Arc::clone(reply));
+        }
+        let reply: Arc<[u8]> = job.reply(wire, release)?.into();
+        built.push((kind, Arc::clone(&reply)));
+        Ok(reply)
+    }
+
+    /// Forgets what was built, when all clients have it.
+    pub fn clear(&self) {
+        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        built.clear();
+    }
+}
+
+impl Job {
+    /// What a client of a release is told about the job, ready to be sent.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_PACK_FAILURE` if the name of the job is too long for any client.
+    pub fn reply(&self, wire: &Wire<'_>, release: Release) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::new();
+        let mut writer = Writer {
+            job: self,
+            wire,
+            release,
+            encoder: wire.encoder(&mut out),
+        };
+        writer.nspace()?;
+        writer.job_values();
+        writer.session();
+        writer.nodes(&self.nodes, |writer, infos| {
+            writer.array(keys::NODE_INFO_ARRAY, infos);
+        });
+        writer.apps();
+        writer.procs();
+        Ok(out)
+    }
+}
+
+struct Writer<'r, 'o> {
+    job: &'r Job,
+    wire: &'r Wire<'r>,
+    release: Release,
+    encoder: Encoder<'o>,
+}
+
+impl Writer<'_, '_> {
+    fn nspace(&mut self) -> Result<(), Error> {
+        let name = Some(Text::without_nul(self.job.nspace.as_bytes()));
+        let packed = self.encoder.one::<kind::String>(&name);
+        packed.map_err(|error| Error::new(error.status(), error.message()))
+    }
+
+    fn job_values(&mut self) {
+        for key in OF_JOB {
+            let stated = self.job.job.plain(key.as_bytes()).is_some();
+            if !stated && let Some(value) = self.job.derived_of_job(key) {
+                self.value(Kval {
+                    key: key.into(),
+                    value,
+                });
+            }
+        }
+        let job = self.job;
+        for info in job.job.infos() {
+            self.value(Kval {
+                key: info.key,
+                value: info.value,
+            });
+        }
+    }
+
+    fn session(&mut self) {
+        let session = &self.job.session;
+        let mut infos: Vec<_> = session.values.infos().collect();
+        infos.retain(|info| !info.key.is(keys::SESSION_ID));
+        self.nodes(&session.nodes, |_, node| {
+            infos.push(Info::new(keys::NODE_INFO_ARRAY, node));
+        });
+        if infos.is_empty() && session.id.is_none() {
+            return;
+        }
+        // Clients take the array only with a number; this one says that there is none.
+        let id = session.id.unwrap_or(u32::MAX);
+        infos.insert(0, Info::new(keys::SESSION_ID, id));
+        self.array(keys::SESSION_INFO_ARRAY, infos);
+    }
+
+    /// Calls `write` with what is known of each node.
+    fn nodes(&mut self, nodes: &Nodes, mut write: impl FnMut(&mut Self, Vec<Info<'static>>)) {
+        for slot in 0..nodes.num_slots() {
+            let infos = node(self.job, nodes, slot);
+            if !infos.is_empty() {
+                write(self, infos);
+            }
+        }
+    }
+
+    fn apps(&mut self) {
+        for (number, app) in &self.job.apps {
+            let mut infos = vec![Info::new(keys::APPNUM, *number)];
+            let stated = app.values.infos();
+            infos.extend(stated.filter(|info| !info.key.is(keys::APPNUM)));
+            for key in OF_APP {
+                let stated = app.values.plain(key.as_bytes()).is_some();
+                if !stated && let Some(value) = self.job.derived_of_app(*number, key) {
+                    infos.push(Info::new(key, value));
+                }
+            }
+            self.nodes(&app.nodes, |_, node| {
+                infos.push(Info::new(keys::NODE_INFO_ARRAY, node));
+            });
+            self.array(keys::APP_INFO_ARRAY, infos);
+        }
+    }
+
+    fn array(&mut self, key: &'static str, infos: Vec<Info<'static>>) {
+        let kval = |infos| Kval {
+            key: Key::new(key),
+            value: Value::DataArray(DataArray::Info(infos)),
+        };
+        let whole = kval(infos);
+        if self.encoder.one::<kind::Kval>(&whole).is_ok() {
+            return;
+        }
+        // What this client cannot read is left out, the rest is not.
+        if let Value::DataArray(DataArray::Info(mut infos)) = whole.value {
+            let wire = self.wire;
+            infos.retain(|info| wire.pack(|encoder| encoder.one::<kind::Info>(info)).is_ok());
+            let _ = self.encoder.one::<kind::Kval>(&kval(infos));
+        }
+    }
+
+    /// A value of the job, unless this client cannot read it.
+    fn value(&mut self, kval: Kval<'_>) {
+        if knows(self.release, &kval.key) {
+            let _ = self.encoder.one::<kind::Kval>(&kval);
+        }
+    }
+}
+
+/// What is known of a node: its names and what follows from them first.
+fn node(job: &Job, nodes: &Nodes, slot: u32) -> Vec<Info<'static>> {
+    if job.canonical(nodes, slot) != slot {
+        // Another place of a node that was sent.
+        return Vec::new();
+    }
+    let names = [keys::HOSTNAME, keys::NODEID];
+    let named = names.iter().chain(&OF_NODE).filter_map(|key| {
+        let value = job.about_node(nodes, slot, key)?;
+        Some(Info::new(*key, value))
+    });
+    let mut infos: Vec<_> = named.collect();
+    let sent = infos.len();
+    for info in nodes.all(slot) {
+        if !infos.iter().take(sent).any(|sent| sent.key == info.key) {
+            infos.push(info);
+        }
+    }
+    infos
+}
+
+/// Whether a client of a release goes on after a key.
+fn knows(release: Release, key: &Key<'_>) -> bool {
+    if release != Release::V4_2_2 || !key.is_reserved() {
+        return true;
+    }
+    let key = key.as_text().as_str();
+    key.is_some_and(|key| Attribute::by_key_in(release, key).is_some())
+}
+
+/// The ranks of a place in the map, each with its place on the node.
+fn ranks_of(job: &Job, slot: u32) -> impl Iterator<Item = (usize, Rank)> {
+    let ranks = job.nodes.maps.as_ref().into_iter();
+    let ranks = ranks.flat_map(move |maps| crate::derive::ranks(maps, slot));
+    ranks.enumerate()
+}
