@@ -141,6 +141,8 @@ fn proc_stats(stats: &mut pmix_types::ProcStats<'_>) {
 }
 
 fn node_stats(stats: &mut pmix_types::NodeStats<'_>) {
+    stats.diskstats.clear();
+    stats.netstats.clear();
     [
         &mut stats.la,
         &mut stats.la5,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Statistics of processes and nodes (modules v41 and v51; later ones dropped them).
 
+use std::marker::PhantomData;
+
 use pmix_types::DataType;
 
 use crate::kind::structure::{List, structure};
@@ -58,7 +60,7 @@ structure! {
 }
 
 structure! {
-    /// `PMIX_NODE_STATS`.
+    /// `PMIX_NODE_STATS`. The statistics of disks and interfaces are read and not sent.
     NodeStats: NodeStats<'a> = NODE_STATS {
         node: kind::String,
         la: Float,
@@ -73,8 +75,8 @@ structure! {
         swap_free: Float,
         mapped: Float,
         sample_time: Timeval,
-        diskstats: List<Size, DiskStats>,
-        netstats: List<Size, NetStats>,
+        diskstats: Unsent<DiskStats>,
+        netstats: Unsent<NetStats>,
     }
 }
 
@@ -94,5 +96,67 @@ impl Kind for ThreadCount {
 
     fn decode(decoder: &mut Decoder<'_>, run: Run) -> Result<u16, Error> {
         Int16::decode(decoder, run).map(i16::cast_unsigned)
+    }
+}
+
+/// A list that is read and not sent.
+///
+/// DEVIATION: the releases that have this type do not agree on the bytes of these lists, not even
+/// with themselves, so an empty list is what each of them reads;
+/// `lists_of_node_statistics_are_read_and_not_sent`.
+struct Unsent<K>(PhantomData<K>);
+
+impl<K> kind::sealed::Sealed for Unsent<K> {}
+
+impl<K: Kind> Kind for Unsent<K> {
+    const TYPE: DataType = K::TYPE;
+    const MIN_LEN: usize = 1;
+    type Item<'a> = Vec<K::Item<'a>>;
+
+    fn encode(encoder: &mut Encoder<'_>, _: &Self::Item<'_>) -> Result<(), Error> {
+        encoder.size(0)
+    }
+
+    fn decode<'a>(decoder: &mut Decoder<'a>, run: Run) -> Result<Self::Item<'a>, Error> {
+        List::<Size, K>::decode(decoder, run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Layout, Module};
+
+    #[test]
+    fn lists_of_node_statistics_are_read_and_not_sent() {
+        let disk = pmix_types::DiskStats {
+            disk: Some("sda".into()),
+            ..Default::default()
+        };
+        let stats = pmix_types::NodeStats {
+            node: Some("n1".into()),
+            diskstats: vec![disk.clone()],
+            ..Default::default()
+        };
+        let layout = Layout::new(Module::V41);
+        let mut out = Vec::new();
+        Encoder::new(layout, &mut out)
+            .one::<NodeStats>(&stats)
+            .unwrap();
+        assert!(out.ends_with(&[0, 0]));
+        let back = Decoder::new(layout, &out).one::<NodeStats>().unwrap();
+        assert_eq!((back.node, back.diskstats), (stats.node, Vec::new()));
+
+        // One disk instead of none, and no interface.
+        out.truncate(out.len() - 2);
+        let mut packed = Vec::new();
+        Encoder::new(layout, &mut packed)
+            .one::<DiskStats>(&disk)
+            .unwrap();
+        out.push(1);
+        out.extend_from_slice(&packed[1..]);
+        out.push(0);
+        let back = Decoder::new(layout, &out).one::<NodeStats>().unwrap();
+        assert_eq!(back.diskstats, [disk]);
     }
 }
