@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What follows from the maps and from what the host states.
 
-use pmix_map::NodeList;
+use pmix_map::{NodeList, ProcMap};
 use pmix_types::{DataArray, Proc, Rank, Text, Value, keys};
 
 use crate::Job;
+use crate::anl::AnlMap;
 use crate::nodes::{Maps, Nodes};
 
 impl Job {
     /// What follows for the job.
     pub(crate) fn derived_of_job(&self, key: &str) -> Option<Value<'static>> {
         if key == keys::NSPACE {
-            return Some(self.text(self.nspace.as_bytes()));
+            return Some(text(self.nspace.as_bytes()));
         }
         if key == keys::JOB_NUM_APPS {
             let apps = u32::try_from(self.apps.len()).ok()?;
@@ -22,11 +23,8 @@ impl Job {
             keys::JOB_SIZE | keys::MAX_PROCS => number(maps.procs.num_ranks())?,
             keys::NUM_NODES => number(u64::try_from(maps.nodes.len()).ok()?)?,
             keys::NODE_LIST | keys::NODE_MAP_RAW => names(&maps.nodes),
-            keys::PROC_MAP_RAW => {
-                let mut list = Vec::with_capacity(maps.procs.text_len());
-                maps.procs.write_text(&mut list);
-                Value::String(Some(Text::new(list)))
-            }
+            keys::PROC_MAP_RAW => groups(&maps.procs),
+            keys::ANL_MAP => text(&AnlMap::of(&maps.procs)?.to_text()),
             _ => return None,
         })
     }
@@ -54,8 +52,10 @@ impl Job {
         match key {
             keys::APP_SIZE => self::number(maps.procs.num_ranks()),
             keys::NUM_NODES => self::number(u64::try_from(maps.nodes.len()).ok()?),
-            keys::APPLDR => maps.procs.iter().flatten().min().map(Value::Rank),
+            keys::APPLDR => maps.lowest().map(Value::Rank),
             keys::NODE_LIST | keys::NODE_MAP_RAW => Some(names(&maps.nodes)),
+            keys::PROC_MAP_RAW => Some(groups(&maps.procs)),
+            keys::ANL_MAP => Some(text(&AnlMap::of(&maps.procs)?.to_text())),
             _ => None,
         }
     }
@@ -66,10 +66,10 @@ impl Job {
         if let Some(Value::Uint32(number)) = stated {
             return Some(number);
         }
-        let described = self.apps.iter().find(|(_, app)| {
+        let described = self.apps.iter().find(|(number, app)| {
             let maps = app.nodes.maps.as_ref();
             maps.is_some_and(|maps| maps.procs.node_of(rank).is_some())
-                || in_span(&app.values, rank)
+                || self.place_in_app(**number, rank).is_some()
         });
         match described {
             Some((number, _)) => Some(*number),
@@ -109,9 +109,7 @@ impl Job {
             keys::APP_RANK => self.app_rank(rank).map(Value::Rank),
             keys::GLOBAL_RANK => self.global_rank(rank).map(Value::Rank),
             keys::RANK => self.has_rank(rank).then_some(Value::Rank(rank)),
-            keys::NSPACE => self
-                .has_rank(rank)
-                .then(|| self.text(self.nspace.as_bytes())),
+            keys::NSPACE => self.has_rank(rank).then(|| text(self.nspace.as_bytes())),
             keys::PROCID => (self.has_rank(rank)).then(|| {
                 Value::Proc(Proc {
                     nspace: self.nspace.clone(),
@@ -127,7 +125,7 @@ impl Job {
     /// Name or number of the node of a process.
     pub(crate) fn place_of(&self, slot: u32, key: &str) -> Option<Value<'static>> {
         match key {
-            keys::HOSTNAME => self.nodes.name(slot).map(|name| self.text(&name)),
+            keys::HOSTNAME => self.nodes.name(slot).map(|name| text(&name)),
             _ => {
                 let id = self.nodes.id(self.canonical(&self.nodes, slot));
                 id.map(Value::Uint32)
@@ -141,17 +139,51 @@ impl Job {
             return Some(Rank::new(rank));
         }
         let derived = matches!(key, keys::LOCAL_RANK | keys::NODE_RANK);
-        let maps = self.nodes.maps.as_ref().filter(|_| derived)?;
-        maps.procs.iter().flatten().min()
+        self.nodes.maps.as_ref().filter(|_| derived)?.lowest()
     }
 
+    /// The place of a process among those of its application.
     fn app_rank(&self, rank: Rank) -> Option<Rank> {
-        let app = self.apps.get(&self.app_of(rank)?)?;
-        let first = match app.values.plain(keys::APPLDR.as_bytes()) {
-            Some(Value::Rank(first)) => *first,
-            _ => return None,
-        };
-        in_span(&app.values, rank).then(|| Rank::new(rank.as_raw() - first.as_raw()))
+        let number = self.app_of(rank)?;
+        let app = self.apps.get(&number)?;
+        if let Some(maps) = &app.nodes.maps {
+            return maps.place(rank).map(Rank::new);
+        }
+        self.place_in_app(number, rank).map(Rank::new)
+    }
+
+    /// The place of a rank among those of an application, which follow its first rank, as many as
+    /// it has.
+    fn place_in_app(&self, number: u32, rank: Rank) -> Option<u32> {
+        let size = self.app_size(number)?;
+        let place = rank.as_raw().checked_sub(self.app_leader(number)?)?;
+        (place < size).then_some(place)
+    }
+
+    fn app_size(&self, number: u32) -> Option<u32> {
+        let stated = self
+            .apps
+            .get(&number)?
+            .values
+            .plain(keys::APP_SIZE.as_bytes());
+        stated.and_then(|size| size.to_number().ok())
+    }
+
+    /// The first rank of an application: what the host states, or what follows from the sizes of
+    /// those before it, as ranks count from application to application.
+    fn app_leader(&self, number: u32) -> Option<u32> {
+        let stated = self
+            .apps
+            .get(&number)?
+            .values
+            .plain(keys::APPLDR.as_bytes());
+        match stated {
+            Some(Value::Rank(first)) => Some(first.as_raw()),
+            Some(first) => first.to_number().ok(),
+            None => (0..number).try_fold(0_u32, |first, before| {
+                first.checked_add(self.app_size(before)?)
+            }),
+        }
     }
 
     fn global_rank(&self, rank: Rank) -> Option<Rank> {
@@ -196,13 +228,10 @@ impl Job {
     /// What is known of a node.
     pub(crate) fn about_node(&self, nodes: &Nodes, slot: u32, key: &str) -> Option<Value<'static>> {
         if let Some(stated) = nodes.stated(slot, key.as_bytes()) {
-            return Some(match stated {
-                Value::String(Some(name)) if key == keys::HOSTNAME => self.text(name.as_bytes()),
-                stated => stated,
-            });
+            return Some(stated);
         }
         match key {
-            keys::HOSTNAME => return nodes.name(slot).map(|name| self.text(&name)),
+            keys::HOSTNAME => return nodes.name(slot).map(|name| text(&name)),
             keys::NODEID => return nodes.id(self.canonical(nodes, slot)).map(Value::Uint32),
             _ => {}
         }
@@ -223,21 +252,24 @@ impl Job {
             _ => None,
         }
     }
+}
 
-    /// A host name or other text as it is answered.
-    pub(crate) fn text(&self, name: &[u8]) -> Value<'static> {
-        let end = match self.strip_fqdn {
-            true => name.iter().position(|b| *b == b'.').unwrap_or(name.len()),
-            false => name.len(),
-        };
-        Value::String(Some(Text::new(name[..end].to_vec())))
-    }
+/// Text as a value.
+pub(crate) fn text(text: &[u8]) -> Value<'static> {
+    Value::String(Some(Text::new(text.to_vec())))
 }
 
 /// The names of a map, by commas.
 fn names(nodes: &NodeList) -> Value<'static> {
     let mut list = Vec::with_capacity(nodes.text_len());
     nodes.write_text(b',', &mut list);
+    Value::String(Some(Text::new(list)))
+}
+
+/// The ranks of a map, node by node.
+fn groups(procs: &ProcMap) -> Value<'static> {
+    let mut list = Vec::with_capacity(procs.text_len());
+    procs.write_text(&mut list);
     Value::String(Some(Text::new(list)))
 }
 
@@ -278,17 +310,4 @@ fn peer_list(maps: &Maps, slot: u32) -> Value<'static> {
         }
     }
     Value::String(Some(Text::new(list)))
-}
-
-/// Whether a rank is among those that follow the leader of an application, as many as it has.
-fn in_span(app: &crate::table::Table, rank: Rank) -> bool {
-    let (Some(Value::Rank(first)), Some(Value::Uint32(size))) = (
-        app.plain(keys::APPLDR.as_bytes()),
-        app.plain(keys::APP_SIZE.as_bytes()),
-    ) else {
-        return false;
-    };
-    rank.as_raw()
-        .checked_sub(first.as_raw())
-        .is_some_and(|place| place < *size)
 }

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 
 use pmix_types::{Info, Rank, Value, keys};
 
+use crate::derive::text;
+use crate::fqdn::short;
 use crate::{Error, Job, Realm};
 
 /// The Standard's name of the process realm; no released header has it.
@@ -284,7 +286,9 @@ impl Job {
         }
         // The name of this server's node is known even where the job says nothing of it.
         let own = key == keys::HOSTNAME && !request.names_node() && !request.rank.is_valid();
-        Ok(own.then(|| Cow::Owned(self.text(self.host.name()))))
+        let name = self.host.name();
+        let name = if self.nodes.short { short(name) } else { name };
+        Ok(own.then(|| Cow::Owned(text(name))))
     }
 
     fn proc_value(&self, request: &Request<'_>, key: &str) -> Option<Answer<'_>> {

@@ -24,8 +24,6 @@ pub struct Job {
     pub(crate) apps: BTreeMap<u32, App>,
     pub(crate) nodes: Nodes,
     pub(crate) procs: Columns,
-    /// Host names are answered without their domain.
-    pub(crate) strip_fqdn: bool,
 }
 
 /// What is known of a session.

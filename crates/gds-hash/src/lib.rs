@@ -22,15 +22,18 @@
 //! (namespace registration).
 #![forbid(unsafe_code)]
 
+mod anl;
 mod columns;
 mod derive;
 mod error;
+mod fqdn;
 mod get;
 mod host;
 mod job;
 mod list;
 mod modex;
 mod nodes;
+mod order;
 mod put;
 mod realm;
 mod register;

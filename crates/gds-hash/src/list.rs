@@ -15,6 +15,8 @@ const OF_JOB: &[&str] = &[
     keys::NUM_NODES,
     keys::MAX_PROCS,
     keys::NODE_LIST,
+    keys::PROC_MAP_RAW,
+    keys::ANL_MAP,
 ];
 
 const OF_SESSION: &[&str] = &[keys::SESSION_ID, keys::NUM_NODES, keys::NODE_LIST];

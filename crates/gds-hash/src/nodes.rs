@@ -8,6 +8,8 @@ use pmix_map::{NodeList, ProcMap};
 use pmix_types::{Info, Rank, Value, keys};
 
 use crate::columns::{Columns, ColumnsBuilder};
+use crate::fqdn::short;
+use crate::order::Order;
 
 /// The nodes of a job and what is known of each.
 ///
@@ -23,6 +25,8 @@ pub(crate) struct Nodes {
     /// The slots of numbers that the host stated.
     ids: HashMap<u32, u32>,
     values: Columns,
+    /// Names have no domain here; who asks with one is answered all the same.
+    pub(crate) short: bool,
 }
 
 /// Both maps of a job: as many nodes in one as in the other.
@@ -32,6 +36,7 @@ pub(crate) struct Maps {
     pub(crate) procs: ProcMap,
     /// The first slot of each node that stands in the map more than once.
     repeated: OnceLock<HashMap<u32, Vec<u32>>>,
+    order: Order,
 }
 
 impl Maps {
@@ -40,7 +45,18 @@ impl Maps {
             nodes,
             procs,
             repeated: OnceLock::new(),
+            order: Order::default(),
         }
+    }
+
+    /// The lowest rank.
+    pub(crate) fn lowest(&self) -> Option<Rank> {
+        self.order.lowest(&self.procs)
+    }
+
+    /// How many ranks are below this one, if it is one of them.
+    pub(crate) fn place(&self, rank: Rank) -> Option<u32> {
+        self.order.place(&self.procs, rank)
     }
 
     /// All slots of the node that a slot names, if it stands in the map more than once.
@@ -106,6 +122,11 @@ impl Nodes {
 
     /// The slot of a name or alias.
     pub(crate) fn by_name(&self, name: &[u8]) -> Option<u32> {
+        let known = self.by_exact_name(name);
+        known.or_else(|| self.short.then(|| self.by_exact_name(short(name)))?)
+    }
+
+    fn by_exact_name(&self, name: &[u8]) -> Option<u32> {
         let place = self.maps.as_ref().and_then(|m| m.nodes.position(name));
         place
             .and_then(|place| u32::try_from(place).ok())
@@ -188,10 +209,11 @@ pub(crate) struct NodesBuilder {
 
 impl NodesBuilder {
     /// Nodes with these maps; descriptions come after them.
-    pub(crate) fn new(maps: Option<Maps>) -> Self {
+    pub(crate) fn new(maps: Option<Maps>, short: bool) -> Self {
         Self {
             nodes: Nodes {
                 maps,
+                short,
                 ..Nodes::default()
             },
             values: ColumnsBuilder::default(),

@@ -6,18 +6,24 @@
 
 mod entry;
 mod maps;
+mod twice;
 
 use std::collections::BTreeMap;
 
-use pmix_types::{Info, IntoOwned, Nspace, QualifiedValue, Rank, Value, keys};
+use pmix_types::{Info, IntoOwned, Nspace, QualifiedValue, Rank, Text, Value, keys};
 use preg_core::{NodeList, Preg, ProcMap};
 
-use self::entry::{Target, array, entry, is_container, number, target, text, within};
-use self::maps::{MapFinder, paired};
+use self::entry::{
+    Target, array, entry, is_container, no_unknown_container, number, of_other_job, target, text,
+    within,
+};
+use self::maps::{Found, MapFinder, paired};
 
+use self::twice::Given;
 use crate::columns::ColumnsBuilder;
+use crate::fqdn::short;
 use crate::job::{App, Session};
-use crate::nodes::{Maps, NodesBuilder};
+use crate::nodes::NodesBuilder;
 use crate::table::Table;
 use crate::{Error, Host, Job, Realm};
 
@@ -27,8 +33,9 @@ impl Job {
     /// # Errors
     ///
     /// The entry that is not as it should be: maps of different length, a map given twice, a map
-    /// or array of another type, an array that does not say which application, node or process it
-    /// describes, arrays nested too deep.
+    /// or array of another type, a rank twice in a map or described twice, an array that does not
+    /// say which application, node or process it describes, an array under a key that looks like
+    /// one that describes something and is not known, arrays nested too deep.
     pub fn register(
         preg: &Preg,
         host: &Host,
@@ -61,7 +68,10 @@ impl Job {
         procs: ProcMap,
     ) -> Result<Self, Error> {
         let nspace = nspace.into();
-        let maps = BTreeMap::from([(Target::Job, paired(nodes, procs)?)]);
+        let maps = Found {
+            maps: BTreeMap::from([(Target::Job, paired(nodes, procs)?)]),
+            strip_fqdn: false,
+        };
         Ok(Builder::new(&nspace, host, maps).finish(nspace.clone(), host.clone()))
     }
 
@@ -72,12 +82,15 @@ impl Job {
         known: Option<&Self>,
         infos: &[Info<'_>],
     ) -> Result<Self, Error> {
-        let mut maps = MapFinder::new(preg);
+        let no_data =
+            (infos.iter()).any(|info| info.key.is(keys::REGISTER_NODATA) && info.truth().is_true());
+        let infos = if no_data { &[] } else { infos };
+        let mut maps = MapFinder::new(preg, nspace);
         maps.walk(infos, Target::Job, 0)?;
         if let Some(known) = known {
             maps.keep(known);
         }
-        let mut builder = Builder::new(nspace, host, maps.finish()?);
+        let mut builder = Builder::new(nspace, host, maps.finish(infos)?);
         if let Some(known) = known {
             builder.keep(known);
         }
@@ -98,16 +111,21 @@ struct Builder<'b> {
     nodes: NodesBuilder,
     procs: ColumnsBuilder,
     strip_fqdn: bool,
+    /// The processes that were described.
+    given: Given,
 }
 
 impl<'b> Builder<'b> {
-    fn new(nspace: &'b Nspace<'static>, host: &'b Host, mut maps: BTreeMap<Target, Maps>) -> Self {
+    fn new(nspace: &'b Nspace<'static>, host: &'b Host, found: Found) -> Self {
+        let short = found.strip_fqdn;
+        let mut maps = found.maps;
         let job = maps.remove(&Target::Job);
         let session = maps.remove(&Target::Session);
         let apps = maps.into_iter().filter_map(|(about, maps)| match about {
-            Target::App(number) => {
-                Some((number, (Table::default(), NodesBuilder::new(Some(maps)))))
-            }
+            Target::App(number) => Some((
+                number,
+                (Table::default(), NodesBuilder::new(Some(maps), short)),
+            )),
             _ => None,
         });
         Self {
@@ -116,11 +134,12 @@ impl<'b> Builder<'b> {
             job: Table::default(),
             session: None,
             session_values: Table::default(),
-            session_nodes: NodesBuilder::new(session),
+            session_nodes: NodesBuilder::new(session, short),
             apps: apps.collect(),
-            nodes: NodesBuilder::new(job),
+            nodes: NodesBuilder::new(job, short),
             procs: ColumnsBuilder::default(),
-            strip_fqdn: false,
+            strip_fqdn: short,
+            given: Given::default(),
         }
     }
 
@@ -131,7 +150,7 @@ impl<'b> Builder<'b> {
         self.session_values.merge(&known.session.values);
         self.session_nodes.keep(&known.session.nodes);
         for (number, app) in &known.apps {
-            let (values, nodes) = self.apps.entry(*number).or_default();
+            let (values, nodes) = self.app(*number);
             values.merge(&app.values);
             nodes.keep(&app.nodes);
         }
@@ -139,7 +158,6 @@ impl<'b> Builder<'b> {
         known
             .procs
             .for_each(|key, rank, value| self.procs.set(key, rank, value));
-        self.strip_fqdn = known.strip_fqdn;
     }
 
     fn walk(&mut self, infos: &[Info<'_>], about: Target, depth: usize) -> Result<(), Error> {
@@ -152,9 +170,13 @@ impl<'b> Builder<'b> {
     fn entry(&mut self, info: &Info<'_>, about: Target, depth: usize) -> Result<(), Error> {
         if is_container(&info.key) {
             let infos = array(info)?;
-            return match target(info, infos)? {
-                Target::Node => self.node(infos, about),
-                Target::Proc(rank) => self.proc(infos, rank),
+            let inner = target(info, infos)?;
+            if of_other_job(self.nspace, about, inner, infos)? {
+                return Ok(());
+            }
+            return match inner {
+                Target::Node => self.node(infos, about, depth + 1),
+                Target::Proc(rank) => self.proc(infos, rank, depth + 1),
                 inner => self.walk(infos, inner, depth + 1),
             };
         }
@@ -162,8 +184,10 @@ impl<'b> Builder<'b> {
             return Ok(());
         }
         if info.key.is(keys::NSPACE) {
-            return self.same_nspace(&info.value);
+            let alone = std::slice::from_ref(info);
+            return of_other_job(self.nspace, about, about, alone).map(drop);
         }
+        no_unknown_container(info)?;
         if info.key.is(keys::QUALIFIED_VALUE) {
             let value = QualifiedValue::from_info(info.clone().into_owned());
             let value = value.map_err(|e| Error::new(e.status(), e.to_string()))?;
@@ -171,22 +195,6 @@ impl<'b> Builder<'b> {
             return Ok(());
         }
         self.plain(info, about)
-    }
-
-    /// Arrays of another job cannot be part of this one.
-    fn same_nspace(&self, value: &Value<'_>) -> Result<(), Error> {
-        let named = match value {
-            Value::Nspace(nspace) => nspace.as_bytes(),
-            other => text(other)?,
-        };
-        if named == self.nspace.as_bytes() {
-            return Ok(());
-        }
-        let named = String::from_utf8_lossy(named).into_owned();
-        Err(Error::bad(format!(
-            "it is about {named}, and {} is registered",
-            self.nspace
-        )))
     }
 
     fn table(&mut self, about: Target) -> &mut Table {
@@ -198,7 +206,9 @@ impl<'b> Builder<'b> {
     }
 
     fn app(&mut self, number: u32) -> &mut (Table, NodesBuilder) {
-        self.apps.entry(number).or_default()
+        let short = self.strip_fqdn;
+        (self.apps.entry(number))
+            .or_insert_with(|| (Table::default(), NodesBuilder::new(None, short)))
     }
 
     /// A value that stands alone.
@@ -206,9 +216,6 @@ impl<'b> Builder<'b> {
         let (key, value) = (&info.key, info.value.clone());
         if key.is(keys::SESSION_ID) && about != Target::Job {
             self.session = Some(number(&value)?);
-        }
-        if key.is(keys::HOSTNAME_KEEP_FQDN) {
-            self.strip_fqdn = value.truth().as_bool() == Some(false);
         }
         if about != Target::Job {
             self.table(about).set(key, value);
@@ -240,46 +247,88 @@ impl<'b> Builder<'b> {
     }
 
     /// The description of a node.
-    fn node(&mut self, infos: &[Info<'_>], about: Target) -> Result<(), Error> {
+    fn node(&mut self, infos: &[Info<'_>], about: Target, depth: usize) -> Result<(), Error> {
         let name = entry(infos, keys::HOSTNAME).map(text).transpose()?;
         let id = entry(infos, keys::NODEID).map(number).transpose()?;
         if name.is_none() && id.is_none() {
             return Err(Error::bad("a node array without pmix.hname or pmix.nodeid"));
         }
-        let nodes = match about {
-            Target::Session => &mut self.session_nodes,
-            Target::App(number) => &mut self.apps.entry(number).or_default().1,
-            _ => &mut self.nodes,
-        };
+        let full = name;
+        let name = name.map(|name| if self.strip_fqdn { short(name) } else { name });
+        let nodes = self.nodes_of(about);
         let slot = nodes.slot(name, id);
-        for info in infos {
-            if info.key.is(keys::HOSTNAME_ALIASES) {
-                let aliases = text(&info.value)?;
-                for alias in aliases.split(|b| *b == b',').filter(|a| !a.is_empty()) {
-                    nodes.alias(slot, alias);
-                }
+        if let Some(full) = full {
+            nodes.alias(slot, full);
+        }
+        for (place, info) in infos.iter().enumerate() {
+            if is_container(&info.key) {
+                within(depth, place, info, || self.entry(info, about, depth))?;
+                continue;
             }
-            match &info.value {
-                // A number of another width means the same node.
-                _ if info.key.is(keys::NODEID) => {
-                    nodes.set(slot, &info.key, &Value::Uint32(number(&info.value)?));
-                }
-                value => nodes.set(slot, &info.key, value),
-            }
+            let set = self.node_value(about, slot, name, info);
+            set.map_err(|error| error.inside(place, &info.key))?;
         }
         Ok(())
     }
 
-    /// The description of a process.
-    fn proc(&mut self, infos: &[Info<'_>], rank: u32) -> Result<(), Error> {
-        if !Rank::new(rank).is_valid() {
-            return Err(Error::bad(format!(
-                "{} is no rank of a process",
-                Rank::new(rank)
-            )));
+    /// One value of a node.
+    fn node_value(
+        &mut self,
+        about: Target,
+        slot: u32,
+        name: Option<&[u8]>,
+        info: &Info<'_>,
+    ) -> Result<(), Error> {
+        no_unknown_container(info)?;
+        let nodes = self.nodes_of(about);
+        if info.key.is(keys::HOSTNAME_ALIASES) {
+            let aliases = text(&info.value)?;
+            for alias in aliases.split(|b| *b == b',').filter(|a| !a.is_empty()) {
+                nodes.alias(slot, alias);
+            }
         }
-        for info in infos.iter().filter(|info| !info.key.is(keys::RANK)) {
-            self.procs.set(&info.key, rank, &info.value);
+        match (&info.value, name) {
+            // A number of another width means the same node.
+            _ if info.key.is(keys::NODEID) => {
+                nodes.set(slot, &info.key, &Value::Uint32(number(&info.value)?));
+            }
+            (_, Some(name)) if info.key.is(keys::HOSTNAME) => {
+                let name = Value::String(Some(Text::new(name)));
+                nodes.set(slot, &info.key, &name);
+            }
+            (value, _) => nodes.set(slot, &info.key, value),
+        }
+        Ok(())
+    }
+
+    /// The nodes as the session, an application or the job sees them.
+    fn nodes_of(&mut self, about: Target) -> &mut NodesBuilder {
+        match about {
+            Target::Session => &mut self.session_nodes,
+            Target::App(number) => &mut self.app(number).1,
+            _ => &mut self.nodes,
+        }
+    }
+
+    /// The description of a process.
+    fn proc(&mut self, infos: &[Info<'_>], rank: u32, depth: usize) -> Result<(), Error> {
+        if !Rank::new(rank).is_valid() {
+            let message = format!("{} is no rank of a process", Rank::new(rank));
+            return Err(Error::bad(message));
+        }
+        if !self.given.add(rank) {
+            return Err(Error::bad(format!("rank {rank} is described twice")));
+        }
+        for (place, info) in infos.iter().enumerate() {
+            if is_container(&info.key) {
+                within(depth, place, info, || self.entry(info, Target::Job, depth))?;
+            } else if self.strip_fqdn && info.key.is(keys::HOSTNAME) {
+                let name = text(&info.value).map_err(|e| e.inside(place, &info.key))?;
+                let name = Value::String(Some(Text::new(short(name))));
+                self.procs.set(&info.key, rank, &name);
+            } else if !info.key.is(keys::RANK) {
+                self.procs.set(&info.key, rank, &info.value);
+            }
         }
         Ok(())
     }
@@ -301,7 +350,6 @@ impl<'b> Builder<'b> {
             apps: apps.collect(),
             nodes: self.nodes.finish(),
             procs: self.procs.finish(),
-            strip_fqdn: self.strip_fqdn,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use pmix_types::{Info, Nspace, Proc, Status, Value, keys};
+use pmix_types::{Info, Nspace, Proc, Status, Value};
 use preg_core::Preg;
 
 use crate::job::Session;
@@ -91,10 +91,6 @@ impl Store {
                 "an nspace has 1 to {most} bytes: {nspace:?}"
             )));
         }
-        let no_data = infos
-            .iter()
-            .any(|info| info.key.is(keys::REGISTER_NODATA) && info.truth().is_true());
-        let infos = if no_data { &[] } else { infos };
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let job = match self.job(&nspace) {
             Some(known) => known.job.updated(&self.preg, infos)?,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Entries of a registration: what they are about and what their values say.
 
-use pmix_types::{DataArray, Info, Key, Status, Value, keys};
+use pmix_types::{Attribute, DataArray, Info, Key, Nspace, Status, Value, keys};
 
 use crate::Error;
 
@@ -70,6 +70,46 @@ pub(super) fn target(info: &Info<'_>, infos: &[Info<'_>]) -> Result<Target, Erro
             "a process array without pmix.rank or pmix.procid",
         )),
     }
+}
+
+/// Whether an array describes another job of the session: not what is registered, and passed over.
+///
+/// # Errors
+///
+/// An array outside of a session's that is about another job.
+pub(super) fn of_other_job(
+    nspace: &Nspace<'_>,
+    about: Target,
+    inner: Target,
+    infos: &[Info<'_>],
+) -> Result<bool, Error> {
+    let named = match entry(infos, keys::NSPACE) {
+        None => return Ok(false),
+        Some(Value::Nspace(nspace)) => nspace.as_bytes(),
+        Some(other) => text(other)?,
+    };
+    if named == nspace.as_bytes() {
+        return Ok(false);
+    }
+    if about == Target::Session && inner == Target::Job {
+        return Ok(true);
+    }
+    let named = String::from_utf8_lossy(named);
+    let message = format!("it is about {named}, and {nspace} is registered");
+    Err(Error::bad(message))
+}
+
+/// Refuses an array under a reserved key that looks like one that describes something.
+pub(super) fn no_unknown_container(info: &Info<'_>) -> Result<(), Error> {
+    let key = info.key.as_bytes();
+    let is_array = matches!(info.value, Value::DataArray(DataArray::Info(_)));
+    let known = || std::str::from_utf8(key).is_ok_and(|key| Attribute::by_key(key).is_some());
+    if is_array && key.starts_with(b"pmix.") && key.ends_with(b".arr") && !known() {
+        return Err(Error::bad(
+            "an array of infos under a key that is not known",
+        ));
+    }
+    Ok(())
 }
 
 /// Whether the value of a key describes something else than what it stands in.

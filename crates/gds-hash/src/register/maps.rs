@@ -3,31 +3,44 @@
 
 use std::collections::BTreeMap;
 
-use pmix_types::{Info, Value, keys};
+use pmix_map::ProcMapBuilder;
+use pmix_types::{Info, Nspace, Value, keys};
 use preg_core::{NodeList, Preg, ProcMap};
 
-use super::entry::{Target, array, is_container, target, within, wrong_type};
+use super::entry::{Target, array, is_container, of_other_job, target, within, wrong_type};
+use super::twice;
+use crate::anl::AnlMap;
+use crate::fqdn::short_names;
 use crate::nodes::Maps;
 use crate::{Error, Job};
 
 /// Both maps of a session, a job or an application.
 #[derive(Default)]
-pub(super) struct Pair {
+struct Pair {
     nodes: Option<NodeList>,
     procs: Option<ProcMap>,
+    anl: Option<AnlMap>,
 }
 
 /// Finds the maps.
 pub(super) struct MapFinder<'p> {
     preg: &'p Preg,
+    nspace: &'p Nspace<'p>,
     found: BTreeMap<Target, Pair>,
+    /// What the host says of it, now or before.
+    strip_fqdn: Option<bool>,
+    /// What is wrong with the maps of somebody, to be told where the process map stands.
+    fault: Option<(Target, Error)>,
 }
 
 impl<'p> MapFinder<'p> {
-    pub(super) fn new(preg: &'p Preg) -> Self {
+    pub(super) fn new(preg: &'p Preg, nspace: &'p Nspace<'p>) -> Self {
         Self {
             preg,
+            nspace,
             found: BTreeMap::new(),
+            strip_fqdn: None,
+            fault: None,
         }
     }
 
@@ -47,9 +60,32 @@ impl<'p> MapFinder<'p> {
         if is_container(&info.key) {
             let infos = array(info)?;
             let inner = target(info, infos)?;
+            if of_other_job(self.nspace, about, inner, infos)? {
+                return Ok(());
+            }
             return self.walk(infos, inner, depth + 1);
         }
+        if info.key.is(keys::HOSTNAME_KEEP_FQDN) {
+            self.strip_fqdn = Some(info.truth().as_bool() == Some(false));
+        }
         let pair = || matches!(about, Target::Session | Target::Job | Target::App(_));
+        let is_procs = info.key.is(keys::PROC_MAP) || info.key.is(keys::ANL_MAP);
+        if let Some((_, fault)) = self
+            .fault
+            .as_ref()
+            .filter(|(of, _)| is_procs && *of == about)
+        {
+            return Err(fault.clone());
+        }
+        if self.fault.is_some() {
+            return Ok(());
+        }
+        if info.key.is(keys::ANL_MAP) && pair() {
+            if let Value::String(Some(text)) = &info.value {
+                self.found.entry(about).or_default().anl = AnlMap::parse(text.as_bytes())?;
+            }
+            return Ok(());
+        }
         if info.key.is(keys::NODE_MAP) && pair() {
             let nodes = self.node_map(&info.value)?;
             let place = &mut self.found.entry(about).or_default().nodes;
@@ -57,6 +93,9 @@ impl<'p> MapFinder<'p> {
         }
         if info.key.is(keys::PROC_MAP) && pair() {
             let procs = self.proc_map(&info.value)?;
+            if let Some(rank) = twice::in_map(&procs) {
+                return Err(Error::bad(format!("rank {rank} stands in the map twice")));
+            }
             let place = &mut self.found.entry(about).or_default().procs;
             return once(place, procs);
         }
@@ -91,6 +130,7 @@ impl<'p> MapFinder<'p> {
 
     /// Takes the maps that were given before where none are given now.
     pub(super) fn keep(&mut self, known: &Job) {
+        self.strip_fqdn.get_or_insert(known.nodes.short);
         let apps = known
             .apps
             .iter()
@@ -103,21 +143,69 @@ impl<'p> MapFinder<'p> {
             if let Some(maps) = &nodes.maps {
                 let pair = self.found.entry(about).or_default();
                 pair.nodes.get_or_insert_with(|| maps.nodes.clone());
-                pair.procs.get_or_insert_with(|| maps.procs.clone());
+                // A session has the nodes only.
+                if about != Target::Session {
+                    pair.procs.get_or_insert_with(|| maps.procs.clone());
+                }
             }
         }
     }
 
-    /// The maps of each session, job or application that has both.
-    pub(super) fn finish(self) -> Result<BTreeMap<Target, Maps>, Error> {
+    /// The maps of each session, job or application that has them, and whether host names are
+    /// short. The infos are those that were walked.
+    pub(super) fn finish(mut self, infos: &[Info<'_>]) -> Result<Found, Error> {
         let mut maps = BTreeMap::new();
-        for (about, pair) in self.found {
-            if let (Some(nodes), Some(procs)) = (pair.nodes, pair.procs) {
-                maps.insert(about, paired(nodes, procs)?);
+        let found = std::mem::take(&mut self.found);
+        let nodes_of_job = found.get(&Target::Job).and_then(|pair| pair.nodes.clone());
+        for (about, mut pair) in found {
+            // The processes of an application may be told for the nodes of its job.
+            if matches!(about, Target::App(_)) && pair.nodes.is_none() {
+                pair.nodes.clone_from(&nodes_of_job);
+            }
+            match self.pair(about, pair) {
+                Ok(Some(pair)) => drop(maps.insert(about, pair)),
+                Ok(None) => {}
+                Err(error) => {
+                    self.fault = Some((about, error.clone()));
+                    return Err(self.walk(infos, Target::Job, 0).err().unwrap_or(error));
+                }
             }
         }
-        Ok(maps)
+        Ok(Found {
+            maps,
+            strip_fqdn: self.strip_fqdn == Some(true),
+        })
     }
+
+    fn pair(&self, about: Target, pair: Pair) -> Result<Option<Maps>, Error> {
+        let limits = self.preg.limits();
+        let of_limits = |error: pmix_map::Error| Error::new(error.status(), error.to_string());
+        let Some(mut nodes) = pair.nodes else {
+            return Ok(None);
+        };
+        if self.strip_fqdn == Some(true) {
+            nodes = short_names(&nodes, limits).map_err(of_limits)?;
+        }
+        let procs = match (pair.procs, pair.anl) {
+            (Some(procs), _) => procs,
+            (None, Some(anl)) => anl.to_procs(nodes.len(), limits)?,
+            (None, None) if about == Target::Session => {
+                let mut none = ProcMapBuilder::new(limits);
+                for _ in 0..nodes.len() {
+                    none.end_node().map_err(of_limits)?;
+                }
+                none.finish()
+            }
+            (None, None) => return Ok(None),
+        };
+        paired(nodes, procs).map(Some)
+    }
+}
+
+/// The maps of a registration.
+pub(super) struct Found {
+    pub(super) maps: BTreeMap<Target, Maps>,
+    pub(super) strip_fqdn: bool,
 }
 
 /// Two maps that belong together.
