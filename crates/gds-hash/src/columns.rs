@@ -66,6 +66,11 @@ impl Columns {
         self.columns.is_empty()
     }
 
+    /// The keys that have values.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key<'static>> {
+        self.columns.iter().map(|(key, _)| key)
+    }
+
     /// All values of a process or node, in the order in which their keys were first given.
     pub(crate) fn all(&self, index: u32) -> impl Iterator<Item = (&Key<'static>, Value<'static>)> {
         let places = self.given.iter();

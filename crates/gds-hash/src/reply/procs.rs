@@ -90,8 +90,9 @@ impl Node {
 struct Blob<'r> {
     job: &'r Job,
     wire: &'r crate::Wire<'r>,
-    release: pmix_types::Release,
     has_stated: bool,
+    /// Keys that end what a client reads.
+    unknown: Vec<&'r Key<'static>>,
     /// What can follow in this job, apart from the node.
     derived: Vec<&'static str>,
     bytes: Vec<u8>,
@@ -107,8 +108,10 @@ impl<'r> Blob<'r> {
         Self {
             job,
             wire: writer.wire,
-            release: writer.release,
             has_stated: !job.procs.is_empty(),
+            unknown: (job.procs.keys())
+                .filter(|key| !knows(writer.release, key))
+                .collect(),
             derived: OF_PROC.into_iter().filter(possible).collect(),
             bytes: Vec::with_capacity(256),
         }
@@ -116,60 +119,68 @@ impl<'r> Blob<'r> {
 
     /// A process that has a place on a node.
     fn placed(&mut self, rank: Rank, place: usize, node: &Node) {
-        if self.has_stated && self.job.procs.all(rank.as_raw()).next().is_some() {
-            return self.described(rank);
-        }
-        self.rank(rank);
-        if let Ok(place) = u16::try_from(place) {
-            for key in [keys::LOCAL_RANK, keys::NODE_RANK] {
+        let stated = self.stated(rank);
+        let says = |key: &str| stated.iter().any(|stated| stated.is(key));
+        let place = u16::try_from(place).ok();
+        for key in [keys::LOCAL_RANK, keys::NODE_RANK] {
+            if let Some(place) = place.filter(|_| stated.is_empty() || !says(key)) {
                 self.value(key.into(), Value::Uint16(place));
             }
         }
-        self.derived(rank, &[]);
-        self.bytes.extend_from_slice(&node.0);
+        self.follow_everywhere(rank, &stated);
+        match !stated.is_empty() && (says(keys::HOSTNAME) || says(keys::NODEID)) {
+            // The host says that it is elsewhere.
+            true => self.follow(rank, &stated, &[keys::HOSTNAME, keys::NODEID]),
+            false => self.bytes.extend_from_slice(&node.0),
+        }
     }
 
-    /// A process of which the host stated something.
+    /// A process that no map has.
     fn described(&mut self, rank: Rank) {
-        let job = self.job;
-        self.rank(rank);
+        let stated = self.stated(rank);
+        self.follow_everywhere(rank, &stated);
+        self.follow(rank, &stated, &OF_PLACE);
+    }
+
+    /// What the host stated, and its keys.
+    fn stated(&mut self, rank: Rank) -> Vec<&'r Key<'static>> {
+        let mut encoder = self.wire.encoder(&mut self.bytes);
+        let _ = encoder.one::<kind::Rank>(&rank);
         let mut stated = Vec::new();
-        for (key, value) in job.procs.all(rank.as_raw()) {
-            stated.push(key);
-            self.value(key.clone(), value);
+        if self.has_stated {
+            for (key, value) in self.job.procs.all(rank.as_raw()) {
+                stated.push(key);
+                if !self.unknown.contains(&key) {
+                    self.value(key.clone(), value);
+                }
+            }
         }
-        self.derived(rank, &stated);
-        for key in OF_PLACE {
-            if !stated.iter().any(|stated| stated.is(key))
-                && let Some(value) = job.about_proc(rank, key)
-            {
-                self.value(key.into(), value);
+        stated
+    }
+
+    /// What follows from more than the node.
+    fn follow_everywhere(&mut self, rank: Rank, stated: &[&Key<'static>]) {
+        for key in OF_PROC {
+            if self.derived.contains(&key) {
+                self.follow(rank, stated, &[key]);
             }
         }
     }
 
-    fn derived(&mut self, rank: Rank, stated: &[&Key<'static>]) {
-        for place in 0..self.derived.len() {
-            let Some(key) = self.derived.get(place).copied() else {
-                continue;
-            };
+    /// What follows of these keys where the host states nothing.
+    fn follow(&mut self, rank: Rank, stated: &[&Key<'static>], keys: &[&'static str]) {
+        for key in keys {
             if !stated.iter().any(|stated| stated.is(key))
                 && let Some(value) = self.job.about_proc(rank, key)
             {
-                self.value(key.into(), value);
+                self.value(Key::new(*key), value);
             }
         }
     }
 
-    fn rank(&mut self, rank: Rank) {
-        let mut encoder = self.wire.encoder(&mut self.bytes);
-        let _ = encoder.one::<kind::Rank>(&rank);
-    }
-
     fn value(&mut self, key: Key<'_>, value: Value<'_>) {
-        if knows(self.release, &key) {
-            let mut encoder = self.wire.encoder(&mut self.bytes);
-            let _ = encoder.one::<kind::Kval>(&Kval { key, value });
-        }
+        // What this client cannot read is left out.
+        let mut encoder = self.wire.encoder(&mut self.bytes);
+        let _ = encoder.one::<kind::Kval>(&Kval { key, value });
     }
 }
