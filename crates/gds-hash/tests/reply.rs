@@ -256,7 +256,7 @@ fn full() -> Vec<Info<'static>> {
                 Info::new(keys::APPNUM, number),
                 Info::new(keys::APPLDR, Value::Rank(Rank::new(first))),
                 Info::new(keys::APP_SIZE, 4_u32),
-                Info::new(keys::WDIR, "/home/user"),
+                Info::new(keys::WDIR, "/scratch/run"),
             ],
         )
     };
