@@ -37,8 +37,8 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "interop",
-        arguments: "[--seed N] [--lists N]",
-        about: "our strings into real PMIx libraries, theirs into us",
+        arguments: "[PART] [--seed N]",
+        about: "our data into real PMIx libraries, theirs into us",
         run: interop::run,
     },
     Task {

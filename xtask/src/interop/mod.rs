@@ -8,6 +8,7 @@
 
 mod bfrops;
 mod checks;
+mod gds;
 pub(crate) mod harness;
 pub(crate) mod install;
 mod lists;
@@ -18,16 +19,23 @@ pub(crate) mod random;
 mod tally;
 mod vectors;
 
+use std::str::FromStr;
+
 use crate::Outcome;
 use ours::Ours;
 use peers::Peer;
 use tally::Tally;
+
+/// What the command line may say.
+const ARGUMENTS: &str =
+    "preg, bfrops, gds, --seed N, --lists N, --data N, --jobs N or --no-install";
 
 /// What the command line asks for.
 struct Options {
     seed: u64,
     lists: usize,
     data: usize,
+    jobs: usize,
     install: bool,
     only: Option<String>,
 }
@@ -38,31 +46,20 @@ impl Options {
             seed: 2,
             lists: 320,
             data: bfrops::DATA,
+            jobs: gds::JOBS,
             install: true,
             only: None,
         };
         let mut rest = args.iter();
         while let Some(arg) = rest.next() {
-            let mut number = || {
-                rest.next()
-                    .and_then(|n| n.parse().ok())
-                    .ok_or_else(|| format!("{arg} needs a number"))
-            };
             match arg.as_str() {
-                "--seed" => options.seed = number()?,
-                "--lists" => {
-                    options.lists = usize::try_from(number()?).map_err(|e| e.to_string())?;
-                }
-                "--data" => {
-                    options.data = usize::try_from(number()?).map_err(|e| e.to_string())?;
-                }
+                "--seed" => options.seed = number(arg, rest.next())?,
+                "--lists" => options.lists = number(arg, rest.next())?,
+                "--data" => options.data = number(arg, rest.next())?,
+                "--jobs" => options.jobs = number(arg, rest.next())?,
                 "--no-install" => options.install = false,
-                "preg" | "bfrops" => options.only = Some(arg.clone()),
-                _ => {
-                    return Err(format!(
-                        "{arg}: expected preg, bfrops, --seed N, --lists N, --data N or --no-install"
-                    ));
-                }
+                "preg" | "bfrops" | "gds" => options.only = Some(arg.clone()),
+                _ => return Err(format!("{arg}: expected {ARGUMENTS}")),
             }
         }
         Ok(options)
@@ -72,6 +69,12 @@ impl Options {
     fn wants(&self, part: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only == part)
     }
+}
+
+/// The number behind a word of the command line.
+fn number<T: FromStr>(name: &str, word: Option<&String>) -> Result<T, String> {
+    word.and_then(|n| n.parse().ok())
+        .ok_or_else(|| format!("{name} needs a number"))
 }
 
 /// Runs every check against every peer that is there.
@@ -104,6 +107,10 @@ fn try_run(args: &[String]) -> Result<Tally, String> {
             options.seed, options.data
         );
         bfrops::run(&peers, options.seed, options.data, &mut tally)?;
+    }
+    if options.wants("gds") {
+        println!("interop: gds, seed {}, {} jobs", options.seed, options.jobs);
+        gds::run(&peers, options.seed, options.jobs, &mut tally)?;
     }
     Ok(tally)
 }

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where real releases answer otherwise, and why.
+
+use serde_json::Value;
+
+use super::entry::{Entry, Given, THIS_HOST, stated};
+use super::plan::{Named, Node, Plan};
+use super::questions::{By, Level, Question};
+use super::theirs::Theirs;
+use super::{Answer, NOT_FOUND, keys, model};
+
+/// An answer that is not the right one.
+pub(super) struct Case<'a> {
+    pub(super) release: &'a str,
+    pub(super) plan: &'a Plan,
+    pub(super) question: &'a Question,
+    pub(super) theirs: &'a Theirs,
+}
+
+/// Why some answers are not the right ones.
+pub(super) struct Rule {
+    pub(super) name: &'static str,
+    pub(super) explains: fn(&Case<'_>) -> bool,
+}
+
+impl Case<'_> {
+    fn is(&self, release: &str) -> bool {
+        self.release.starts_with(release)
+    }
+
+    fn asks(&self, keys: &[&str]) -> bool {
+        keys.contains(&self.question.key)
+    }
+
+    /// Whether they found nothing.
+    fn not_found(&self) -> bool {
+        matches!(self.theirs, Theirs::Answer(answer) if answer.status == NOT_FOUND)
+    }
+
+    /// Whether they answered this.
+    fn says(&self, value: &Value) -> bool {
+        matches!(self.theirs, Theirs::Answer(a) if a.status == 0 && a.value == *value)
+    }
+
+    /// The node that is asked about.
+    fn node(&self) -> Option<&Node> {
+        self.plan.nodes.get(self.place()?)
+    }
+
+    fn place(&self) -> Option<usize> {
+        match self.question.level {
+            Level::Node { place, .. }
+            | Level::NodeOfRank { place }
+            | Level::NodeBesideRank { place }
+            | Level::AppNode { place } => Some(place),
+            Level::OwnNode => self.plan.nodes.iter().position(|n| n.name == THIS_HOST),
+            Level::Rank => self.plan.place(self.question.rank).map(|(place, _)| place),
+            _ => None,
+        }
+    }
+
+    /// The place of the node in the map, as an answer.
+    fn place_as_number(&self) -> Option<Value> {
+        let place = u32::try_from(self.place()?).ok()?;
+        Some(Given::Number(place).answer())
+    }
+
+    /// Whether the host states something about the process that is asked about.
+    fn has_proc_array(&self) -> bool {
+        self.plan
+            .procs
+            .iter()
+            .any(|(r, _)| *r == self.question.rank)
+    }
+
+    /// Whether the host states this key of the process that is asked about.
+    fn is_stated_of_proc(&self, key: &str) -> bool {
+        let mut procs = self.plan.procs.iter();
+        procs.any(|(r, values)| *r == self.question.rank && stated(values, key).is_some())
+    }
+}
+
+const MAPPED: &[&str] = &[keys::LOCAL_PEERS, keys::LOCAL_LEADER, keys::LOCAL_SIZE];
+
+impl Case<'_> {
+    /// The case in one line.
+    pub(super) fn shown(&self, right: &Answer) -> String {
+        let theirs = match self.theirs {
+            Theirs::Answer(answer) => answer.shown(),
+            Theirs::Crashed(how) => how.clone(),
+        };
+        format!(
+            "{:?} {}: {theirs}, not {}; {} in {}",
+            self.question.level,
+            self.question.key,
+            right.shown(),
+            self.question.json(self.plan),
+            self.plan.json()
+        )
+    }
+}
+
+/// Why a registration ends a server.
+pub(super) const NAMELESS: &str = "a node array without a name ends the server when there are maps";
+
+/// Whether [`NAMELESS`] is about this job.
+pub(super) fn is_nameless(plan: &Plan) -> bool {
+    let of_apps = plan.apps.iter().flat_map(|app| &app.nodes);
+    let stated = of_apps.filter_map(|(place, _)| plan.nodes.get(*place));
+    let of_job = plan.nodes.iter().filter(|node| node.has_array());
+    of_job.chain(stated).any(|node| node.named == Named::Id)
+}
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "a key of the node of a rank outside the job ends a 5.0 server",
+        explains: |case| {
+            case.question.level == Level::Outside
+                && case.is("5.0")
+                && *case.theirs == Theirs::Crashed("signal 11".to_owned())
+        },
+    },
+    Rule {
+        name: "PMIX_LOCAL_PROCS is not derived",
+        explains: |case| case.asks(&[keys::LOCAL_PROCS]) && case.not_found(),
+    },
+    Rule {
+        name: "4.2 keeps the node id of a process but does not answer it",
+        explains: |case| {
+            case.question.level == Level::Rank
+                && case.asks(&[keys::NODE_ID])
+                && case.is("4.2")
+                && case.not_found()
+        },
+    },
+    Rule {
+        name: "5.0 does not look at other nodes when a process is named",
+        explains: |case| {
+            matches!(case.question.level, Level::NodeBesideRank { .. })
+                && case.is("5.0")
+                && case.not_found()
+        },
+    },
+    Rule {
+        name: "application number and rank are not derived from application arrays",
+        explains: |case| {
+            case.question.level == Level::Rank
+                && case.asks(&[keys::APP_NUM, keys::APP_RANK])
+                && !case.is_stated_of_proc(case.question.key)
+                && case.not_found()
+        },
+    },
+    Rule {
+        name: "the global rank is not derived from the offset",
+        explains: |case| {
+            case.question.level == Level::Rank
+                && case.asks(&[keys::GLOBAL_RANK])
+                && !case.is_stated_of_proc(keys::GLOBAL_RANK)
+                && case.not_found()
+        },
+    },
+    Rule {
+        name: "a process with an array that has no application number gets number 0",
+        explains: |case| {
+            case.question.level == Level::Rank
+                && case.asks(&[keys::APP_NUM])
+                && case.has_proc_array()
+                && !case.is_stated_of_proc(keys::APP_NUM)
+                && case.says(&Given::Number(0).answer())
+        },
+    },
+    Rule {
+        name: "and then the values of application 0 are its own",
+        explains: |case| {
+            case.question.level == Level::AppOfRank
+                && case.is("5.0")
+                && case.has_proc_array()
+                && !case.is_stated_of_proc(keys::APP_NUM)
+                && match model::app(case.plan, 0, case.question.key) {
+                    Some(value) => case.says(&value),
+                    None => case.not_found(),
+                }
+        },
+    },
+    Rule {
+        name: "keys of its application are not found by a process that states none",
+        explains: |case| {
+            case.question.level == Level::AppOfRank
+                && (case.is("4.2") || !case.has_proc_array())
+                && case.not_found()
+        },
+    },
+    Rule {
+        name: "one process array takes the derived ranks and node ids of all processes",
+        explains: |case| {
+            case.question.level == Level::Rank
+                && case.asks(&[keys::LOCAL_RANK, keys::NODE_RANK, keys::NODE_ID])
+                && !case.plan.procs.is_empty()
+                && !case.is_stated_of_proc(case.question.key)
+                && case.not_found()
+        },
+    },
+    Rule {
+        name: "4.2 does not answer the number of a session",
+        explains: |case| case.asks(&[keys::SESSION_ID]) && case.is("4.2") && case.not_found(),
+    },
+    Rule {
+        name: "5.0 answers the highest number for every session",
+        explains: |case| {
+            case.asks(&[keys::SESSION_ID])
+                && case.is("5.0")
+                && case.says(&Given::Number(u32::MAX).answer())
+        },
+    },
+    Rule {
+        name: "the node list is always the node map",
+        explains: |case| {
+            case.question.level == Level::Job
+                && case.asks(&[keys::NODE_LIST])
+                && case.says(&Given::Text(case.plan.names()).answer())
+        },
+    },
+    Rule {
+        name: "what stands in a job array is not found",
+        explains: |case| {
+            case.plan.in_array
+                && stated(&case.plan.job, case.question.key).is_some()
+                && match model::derived_of_job(case.plan, case.question.key) {
+                    Some(value) => case.says(&value) || case.not_found(),
+                    None => case.not_found(),
+                }
+        },
+    },
+    Rule {
+        name: "a node whose array has no number is not found by number",
+        explains: |case| {
+            case.node()
+                .is_some_and(|n| n.named == Named::Name && n.has_array())
+                && matches!(
+                    case.question.level,
+                    Level::Node { by: By::Id, .. }
+                        | Level::NodeBesideRank { .. }
+                        | Level::AppNode { .. }
+                )
+                && case.not_found()
+        },
+    },
+    Rule {
+        name: "the maps outrank the peers, leader and size of node arrays",
+        explains: |case| {
+            case.asks(MAPPED)
+                && case
+                    .node()
+                    .is_some_and(|n| stated(&n.values, case.question.key).is_some())
+                && case.place().is_some_and(|p| {
+                    model::derived(case.plan, p, case.question.key).is_some_and(|v| case.says(&v))
+                })
+        },
+    },
+    Rule {
+        name: "the application arrays are not counted",
+        explains: |case| {
+            case.question.level == Level::Job && case.asks(&[keys::NUM_APPS]) && case.not_found()
+        },
+    },
+    Rule {
+        name: "a session-level value beside a session array is not found",
+        explains: |case| {
+            case.asks(&[keys::UNIVERSE_SIZE])
+                && case.plan.session.is_some()
+                && stated(&case.plan.job, keys::UNIVERSE_SIZE).is_some()
+                && case.not_found()
+        },
+    },
+    Rule {
+        name: "the node of a process is numbered by its place in the map",
+        explains: |case| {
+            case.question.level == Level::Rank
+                && case.asks(&[keys::NODE_ID])
+                && case.place_as_number().is_some_and(|v| case.says(&v))
+        },
+    },
+    Rule {
+        name: "4.2 finds the node of a process by number, not by name",
+        explains: |case| {
+            let renumbered =
+                |node: &Node| case.place_as_number() != Some(Given::Number(node.id).answer());
+            let numberless = !case.plan.procs.is_empty() && !case.is_stated_of_proc(keys::NODE_ID);
+            matches!(case.question.level, Level::NodeOfRank { .. })
+                && case.is("4.2")
+                && (numberless || case.node().is_some_and(renumbered))
+                && case.not_found()
+        },
+    },
+    Rule {
+        name: "values of this node without an array give it an entry without a number",
+        explains: |case| {
+            !case.plan.own.is_empty()
+                && case
+                    .node()
+                    .is_some_and(|n| n.name == THIS_HOST && !n.has_array())
+                && matches!(
+                    case.question.level,
+                    Level::Node { by: By::Id, .. } | Level::NodeBesideRank { .. }
+                )
+                && case.not_found()
+        },
+    },
+    Rule {
+        name: "4.2 loses an application that states something about this node",
+        explains: |case| {
+            let about_this = |(place, _): &(usize, Vec<Entry>)| {
+                case.plan
+                    .nodes
+                    .get(*place)
+                    .is_some_and(|n| n.name == THIS_HOST)
+            };
+            case.is("4.2")
+                && matches!(
+                    case.question.level,
+                    Level::App { .. } | Level::FirstApp | Level::AppNode { .. }
+                )
+                && case
+                    .plan
+                    .apps
+                    .iter()
+                    .any(|app| app.nodes.iter().any(about_this))
+                && case.not_found()
+        },
+    },
+    Rule {
+        name: "any process means one whose rank is below the size of the job",
+        explains: |case| {
+            let beyond = |rank: u32| rank >= case.plan.size();
+            let states = |values: &[Entry]| stated(values, case.question.key).is_some();
+            let mut procs = case.plan.procs.iter();
+            case.question.level == Level::AnyRank
+                && procs.any(|(rank, values)| beyond(*rank) && states(values))
+                && case.not_found()
+        },
+    },
+    Rule {
+        name: "4.2 does not find the node of a process that is on this node",
+        explains: |case| {
+            matches!(case.question.level, Level::NodeOfRank { .. })
+                && case.is("4.2")
+                && case.node().is_some_and(|n| n.name == THIS_HOST)
+                && case.not_found()
+        },
+    },
+];
