@@ -239,10 +239,24 @@ impl Job {
                     "pmix.hname has type {found}, expected PMIX_STRING"
                 )));
             };
-            return Ok(Some(self.slot_of(nodes, name.as_bytes())));
+            let slot = self.slot_of(nodes, name.as_bytes());
+            return Ok(Some(slot.or_else(|| {
+                self.same_node(self.slot_of(&self.nodes, name.as_bytes())?, nodes)
+            })));
         }
         let id = request.number(keys::NODEID)?;
-        Ok(id.map(|id| nodes.by_id(id)))
+        Ok(id.map(|id| {
+            let slot = nodes.by_id(id);
+            slot.or_else(|| self.same_node(self.nodes.by_id(id)?, nodes))
+        }))
+    }
+
+    /// A node of the job among those of a session or an application, which may have stated it by
+    /// name where its number is asked for, or the other way round.
+    fn same_node(&self, slot: u32, nodes: &crate::nodes::Nodes) -> Option<u32> {
+        let name = self.nodes.name(slot);
+        name.and_then(|name| nodes.by_name(&name))
+            .or_else(|| nodes.by_id(self.nodes.id(slot)?))
     }
 
     fn slot_of(&self, nodes: &crate::nodes::Nodes, name: &[u8]) -> Option<u32> {

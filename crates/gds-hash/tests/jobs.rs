@@ -121,3 +121,46 @@ fn faults_name_the_entry() {
         "entry [0] pmix.job.arr [0] pmix.app.arr: an application array without pmix.appnum"
     );
 }
+
+/// An application may tell of a node by its name or number, and be asked by any of its names.
+#[test]
+fn an_application_is_asked_about_a_node_by_any_of_its_names() {
+    let mut infos = maps("a,b,c", "0;1;2");
+    infos.push(array(
+        keys::NODE_INFO_ARRAY,
+        vec![
+            Info::new(keys::HOSTNAME, "b"),
+            Info::new(keys::NODEID, Value::Uint32(70)),
+            Info::new(keys::HOSTNAME_ALIASES, "b-ib"),
+        ],
+    ));
+    let ways = [
+        Info::new(keys::HOSTNAME, "b"),
+        Info::new(keys::NODEID, Value::Uint32(70)),
+        Info::new(keys::HOSTNAME, "b-ib"),
+    ];
+    for stated in &ways[..2] {
+        let node = vec![stated.clone(), Info::new("my.node", "told")];
+        let app = vec![
+            Info::new(keys::APPNUM, Value::Uint32(0)),
+            array(keys::NODE_INFO_ARRAY, node),
+        ];
+        let mut infos = infos.clone();
+        infos.push(array(keys::APP_INFO_ARRAY, app));
+        let job = register(&infos).unwrap();
+        for asked in &ways {
+            let how = [Info::new(keys::APP_INFO, true), asked.clone()];
+            let request = Request::new(Rank::WILDCARD, "my.node").with(&how);
+            assert_eq!(job.get(&request).unwrap().into_owned(), "told".into());
+        }
+        let how = [
+            Info::new(keys::APP_INFO, true),
+            Info::new(keys::NODEID, Value::Uint32(1)),
+        ];
+        let request = Request::new(Rank::WILDCARD, "my.node").with(&how);
+        assert_eq!(
+            job.get(&request).unwrap_err().status(),
+            Status::ERR_NOT_FOUND
+        );
+    }
+}
