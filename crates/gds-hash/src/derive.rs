@@ -127,7 +127,7 @@ impl Job {
         match key {
             keys::HOSTNAME => self.nodes.name(slot).map(|name| text(&name)),
             _ => {
-                let id = self.nodes.id(self.canonical(&self.nodes, slot));
+                let id = self.nodes.id(self.nodes.first(slot));
                 id.map(Value::Uint32)
             }
         }
@@ -203,18 +203,6 @@ impl Job {
         u16::try_from(place).ok()
     }
 
-    /// The first slot of a node that stands in the map more than once.
-    pub(crate) fn canonical(&self, nodes: &Nodes, slot: u32) -> u32 {
-        let maps = nodes.maps.as_ref();
-        let mapped =
-            maps.is_some_and(|maps| usize::try_from(slot).is_ok_and(|s| s < maps.nodes.len()));
-        let maps = maps.filter(|_| mapped);
-        let slots = maps.and_then(|maps| maps.repeated(slot));
-        slots
-            .and_then(|slots| slots.first().copied())
-            .unwrap_or(slot)
-    }
-
     /// The processes on the node of this server.
     pub(crate) fn local_procs(&self) -> Vec<Proc<'static>> {
         let own = self.host.names().find_map(|name| self.nodes.by_name(name));
@@ -232,7 +220,7 @@ impl Job {
         }
         match key {
             keys::HOSTNAME => return nodes.name(slot).map(|name| text(&name)),
-            keys::NODEID => return nodes.id(self.canonical(nodes, slot)).map(Value::Uint32),
+            keys::NODEID => return nodes.id(nodes.first(slot)).map(Value::Uint32),
             _ => {}
         }
         let maps = nodes.maps.as_ref()?;
@@ -282,31 +270,33 @@ fn number(number: u64) -> Option<Value<'static>> {
 /// DEVIATION: a node that the map names more than once is one node, with the ranks of all its
 /// places; `a_node_named_twice_has_the_ranks_of_both_places`.
 pub(crate) fn ranks(maps: &Maps, slot: u32) -> impl Iterator<Item = Rank> {
-    let slots = maps
-        .repeated(slot)
-        .map_or_else(|| vec![slot], <[u32]>::to_vec);
-    slots.into_iter().flat_map(|slot| {
-        let slot = usize::try_from(slot).ok();
-        slot.and_then(|slot| maps.procs.ranks_of(slot))
-            .into_iter()
-            .flatten()
-    })
+    places(maps, slot).flat_map(|place| maps.procs.ranks_of(place).into_iter().flatten())
+}
+
+/// All places of a node in the map.
+fn places(maps: &Maps, slot: u32) -> impl Iterator<Item = usize> {
+    let repeated = maps.repeated(slot).unwrap_or_default();
+    let alone = repeated.is_empty().then_some(slot);
+    let slots = alone.into_iter().chain(repeated.iter().copied());
+    slots.filter_map(|slot| usize::try_from(slot).ok())
 }
 
 fn peer_list(maps: &Maps, slot: u32) -> Value<'static> {
-    let mut list = Vec::new();
-    match maps.repeated(slot) {
-        None => maps
-            .procs
-            .write_node(usize::try_from(slot).unwrap_or(usize::MAX), &mut list),
-        Some(slots) => {
-            for slot in slots {
-                if !list.is_empty() {
-                    list.push(b',');
-                }
-                maps.procs
-                    .write_node(usize::try_from(*slot).unwrap_or(usize::MAX), &mut list);
-            }
+    let count = ranks(maps, slot).count();
+    let highest = ranks(maps, slot).last().map_or(0, Rank::as_raw);
+    let digits = highest.checked_ilog10().unwrap_or(0) + 1;
+    // Enough where the last rank is the highest; else the list grows.
+    let width = usize::try_from(digits).unwrap_or(10) + 1;
+    let mut list = Vec::with_capacity(count * width);
+    for place in places(maps, slot) {
+        let before = list.len();
+        if before > 0 {
+            list.push(b',');
+        }
+        maps.procs.write_node(place, &mut list);
+        if list.len() == before + 1 && before > 0 {
+            // This place has no ranks.
+            list.pop();
         }
     }
     Value::String(Some(Text::new(list)))

@@ -138,14 +138,23 @@ impl Nodes {
         if let Some(slot) = self.ids.get(&id) {
             return Some(*slot);
         }
-        let mapped = id < self.mapped() && self.stated_id(id).is_none();
-        mapped.then_some(id)
+        let slot = (id < self.mapped()).then(|| self.first(id))?;
+        self.stated_id(slot).is_none().then_some(slot)
     }
 
     /// The slot of the node that a rank runs on.
     pub(crate) fn of_rank(&self, rank: Rank) -> Option<u32> {
         let node = self.maps.as_ref()?.procs.node_of(rank)?;
-        u32::try_from(node).ok()
+        u32::try_from(node).ok().map(|slot| self.first(slot))
+    }
+
+    /// The slot that stands for a node which the map has more than once.
+    pub(crate) fn first(&self, slot: u32) -> u32 {
+        let maps = self.maps.as_ref().filter(|_| slot < self.mapped());
+        let slots = maps.and_then(|maps| maps.repeated(slot));
+        slots
+            .and_then(|slots| slots.first().copied())
+            .unwrap_or(slot)
     }
 
     /// The name of a node, if it is known.

@@ -225,7 +225,7 @@ impl Writer<'_, '_> {
 
 /// What is known of a node: its names and what follows from them first.
 fn node(job: &Job, nodes: &Nodes, slot: u32) -> Vec<Info<'static>> {
-    if job.canonical(nodes, slot) != slot {
+    if nodes.first(slot) != slot {
         // Another place of a node that was sent.
         return Vec::new();
     }

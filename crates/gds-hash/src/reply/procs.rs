@@ -27,7 +27,7 @@ impl Writer<'_, '_> {
         let job = self.job;
         let mut blob = Blob::new(self);
         for slot in 0..job.nodes.num_slots() {
-            if job.canonical(&job.nodes, slot) != slot {
+            if job.nodes.first(slot) != slot {
                 continue;
             }
             let mut node = None;
