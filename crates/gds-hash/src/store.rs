@@ -6,11 +6,11 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use pmix_types::{Info, Nspace, Proc, Status, Value};
+use pmix_types::{Info, Nspace, Proc, Release, Status, Value};
 use preg_core::Preg;
 
 use crate::job::Session;
-use crate::{Error, Host, Job, Request};
+use crate::{Error, Host, Job, Modex, Puts, Replies, Request, Wire};
 
 /// How many parts the jobs are in; a registration replaces one of them.
 const PARTS: usize = 64;
@@ -30,11 +30,14 @@ pub struct Store {
     writer: Mutex<()>,
 }
 
-/// A job and how many of its processes run here.
-#[derive(Clone, Debug)]
+/// A job as it was registered, what its processes put, and what its clients are told.
+#[derive(Debug)]
 pub struct Registered {
     job: Job,
     num_local_procs: u32,
+    /// Shared with the registrations before and after an update.
+    puts: Arc<ArcSwap<Puts>>,
+    replies: Replies,
 }
 
 impl Registered {
@@ -48,6 +51,22 @@ impl Registered {
     #[must_use]
     pub const fn num_local_procs(&self) -> u32 {
         self.num_local_procs
+    }
+
+    /// What its processes have put by now.
+    #[must_use]
+    pub fn puts(&self) -> Arc<Puts> {
+        self.puts.load_full()
+    }
+
+    /// What a client of a release is told about the job: built for the first one that asks, and
+    /// shared by all that speak the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`Job::reply`].
+    pub fn reply(&self, wire: &Wire<'_>, release: Release) -> Result<Arc<[u8]>, Error> {
+        self.replies.get(&self.job, wire, release)
     }
 }
 
@@ -92,13 +111,21 @@ impl Store {
             )));
         }
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let job = match self.job(&nspace) {
-            Some(known) => known.job.updated(&self.preg, infos)?,
-            None => Job::register(&self.preg, &self.host, nspace.clone(), infos)?,
+        let (job, puts) = match self.job(&nspace) {
+            Some(known) => (
+                known.job.updated(&self.preg, infos)?,
+                Arc::clone(&known.puts),
+            ),
+            None => {
+                let job = Job::register(&self.preg, &self.host, nspace.clone(), infos)?;
+                (job, Arc::default())
+            }
         };
         let registered = Arc::new(Registered {
             job,
             num_local_procs,
+            puts,
+            replies: Replies::default(),
         });
         self.replace(&nspace, |jobs| {
             jobs.insert(nspace.clone(), registered);
@@ -139,6 +166,38 @@ impl Store {
         match known.job.get(request) {
             Ok(answer) => Ok(answer.into_owned()),
             Err(error) => self.foreign_session(request).ok_or(error),
+        }
+    }
+
+    /// Changes what the processes of a job put; readers see all of the change or nothing of it.
+    ///
+    /// # Errors
+    ///
+    /// That of the change, and nothing has changed then; `PMIX_ERR_NOT_FOUND` if the job is not
+    /// known.
+    pub fn change_puts<T>(
+        &self,
+        nspace: &Nspace<'_>,
+        change: impl FnOnce(&mut Puts) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.job(nspace).ok_or_else(|| unknown(nspace))?;
+        let mut puts = Puts::clone(&known.puts.load());
+        let answer = change(&mut puts)?;
+        known.puts.store(Arc::new(puts));
+        Ok(answer)
+    }
+
+    /// Stores what other servers contributed to a fence, for every job that is known.
+    pub fn absorb(&self, modex: &Modex) {
+        let mut nspaces: Vec<_> = modex.procs().map(|(nspace, _)| nspace).collect();
+        nspaces.dedup();
+        for nspace in nspaces {
+            // A job that is not known has nobody here who could ask for its data.
+            let _ = self.change_puts(nspace, |puts| {
+                puts.absorb(nspace, modex);
+                Ok(())
+            });
         }
     }
 

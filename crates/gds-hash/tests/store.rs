@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gds_hash::{Host, Request, Store};
-use pmix_types::{DataArray, Info, Nspace, Rank, Status, Value, keys};
+use gds_hash::{Error, Host, Request, Store, Wire};
+use pmix_types::{DataArray, Info, Nspace, Rank, Release, Scope, Status, Value, keys};
 use preg_core::Params;
 
 fn store() -> Store {
@@ -160,4 +160,64 @@ fn a_reader_sees_a_job_before_or_after_a_registration_and_never_between() {
     for reader in readers {
         assert!(reader.join().unwrap() > 0);
     }
+}
+
+#[test]
+fn what_processes_put_survives_an_update_and_a_failed_change() {
+    let store = store();
+    let job = Nspace::new("job");
+    store.register_nspace(&job, 1, &maps("a", "0,1")).unwrap();
+    let put = |rank, key: &'static str| {
+        store.change_puts(&job, |puts| {
+            puts.put(Rank::new(rank), Scope::GLOBAL, Info::new(key, rank))
+        })
+    };
+    put(0, "app.first").unwrap();
+    let before = store.job(&job).unwrap().puts();
+    store
+        .register_nspace(&job, 1, &[Info::new("site.key", true)])
+        .unwrap();
+    put(1, "app.second").unwrap();
+    let failed: Result<(), Error> = store.change_puts(&job, |puts| {
+        puts.forget(Rank::new(0));
+        puts.put(Rank::new(1), Scope::UNDEF, Info::new("app.third", 1u32))
+    });
+    failed.unwrap_err();
+
+    let puts = store.job(&job).unwrap().puts();
+    let get = |rank, key| puts.get(Rank::new(rank), Scope::REMOTE, key, &[]).cloned();
+    assert_eq!(get(0, "app.first").unwrap(), Value::Uint32(0));
+    assert_eq!(get(1, "app.second").unwrap(), Value::Uint32(1));
+    // Who took a snapshot keeps it.
+    assert!(
+        before
+            .get(Rank::new(1), Scope::REMOTE, "app.second", &[])
+            .is_err()
+    );
+    let nobody = Nspace::new("none");
+    let status = store.change_puts(&nobody, |_| Ok(())).unwrap_err().status();
+    assert_eq!(status, Status::ERR_NOT_FOUND);
+}
+
+#[test]
+fn clients_of_a_release_share_one_reply() {
+    let store = store();
+    let job = Nspace::new("job");
+    store.register_nspace(&job, 1, &maps("a", "0,1")).unwrap();
+    let wire = Wire::new(bfrops::Layout::new(bfrops::Module::V41));
+    let known = store.job(&job).unwrap();
+    let first = known.reply(&wire, Release::V5_0_11).unwrap();
+    assert!(Arc::ptr_eq(
+        &first,
+        &known.reply(&wire, Release::V5_0_11).unwrap()
+    ));
+    store
+        .register_nspace(&job, 1, &[Info::new("site.key", "news")])
+        .unwrap();
+    let after = store
+        .job(&job)
+        .unwrap()
+        .reply(&wire, Release::V5_0_11)
+        .unwrap();
+    assert!(after.len() > first.len());
 }
