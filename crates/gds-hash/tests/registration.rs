@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a registration may hold, and what it is refused for.
+
+use gds_hash::{Error, Host, Job, Request};
+use pmix_types::{DataArray, Info, Rank, Status, Value, keys};
+use preg_core::Params;
+
+const JOB: Rank = Rank::WILDCARD;
+
+fn register(infos: &[Info<'_>]) -> Result<Job, Error> {
+    let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
+    Job::register(&preg, &Host::new("n2.site.org"), "job@1", infos)
+}
+
+fn maps(nodes: &'static str, procs: &'static str) -> Vec<Info<'static>> {
+    vec![
+        Info::new(keys::NODE_MAP, nodes),
+        Info::new(keys::PROC_MAP, procs),
+    ]
+}
+
+fn array(key: &'static str, infos: Vec<Info<'static>>) -> Info<'static> {
+    Info::new(key, Value::DataArray(DataArray::Info(infos)))
+}
+
+fn proc(rank: u32, more: Vec<Info<'static>>) -> Info<'static> {
+    let rank = Info::new(keys::RANK, Rank::new(rank));
+    array(keys::PROC_INFO_ARRAY, [vec![rank], more].concat())
+}
+
+#[track_caller]
+fn ask(job: &Job, rank: Rank, key: &str, qualifiers: &[Info<'_>]) -> Option<Value<'static>> {
+    match job.get(&Request::new(rank, key).with(qualifiers)) {
+        Ok(value) => Some(value.into_owned()),
+        Err(error) => {
+            assert_eq!(error.status(), Status::ERR_NOT_FOUND, "{error}");
+            None
+        }
+    }
+}
+
+#[track_caller]
+fn refused(infos: &[Info<'_>]) -> String {
+    register(infos).unwrap_err().to_string()
+}
+
+#[test]
+fn without_data_only_the_name_is_known() {
+    let mut infos = maps("a,b", "0;1");
+    infos.push(Info::new(keys::REGISTER_NODATA, true));
+    let job = register(&infos).unwrap();
+    assert_eq!(ask(&job, JOB, keys::JOB_SIZE, &[]), None);
+    infos[2] = Info::new(keys::REGISTER_NODATA, false);
+    let job = register(&infos).unwrap();
+    assert_eq!(ask(&job, JOB, keys::JOB_SIZE, &[]), Some(Value::Uint32(2)));
+}
+
+#[test]
+fn names_lose_their_domain_only_where_the_host_says_so() {
+    let mut infos = maps("n1.site.org,n2.site.org,10.0.0.7", "0;1;2");
+    infos.push(proc(2, vec![Info::new(keys::HOSTNAME, "10.0.0.7")]));
+    infos.push(array(
+        keys::NODE_INFO_ARRAY,
+        vec![
+            Info::new(keys::HOSTNAME, "n1.site.org"),
+            Info::new(keys::NODE_SIZE, 7_u32),
+        ],
+    ));
+    let full = register(&infos).unwrap();
+    let name = |job: &Job, rank| ask(job, Rank::new(rank), keys::HOSTNAME, &[]);
+    assert_eq!(name(&full, 0), Some("n1.site.org".into()));
+    let by = |job: &Job, name: &'static str, key| {
+        let qualifiers = [
+            Info::new(keys::NODE_INFO, true),
+            Info::new(keys::HOSTNAME, name),
+        ];
+        ask(job, JOB, key, &qualifiers)
+    };
+    assert_eq!(by(&full, "n1", keys::LOCAL_PEERS), None);
+
+    infos.push(Info::new(keys::HOSTNAME_KEEP_FQDN, false));
+    let short = register(&infos).unwrap();
+    assert_eq!(name(&short, 0), Some("n1".into()));
+    assert_eq!(name(&short, 2), Some("10.0.0.7".into()));
+    let list = ask(&short, JOB, keys::NODE_LIST, &[]);
+    assert_eq!(list, Some("n1,n2,10.0.0.7".into()));
+    for asked in ["n1", "n1.site.org"] {
+        assert_eq!(by(&short, asked, keys::LOCAL_PEERS), Some("0".into()));
+        assert_eq!(by(&short, asked, keys::NODE_SIZE), Some(Value::Uint32(7)));
+    }
+    // The node of this server has its name from the system.
+    assert_eq!(ask(&short, JOB, keys::LOCAL_PEERS, &[]), Some("1".into()));
+    assert_eq!(ask(&short, JOB, keys::NSPACE, &[]), Some("job@1".into()));
+}
+
+#[test]
+fn a_rank_twice_is_refused() {
+    let entry = "entry [1] pmix.pmap: rank 1 stands in the map twice";
+    assert_eq!(refused(&maps("a,b", "0,1;1")), entry);
+    let infos = [
+        proc(3, vec![]),
+        array(keys::JOB_INFO_ARRAY, vec![proc(4, vec![]), proc(3, vec![])]),
+    ];
+    assert_eq!(
+        refused(&infos),
+        "entry [1] pmix.job.arr [1] pmix.pdata: rank 3 is described twice"
+    );
+}
+
+#[test]
+fn maps_that_do_not_fit_name_the_process_map() {
+    let job = array(keys::JOB_INFO_ARRAY, maps("a,b,c", "0;1"));
+    assert_eq!(
+        refused(&[Info::new("x", 1_u8), job]),
+        "entry [1] pmix.job.arr [1] pmix.pmap: the node map has 3 nodes, the process map 2"
+    );
+    let infos = [
+        Info::new(keys::ANL_MAP, "(vector,(1,2,4))"),
+        Info::new(keys::NODE_MAP, "a,b"),
+    ];
+    assert_eq!(
+        refused(&infos),
+        "entry [0] pmix.anlmap: the map names node 2, and there are 2"
+    );
+    let infos = [Info::new(keys::ANL_MAP, "(vector,(1,2)")];
+    assert!(refused(&infos).starts_with("entry [0] pmix.anlmap: expected `,` at byte"));
+}
+
+#[test]
+fn an_array_that_is_not_known_is_refused_and_other_keys_are_values() {
+    let inside = vec![Info::new("a", 1_u8)];
+    assert_eq!(
+        refused(&[array("pmix.rack.arr", inside.clone())]),
+        "entry [0] pmix.rack.arr: an array of infos under a key that is not known"
+    );
+    let job = register(&[array("site.rack.arr", inside.clone())]).unwrap();
+    let found = ask(&job, JOB, "site.rack.arr", &[]);
+    assert_eq!(found, Some(Value::DataArray(DataArray::Info(inside))));
+}
+
+#[test]
+fn a_session_may_tell_of_other_jobs() {
+    let about = |nspace: &'static str, size: u32| {
+        let infos = vec![
+            Info::new(keys::NSPACE, nspace),
+            Info::new(keys::JOB_SIZE, size),
+        ];
+        array(keys::JOB_INFO_ARRAY, infos)
+    };
+    let session = array(
+        keys::SESSION_INFO_ARRAY,
+        vec![
+            Info::new(keys::SESSION_ID, 5_u32),
+            about("other", 7),
+            about("job@1", 3),
+            Info::new(keys::NODE_MAP, "a,b,c"),
+        ],
+    );
+    let job = register(&[session]).unwrap();
+    assert_eq!(ask(&job, JOB, keys::JOB_SIZE, &[]), Some(Value::Uint32(3)));
+    let of_session = [Info::new(keys::SESSION_INFO, true)];
+    let nodes = ask(&job, JOB, keys::NUM_NODES, &of_session);
+    assert_eq!(nodes, Some(Value::Uint32(3)));
+    assert!(refused(&[about("other", 7)]).contains("it is about other"));
+}
+
+#[test]
+fn an_application_has_its_own_nodes_or_those_of_its_job() {
+    let app = |number: u32, more: Vec<Info<'static>>| {
+        let number = Info::new(keys::APPNUM, number);
+        array(keys::APP_INFO_ARRAY, [vec![number], more].concat())
+    };
+    let mut infos = maps("a,b,c", "0,1;2,5;3,4");
+    infos.push(app(0, maps("a,b", "0,1;2")));
+    infos.push(app(1, vec![Info::new(keys::PROC_MAP, ";5;3,4")]));
+    let job = register(&infos).unwrap();
+    let of_app = |number: u32| {
+        let number = Info::new(keys::APPNUM, number);
+        [Info::new(keys::APP_INFO, true), number]
+    };
+    let number = |value| Some(Value::Uint32(value));
+    assert_eq!(ask(&job, JOB, keys::APP_SIZE, &of_app(1)), number(3));
+    assert_eq!(ask(&job, JOB, keys::NUM_NODES, &of_app(0)), number(2));
+    let leader = ask(&job, JOB, keys::APPLDR, &of_app(1));
+    assert_eq!(leader, Some(Value::Rank(Rank::new(3))));
+    for (rank, app, place) in [(1, 0, 1), (2, 0, 2), (5, 1, 2), (3, 1, 0)] {
+        assert_eq!(ask(&job, Rank::new(rank), keys::APPNUM, &[]), number(app));
+        let found = ask(&job, Rank::new(rank), keys::APP_RANK, &[]);
+        assert_eq!(found, Some(Value::Rank(Rank::new(place))), "{rank}");
+    }
+    let [yes, number] = of_app(1);
+    let on_c = [yes, number, Info::new(keys::HOSTNAME, "c")];
+    assert_eq!(ask(&job, JOB, keys::LOCAL_PEERS, &on_c), Some("3,4".into()));
+}
+
+#[test]
+fn an_update_keeps_what_it_does_not_state() {
+    let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
+    let mut infos = maps("n1.x,n2.x", "0;1");
+    infos.push(Info::new(keys::HOSTNAME_KEEP_FQDN, false));
+    infos.push(array(
+        keys::SESSION_INFO_ARRAY,
+        vec![
+            Info::new(keys::SESSION_ID, 5_u32),
+            Info::new(keys::NODE_MAP, "n1.x,n2.x,n3.x"),
+        ],
+    ));
+    let job = register(&infos).unwrap();
+    let job = job.updated(&preg, &maps("n3.x", "0,1")).unwrap();
+    assert_eq!(
+        ask(&job, Rank::new(1), keys::HOSTNAME, &[]),
+        Some("n3".into())
+    );
+    let of_session = [Info::new(keys::SESSION_INFO, true)];
+    let nodes = ask(&job, JOB, keys::NODE_LIST, &of_session);
+    assert_eq!(nodes, Some("n1,n2,n3".into()));
+    let fewer = array(
+        keys::SESSION_INFO_ARRAY,
+        vec![Info::new(keys::NODE_MAP, "n9.x")],
+    );
+    let job = job.updated(&preg, &[fewer]).unwrap();
+    assert_eq!(
+        ask(&job, JOB, keys::NODE_LIST, &of_session),
+        Some("n9".into())
+    );
+}
