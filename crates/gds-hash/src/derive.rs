@@ -24,7 +24,7 @@ impl Job {
             keys::NUM_NODES => number(u64::try_from(maps.nodes.len()).ok()?)?,
             keys::NODE_LIST | keys::NODE_MAP_RAW => names(&maps.nodes),
             keys::PROC_MAP_RAW => groups(&maps.procs),
-            keys::ANL_MAP => text(&AnlMap::of(&maps.procs)?.to_text()),
+            keys::ANL_MAP => text(AnlMap::of(&maps.procs)?.to_text()),
             _ => return None,
         })
     }
@@ -55,7 +55,7 @@ impl Job {
             keys::APPLDR => maps.lowest().map(Value::Rank),
             keys::NODE_LIST | keys::NODE_MAP_RAW => Some(names(&maps.nodes)),
             keys::PROC_MAP_RAW => Some(groups(&maps.procs)),
-            keys::ANL_MAP => Some(text(&AnlMap::of(&maps.procs)?.to_text())),
+            keys::ANL_MAP => Some(text(AnlMap::of(&maps.procs)?.to_text())),
             _ => None,
         }
     }
@@ -125,7 +125,7 @@ impl Job {
     /// Name or number of the node of a process.
     pub(crate) fn place_of(&self, slot: u32, key: &str) -> Option<Value<'static>> {
         match key {
-            keys::HOSTNAME => self.nodes.name(slot).map(|name| text(&name)),
+            keys::HOSTNAME => self.nodes.name(slot).map(text),
             _ => {
                 let id = self.nodes.id(self.nodes.first(slot));
                 id.map(Value::Uint32)
@@ -219,14 +219,14 @@ impl Job {
             return Some(stated);
         }
         match key {
-            keys::HOSTNAME => return nodes.name(slot).map(|name| text(&name)),
+            keys::HOSTNAME => return nodes.name(slot).map(text),
             keys::NODEID => return nodes.id(nodes.first(slot)).map(Value::Uint32),
             _ => {}
         }
         let maps = nodes.maps.as_ref()?;
         let mut peers = ranks(maps, slot);
         match key {
-            keys::LOCAL_SIZE => number(u64::try_from(peers.count()).ok()?),
+            keys::LOCAL_SIZE => number(count(maps, slot)),
             keys::LOCALLDR => peers.next().map(Value::Rank),
             keys::LOCAL_PEERS => Some(peer_list(maps, slot)),
             keys::LOCAL_PROCS => {
@@ -243,8 +243,8 @@ impl Job {
 }
 
 /// Text as a value.
-pub(crate) fn text(text: &[u8]) -> Value<'static> {
-    Value::String(Some(Text::new(text.to_vec())))
+pub(crate) fn text(text: impl Into<Vec<u8>>) -> Value<'static> {
+    Value::String(Some(Text::new(text.into())))
 }
 
 /// The names of a map, by commas.
@@ -273,6 +273,13 @@ pub(crate) fn ranks(maps: &Maps, slot: u32) -> impl Iterator<Item = Rank> {
     places(maps, slot).flat_map(|place| maps.procs.ranks_of(place).into_iter().flatten())
 }
 
+/// How many ranks a node has.
+fn count(maps: &Maps, slot: u32) -> u64 {
+    let ranks = places(maps, slot).filter_map(|place| maps.procs.ranks_of(place));
+    // The hint is exact.
+    ranks.map(|ranks| ranks.size_hint().0 as u64).sum()
+}
+
 /// All places of a node in the map.
 fn places(maps: &Maps, slot: u32) -> impl Iterator<Item = usize> {
     let repeated = maps.repeated(slot).unwrap_or_default();
@@ -282,12 +289,7 @@ fn places(maps: &Maps, slot: u32) -> impl Iterator<Item = usize> {
 }
 
 fn peer_list(maps: &Maps, slot: u32) -> Value<'static> {
-    let count = ranks(maps, slot).count();
-    let highest = ranks(maps, slot).last().map_or(0, Rank::as_raw);
-    let digits = highest.checked_ilog10().unwrap_or(0) + 1;
-    // Enough where the last rank is the highest; else the list grows.
-    let width = usize::try_from(digits).unwrap_or(10) + 1;
-    let mut list = Vec::with_capacity(count * width);
+    let mut list = Vec::new();
     for place in places(maps, slot) {
         let before = list.len();
         if before > 0 {

@@ -20,7 +20,10 @@ impl<'a> Text<'a> {
     /// Takes bytes as text; they end before the first NUL, as a C string does.
     pub fn new(bytes: impl Into<Bytes<'a>>) -> Self {
         let mut bytes = bytes.into();
-        if let Some(end) = bytes.iter().position(|b| *b == 0) {
+        // Looking for any is fast, and there is none.
+        if bytes.contains(&0)
+            && let Some(end) = bytes.iter().position(|b| *b == 0)
+        {
             match &mut bytes {
                 Cow::Borrowed(slice) => *slice = slice.get(..end).unwrap_or_default(),
                 Cow::Owned(vec) => vec.truncate(end),
