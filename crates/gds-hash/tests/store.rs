@@ -221,3 +221,42 @@ fn clients_of_a_release_share_one_reply() {
         .unwrap();
     assert!(after.len() > first.len());
 }
+
+/// The memory of this process in pages.
+#[cfg(target_os = "linux")]
+fn resident_pages() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    text.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hundred_thousand_jobs_leave_nothing_behind() {
+    let store = store();
+    let infos = maps("a,b,c,login", "0,1;2,3;4;5");
+    let cycle = |from: u32, to: u32| {
+        for number in from..to {
+            let job = Nspace::new(format!("job@{number}"));
+            store.register_nspace(&job, 2, &infos).unwrap();
+            let put = |puts: &mut gds_hash::Puts| {
+                puts.put(Rank::new(1), Scope::GLOBAL, Info::new("app.key", "value"))
+            };
+            store.change_puts(&job, put).unwrap();
+            get(
+                &store,
+                &format!("job@{number}"),
+                Rank::new(3),
+                keys::LOCAL_PEERS,
+            )
+            .unwrap();
+            store.deregister_nspace(&job).unwrap();
+        }
+    };
+    cycle(0, 5_000);
+    let before = resident_pages();
+    cycle(5_000, 100_000);
+    let grown = resident_pages().saturating_sub(before);
+    assert!(store.nspaces().is_empty());
+    // Other tests run beside this one; a job left behind would be some hundred bytes each.
+    assert!(grown < 2_500, "{grown} pages more");
+}
