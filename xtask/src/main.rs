@@ -31,7 +31,7 @@ struct Task {
 const TASKS: &[Task] = &[
     Task {
         name: "bench",
-        arguments: "preg [--full]",
+        arguments: "PART [--full]",
         about: "what it costs, beside the real library and others",
         run: bench::run,
     },

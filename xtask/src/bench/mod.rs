@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cargo xtask bench preg`: what the encoders, the parsers and the command cost, beside the real
 //! library and others on the same lists in the same run. `cargo xtask bench bfrops`: the same of
-//! packing and unpacking.
+//! packing and unpacking. `cargo xtask bench gds`: the same of registering jobs.
 //!
 //! Nothing here passes or fails by time: each row says whether it meets what was promised, and a
 //! check is that the row could be measured at all.
@@ -9,6 +9,7 @@
 mod bfrops;
 mod command;
 mod encode;
+mod gds;
 mod lists;
 mod parse;
 mod table;
@@ -67,12 +68,13 @@ pub(crate) fn run(args: &[String]) -> Outcome {
 
 const USAGE: &str =
     "usage: cargo xtask bench preg [--full] [--only encode|ppn|compress|parse|command]
-       cargo xtask bench bfrops [--full] [--only uint32|int64|string|proc|value|info|nested]";
+       cargo xtask bench bfrops [--full] [--only uint32|int64|string|proc|value|info|nested]
+       cargo xtask bench gds [--full] [--only beside|alone]";
 
 fn try_run(args: &[String]) -> Result<Report, String> {
     let mut words = args.iter().map(String::as_str);
     let part = words.next().unwrap_or_default();
-    if !["preg", "bfrops"].contains(&part) {
+    if !["preg", "bfrops", "gds"].contains(&part) {
         return Err(USAGE.to_owned());
     }
     let mut report = Report {
@@ -98,6 +100,10 @@ fn try_run(args: &[String]) -> Result<Report, String> {
             only: report.only.clone(),
         };
         bfrops::measure(&options, &call, &mut report)?;
+        return Ok(report);
+    }
+    if part == "gds" {
+        gds::measure(&call, &mut report)?;
         return Ok(report);
     }
     let tools = Tools::prepare()?;

@@ -12,7 +12,7 @@ mod gds;
 pub(crate) mod harness;
 pub(crate) mod install;
 mod lists;
-mod naive;
+pub(crate) mod naive;
 pub(crate) mod ours;
 pub(crate) mod peers;
 pub(crate) mod random;

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Our side of `cargo xtask bench gds`: what a job costs a store.
+//!
+//! `gds NODE_MAP PROC_MAP NUM_NODES NUM_PROCS GETS CYCLES [procs]` does what `benches/peers/gds.c`
+//! does to a real server, and prints the same lines: a name, the least and the median, in
+//! nanoseconds or bytes. It adds `calls_...`, how often a get asks for memory, and `scan`, how long
+//! it takes to look at each byte of both maps. With `procs` every process has an array of its own,
+//! too. Memory is what the allocator was asked for and still holds.
+
+mod meter;
+
+use std::hint::black_box;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use gds_hash::{Host, Request, Store};
+use pmix_types::{DataArray, Info, Nspace, Rank, RegexBytes, Value, keys};
+use preg_core::Params;
+
+#[global_allocator]
+static METER: meter::Meter = meter::Meter;
+
+fn nspace() -> Nspace<'static> {
+    Nspace::new("bench-gds@1")
+}
+
+/// So many gets are timed together, as the clock takes as long as one.
+const TOGETHER: u32 = 50;
+
+type Fault = Box<dyn std::error::Error>;
+
+/// The size of a job.
+#[derive(Clone, Copy)]
+struct Size {
+    nodes: u32,
+    procs: u32,
+}
+
+fn show(name: &str, mut figures: Vec<f64>) {
+    figures.sort_unstable_by(f64::total_cmp);
+    if let (Some(least), Some(median)) = (figures.first(), figures.get(figures.len() / 2)) {
+        println!("{name} {least:.1} {median:.1}");
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a time of months is not measured"
+)]
+fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let start = Instant::now();
+    let result = black_box(work());
+    let took = start.elapsed().as_nanos();
+    (result, took as f64)
+}
+
+/// A map in the form in which its text says it is given.
+fn map(key: &'static str, text: &[u8]) -> Info<'static> {
+    let encoded = ["pmix[", "raw:", "blob:", "fold:"];
+    let is_encoded = encoded.iter().any(|tag| text.starts_with(tag.as_bytes()));
+    let value = if is_encoded {
+        Value::Regex(RegexBytes(text.to_vec().into()))
+    } else {
+        Value::from(String::from_utf8_lossy(text).into_owned())
+    };
+    Info::new(key, value)
+}
+
+/// What a host may state of every process of a job placed by blocks.
+fn proc_arrays(size: Size) -> Vec<Info<'static>> {
+    let each = size.procs / size.nodes;
+    let array = |rank: u32| {
+        let place = u16::try_from(rank % each).unwrap_or(u16::MAX);
+        let infos = vec![
+            Info::new(keys::RANK, Rank::new(rank)),
+            Info::new(keys::APPNUM, Value::Uint32(0)),
+            Info::new(keys::GLOBAL_RANK, Rank::new(rank)),
+            Info::new(keys::APP_RANK, Rank::new(rank)),
+            Info::new(keys::LOCAL_RANK, Value::Uint16(place)),
+            Info::new(keys::NODE_RANK, Value::Uint16(place)),
+            Info::new(keys::NODEID, Value::Uint32(rank / each)),
+        ];
+        Info::new(
+            keys::PROC_INFO_ARRAY,
+            Value::DataArray(DataArray::Info(infos)),
+        )
+    };
+    (0..size.procs).map(array).collect()
+}
+
+/// A key of some ranks, or of some nodes by their number; each get asks for another one.
+struct Question {
+    name: &'static str,
+    key: &'static str,
+    /// None: the job itself.
+    ranks: Option<u32>,
+    /// None: no node is named.
+    nodes: Option<u32>,
+}
+
+impl Question {
+    fn get(&self, store: &Store, turn: u32) -> Result<Value<'static>, gds_hash::Error> {
+        let rank = self.ranks.map_or(Rank::WILDCARD, |n| Rank::new(turn % n));
+        let node = turn % self.nodes.unwrap_or(1);
+        let how = [
+            Info::new(keys::NODE_INFO, true),
+            Info::new(keys::NODEID, Value::Uint32(node)),
+        ];
+        let how = if self.nodes.is_some() { &how[..] } else { &[] };
+        store.get(&nspace(), &Request::new(rank, self.key).with(how))
+    }
+
+    fn time(&self, store: &Store, gets: u32) -> Result<(), Fault> {
+        let mut times = Vec::new();
+        for batch in 0..gets.div_ceil(TOGETHER) {
+            let turns = (batch * TOGETHER..).take(TOGETHER as usize);
+            let (results, took) = timed(|| {
+                // A step without a pattern that any table could follow.
+                let mut turns = turns.map(|i| i.wrapping_mul(2_654_435_761));
+                turns.try_for_each(|turn| self.get(store, turn).map(|v| drop(black_box(v))))
+            });
+            results?;
+            times.push(took / f64::from(TOGETHER));
+        }
+        show(self.name, times);
+        let (_, before) = meter::now();
+        let value = self.get(store, 12_345)?;
+        let (_, after) = meter::now();
+        drop(value);
+        println!("calls_{} {} {1}", self.name, after - before);
+        Ok(())
+    }
+}
+
+/// Registers, and the bytes that are held then and were not before.
+fn register(store: &Store, infos: &[Info<'_>]) -> Result<(f64, usize), Fault> {
+    let (before, _) = meter::now();
+    let (result, took) = timed(|| store.register_nspace(&nspace(), 1, infos));
+    result?;
+    let (after, _) = meter::now();
+    Ok((took, after.saturating_sub(before)))
+}
+
+fn deregister(store: &Store) -> Result<f64, Fault> {
+    let (result, took) = timed(|| store.deregister_nspace(&nspace()));
+    result?;
+    Ok(took)
+}
+
+fn scan(maps: [&[u8]; 2]) {
+    let look = || -> usize {
+        let nodes = maps[0].iter().filter(|c| **c == b',').count();
+        nodes + maps[1].iter().filter(|c| **c == b',').count()
+    };
+    show("scan", (0..5).map(|_| timed(look).1).collect());
+}
+
+fn run(arguments: &[String]) -> Result<(), Fault> {
+    let [nodes, procs, num_nodes, num_procs, gets, cycles, rest @ ..] = arguments else {
+        return Err("usage: gds NODE_MAP PROC_MAP NUM_NODES NUM_PROCS GETS CYCLES [procs]".into());
+    };
+    let size = Size {
+        nodes: num_nodes.parse()?,
+        procs: num_procs.parse()?,
+    };
+    let (gets, cycles): (u32, usize) = (gets.parse()?, cycles.parse()?);
+    let (nodes, procs) = (std::fs::read(nodes)?, std::fs::read(procs)?);
+    let mut infos = vec![map(keys::NODE_MAP, &nodes), map(keys::PROC_MAP, &procs)];
+    if rest.iter().any(|word| word == "procs") {
+        infos.extend(proc_arrays(size));
+    }
+    let preg = Arc::new(pmix_builtin::open_preg(&Params::default())?);
+    let store = Store::new(preg, Host::new("server"));
+
+    // The first job pays for what the store sets up once.
+    let (took, _) = register(&store, &infos)?;
+    let mut registered = vec![took];
+    let mut deregistered = vec![deregister(&store)?];
+    let (took, memory) = register(&store, &infos)?;
+    registered.push(took);
+    println!("memory {memory} {memory}");
+    let question = |name, key, ranks, nodes| Question {
+        name,
+        key,
+        ranks,
+        nodes,
+    };
+    for question in [
+        question("get_job", keys::JOB_SIZE, None, None),
+        question("get_rank", keys::HOSTNAME, Some(size.procs), None),
+        question("get_node", keys::LOCAL_PEERS, None, Some(size.nodes)),
+        question("get_leader", keys::LOCALLDR, None, Some(size.nodes)),
+    ] {
+        question.time(&store, gets)?;
+    }
+    deregistered.push(deregister(&store)?);
+    for _ in 0..cycles {
+        registered.push(register(&store, &infos)?.0);
+        deregistered.push(deregister(&store)?);
+    }
+    show("register", registered);
+    show("deregister", deregistered);
+    scan([&nodes, &procs]);
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    arguments.retain(|a| a != "--bench");
+    if arguments.is_empty() {
+        println!("the figures come from: cargo xtask bench gds");
+        return ExitCode::SUCCESS;
+    }
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
