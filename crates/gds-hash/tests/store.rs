@@ -134,7 +134,9 @@ fn a_reader_sees_a_job_before_or_after_a_registration_and_never_between() {
             let (store, done) = (Arc::clone(&store), Arc::clone(&done));
             std::thread::spawn(move || {
                 let mut seen = 0_u64;
-                while !done.load(Ordering::Relaxed) {
+                loop {
+                    // One that starts late still reads the last state once.
+                    let last = done.load(Ordering::Relaxed);
                     if let Some(known) = store.job(&Nspace::new("job")) {
                         let get = |key| known.job().get(&Request::new(Rank::WILDCARD, key));
                         let size = get(keys::JOB_SIZE).unwrap().into_owned();
@@ -142,8 +144,10 @@ fn a_reader_sees_a_job_before_or_after_a_registration_and_never_between() {
                         assert_eq!(size, nodes);
                         seen += 1;
                     }
+                    if last {
+                        return seen;
+                    }
                 }
-                seen
             })
         })
         .collect();
