@@ -5,27 +5,58 @@ use pmix_types::Rank;
 
 use super::{ProcMap, Ranks};
 
-/// Appends a rank in decimal and a comma: sixteen bytes in one store, cut to what counts.
-#[inline]
-fn push(out: &mut Vec<u8>, rank: u32) {
-    const EIGHT: u32 = 100_000_000;
-    const ZEROS: u64 = 0x3030_3030_3030_3030;
-    let (text, len) = if rank < EIGHT {
-        let digits = eight_digits(rank);
-        let skip = (digits.trailing_zeros() / 8).min(7);
-        (u128::from((digits | ZEROS) >> (8 * skip)), 8 - skip)
-    } else {
-        let (front, digits) = (rank / EIGHT, eight_digits(rank % EIGHT) | ZEROS);
-        let one = u128::from(front % 10 + 0x30) | u128::from(digits) << 8;
-        match front / 10 {
-            0 => (one, 9),
-            ten => (u128::from(ten + 0x30) | one << 8, 10),
+/// A rank in decimal and a comma behind it, the first byte lowest.
+#[derive(Clone, Copy)]
+struct Decimal {
+    text: u128,
+    /// How many digits there are.
+    len: u32,
+}
+
+impl Decimal {
+    #[inline]
+    fn new(rank: u32) -> Self {
+        const EIGHT: u32 = 100_000_000;
+        const ZEROS: u64 = 0x3030_3030_3030_3030;
+        let (text, len) = if rank < EIGHT {
+            let digits = eight_digits(rank);
+            let skip = (digits.trailing_zeros() / 8).min(7);
+            (u128::from((digits | ZEROS) >> (8 * skip)), 8 - skip)
+        } else {
+            let (front, digits) = (rank / EIGHT, eight_digits(rank % EIGHT) | ZEROS);
+            let one = u128::from(front % 10 + 0x30) | u128::from(digits) << 8;
+            match front / 10 {
+                0 => (one, 9),
+                ten => (u128::from(ten + 0x30) | one << 8, 10),
+            }
+        };
+        let text = text | u128::from(b',') << (8 * len);
+        Self { text, len }
+    }
+
+    /// Appends it: sixteen bytes in one store, cut to what counts.
+    #[inline]
+    fn push(self, out: &mut Vec<u8>) {
+        let end = out.len() + self.len as usize + 1;
+        out.extend_from_slice(&self.text.to_le_bytes());
+        out.truncate(end);
+    }
+}
+
+/// Appends ranks that count up by one; within ten only the last digit changes.
+fn push_successors(out: &mut Vec<u8>, first: u32, count: u32) {
+    let (mut rank, mut left) = (first, count);
+    while left > 0 {
+        let mut decimal = Decimal::new(rank);
+        let one = 1 << (8 * (decimal.len - 1));
+        let same = (10 - rank % 10).min(left);
+        for _ in 0..same {
+            decimal.push(out);
+            decimal.text = decimal.text.wrapping_add(one);
         }
-    };
-    let end = out.len() + len as usize + 1;
-    let text = text | u128::from(b',') << (8 * len);
-    out.extend_from_slice(&text.to_le_bytes());
-    out.truncate(end);
+        rank = rank.saturating_add(same);
+        left -= same;
+    }
 }
 
 /// The eight decimal digits of a number below 100,000,000, one a byte, the first one lowest.
@@ -81,10 +112,12 @@ impl Ranks<'_> {
 
     fn write(&self, out: &mut Vec<u8>) {
         for run in self.runs {
-            let mut number = self.base + run.offset;
-            for _ in 0..run.count {
-                push(out, u32::try_from(number).unwrap_or(u32::MAX));
-                number += run.step;
+            if run.step == 1 {
+                push_successors(out, run.at(self.base, 0).as_raw(), run.count);
+                continue;
+            }
+            for place in 0..run.count {
+                Decimal::new(run.at(self.base, place).as_raw()).push(out);
             }
         }
         if !self.runs.is_empty() {
@@ -95,7 +128,7 @@ impl Ranks<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::push;
+    use super::{Decimal, push_successors};
 
     #[test]
     fn ranks_of_every_length_are_written_in_full() {
@@ -103,13 +136,25 @@ mod tests {
         let around = powers.flat_map(|p| [p - 1, p, p + 1, p.saturating_mul(7)]);
         for rank in around.chain([0, 4_294_967_245, 99_999_999, 102_030_405, u32::MAX]) {
             let mut out = b"x".to_vec();
-            push(&mut out, rank);
+            Decimal::new(rank).push(&mut out);
             assert_eq!(String::from_utf8_lossy(&out), format!("x{rank},"));
         }
         for rank in (0..100_000_000).step_by(9973) {
             let mut out = Vec::new();
-            push(&mut out, rank);
+            Decimal::new(rank).push(&mut out);
             assert_eq!(out, format!("{rank},").into_bytes());
+        }
+    }
+
+    #[test]
+    fn successors_are_written_as_one_by_one() {
+        for first in [0, 7, 9, 10, 95, 999, 99_999_990, 4_294_967_100] {
+            for count in [1, 2, 3, 9, 10, 11, 25, 130] {
+                let (mut together, mut alone) = (Vec::new(), Vec::new());
+                push_successors(&mut together, first, count);
+                (first..first + count).for_each(|rank| Decimal::new(rank).push(&mut alone));
+                assert_eq!(together, alone);
+            }
         }
     }
 }
