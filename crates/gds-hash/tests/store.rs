@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gds_hash::{Error, Host, Request, Store, Wire};
-use pmix_types::{DataArray, Info, Nspace, Rank, Release, Scope, Status, Value, keys};
+use pmix_types::{DataArray, Info, Nspace, Query, Rank, Release, Scope, Status, Value, keys};
 use preg_core::Params;
 
 fn store() -> Store {
@@ -263,4 +263,47 @@ fn a_hundred_thousand_jobs_leave_nothing_behind() {
     assert!(store.nspaces().is_empty());
     // Other tests run beside this one; a job left behind would be some hundred bytes each.
     assert!(grown < 2_500, "{grown} pages more");
+}
+
+#[test]
+fn a_query_gives_the_same_answers() {
+    let store = store();
+    let job = Nspace::new("job");
+    store
+        .register_nspace(&job, 1, &maps("a,b", "0,1;2,3"))
+        .unwrap();
+    let query = |keys: &[&'static str], qualifiers: Vec<Info<'static>>| {
+        store.query(&Query {
+            keys: keys.iter().map(|key| (*key).into()).collect(),
+            qualifiers,
+        })
+    };
+    let named = || vec![Info::new(keys::NSPACE, "job")];
+    let all = query(&[keys::JOB_SIZE, keys::NODE_LIST], named()).unwrap();
+    assert_eq!(all.status(), Status::SUCCESS);
+    assert_eq!(all.found[0], Info::new(keys::JOB_SIZE, 4u32));
+    assert_eq!(all.found[1], Info::new(keys::NODE_LIST, "a,b"));
+
+    let proc = pmix_types::Proc::new("job", Rank::new(3));
+    let some = query(
+        &[keys::HOSTNAME, "site.none"],
+        vec![Info::new(keys::PROCID, proc)],
+    )
+    .unwrap();
+    assert_eq!(some.status(), Status::ERR_PARTIAL_SUCCESS);
+    assert_eq!(some.found, [Info::new(keys::HOSTNAME, "b")]);
+    assert_eq!(some.missing[0].0, "site.none");
+
+    let mut on_node = named();
+    on_node.extend([
+        Info::new(keys::NODE_INFO, true),
+        Info::new(keys::NODEID, 1u32),
+    ]);
+    let peers = query(&[keys::LOCAL_PEERS], on_node).unwrap();
+    assert_eq!(peers.found, [Info::new(keys::LOCAL_PEERS, "2,3")]);
+
+    let none = query(&["site.none"], named()).unwrap();
+    assert_eq!(none.status(), Status::ERR_NOT_FOUND);
+    assert!(query(&[keys::JOB_SIZE], Vec::new()).is_err());
+    assert!(query(&[], named()).is_err());
 }

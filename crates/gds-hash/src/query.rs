@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The same answers in the form of a query.
+
+use pmix_types::{Info, IntoOwned, Key, Nspace, Query, Rank, Status, Value, keys};
+
+use crate::{Error, Request, Store};
+
+/// What a query found (PMIx Standard, `PMIx_Query_info`).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// The values, under the keys that were asked for, in the order of the query.
+    pub found: Vec<Info<'static>>,
+    /// The keys without a value, and why.
+    pub missing: Vec<(Key<'static>, Error)>,
+}
+
+impl Findings {
+    /// Success if every key has a value, partial success if some have, else that nothing was
+    /// found.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        match (self.found.is_empty(), self.missing.is_empty()) {
+            (_, true) => Status::SUCCESS,
+            (false, false) => Status::ERR_PARTIAL_SUCCESS,
+            (true, false) => Status::ERR_NOT_FOUND,
+        }
+    }
+}
+
+impl Store {
+    /// Answers a query: its keys for the job or process that its qualifiers name.
+    ///
+    /// `PMIX_NSPACE` names the job, with `PMIX_RANK` a process of it; `PMIX_PROCID` names both. Not
+    /// naming a process asks about the job. The other qualifiers mean what they mean to
+    /// [`Self::get`].
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` if the query has no keys, or no job, or one in a value of another type.
+    pub fn query(&self, query: &Query<'_>) -> Result<Findings, Error> {
+        if query.keys.is_empty() {
+            return Err(Error::bad("a query without keys"));
+        }
+        let (nspace, rank) = subject(&query.qualifiers)?;
+        let mut findings = Findings::default();
+        for key in &query.keys {
+            let owned = Key::new(key.clone().into_owned());
+            let name = key
+                .as_str()
+                .ok_or_else(|| Error::bad(format!("{key:?} is no key")))?;
+            let request = Request::new(rank, name).with(&query.qualifiers);
+            match self.get(&nspace, &request) {
+                Ok(value) => findings
+                    .found
+                    .push(Info::new(owned.as_text().clone(), value)),
+                Err(error) => findings.missing.push((owned, error)),
+            }
+        }
+        Ok(findings)
+    }
+}
+
+/// The job or process that the qualifiers name.
+fn subject<'q>(qualifiers: &[Info<'q>]) -> Result<(Nspace<'q>, Rank), Error> {
+    let value = |key| {
+        qualifiers
+            .iter()
+            .find(|info| info.key.is(key))
+            .map(|info| &info.value)
+    };
+    let mut rank = Rank::WILDCARD;
+    let mut nspace = None;
+    match value(keys::PROCID) {
+        Some(Value::Proc(proc)) => (nspace, rank) = (Some(proc.nspace.clone()), proc.rank),
+        Some(other) => return Err(wrong(keys::PROCID, other)),
+        None => {}
+    }
+    match value(keys::NSPACE) {
+        Some(Value::String(Some(name))) => nspace = Some(Nspace::new(name.clone())),
+        Some(Value::Nspace(name)) => nspace = Some(name.clone()),
+        Some(other) => return Err(wrong(keys::NSPACE, other)),
+        None => {}
+    }
+    match value(keys::RANK) {
+        Some(Value::Rank(number)) => rank = *number,
+        Some(other) => return Err(wrong(keys::RANK, other)),
+        None => {}
+    }
+    let nspace = nspace.ok_or_else(|| Error::bad("a query without pmix.nspace or pmix.procid"))?;
+    Ok((nspace, rank))
+}
+
+fn wrong(key: &str, value: &Value<'_>) -> Error {
+    let found = value.data_type();
+    Error::bad(format!("the qualifier {key} has type {found}"))
+}
