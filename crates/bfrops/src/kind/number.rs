@@ -9,6 +9,33 @@ use crate::kind::structure::structure;
 use crate::legacy::number::{Old, low_u8, low_u16, low_u32};
 use crate::{Decoder, Encoder, Error, Integers, Kind, Layout, Module};
 
+/// How a kind writes and reads a run: at once where integers are groups of seven bits and of the
+/// type they should be, else one by one.
+macro_rules! runs {
+    ($item:ty, $method:ident, $to:expr, $from:expr) => {
+        fn encode_run(encoder: &mut Encoder<'_>, items: &[$item]) -> Result<(), Error> {
+            if encoder.layout().integers == Integers::Fixed {
+                return items
+                    .iter()
+                    .try_for_each(|item| Self::encode(encoder, item));
+            }
+            <$method as Word>::put_run(encoder, items.iter().map(|item| $to(*item)));
+            Ok(())
+        }
+
+        fn decode_run<'a>(
+            decoder: &mut Decoder<'a>,
+            run: Run,
+            count: usize,
+        ) -> Result<Vec<$item>, Error> {
+            if run.0.is_some() || decoder.layout().integers == Integers::Fixed {
+                return decoder.one_by_one::<Self>(run, count);
+            }
+            <$method as Word>::take_run::<Self>(decoder, count, $from)
+        }
+    };
+}
+
 /// A kind that is written by one method of the encoder and read by one of the decoder.
 macro_rules! numbers {
     ($($(#[$doc:meta])* $kind:ident: $item:ty = $data_type:ident, $method:ident, $min:literal,
@@ -38,24 +65,7 @@ macro_rules! numbers {
                 Ok($from(number))
             }
 
-            fn encode_run(encoder: &mut Encoder<'_>, items: &[$item]) -> Result<(), Error> {
-                if encoder.layout().integers == Integers::Fixed {
-                    return items.iter().try_for_each(|item| Self::encode(encoder, item));
-                }
-                <$method as Word>::put_run(encoder, items.iter().map(|item| $to(*item)));
-                Ok(())
-            }
-
-            fn decode_run<'a>(
-                decoder: &mut Decoder<'a>,
-                run: Run,
-                count: usize,
-            ) -> Result<Vec<$item>, Error> {
-                if decoder.layout().integers == Integers::Fixed {
-                    return decoder.one_by_one::<Self>(run, count);
-                }
-                <$method as Word>::take_run::<Self>(decoder, count, $from)
-            }
+            runs!($item, $method, $to, $from);
         })*
     };
 }
@@ -225,24 +235,7 @@ macro_rules! aged_numbers {
                 Ok($from(number))
             }
 
-            fn encode_run(encoder: &mut Encoder<'_>, items: &[$item]) -> Result<(), Error> {
-                if encoder.layout().integers == Integers::Fixed {
-                    return items.iter().try_for_each(|item| Self::encode(encoder, item));
-                }
-                <$method as Word>::put_run(encoder, items.iter().map(|item| $to(*item)));
-                Ok(())
-            }
-
-            fn decode_run<'a>(
-                decoder: &mut Decoder<'a>,
-                run: Run,
-                count: usize,
-            ) -> Result<Vec<$item>, Error> {
-                if decoder.layout().integers == Integers::Fixed {
-                    return decoder.one_by_one::<Self>(run, count);
-                }
-                <$method as Word>::take_run::<Self>(decoder, count, $from)
-            }
+            runs!($item, $method, $to, $from);
         })*
     };
 }
@@ -328,24 +321,7 @@ macro_rules! native_integers {
                 Ok(number)
             }
 
-            fn encode_run(encoder: &mut Encoder<'_>, items: &[$item]) -> Result<(), Error> {
-                if encoder.layout().integers == Integers::Fixed {
-                    return items.iter().try_for_each(|item| Self::encode(encoder, item));
-                }
-                <$method as Word>::put_run(encoder, items.iter().map(|item| $to(*item)));
-                Ok(())
-            }
-
-            fn decode_run<'a>(
-                decoder: &mut Decoder<'a>,
-                run: Run,
-                count: usize,
-            ) -> Result<Vec<$item>, Error> {
-                if run.0.is_some() || decoder.layout().integers == Integers::Fixed {
-                    return decoder.one_by_one::<Self>(run, count);
-                }
-                <$method as Word>::take_run::<Self>(decoder, count, $from)
-            }
+            runs!($item, $method, $to, $from);
         })*
     };
 }
