@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gds_hash::{Error, Host, Request, Store, Wire};
-use pmix_types::{DataArray, Info, Nspace, Query, Rank, Release, Scope, Status, Value, keys};
+use pmix_types::{DataArray, Info, Nspace, Proc, Query, Rank, Release, Scope, Status, Value, keys};
 use preg_core::Params;
 
 fn store() -> Store {
@@ -226,6 +226,23 @@ fn clients_of_a_release_share_one_reply() {
     assert!(after.len() > first.len());
 }
 
+#[test]
+fn processes_of_every_job_on_this_node_are_known() {
+    let store = store();
+    let register = |job, nodes, procs| {
+        store
+            .register_nspace(&Nspace::new(job), 0, &maps(nodes, procs))
+            .unwrap();
+    };
+    register("one", "a,b", "0,2;1");
+    register("two", "b,a", "0;1");
+    register("three", "b", "0");
+    let mut procs = store.local_procs();
+    procs.sort();
+    let proc = |job: &'static str, rank| Proc::new(job, Rank::new(rank));
+    assert_eq!(procs, [proc("one", 0), proc("one", 2), proc("two", 1)]);
+}
+
 /// The memory of this process in pages.
 #[cfg(target_os = "linux")]
 fn resident_pages() -> usize {
@@ -284,7 +301,7 @@ fn a_query_gives_the_same_answers() {
     assert_eq!(all.found[0], Info::new(keys::JOB_SIZE, 4u32));
     assert_eq!(all.found[1], Info::new(keys::NODE_LIST, "a,b"));
 
-    let proc = pmix_types::Proc::new("job", Rank::new(3));
+    let proc = Proc::new("job", Rank::new(3));
     let some = query(
         &[keys::HOSTNAME, "site.none"],
         vec![Info::new(keys::PROCID, proc)],
