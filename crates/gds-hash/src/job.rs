@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One job as it was registered.
 
+mod anl;
+mod columns;
+mod derive;
+mod fqdn;
+mod get;
+mod list;
+mod nodes;
+mod order;
+mod realm;
+mod register;
+mod table;
+
 use std::collections::BTreeMap;
 
 use pmix_types::{Nspace, Rank};
 
+use self::columns::Columns;
+pub(crate) use self::derive::ranks;
+pub use self::get::{Answer, Request};
+pub use self::list::KnownNode;
+pub(crate) use self::nodes::Nodes;
+pub use self::realm::Realm;
+use self::table::Table;
 use crate::Host;
-use crate::columns::Columns;
-use crate::nodes::Nodes;
-use crate::table::Table;
 
 /// What is known of one job.
 ///

@@ -22,36 +22,16 @@
 //! (namespace registration).
 #![forbid(unsafe_code)]
 
-mod anl;
-mod columns;
-mod derive;
 mod error;
-mod fqdn;
-mod get;
+mod exchange;
 mod host;
 mod job;
-mod list;
-mod modex;
-mod nodes;
-mod order;
-mod put;
 mod query;
-mod realm;
-mod register;
-mod reply;
 mod store;
-mod table;
-mod wire;
 
 pub use error::Error;
-pub use get::{Answer, Request};
+pub use exchange::{Inflate, Member, Modex, ModexForm, Puts, Replies, Wire};
 pub use host::Host;
-pub use job::Job;
-pub use list::KnownNode;
-pub use modex::{Member, Modex, ModexForm};
-pub use put::Puts;
+pub use job::{Answer, Job, KnownNode, Realm, Request};
 pub use query::Findings;
-pub use realm::Realm;
-pub use reply::Replies;
 pub use store::{Registered, Store};
-pub use wire::{Inflate, Wire};

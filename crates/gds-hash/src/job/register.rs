@@ -20,11 +20,11 @@ use self::entry::{
 use self::maps::{Found, MapFinder, paired};
 
 use self::twice::Given;
-use crate::columns::ColumnsBuilder;
-use crate::fqdn::short;
+use super::columns::ColumnsBuilder;
+use super::fqdn::short;
+use super::nodes::NodesBuilder;
+use super::table::Table;
 use crate::job::{App, Session};
-use crate::nodes::NodesBuilder;
-use crate::table::Table;
 use crate::{Error, Host, Job, Realm};
 
 impl Job {

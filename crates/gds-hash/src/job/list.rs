@@ -3,9 +3,9 @@
 
 use pmix_types::{DataArray, Info, Rank, Value, keys};
 
-use crate::get::Request;
-use crate::nodes::Nodes;
-use crate::table::Table;
+use super::get::Request;
+use super::nodes::Nodes;
+use super::table::Table;
 use crate::{Error, Job, Realm};
 
 /// What may follow for a job, in the order in which it is listed.

@@ -8,8 +8,8 @@ use pmix_types::{IntoOwned, Key, Kval, Rank, Status};
 
 use super::contribute::{CHANGES, COLLECTED, NUMBERED};
 use super::{Member, Modex, ModexForm, Part, no_member, ranks_before};
-use crate::put::Entry;
-use crate::wire::{Reader, check_variants, travelling};
+use crate::exchange::put::Entry;
+use crate::exchange::wire::{Reader, check_variants, travelling};
 use crate::{Error, Wire};
 
 impl Modex {

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bfrops::{Encoder, Layout, kind};
 use pmix_types::{Attribute, DataArray, Info, Key, Kval, Rank, Release, Text, Value, keys};
 
-use crate::nodes::Nodes;
+use crate::job::{Nodes, ranks};
 use crate::{Error, Job, Wire};
 
 /// What follows for a job and is sent; encoded maps are not, a client asks for them.
@@ -255,7 +255,6 @@ fn knows(release: Release, key: &Key<'_>) -> bool {
 
 /// The ranks of a place in the map, each with its place on the node.
 fn ranks_of(job: &Job, slot: u32) -> impl Iterator<Item = (usize, Rank)> {
-    let ranks = job.nodes.maps.as_ref().into_iter();
-    let ranks = ranks.flat_map(move |maps| crate::derive::ranks(maps, slot));
-    ranks.enumerate()
+    let maps = job.nodes.maps.as_ref().into_iter();
+    maps.flat_map(move |maps| ranks(maps, slot)).enumerate()
 }

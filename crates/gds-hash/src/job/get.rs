@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use pmix_types::{Info, Rank, Value, keys};
 
-use crate::derive::text;
-use crate::fqdn::short;
+use super::derive::text;
+use super::fqdn::short;
 use crate::{Error, Job, Realm};
 
 /// The Standard's name of the process realm; no released header has it.
@@ -230,7 +230,7 @@ impl Job {
     pub(crate) fn node_named(
         &self,
         request: &Request<'_>,
-        nodes: &crate::nodes::Nodes,
+        nodes: &super::nodes::Nodes,
     ) -> Result<Option<Option<u32>>, Error> {
         if let Some(value) = request.qualifier(keys::HOSTNAME) {
             let Value::String(Some(name)) = value else {
@@ -253,13 +253,13 @@ impl Job {
 
     /// A node of the job among those of a session or an application, which may have stated it by
     /// name where its number is asked for, or the other way round.
-    fn same_node(&self, slot: u32, nodes: &crate::nodes::Nodes) -> Option<u32> {
+    fn same_node(&self, slot: u32, nodes: &super::nodes::Nodes) -> Option<u32> {
         let name = self.nodes.name(slot);
         name.and_then(|name| nodes.by_name(&name))
             .or_else(|| nodes.by_id(self.nodes.id(slot)?))
     }
 
-    fn slot_of(&self, nodes: &crate::nodes::Nodes, name: &[u8]) -> Option<u32> {
+    fn slot_of(&self, nodes: &super::nodes::Nodes, name: &[u8]) -> Option<u32> {
         nodes.by_name(name).or_else(|| {
             // One name of this server's node stands for all of them.
             let own = self.host.names().any(|own| own == name);
@@ -271,7 +271,7 @@ impl Job {
     pub(crate) fn node_asked(
         &self,
         request: &Request<'_>,
-        nodes: &crate::nodes::Nodes,
+        nodes: &super::nodes::Nodes,
     ) -> Result<Option<u32>, Error> {
         if let Some(named) = self.node_named(request, nodes)? {
             return Ok(named);

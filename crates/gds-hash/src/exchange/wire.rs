@@ -4,8 +4,8 @@
 use bfrops::{Decoder, Encoder, Kind, Layout, Limits, RegexFramer, kind};
 use pmix_types::{Bytes, Kval};
 
+use super::put::Entry;
 use crate::Error;
-use crate::put::Entry;
 
 /// Makes compressed bytes whole again; none if they are not what it knows.
 pub type Inflate = fn(&[u8]) -> Option<Vec<u8>>;

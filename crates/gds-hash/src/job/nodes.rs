@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 use pmix_map::{NodeList, ProcMap};
 use pmix_types::{Info, Rank, Value, keys};
 
-use crate::columns::{Columns, ColumnsBuilder};
-use crate::fqdn::short;
-use crate::order::Order;
+use super::columns::{Columns, ColumnsBuilder};
+use super::fqdn::short;
+use super::order::Order;
 
 /// The nodes of a job and what is known of each.
 ///

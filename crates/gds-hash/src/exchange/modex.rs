@@ -31,7 +31,7 @@ mod contribute;
 
 use pmix_types::{Nspace, Rank};
 
-use crate::put::{Audience, Entry};
+use super::put::{Audience, Entry};
 use crate::{Error, Puts};
 
 /// How servers of a job pack what they contribute to a fence.

@@ -4,9 +4,9 @@
 use pmix_map::{NodeList, ProcMap};
 use pmix_types::{DataArray, Proc, Rank, Text, Value, keys};
 
+use super::anl::AnlMap;
+use super::nodes::{Maps, Nodes};
 use crate::Job;
-use crate::anl::AnlMap;
-use crate::nodes::{Maps, Nodes};
 
 impl Job {
     /// What follows for the job.

@@ -15,7 +15,7 @@ use pmix_types::{Bytes, Key, Proc, Rank, Scope, Value};
 
 use super::audience::Action;
 use super::{Audience, Entry, seen_in};
-use crate::wire::check_variants;
+use crate::exchange::wire::check_variants;
 use crate::{Error, Puts, Wire};
 
 /// What a commit does, in order.

@@ -9,9 +9,9 @@ use preg_core::{NodeList, Preg, ProcMap};
 
 use super::entry::{Target, array, is_container, of_other_job, target, within, wrong_type};
 use super::twice;
-use crate::anl::AnlMap;
-use crate::fqdn::short_names;
-use crate::nodes::Maps;
+use crate::job::anl::AnlMap;
+use crate::job::fqdn::short_names;
+use crate::job::nodes::Maps;
 use crate::{Error, Job};
 
 /// Both maps of a session, a job or an application.

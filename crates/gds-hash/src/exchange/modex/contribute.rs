@@ -7,7 +7,7 @@ use bfrops::kind;
 use pmix_types::{Bytes, Key, Kval, Proc, Rank, Text, Value};
 
 use super::{Member, Modex, ModexForm, no_member, ranks_before};
-use crate::put::{Audience, Entry};
+use crate::exchange::put::{Audience, Entry};
 use crate::{Error, Puts, Wire};
 
 /// Data were collected.
