@@ -69,7 +69,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
 const USAGE: &str =
     "usage: cargo xtask bench preg [--full] [--only encode|ppn|compress|parse|command]
        cargo xtask bench bfrops [--full] [--only uint32|int64|string|proc|value|info|nested]
-       cargo xtask bench gds [--full] [--only beside|alone]";
+       cargo xtask bench gds [--full] [--only beside|reply|alone]";
 
 fn try_run(args: &[String]) -> Result<Report, String> {
     let mut words = args.iter().map(String::as_str);

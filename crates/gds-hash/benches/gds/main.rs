@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Our side of `cargo xtask bench gds`: what a job costs a store.
 //!
-//! `gds NODE_MAP PROC_MAP NUM_NODES NUM_PROCS GETS CYCLES [procs]` does what `benches/peers/gds.c`
-//! does to a real server, and prints the same lines: a name, the least and the median, in
-//! nanoseconds or bytes. It adds `calls_...`, how often a get asks for memory, and `scan`, how long
-//! it takes to look at each byte of both maps. With `procs` every process has an array of its own,
-//! too. Memory is what the allocator was asked for and still holds.
+//! `gds NODE_MAP PROC_MAP NUM_NODES NUM_PROCS GETS CYCLES [procs] [reply RELEASE]` does what
+//! `benches/peers/gds.c` does to a real server, and prints the same lines: a name, the least and
+//! the median, in nanoseconds or bytes. It adds `calls_...`, how often a get asks for memory, and
+//! `scan`, how long it takes to look at each byte of both maps. With `procs` every process has an
+//! array of its own, too. With `reply` the figures of what a client of that release is told are
+//! added. Memory is what the allocator was asked for and still holds.
 
 mod meter;
+mod reply;
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -158,7 +160,10 @@ fn scan(maps: [&[u8]; 2]) {
 
 fn run(arguments: &[String]) -> Result<(), Fault> {
     let [nodes, procs, num_nodes, num_procs, gets, cycles, rest @ ..] = arguments else {
-        return Err("usage: gds NODE_MAP PROC_MAP NUM_NODES NUM_PROCS GETS CYCLES [procs]".into());
+        return Err(
+            "usage: gds NODE_MAP PROC_MAP NUM_NODES NUM_PROCS GETS CYCLES [procs] [reply RELEASE]"
+                .into(),
+        );
     };
     let size = Size {
         nodes: num_nodes.parse()?,
@@ -193,6 +198,9 @@ fn run(arguments: &[String]) -> Result<(), Fault> {
         question("get_leader", keys::LOCALLDR, None, Some(size.nodes)),
     ] {
         question.time(&store, gets)?;
+    }
+    if let Some(place) = rest.iter().position(|word| word == "reply") {
+        reply::time(&store, rest.get(place + 1).map_or("", String::as_str))?;
     }
     deregistered.push(deregister(&store)?);
     for _ in 0..cycles {

@@ -2,8 +2,10 @@
 //! `cargo xtask bench gds`: what a job costs, beside the real servers on the same maps in the same
 //! run.
 
+mod client;
 mod maps;
 mod programs;
+mod reply;
 
 use super::table::{Row, Verdict, factor, size, time};
 use super::{Race, Report, both, machine, table};
@@ -86,6 +88,9 @@ pub(super) fn measure(call: &str, report: &mut Report) -> Result<(), String> {
         for one in BESIDE.map(job) {
             beside_peers(one, &ours, &peers, report)?;
         }
+    }
+    if report.wants("reply") {
+        reply::measure(&ours, &peers, report)?;
     }
     if report.wants("alone") {
         alone(&ours, report)?;

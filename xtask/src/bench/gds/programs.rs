@@ -10,17 +10,16 @@ use crate::bench::tools::{Timing, bench_program};
 use crate::interop::{install, peers};
 use crate::process;
 
-const SOURCES: [&str; 3] = [
-    "benches/peers/gds.c",
-    "tests/interop/bytes.c",
-    "tests/interop/timing.c",
-];
+/// What the programs share.
+const SHARED: [&str; 2] = ["tests/interop/bytes.c", "tests/interop/timing.c"];
 
 /// A program that registers a job and asks about it.
 pub(super) struct Program {
     /// The release, or "ours".
     pub(super) name: String,
     path: PathBuf,
+    /// The one that times, or lets us time, what its clients are told.
+    pub(super) replies: PathBuf,
 }
 
 /// What a program found out about a job.
@@ -77,20 +76,25 @@ impl Program {
         cycles: u32,
         extra: &[&str],
     ) -> Result<Figures, String> {
-        let mut command = Command::new(&self.path);
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("PMIX_") {
-                command.env_remove(name);
-            }
-        }
-        // The plain datastore, as in our own store.
-        command.env("PMIX_MCA_gds", "hash");
+        let mut command = clean(Command::new(&self.path));
         let numbers = [num_nodes, files.num_procs, GETS, cycles].map(|n| n.to_string());
         command.arg(&files.nodes).arg(&files.procs);
         command.args(numbers).args(extra);
         let text = process::output(&mut command)?;
         Ok(Figures::parse(&String::from_utf8_lossy(&text)))
     }
+}
+
+/// The command with no variables but those we set.
+pub(super) fn clean(mut command: Command) -> Command {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("PMIX_") {
+            command.env_remove(name);
+        }
+    }
+    // The plain datastore, as in our own store.
+    command.env("PMIX_MCA_gds", "hash");
+    command
 }
 
 /// How many values of each kind are asked for.
@@ -101,21 +105,31 @@ const GETS: u32 = 2000;
 /// # Errors
 /// It cannot be built.
 pub(super) fn ours() -> Result<Program, String> {
+    let path = bench_program("gds-hash", "gds")?;
     Ok(Program {
         name: "ours".to_owned(),
-        path: bench_program("gds-hash", "gds")?,
+        replies: path.clone(),
+        path,
     })
 }
 
 /// The program around each library that is here; what is not here is said.
 pub(super) fn theirs() -> Vec<Program> {
     install::packages(install::INTEROP);
-    let sources: Vec<_> = SOURCES.iter().map(|f| process::root().join(f)).collect();
     let build = |peer: peers::Peer| {
-        let path = install::scratch("bench")?.join(format!("gds-{}", peer.version));
-        peer.library.compile(&path, &sources)?;
-        let name = peer.version;
-        Ok::<_, String>(Program { name, path })
+        let program = |name: &str| {
+            let path = install::scratch("bench")?.join(format!("{name}-{}", peer.version));
+            let mut sources = vec![process::root().join(format!("benches/peers/{name}.c"))];
+            sources.extend(SHARED.iter().map(|f| process::root().join(f)));
+            peer.library.compile(&path, &sources)?;
+            Ok::<_, String>(path)
+        };
+        let (path, replies) = (program("gds")?, program("reply")?);
+        Ok::<_, String>(Program {
+            name: peer.version,
+            path,
+            replies,
+        })
     };
     let found = peers::find(true)
         .into_iter()
