@@ -43,7 +43,10 @@ const STD_ONLY: &[&str] = &["pmix-types", "pmix-plugin-abi"];
 const OPTIONAL: &[(&str, &str)] = &[("pmix-types", "serde")];
 
 /// Crates narrower than their layer: all that they may depend on in the workspace.
-const ONLY: &[(&str, &[&str])] = &[("pmix-map", &["pmix-types"])];
+const ONLY: &[(&str, &[&str])] = &[
+    ("pmix-map", &["pmix-types"]),
+    ("pmix-proto", &["pmix-types", "bfrops"]),
+];
 
 /// Checks the manifest of every crate.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Makes frames of a stream, whatever pieces it comes in.
+
+use std::collections::VecDeque;
+
+use pmix_types::Status;
+
+use super::{Header, MAX_HELLO};
+use crate::Error;
+
+/// A whole message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The header.
+    pub header: Header,
+    /// As many bytes as the header says.
+    pub payload: Vec<u8>,
+}
+
+/// Makes frames of a stream, whatever pieces it comes in.
+///
+/// Memory grows with the bytes that came, never by a length that was only claimed. A stream with a
+/// fault cannot be read on: [`next_frame`](Self::next_frame) hands out the frames before the
+/// fault and then the fault, again and again.
+///
+/// ```
+/// use pmix_proto::{Header, Inbox, Tag};
+/// let mut inbox = Inbox::new(1 << 20);
+/// inbox.push(&Header::new(0, Tag(101), 2).encode());
+/// assert_eq!(inbox.next_frame()?, None);
+/// inbox.push(&[2, 0]);
+/// assert_eq!(inbox.next_frame()?.unwrap().payload, [2, 0]);
+/// # Ok::<(), pmix_proto::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Inbox {
+    max_payload: u32,
+    /// Whether the first frame, which is to be a hello, is still to come.
+    expects_hello: bool,
+    ready: VecDeque<Frame>,
+    /// As much of a header as is there.
+    head: [u8; Header::LEN],
+    head_len: usize,
+    /// The frame whose payload is coming.
+    partial: Option<Frame>,
+    /// Where the next byte is in the stream.
+    offset: usize,
+    fault: Option<Error>,
+}
+
+impl Inbox {
+    /// A stream of frames with payloads of at most so many bytes.
+    #[must_use]
+    pub const fn new(max_payload: u32) -> Self {
+        Self {
+            max_payload,
+            expects_hello: false,
+            ready: VecDeque::new(),
+            head: [0; Header::LEN],
+            head_len: 0,
+            partial: None,
+            offset: 0,
+            fault: None,
+        }
+    }
+
+    /// The same for the server's side of a connection: its first frame is a hello, of at most
+    /// 128 KiB, and no later one is.
+    #[must_use]
+    pub const fn of_server(max_payload: u32) -> Self {
+        let mut inbox = Self::new(max_payload);
+        inbox.expects_hello = true;
+        inbox
+    }
+
+    /// Takes the next bytes of the stream.
+    pub fn push(&mut self, mut bytes: &[u8]) {
+        while self.fault.is_none() && !bytes.is_empty() {
+            bytes = match self.partial.take() {
+                Some(frame) => self.fill(frame, bytes),
+                None => self.head(bytes),
+            };
+        }
+    }
+
+    /// The next whole frame; none if more bytes are needed.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if a payload is said to be longer than the limit,
+    /// `PMIX_ERR_BAD_PARAM` if the stream does not begin with a hello where it has to, each with
+    /// the offset of the frame in the stream. The connection can only be closed then.
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
+        match (self.ready.pop_front(), &self.fault) {
+            (Some(frame), _) => Ok(Some(frame)),
+            (None, Some(fault)) => Err(fault.clone()),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Whether a frame has begun whose end is still to come.
+    #[must_use]
+    pub const fn is_inside_frame(&self) -> bool {
+        self.head_len > 0 || self.partial.is_some()
+    }
+
+    /// Takes bytes of a header and returns the bytes behind them.
+    fn head<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+        let free = self.head.get_mut(self.head_len..).unwrap_or_default();
+        let (taken, rest) = bytes.split_at(free.len().min(bytes.len()));
+        for (slot, byte) in free.iter_mut().zip(taken) {
+            *slot = *byte;
+        }
+        self.head_len += taken.len();
+        self.offset = self.offset.saturating_add(taken.len());
+        if self.head_len == Header::LEN {
+            self.head_len = 0;
+            self.begin(Header::decode(&self.head));
+        }
+        rest
+    }
+
+    /// Begins a frame, if its header can be believed.
+    fn begin(&mut self, header: Header) {
+        if let Err(error) = self.check(&header) {
+            self.fault = Some(error.at(self.offset.saturating_sub(Header::LEN)));
+            return;
+        }
+        self.expects_hello = false;
+        let payload = Vec::new();
+        self.put(Frame { header, payload });
+    }
+
+    fn check(&self, header: &Header) -> Result<(), Error> {
+        if header.is_hello() != self.expects_hello {
+            return Err(Error::new(
+                Status::ERR_BAD_PARAM,
+                match self.expects_hello {
+                    true => "the first frame of a connection is no hello",
+                    false => "a hello in the middle of a connection",
+                },
+            ));
+        }
+        let most = match self.expects_hello {
+            true => MAX_HELLO.min(self.max_payload),
+            false => self.max_payload,
+        };
+        if header.len > most {
+            let (len, tag) = (header.len, header.tag);
+            return Err(Error::new(
+                Status::ERR_OUT_OF_RESOURCE,
+                format!("a payload of {len} bytes with tag {tag}, more than {most}"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Takes bytes of a payload and returns the bytes behind them.
+    fn fill<'b>(&mut self, mut frame: Frame, bytes: &'b [u8]) -> &'b [u8] {
+        let missing = missing(&frame);
+        let (taken, rest) = bytes.split_at(missing.min(bytes.len()));
+        if taken.len() == missing {
+            // The last piece: no room is kept for more.
+            frame.payload.reserve_exact(missing);
+        }
+        frame.payload.extend_from_slice(taken);
+        self.offset = self.offset.saturating_add(taken.len());
+        self.put(frame);
+        rest
+    }
+
+    fn put(&mut self, frame: Frame) {
+        match missing(&frame) {
+            0 => self.ready.push_back(frame),
+            _ => self.partial = Some(frame),
+        }
+    }
+}
+
+/// How many bytes of a payload are still to come.
+fn missing(frame: &Frame) -> usize {
+    let len = usize::try_from(frame.header.len).unwrap_or(usize::MAX);
+    len.saturating_sub(frame.payload.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tag;
+
+    fn frame(header: Header, byte: u8) -> Frame {
+        let payload = vec![byte; usize::try_from(header.len).unwrap()];
+        Frame { header, payload }
+    }
+
+    fn stream(frames: &[Frame]) -> Vec<u8> {
+        let bytes = |frame: &Frame| [&frame.header.encode()[..], &frame.payload].concat();
+        frames.iter().flat_map(bytes).collect()
+    }
+
+    fn drain(inbox: &mut Inbox) -> Vec<Frame> {
+        std::iter::from_fn(|| inbox.next_frame().unwrap()).collect()
+    }
+
+    #[test]
+    fn frames_are_the_same_in_pieces_of_any_size() {
+        let frames = [
+            frame(Header::hello(40), 1),
+            frame(Header::new(3, Tag(101), 0), 0),
+            frame(Header::new(3, Tag(102), 300), 2),
+            frame(Header::new(3, Tag(103), 1), 3),
+        ];
+        let stream = stream(&frames);
+        for size in 1..=stream.len() {
+            let mut inbox = Inbox::of_server(300);
+            let mut seen = Vec::new();
+            for piece in stream.chunks(size) {
+                inbox.push(piece);
+                seen.extend(drain(&mut inbox));
+            }
+            assert_eq!(seen, frames, "pieces of {size}");
+            assert!(!inbox.is_inside_frame());
+        }
+    }
+
+    #[test]
+    fn a_claimed_length_takes_no_memory() {
+        let mut inbox = Inbox::new(u32::MAX);
+        inbox.push(&Header::new(0, Tag(101), u32::MAX).encode());
+        inbox.push(&[7; 10]);
+        let partial = inbox.partial.as_ref().unwrap();
+        assert!(partial.payload.capacity() <= 32);
+        assert!(inbox.is_inside_frame());
+        assert_eq!(inbox.next_frame(), Ok(None));
+    }
+
+    #[test]
+    fn a_payload_over_the_limit_ends_the_stream_behind_the_frames_before_it() {
+        let good = frame(Header::new(0, Tag(101), 2), 1);
+        let mut inbox = Inbox::new(8);
+        inbox.push(&stream(std::slice::from_ref(&good)));
+        inbox.push(&stream(&[frame(Header::new(0, Tag(102), 9), 1)]));
+        assert_eq!(inbox.next_frame(), Ok(Some(good.clone())));
+        for _ in 0..2 {
+            let error = inbox.next_frame().unwrap_err();
+            assert_eq!(error.status(), Status::ERR_OUT_OF_RESOURCE);
+            assert_eq!(error.offset(), Some(18));
+            inbox.push(&stream(std::slice::from_ref(&good)));
+        }
+    }
+
+    #[test]
+    fn a_connection_begins_with_one_hello() {
+        let mut inbox = Inbox::of_server(1 << 20);
+        inbox.push(&Header::new(0, Tag(101), 0).encode());
+        assert_eq!(
+            inbox.next_frame().unwrap_err().status(),
+            Status::ERR_BAD_PARAM
+        );
+        let mut inbox = Inbox::of_server(1 << 20);
+        inbox.push(&Header::hello(0).encode());
+        inbox.push(&Header::hello(0).encode());
+        assert!(inbox.next_frame().unwrap().is_some());
+        assert_eq!(inbox.next_frame().unwrap_err().offset(), Some(16));
+        let mut inbox = Inbox::of_server(1 << 20);
+        inbox.push(&Header::hello(MAX_HELLO + 1).encode());
+        let error = inbox.next_frame().unwrap_err();
+        assert_eq!(error.status(), Status::ERR_OUT_OF_RESOURCE);
+    }
+}

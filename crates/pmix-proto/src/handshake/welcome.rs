@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The answer to a hello, which has no header.
+
+use pmix_types::{Nspace, Proc, Rank, Status};
+
+use super::fields::Fields;
+use crate::Error;
+
+/// Which fields a welcome has; the role of the peer decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WelcomeForm {
+    /// For clients.
+    Index,
+    /// For tools and launchers that the server gives a name.
+    Assigned,
+    /// For all others.
+    Server,
+}
+
+/// The answer to a hello, which has no header.
+///
+/// | form | fields |
+/// | --- | --- |
+/// | [`Index`](WelcomeForm::Index) | status, index |
+/// | [`Assigned`](WelcomeForm::Assigned) | status, nspace, rank, nspace and rank of the server, security status |
+/// | [`Server`](WelcomeForm::Server) | status, nspace and rank of the server, security status |
+///
+/// Numbers are of four bytes, big-endian; an nspace has 256 bytes, the unused ones NUL. Behind a
+/// status that is not success nothing follows. Since 2.0; frozen: append only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Welcome<'a> {
+    /// For clients.
+    Index {
+        /// The client's number, which it puts in its headers.
+        index: u32,
+    },
+    /// For tools and launchers that the server gives a name.
+    Assigned {
+        /// Their name.
+        proc: Proc<'a>,
+        /// The server.
+        server: Proc<'a>,
+    },
+    /// For all others.
+    Server {
+        /// The server.
+        server: Proc<'a>,
+    },
+    /// The peer is not welcome. A client must not be sent this, only a tool.
+    Refused(Status),
+}
+
+/// The bytes of an nspace.
+const NSPACE: usize = Nspace::MAX_LEN + 1;
+
+impl<'a> Welcome<'a> {
+    /// The bytes of the welcome.
+    ///
+    /// # Errors
+    ///
+    /// If an nspace is longer than 255 bytes.
+    pub fn encode(&self) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::new();
+        let success = Status::SUCCESS.as_raw().to_be_bytes();
+        match self {
+            Self::Index { index } => {
+                out.extend(success);
+                out.extend(index.to_be_bytes());
+            }
+            Self::Assigned { proc, server } => {
+                out.extend(success);
+                push_proc(&mut out, proc)?;
+                push_proc(&mut out, server)?;
+                out.extend(success);
+            }
+            Self::Server { server } => {
+                out.extend(success);
+                push_proc(&mut out, server)?;
+                out.extend(success);
+            }
+            Self::Refused(status) => out.extend(status.as_raw().to_be_bytes()),
+        }
+        Ok(out)
+    }
+
+    /// Reads a welcome from the front of a stream, and the bytes it has there; none if bytes are
+    /// still to come.
+    #[must_use]
+    pub fn decode(form: WelcomeForm, bytes: &'a [u8]) -> Option<(Self, usize)> {
+        let mut fields = Fields::new(bytes);
+        let welcome = read(form, &mut fields).ok()?;
+        Some((welcome, fields.offset()))
+    }
+}
+
+/// Reads the fields; the one fault they can have is that they end too early.
+fn read<'a>(form: WelcomeForm, fields: &mut Fields<'a>) -> Result<Welcome<'a>, Error> {
+    let status = Status::from_raw(fields.i32("status")?);
+    if !status.is_success() {
+        return Ok(Welcome::Refused(status));
+    }
+    let welcome = match form {
+        WelcomeForm::Index => {
+            let index = fields.u32("index")?;
+            return Ok(Welcome::Index { index });
+        }
+        WelcomeForm::Assigned => Welcome::Assigned {
+            proc: read_proc(fields)?,
+            server: read_proc(fields)?,
+        },
+        WelcomeForm::Server => Welcome::Server {
+            server: read_proc(fields)?,
+        },
+    };
+    let security = Status::from_raw(fields.i32("security status")?);
+    Ok(match security.is_success() {
+        true => welcome,
+        false => Welcome::Refused(security),
+    })
+}
+
+fn read_proc<'a>(fields: &mut Fields<'a>) -> Result<Proc<'a>, Error> {
+    let nspace = fields.padded::<NSPACE>("nspace")?;
+    Ok(Proc::new(nspace, Rank::new(fields.u32("rank")?)))
+}
+
+fn push_proc(out: &mut Vec<u8>, proc: &Proc<'_>) -> Result<(), Error> {
+    let nspace = proc.nspace.as_bytes();
+    let Some(padding) = Nspace::MAX_LEN.checked_sub(nspace.len()) else {
+        let (len, most) = (nspace.len(), Nspace::MAX_LEN);
+        let message = format!("nspace of {len} bytes, more than {most}");
+        return Err(Error::unpackable(message));
+    };
+    out.extend(nspace);
+    out.extend(std::iter::repeat_n(0, padding + 1));
+    out.extend(proc.rank.as_raw().to_be_bytes());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_read_as_it_was_written_and_not_before_it_is_whole() {
+        let server = Proc::new("server", Rank::new(0));
+        let proc = Proc::new("x".repeat(255), Rank::new(7));
+        let cases = [
+            (WelcomeForm::Index, Welcome::Index { index: 5 }, 8),
+            (
+                WelcomeForm::Assigned,
+                Welcome::Assigned {
+                    proc,
+                    server: server.clone(),
+                },
+                528,
+            ),
+            (WelcomeForm::Server, Welcome::Server { server }, 268),
+            (
+                WelcomeForm::Server,
+                Welcome::Refused(Status::ERR_NOT_SUPPORTED),
+                4,
+            ),
+        ];
+        for (form, welcome, len) in cases {
+            let mut bytes = welcome.encode().unwrap();
+            assert_eq!(bytes.len(), len);
+            for short in 0..len {
+                assert_eq!(Welcome::decode(form, &bytes[..short]), None);
+            }
+            // The first frame may come in the same piece.
+            bytes.extend([1, 2, 3]);
+            assert_eq!(Welcome::decode(form, &bytes), Some((welcome, len)));
+        }
+    }
+
+    #[test]
+    fn a_name_that_does_not_fit_is_not_sent() {
+        let server = Proc::new("x".repeat(256), Rank::new(0));
+        let error = Welcome::Server { server }.encode().unwrap_err();
+        assert_eq!(error.status(), Status::ERR_PACK_FAILURE);
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The PMIx wire protocol without a socket: frames, handshake, requests, replies.
+//!
+//! Bytes go in, messages come out, and the other way round; there is no socket, clock or
+//! environment in here. A connection begins with a [`Hello`] and a [`Welcome`]; from then on an
+//! [`Inbox`] makes [`Frame`]s of the stream, whose [`Tag`] says whether the payload is a
+//! [`Request`], a [`reply`] or something that nobody asked for. How data are packed is the
+//! business of `bfrops`; what is answered is the business of the engine.
+//!
+//! ```
+//! use bfrops::{Layout, Module};
+//! use pmix_proto::{PeerForm, Request, reply, request};
+//! use pmix_types::{Proc, Rank, Status};
+//!
+//! let form = PeerForm::new(Layout::new(Module::V41), b"5.0.11");
+//! let procs = vec![Proc::new("job", Rank::WILDCARD)];
+//! let fence = Request::Fence(request::Fence { procs, infos: vec![] });
+//! let payload = fence.encode(&form, None)?;
+//! assert_eq!(Request::decode(&form, None, &payload)?, fence);
+//! assert_eq!(reply::status(&form, Status::SUCCESS)?, [2, 0]);
+//! # Ok::<(), pmix_proto::Error>(())
+//! ```
+//!
+//! Bytes of a peer are hostile: nothing is taken from memory by a length that was only claimed,
+//! and an error names the field and the byte.
+//!
+//! Sources: the protocol has no document but OpenPMIx itself; the tables of this crate follow
+//! captures of 4.2.2, 5.0.11 and a snapshot of 7.0 in `testdata/wire`.
+#![forbid(unsafe_code)]
+
+mod codec;
+mod command;
+mod error;
+mod frame;
+mod handshake;
+pub mod reply;
+pub mod request;
+
+pub(crate) use bfrops::kind;
+
+pub use command::Command;
+pub use error::Error;
+pub use frame::{Frame, Header, Inbox, Tag};
+pub use handshake::{Hello, PeerForm, Role, Welcome, WelcomeForm};
+pub use request::Request;

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests about data: what processes put for each other and what they publish.
+
+use pmix_types::{Info, Key, Nspace, Proc, Rank};
+
+use crate::codec::{Each, Many, Maybe, NspaceText, One, Tail, message};
+use crate::kind;
+
+message! {
+    /// What a process put since it began, or since its last commit.
+    Commit<'a> {
+        /// For each scope a call of `PMIX_SCOPE` and one of `PMIX_BUFFER` that holds a call of
+        /// `PMIX_KVAL` for each datum: `LOCAL` for what is local or global, `REMOTE` for what is
+        /// remote or global. The data store reads it.
+        blocks: &'a [u8] = Tail,
+    }
+
+    /// A process waits until all others have arrived.
+    Fence<'a> {
+        /// Who takes part; a wildcard rank stands for all of a job.
+        procs: Vec<Proc<'a>> = Many<kind::Proc>,
+        /// `pmix.collect`, `pmix.timeout`.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+    }
+
+    /// A process asks for a datum that it does not have.
+    Get<'a> {
+        /// The job.
+        nspace: Nspace<'a> = NspaceText,
+        /// The process.
+        rank: Rank = One<kind::Rank>,
+        /// `pmix.immediate`, `pmix.timeout`, a realm, a scope.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+        /// The key; none asks for all that there is.
+        key: Option<Key<'a>> = Maybe<One<kind::Key>>,
+    }
+
+    /// A process publishes data.
+    Publish<'a> {
+        /// The user that the process runs as.
+        uid: u32 = One<kind::Uint32>,
+        /// The data, and `pmix.range`, `pmix.persist` among them.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+    }
+
+    /// A process asks for published data.
+    Lookup<'a> {
+        /// The user that the process runs as.
+        uid: u32 = One<kind::Uint32>,
+        /// The keys.
+        keys: Vec<Key<'a>> = Each<kind::Key>,
+        /// `pmix.range`, `pmix.wait`, `pmix.timeout`.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+    }
+
+    /// A process withdraws what it published.
+    Unpublish<'a> {
+        /// The user that the process runs as.
+        uid: u32 = One<kind::Uint32>,
+        /// The keys; none stands for all.
+        keys: Vec<Key<'a>> = Each<kind::Key>,
+        /// `pmix.range`.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+    }
+
+    /// A process asks again for all that another one has put by now. Since 5.0.
+    RefreshCache<'a> {
+        /// The job.
+        nspace: Nspace<'a> = NspaceText,
+        /// The process.
+        rank: Rank = One<kind::Rank>,
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests about events, logs and monitoring.
+
+use pmix_types::{DataRange, Info, Status};
+
+use crate::codec::{EachToEnd, Many, One, message};
+use crate::kind;
+
+message! {
+    /// A process tells others of an event.
+    Notify<'a> {
+        /// What happened.
+        status: Status = One<kind::Status>,
+        /// Who is to hear of it.
+        range: DataRange = One<kind::DataRange>,
+        /// What is to be said about it.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+    }
+
+    /// A process wants to hear of events.
+    RegisterEvents<'a> {
+        /// Of which; none stands for all.
+        codes: Vec<Status> = Many<kind::Status>,
+        /// Under which conditions.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+    }
+
+    /// A process no longer wants to hear of events. There is no reply.
+    DeregisterEvents {
+        /// Of which; [`DEFAULT`](Self::DEFAULT) stands for those of no code.
+        codes: Vec<Status> = EachToEnd<kind::Status>,
+    }
+
+    /// A process wants something logged.
+    Log<'a> {
+        /// When it asked, in seconds since the epoch.
+        time: i64 = One<kind::Time>,
+        /// What to log, the keys say where.
+        data: Vec<Info<'a>> = Many<kind::Info>,
+        /// How to log it.
+        directives: Vec<Info<'a>> = Many<kind::Info>,
+    }
+
+    /// A process wants to be watched, or not any longer.
+    Monitor<'a> {
+        /// What to watch: a heartbeat, a file.
+        monitor: Info<'a> = One<kind::Info>,
+        /// The event to raise when it fails.
+        error: Status = One<kind::Status>,
+        /// How to watch it.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+    }
+}
+
+impl DeregisterEvents {
+    /// The code that stands for the default handler, which has none.
+    pub const DEFAULT: Status = Status::from_raw(i32::MAX);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests about what there is: queries, nodes, fabrics, allocations.
+
+use pmix_types::{
+    AllocDirective, Cpuset, Info, Nspace, ResourceBlockDirective, ResourceUnit, Text, Topology,
+};
+
+use crate::codec::{Many, NspaceText, One, message};
+use crate::kind;
+
+message! {
+    /// What a process wants to know.
+    Query<'a> {
+        /// The questions.
+        queries: Vec<pmix_types::Query<'a>> = Many<kind::Query>,
+    }
+
+    /// A process wants its allocation changed.
+    Allocate<'a> {
+        /// How.
+        directive: AllocDirective = One<kind::AllocDirective>,
+        /// By what.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+    }
+
+    /// A process wants to know the fabric.
+    FabricRegister<'a> {
+        /// Which one.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+    }
+
+    /// A process wants to know what of the fabric has changed.
+    FabricUpdate {
+        /// The fabric's number, from the reply to its registration.
+        index: u64 = One<kind::Size>,
+    }
+
+    /// A process wants to know how far devices are from it.
+    DeviceDistances<'a> {
+        /// The machine as the process sees it.
+        topology: Topology<'a> = One<kind::Topology>,
+        /// Where the process is bound.
+        cpuset: Cpuset<'a> = One<kind::Cpuset>,
+        /// Which devices.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+    }
+
+    /// A process wants a block of resources defined or changed. Since 6.0.
+    ResourceBlock<'a> {
+        /// What to do.
+        directive: ResourceBlockDirective = One<kind::ResourceBlockDirective>,
+        /// The name of the block.
+        block: Option<Text<'a>> = One<kind::String>,
+        /// What it is made of.
+        units: Vec<ResourceUnit> = Many<kind::ResourceUnit>,
+        /// How to do it.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+    }
+
+    /// A process wants something done to a session. Since 6.0.
+    SessionControl<'a> {
+        /// The number of the session.
+        session: u32 = One<kind::Uint32>,
+        /// What.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+    }
+
+    /// A process wants to know who is on a node. Since 5.0; earlier clients answer it themselves.
+    ResolvePeers<'a> {
+        /// The name of the node; none stands for all.
+        node: Option<Text<'a>> = One<kind::String>,
+        /// The job; an empty one stands for all.
+        nspace: Nspace<'a> = NspaceText,
+    }
+
+    /// A process wants to know where a job runs. Since 5.0; earlier clients answer it themselves.
+    ResolveNodes<'a> {
+        /// The job; an empty one stands for all.
+        nspace: Nspace<'a> = NspaceText,
+    }
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests about credentials.
+
+use pmix_types::{Bytes, Info};
+
+use crate::codec::{Many, One, message};
+use crate::kind;
+
+message! {
+    /// A process wants a credential.
+    GetCredential<'a> {
+        /// Of which kind.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+    }
+
+    /// A process wants to know whether a credential is good.
+    ValidateCredential<'a> {
+        /// The credential.
+        credential: Bytes<'a> = One<kind::ByteObject>,
+        /// What is to be checked.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests against their bytes.
+
+use bfrops::{BufferKind, Layout, Module};
+use pmix_proto::{Command, PeerForm, Request, reply, request};
+use pmix_types::{Info, Proc, Rank, Status, Value, keys};
+
+fn form(version: &str) -> PeerForm {
+    PeerForm::new(Layout::new(Module::V41), version.as_bytes())
+}
+
+fn fence() -> Request<'static> {
+    Request::Fence(request::Fence {
+        procs: vec![
+            Proc::new("job", Rank::new(0)),
+            Proc::new("job", Rank::new(1)),
+        ],
+        infos: vec![Info::new(keys::COLLECT_DATA, Value::Bool(true))],
+    })
+}
+
+fn lookup() -> Request<'static> {
+    Request::Lookup(request::Lookup {
+        uid: 1000,
+        keys: vec!["a".into(), "b".into()],
+        infos: vec![],
+    })
+}
+
+#[test]
+fn a_fence_is_a_command_and_two_counted_lists() {
+    let bytes = fence().encode(&form("4.2.2"), None).unwrap();
+    let expected =
+        b"\x02\x03\x02\x02\x04\x08job\0\0\x08job\0\x01\x02\x01\x02\x1apmix.collect\0\0\x01\x01";
+    assert_eq!(bytes, expected);
+    assert_eq!(Request::decode(&form("4.2.2"), None, &bytes), Ok(fence()));
+}
+
+#[test]
+fn every_key_of_a_lookup_is_a_call_of_its_own() {
+    let bytes = lookup().encode(&form("4.2.2"), None).unwrap();
+    assert_eq!(
+        bytes,
+        b"\x02\x07\x02\xe8\x07\x02\x02\x02\x04a\0\x02\x04b\0\x02\0"
+    );
+    assert_eq!(Request::decode(&form("4.2.2"), None, &bytes), Ok(lookup()));
+}
+
+#[test]
+fn members_are_named_when_a_group_ends_since_5_0() {
+    let end = |procs| {
+        Request::GroupDestruct(request::GroupDestruct {
+            group: Some("g".into()),
+            procs,
+            infos: vec![],
+        })
+    };
+    let named = end(vec![Proc::new("j", Rank::new(0))]);
+    let old = named.encode(&form("4.2.2"), None).unwrap();
+    assert_eq!(old, b"\x02\x1c\x02\x04g\0\x02\0");
+    assert_eq!(Request::decode(&form("4.2.2"), None, &old), Ok(end(vec![])));
+    let new = named.encode(&form("5.0.11"), None).unwrap();
+    assert_eq!(new, b"\x02\x1c\x02\x04g\0\x02\x01\x02\x04j\0\0\x02\0");
+    assert_eq!(Request::decode(&form("5.0.11"), None, &new), Ok(named));
+}
+
+#[test]
+fn a_get_of_everything_has_no_key() {
+    let get = Request::Get(request::Get {
+        nspace: "job".into(),
+        rank: Rank::WILDCARD,
+        ..request::Get::default()
+    });
+    let bytes = get.encode(&form("4.2.2"), None).unwrap();
+    assert_eq!(
+        bytes,
+        b"\x02\x04\x02\x08job\0\x02\xfe\xff\xff\xff\x0f\x02\0"
+    );
+    assert_eq!(Request::decode(&form("4.2.2"), None, &bytes), Ok(get));
+}
+
+#[test]
+fn a_commit_hands_on_what_it_holds() {
+    let bytes = b"\x02\x02\x02\x01 whatever";
+    let Ok(Request::Commit(commit)) = Request::decode(&form("5.0.11"), None, bytes) else {
+        panic!("no commit");
+    };
+    assert_eq!(commit.blocks, b"\x02\x01 whatever");
+}
+
+#[test]
+fn a_request_that_is_cut_names_the_field_and_the_byte() {
+    for request in [fence(), lookup()] {
+        let bytes = request.encode(&form("5.0.11"), None).unwrap();
+        for len in 0..bytes.len() {
+            let error = Request::decode(&form("5.0.11"), None, &bytes[..len]).unwrap_err();
+            assert!(!error.status().is_success());
+            assert!(error.offset().unwrap() <= len, "{error}");
+            assert!(!error.part().is_empty());
+        }
+        let long = [&bytes[..], &[7]].concat();
+        let error = Request::decode(&form("5.0.11"), None, &long).unwrap_err();
+        assert_eq!(error.offset(), Some(bytes.len()));
+        assert_eq!(error.part(), request.command().to_string());
+    }
+}
+
+#[test]
+fn lengths_that_lie_are_refused_before_anything_is_reserved() {
+    let huge = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff";
+    for start in [&b"\x02\x03\x02"[..], b"\x02\x07\x02\x00\x02"] {
+        let bytes = [start, huge].concat();
+        let error = Request::decode(&form("5.0.11"), None, &bytes).unwrap_err();
+        assert!(error.offset().unwrap() <= bytes.len(), "{error}");
+    }
+    // More announced than there are.
+    let bytes = b"\x02\x03\x02\x05\x02\x04j\0\0\x02\0";
+    let error = Request::decode(&form("5.0.11"), None, bytes).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "FENCENB procs: 5 are announced and 1 are there at byte 2"
+    );
+}
+
+#[test]
+fn a_command_that_nobody_knows_is_no_fault() {
+    let bytes = b"\x02\x63 and what it has";
+    let request = Request::decode(&form("5.0.11"), None, bytes).unwrap();
+    assert_eq!(request, Request::Unknown(Command(0x63)));
+    assert_eq!(
+        Request::command_of(&form("5.0.11"), bytes),
+        Some(Command(0x63))
+    );
+    assert_eq!(Request::command_of(&form("5.0.11"), b""), None);
+}
+
+#[test]
+fn a_described_request_says_its_types() {
+    let layout = Layout::new(Module::V41).with_buffer(BufferKind::Described);
+    let form = PeerForm::new(layout, b"5.0.11");
+    let bytes = Request::Finalize.encode(&form, None).unwrap();
+    assert_eq!(bytes, [9, 2, 34, 5]);
+    assert_eq!(Request::decode(&form, None, &bytes), Ok(Request::Finalize));
+    let refusal = reply::status(&form, Status::ERR_NOT_SUPPORTED).unwrap();
+    assert_eq!(refusal, [9, 2, 20, 0x5d]);
+}
