@@ -17,8 +17,9 @@
 
 mod procs;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use arc_swap::ArcSwap;
 use bfrops::{Encoder, Layout, kind};
 use pmix_types::{Attribute, DataArray, Info, Key, Kval, Rank, Release, Text, Value, keys};
 
@@ -47,7 +48,9 @@ const OF_NODE: [&str; 3] = [keys::LOCAL_PEERS, keys::LOCALLDR, keys::LOCAL_SIZE]
 
 /// The replies of one job, each built when the first client of its kind asks.
 ///
-/// It stands beside the job that it is asked with; another job, or an update, has another.
+/// It stands beside the job that it is asked with; another job, or an update, has another. A reply
+/// that is there is read without a lock; only who asks for one that is just being built waits for
+/// it, and nobody for one of another kind.
 ///
 /// ```
 /// use bfrops::{Layout, Module};
@@ -65,7 +68,16 @@ const OF_NODE: [&str; 3] = [keys::LOCAL_PEERS, keys::LOCALLDR, keys::LOCAL_SIZE]
 /// ```
 #[derive(Debug, Default)]
 pub struct Replies {
-    built: Mutex<Vec<(Kind, Arc<[u8]>)>>,
+    /// One for each kind of client that asked; they are few.
+    kinds: ArcSwap<Vec<Arc<Shared>>>,
+}
+
+/// A reply that all clients of a kind share.
+#[derive(Debug)]
+struct Shared {
+    kind: Kind,
+    /// The job does not change, so neither does what cannot be packed of it.
+    reply: OnceLock<Result<Arc<[u8]>, Error>>,
 }
 
 /// What clients differ in.
@@ -78,20 +90,35 @@ impl Replies {
     ///
     /// As [`Job::reply`].
     pub fn get(&self, job: &Job, wire: &Wire<'_>, release: Release) -> Result<Arc<[u8]>, Error> {
-        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
-        let kind = (wire.layout(), release);
-        if let Some((_, reply)) = built.iter().find(|(known, _)| *known == kind) {
-            return Ok(Arc::clone(reply));
+        let shared = self.of_kind((wire.layout(), release));
+        let build = || job.reply(wire, release).map(Arc::from);
+        shared.reply.get_or_init(build).clone()
+    }
+
+    fn of_kind(&self, kind: Kind) -> Arc<Shared> {
+        let of_kind =
+            |kinds: &[Arc<Shared>]| kinds.iter().find(|shared| shared.kind == kind).cloned();
+        if let Some(shared) = of_kind(&self.kinds.load()) {
+            return shared;
         }
-        let reply: Arc<[u8]> = job.reply(wire, release)?.into();
-        built.push((kind, Arc::clone(&reply)));
-        Ok(reply)
+        let mut shared = Arc::new(Shared {
+            kind,
+            reply: OnceLock::new(),
+        });
+        self.kinds.rcu(|kinds| match of_kind(kinds) {
+            // Another client of the kind was faster.
+            Some(first) => {
+                shared = first;
+                Arc::clone(kinds)
+            }
+            None => Arc::new([&kinds[..], &[Arc::clone(&shared)]].concat()),
+        });
+        shared
     }
 
     /// Forgets what was built, when all clients have it.
     pub fn clear(&self) {
-        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
-        built.clear();
+        self.kinds.store(Arc::default());
     }
 }
 
