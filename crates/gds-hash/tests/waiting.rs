@@ -102,7 +102,7 @@ fn a_reader_does_not_wait_for_a_writer_in_the_middle_of_its_change() {
         go.meanwhile(|| {
             let request = Request::new(Rank::new(3), keys::HOSTNAME);
             assert_eq!(store.get(&job, &request).unwrap(), Value::from("b"));
-            assert_eq!(store.nspaces(), [job.clone()]);
+            assert_eq!(store.nspaces(), std::slice::from_ref(&job));
             assert_eq!(store.local_procs().len(), 2);
             let known = store.job(&job).unwrap();
             assert!(!known.puts().has_rank(Rank::new(0)), "half a change");
