@@ -48,6 +48,21 @@ impl<'a> Reader<'a> {
         self.has_ended || self.decoder.is_empty()
     }
 
+    /// How far the payload was read.
+    pub(crate) const fn offset(&self) -> usize {
+        self.decoder.offset()
+    }
+
+    /// The first number of the peer's version.
+    pub(crate) const fn major(&self) -> u32 {
+        self.form.major
+    }
+
+    /// Reads no further.
+    pub(crate) const fn end(&mut self) {
+        self.has_ended = true;
+    }
+
     /// Says that nothing is to follow.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         match self.has_ended {
@@ -58,7 +73,7 @@ impl<'a> Reader<'a> {
 
     /// How many there are said to be.
     fn count(&mut self) -> Result<(usize, u64), Error> {
-        let start = self.decoder.offset();
+        let start = self.offset();
         let count = self.one::<kind::Size>()?;
         Ok((start, count))
     }
@@ -72,7 +87,7 @@ pub(crate) struct Writer<'f> {
 }
 
 impl<'f> Writer<'f> {
-    pub(crate) const fn new(form: &PeerForm, framer: Option<&'f dyn RegexFramer>) -> Self {
+    pub(crate) fn new(form: &PeerForm, framer: Option<&'f dyn RegexFramer>) -> Self {
         Self {
             out: Vec::new(),
             form: *form,
@@ -82,6 +97,11 @@ impl<'f> Writer<'f> {
 
     pub(crate) fn one<K: Kind>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
         Ok(self.encoder().one::<K>(item)?)
+    }
+
+    /// The first number of the peer's version.
+    pub(crate) const fn major(&self) -> u32 {
+        self.form.major
     }
 
     pub(crate) fn finish(self) -> Vec<u8> {
@@ -205,7 +225,7 @@ impl Shape for Tail {
     type Of<'a> = &'a [u8];
 
     fn read<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Error> {
-        reader.has_ended = true;
+        reader.end();
         Ok(reader.decoder.rest())
     }
 
@@ -246,14 +266,14 @@ where
     type Of<'a> = S::Of<'a>;
 
     fn read<'a>(reader: &mut Reader<'a>) -> Result<S::Of<'a>, Error> {
-        match reader.form.major >= MAJOR {
+        match reader.major() >= MAJOR {
             true => S::read(reader),
             false => Ok(S::Of::default()),
         }
     }
 
     fn write(writer: &mut Writer<'_>, field: &S::Of<'_>) -> Result<(), Error> {
-        match writer.form.major >= MAJOR {
+        match writer.major() >= MAJOR {
             true => S::write(writer, field),
             false => Ok(()),
         }
@@ -267,7 +287,7 @@ impl Shape for NspaceText {
     type Of<'a> = Nspace<'a>;
 
     fn read<'a>(reader: &mut Reader<'a>) -> Result<Nspace<'a>, Error> {
-        let start = reader.decoder.offset();
+        let start = reader.offset();
         let text = reader.one::<kind::String>()?.unwrap_or_default();
         match text.len() > Nspace::MAX_LEN {
             true => {
@@ -330,3 +350,40 @@ macro_rules! message {
     (@of $name:ident) => { $name };
 }
 pub(crate) use message;
+
+/// Messages that stand alone in a payload: how they are read from one and made one.
+macro_rules! payloads {
+    ($($name:ident $(<$lifetime:lifetime>)?,)*) => {$(
+        impl<'a> $name $(<$lifetime>)? {
+            /// Reads a payload. What a newer peer appends is ignored.
+            ///
+            /// # Errors
+            ///
+            /// What is wrong, in which field and at which byte.
+            pub fn decode(
+                form: &$crate::PeerForm,
+                framer: Option<&'a dyn bfrops::RegexFramer>,
+                payload: &'a [u8],
+            ) -> Result<Self, $crate::Error> {
+                let mut reader = $crate::codec::Reader::new(form, framer, payload);
+                <Self as $crate::codec::Shape>::read(&mut reader)
+            }
+
+            /// The payload for a peer that understands this.
+            ///
+            /// # Errors
+            ///
+            /// If a field cannot be packed.
+            pub fn encode(
+                &self,
+                form: &$crate::PeerForm,
+                framer: Option<&dyn bfrops::RegexFramer>,
+            ) -> Result<Vec<u8>, $crate::Error> {
+                let mut writer = $crate::codec::Writer::new(form, framer);
+                <Self as $crate::codec::Shape>::write(&mut writer, self)?;
+                Ok(writer.finish())
+            }
+        }
+    )*};
+}
+pub(crate) use payloads;

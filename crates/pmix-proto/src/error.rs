@@ -54,6 +54,13 @@ impl Error {
         self
     }
 
+    /// The same fault in bytes that begin so far into the message.
+    #[cold]
+    pub(crate) fn behind(mut self, start: usize) -> Self {
+        self.0.offset = self.0.offset.map(|offset| start + offset);
+        self
+    }
+
     /// The same fault in a part of something larger.
     #[cold]
     pub(crate) fn inside(mut self, part: &str) -> Self {

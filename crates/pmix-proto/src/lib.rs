@@ -33,6 +33,7 @@ mod command;
 mod error;
 mod frame;
 mod handshake;
+mod notice;
 pub mod reply;
 pub mod request;
 
@@ -42,4 +43,5 @@ pub use command::Command;
 pub use error::Error;
 pub use frame::{Frame, Header, Inbox, Tag};
 pub use handshake::{Hello, PeerForm, Role, Welcome, WelcomeForm};
+pub use notice::{Deleted, Event, Flow, Output};
 pub use request::Request;

@@ -1,10 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Replies: what stands on the tag of a request.
+//!
+//! Every reply but [`JobInfo`] begins with a status. What follows it is there with success and may
+//! be missing otherwise; the fields say so by being an `Option`. A server that has no answer at
+//! all sends [`status`] alone: `PMIX_ERR_NOT_SUPPORTED`, the status of the error.
+//!
+//! | request | reply |
+//! | --- | --- |
+//! | REQ, GDS_FALLBACK | [`JobInfo`] |
+//! | GETNB, CONNECT | [`Objects`] |
+//! | REFRESH_CACHE, REQ_SYSINFO | [`Kvals`] |
+//! | LOOKUP | [`Found`] |
+//! | SPAWN | [`Spawned`] |
+//! | QUERY, ALLOC, JOB_CONTROL, MONITOR, VALIDATE_CRED, FABRIC_REGISTER, FABRIC_UPDATE, SESSION_CTRL | [`Infos`] |
+//! | GET_CREDENTIAL | [`Credential`] |
+//! | IOF_PULL | [`Pulled`] |
+//! | GROUP_CONSTRUCT | [`Group`] |
+//! | DEVICE_DISTANCES | [`Distances`] |
+//! | RESOLVE_PEERS | [`Peers`] |
+//! | RESOLVE_NODE | [`Nodes`] |
+//! | all others | [`Done`], the status alone |
+//! | DEREGEVENTS | none |
+
+mod answer;
+mod any;
+mod group;
+mod objects;
 
 use pmix_types::Status;
 
 use crate::codec::Writer;
 use crate::{Error, PeerForm, kind};
+
+pub use answer::{Credential, Distances, Done, Found, Infos, Nodes, Peers, Pulled, Spawned};
+pub use any::Reply;
+pub use group::Group;
+pub use objects::{JobInfo, Kvals, Object, ObjectIter, Objects};
 
 /// A reply of nothing but a status, which answers every request: most of them with success, all
 /// of them with an error.

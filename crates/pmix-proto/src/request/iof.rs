@@ -3,7 +3,7 @@
 
 use pmix_types::{Bytes, Info, IofChannel, Proc};
 
-use crate::codec::{Many, One, message};
+use crate::codec::{Many, Maybe, One, message};
 use crate::kind;
 
 message! {
@@ -25,8 +25,8 @@ message! {
         procs: Vec<Proc<'a>> = Many<kind::Proc>,
         /// How to deliver it.
         infos: Vec<Info<'a>> = Many<kind::Info>,
-        /// The input; no bytes are the end of it.
-        data: Bytes<'a> = One<kind::ByteObject>,
+        /// The input; none, or no bytes, are the end of it.
+        data: Option<Bytes<'a>> = Maybe<One<kind::ByteObject>>,
     }
 
     /// A process or tool no longer wants the output of others.

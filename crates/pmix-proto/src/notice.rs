@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a server says without being asked: each kind of message has a tag of its own.
+
+use pmix_types::{Bytes, DataRange, Info, IofChannel, Key, Proc, Scope, Status};
+
+use crate::codec::{Many, Maybe, One, Reader, Shape, Writer, message, payloads};
+use crate::{Command, Error, kind};
+
+/// An event, on [`Tag::EVENT`](crate::Tag::EVENT).
+///
+/// | field | call | since |
+/// | --- | --- | --- |
+/// | command | `PMIX_COMMAND`, 12 | 2.0 |
+/// | status | `PMIX_STATUS` | 2.0 |
+/// | source | `PMIX_PROC` | 2.0 |
+/// | infos | `PMIX_SIZE` and `PMIX_INFO` | 2.0 |
+/// | range | `PMIX_DATA_RANGE`, may be missing | 6.0 |
+///
+/// Frozen: append only.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Event<'a> {
+    /// What happened.
+    pub status: Status,
+    /// To whom, or who says so.
+    pub source: Proc<'a>,
+    /// What is to be said about it.
+    pub infos: Vec<Info<'a>>,
+    /// Who is to hear of it; earlier clients do not look at it.
+    pub range: Option<DataRange>,
+}
+
+impl Shape for Event<'_> {
+    type Of<'m> = Event<'m>;
+
+    fn read<'m>(reader: &mut Reader<'m>) -> Result<Event<'m>, Error> {
+        let command = Command::from(reader.one::<kind::Command>()?);
+        if command != Command::NOTIFY {
+            let message = format!("an event with {command} instead of NOTIFY");
+            return Err(Error::malformed(0, message));
+        }
+        Ok(Event {
+            status: reader.one::<kind::Status>()?,
+            source: reader.one::<kind::Proc>()?,
+            infos: Many::<kind::Info>::read(reader)?,
+            range: Maybe::<One<kind::DataRange>>::read(reader)?,
+        })
+    }
+
+    fn write(writer: &mut Writer<'_>, event: &Event<'_>) -> Result<(), Error> {
+        writer.one::<kind::Command>(&Command::NOTIFY.into())?;
+        writer.one::<kind::Status>(&event.status)?;
+        writer.one::<kind::Proc>(&event.source)?;
+        Many::<kind::Info>::write(writer, &event.infos)?;
+        Maybe::<One<kind::DataRange>>::write(writer, &event.range)
+    }
+}
+
+message! {
+    /// Forwarded output, on [`Tag::OUTPUT`](crate::Tag::OUTPUT).
+    Output<'a> {
+        /// Whose it is.
+        source: Proc<'a> = One<kind::Proc>,
+        /// From which stream.
+        channel: IofChannel = One<kind::IofChannel>,
+        /// The number that the client gave its handler when it asked for the output; 0 stands for
+        /// what a tool gets without asking.
+        local_id: u64 = One<kind::Size>,
+        /// How it is to be shown.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+        /// The bytes; none are the end of the stream.
+        data: Bytes<'a> = One<kind::ByteObject>,
+    }
+
+    /// Stops or restarts a flow of input, on [`Tag::FLOW`](crate::Tag::FLOW). Since 7.0.
+    Flow<'a> {
+        /// Whose it is.
+        source: Proc<'a> = One<kind::Proc>,
+        /// Which stream.
+        channel: IofChannel = One<kind::IofChannel>,
+        /// Whether it is to stop.
+        stop: bool = One<kind::Bool>,
+        /// What else there is to say.
+        infos: Vec<Info<'a>> = Many<kind::Info>,
+    }
+
+    /// A key was deleted, on [`Tag::DELETED`](crate::Tag::DELETED). Since 7.0; earlier clients do
+    /// not know the tag.
+    Deleted<'a> {
+        /// Whose it was.
+        proc: Proc<'a> = One<kind::Proc>,
+        /// For whom it is deleted.
+        scope: Scope = One<kind::Scope>,
+        /// The key.
+        key: Key<'a> = One<kind::Key>,
+    }
+}
+
+payloads! { Event<'a>, Output<'a>, Flow<'a>, Deleted<'a>, }

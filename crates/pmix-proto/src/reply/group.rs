@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The reply to the construction of a group, the one reply that releases disagree about.
+//!
+//! | client | calls behind a success |
+//! | --- | --- |
+//! | 4 | `PMIX_SIZE`, the context id, if there is one |
+//! | 5 | `PMIX_SIZE` and `PMIX_PROC`, the members; `PMIX_SIZE`, the context id, if there is one |
+//! | 6 and later | `PMIX_SIZE` and `PMIX_PROC`, the members; `PMIX_BOOL`, whether there is a context id; `PMIX_SIZE`, the context id, if so; `PMIX_SIZE`, how many infos; `PMIX_INFO` each |
+//!
+//! The version of the hello decides: clients of 4.2 and of 5.0 pack alike. A client of 5.0 does not
+//! take an empty list of members. Frozen: append only.
+
+use pmix_types::{Info, Proc, Status};
+
+use crate::codec::{Each, Many, Maybe, One, Reader, Shape, Writer, payloads};
+use crate::{Error, kind};
+
+/// The group that was made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Group<'a> {
+    /// Whether it was made; behind anything but success nothing follows.
+    pub status: Status,
+    /// Its members. Since 5.0.
+    pub members: Vec<Proc<'a>>,
+    /// Its context id, if one was asked for.
+    pub context_id: Option<u64>,
+    /// What its members said of themselves, one info each. Since 6.0.
+    pub infos: Vec<Info<'a>>,
+}
+
+payloads! { Group<'a>, }
+
+impl Shape for Group<'_> {
+    type Of<'m> = Group<'m>;
+
+    fn read<'m>(reader: &mut Reader<'m>) -> Result<Group<'m>, Error> {
+        let mut group = Group {
+            status: reader.one::<kind::Status>()?,
+            ..Group::default()
+        };
+        // Only a failure has nothing behind it, but every release reads a lone success.
+        if !group.status.is_success() || reader.is_empty() {
+            return Ok(group);
+        }
+        if reader.major() >= 5 {
+            let members = Many::<kind::Proc>::read(reader);
+            group.members = members.map_err(|error| error.inside("members"))?;
+        }
+        let has_context = match reader.major() >= 6 {
+            true => Maybe::<One<kind::Bool>>::read(reader)? == Some(true),
+            false => !reader.is_empty(),
+        };
+        if has_context {
+            group.context_id = Some(reader.one::<kind::Size>()?);
+        }
+        if reader.major() >= 6 {
+            let infos = Maybe::<Each<kind::Info>>::read(reader);
+            let infos = infos.map_err(|error| error.inside("infos"))?;
+            group.infos = infos.unwrap_or_default();
+        }
+        Ok(group)
+    }
+
+    fn write(writer: &mut Writer<'_>, group: &Group<'_>) -> Result<(), Error> {
+        writer.one::<kind::Status>(&group.status)?;
+        if !group.status.is_success() {
+            return Ok(());
+        }
+        match writer.major() {
+            0..=4 => {}
+            5 if group.members.is_empty() => return Ok(()),
+            _ => Many::<kind::Proc>::write(writer, &group.members)?,
+        }
+        if writer.major() >= 6 {
+            writer.one::<kind::Bool>(&group.context_id.is_some())?;
+        }
+        Maybe::<One<kind::Size>>::write(writer, &group.context_id)?;
+        match writer.major() >= 6 {
+            true => Each::<kind::Info>::write(writer, &group.infos),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PeerForm;
+    use bfrops::{Layout, Module};
+    use pmix_types::Rank;
+
+    fn form(version: &str) -> PeerForm {
+        PeerForm::new(Layout::new(Module::V41), version.as_bytes())
+    }
+
+    fn group() -> Group<'static> {
+        Group {
+            status: Status::SUCCESS,
+            members: vec![Proc::new("j", Rank::new(0))],
+            context_id: Some(9),
+            infos: vec![Info::new("a", 1_u32), Info::new("b", 2_u32)],
+        }
+    }
+
+    #[test]
+    fn every_release_is_told_what_it_reads() {
+        let members = b"\x02\x01\x02\x04j\0\0";
+        let infos = b"\x02\x02\x02\x04a\0\0\x0e\x01\x02\x04b\0\0\x0e\x02";
+        let whole = [
+            ("4.2.2", [&b"\x02\0\x02\x09"[..]].concat()),
+            ("5.0.11", [b"\x02\0", &members[..], b"\x02\x09"].concat()),
+            (
+                "7.0.0",
+                [b"\x02\0", &members[..], b"\x02\x01\x02\x09", infos].concat(),
+            ),
+        ];
+        for (version, bytes) in whole {
+            let form = form(version);
+            assert_eq!(group().encode(&form, None).unwrap(), bytes, "{version}");
+            let seen = Group::decode(&form, None, &bytes).unwrap();
+            let expected = Group {
+                members: if form.major >= 5 {
+                    group().members
+                } else {
+                    vec![]
+                },
+                infos: if form.major >= 6 {
+                    group().infos
+                } else {
+                    vec![]
+                },
+                ..group()
+            };
+            assert_eq!(seen, expected, "{version}");
+            assert_eq!(seen.encode(&form, None).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn a_client_of_5_0_is_never_told_that_a_group_has_no_members() {
+        let empty = Group {
+            members: vec![],
+            ..group()
+        };
+        assert_eq!(empty.encode(&form("5.0.11"), None).unwrap(), [2, 0]);
+    }
+
+    #[test]
+    fn nothing_follows_a_failure() {
+        let failed = Group {
+            status: Status::ERR_TIMEOUT,
+            ..group()
+        };
+        for version in ["4.2.2", "5.0.11", "7.0.0"] {
+            let bytes = failed.encode(&form(version), None).unwrap();
+            assert_eq!(bytes, [2, 47], "{version}");
+            let seen = Group::decode(&form(version), None, &bytes).unwrap();
+            assert_eq!(seen.status, Status::ERR_TIMEOUT);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Replies that hand on what the data store packed: the layers above know what is in it.
+//!
+//! | reply | calls behind the status |
+//! | --- | --- |
+//! | [`JobInfo`] (no status) | `PMIX_STRING` with the nspace, then `PMIX_KVAL` each |
+//! | [`Objects`] of a get | `PMIX_BYTE_OBJECT` each, with a call of `PMIX_PROC`, then `PMIX_KVAL` each |
+//! | [`Objects`] of a connect | `PMIX_BYTE_OBJECT` each, with a call of `PMIX_STRING`, the nspace, then `PMIX_KVAL` each |
+//! | [`Kvals`] | `PMIX_KVAL` each |
+//!
+//! Frozen: append only.
+
+use bfrops::RegexFramer;
+use pmix_types::{Bytes, Kval, Nspace, Proc, Status};
+
+use crate::codec::{NspaceText, One, Reader, Shape, Tail, message, payloads};
+use crate::{Error, PeerForm, kind};
+
+message! {
+    /// What is known of a job. There is no status: a server that knows nothing of the job would
+    /// not have let the client connect.
+    JobInfo<'a> {
+        /// The job.
+        nspace: Nspace<'a> = NspaceText,
+        /// What is known, to be read with [`kvals`](Self::kvals).
+        kvals: &'a [u8] = Tail,
+    }
+
+    /// What processes put, or what is known of jobs that were connected.
+    Objects<'a> {
+        /// Whether there is anything.
+        status: Status = One<kind::Status>,
+        /// One object for each process or job, to be read with [`procs`](Self::procs) or
+        /// [`jobs`](Self::jobs).
+        objects: &'a [u8] = Tail,
+    }
+
+    /// What a process has by now.
+    Kvals<'a> {
+        /// Whether there is anything.
+        status: Status = One<kind::Status>,
+        /// What there is, to be read with [`kvals`](Self::kvals).
+        kvals: &'a [u8] = Tail,
+    }
+}
+
+payloads! { JobInfo<'a>, Objects<'a>, Kvals<'a>, }
+
+/// One object of several: whose data they are, and the data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object<'a, T> {
+    /// The process or the job.
+    pub of: T,
+    /// What there is.
+    pub kvals: Vec<Kval<'a>>,
+}
+
+/// The objects of a reply, one after the other; it ends behind the first fault.
+pub struct ObjectIter<'a, T> {
+    reader: Reader<'a>,
+    form: PeerForm,
+    framer: Option<&'a dyn RegexFramer>,
+    head: fn(&mut Reader<'a>) -> Result<T, Error>,
+}
+
+impl<'a> JobInfo<'a> {
+    /// What is known of the job.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong and at which byte behind the nspace.
+    pub fn kvals(
+        &self,
+        form: &PeerForm,
+        framer: Option<&'a dyn RegexFramer>,
+    ) -> Result<Vec<Kval<'a>>, Error> {
+        kvals(&mut Reader::new(form, framer, self.kvals))
+    }
+}
+
+impl<'a> Kvals<'a> {
+    /// What there is.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong and at which byte behind the status.
+    pub fn kvals(
+        &self,
+        form: &PeerForm,
+        framer: Option<&'a dyn RegexFramer>,
+    ) -> Result<Vec<Kval<'a>>, Error> {
+        kvals(&mut Reader::new(form, framer, self.kvals))
+    }
+}
+
+impl<'a> Objects<'a> {
+    /// What processes put: the reply to a get.
+    #[must_use]
+    pub fn procs(
+        &self,
+        form: &PeerForm,
+        framer: Option<&'a dyn RegexFramer>,
+    ) -> ObjectIter<'a, Proc<'a>> {
+        self.iter(form, framer, Reader::one::<kind::Proc>)
+    }
+
+    /// What is known of jobs: the reply to a connect.
+    #[must_use]
+    pub fn jobs(
+        &self,
+        form: &PeerForm,
+        framer: Option<&'a dyn RegexFramer>,
+    ) -> ObjectIter<'a, Nspace<'a>> {
+        self.iter(form, framer, NspaceText::read)
+    }
+
+    fn iter<T>(
+        &self,
+        form: &PeerForm,
+        framer: Option<&'a dyn RegexFramer>,
+        head: fn(&mut Reader<'a>) -> Result<T, Error>,
+    ) -> ObjectIter<'a, T> {
+        ObjectIter {
+            reader: Reader::new(form, framer, self.objects),
+            form: *form,
+            framer,
+            head,
+        }
+    }
+}
+
+impl<'a, T> ObjectIter<'a, T> {
+    fn object(&mut self) -> Result<Object<'a, T>, Error> {
+        let Bytes::Borrowed(bytes) = self.reader.one::<kind::ByteObject>()? else {
+            return Err(Error::malformed(0, "bytes that are not in the message"));
+        };
+        let start = self.reader.offset().saturating_sub(bytes.len());
+        let mut inner = Reader::new(&self.form, self.framer, bytes);
+        let object = (self.head)(&mut inner).and_then(|of| {
+            let kvals = kvals(&mut inner)?;
+            Ok(Object { of, kvals })
+        });
+        object.map_err(|error| error.behind(start))
+    }
+}
+
+impl<'a, T> Iterator for ObjectIter<'a, T> {
+    type Item = Result<Object<'a, T>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.reader.is_empty() {
+            return None;
+        }
+        let object = self.object();
+        if object.is_err() {
+            self.reader.end();
+        }
+        Some(object)
+    }
+}
+
+fn kvals<'a>(reader: &mut Reader<'a>) -> Result<Vec<Kval<'a>>, Error> {
+    let mut kvals = Vec::new();
+    while !reader.is_empty() {
+        kvals.push(reader.one::<kind::Kval>()?);
+    }
+    Ok(kvals)
+}
