@@ -89,6 +89,12 @@ impl Store {
         &self.host
     }
 
+    /// The encoders that maps are read with, which know how long an encoded map is.
+    #[must_use]
+    pub const fn preg(&self) -> &Arc<Preg> {
+        &self.preg
+    }
+
     /// Registers a job, or updates it: what is stated now outranks what was stated before, and the
     /// rest stays (PMIx Standard, `PMIx_server_register_nspace`).
     ///

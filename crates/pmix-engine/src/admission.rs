@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who is let in.
+//!
+//! | what is compared | client | tool |
+//! | --- | --- | --- |
+//! | security module | one that the server has | the same |
+//! | process | registered, and without another connection | not one that is connected |
+//! | user and group of the credential | as registered | the server's user, root, or any if configured |
+//! | user and group in the hello | as registered, if they are there | as in the credential |
+//! | user of the socket, as the system says | as in the credential | the same |
+//!
+//! A client that is not let in is sent nothing: those of 4.2 ignore a status and then wait for
+//! ever. A tool is sent the status.
+
+mod client;
+mod identity;
+mod tool;
+
+use pmix_proto::{Frame, Hello, Role, Welcome, WelcomeForm};
+
+use self::identity::Identity;
+use crate::peers::{Member, PeerId, Phase};
+use crate::{Engine, EngineEvent, Error};
+
+impl Engine {
+    /// The first message of a connection.
+    pub(crate) fn greet(&mut self, peer: PeerId, frame: &Frame) {
+        let hello = match Hello::decode(&frame.payload) {
+            Ok(hello) => hello,
+            Err(error) => {
+                let reason = Error::new(error.status(), error.to_string());
+                return self.refuse(peer, reason);
+            }
+        };
+        if let Err(reason) = self.consider(peer, &hello) {
+            if self.is_told_why(&hello) {
+                self.welcome(peer, &Welcome::Refused(reason.status()));
+            }
+            self.refuse(peer, reason);
+        }
+    }
+
+    /// Whether a peer that is not let in looks at the reason.
+    fn is_told_why(&self, hello: &Hello<'_>) -> bool {
+        hello.role.says_ids() && hello.role != Role::SINGLETON
+    }
+
+    fn consider(&mut self, peer: PeerId, hello: &Hello<'_>) -> Result<(), Error> {
+        let form = hello
+            .form()
+            .map_err(|error| Error::new(error.status(), error.to_string()))?;
+        let origin = self.peers.get(peer).map(|peer| peer.origin);
+        let identity = Identity::of(&self.psec, hello, origin.unwrap_or_default())?;
+        let client = hello.proc.as_ref();
+        let client = client.and_then(|proc| self.registry.find(&proc.nspace, proc.rank));
+        match client {
+            Some(client) => self.admit_client(peer, hello, form, identity, client),
+            None if hello.role == Role::CLIENT => Err(unregistered(hello)),
+            None => self.admit_tool(peer, hello, form, identity),
+        }
+    }
+
+    /// Makes a connection that of a member and answers its hello.
+    fn let_in(&mut self, peer: PeerId, member: Member) {
+        self.end_greeting(peer);
+        let (proc, form, role) = (member.proc.clone(), member.form, member.role);
+        let (rank, nspace, release) = (proc.rank, &proc.nspace, form.release);
+        tracing::info!(%peer, %nspace, %rank, %role, %release, "connected");
+        if let Some(found) = self.peers.get_mut(peer) {
+            found.phase = Phase::Member(Box::new(member));
+        }
+        let server = self.config.server.clone();
+        let index = peer.index();
+        let welcome = match role.welcome(&form) {
+            WelcomeForm::Index => Welcome::Index { index },
+            WelcomeForm::Server => Welcome::Server { server },
+            WelcomeForm::Assigned => Welcome::Assigned { proc, server },
+        };
+        self.welcome(peer, &welcome);
+        self.events_admitted(peer);
+    }
+
+    /// Answers a hello.
+    pub(crate) fn welcome(&mut self, peer: PeerId, welcome: &Welcome<'_>) {
+        match welcome.encode() {
+            Ok(bytes) => self.peers.send_bare(peer, bytes),
+            Err(error) => tracing::error!(%peer, %error, "no welcome can be packed"),
+        }
+    }
+
+    /// Closes a connection because of what came over it.
+    pub(crate) fn refuse(&mut self, peer: PeerId, reason: Error) {
+        tracing::warn!(%peer, %reason, "peer refused");
+        self.outcomes
+            .push_back(EngineEvent::Refused { peer, reason });
+        self.close(peer);
+    }
+
+    /// Takes a connection from those that have not said who they are.
+    fn end_greeting(&mut self, peer: PeerId) {
+        let Some(found) = self.peers.get(peer) else {
+            return;
+        };
+        if let Phase::Greeting(until) = found.phase {
+            self.greetings.remove(found.origin.uid, peer);
+            self.alarms
+                .cancel(until, crate::alarm::Alarm::Greeting(peer));
+        }
+    }
+}
+
+fn unregistered(hello: &Hello<'_>) -> Error {
+    let message = match &hello.proc {
+        Some(proc) => format!("rank {} of {} is not registered", proc.rank, proc.nspace),
+        None => "a client without a name".to_owned(),
+    };
+    Error::not_found(message)
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Clients: processes that the host registered.
+
+use std::collections::HashSet;
+
+use pmix_proto::{Hello, PeerForm};
+use pmix_types::{IntoOwned, Status};
+
+use super::identity::Identity;
+use crate::host::{Answer, ClientConnected};
+use crate::peers::{Member, PeerId};
+use crate::registry::{Client, ClientId, Life};
+use crate::{Engine, Error, SecondConnection};
+
+impl Engine {
+    /// Lets a registered process in, if it is the one it says it is.
+    pub(super) fn admit_client(
+        &mut self,
+        peer: PeerId,
+        hello: &Hello<'_>,
+        form: PeerForm,
+        identity: Identity,
+        id: ClientId,
+    ) -> Result<(), Error> {
+        let second = self.config.second_connection;
+        let Some(client) = self.registry.client_mut(id) else {
+            return Err(super::unregistered(hello));
+        };
+        let (uid, gid) = client.user;
+        identity.check("its registration", Some(uid), Some(gid))?;
+        let is_first = client.life != Life::Connected;
+        if !is_first && second == SecondConnection::Refuse {
+            let proc = &client.proc;
+            let (rank, nspace) = (proc.rank, &proc.nspace);
+            return Err(Error::new(
+                Status::ERR_DUPLICATE_KEY,
+                format!("rank {rank} of {nspace} is connected already"),
+            ));
+        }
+        let lost = client.connect(peer);
+        let member = member(client, id, hello, form);
+        let (proc, object) = (client.proc.clone(), client.object);
+        if lost {
+            self.forget_puts(&proc);
+        }
+        self.let_in(peer, member);
+        let infos = hello.infos.clone().into_owned();
+        let call = ClientConnected {
+            proc,
+            object,
+            infos,
+        };
+        self.ask(peer, call, move |engine, answer| {
+            engine.host_took_client(peer, &answer);
+        });
+        Ok(())
+    }
+
+    /// The client did not wait for the host. What a host says that does not take part in this
+    /// does not matter; what it refuses goes.
+    fn host_took_client(&mut self, peer: PeerId, answer: &Answer) {
+        let status = answer.status();
+        if !status.is_success()
+            && !matches!(answer, Answer::NotSupported)
+            && *answer != Answer::DROPPED
+        {
+            self.refuse(
+                peer,
+                Error::new(status, "the host does not want this client"),
+            );
+        }
+    }
+
+    /// What a life of a process put goes when the next one begins, if it ended without notice.
+    fn forget_puts(&mut self, proc: &pmix_types::Proc<'_>) {
+        let forgotten = self.store.change_puts(&proc.nspace, |puts| {
+            puts.forget(proc.rank);
+            Ok(())
+        });
+        if let Err(error) = forgotten {
+            tracing::debug!(%error, "nothing to forget");
+        }
+    }
+}
+
+fn member(client: &Client, id: ClientId, hello: &Hello<'_>, form: PeerForm) -> Member {
+    Member {
+        proc: client.proc.clone(),
+        form,
+        role: hello.role,
+        user: client.user,
+        client: Some(id),
+        incarnation: client.incarnation,
+        is_finalized: false,
+        knows: HashSet::new(),
+    }
+}

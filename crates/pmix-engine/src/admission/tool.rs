@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tools: peers that nobody registered. The host gives them names, or leaves that to the engine.
+
+use std::collections::HashSet;
+
+use pmix_proto::{Hello, PeerForm, Role, Welcome};
+use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
+
+use super::identity::Identity;
+use crate::host::{Answer, ToolConnected};
+use crate::peers::{Member, PeerId, Phase};
+use crate::{Engine, Error};
+
+/// A tool that waits for what the host says.
+#[derive(Debug)]
+struct Waiting {
+    role: Role,
+    form: PeerForm,
+    user: (u32, u32),
+    /// The name that it brings.
+    proc: Option<Proc<'static>>,
+}
+
+impl Engine {
+    /// Asks the host about a tool.
+    pub(super) fn admit_tool(
+        &mut self,
+        peer: PeerId,
+        hello: &Hello<'_>,
+        form: PeerForm,
+        identity: Identity,
+    ) -> Result<(), Error> {
+        let user = self.tool_user(identity)?;
+        let proc = hello.proc.clone().map(IntoOwned::into_owned);
+        if let Some(proc) = &proc {
+            self.check_tool_name(proc)?;
+        }
+        let infos = about(hello, user, proc.as_ref());
+        self.end_greeting(peer);
+        if let Some(found) = self.peers.get_mut(peer) {
+            found.phase = Phase::Waiting;
+        }
+        let waiting = Waiting {
+            role: hello.role,
+            form,
+            user,
+            proc,
+        };
+        self.ask(peer, ToolConnected { infos }, move |engine, answer| {
+            engine.host_took_tool(peer, waiting, answer);
+        });
+        Ok(())
+    }
+
+    /// The user of a tool, if that user may be served.
+    fn tool_user(&self, identity: Identity) -> Result<(u32, u32), Error> {
+        let (own, own_group) = self.config.user.unzip();
+        let uid = identity.uid.or(own);
+        let allowed = self.config.foreign_tools || uid == own || uid == Some(0);
+        match (uid, own) {
+            (Some(uid), Some(_)) if !allowed => Err(Error::denied(format!(
+                "tools of user {uid} are not served here"
+            ))),
+            _ => Ok((
+                uid.unwrap_or_default(),
+                identity.gid.or(own_group).unwrap_or_default(),
+            )),
+        }
+    }
+
+    /// Whether a tool may have the name that it brings.
+    fn check_tool_name(&self, proc: &Proc<'_>) -> Result<(), Error> {
+        let (nspace, rank) = (&proc.nspace, proc.rank);
+        if nspace.is_empty() || !rank.is_valid() {
+            return Err(Error::bad(format!("{nspace:?}, {rank:?} names no tool")));
+        }
+        let is_job = self
+            .registry
+            .job(nspace)
+            .is_some_and(|job| job.num_local > 0);
+        if *proc == self.config.server || is_job {
+            return Err(Error::denied(format!("{nspace} is not a name for tools")));
+        }
+        let mut members = self.peers.members();
+        match members.any(|(_, member)| member.proc == *proc && !member.is_finalized) {
+            true => Err(Error::new(
+                Status::ERR_DUPLICATE_KEY,
+                format!("tool {nspace}, {rank} is connected already"),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// What the host says about a tool; one that takes no part in this leaves it to the engine.
+    fn host_took_tool(&mut self, peer: PeerId, tool: Waiting, answer: Answer) {
+        let status = answer.status();
+        let named = match (answer, tool.proc) {
+            (Answer::Tool(Ok(proc)), _) => Some(proc),
+            (Answer::NotSupported, proc) => proc.or_else(|| Some(self.name_tool())),
+            (_, proc) if status.is_success() => proc.or_else(|| Some(self.name_tool())),
+            _ => None,
+        };
+        let Some(proc) = named else {
+            self.welcome(peer, &Welcome::Refused(status));
+            return self.refuse(peer, Error::new(status, "the host does not want this tool"));
+        };
+        let member = Member {
+            proc,
+            form: tool.form,
+            role: tool.role,
+            user: tool.user,
+            client: None,
+            incarnation: 1,
+            is_finalized: false,
+            knows: HashSet::new(),
+        };
+        self.let_in(peer, member);
+    }
+
+    /// A name that no other tool has.
+    fn name_tool(&mut self) -> Proc<'static> {
+        self.num_tools += 1;
+        let server = self.config.server.nspace.as_bytes();
+        let suffix = format!(".tool.{}", self.num_tools);
+        // A long name of the server leaves room for the number.
+        let room = Nspace::MAX_LEN.saturating_sub(suffix.len());
+        let server = server.get(..room).unwrap_or(server);
+        Proc::new([server, suffix.as_bytes()].concat(), Rank::new(0))
+    }
+}
+
+/// What the host is told about a tool.
+fn about(
+    hello: &Hello<'_>,
+    (uid, gid): (u32, u32),
+    proc: Option<&Proc<'static>>,
+) -> Vec<Info<'static>> {
+    let mut infos = hello.infos.clone().into_owned();
+    infos.retain(|info| !info.key.is(keys::USERID) && !info.key.is(keys::GRPID));
+    let version = Text::new(hello.version.as_bytes().to_vec());
+    infos.push(Info::new(keys::VERSION_INFO, Value::String(Some(version))));
+    infos.push(Info::new(keys::USERID, uid));
+    infos.push(Info::new(keys::GRPID, gid));
+    if let Some(proc) = proc {
+        let nspace = Value::String(Some(proc.nspace.as_text().clone()));
+        infos.push(Info::new(keys::NSPACE, nspace));
+        infos.push(Info::new(keys::RANK, Value::Rank(proc.rank)));
+    }
+    infos
+}

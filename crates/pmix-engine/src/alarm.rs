@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is to happen at a time.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use crate::peers::PeerId;
+
+/// What is to happen when its time comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Alarm {
+    /// A connection has not said who it is.
+    Greeting(PeerId),
+    /// A client that finalises has waited for the host long enough.
+    Finalize(PeerId),
+}
+
+/// What is to happen, in the order of time.
+#[derive(Debug, Default)]
+pub(crate) struct Alarms(BTreeSet<(Instant, Alarm)>);
+
+impl Alarms {
+    pub(crate) fn set(&mut self, at: Instant, alarm: Alarm) {
+        self.0.insert((at, alarm));
+    }
+
+    pub(crate) fn cancel(&mut self, at: Instant, alarm: Alarm) {
+        self.0.remove(&(at, alarm));
+    }
+
+    /// When the next one is.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.0.first().map(|(at, _)| *at)
+    }
+
+    /// Takes one that is due.
+    pub(crate) fn due(&mut self, now: Instant) -> Option<Alarm> {
+        self.0.first().filter(|(at, _)| *at <= now)?;
+        self.0.pop_first().map(|(_, alarm)| alarm)
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a server may be told when it starts.
+
+use std::time::Duration;
+
+use pmix_types::{Proc, Rank};
+
+/// What a server may be told when it starts; every field has a default that suits one node.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The server itself, as clients and tools see it.
+    pub server: Proc<'static>,
+    /// The user and the group that the server runs as, if the driver knows them.
+    pub user: Option<(u32, u32)>,
+    /// Whether tools of other users are let in; root always is.
+    pub foreign_tools: bool,
+    /// What happens to a second connection of a process that has one.
+    pub second_connection: SecondConnection,
+    /// How long a connection may take to say who it is.
+    pub greeting_time: Duration,
+    /// How many connections of one user may be open that have not said yet who they are. One more
+    /// closes the oldest of them.
+    pub greetings_per_user: usize,
+    /// The longest message that is taken from a peer, in bytes.
+    pub max_message: u32,
+    /// How many requests of one peer may wait for their answers. One more is refused.
+    pub requests_per_peer: usize,
+    /// How many bytes may wait for one peer to read them. With more the connection is closed.
+    pub queued_bytes_per_peer: usize,
+    /// How long a client waits for data of a job that is not registered, where it names no time.
+    pub registration_time: Duration,
+    /// How long a client that finalises waits for the host to take notice.
+    pub finalize_time: Duration,
+    /// How long a fence may take whose participants name no time; none is for ever.
+    pub collective_time: Option<Duration>,
+}
+
+/// What happens to a second connection of a process that has one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SecondConnection {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// It is accepted: a child of the process may speak for it.
+    Accept,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            server: Proc::new("pmix-server", Rank::new(0)),
+            user: None,
+            foreign_tools: false,
+            second_connection: SecondConnection::default(),
+            greeting_time: Duration::from_secs(5),
+            greetings_per_user: 1024,
+            max_message: 64 << 20,
+            requests_per_peer: 16 << 10,
+            queued_bytes_per_peer: 64 << 20,
+            registration_time: Duration::from_secs(60),
+            finalize_time: Duration::from_secs(2),
+            collective_time: None,
+        }
+    }
+}

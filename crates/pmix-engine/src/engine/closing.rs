@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Connections that end, and everything that ends with them.
+
+use crate::alarm::Alarm;
+use crate::peers::{Member, PeerId, Phase};
+use crate::{Engine, EngineEvent};
+
+impl Engine {
+    /// Closes a connection.
+    pub(crate) fn close(&mut self, peer: PeerId) {
+        if self.peers.get(peer).is_some() {
+            self.forget(peer);
+            self.outcomes.push_back(EngineEvent::Close(peer));
+        }
+    }
+
+    /// Forgets a connection that is closed, and releases everything that was there for its sake.
+    pub(crate) fn forget(&mut self, peer: PeerId) {
+        let Some(closed) = self.peers.remove(peer) else {
+            return;
+        };
+        self.calls.forget(peer);
+        match closed.phase {
+            Phase::Greeting(until) => {
+                self.greetings.remove(closed.origin.uid, peer);
+                self.alarms.cancel(until, Alarm::Greeting(peer));
+            }
+            Phase::Waiting => {}
+            Phase::Member(member) => self.member_left(peer, &member),
+        }
+    }
+
+    fn member_left(&mut self, peer: PeerId, member: &Member) {
+        let (rank, nspace) = (member.proc.rank, &member.proc.nspace);
+        tracing::info!(%peer, %nspace, %rank, finalized = member.is_finalized, "disconnected");
+        let client = member.client.and_then(|id| self.registry.client_mut(id));
+        let is_lost = match client {
+            Some(client) => client.disconnect(peer, member.is_finalized),
+            None => !member.is_finalized,
+        };
+        if let Some(leaving) = self.leaving.remove(&peer) {
+            self.alarms.cancel(leaving.until, Alarm::Finalize(peer));
+        }
+        self.events_left(peer);
+        self.iof_left(peer);
+        self.control_left(peer);
+        if is_lost {
+            self.process_lost(member);
+        }
+    }
+
+    /// A process went away without saying so.
+    fn process_lost(&mut self, member: &Member) {
+        self.outcomes.push_back(EngineEvent::ProcessLost {
+            proc: member.proc.clone(),
+            incarnation: member.incarnation,
+        });
+        self.events_lost(member);
+    }
+}

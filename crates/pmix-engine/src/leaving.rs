@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processes that leave: as they should, or by ending others and themselves.
+
+use std::time::Instant;
+
+use pmix_proto::request;
+use pmix_types::{IntoOwned, Status};
+
+use crate::Engine;
+use crate::alarm::Alarm;
+use crate::host::{Abort, ClientFinalized, HostObject};
+use crate::peers::{Peer, PeerId, Ticket};
+use crate::registry::ClientId;
+
+/// A process that has said that it leaves and waits for the answer.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    ticket: Ticket,
+    /// When it goes without the host having taken notice.
+    pub(crate) until: Instant,
+}
+
+impl Engine {
+    /// A process is about to leave. From now on the end of its connection is no loss.
+    ///
+    /// It waits for the host to take notice, but not for ever; whatever the host says of it does
+    /// not keep it here.
+    pub(crate) fn finalize(&mut self, ticket: Ticket) {
+        let peer = ticket.peer();
+        let until = self.after(self.config.finalize_time);
+        let member = self.peers.get_mut(peer).and_then(Peer::member_mut);
+        let (Some(member), Some(until)) = (member, until) else {
+            return self.reply_status(ticket, Status::SUCCESS);
+        };
+        if member.is_finalized {
+            return self.reply_status(ticket, Status::SUCCESS);
+        }
+        member.is_finalized = true;
+        let (proc, client) = (member.proc.clone(), member.client);
+        let object = self.host_object(client);
+        self.alarms.set(until, Alarm::Finalize(peer));
+        self.leaving.insert(peer, Leaving { ticket, until });
+        let call = ClientFinalized { proc, object };
+        self.ask(peer, call, move |engine, answer| {
+            let status = answer.status();
+            if !status.is_success() {
+                tracing::debug!(%peer, %status, "the host did not take notice of a finalize");
+            }
+            engine.finalized(peer);
+        });
+    }
+
+    /// Lets a process go that has said that it leaves.
+    pub(crate) fn finalized(&mut self, peer: PeerId) {
+        if let Some(Leaving { ticket, until }) = self.leaving.remove(&peer) {
+            self.alarms.cancel(until, Alarm::Finalize(peer));
+            self.reply_status(ticket, Status::SUCCESS);
+        }
+    }
+
+    /// A process asks the host to end processes.
+    pub(crate) fn abort(&mut self, ticket: Ticket, request: &request::Abort<'_>) {
+        let Ok(member) = self.member(&ticket) else {
+            return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+        };
+        let (proc, client) = (member.proc.clone(), member.client);
+        let call = Abort {
+            proc,
+            object: self.host_object(client),
+            status: request.status,
+            message: request.message.clone().into_owned(),
+            targets: request.procs.clone().into_owned(),
+        };
+        self.ask_for_status(ticket, call);
+    }
+
+    /// What the host calls a client.
+    pub(crate) fn host_object(&self, client: Option<ClientId>) -> HostObject {
+        let client = client.and_then(|id| self.registry.client(id));
+        client.map(|client| client.object).unwrap_or_default()
+    }
+}

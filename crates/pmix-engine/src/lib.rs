@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The logic of a PMIx server without sockets, files, threads or a clock.
+//!
+//! An [`Engine`] is told what happens: a connection was opened, bytes came, the host answered, time
+//! passed. Then it is asked what to do about it. A driver, such as the crate `pmix-server`, owns
+//! the sockets and the clock; tests join engines in memory. The engine has one owner and no locks;
+//! what it knows of jobs is in a [`gds_hash::Store`], which other threads may read.
+//!
+//! Invariants:
+//!
+//! 1. Every request is answered once, on its tag, with at least a status.
+//! 2. Every peer's share of memory is bounded by the [`Config`].
+//! 3. What a peer does wrong ends in a refusal for that peer, nothing else.
+//! 4. All local participants of a collective are told the same result.
+//!
+//! Sources: PMIx Standard, chapter "Server"; the wire forms are those of `pmix-proto`.
+#![forbid(unsafe_code)]
+#![allow(dead_code, reason = "rooms that are still to be furnished")]
+
+mod admission;
+mod alarm;
+mod collective;
+mod command;
+mod config;
+mod control;
+mod engine;
+mod error;
+mod event;
+mod events;
+mod exchange;
+pub mod host;
+mod iof;
+mod leaving;
+mod peers;
+mod psec;
+mod publish;
+mod query;
+mod registry;
+
+pub use config::{Config, SecondConnection};
+pub use engine::Engine;
+pub use error::Error;
+pub use event::{DirectModexId, EngineEvent};
+pub use host::{Answer, CallId, HostCall, HostObject, Upcall};
+pub use peers::{Chunk, Origin, PeerId, Transmit};
+pub use psec::{Claim, Psec, Verified};

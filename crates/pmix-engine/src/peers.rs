@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Connections: who is at the other end, what came in pieces, what waits to be sent.
+
+mod chunk;
+mod greetings;
+mod origin;
+mod peer;
+mod table;
+mod ticket;
+
+pub(crate) use chunk::Payload;
+pub use chunk::{Chunk, Transmit};
+pub(crate) use greetings::Greetings;
+pub use origin::Origin;
+pub(crate) use peer::{Member, Peer, Phase};
+pub(crate) use table::Peers;
+pub(crate) use ticket::Ticket;
+
+use std::fmt;
+
+/// The name of a connection; none is used twice.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PeerId(u64);
+
+impl PeerId {
+    /// The number that a client is told it has.
+    pub(crate) fn index(self) -> u32 {
+        // Clients put it in a signed field.
+        u32::try_from(self.0 & 0x7fff_ffff).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for PeerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for PeerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PeerId({})", self.0)
+    }
+}

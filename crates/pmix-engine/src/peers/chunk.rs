@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes for a peer.
+
+use std::sync::Arc;
+
+use pmix_proto::Header;
+
+use super::PeerId;
+
+/// Bytes for a peer, in the order in which they are to be written.
+#[derive(Clone, Debug)]
+pub struct Transmit {
+    /// Whom they are for.
+    pub peer: PeerId,
+    /// The bytes.
+    pub bytes: Chunk,
+}
+
+/// A frame, or the welcome that stands before all frames: two runs of bytes, one behind the other.
+///
+/// The second may be shared with other peers, so that what all of them are told exists once.
+#[derive(Clone, Debug)]
+pub struct Chunk {
+    head: [u8; Header::LEN],
+    /// How many bytes of the head count.
+    head_len: usize,
+    payload: Payload,
+}
+
+/// What stands behind a header.
+#[derive(Clone, Debug)]
+pub(crate) enum Payload {
+    /// For this peer alone.
+    Owned(Vec<u8>),
+    /// For others too.
+    Shared(Arc<[u8]>),
+}
+
+impl Payload {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Owned(bytes) => bytes,
+            Self::Shared(bytes) => bytes,
+        }
+    }
+}
+
+impl From<Vec<u8>> for Payload {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Owned(bytes)
+    }
+}
+
+impl From<Arc<[u8]>> for Payload {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Self::Shared(bytes)
+    }
+}
+
+impl Chunk {
+    pub(crate) fn framed(header: &Header, payload: Payload) -> Self {
+        Self {
+            head: header.encode(),
+            head_len: Header::LEN,
+            payload,
+        }
+    }
+
+    pub(crate) fn bare(bytes: Vec<u8>) -> Self {
+        Self {
+            head: [0; Header::LEN],
+            head_len: 0,
+            payload: Payload::Owned(bytes),
+        }
+    }
+
+    /// The first run of bytes: the header of a frame, or nothing.
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        self.head.get(..self.head_len).unwrap_or_default()
+    }
+
+    /// The second run of bytes.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        self.payload.as_bytes()
+    }
+
+    /// How many bytes both runs have.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "no chunk is empty")]
+    pub fn len(&self) -> usize {
+        self.head_len + self.payload.as_bytes().len()
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One connection.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use pmix_proto::{Inbox, PeerForm, Role};
+use pmix_types::{Nspace, Proc};
+
+use super::Origin;
+use crate::registry::ClientId;
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) origin: Origin,
+    pub(crate) inbox: Inbox,
+    pub(crate) phase: Phase,
+    /// How many bytes the engine has handed out, or will, that the driver has not written yet.
+    pub(super) queued_bytes: usize,
+    /// How many requests wait for their answers.
+    pub(super) num_open: usize,
+}
+
+/// How far a connection has come.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// It has not said who it is; at this time it is closed.
+    Greeting(Instant),
+    /// A tool that the host is asked about. It waits for its welcome and has nothing to say.
+    Waiting,
+    /// It is let in.
+    Member(Box<Member>),
+}
+
+/// Who is at the other end.
+#[derive(Debug)]
+pub(crate) struct Member {
+    /// The process that it is.
+    pub(crate) proc: Proc<'static>,
+    /// What it understands.
+    pub(crate) form: PeerForm,
+    pub(crate) role: Role,
+    /// The user and the group that it has shown to have.
+    pub(crate) user: (u32, u32),
+    /// The client that it was registered as; none for tools.
+    pub(crate) client: Option<ClientId>,
+    /// Which life of its process this is, the first one being 1.
+    pub(crate) incarnation: u32,
+    /// Whether it has said that it leaves.
+    pub(crate) is_finalized: bool,
+    /// The other jobs that it was told of as a whole.
+    pub(crate) knows: HashSet<Nspace<'static>>,
+}
+
+impl Peer {
+    /// A connection that has until a time to say who it is.
+    pub(crate) fn new(origin: Origin, inbox: Inbox, until: Instant) -> Self {
+        Self {
+            origin,
+            inbox,
+            phase: Phase::Greeting(until),
+            queued_bytes: 0,
+            num_open: 0,
+        }
+    }
+
+    /// Who is at the other end, if it was let in.
+    pub(crate) fn member(&self) -> Option<&Member> {
+        match &self.phase {
+            Phase::Member(member) => Some(member),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn member_mut(&mut self) -> Option<&mut Member> {
+        match &mut self.phase {
+            Phase::Member(member) => Some(member),
+            _ => None,
+        }
+    }
+}

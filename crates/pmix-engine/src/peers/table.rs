@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All connections, and what waits to be sent to them.
+
+use std::collections::{HashMap, VecDeque};
+
+use pmix_proto::{Header, Tag};
+
+use super::{Chunk, Member, Payload, Peer, PeerId, Ticket, Transmit};
+
+/// All connections, and what waits to be sent to them.
+#[derive(Debug, Default)]
+pub(crate) struct Peers {
+    last: u64,
+    peers: HashMap<PeerId, Peer>,
+    outbox: VecDeque<Transmit>,
+}
+
+impl Peers {
+    pub(crate) fn add(&mut self, peer: Peer) -> PeerId {
+        self.last += 1;
+        let id = PeerId(self.last);
+        self.peers.insert(id, peer);
+        id
+    }
+
+    pub(crate) fn get(&self, id: PeerId) -> Option<&Peer> {
+        self.peers.get(&id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: PeerId) -> Option<&mut Peer> {
+        self.peers.get_mut(&id)
+    }
+
+    pub(crate) fn remove(&mut self, id: PeerId) -> Option<Peer> {
+        self.peers.remove(&id)
+    }
+
+    /// Who is at the other end of a connection, if it was let in.
+    pub(crate) fn member(&self, id: PeerId) -> Option<&Member> {
+        self.get(id)?.member()
+    }
+
+    /// All who were let in, in no order.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (PeerId, &Member)> {
+        let peers = self.peers.iter();
+        peers.filter_map(|(id, peer)| Some((*id, peer.member()?)))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Takes a request on, and the duty to answer it.
+    pub(crate) fn ticket(&mut self, id: PeerId, tag: Tag) -> Ticket {
+        if let Some(peer) = self.get_mut(id) {
+            peer.num_open += 1;
+        }
+        Ticket::new(id, tag)
+    }
+
+    /// How many requests of a peer wait for their answers.
+    pub(crate) fn num_open(&self, id: PeerId) -> usize {
+        self.get(id).map_or(0, |peer| peer.num_open)
+    }
+
+    /// A request is off the books.
+    pub(crate) fn settle(&mut self, ticket: Ticket) {
+        if let Some(peer) = self.get_mut(ticket.peer()) {
+            peer.num_open = peer.num_open.saturating_sub(1);
+        }
+    }
+
+    /// Queues a frame for a peer that was let in. A peer that is gone gets nothing.
+    ///
+    /// Tells how many bytes waited for the peer before.
+    pub(crate) fn send(&mut self, id: PeerId, tag: Tag, payload: Payload) -> usize {
+        let Ok(len) = u32::try_from(payload.as_bytes().len()) else {
+            tracing::error!(peer = %id, %tag, "a message of 4 GiB or more cannot be sent");
+            return 0;
+        };
+        let header = Header::new(0, tag, len);
+        self.queue(id, Chunk::framed(&header, payload))
+    }
+
+    /// Queues bytes that stand before all frames.
+    pub(crate) fn send_bare(&mut self, id: PeerId, bytes: Vec<u8>) {
+        self.queue(id, Chunk::bare(bytes));
+    }
+
+    fn queue(&mut self, id: PeerId, bytes: Chunk) -> usize {
+        let Some(peer) = self.peers.get_mut(&id) else {
+            return 0;
+        };
+        let before = peer.queued_bytes;
+        peer.queued_bytes += bytes.len();
+        self.outbox.push_back(Transmit { peer: id, bytes });
+        before
+    }
+
+    /// The driver wrote so many bytes for a peer.
+    pub(crate) fn written(&mut self, id: PeerId, num_bytes: usize) {
+        if let Some(peer) = self.get_mut(id) {
+            peer.queued_bytes = peer.queued_bytes.saturating_sub(num_bytes);
+        }
+    }
+
+    pub(crate) fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.outbox.pop_front()
+    }
+}

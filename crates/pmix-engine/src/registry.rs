@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who may connect: jobs and their local processes, as the host registers them.
+
+mod client;
+mod job;
+mod psets;
+
+pub(crate) use client::{Client, ClientId, Life};
+pub(crate) use job::LocalJob;
+pub(crate) use psets::ProcessSets;
+
+use std::collections::HashMap;
+
+use pmix_types::{IntoOwned, Nspace, Proc, Rank};
+
+use crate::Error;
+use crate::host::HostObject;
+
+/// Jobs and their local processes.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    last: u64,
+    jobs: HashMap<Nspace<'static>, LocalJob>,
+    clients: HashMap<ClientId, Client>,
+}
+
+impl Registry {
+    /// Adds a job, or says anew how many local processes it has.
+    pub(crate) fn add_job(&mut self, nspace: Nspace<'static>, num_local: u32) {
+        self.jobs.entry(nspace).or_default().num_local = num_local;
+    }
+
+    /// Removes a job, and tells which clients it had.
+    pub(crate) fn remove_job(&mut self, nspace: &Nspace<'_>) -> Vec<(ClientId, Client)> {
+        let job = self.jobs.remove(nspace.as_bytes()).unwrap_or_default();
+        let ids = job.clients.into_values();
+        ids.filter_map(|id| Some((id, self.clients.remove(&id)?)))
+            .collect()
+    }
+
+    pub(crate) fn job(&self, nspace: &Nspace<'_>) -> Option<&LocalJob> {
+        self.jobs.get(nspace.as_bytes())
+    }
+
+    /// Adds a local process of a job, or says anew whose it is: a process that is gone may come
+    /// back then.
+    pub(crate) fn add_client(
+        &mut self,
+        proc: &Proc<'_>,
+        user: (u32, u32),
+        object: HostObject,
+    ) -> Result<ClientId, Error> {
+        let Some(job) = self.jobs.get_mut(proc.nspace.as_bytes()) else {
+            return Err(Error::not_found(format!(
+                "no job {} is registered",
+                proc.nspace
+            )));
+        };
+        if !proc.rank.is_valid() {
+            return Err(Error::bad(format!("{:?} is no process", proc.rank)));
+        }
+        job.owner.get_or_insert(user.0);
+        if let Some(id) = job.clients.get(&proc.rank).copied()
+            && let Some(client) = self.clients.get_mut(&id)
+        {
+            client.user = user;
+            client.object = object;
+            client.revive();
+            return Ok(id);
+        }
+        self.last += 1;
+        let id = ClientId(self.last);
+        job.clients.insert(proc.rank, id);
+        let proc = proc.clone().into_owned();
+        self.clients.insert(id, Client::new(proc, user, object));
+        Ok(id)
+    }
+
+    pub(crate) fn remove_client(&mut self, proc: &Proc<'_>) -> Option<(ClientId, Client)> {
+        let job = self.jobs.get_mut(proc.nspace.as_bytes())?;
+        let id = job.clients.remove(&proc.rank)?;
+        Some((id, self.clients.remove(&id)?))
+    }
+
+    pub(crate) fn client(&self, id: ClientId) -> Option<&Client> {
+        self.clients.get(&id)
+    }
+
+    pub(crate) fn client_mut(&mut self, id: ClientId) -> Option<&mut Client> {
+        self.clients.get_mut(&id)
+    }
+
+    /// The local process with a name.
+    pub(crate) fn find(&self, nspace: &Nspace<'_>, rank: Rank) -> Option<ClientId> {
+        self.job(nspace)?.clients.get(&rank).copied()
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A local process that may connect.
+
+use pmix_types::Proc;
+
+use crate::host::HostObject;
+use crate::peers::PeerId;
+
+/// The name of a local process inside the engine; none is used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ClientId(pub(super) u64);
+
+/// A local process that may connect.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) proc: Proc<'static>,
+    /// The user and the group that it has to show.
+    pub(crate) user: (u32, u32),
+    pub(crate) object: HostObject,
+    pub(crate) life: Life,
+    /// How often it has connected; a child that speaks for it does not count.
+    pub(crate) incarnation: u32,
+    /// Its connections: one, unless children speak for it.
+    pub(crate) peers: Vec<PeerId>,
+    /// Whether it has committed what it put.
+    pub(crate) has_committed: bool,
+    /// Whether what it put was put by a life that ended without notice.
+    is_orphaned: bool,
+}
+
+/// Where a local process stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// It is to come.
+    Expected,
+    /// It is connected.
+    Connected,
+    /// It has left as it should and may come back.
+    Finalized,
+    /// It went away without saying so.
+    Lost,
+}
+
+impl Client {
+    pub(super) fn new(proc: Proc<'static>, user: (u32, u32), object: HostObject) -> Self {
+        Self {
+            proc,
+            user,
+            object,
+            life: Life::Expected,
+            incarnation: 0,
+            peers: Vec::new(),
+            has_committed: false,
+            is_orphaned: false,
+        }
+    }
+
+    /// It connects, and begins another life unless this is a child that speaks for it. Tells
+    /// whether the life before ended without notice: what it put is nobody's then.
+    pub(crate) fn connect(&mut self, peer: PeerId) -> bool {
+        let was_lost = self.is_orphaned;
+        if self.life != Life::Connected {
+            self.incarnation = self.incarnation.saturating_add(1);
+            self.life = Life::Connected;
+            self.has_committed &= !was_lost;
+            self.is_orphaned = false;
+        }
+        self.peers.push(peer);
+        was_lost
+    }
+
+    /// A connection of it is closed. Tells whether that was the end of a life without notice.
+    pub(crate) fn disconnect(&mut self, peer: PeerId, is_finalized: bool) -> bool {
+        self.peers.retain(|known| *known != peer);
+        if self.life != Life::Connected || !self.peers.is_empty() {
+            return false;
+        }
+        self.life = match is_finalized {
+            true => Life::Finalized,
+            false => Life::Lost,
+        };
+        self.is_orphaned = !is_finalized;
+        !is_finalized
+    }
+
+    /// The host says that it is to come again.
+    pub(super) fn revive(&mut self) {
+        if self.life == Life::Lost {
+            self.life = Life::Expected;
+        }
+    }
+}
