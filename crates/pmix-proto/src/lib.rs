@@ -36,6 +36,7 @@ mod handshake;
 mod notice;
 pub mod reply;
 pub mod request;
+mod session;
 
 pub(crate) use bfrops::kind;
 
@@ -45,3 +46,4 @@ pub use frame::{Frame, Header, Inbox, Tag};
 pub use handshake::{Hello, PeerForm, Role, Welcome, WelcomeForm};
 pub use notice::{Deleted, Event, Flow, Output};
 pub use request::Request;
+pub use session::{Response, Session};

@@ -401,7 +401,8 @@ fn objects_are_read_one_by_one_up_to_the_first_fault() {
     for _ in 0..2 {
         let object = procs.next().unwrap().unwrap();
         assert_eq!(object.of, Proc::new("job", Rank::new(1)));
-        let values: Vec<_> = object.kvals.iter().map(|kval| &kval.value).collect();
+        let kvals = object.kvals(&form, None).unwrap();
+        let values: Vec<_> = kvals.iter().map(|kval| &kval.value).collect();
         assert_eq!(values, [&Value::Uint32(5), &Value::Uint32(6)]);
     }
     let error = procs.next().unwrap().unwrap_err();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The answer to a hello, which has no header.
 
-use pmix_types::{Nspace, Proc, Rank, Status};
+use pmix_types::{IntoOwned, Nspace, Proc, Rank, Status};
 
 use super::fields::Fields;
 use crate::Error;
@@ -90,6 +90,24 @@ impl<'a> Welcome<'a> {
         let mut fields = Fields::new(bytes);
         let welcome = read(form, &mut fields).ok()?;
         Some((welcome, fields.offset()))
+    }
+}
+
+impl IntoOwned for Welcome<'_> {
+    type Owned = Welcome<'static>;
+
+    fn into_owned(self) -> Welcome<'static> {
+        match self {
+            Self::Index { index } => Welcome::Index { index },
+            Self::Assigned { proc, server } => Welcome::Assigned {
+                proc: proc.into_owned(),
+                server: server.into_owned(),
+            },
+            Self::Server { server } => Welcome::Server {
+                server: server.into_owned(),
+            },
+            Self::Refused(status) => Welcome::Refused(status),
+        }
     }
 }
 

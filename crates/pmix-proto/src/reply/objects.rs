@@ -47,12 +47,12 @@ message! {
 payloads! { JobInfo<'a>, Objects<'a>, Kvals<'a>, }
 
 /// One object of several: whose data they are, and the data.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object<'a, T> {
     /// The process or the job.
     pub of: T,
-    /// What there is.
-    pub kvals: Vec<Kval<'a>>,
+    /// What there is, to be read with [`kvals`](Self::kvals).
+    pub kvals: &'a [u8],
 }
 
 /// The objects of a reply, one after the other; it ends behind the first fault.
@@ -84,6 +84,21 @@ impl<'a> Kvals<'a> {
     /// # Errors
     ///
     /// What is wrong and at which byte behind the status.
+    pub fn kvals(
+        &self,
+        form: &PeerForm,
+        framer: Option<&'a dyn RegexFramer>,
+    ) -> Result<Vec<Kval<'a>>, Error> {
+        kvals(&mut Reader::new(form, framer, self.kvals))
+    }
+}
+
+impl<'a, T> Object<'a, T> {
+    /// What there is.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong and at which byte behind the process or job.
     pub fn kvals(
         &self,
         form: &PeerForm,
@@ -136,11 +151,9 @@ impl<'a, T> ObjectIter<'a, T> {
         };
         let start = self.reader.offset().saturating_sub(bytes.len());
         let mut inner = Reader::new(&self.form, self.framer, bytes);
-        let object = (self.head)(&mut inner).and_then(|of| {
-            let kvals = kvals(&mut inner)?;
-            Ok(Object { of, kvals })
-        });
-        object.map_err(|error| error.behind(start))
+        let of = (self.head)(&mut inner).map_err(|error| error.behind(start))?;
+        let kvals = Tail::read(&mut inner)?;
+        Ok(Object { of, kvals })
     }
 }
 
