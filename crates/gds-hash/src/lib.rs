@@ -27,6 +27,7 @@ mod exchange;
 mod host;
 mod job;
 mod query;
+mod shared;
 mod store;
 
 pub use error::Error;

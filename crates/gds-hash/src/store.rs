@@ -2,14 +2,14 @@
 //! All jobs that a server knows.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::BuildHasher;
+use std::sync::{Arc, PoisonError};
 
-use arc_swap::ArcSwap;
 use pmix_types::{Info, Nspace, Proc, Release, Status, Value};
 use preg_core::Preg;
 
 use crate::job::Session;
+use crate::shared::{ArcSwap, Mutex, NameHasher};
 use crate::{Error, Host, Job, Modex, Puts, Replies, Request, Wire};
 
 /// How many parts the jobs are in; a registration replaces one of them.
@@ -25,7 +25,7 @@ pub struct Store {
     host: Host,
     preg: Arc<Preg>,
     parts: Box<[ArcSwap<Jobs>]>,
-    hasher: RandomState,
+    hasher: NameHasher,
     /// One writer at a time.
     writer: Mutex<()>,
 }
@@ -78,7 +78,7 @@ impl Store {
             host,
             preg,
             parts: (0..PARTS).map(|_| ArcSwap::default()).collect(),
-            hasher: RandomState::new(),
+            hasher: NameHasher::default(),
             writer: Mutex::new(()),
         }
     }
@@ -270,3 +270,6 @@ impl Job {
         Some(found.into_owned())
     }
 }
+
+#[cfg(test)]
+mod schedules;

@@ -17,13 +17,13 @@
 
 mod procs;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use bfrops::{Encoder, Layout, kind};
 use pmix_types::{Attribute, DataArray, Info, Key, Kval, Rank, Release, Text, Value, keys};
 
 use crate::job::{Nodes, ranks};
+use crate::shared::{ArcSwap, OnceLock};
 use crate::{Error, Job, Wire};
 
 /// What follows for a job and is sent; encoded maps are not, a client asks for them.
