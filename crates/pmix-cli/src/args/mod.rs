@@ -6,6 +6,7 @@ mod get;
 mod inspect;
 mod map;
 mod plugins;
+mod run;
 mod wire;
 
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ pub(crate) use map::{
     Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, MapInput, Nth, Target,
 };
 pub(crate) use plugins::{Info, PluginsCommand};
+pub(crate) use run::{AppArgs, NextApp, Run};
 pub(crate) use wire::{
     BufferArg, CallType, PsquashArg, Wire, WireCommand, WireDecode, WireEncode, data_type, layout,
     module,
@@ -109,6 +111,17 @@ Examples:
   pmix get --job registered.json --node n03 --all
   pmix get --jsonl < requests.jsonl";
 
+const RUN_EXAMPLES: &str = "\
+Examples:
+  pmix run -n 4 hostname
+  pmix run -n 2 --tag-output ./solver in.dat : -n 1 ./monitor
+  pmix run -n 8 --map-by core --report ./solver
+  pmix run --nodes 'n[1-2]' --procs '0-3;4-7' --host n1 ./solver
+
+Exit codes: 0 if every process ended with 0, else that of the first that did not: its exit code, or
+128 and the number of its signal. 124 when the time was up, 127 for a program that is not there,
+126 for one that cannot be run.";
+
 const WIRE_EXAMPLES: &str = "\
 Examples:
   pmix wire decode --type string --hex 020861626300
@@ -125,6 +138,9 @@ pub(crate) enum Command {
     /// Ask a job for values, as a server answers them.
     #[command(arg_required_else_help = true, after_help = GET_EXAMPLES)]
     Get(Get),
+    /// Start a job on this node: its processes, and the server they speak to.
+    #[command(arg_required_else_help = true, after_help = RUN_EXAMPLES)]
+    Run(Run),
     /// Packed data: unpack, explain, pack.
     #[command(arg_required_else_help = true, after_help = WIRE_EXAMPLES)]
     Wire(Wire),
