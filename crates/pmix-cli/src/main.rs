@@ -8,6 +8,7 @@ mod dictionary;
 mod excerpt;
 mod failure;
 mod get;
+mod hello;
 mod info;
 mod input;
 mod map;
@@ -76,6 +77,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Info(args) => info::run(global, &args),
         Command::Attr(args) => dictionary::attr(global, &args),
         Command::Status(args) => dictionary::status(global, &args),
+        Command::Hello(args) => hello::run(global, &args),
         Command::Map(command) => opened(global, |session| map::run(session, command)),
         Command::Get(args) => opened(global, |session| get::run(session, &args)),
         Command::Run(args) => opened(global, |session| run::run(session, args)),

@@ -3,6 +3,7 @@
 
 mod dictionary;
 mod get;
+mod hello;
 mod inspect;
 mod map;
 mod plugins;
@@ -15,6 +16,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use dictionary::{Attr, StatusArgs};
 pub(crate) use get::{Get, key};
+pub(crate) use hello::Hello;
 pub(crate) use inspect::{Draw, DrawAs, Explain, Pair, Where, Who};
 pub(crate) use map::{
     Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, MapInput, Nth, Target,
@@ -122,6 +124,12 @@ Exit codes: 0 if every process ended with 0, else that of the first that did not
 128 and the number of its signal. 124 when the time was up, 127 for a program that is not there,
 126 for one that cannot be run.";
 
+const HELLO_EXAMPLES: &str = "\
+Examples:
+  pmix run -n 4 pmix hello
+  pmix run -n 64 pmix hello --quiet --fences 1000 --bytes 1024
+  prterun -n 4 pmix hello";
+
 const WIRE_EXAMPLES: &str = "\
 Examples:
   pmix wire decode --type string --hex 020861626300
@@ -144,6 +152,9 @@ pub(crate) enum Command {
     /// Packed data: unpack, explain, pack.
     #[command(arg_required_else_help = true, after_help = WIRE_EXAMPLES)]
     Wire(Wire),
+    /// A process of a job that greets the others: put, commit, fence, get; one line a rank.
+    #[command(after_help = HELLO_EXAMPLES)]
+    Hello(Hello),
     /// The components of the preg framework.
     #[command(subcommand, arg_required_else_help = true)]
     Plugins(PluginsCommand),
