@@ -41,6 +41,16 @@ const CHANCE: &[(&str, &str, &str)] = &[
     ("crates/pmix-cli/", "pmix", "the name of the command"),
     ("crates/pmix-cli/src/args/", "raw", "the name of an option"),
     (
+        "crates/pmix-client/src/",
+        "native",
+        "the name of a security module",
+    ),
+    (
+        "crates/pmix-server/src/",
+        "native",
+        "the name of a security module",
+    ),
+    (
         "crates/pmix-types/src/ops/names.rs",
         "pmix",
         "how the keys of the Standard begin",
