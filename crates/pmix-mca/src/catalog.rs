@@ -64,8 +64,20 @@ impl Catalog {
         catalog
     }
 
-    /// Adds a component with its own parameters.
+    /// Adds a component that reads values of peers, with its own parameters.
     pub fn component(&mut self, header: &Header<'_>, specs: &[ParamSpec]) {
+        self.plain_component(header, specs);
+        let name = header.name;
+        self.known.push(Known {
+            name: format!("{}_{name}_parse", self.framework),
+            component: Some(name.to_owned()),
+            default: "true".to_owned(),
+            help: "whether it reads values of peers, even when not enabled".to_owned(),
+        });
+    }
+
+    /// Adds a component that is used or not, with its own parameters.
+    pub fn plain_component(&mut self, header: &Header<'_>, specs: &[ParamSpec]) {
         let name = header.name;
         let mut add = |key: &str, default: String, help: &str| {
             self.known.push(Known {
@@ -82,12 +94,7 @@ impl Catalog {
             "higher is asked first; ties are broken by name",
         );
         let enabled = header.enabled.to_string();
-        add("enabled", enabled, "whether it encodes");
-        add(
-            "parse",
-            "true".to_owned(),
-            "whether it reads values of peers, even when not enabled",
-        );
+        add("enabled", enabled, "whether it is used");
         self.known
             .extend(specs.iter().map(|s| known(Some(name), s)));
         self.components.push(KnownComponent {

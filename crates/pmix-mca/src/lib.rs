@@ -38,7 +38,7 @@ mod toml_file;
 pub use builder::ParamsBuilder;
 pub use catalog::{Catalog, ParamInfo};
 pub use error::Error;
-pub use loader::{Loaded, load};
+pub use loader::{Loaded, Munge, load};
 pub use nearest::nearest;
 pub use params::{Params, PluginFile, Setting};
 pub use refusal::{LoadFault, Refusal};

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opening plugin files: everything that can be checked is checked before the first call.
+//! Opening plugin files: everything that can be checked is checked before the first call. And the
+//! one library that is opened when it is wanted.
 
 #![allow(unsafe_code)]
+
+mod munge;
 
 use std::fs::File;
 use std::io::Read;
@@ -13,6 +16,8 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use pmix_plugin_abi as abi;
 
 use crate::{LoadFault, Refusal, elf};
+
+pub use munge::Munge;
 
 /// Longer names are a mistake or an attack.
 const MAX_NAME: usize = 32;

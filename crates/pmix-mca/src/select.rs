@@ -183,7 +183,7 @@ pub fn no_plugins<'a>(
     decisions: impl IntoIterator<Item = (&'a str, &'a Decision)>,
 ) -> Error {
     let mut text = format!(
-        "no component of the {framework} framework is left, so nothing could be encoded; \
+        "no component of the {framework} framework is left, so it could do nothing; \
          the library does not start.\nLeft out were:"
     );
     let mut nothing = true;

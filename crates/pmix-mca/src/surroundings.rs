@@ -66,6 +66,12 @@ impl Surroundings {
         Ok(self.environment(builder))
     }
 
+    /// The first of some variables that is set to something.
+    #[must_use]
+    pub fn first_of(&self, names: &[&str]) -> Option<&OsStr> {
+        names.iter().find_map(|name| self.var(name))
+    }
+
     fn environment(&self, mut builder: ParamsBuilder) -> ParamsBuilder {
         let mut vars = Vec::new();
         for (variable, value) in &self.vars {

@@ -20,7 +20,7 @@ use crate::params::Section;
 use crate::{Error, Kind, PluginFile, Source};
 
 /// The frameworks that `plugins.toml` may configure.
-pub(crate) const FRAMEWORKS: &[&str] = &["preg", "pcompress"];
+pub(crate) const FRAMEWORKS: &[&str] = &["preg", "pcompress", "psec"];
 
 /// The key of the list of plugin files.
 const PLUGIN: &str = "plugin";

@@ -8,6 +8,7 @@ use super::tree::{Fault, File, Tree};
 const HOMES: &[&str] = &[
     "crates/pmix-plugin-abi/src/",
     "crates/pmix-mca/src/loader.rs",
+    "crates/pmix-mca/src/loader/",
     "crates/preg-core/src/dynamic.rs",
     "crates/preg-core/src/dynamic/",
 ];
