@@ -41,14 +41,9 @@ const CHANCE: &[(&str, &str, &str)] = &[
     ("crates/pmix-cli/", "pmix", "the name of the command"),
     ("crates/pmix-cli/src/args/", "raw", "the name of an option"),
     (
-        "crates/pmix-client/src/",
+        "crates/pmix-server/src/psec",
         "native",
-        "the name of a security module",
-    ),
-    (
-        "crates/pmix-server/src/",
-        "native",
-        "the name of a security module",
+        "a way to show who one is",
     ),
     (
         "crates/pmix-types/src/ops/names.rs",

@@ -3,7 +3,7 @@
 
 mod all;
 mod ask;
-pub(crate) mod host;
+mod host;
 mod jobs;
 mod jsonl;
 mod show;

@@ -293,7 +293,8 @@ fn of_node(plan: &Plan, place: usize, some: &[u32], list: &mut List) {
         } else {
             keys::NODE_ID
         };
-        list.ask(told, WILDCARD, other, &how, model::node(plan, place, other));
+        // No release has them among the values of a node.
+        list.ask(told, WILDCARD, other, &how, None);
         let silent = Level::Node {
             place,
             by,

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The attributes of `PMIx_server_init`.
+
+use pmix_types::{Info, InfoFlags, Nspace, Numeric, Rank, Status, Text, Value, keys};
+
+use super::Builder;
+use crate::Error;
+
+impl Builder {
+    /// Takes the attributes of `PMIx_server_init` (PMIx Standard, "Server initialization
+    /// attributes"). One that is not known is passed over unless it is marked as required.
+    ///
+    /// # Errors
+    /// A value of the wrong type or out of range; an unknown attribute that is required. The
+    /// message names the key.
+    pub fn attributes(mut self, infos: &[Info<'_>]) -> Result<Self, Error> {
+        for info in infos {
+            let key = info.key.as_text().to_str_lossy();
+            self = self.attribute(&key, info).map_err(|e| e.of(&key))?;
+        }
+        Ok(self)
+    }
+
+    fn attribute(self, key: &str, info: &Info<'_>) -> Result<Self, Error> {
+        let value = &info.value;
+        Ok(match key {
+            keys::SERVER_NSPACE => self.nspace(nspace(value)?),
+            keys::SERVER_RANK => self.rank(rank(value)?),
+            keys::HOSTNAME => self.hostname(text(value)?),
+            keys::SERVER_TMPDIR => self.server_tmpdir(text(value)?),
+            keys::SYSTEM_TMPDIR => self.system_tmpdir(text(value)?),
+            keys::SERVER_TOOL_SUPPORT => self.tool_support(flag(value)?),
+            keys::SERVER_SESSION_SUPPORT => self.session_support(flag(value)?),
+            keys::SERVER_SYSTEM_SUPPORT => self.system_support(flag(value)?),
+            keys::SERVER_SCHEDULER => self.scheduler(flag(value)?),
+            keys::SERVER_ALLOW_FOREIGN_TOOLS => self.foreign_tools(flag(value)?),
+            keys::SOCKET_MODE => self.socket_mode(number(value)?),
+            keys::SERVER_REMOTE_CONNECTIONS => self.remote_connections(flag(value)?),
+            keys::TCP_IF_INCLUDE => self.tcp_if_include(&text(value)?),
+            keys::TCP_IF_EXCLUDE => self.tcp_if_exclude(&text(value)?),
+            keys::TCP_IPV4_PORT => self.tcp_ipv4_port(number(value)?),
+            keys::TCP_IPV6_PORT => self.tcp_ipv6_port(number(value)?),
+            keys::TCP_DISABLE_IPV4 => self.tcp_disable_ipv4(flag(value)?),
+            keys::TCP_DISABLE_IPV6 => self.tcp_disable_ipv6(flag(value)?),
+            keys::TCP_REPORT_URI => self.report_uri(text(value)?),
+            keys::EXTERNAL_PROGRESS => self.external_progress(flag(value)?),
+            _ => {
+                self.without_effect(key, info)?;
+                self
+            }
+        })
+    }
+
+    /// Attributes that ask for what is always so, and attributes that are not known.
+    fn without_effect(&self, key: &str, info: &Info<'_>) -> Result<(), Error> {
+        match key {
+            // There is one listening socket, and it is of TCP; requests that a gateway serves and
+            // monitoring are served by every server.
+            keys::SINGLE_LISTENER
+            | keys::USOCK_DISABLE
+            | keys::SERVER_GATEWAY
+            | keys::SERVER_ENABLE_MONITORING
+            | keys::HOMOGENEOUS_SYSTEM => flag(&info.value).map(drop),
+            _ if info.flags.contains(InfoFlags::REQD) => {
+                let why = "this server does not know the attribute, and it is required";
+                Err(Error::new(Status::ERR_NOT_SUPPORTED, why))
+            }
+            _ => {
+                tracing::debug!(key, "an attribute that is not known has no effect");
+                Ok(())
+            }
+        }
+    }
+}
+
+fn flag(value: &Value<'_>) -> Result<bool, Error> {
+    let truth = value.truth().as_bool();
+    truth.ok_or_else(|| wrong("a truth value", value))
+}
+
+fn text(value: &Value<'_>) -> Result<String, Error> {
+    let text = match value {
+        Value::String(Some(text)) => text.as_str(),
+        _ => None,
+    };
+    let text = text.filter(|text| !text.is_empty()).map(str::to_owned);
+    text.ok_or_else(|| wrong("text in UTF-8 that is not empty", value))
+}
+
+fn nspace(value: &Value<'_>) -> Result<Nspace<'static>, Error> {
+    let bytes = match value {
+        Value::String(Some(text)) => text.as_bytes(),
+        Value::Nspace(nspace) => nspace.as_bytes(),
+        other => return Err(wrong("a name", other)),
+    };
+    Ok(Nspace::new(Text::new(bytes.to_vec())))
+}
+
+fn rank(value: &Value<'_>) -> Result<Rank, Error> {
+    match value {
+        Value::Rank(rank) => Ok(*rank),
+        other => number(other).map(Rank::new),
+    }
+}
+
+fn number<T: Numeric>(value: &Value<'_>) -> Result<T, Error> {
+    let number = value.to_number();
+    number.map_err(|_| wrong("a number in range", value))
+}
+
+fn wrong(expected: &str, found: &Value<'_>) -> Error {
+    let why = format!("expected {expected}, found {:?}", found);
+    Error::new(Status::ERR_BAD_PARAM, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(infos: &[Info<'_>]) -> Result<Builder, Error> {
+        Builder::default().attributes(infos)
+    }
+
+    #[test]
+    fn attributes_do_what_their_methods_do() {
+        let builder = take(&[
+            Info::new(keys::SERVER_NSPACE, "rm"),
+            Info::new(keys::SERVER_RANK, Value::Rank(Rank::new(7))),
+            Info::new(keys::SERVER_TOOL_SUPPORT, true),
+            Info::new(keys::SERVER_SYSTEM_SUPPORT, Value::Undef),
+            Info::new(keys::SOCKET_MODE, 0o640_u32),
+            Info::new(keys::TCP_IF_INCLUDE, "lo, 10.0.0.0/8"),
+            Info::new(keys::TCP_IPV6_PORT, 4711_i32),
+            Info::new(keys::EXTERNAL_PROGRESS, true),
+            Info::new(keys::USOCK_DISABLE, true),
+            Info::new("some.key", "of another library"),
+        ]);
+        let builder = builder.unwrap();
+        assert_eq!(builder.nspace, Some("rm".into()));
+        assert_eq!(builder.config.server.rank, Rank::new(7));
+        assert!(builder.offers.tools && builder.offers.system && !builder.offers.session);
+        assert_eq!(builder.socket_mode, 0o640);
+        assert_eq!(builder.listening.include, ["lo", "10.0.0.0/8"]);
+        assert_eq!(builder.listening.ipv6_port, 4711);
+        assert!(builder.external_progress);
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_is_named_with_its_key() {
+        for info in [
+            Info::new(keys::TCP_IPV4_PORT, 70_000_i32),
+            Info::new(keys::SERVER_TMPDIR, 1_u32),
+            Info::new(keys::SERVER_TOOL_SUPPORT, "perhaps"),
+            Info::new(keys::SERVER_NSPACE, false),
+        ] {
+            let error = take(std::slice::from_ref(&info)).err().unwrap();
+            assert_eq!(error.status(), Status::ERR_BAD_PARAM);
+            assert!(
+                error.to_string().starts_with(&info.key.to_string()),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_unknown_attribute_that_is_required_is_refused() {
+        let info = Info::new("some.key", true).required();
+        let error = take(&[info]).err().unwrap();
+        assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED);
+    }
+}

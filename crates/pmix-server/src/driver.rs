@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The driver: sockets and the clock around the engine, and no policy of its own.
+//!
+//! One turn: wait, accept, read what is there into the engine, write what it has to send, call the
+//! host, and again until nothing is left. Whoever drives calls the host; no lock is held then.
+
+mod acceptor;
+mod connection;
+mod connections;
+mod outbox;
+mod turn;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Interest, Poll, Token, Waker};
+use pmix_engine::{Engine, PeerId};
+
+use self::acceptor::Acceptor;
+use self::connections::{Connections, LISTENER, WAKER};
+use crate::Error;
+use crate::desk::{Desk, Wait, Work};
+use crate::host::Host;
+use crate::rendezvous::Rendezvous;
+
+/// How many readiness events are taken at once.
+const EVENTS: usize = 256;
+
+/// How much is read at once; pages that are never filled take no memory.
+const BUFFER: usize = 64 << 10;
+
+/// The sockets of a server and what is left to do with them.
+pub(crate) struct Driver {
+    poll: Poll,
+    events: Events,
+    desk: Arc<Desk>,
+    host: Arc<dyn Host>,
+    acceptor: Acceptor,
+    connections: Connections,
+    /// Connections to be read in this turn or the next.
+    readable: Vec<Token>,
+    /// Connections to be written in this turn.
+    writable: Vec<Token>,
+    /// What the engine is to be told: bytes that were written, connections that broke.
+    written: Vec<(PeerId, usize)>,
+    broken: Vec<PeerId>,
+    buffer: Box<[u8]>,
+    work: Work,
+    /// They go when the driver does.
+    _rendezvous: Rendezvous,
+}
+
+/// What a driver is made of.
+pub(crate) struct Parts {
+    pub(crate) engine: Engine,
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) listener: TcpListener,
+    pub(crate) address: SocketAddr,
+    pub(crate) rendezvous: Rendezvous,
+}
+
+impl Driver {
+    /// # Errors
+    /// The kernel gives no descriptors.
+    pub(crate) fn new(parts: Parts) -> Result<Self, Error> {
+        let fault = |e: io::Error| Error::io("waiting for connections", &e);
+        let poll = Poll::new().map_err(fault)?;
+        let waker = Waker::new(poll.registry(), WAKER).map_err(fault)?;
+        let mut acceptor = Acceptor::new(parts.listener, parts.address);
+        let listener = &mut acceptor.listener;
+        let registered = poll
+            .registry()
+            .register(listener, LISTENER, Interest::READABLE);
+        registered.map_err(fault)?;
+        Ok(Self {
+            poll,
+            events: Events::with_capacity(EVENTS),
+            desk: Arc::new(Desk::new(parts.engine, waker)),
+            host: parts.host,
+            acceptor,
+            connections: Connections::new(),
+            readable: Vec::new(),
+            writable: Vec::new(),
+            written: Vec::new(),
+            broken: Vec::new(),
+            buffer: vec![0; BUFFER].into(),
+            work: Work::default(),
+            _rendezvous: parts.rendezvous,
+        })
+    }
+
+    pub(crate) fn desk(&self) -> &Arc<Desk> {
+        &self.desk
+    }
+
+    /// A descriptor that becomes readable when there is something to do.
+    pub(crate) fn fd(&self) -> RawFd {
+        self.poll.as_raw_fd()
+    }
+
+    /// Turns until the server is finalised.
+    pub(crate) fn run(mut self) {
+        loop {
+            let now = Instant::now();
+            let timeout = match self.desk.begin_wait() {
+                Wait::Over => return self.last_words(),
+                Wait::Not => Some(Duration::ZERO),
+                Wait::Until(deadline) => {
+                    let until = earliest(deadline, self.own_deadline(now));
+                    until.map(|until| until.saturating_duration_since(now))
+                }
+            };
+            self.wait(timeout);
+            self.desk.end_wait();
+            self.serve(Instant::now());
+        }
+    }
+
+    /// One turn without waiting: whether the next one may wait, and until when.
+    pub(crate) fn drive(&mut self, now: Instant) -> Wait {
+        self.desk.end_wait();
+        self.wait(Some(Duration::ZERO));
+        self.serve(now);
+        match self.desk.begin_wait() {
+            Wait::Until(deadline) => Wait::Until(earliest(deadline, self.own_deadline(now))),
+            other => other,
+        }
+    }
+
+    /// Waits for news, at most so long.
+    fn wait(&mut self, timeout: Option<Duration>) {
+        if let Err(error) = self.poll.poll(&mut self.events, timeout) {
+            if error.kind() != io::ErrorKind::Interrupted {
+                tracing::error!(%error, "waiting for connections failed");
+            }
+            return;
+        }
+        for event in &self.events {
+            let token = event.token();
+            match token {
+                LISTENER => self.acceptor.ready(),
+                WAKER => {}
+                _ => {
+                    let Some(connection) = self.connections.get_mut(token) else {
+                        continue;
+                    };
+                    if event.is_readable() || event.is_error() {
+                        connection.readable = true;
+                        self.readable.push(token);
+                    }
+                    if event.is_writable() {
+                        self.writable.push(token);
+                    }
+                }
+            }
+        }
+    }
+
+    /// When to turn again although nothing new happens.
+    fn own_deadline(&self, now: Instant) -> Option<Instant> {
+        let unread = (!self.readable.is_empty()).then_some(now);
+        earliest(unread, self.acceptor.due(now))
+    }
+}
+
+fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Connections that come in.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use mio::net::{TcpListener, TcpStream};
+use rustix::io::Errno;
+
+use crate::net::owner::{Ends, Owner, Owners};
+
+/// How many connections are accepted before those that are there have their turn.
+const BATCH: usize = 64;
+
+/// Without descriptors, how long until the next try; it may be others of this process who close
+/// some.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The listening socket.
+#[derive(Debug)]
+pub(super) struct Acceptor {
+    pub(super) listener: TcpListener,
+    address: SocketAddr,
+    owners: Owners,
+    /// Connections may wait to be accepted.
+    waiting: bool,
+    /// Nothing is accepted until then, unless something is closed before.
+    paused_until: Option<Instant>,
+}
+
+/// A connection that came in.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub(super) stream: TcpStream,
+    pub(super) from: SocketAddr,
+    pub(super) uid: Option<u32>,
+    pub(super) same_node: bool,
+}
+
+impl Acceptor {
+    pub(super) fn new(listener: std::net::TcpListener, address: SocketAddr) -> Self {
+        Self {
+            listener: TcpListener::from_std(listener),
+            address,
+            owners: Owners::new(),
+            waiting: false,
+            paused_until: None,
+        }
+    }
+
+    /// The kernel says that connections wait.
+    pub(super) fn ready(&mut self) {
+        self.waiting = true;
+    }
+
+    /// A descriptor was given back.
+    pub(super) fn resume(&mut self) {
+        self.paused_until = None;
+    }
+
+    /// When to accept again although nothing new happens: now, or after a pause.
+    pub(super) fn due(&self, now: Instant) -> Option<Instant> {
+        self.waiting.then(|| self.paused_until.unwrap_or(now))
+    }
+
+    /// Accepts what waits, up to a batch.
+    pub(super) fn accept(&mut self, now: Instant, num_open: usize) -> Vec<Arrival> {
+        if !self.waiting || self.paused_until.is_some_and(|until| now < until) {
+            return Vec::new();
+        }
+        self.paused_until = None;
+        let mut accepted = Vec::new();
+        while accepted.len() < BATCH {
+            match self.listener.accept() {
+                Ok(connection) => accepted.push(connection),
+                Err(error) => {
+                    self.refused(&error, now, num_open + accepted.len());
+                    break;
+                }
+            }
+        }
+        self.arrivals(accepted)
+    }
+
+    fn refused(&mut self, error: &io::Error, now: Instant, num_open: usize) {
+        match Errno::from_io_error(error) {
+            Some(Errno::AGAIN) => self.waiting = false,
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                tracing::warn!(%error, num_open, "new connections wait until others are closed");
+                self.paused_until = Some(now + PAUSE);
+            }
+            // Such as a connection that was reset before it was accepted.
+            _ => tracing::debug!(%error, "a connection could not be accepted"),
+        }
+    }
+
+    /// Finds out where connections come from, for all of them at once.
+    fn arrivals(&mut self, accepted: Vec<(TcpStream, SocketAddr)>) -> Vec<Arrival> {
+        let ends = |(_, peer): &(_, SocketAddr)| Ends {
+            local: self.address,
+            peer: *peer,
+        };
+        let ends: Vec<Ends> = accepted.iter().map(ends).collect();
+        let owners = self.owners.look_up(&ends);
+        let arrival = |(((stream, from), ends), owner): (((TcpStream, _), Ends), Owner)| {
+            let uid = match owner {
+                Owner::User(uid) => Some(uid),
+                Owner::Unknown => None,
+                Owner::Gone => return None,
+            };
+            // A message is one piece, and waits for nothing.
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, %from, "a connection keeps its delay");
+            }
+            let same_node = ends.same_node();
+            Some(Arrival {
+                stream,
+                from,
+                uid,
+                same_node,
+            })
+        };
+        let all = accepted.into_iter().zip(ends).zip(owners);
+        all.filter_map(arrival).collect()
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One connection: its socket, and what waits to be written to it.
+
+use std::io::{self, Read};
+use std::net::SocketAddr;
+
+use mio::net::TcpStream;
+use pmix_engine::{Chunk, PeerId};
+
+use super::outbox::Outbox;
+
+/// While so many bytes wait for a peer, nothing more is read from it.
+const HIGH_WATER: usize = 1 << 20;
+
+/// How often one connection is read before others have their turn.
+const READS: usize = 8;
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) stream: TcpStream,
+    /// What the engine calls it.
+    pub(super) peer: PeerId,
+    /// Where the other end is, and whose it is: for the log.
+    pub(super) from: SocketAddr,
+    pub(super) uid: Option<u32>,
+    outbox: Outbox,
+    /// There may be something to read.
+    pub(super) readable: bool,
+}
+
+/// What came of reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Input {
+    /// All there was is read, or it is not to be read now.
+    Drained,
+    /// There may be more.
+    More,
+    /// The other end is closed, or broken.
+    Closed,
+}
+
+impl Connection {
+    pub(super) fn new(stream: TcpStream, peer: PeerId, from: SocketAddr, uid: Option<u32>) -> Self {
+        Self {
+            stream,
+            peer,
+            from,
+            uid,
+            outbox: Outbox::default(),
+            // Most peers have said who they are by the time they are accepted.
+            readable: true,
+        }
+    }
+
+    /// Reads what is there, piece by piece. A peer that does not read what it is sent is not read
+    /// either.
+    pub(super) fn read(&mut self, buffer: &mut [u8], mut take: impl FnMut(&[u8])) -> Input {
+        for _ in 0..READS {
+            if self.outbox.len() >= HIGH_WATER {
+                return Input::Drained;
+            }
+            match self.stream.read(buffer) {
+                Ok(0) => return Input::Closed,
+                Ok(len) => {
+                    take(buffer.get(..len).unwrap_or_default());
+                    if len < buffer.len() {
+                        // Whatever comes now is told again.
+                        self.readable = false;
+                        return Input::Drained;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.readable = false;
+                    return Input::Drained;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Input::Closed,
+            }
+        }
+        Input::More
+    }
+
+    /// Queues bytes; whether to write them, as nothing else waited before them.
+    pub(super) fn push(&mut self, chunk: Chunk) -> bool {
+        let first = self.outbox.is_empty();
+        self.outbox.push(chunk);
+        first
+    }
+
+    /// Writes what can be written: how many bytes.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub(super) fn write(&mut self) -> io::Result<usize> {
+        self.outbox.write(&mut self.stream)
+    }
+
+    /// Whether it is to be read again although nothing new came: it was not, while too much
+    /// waited for it.
+    pub(super) fn resumes(&self) -> bool {
+        self.readable && self.outbox.len() < HIGH_WATER
+    }
+}

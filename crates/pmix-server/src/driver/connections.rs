@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All connections, by what the kernel and by what the engine call them.
+
+use std::collections::HashMap;
+
+use mio::Token;
+use pmix_engine::PeerId;
+
+use super::connection::Connection;
+
+/// Tokens that are no connections.
+pub(super) const LISTENER: Token = Token(0);
+pub(super) const WAKER: Token = Token(1);
+const FIRST: usize = 2;
+
+/// All connections. No token is used twice, so news of a connection that was closed meanwhile are
+/// never taken for those of another.
+#[derive(Debug)]
+pub(super) struct Connections {
+    by_token: HashMap<Token, Connection>,
+    by_peer: HashMap<PeerId, Token>,
+    next: usize,
+}
+
+impl Connections {
+    pub(super) fn new() -> Self {
+        Self {
+            by_token: HashMap::new(),
+            by_peer: HashMap::new(),
+            next: FIRST,
+        }
+    }
+
+    /// The token of the next connection.
+    pub(super) fn next_token(&mut self) -> Token {
+        let token = Token(self.next);
+        self.next += 1;
+        token
+    }
+
+    pub(super) fn insert(&mut self, token: Token, connection: Connection) {
+        self.by_peer.insert(connection.peer, token);
+        self.by_token.insert(token, connection);
+    }
+
+    pub(super) fn get_mut(&mut self, token: Token) -> Option<&mut Connection> {
+        self.by_token.get_mut(&token)
+    }
+
+    pub(super) fn token(&self, peer: PeerId) -> Option<Token> {
+        self.by_peer.get(&peer).copied()
+    }
+
+    pub(super) fn remove(&mut self, token: Token) -> Option<Connection> {
+        let connection = self.by_token.remove(&token)?;
+        self.by_peer.remove(&connection.peer);
+        Some(connection)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_token.len()
+    }
+
+    /// Every connection.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
+        self.by_token.values_mut()
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What waits to be written to one peer.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, Write};
+
+use pmix_engine::Chunk;
+
+/// How many runs of bytes one system call takes.
+const SLICES: usize = 64;
+
+/// What waits to be written to one peer, in order. Bytes that others are sent too are not copied.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    chunks: VecDeque<Chunk>,
+    /// How much of the first chunk is written.
+    written: usize,
+    len: usize,
+}
+
+impl Outbox {
+    pub(super) fn push(&mut self, chunk: Chunk) {
+        self.len += chunk.len();
+        self.chunks.push_back(chunk);
+    }
+
+    /// How many bytes wait.
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Writes as much as can be written without waiting: how many bytes.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub(super) fn write(&mut self, to: &mut impl Write) -> io::Result<usize> {
+        let mut total = 0;
+        while !self.is_empty() {
+            match self.write_once(to) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    self.advance(written);
+                    total += written;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(total)
+    }
+
+    fn write_once(&self, to: &mut impl Write) -> io::Result<usize> {
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let mut used = 0;
+        let mut skip = self.written;
+        'full: for chunk in &self.chunks {
+            for run in [chunk.head(), chunk.payload()] {
+                let rest = run.get(skip..).unwrap_or_default();
+                skip = skip.saturating_sub(run.len());
+                if rest.is_empty() {
+                    continue;
+                }
+                let Some(slice) = slices.get_mut(used) else {
+                    break 'full;
+                };
+                *slice = IoSlice::new(rest);
+                used += 1;
+            }
+        }
+        to.write_vectored(slices.get(..used).unwrap_or_default())
+    }
+
+    fn advance(&mut self, written: usize) {
+        self.len = self.len.saturating_sub(written);
+        self.written += written;
+        while let Some(first) = self.chunks.front() {
+            let Some(over) = self.written.checked_sub(first.len()) else {
+                break;
+            };
+            self.written = over;
+            self.chunks.pop_front();
+        }
+    }
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is done in one turn, step by step.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use mio::{Interest, Token};
+use pmix_engine::{Engine, EngineEvent, Origin, PeerId};
+
+use super::Driver;
+use super::acceptor::Arrival;
+use super::connection::{Connection, Input};
+use crate::desk::Work;
+use crate::host::{self, Notice};
+
+impl Driver {
+    /// Does everything there is to do.
+    pub(super) fn serve(&mut self, now: Instant) {
+        let desk = Arc::clone(&self.desk);
+        let mut work = std::mem::take(&mut self.work);
+        let arrivals = self.acceptor.accept(now, self.connections.len());
+        let input = |engine: &mut Engine| {
+            self.tell(engine, now);
+            engine.handle_timeout(now);
+            self.open(engine, arrivals, now);
+            self.read(engine, now);
+        };
+        desk.progress(input, &mut work);
+        loop {
+            self.write(&mut work);
+            let called = self.call_host(&mut work);
+            if !called && self.broken.is_empty() {
+                break;
+            }
+            desk.progress(|engine| self.tell(engine, now), &mut work);
+        }
+        self.work = work;
+    }
+
+    /// Tells the engine what became of connections.
+    fn tell(&mut self, engine: &mut Engine, now: Instant) {
+        for (peer, num_bytes) in self.written.drain(..) {
+            engine.handle_written(peer, num_bytes);
+        }
+        for peer in self.broken.drain(..) {
+            engine.handle_closed(peer, now);
+        }
+    }
+
+    fn open(&mut self, engine: &mut Engine, arrivals: Vec<Arrival>, now: Instant) {
+        for mut arrival in arrivals {
+            let token = self.connections.next_token();
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            let registry = self.poll.registry();
+            if let Err(error) = registry.register(&mut arrival.stream, token, interest) {
+                tracing::warn!(%error, from = %arrival.from, "a connection cannot be watched");
+                continue;
+            }
+            let Arrival {
+                stream,
+                from,
+                uid,
+                same_node,
+            } = arrival;
+            let origin = Origin {
+                uid,
+                gid: None,
+                loopback: same_node,
+            };
+            let peer = engine.open(origin, now);
+            tracing::debug!(%peer, %from, uid, "connected");
+            self.connections
+                .insert(token, Connection::new(stream, peer, from, uid));
+            self.readable.push(token);
+        }
+    }
+
+    /// Reads what is there, a share of each connection.
+    fn read(&mut self, engine: &mut Engine, now: Instant) {
+        for token in std::mem::take(&mut self.readable) {
+            let Some(connection) = self.connections.get_mut(token) else {
+                continue;
+            };
+            let peer = connection.peer;
+            let take = |bytes: &[u8]| engine.handle_input(peer, bytes, now);
+            match connection.read(&mut self.buffer, take) {
+                Input::Drained => {}
+                Input::More => self.readable.push(token),
+                Input::Closed => {
+                    engine.handle_closed(peer, now);
+                    self.close(token);
+                }
+            }
+        }
+    }
+
+    /// Queues what the engine sends and writes what can be written.
+    fn write(&mut self, work: &mut Work) {
+        for transmit in work.transmits.drain(..) {
+            let Some(token) = self.connections.token(transmit.peer) else {
+                continue;
+            };
+            if let Some(connection) = self.connections.get_mut(token)
+                && connection.push(transmit.bytes)
+            {
+                self.writable.push(token);
+            }
+        }
+        for token in std::mem::take(&mut self.writable) {
+            self.write_to(token);
+        }
+    }
+
+    fn write_to(&mut self, token: Token) {
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        let peer = connection.peer;
+        match connection.write() {
+            Ok(0) => {}
+            Ok(num_bytes) => {
+                self.written.push((peer, num_bytes));
+                if connection.resumes() {
+                    self.readable.push(token);
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%peer, %error, "a connection broke");
+                self.broken.push(peer);
+                self.close(token);
+            }
+        }
+    }
+
+    /// Calls the host; whether there was anything to call it for.
+    fn call_host(&mut self, work: &mut Work) -> bool {
+        let any = !(work.calls.is_empty() && work.modexes.is_empty() && work.events.is_empty());
+        for call in work.calls.drain(..) {
+            host::call(&*self.host, call, &self.desk);
+        }
+        for (callback, result) in work.modexes.drain(..) {
+            host::guarded("dmodex_request", || callback(result));
+        }
+        for event in work.events.drain(..) {
+            self.handle_event(event);
+        }
+        any
+    }
+
+    fn handle_event(&mut self, event: EngineEvent) {
+        let notice = match event {
+            EngineEvent::Close(peer) => {
+                if let Some(token) = self.connections.token(peer) {
+                    self.write_to(token);
+                    self.close(token);
+                }
+                return;
+            }
+            EngineEvent::Refused { peer, reason } => {
+                self.log_refusal(peer, &reason);
+                Notice::Refused {
+                    reason: reason.into(),
+                }
+            }
+            EngineEvent::ProcessLost { proc, incarnation } => {
+                Notice::ProcessLost { proc, incarnation }
+            }
+            EngineEvent::FenceMissing {
+                procs,
+                missing,
+                status,
+            } => Notice::FenceMissing {
+                procs,
+                missing,
+                status,
+            },
+            other => return tracing::debug!(event = ?other, "an event that nobody handles"),
+        };
+        host::notice(&*self.host, notice);
+    }
+
+    fn log_refusal(&mut self, peer: PeerId, reason: &pmix_engine::Error) {
+        let token = self.connections.token(peer);
+        let connection = token.and_then(|token| self.connections.get_mut(token));
+        let from = connection.as_ref().map(|connection| connection.from);
+        let uid = connection.and_then(|connection| connection.uid);
+        tracing::warn!(%peer, ?from, uid, %reason, "a connection was refused");
+    }
+
+    /// Closes a connection; its descriptor may be what others wait for.
+    fn close(&mut self, token: Token) {
+        if self.connections.remove(token).is_some() {
+            self.acceptor.resume();
+        }
+    }
+
+    /// Writes what can still be written when the server is finalised.
+    pub(crate) fn last_words(mut self) {
+        let mut work = std::mem::take(&mut self.work);
+        self.desk.progress(|_| (), &mut work);
+        self.write(&mut work);
+        for connection in self.connections.iter_mut() {
+            // Nobody is there any more who could be told that it failed.
+            let _ = connection.write();
+        }
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The environment of a client, by which it finds its server and itself.
+
+mod harvest;
+mod local_support;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use pmix_mca::Surroundings;
+use pmix_types::Proc;
+
+pub(crate) use self::harvest::harvest;
+pub(crate) use self::local_support::LocalSupport;
+use crate::server::RELEASE;
+
+/// The variables that hold the address of the server, each for the clients that look for it: the
+/// first that a client finds says which form of the wire it uses.
+const URIS: [&str; 5] = [
+    "PMIX_SERVER_URI41", // from 4.1: bfrops v41
+    "PMIX_SERVER_URI4",  // 4.0: v4
+    "PMIX_SERVER_URI3",  // 3.x: v3
+    "PMIX_SERVER_URI21", // from 2.1: v21
+    "PMIX_SERVER_URI2",  // 2.0: v20
+];
+
+/// What the environments of all clients have in common.
+pub(crate) struct Fork {
+    pub(crate) uri: String,
+    /// The components of `psec` by which clients may show who they are.
+    pub(crate) security_mode: String,
+    pub(crate) hostname: String,
+    pub(crate) server_dir: PathBuf,
+    pub(crate) system_dir: PathBuf,
+    pub(crate) surroundings: Surroundings,
+    /// What `setup_local_support` said of each job.
+    pub(crate) local_support: LocalSupport,
+}
+
+/// One variable of the environment of a client.
+pub(crate) type Variable = (OsString, OsString);
+
+impl Fork {
+    /// The variables that a client needs. All others it inherits from whoever starts it.
+    pub(crate) fn environment(&self, proc: &Proc<'_>) -> Vec<Variable> {
+        let rank = proc.rank.to_string();
+        let nspace = OsStr::from_bytes(proc.nspace.as_bytes());
+        let mut all: Vec<(&str, &OsStr)> =
+            vec![("PMIX_NAMESPACE", nspace), ("PMIX_RANK", rank.as_ref())];
+        all.extend(URIS.map(|name| (name, self.uri.as_ref())));
+        all.extend([
+            // The one data store whose bytes are the same in every release.
+            ("PMIX_GDS_MODULE", OsStr::new("hash")),
+            ("PMIX_SECURITY_MODE", self.security_mode.as_ref()),
+            (
+                "PMIX_BFROP_BUFFER_TYPE",
+                OsStr::new("PMIX_BFROP_BUFFER_NON_DESC"),
+            ),
+            ("PMIX_HOSTNAME", self.hostname.as_ref()),
+            ("PMIX_VERSION", OsStr::new(RELEASE)),
+            ("PMIX_SERVER_TMPDIR", self.server_dir.as_os_str()),
+            ("PMIX_SYSTEM_TMPDIR", self.system_dir.as_os_str()),
+        ]);
+        let own = |(name, value): (&str, &OsStr)| (name.into(), value.to_owned());
+        let mut environment: Vec<Variable> = all.into_iter().map(own).collect();
+        self.local_support
+            .add(&proc.nspace, &self.surroundings, &mut environment);
+        environment
+    }
+}
+
+#[cfg(test)]
+mod tests;

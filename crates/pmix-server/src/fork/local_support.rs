@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the processes of a job need beyond what every client needs.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pmix_mca::Surroundings;
+use pmix_types::{Info, IntoOwned, Nspace, Status, Value, keys};
+
+use super::Variable;
+use crate::Error;
+
+/// What is done with a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// It has this value.
+    Set,
+    /// It has this value unless it has another.
+    Add,
+    /// The value stands before the one that it has.
+    Prepend,
+    /// The value stands behind the one that it has.
+    Append,
+}
+
+const CHANGES: [(&str, Change); 4] = [
+    (keys::SET_ENVAR, Change::Set),
+    (keys::ADD_ENVAR, Change::Add),
+    (keys::PREPEND_ENVAR, Change::Prepend),
+    (keys::APPEND_ENVAR, Change::Append),
+];
+
+/// One change of the environment.
+#[derive(Clone, Debug)]
+struct Directive {
+    change: Change,
+    name: OsString,
+    value: OsString,
+    separator: u8,
+}
+
+/// What `setup_local_support` said of each job.
+#[derive(Debug, Default)]
+pub(crate) struct LocalSupport(Mutex<HashMap<Nspace<'static>, Vec<Directive>>>);
+
+impl LocalSupport {
+    /// Keeps what a job needs; infos that are not about the environment have no effect here.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_BAD_PARAM` for a variable without a name, `PMIX_ERR_NOT_SUPPORTED` for one that is
+    /// to be unset: who starts the process has it.
+    pub(crate) fn set(&self, nspace: &Nspace<'_>, infos: &[Info<'_>]) -> Result<(), Error> {
+        let directives: Result<Vec<_>, _> = infos.iter().filter_map(directive).collect();
+        let directives = directives?;
+        let mut jobs = self.lock();
+        jobs.entry(nspace.clone().into_owned())
+            .or_default()
+            .extend(directives);
+        Ok(())
+    }
+
+    /// Forgets what a job needs.
+    pub(crate) fn forget(&self, nspace: &Nspace<'_>) {
+        self.lock().remove(nspace.as_bytes());
+    }
+
+    /// Applies what a job needs to an environment, over what is inherited.
+    pub(super) fn add(
+        &self,
+        nspace: &Nspace<'_>,
+        inherited: &Surroundings,
+        environment: &mut Vec<Variable>,
+    ) {
+        let jobs = self.lock();
+        for directive in jobs.get(nspace.as_bytes()).into_iter().flatten() {
+            directive.apply(inherited, environment);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Nspace<'static>, Vec<Directive>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Directive {
+    fn apply(&self, inherited: &Surroundings, environment: &mut Vec<Variable>) {
+        let place = environment.iter().position(|(name, _)| *name == self.name);
+        let own = place.and_then(|place| environment.get(place));
+        let outer = || inherited.vars.iter().find(|(name, _)| *name == self.name);
+        let known = own.or_else(outer).map(|(_, value)| value.as_os_str());
+        let value = match (self.change, known) {
+            (Change::Add, Some(_)) => return,
+            (Change::Set | Change::Add, _) | (_, None) => self.value.clone(),
+            (Change::Prepend, Some(known)) => self.joined(&self.value, known),
+            (Change::Append, Some(known)) => self.joined(known, &self.value),
+        };
+        match place.and_then(|place| environment.get_mut(place)) {
+            Some((_, known)) => *known = value,
+            None => environment.push((self.name.clone(), value)),
+        }
+    }
+
+    fn joined(&self, first: &OsStr, second: &OsStr) -> OsString {
+        let separator = [self.separator];
+        let parts = [first.as_bytes(), &separator, second.as_bytes()];
+        OsString::from_vec(parts.concat())
+    }
+}
+
+fn directive(info: &Info<'_>) -> Option<Result<Directive, Error>> {
+    let refused = |status, why: &str| {
+        let key = info.key.as_text().to_str_lossy();
+        Some(Err(Error::new(status, why).of(&key)))
+    };
+    if info.key.is(keys::UNSET_ENVAR) {
+        let why = "a variable is unset by who starts the process, not here";
+        return refused(Status::ERR_NOT_SUPPORTED, why);
+    }
+    let (_, change) = CHANGES.iter().find(|(key, _)| info.key.is(key))?;
+    let Value::Envar(envar) = &info.value else {
+        return refused(Status::ERR_BAD_PARAM, "expected a variable with its value");
+    };
+    let name = envar.envar.as_ref().map_or(&[][..], |name| name.as_bytes());
+    if name.is_empty() || name.contains(&b'=') {
+        return refused(
+            Status::ERR_BAD_PARAM,
+            "the name of the variable cannot be one",
+        );
+    }
+    let value = envar
+        .value
+        .as_ref()
+        .map_or(&[][..], |value| value.as_bytes());
+    Some(Ok(Directive {
+        change: *change,
+        name: OsStr::from_bytes(name).to_owned(),
+        value: OsStr::from_bytes(value).to_owned(),
+        separator: if envar.separator == 0 {
+            b':'
+        } else {
+            envar.separator
+        },
+    }))
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From an upcall to the method of the host.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Weak};
+
+use pmix_engine::{HostCall, Upcall};
+
+use super::{Completion, Host, Notice};
+use crate::desk::Desk;
+
+/// Calls the method for an upcall. If it panics, the request has failed, and nothing else.
+pub(crate) fn call(host: &dyn Host, call: HostCall, desk: &Arc<Desk>) {
+    let name = call.upcall.name();
+    let desk = Arc::downgrade(desk);
+    // Unwinding drops the completion, which answers; what else the host broke is its own.
+    guarded(name, || dispatch(host, call, desk));
+}
+
+/// Tells the host something.
+pub(crate) fn notice(host: &dyn Host, notice: Notice) {
+    guarded("notice", || host.notice(notice));
+}
+
+/// Runs code of the host; a panic in it is logged and goes no further.
+pub(crate) fn guarded(name: &str, code: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(code)) {
+        tracing::error!(call = name, panic = text(&*panic), "the host panicked");
+    }
+}
+
+fn text(panic: &(dyn Any + Send)) -> &str {
+    let owned = || panic.downcast_ref::<String>().map(String::as_str);
+    let found = panic.downcast_ref::<&str>().copied().or_else(owned);
+    found.unwrap_or("no message")
+}
+
+fn dispatch(host: &dyn Host, call: HostCall, desk: Weak<Desk>) {
+    macro_rules! methods {
+        ($($upcall:ident => $method:ident,)*) => {
+            match call.upcall {
+                $(Upcall::$upcall(request) => {
+                    host.$method(request, Completion::new(call.id, desk));
+                })*
+            }
+        };
+    }
+    methods! {
+        ClientConnected => client_connected,
+        ClientFinalized => client_finalized,
+        Abort => abort,
+        Fence => fence,
+        DirectModex => direct_modex,
+        Publish => publish,
+        Lookup => lookup,
+        Unpublish => unpublish,
+        Spawn => spawn,
+        Connect => connect,
+        Disconnect => disconnect,
+        RegisterEvents => register_events,
+        DeregisterEvents => deregister_events,
+        NotifyEvent => notify_event,
+        Query => query,
+        ToolConnected => tool_connected,
+        Log => log,
+        Alloc => allocate,
+        JobControl => job_control,
+        Monitor => monitor,
+        GetCredential => get_credential,
+        ValidateCredential => validate_credential,
+        IofPull => iof_pull,
+        PushStdin => push_stdin,
+        Group => group,
+        Fabric => fabric,
+        SessionControl => session_control,
+        ResourceBlock => resource_block,
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The server of a node: sockets, a progress thread and the interface of its host around
+//! [`pmix_engine`].
+//!
+//! A host, for example a resource manager, makes a [`Server`], registers a job and its processes,
+//! starts them with the environment that [`Server::setup_fork`] gives, and answers through the
+//! trait [`Host`] what the server cannot answer by itself. It starts no processes: that is the
+//! business of the host.
+//!
+//! ```
+//! use pmix_server::{HostObject, NoHost, Server};
+//! use pmix_types::{Info, Proc, Rank, keys};
+//!
+//! let server = Server::builder().host(NoHost).hostname("n00").build()?;
+//! server.start()?;
+//! let infos = [Info::new(keys::NODE_MAP, "n00"), Info::new(keys::PROC_MAP, "0-1")];
+//! server.register_nspace(&"job@1".into(), 2, &infos)?;
+//! for rank in [0, 1] {
+//!     let proc = Proc::new("job@1", Rank::new(rank));
+//!     server.register_client(&proc, 1000, 1000, HostObject(0))?;
+//!     let environment = server.setup_fork(&proc)?;
+//!     assert!(environment.iter().any(|(name, _)| name == "PMIX_SERVER_URI41"));
+//! }
+//! server.finalize()?;
+//! # Ok::<(), pmix_server::Error>(())
+//! ```
+//!
+//! Invariants:
+//!
+//! 1. Methods of the host are called by one thread and with no lock held; they may call the server.
+//! 2. A method that panics or drops its [`Completion`] fails one request; the service goes on.
+//! 3. What all clients are told exists once; it is written from where it is.
+//! 4. No link is followed to a rendezvous file, and none of a live server is replaced.
+//! 5. The owner of a socket on this node is who the kernel says, not who the peer says.
+//!
+//! Sources: PMIx Standard, chapter "Server-Specific Interfaces"; files and environment as
+//! OpenPMIx 4.2 and 5.0 have them.
+#![forbid(unsafe_code)]
+
+mod builder;
+mod desk;
+mod driver;
+mod error;
+mod fork;
+mod host;
+mod net;
+mod psec;
+mod rendezvous;
+mod server;
+
+pub use builder::Builder;
+pub use error::Error;
+pub use host::{Completion, Credential, Host, NoHost, Notice, Reply};
+pub use pmix_engine::host as upcall;
+pub use pmix_engine::{Config, HostObject, SecondConnection};
+pub use psec::psec_parameters;
+pub use server::Server;

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Asking the Linux kernel over netlink: one request, and the messages of its answer.
+//!
+//! | bytes | field, in host order |
+//! | --- | --- |
+//! | 4 | length of the message with this header |
+//! | 2 | type: 2 error, 3 end of a dump, others as the protocol has them |
+//! | 2 | flags: 1 request, 2 more follow, 0x300 dump |
+//! | 4 | number of the request, repeated in its answer |
+//! | 4 | port of the sender; 0 is the kernel |
+//!
+//! Messages begin at multiples of four bytes. Source: netlink(7).
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recvfrom,
+    sendto, socket_with,
+};
+
+const HEADER: usize = 16;
+const REQUEST: u16 = 1;
+const DUMP: u16 = 0x300;
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+const MULTI: u16 = 2;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// The one object that the request names.
+    One,
+    /// Every object that it matches.
+    All,
+}
+
+/// A netlink socket of one protocol.
+#[derive(Debug)]
+pub(crate) struct Netlink {
+    socket: OwnedFd,
+    sequence: u32,
+    /// The kernel fills whole buffers of up to 32 KiB.
+    buffer: Box<[u8]>,
+}
+
+impl Netlink {
+    /// A socket that asks about sockets.
+    pub(crate) fn sockets() -> io::Result<Self> {
+        Self::open(Some(netlink::SOCK_DIAG), 1024)
+    }
+
+    /// A socket that asks about interfaces and their addresses.
+    pub(crate) fn addresses() -> io::Result<Self> {
+        // Routing is the protocol with number 0.
+        Self::open(None, 32 << 10)
+    }
+
+    fn open(protocol: Option<Protocol>, buffer: usize) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
+        Ok(Self {
+            socket,
+            sequence: 0,
+            buffer: vec![0; buffer].into(),
+        })
+    }
+
+    /// Sends a request and hands each message of the answer to `take`: its type and payload.
+    ///
+    /// # Errors
+    /// The kernel's error, or `InvalidData` for an answer that cannot be one.
+    pub(crate) fn ask(
+        &mut self,
+        kind: u16,
+        ask: Ask,
+        body: &[u8],
+        mut take: impl FnMut(u16, &[u8]),
+    ) -> io::Result<()> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let flags = REQUEST | if ask == Ask::All { DUMP } else { 0 };
+        let request = message(kind, flags, self.sequence, body)?;
+        let kernel = SocketAddrNetlink::new(0, 0);
+        sendto(&self.socket, &request, SendFlags::empty(), &kernel)?;
+        loop {
+            // The kernel has answered before `sendto` returns.
+            let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
+            let (_, len, from) = recvfrom(&self.socket, &mut self.buffer[..], flags)?;
+            let from = from.and_then(|address| SocketAddrNetlink::try_from(address).ok());
+            if from.is_none_or(|from| from.pid() != 0) {
+                continue;
+            }
+            let received = self.buffer.get(..len).ok_or_else(|| damaged("truncated"))?;
+            if read(received, self.sequence, &mut take)? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn message(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> io::Result<Vec<u8>> {
+    let len = u32::try_from(HEADER + body.len()).map_err(|_| damaged("too long"))?;
+    let mut message = Vec::with_capacity(HEADER + body.len());
+    message.extend(len.to_ne_bytes());
+    message.extend(kind.to_ne_bytes());
+    message.extend(flags.to_ne_bytes());
+    message.extend(sequence.to_ne_bytes());
+    message.extend(0_u32.to_ne_bytes());
+    message.extend(body);
+    Ok(message)
+}
+
+/// Reads the messages of one datagram; whether the answer is complete.
+fn read(datagram: &[u8], sequence: u32, take: &mut impl FnMut(u16, &[u8])) -> io::Result<bool> {
+    let mut rest = datagram;
+    let mut complete = false;
+    while rest.len() >= HEADER {
+        let len = field(rest, 0).map(u32::from_ne_bytes);
+        let len = len.and_then(|len| usize::try_from(len).ok());
+        let one = len.filter(|len| *len >= HEADER).and_then(|n| rest.get(..n));
+        let one = one.ok_or_else(|| damaged("a message longer than its datagram"))?;
+        let kind = field(one, 4).map_or(0, u16::from_ne_bytes);
+        let flags = field(one, 6).map_or(0, u16::from_ne_bytes);
+        let body = &one[HEADER..];
+        if field(one, 8).map(u32::from_ne_bytes) == Some(sequence) {
+            match kind {
+                ERROR => return error(body).map(|()| true),
+                DONE => return Ok(true),
+                _ => take(kind, body),
+            }
+            complete |= flags & MULTI == 0;
+        }
+        rest = rest
+            .get(one.len().next_multiple_of(4)..)
+            .unwrap_or_default();
+    }
+    Ok(complete)
+}
+
+fn error(body: &[u8]) -> io::Result<()> {
+    match field(body, 0).map(i32::from_ne_bytes) {
+        Some(0) => Ok(()),
+        Some(number) => Err(io::Error::from_raw_os_error(number.saturating_neg())),
+        None => Err(damaged("an error without its number")),
+    }
+}
+
+/// A field of fixed size at an offset.
+pub(crate) fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+fn damaged(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("netlink: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_of_another_request_is_passed_over() {
+        let mut datagram = message(20, 0, 7, b"old!").unwrap();
+        datagram.extend(message(20, 0, 8, b"new!").unwrap());
+        let mut seen = Vec::new();
+        let complete = read(&datagram, 8, &mut |_, body| seen.push(body.to_vec())).unwrap();
+        assert!(complete);
+        assert_eq!(seen, [b"new!"]);
+    }
+
+    #[test]
+    fn a_dump_ends_with_its_end() {
+        let datagram = message(20, MULTI, 1, b"part").unwrap();
+        assert!(!read(&datagram, 1, &mut |_, _| ()).unwrap());
+        let end = message(DONE, MULTI, 1, &[0; 4]).unwrap();
+        assert!(read(&end, 1, &mut |_, _| ()).unwrap());
+    }
+
+    #[test]
+    fn damaged_answers_are_errors() {
+        let mut long = message(20, 0, 1, b"").unwrap();
+        long[0] = 200;
+        assert!(read(&long, 1, &mut |_, _| ()).is_err());
+        let refused = message(ERROR, 0, 1, &(-2_i32).to_ne_bytes()).unwrap();
+        let error = read(&refused, 1, &mut |_, _| ()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who owns the other end of a connection from this node, as the kernel says.
+//!
+//! A client of a TCP socket only claims its user. When both ends are on this node the kernel knows
+//! whose the other one is: Linux answers by `inet_diag`, a request for each connection whose cost
+//! does not grow with the number of sockets, or by the table in `/proc/net`, read once for all
+//! connections that are asked about together.
+//!
+//! A socket that no process holds any more is shown as one of user 0. It is told apart by its
+//! inode, 0 as well; otherwise anyone could send a message in the name of root and hang up.
+
+mod diag;
+mod table;
+
+use std::net::SocketAddr;
+
+use self::diag::Diag;
+
+/// Who owns the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A process of this user opened it.
+    User(u32),
+    /// It is on this node, and no process holds it any more.
+    Gone,
+    /// It is on another node, or the kernel does not tell.
+    Unknown,
+}
+
+/// A connection as this side sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ends {
+    /// This side.
+    pub(crate) local: SocketAddr,
+    /// The other side.
+    pub(crate) peer: SocketAddr,
+}
+
+impl Ends {
+    /// Whether both ends are on this node.
+    pub(crate) fn same_node(&self) -> bool {
+        let peer = self.peer.ip().to_canonical();
+        peer.is_loopback() || peer == self.local.ip().to_canonical()
+    }
+}
+
+/// Looks owners up.
+#[derive(Debug)]
+pub(crate) struct Owners {
+    diag: Option<Diag>,
+}
+
+impl Owners {
+    /// Asks by `inet_diag` where the kernel has it.
+    pub(crate) fn new() -> Self {
+        let diag = Diag::open();
+        if let Err(error) = &diag {
+            tracing::debug!("no inet_diag ({error}); owners of sockets are read from /proc/net");
+        }
+        Self { diag: diag.ok() }
+    }
+
+    /// The owner of the other end of each connection.
+    pub(crate) fn look_up(&mut self, connections: &[Ends]) -> Vec<Owner> {
+        let mut owners = vec![Owner::Unknown; connections.len()];
+        let mut left = Vec::new();
+        for (index, ends) in connections.iter().enumerate() {
+            if !ends.same_node() {
+                continue;
+            }
+            match self.ask(ends) {
+                Some(owner) => owners[index] = owner,
+                None => left.push(index),
+            }
+        }
+        if !left.is_empty() {
+            let asked: Vec<Ends> = left.iter().map(|index| connections[*index]).collect();
+            for (index, owner) in left.into_iter().zip(table::look_up(&asked)) {
+                owners[index] = owner;
+            }
+        }
+        owners
+    }
+
+    /// Asks the kernel; `None` where it does not answer such questions.
+    fn ask(&mut self, ends: &Ends) -> Option<Owner> {
+        match self.diag.as_mut()?.owner(ends) {
+            Ok(owner) => Some(owner),
+            Err(error) => {
+                tracing::debug!("inet_diag: {error}; owners are read from /proc/net from now on");
+                self.diag = None;
+                None
+            }
+        }
+    }
+}
+
+/// The owner of a socket in the tables of the kernel.
+fn owner(uid: u32, inode: u64) -> Owner {
+    if inode == 0 {
+        Owner::Gone
+    } else {
+        Owner::User(uid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Shutdown, TcpListener, TcpStream};
+
+    fn pair(address: &str) -> (TcpStream, Ends) {
+        let listener = TcpListener::bind(address).unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, peer) = listener.accept().unwrap();
+        let local = server.local_addr().unwrap();
+        // The accepted end stays open as long as the process: nothing here depends on it.
+        std::mem::forget(server);
+        (client, Ends { local, peer })
+    }
+
+    fn me() -> Owner {
+        Owner::User(rustix::process::geteuid().as_raw())
+    }
+
+    #[test]
+    fn the_other_end_is_mine_by_every_way_and_family() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let (_client, ends) = pair(address);
+            assert_eq!(Owners::new().look_up(&[ends]), [me()], "{address}");
+            assert_eq!(table::look_up(&[ends]), [me()], "{address}");
+        }
+    }
+
+    #[test]
+    fn an_end_that_nobody_holds_is_not_one_of_root() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let (client, ends) = pair(address);
+            client.shutdown(Shutdown::Both).unwrap();
+            drop(client);
+            assert_eq!(Owners::new().look_up(&[ends]), [Owner::Gone], "{address}");
+            assert_eq!(table::look_up(&[ends]), [Owner::Gone], "{address}");
+        }
+    }
+
+    #[test]
+    fn a_peer_elsewhere_is_unknown() {
+        let ends = Ends {
+            local: "192.0.2.1:4000".parse().unwrap(),
+            peer: "192.0.2.7:4001".parse().unwrap(),
+        };
+        assert_eq!(Owners::new().look_up(&[ends]), [Owner::Unknown]);
+    }
+}

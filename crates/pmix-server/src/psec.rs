@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How clients and tools show who they are: the components of the framework `psec`.
+//!
+//! | component | credential | what stands behind it |
+//! | --- | --- | --- |
+//! | `native` | user and group, 4 bytes each in the writer's byte order | the registration, and the kernel's owner of the socket |
+//! | `munge` | text of MUNGE with its NUL | the daemon of this node |
+//! | `none` | nothing | nothing: only where it is named |
+//!
+//! What a credential says is compared with the registration and with the owner of the socket by
+//! the engine; a component only reads it.
+
+mod munge;
+mod native;
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use pmix_engine::{Claim, Psec, Verified};
+use pmix_mca::{Catalog, Header, ParamSpec, Params};
+
+use crate::Error;
+
+/// The framework's name.
+const FRAMEWORK: &str = "psec";
+
+/// The framework's own parameter.
+const PARAMS: &[ParamSpec] = &[ParamSpec {
+    name: "psec",
+    default: "",
+    help: "components to use (munge,native), or with a leading ^ those not to use; empty: all \
+           that are enabled",
+}];
+
+/// A component and how it is made.
+struct Component {
+    header: Header<'static>,
+    params: &'static [ParamSpec],
+    make: fn(&Params) -> Result<Box<dyn Psec>, Error>,
+}
+
+static COMPONENTS: [Component; 3] = [
+    Component {
+        header: Header {
+            name: "munge",
+            priority: 20,
+            enabled: false,
+        },
+        params: &[
+            ParamSpec {
+                name: "psec_munge_library",
+                default: "libmunge.so.2",
+                help: "the library to open: a file, or a name that the system looks for",
+            },
+            ParamSpec {
+                name: "psec_munge_socket",
+                default: "",
+                help: "the socket of the daemon; empty: the one that the library was built for",
+            },
+        ],
+        make: |params| {
+            let library = OsStr::new(params.text("psec_munge_library", "libmunge.so.2"));
+            let socket = params.text("psec_munge_socket", "");
+            let socket = (!socket.is_empty()).then(|| Path::new(socket));
+            Ok(Box::new(munge::Munge::open(library, socket)?))
+        },
+    },
+    Component {
+        header: Header {
+            name: "native",
+            priority: 10,
+            enabled: true,
+        },
+        params: &[ParamSpec {
+            name: "psec_native_require_owner",
+            default: "false",
+            help: "whether a peer of this node is refused when the kernel does not tell its user",
+        }],
+        make: |params| {
+            let require_owner = params.flag("psec_native_require_owner", false)?;
+            Ok(Box::new(native::Native { require_owner }))
+        },
+    },
+    Component {
+        header: Header {
+            name: "none",
+            priority: 0,
+            enabled: false,
+        },
+        params: &[],
+        make: |_| Ok(Box::new(Nobody)),
+    },
+];
+
+/// The known parameters of the framework, for showing and checking.
+#[must_use]
+pub fn psec_parameters() -> Catalog {
+    let mut catalog = Catalog::new(FRAMEWORK, PARAMS);
+    for component in &COMPONENTS {
+        catalog.plain_component(&component.header, component.params);
+    }
+    catalog
+}
+
+/// The components that the parameters select, the most wanted first.
+///
+/// # Errors
+/// A setting that cannot be obeyed, nothing that is left, or a component that does not work here.
+pub(crate) fn open(params: &Params) -> Result<Vec<Box<dyn Psec>>, Error> {
+    psec_parameters().check(params)?;
+    let headers: Vec<_> = COMPONENTS.iter().map(|one| one.header.clone()).collect();
+    let selection = pmix_mca::select(FRAMEWORK, &headers, params)?;
+    let make = |index: usize| {
+        let component = &COMPONENTS[index];
+        let module = (component.make)(params);
+        module.map_err(|e| e.of(&format!("component {} of psec", component.header.name)))
+    };
+    selection.active.into_iter().map(make).collect()
+}
+
+/// The component `none`: nothing is shown and nothing is checked.
+struct Nobody;
+
+impl Psec for Nobody {
+    fn name(&self) -> &str {
+        "none"
+    }
+
+    fn verify(&self, _: &[u8], _: &Claim<'_>) -> Result<Verified, pmix_engine::Error> {
+        Ok(Verified::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_mca::Source;
+    use pmix_types::Status;
+
+    fn names(settings: &[(&str, &str)]) -> Result<Vec<String>, Error> {
+        let set = |builder: pmix_mca::ParamsBuilder, (name, value): &(&str, &str)| {
+            builder.set(name, *value, Source::Api)
+        };
+        let params = settings
+            .iter()
+            .fold(Params::builder(), set)
+            .build()
+            .unwrap();
+        let modules = open(&params)?;
+        Ok(modules.iter().map(|m| m.name().to_owned()).collect())
+    }
+
+    #[test]
+    fn native_alone_is_the_default() {
+        assert_eq!(names(&[]).unwrap(), ["native"]);
+    }
+
+    #[test]
+    fn none_must_be_named() {
+        assert_eq!(
+            names(&[("psec", "none,native")]).unwrap(),
+            ["native", "none"]
+        );
+        assert_eq!(names(&[("psec_none_enabled", "true")]).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn nothing_left_and_unknown_names_are_errors() {
+        let nothing = names(&[("psec", "^native")]).unwrap_err();
+        assert_eq!(nothing.status(), Status::ERR_NOT_FOUND);
+        assert!(nothing.to_string().contains("psec = ^native"), "{nothing}");
+        let unknown = names(&[("psec", "natvie")]).unwrap_err();
+        assert!(unknown.to_string().contains("native"), "{unknown}");
+        let unknown = names(&[("psec_native_requrie_owner", "1")]).unwrap_err();
+        assert!(unknown.to_string().contains("require_owner"), "{unknown}");
+    }
+
+    #[test]
+    fn a_component_that_cannot_work_is_named() {
+        let library = ("psec_munge_library", "libmunge-not-there.so.9");
+        let error = names(&[("psec", "munge"), library])
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("component munge of psec"), "{error}");
+    }
+
+    #[test]
+    fn the_committed_plugins_toml_documents_every_key() {
+        let text = include_str!("../../../plugins.toml");
+        for info in psec_parameters().describe(&Params::default()) {
+            let key = match &info.component {
+                Some(component) => &info.name[format!("psec_{component}_").len()..],
+                None => "select",
+            };
+            let quoted = format!("# {key} = \"{}\"", info.default);
+            let bare = format!("# {key} = {}", info.default);
+            let documented = text.contains(&quoted) || text.contains(&bare);
+            assert!(documented, "{} = {}", info.name, info.default);
+        }
+    }
+}

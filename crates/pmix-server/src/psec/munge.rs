@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The component `munge`: the daemon of the node says who made the credential.
+
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use pmix_engine::{Claim, Psec, Verified};
+
+use crate::Error;
+
+pub(super) struct Munge(RefCell<pmix_mca::Munge>);
+
+impl Munge {
+    pub(super) fn open(library: &OsStr, socket: Option<&Path>) -> Result<Self, Error> {
+        let munge = pmix_mca::Munge::open(library, socket)?;
+        Ok(Self(RefCell::new(munge)))
+    }
+}
+
+impl Psec for Munge {
+    fn name(&self) -> &str {
+        "munge"
+    }
+
+    fn verify(&self, credential: &[u8], _: &Claim<'_>) -> Result<Verified, pmix_engine::Error> {
+        let decoded = self.0.borrow_mut().decode(credential);
+        let (uid, gid) = decoded.map_err(|e| pmix_engine::Error::new(e.status(), e.to_string()))?;
+        Ok(Verified {
+            uid: Some(uid),
+            gid: Some(gid),
+        })
+    }
+}

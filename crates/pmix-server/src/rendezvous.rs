@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rendezvous files: how a tool finds a server.
+//!
+//! | file | directory | for |
+//! | --- | --- | --- |
+//! | `pmix.sys.<host>` | system | the server of the system |
+//! | `pmix.sched.<host>` | system | the scheduler |
+//! | `pmix.<host>.tool` | server | the server of the session |
+//! | `pmix.<host>.tool.<pid>` | server | tools that know the process |
+//! | `pmix.<host>.tool.<nspace>` | server | tools that know the name |
+//!
+//! A file appears whole, and goes when the server ends, if it is still its own. One that a dead
+//! server left is replaced; one of a live server is an error that names it.
+
+mod contact;
+mod directory;
+mod place;
+mod process;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::Mode;
+
+pub(crate) use self::contact::Contact;
+use self::directory::Directory;
+use self::place::Placed;
+use crate::Error;
+
+/// What a server is to tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Offers {
+    /// It answers tools.
+    pub(crate) tools: bool,
+    /// It is the server of the session.
+    pub(crate) session: bool,
+    /// It is the server of the system.
+    pub(crate) system: bool,
+    /// It is the server of the scheduler.
+    pub(crate) scheduler: bool,
+}
+
+/// Where files go, and what they are called after.
+#[derive(Clone, Debug)]
+pub(crate) struct Places<'a> {
+    pub(crate) server_dir: &'a Path,
+    pub(crate) system_dir: &'a Path,
+    pub(crate) host: &'a str,
+    pub(crate) nspace: &'a str,
+    /// Who may read the files: the nine bits of a mode.
+    pub(crate) mode: u32,
+}
+
+/// The files of a server; they go with it.
+#[derive(Debug, Default)]
+pub(crate) struct Rendezvous(Vec<Placed>);
+
+impl Rendezvous {
+    /// Writes the files of a server: all of them, or none.
+    ///
+    /// # Errors
+    /// A directory is not safe, a name is taken, or a file cannot be written.
+    pub(crate) fn open(
+        offers: Offers,
+        places: &Places<'_>,
+        contact: &Contact,
+    ) -> Result<Self, Error> {
+        let Places { host, nspace, .. } = places;
+        let mut files = Self::default();
+        let in_system: Vec<_> = [
+            (offers.system, format!("pmix.sys.{host}")),
+            (offers.scheduler, format!("pmix.sched.{host}")),
+        ]
+        .into();
+        let tools = offers.tools;
+        let in_server: Vec<_> = [
+            (offers.session, format!("pmix.{host}.tool")),
+            (tools, format!("pmix.{host}.tool.{}", contact.pid)),
+            (tools, format!("pmix.{host}.tool.{nspace}")),
+        ]
+        .into();
+        files.place_all(places.system_dir, in_system, contact, places.mode)?;
+        files.place_all(places.server_dir, in_server, contact, places.mode)?;
+        Ok(files)
+    }
+
+    /// Writes one file, wherever it is wanted.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn add(&mut self, path: &Path, contact: &Contact, mode: u32) -> Result<(), Error> {
+        let directory = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let files = vec![(true, name.into_owned())];
+        self.place_all(
+            directory.unwrap_or_else(|| Path::new(".")),
+            files,
+            contact,
+            mode,
+        )
+    }
+
+    fn place_all(
+        &mut self,
+        directory: &Path,
+        files: Vec<(bool, String)>,
+        contact: &Contact,
+        mode: u32,
+    ) -> Result<(), Error> {
+        let mut wanted = files.into_iter().filter(|(wanted, _)| *wanted).peekable();
+        if wanted.peek().is_none() {
+            return Ok(());
+        }
+        let directory = Arc::new(Directory::open(directory)?);
+        // Nobody else is to write in them, nor to run them.
+        let mode = Mode::from_raw_mode(mode) & Mode::from_raw_mode(0o644);
+        for (_, name) in wanted {
+            let placed = place::place(&directory, &name, contact, mode | Mode::RUSR)?;
+            self.0.push(placed);
+        }
+        Ok(())
+    }
+
+    /// Where the files are.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        self.0.iter().map(Placed::path).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

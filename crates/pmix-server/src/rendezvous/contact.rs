@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a rendezvous file says: how to reach a server, and who it is.
+//!
+//! | line | field | since |
+//! | --- | --- | --- |
+//! | 1 | `<nspace>.<rank>;tcp4://<address>:<port>` or `tcp6://[<address>]:<port>` | 2.0 |
+//! | 2 | release, for example `5.0.11` | 2.1 |
+//! | 3 | process id | 3.0 |
+//! | 4 | `<user>:<group>`, the effective ones | 3.0 |
+//! | 5 | start of the server as ctime(3) writes it, here in UTC | 3.0 |
+//! | 6 | empty, as ctime brings its own line end | 3.0 |
+//!
+//! Frozen: append only.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What a rendezvous file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Contact {
+    /// The address of the server with its name in front.
+    pub(crate) uri: String,
+    /// The release that it speaks like.
+    pub(crate) release: String,
+    /// Its process id.
+    pub(crate) pid: u32,
+    /// The user and the group that it runs as.
+    pub(crate) user: (u32, u32),
+    /// When it started.
+    pub(crate) started: SystemTime,
+}
+
+impl Contact {
+    /// The text of the file.
+    pub(crate) fn text(&self) -> String {
+        let Self {
+            uri,
+            release,
+            pid,
+            user: (uid, gid),
+            started,
+        } = self;
+        let started = ctime(*started);
+        format!("{uri}\n{release}\n{pid}\n{uid}:{gid}\n{started}\n\n")
+    }
+}
+
+/// The address and the process id in the text of a file, as far as they are there.
+pub(super) fn holder(text: &str) -> Option<(&str, u32)> {
+    let mut lines = text.lines();
+    let uri = lines.next().filter(|uri| uri.contains(';'))?;
+    let pid = lines.nth(1)?.trim().parse().ok()?;
+    Some((uri, pid))
+}
+
+/// A time as ctime(3) writes it, in UTC and without its line end.
+fn ctime(time: SystemTime) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let since: Duration = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (days, seconds) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+    let (year, month, day) = date(days);
+    let week_day = usize::try_from(days % 7).map_or("", |day| DAYS[day]);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let month = MONTHS[month];
+    format!("{week_day} {month} {day:2} {hour:02}:{minute:02}:{second:02} {year}")
+}
+
+/// Year, month (0 is January) and day of a day since 1970.
+fn date(mut days: u64) -> (u64, usize, u64) {
+    let leap =
+        |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
+    // The calendar repeats after 400 years of 146,097 days.
+    let mut year = 1970 + days / 146_097 * 400;
+    days %= 146_097;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30];
+    let mut month = 0;
+    for length in lengths {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    (year, month, days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> String {
+        ctime(UNIX_EPOCH + Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn times_are_written_as_the_c_library_writes_them() {
+        // As `TZ=UTC LC_ALL=C date -d @N +%c` and the manual of ctime have them.
+        assert_eq!(at(0), "Thu Jan  1 00:00:00 1970");
+        assert_eq!(at(951_782_400), "Tue Feb 29 00:00:00 2000");
+        assert_eq!(at(1_795_232_337), "Sat Nov 21 03:38:57 2026");
+        assert_eq!(at(4_107_542_399), "Sun Feb 28 23:59:59 2100");
+        assert_eq!(at(4_107_542_400), "Mon Mar  1 00:00:00 2100");
+    }
+
+    #[test]
+    fn a_file_has_the_lines_that_tools_read() {
+        let contact = Contact {
+            uri: "server.0;tcp4://127.0.0.1:4711".to_owned(),
+            release: "5.0.11".to_owned(),
+            pid: 77,
+            user: (1000, 100),
+            started: UNIX_EPOCH,
+        };
+        let text = contact.text();
+        assert_eq!(
+            text,
+            "server.0;tcp4://127.0.0.1:4711\n5.0.11\n77\n1000:100\nThu Jan  1 00:00:00 1970\n\n"
+        );
+        assert_eq!(holder(&text), Some((contact.uri.as_str(), 77)));
+        for half in [
+            "",
+            "server.0;tcp4",
+            "no uri\n5\n77\n",
+            "s.0;tcp4://x\n5.0.11\n7x",
+        ] {
+            assert_eq!(holder(half), None, "{half:?}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::{Duration, SystemTime};
+
+use pmix_types::Status;
+use tempfile::TempDir;
+
+use super::*;
+
+const ALL: Offers = Offers {
+    tools: true,
+    session: true,
+    system: true,
+    scheduler: true,
+};
+
+fn contact() -> Contact {
+    Contact {
+        uri: "server.0;tcp4://127.0.0.1:4711".to_owned(),
+        release: "5.0.11".to_owned(),
+        pid: std::process::id(),
+        user: (1, 2),
+        started: SystemTime::now(),
+    }
+}
+
+fn open(top: &TempDir, offers: Offers) -> Result<Rendezvous, Error> {
+    let places = Places {
+        server_dir: &top.path().join("session"),
+        system_dir: top.path(),
+        host: "n01",
+        nspace: "server",
+        mode: 0o600,
+    };
+    Rendezvous::open(offers, &places, &contact())
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
+    let mut names: Vec<_> = entries.map(|entry| name(entry.unwrap())).collect();
+    names.sort();
+    names
+}
+
+/// A file that a server wrote which is no more.
+fn leave(path: &Path) {
+    let dead = Contact {
+        pid: i32::MAX.unsigned_abs() - 7,
+        ..contact()
+    };
+    fs::write(path, dead.text()).unwrap();
+}
+
+#[test]
+fn files_are_there_while_the_server_is() {
+    let top = tempfile::tempdir().unwrap();
+    let files = open(&top, ALL).unwrap();
+    let pid = format!("pmix.n01.tool.{}", std::process::id());
+    let session = ["pmix.n01.tool", pid.as_str(), "pmix.n01.tool.server"];
+    assert_eq!(names(&top.path().join("session")), session);
+    assert_eq!(
+        names(top.path()),
+        ["pmix.sched.n01", "pmix.sys.n01", "session"]
+    );
+    let sys = top.path().join("pmix.sys.n01");
+    assert_eq!(fs::read_to_string(&sys).unwrap(), contact().text());
+    assert_eq!(
+        fs::metadata(&sys).unwrap().permissions().mode() & 0o7777,
+        0o600
+    );
+    assert_eq!(files.paths().len(), 5);
+    drop(files);
+    assert_eq!(names(top.path()), [""; 0]);
+}
+
+#[test]
+fn a_server_that_offers_nothing_touches_nothing() {
+    let top = tempfile::tempdir().unwrap();
+    let files = open(&top, Offers::default()).unwrap();
+    assert!(files.paths().is_empty());
+    assert_eq!(names(top.path()), [""; 0]);
+}
+
+#[test]
+fn a_second_live_server_is_told_who_the_first_is() {
+    let top = tempfile::tempdir().unwrap();
+    let first = open(&top, ALL).unwrap();
+    let error = open(&top, ALL).unwrap_err();
+    assert_eq!(error.status(), Status::ERR_EXISTS);
+    let pid = format!("process {}", std::process::id());
+    for part in [
+        "pmix.sys.n01",
+        "alive",
+        &pid,
+        "server.0;tcp4://127.0.0.1:4711",
+    ] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    assert_eq!(first.paths().iter().filter(|path| path.exists()).count(), 5);
+}
+
+#[test]
+fn what_a_dead_server_left_is_replaced() {
+    let top = tempfile::tempdir().unwrap();
+    let path = top.path().join("pmix.sys.n01");
+    for left in [contact().text().replace("4711\n", "4711\n5"), String::new()] {
+        fs::write(&path, left).unwrap();
+        leave(&path);
+        let files = open(
+            &top,
+            Offers {
+                system: true,
+                ..Offers::default()
+            },
+        )
+        .unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), contact().text());
+        drop(files);
+        assert_eq!(names(top.path()), [""; 0]);
+    }
+}
+
+#[test]
+fn a_number_that_another_process_has_by_now_is_no_live_server() {
+    let top = tempfile::tempdir().unwrap();
+    let path = top.path().join("pmix.sys.n01");
+    fs::write(&path, contact().text()).unwrap();
+    let long_ago = SystemTime::now() - Duration::from_secs(30 * 86_400);
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_modified(long_ago).unwrap();
+    let system = Offers {
+        system: true,
+        ..Offers::default()
+    };
+    assert!(open(&top, system).is_ok());
+}
+
+#[test]
+fn planted_links_and_other_files_are_neither_followed_nor_replaced() {
+    let system = Offers {
+        system: true,
+        ..Offers::default()
+    };
+    let top = tempfile::tempdir().unwrap();
+    let path = top.path().join("pmix.sys.n01");
+    let victim = top.path().join("victim");
+    for target in [&victim, &top.path().join("nowhere")] {
+        fs::write(&victim, "precious").unwrap();
+        symlink(target, &path).unwrap();
+        let error = open(&top, system).unwrap_err().to_string();
+        assert!(error.contains("symbolic link"), "{error}");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert_eq!(names(top.path()), ["pmix.sys.n01", "victim"]);
+        fs::remove_file(&path).unwrap();
+    }
+    fs::create_dir(&path).unwrap();
+    let error = open(&top, system).unwrap_err().to_string();
+    assert!(error.contains("no regular file"), "{error}");
+}
+
+#[test]
+fn a_file_that_somebody_else_put_in_place_meanwhile_stays() {
+    let top = tempfile::tempdir().unwrap();
+    let path = top.path().join("pmix.sys.n01");
+    let files = open(
+        &top,
+        Offers {
+            system: true,
+            ..Offers::default()
+        },
+    )
+    .unwrap();
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "of somebody else").unwrap();
+    drop(files);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "of somebody else");
+}
+
+#[test]
+fn one_file_can_be_put_anywhere() {
+    let top = tempfile::tempdir().unwrap();
+    let path = top.path().join("uri");
+    let mut files = Rendezvous::default();
+    files.add(&path, &contact(), 0o666).unwrap();
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o644
+    );
+    assert_eq!(files.paths(), [path]);
+}
+
+#[test]
+fn servers_that_start_at_once_over_a_stale_file_leave_one() {
+    let top = tempfile::tempdir().unwrap();
+    let path = top.path().join("pmix.sys.n01");
+    for _ in 0..50 {
+        leave(&path);
+        let won: Vec<bool> = std::thread::scope(|scope| {
+            let one = || {
+                let files = open(
+                    &top,
+                    Offers {
+                        system: true,
+                        ..Offers::default()
+                    },
+                );
+                let won = files.is_ok();
+                // The one that won stays until all have tried.
+                std::mem::forget(files);
+                won
+            };
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        assert_eq!(won.iter().filter(|won| **won).count(), 1);
+        assert_eq!(names(top.path()), ["pmix.sys.n01"]);
+        fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The handle of a server: what a host can ask of it, from any thread.
+
+mod maps;
+mod requests;
+
+use std::fmt;
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use pmix_types::{Proc, Status};
+use preg_core::Preg;
+
+use crate::desk::{Desk, Wait};
+use crate::driver::Driver;
+use crate::fork::Fork;
+use crate::{Builder, Error};
+
+/// The release of OpenPMIx that this server behaves like, as its clients understand it.
+///
+/// Clients look at this number for what they may ask: below 3.1.100 and 4.2.0 they fall back to
+/// older forms, from 7.0.0 on they delete keys and expect the server to pass that on, which this
+/// one does not do. The commands served are those of 5.0.
+pub(crate) const RELEASE: &str = "5.0.11";
+
+/// A server. Clones are handles of the same one; it ends with [`finalize`](Self::finalize) or with
+/// the last handle.
+///
+/// Every method may be called from any thread, methods of the [`Host`](crate::Host) included.
+/// Before [`start`](Self::start) and after `finalize` requests are answered with
+/// `PMIX_ERR_INIT`. A host that keeps a handle of its own server keeps it alive until `finalize`.
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+struct Inner {
+    desk: Arc<Desk>,
+    /// Whoever turns has it meanwhile, so no lock is held then.
+    driver: Mutex<Option<Box<Driver>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    external_progress: bool,
+    fd: RawFd,
+    fork: Fork,
+    proc: Proc<'static>,
+    preg: Arc<Preg>,
+    files: Vec<PathBuf>,
+}
+
+impl Server {
+    /// What may be said about a server before it starts.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn new(
+        driver: Driver,
+        fork: Fork,
+        proc: Proc<'static>,
+        preg: Arc<Preg>,
+        files: Vec<PathBuf>,
+        external_progress: bool,
+    ) -> Self {
+        let desk = Arc::clone(driver.desk());
+        if external_progress {
+            desk.start();
+        }
+        tracing::info!(uri = fork.uri, "listening");
+        Self(Arc::new(Inner {
+            desk,
+            fd: driver.fd(),
+            driver: Mutex::new(Some(Box::new(driver))),
+            thread: Mutex::new(None),
+            external_progress,
+            fork,
+            proc,
+            preg,
+            files,
+        }))
+    }
+
+    /// Starts the progress thread; from now on clients are served.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT` if it is started or finalised, or has external progress; the system has no
+    /// thread for it.
+    pub fn start(&self) -> Result<(), Error> {
+        if self.0.external_progress {
+            let why = "this server has external progress: the host drives it";
+            return Err(Error::new(Status::ERR_INIT, why));
+        }
+        let driver = self.0.take_driver()?;
+        self.0.desk.start();
+        let named = thread::Builder::new().name("pmix-progress".to_owned());
+        let thread = named.spawn(move || driver.run());
+        let thread = thread.map_err(|e| Error::io("starting the progress thread", &e))?;
+        *lock(&self.0.thread) = Some(thread);
+        Ok(())
+    }
+
+    /// A descriptor that is readable when there is something to do for [`drive`](Self::drive). It is
+    /// only to be waited for, and ends with the server.
+    #[must_use]
+    pub fn fd(&self) -> RawFd {
+        self.0.fd
+    }
+
+    /// Does what there is to do, without waiting, and says when it is to be called again even if
+    /// [`fd`](Self::fd) does not become readable before; `None` is never.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT` if the server has a progress thread or is finalised, or if this is called
+    /// while it is running already.
+    pub fn drive(&self, now: Instant) -> Result<Option<Instant>, Error> {
+        if !self.0.external_progress {
+            let why = "this server has a progress thread, or will have one";
+            return Err(Error::new(Status::ERR_INIT, why));
+        }
+        let mut driver = self.0.take_driver()?;
+        match driver.drive(now) {
+            Wait::Over => {
+                driver.last_words();
+                Ok(None)
+            }
+            wait => {
+                *lock(&self.0.driver) = Some(driver);
+                Ok(match wait {
+                    Wait::Until(time) => time,
+                    _ => Some(now),
+                })
+            }
+        }
+    }
+
+    /// Ends the server: closes all connections and removes the rendezvous files. Called from a
+    /// method of the host, it takes effect when the method has returned.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT` if it is finalised already.
+    pub fn finalize(&self) -> Result<(), Error> {
+        self.0.finalize()
+    }
+
+    /// The server itself, as clients and tools see it.
+    #[must_use]
+    pub fn proc(&self) -> &Proc<'static> {
+        &self.0.proc
+    }
+
+    /// How the server is reached: `<nspace>.<rank>;tcp4://<address>:<port>`, or `tcp6`.
+    #[must_use]
+    pub fn uri(&self) -> &str {
+        &self.0.fork.uri
+    }
+
+    /// The rendezvous files of the server, which are there as long as it is.
+    #[must_use]
+    pub fn rendezvous_files(&self) -> &[PathBuf] {
+        &self.0.files
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Server").field(&self.uri()).finish()
+    }
+}
+
+impl Inner {
+    fn take_driver(&self) -> Result<Box<Driver>, Error> {
+        let taken = lock(&self.driver).take();
+        taken.ok_or_else(|| {
+            let why = "the server is started, finalised or being driven already";
+            Error::new(Status::ERR_INIT, why)
+        })
+    }
+
+    fn finalize(&self) -> Result<(), Error> {
+        self.desk.finish()?;
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread
+            && thread.thread().id() != thread::current().id()
+            && thread.join().is_err()
+        {
+            tracing::error!("the progress thread panicked");
+        }
+        let driver = lock(&self.driver).take();
+        if let Some(driver) = driver {
+            driver.last_words();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Finalised or not, it ends here.
+        let _ = self.finalize();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

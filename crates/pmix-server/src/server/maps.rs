@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Encoded maps: what a host describes the nodes and processes of a job with.
+
+use pmix_types::{Regex2, Regex2Ref};
+
+use crate::{Error, Server};
+
+impl Server {
+    /// Encodes a list of nodes, separated by commas (`PMIx_generate_regex`).
+    ///
+    /// # Errors
+    /// No encoder can carry the list.
+    pub fn generate_regex(&self, nodes: &[u8]) -> Result<Vec<u8>, Error> {
+        Ok(self.0.preg.generate_node_regex(nodes)?.bytes)
+    }
+
+    /// Encodes the ranks of each node, separated by commas and nodes by semicolons
+    /// (`PMIx_generate_ppn`).
+    ///
+    /// # Errors
+    /// No encoder can carry the list.
+    pub fn generate_ppn(&self, ranks: &[u8]) -> Result<Vec<u8>, Error> {
+        Ok(self.0.preg.generate_ppn(ranks)?.bytes)
+    }
+
+    /// Encodes a list of nodes or ranks with its type (`PMIx_generate_regex2`).
+    ///
+    /// # Errors
+    /// No encoder can carry the list.
+    pub fn generate_regex2(&self, list: &[u8]) -> Result<Regex2, Error> {
+        Ok(self.0.preg.generate_regex(list)?)
+    }
+
+    /// The list that was encoded with its type (`PMIx_parse_regex2`).
+    ///
+    /// # Errors
+    /// The type is not known here, or the value is damaged.
+    pub fn parse_regex2(&self, regex: Regex2Ref<'_>) -> Result<Vec<u8>, Error> {
+        Ok(self.0.preg.parse_regex(regex)?)
+    }
+}

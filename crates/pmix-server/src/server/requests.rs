@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a host says about jobs and processes, and what it asks for on behalf of others.
+
+use std::ffi::OsString;
+
+use pmix_engine::HostObject;
+use pmix_types::{Info, Nspace, Proc, Text};
+
+use crate::fork::harvest;
+use crate::{Error, Server};
+
+impl Server {
+    /// Registers a job, or updates it, with how many of its processes are on this node
+    /// (`PMIx_server_register_nspace`). Jobs of which no process is here are registered too, if
+    /// processes here may have to do with them.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`; an info that cannot be taken, and then nothing has changed.
+    pub fn register_nspace(
+        &self,
+        nspace: &Nspace<'_>,
+        num_local_procs: u32,
+        infos: &[Info<'_>],
+    ) -> Result<(), Error> {
+        let desk = &self.0.desk;
+        desk.request(|engine| engine.register_nspace(nspace, num_local_procs, infos))
+    }
+
+    /// Forgets a job, its processes and what they put (`PMIx_server_deregister_nspace`).
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if it is not registered.
+    pub fn deregister_nspace(&self, nspace: &Nspace<'_>) -> Result<(), Error> {
+        self.0.fork.local_support.forget(nspace);
+        self.0
+            .desk
+            .request(|engine| engine.deregister_nspace(nspace))
+    }
+
+    /// Registers a process of this node, before it is started: only who is this user and group may
+    /// connect as it (`PMIx_server_register_client`). The object comes back with every call that
+    /// is about the process.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if its job is not registered; `PMIX_ERR_BAD_PARAM`
+    /// if the rank names no process.
+    pub fn register_client(
+        &self,
+        proc: &Proc<'_>,
+        uid: u32,
+        gid: u32,
+        object: HostObject,
+    ) -> Result<(), Error> {
+        let desk = &self.0.desk;
+        desk.request(|engine| engine.register_client(proc, uid, gid, object))
+    }
+
+    /// Forgets a process of this node (`PMIx_server_deregister_client`).
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if it is not registered.
+    pub fn deregister_client(&self, proc: &Proc<'_>) -> Result<(), Error> {
+        self.0.desk.request(|engine| engine.deregister_client(proc))
+    }
+
+    /// The variables to be set in the environment of a process before it is started
+    /// (`PMIx_server_setup_fork`), for clients of every release from 2.0 on. All others it is to
+    /// inherit.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`.
+    pub fn setup_fork(&self, proc: &Proc<'_>) -> Result<Vec<(OsString, OsString)>, Error> {
+        self.0.desk.request(|_| Ok::<_, Error>(()))?;
+        Ok(self.0.fork.environment(proc))
+    }
+
+    /// What an application is to take along to the nodes that it runs on
+    /// (`PMIx_server_setup_application`): with `PMIX_SETUP_APP_ENVARS` or `PMIX_SETUP_APP_ALL`,
+    /// MCA parameters of this environment and variables of its programming model. The servers there
+    /// are given it by [`setup_local_support`](Self::setup_local_support).
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`.
+    pub fn setup_application(
+        &self,
+        _nspace: &Nspace<'_>,
+        infos: &[Info<'_>],
+    ) -> Result<Vec<Info<'static>>, Error> {
+        self.0.desk.request(|_| Ok::<_, Error>(()))?;
+        Ok(harvest(&self.0.fork.surroundings, infos))
+    }
+
+    /// What [`setup_application`](Self::setup_application) brought, for the processes of the job
+    /// that are started here from now on (`PMIx_server_setup_local_support`).
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM` for a variable without a name;
+    /// `PMIX_ERR_NOT_SUPPORTED` for one that is to be unset.
+    pub fn setup_local_support(
+        &self,
+        nspace: &Nspace<'_>,
+        infos: &[Info<'_>],
+    ) -> Result<(), Error> {
+        let support = &self.0.fork.local_support;
+        self.0.desk.request(|_| support.set(nspace, infos))
+    }
+
+    /// Gives a name to processes (`PMIx_server_define_process_set`).
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM` without a name or members.
+    pub fn define_process_set(&self, name: &Text<'_>, members: &[Proc<'_>]) -> Result<(), Error> {
+        let desk = &self.0.desk;
+        desk.request(|engine| engine.define_process_set(name, members))
+    }
+
+    /// Forgets the name of processes (`PMIx_server_delete_process_set`).
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if there is none.
+    pub fn delete_process_set(&self, name: &Text<'_>) -> Result<(), Error> {
+        self.0
+            .desk
+            .request(|engine| engine.delete_process_set(name))
+    }
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the start of a server to its end.
+
+use std::fs;
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use pmix_proto::Request;
+use pmix_server::upcall::ClientConnected;
+use pmix_server::{Completion, Error, Host, HostObject, Server};
+use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
+
+use super::peer::{self, JOB, Peer};
+
+/// Every request of a host, each without an effect if it is served.
+fn every_request(server: &Server) -> Vec<Result<(), Error>> {
+    let (job, proc) = (Nspace::from("none"), Proc::new("none", Rank::new(0)));
+    vec![
+        server.register_nspace(&job, 0, &[]),
+        server.deregister_nspace(&job),
+        server.register_client(&proc, 0, 0, HostObject(0)),
+        server.deregister_client(&proc),
+        server.setup_fork(&proc).map(drop),
+        server.setup_application(&job, &[]).map(drop),
+        server.setup_local_support(&job, &[]),
+        server.define_process_set(&"set".into(), std::slice::from_ref(&proc)),
+        server.delete_process_set(&"set".into()),
+    ]
+}
+
+#[test]
+fn requests_before_the_start_and_after_the_end_are_answered_not_initialised() {
+    let server = peer::builder().build().unwrap();
+    let uninitialised = |results: Vec<Result<(), Error>>| {
+        results
+            .iter()
+            .all(|r| matches!(r, Err(e) if e.status() == Status::ERR_INIT))
+    };
+    assert!(uninitialised(every_request(&server)));
+    server.start().unwrap();
+    assert!(every_request(&server).iter().filter(|r| r.is_ok()).count() >= 5);
+    assert_eq!(server.start().unwrap_err().status(), Status::ERR_INIT);
+    server.finalize().unwrap();
+    assert!(uninitialised(every_request(&server)));
+    assert_eq!(server.finalize().unwrap_err().status(), Status::ERR_INIT);
+    assert_eq!(server.start().unwrap_err().status(), Status::ERR_INIT);
+    assert_eq!(
+        server.drive(Instant::now()).unwrap_err().status(),
+        Status::ERR_INIT
+    );
+}
+
+#[test]
+fn maps_need_no_server_that_runs() {
+    let server = peer::builder().build().unwrap();
+    let regex = server.generate_regex(b"n01,n02,n03").unwrap();
+    let ppn = server.generate_ppn(b"0,1;2,3;4,5").unwrap();
+    assert!(!regex.is_empty() && !ppn.is_empty());
+    let regex2 = server.generate_regex2(b"n01,n02,n03").unwrap();
+    assert_eq!(
+        server.parse_regex2(regex2.as_view()).unwrap(),
+        b"n01,n02,n03"
+    );
+}
+
+#[test]
+fn connections_end_with_the_server() {
+    let server = peer::serve(peer::builder(), 1);
+    let client = Peer::client(&server, 0).unwrap().into_stream();
+    let address = peer::address(&server);
+    server.finalize().unwrap();
+    assert_eq!(peer::closed(client), b"");
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn the_last_handle_ends_the_server() {
+    let server = peer::serve(peer::builder(), 1);
+    let client = Peer::client(&server, 0).unwrap().into_stream();
+    drop(server.clone());
+    drop(server);
+    assert_eq!(peer::closed(client), b"");
+}
+
+#[test]
+fn rendezvous_files_come_and_go_with_the_server() {
+    let top = tempfile::tempdir().unwrap();
+    let open = |name: &'static str| {
+        let builder = peer::builder().nspace(name).system_tmpdir(top.path());
+        builder
+            .server_tmpdir(top.path())
+            .system_support(true)
+            .build()
+    };
+    let server = open("first").unwrap();
+    let file = top.path().join("pmix.sys.n00");
+    assert_eq!(server.rendezvous_files(), std::slice::from_ref(&file));
+    let text = fs::read_to_string(&file).unwrap();
+    let uri = text.lines().next().unwrap();
+    assert_eq!(uri, server.uri());
+    assert!(uri.starts_with("first.0;tcp4://127.0.0.1:"), "{uri}");
+    let second = open("second").unwrap_err();
+    assert!(second.to_string().contains(uri), "{second}");
+    server.finalize().unwrap();
+    assert!(!file.exists());
+}
+
+#[test]
+fn a_server_serves_without_its_files_if_they_are_not_required() {
+    let builder = || {
+        let builder = peer::builder().system_tmpdir("/proc/nowhere");
+        builder.system_support(true)
+    };
+    let error = builder().build().unwrap_err();
+    assert!(error.to_string().contains("/proc/nowhere"), "{error}");
+    let server = peer::serve(builder().rendezvous_required(false), 1);
+    assert!(Peer::client(&server, 0).is_ok());
+    assert!(server.rendezvous_files().is_empty());
+}
+
+#[test]
+fn the_address_is_reported_to_a_file() {
+    let top = tempfile::tempdir().unwrap();
+    let file = top.path().join("uri");
+    let server = peer::builder()
+        .report_uri(file.to_str().unwrap())
+        .build()
+        .unwrap();
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(text.lines().next(), Some(server.uri()));
+}
+
+#[test]
+fn names_that_would_break_the_address_or_a_path_are_refused() {
+    for name in ["", "a;b", "a/b", "a\nb", "a b"] {
+        let error = peer::builder().nspace(name.to_owned()).build().unwrap_err();
+        assert_eq!(error.status(), Status::ERR_BAD_PARAM, "{name:?}");
+    }
+    for host in ["", "../n00"] {
+        assert!(peer::builder().hostname(host).build().is_err(), "{host:?}");
+    }
+}
+
+/// Drives a server until something is done elsewhere.
+fn drive_until(server: &Server, done: impl Fn() -> bool) {
+    while !done() {
+        server.drive(Instant::now()).unwrap();
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_host_may_drive_its_server_itself() {
+    let server = peer::builder().external_progress(true).build().unwrap();
+    peer::register(&server, JOB, 1, peer::me());
+    assert_eq!(server.start().unwrap_err().status(), Status::ERR_INIT);
+    let handle = server.clone();
+    let client = std::thread::spawn(move || {
+        let mut client = Peer::client(&handle, 0).unwrap();
+        client
+            .ask_status(&Request::Unknown(pmix_proto::Command(99)))
+            .unwrap()
+    });
+    drive_until(&server, || client.is_finished());
+    assert_eq!(client.join().unwrap(), Status::ERR_NOT_SUPPORTED);
+    server.finalize().unwrap();
+    assert!(server.drive(Instant::now()).is_err());
+}
+
+/// A host that calls its server from within a call.
+#[derive(Default)]
+struct Reentrant {
+    server: Mutex<Option<Server>>,
+    seen: Mutex<Vec<Result<(), Status>>>,
+}
+
+impl Host for Reentrant {
+    fn client_connected(&self, call: ClientConnected, done: Completion<()>) {
+        let server = self.server.lock().unwrap().clone().unwrap();
+        let infos = [
+            Info::new(keys::NODE_MAP, "n00"),
+            Info::new(keys::PROC_MAP, "0"),
+        ];
+        let registered = server.register_nspace(&"spawned".into(), 1, &infos);
+        self.seen
+            .lock()
+            .unwrap()
+            .push(registered.map_err(|e| e.status()));
+        if call.proc.rank == Rank::new(1) {
+            self.seen
+                .lock()
+                .unwrap()
+                .push(server.finalize().map_err(|e| e.status()));
+        }
+        done.succeed(());
+    }
+}
+
+#[test]
+fn a_host_may_call_its_server_from_a_call_and_end_it() {
+    let host = Arc::new(Reentrant::default());
+    let server = peer::serve(peer::builder().shared_host(host.clone()), 2);
+    *host.server.lock().unwrap() = Some(server.clone());
+    let first = Peer::client(&server, 0).unwrap();
+    let second = Peer::client(&server, 1);
+    assert_eq!(peer::closed(first.into_stream()), b"");
+    drop(second);
+    assert_eq!(*host.seen.lock().unwrap(), [Ok(()), Ok(()), Ok(())]);
+    *host.server.lock().unwrap() = None;
+}

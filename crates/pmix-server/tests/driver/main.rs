@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A server over real sockets, with clients of the protocol crate.
+
+mod admission;
+mod hostile;
+mod life;
+mod peer;
+mod upcalls;
