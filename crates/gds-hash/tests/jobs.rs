@@ -122,6 +122,46 @@ fn faults_name_the_entry() {
     );
 }
 
+/// Standard, "Node realm keys": both are answered for the node of this server or the one named.
+#[test]
+fn a_node_is_known_by_its_name_and_its_number() {
+    let mut infos = maps("a,b,c", "0;1;2");
+    infos.push(array(
+        keys::NODE_INFO_ARRAY,
+        vec![
+            Info::new(keys::HOSTNAME, "c"),
+            Info::new(keys::NODEID, Value::Uint32(70)),
+            Info::new(keys::HOSTNAME_ALIASES, "c-ib"),
+        ],
+    ));
+    let job = register(&infos).unwrap();
+    let ask = |rank, key, named: Option<Info<'static>>| {
+        let mut how = vec![Info::new(keys::NODE_INFO, true)];
+        how.extend(named);
+        let found = job.get(&Request::new(rank, key).with(&how));
+        found.ok().map(std::borrow::Cow::into_owned)
+    };
+    let number = |number| Info::new(keys::NODEID, Value::Uint32(number));
+    let name = |name: &'static str| Info::new(keys::HOSTNAME, name);
+    for rank in [Rank::WILDCARD, Rank::UNDEF, Rank::new(0)] {
+        for (given, id) in [("a", 0), ("b", 1), ("c", 70)] {
+            let found = ask(rank, keys::HOSTNAME, Some(number(id)));
+            assert_eq!(found, Some(given.into()), "{given} of rank {rank}");
+            let found = ask(rank, keys::NODEID, Some(name(given)));
+            assert_eq!(found, Some(Value::Uint32(id)), "{given} of rank {rank}");
+        }
+        let found = ask(rank, keys::NODEID, Some(name("c-ib")));
+        assert_eq!(found, Some(Value::Uint32(70)));
+        assert_eq!(ask(rank, keys::HOSTNAME, Some(number(2))), None);
+        assert_eq!(ask(rank, keys::NODEID, Some(name("d"))), None);
+    }
+    // This server runs on b.
+    assert_eq!(get(&job, JOB, keys::NODEID), Some(Value::Uint32(1)));
+    assert_eq!(ask(Rank::WILDCARD, keys::HOSTNAME, None), Some("b".into()));
+    let elsewhere = Job::register(&preg(), &Host::new("login"), "job@1", &infos).unwrap();
+    assert_eq!(get(&elsewhere, JOB, keys::NODEID), None);
+}
+
 /// An application may tell of a node by its name or number, and be asked by any of its names.
 #[test]
 fn an_application_is_asked_about_a_node_by_any_of_its_names() {

@@ -340,8 +340,14 @@ fn check(job: &Job, plan: &Plan) -> Result<(), TestCaseError> {
     for (place, name) in plan.nodes.iter().enumerate() {
         let number = Value::Uint32(u32::try_from(place).unwrap());
         let named = Info::new(keys::HOSTNAME, name.clone());
-        for qualifier in [named, Info::new(keys::NODEID, number)] {
+        for qualifier in [named, Info::new(keys::NODEID, number.clone())] {
             let qualifiers = [Info::new(keys::NODE_INFO, true), qualifier];
+            let known = get(job, JOB, keys::NODEID, &qualifiers);
+            let first = plan.nodes.iter().position(|other| other == name).unwrap();
+            let first = Value::Uint32(u32::try_from(first).unwrap());
+            prop_assert_eq!(known, Some(first), "number of {}", name);
+            let known = get(job, JOB, keys::HOSTNAME, &qualifiers);
+            prop_assert_eq!(known, Some(name.clone().into()), "name of {}", name);
             for key in of_node {
                 let found = get(job, JOB, key, &qualifiers);
                 prop_assert_eq!(found, plan.of_node(name, key), "{} of {}", key, name);

@@ -14,13 +14,28 @@ use crate::style::Style;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// The question was answered.
-    Ok = 0,
+    Ok,
     /// The answer is no: faults were found, or what was looked for is not there.
-    Negative = 1,
+    Negative,
     /// The command line or the configuration cannot be obeyed.
-    Usage = 2,
+    Usage,
     /// The data is malformed, too large, or cannot be read.
-    Data = 3,
+    Data,
+    /// A job ended so, or could not be started.
+    Job(u8),
+}
+
+impl Exit {
+    /// The exit code of the process.
+    pub(crate) fn code(self) -> i32 {
+        match self {
+            Self::Ok => 0,
+            Self::Negative => 1,
+            Self::Usage => 2,
+            Self::Data => 3,
+            Self::Job(code) => code.into(),
+        }
+    }
 }
 
 /// A failed command, ready to be shown.
@@ -113,6 +128,12 @@ impl Failure {
             Status::ERR_OUT_OF_RESOURCE => self,
             _ => self.cure(cure),
         }
+    }
+
+    /// The same failure where programs have their answer already.
+    pub(crate) fn answered(mut self) -> Self {
+        self.answered = true;
+        self
     }
 
     pub(crate) fn exit(&self) -> Exit {

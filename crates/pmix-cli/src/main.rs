@@ -8,6 +8,7 @@ mod dictionary;
 mod excerpt;
 mod failure;
 mod get;
+mod hello;
 mod info;
 mod input;
 mod map;
@@ -16,6 +17,7 @@ mod output;
 mod plugins;
 mod printable;
 mod progress;
+mod run;
 mod session;
 mod shell;
 mod style;
@@ -38,9 +40,9 @@ fn main() {
     let stderr = Style::new(cli.global.color, &std::io::stderr());
     trace::install(cli.global.verbose, stderr);
     let json = cli.global.json;
-    let exit = run(cli).unwrap_or_else(|failure| report(&failure, json, stderr));
+    let exit = dispatch(cli).unwrap_or_else(|failure| report(&failure, json, stderr));
     // Ends without unmapping what the command read: the system does that faster.
-    std::process::exit(exit as i32);
+    std::process::exit(exit.code());
 }
 
 /// A command line that cannot be read, in JSON too if that is what it asks for.
@@ -66,7 +68,7 @@ fn misuse(error: &clap::Error) -> ! {
     error.exit()
 }
 
-fn run(cli: Cli) -> Result<Exit, Failure> {
+fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     let global = &cli.global;
     match cli.command {
         // What works where the configuration is broken opens nothing.
@@ -75,8 +77,10 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Info(args) => info::run(global, &args),
         Command::Attr(args) => dictionary::attr(global, &args),
         Command::Status(args) => dictionary::status(global, &args),
+        Command::Hello(args) => hello::run(global, &args),
         Command::Map(command) => opened(global, |session| map::run(session, command)),
         Command::Get(args) => opened(global, |session| get::run(session, &args)),
+        Command::Run(args) => opened(global, |session| run::run(session, args)),
         Command::Wire(args) => opened(global, |session| wire::run(session, &args)),
         Command::Plugins(PluginsCommand::Check { file }) => check::run(global, &file),
         Command::Plugins(PluginsCommand::List) => opened(global, plugins::list),

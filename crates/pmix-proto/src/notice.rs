@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a server says without being asked: each kind of message has a tag of its own.
 
-use pmix_types::{Bytes, DataRange, Info, IofChannel, Key, Proc, Scope, Status};
+use pmix_types::{Bytes, DataRange, Info, IntoOwned, IofChannel, Key, Proc, Scope, Status};
 
 use crate::codec::{Many, Maybe, One, Reader, Shape, Writer, message, payloads};
 use crate::{Command, Error, kind};
@@ -52,6 +52,19 @@ impl Shape for Event<'_> {
         writer.one::<kind::Proc>(&event.source)?;
         Many::<kind::Info>::write(writer, &event.infos)?;
         Maybe::<One<kind::DataRange>>::write(writer, &event.range)
+    }
+}
+
+impl IntoOwned for Event<'_> {
+    type Owned = Event<'static>;
+
+    fn into_owned(self) -> Event<'static> {
+        Event {
+            status: self.status,
+            source: self.source.into_owned(),
+            infos: self.infos.into_owned(),
+            range: self.range,
+        }
     }
 }
 

@@ -4,7 +4,8 @@
 //! The libraries are reached through the C programs in `tests/interop`. For maps we are reached
 //! through `pmix map batch`, as any other language would reach us. What a library expands a map to
 //! is read back from a job registered with it, so a check compares names and hosts, never bytes.
-//! Packed data are compared byte for byte; see [`bfrops`].
+//! Packed data are compared byte for byte; see [`bfrops`]. Whole sessions, clients of theirs under our
+//! server and ours under theirs, are run by [`server`].
 
 mod bfrops;
 mod checks;
@@ -16,6 +17,7 @@ pub(crate) mod naive;
 pub(crate) mod ours;
 pub(crate) mod peers;
 pub(crate) mod random;
+pub(crate) mod server;
 mod tally;
 mod vectors;
 
@@ -28,7 +30,7 @@ use tally::Tally;
 
 /// What the command line may say.
 const ARGUMENTS: &str =
-    "preg, bfrops, gds, --seed N, --lists N, --data N, --jobs N or --no-install";
+    "preg, bfrops, gds, server, --seed N, --lists N, --data N, --jobs N or --no-install";
 
 /// What the command line asks for.
 struct Options {
@@ -58,7 +60,7 @@ impl Options {
                 "--data" => options.data = number(arg, rest.next())?,
                 "--jobs" => options.jobs = number(arg, rest.next())?,
                 "--no-install" => options.install = false,
-                "preg" | "bfrops" | "gds" => options.only = Some(arg.clone()),
+                "preg" | "bfrops" | "gds" | "server" => options.only = Some(arg.clone()),
                 _ => return Err(format!("{arg}: expected {ARGUMENTS}")),
             }
         }
@@ -68,6 +70,11 @@ impl Options {
     /// Whether this part was asked for.
     fn wants(&self, part: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only == part)
+    }
+
+    /// Whether this part was asked for by its name.
+    fn names(&self, part: &str) -> bool {
+        self.only.as_ref().is_some_and(|only| only == part)
     }
 }
 
@@ -93,6 +100,9 @@ fn try_run(args: &[String]) -> Result<Tally, String> {
     let mut tally = Tally::default();
     if options.install {
         install::packages(install::INTEROP);
+        if options.names("server") {
+            install::packages(server::PACKAGES);
+        }
     }
     let peers = found(peers::find(options.install), &mut tally);
     if peers.is_empty() {
@@ -111,6 +121,10 @@ fn try_run(args: &[String]) -> Result<Tally, String> {
     if options.wants("gds") {
         println!("interop: gds, seed {}, {} jobs", options.seed, options.jobs);
         gds::run(&peers, options.seed, options.jobs, &mut tally)?;
+    }
+    if options.names("server") {
+        println!("interop: server");
+        server::run(&peers, &mut tally)?;
     }
     Ok(tally)
 }

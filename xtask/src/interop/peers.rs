@@ -36,7 +36,7 @@ pub(crate) fn find(may_install: bool) -> Vec<Result<Peer, String>> {
 }
 
 /// The files of the first of these Debian packages that is installed.
-fn package_files(packages: &[&str]) -> Vec<PathBuf> {
+pub(crate) fn package_files(packages: &[&str]) -> Vec<PathBuf> {
     for package in packages {
         if let Ok(done) = Command::new("dpkg").args(["-L", package]).output()
             && done.status.success()
@@ -149,16 +149,38 @@ impl Library {
     /// # Errors
     /// The compiler's.
     pub(crate) fn compile(&self, program: &Path, sources: &[PathBuf]) -> Result<(), String> {
+        let parts = process::root().join("tests/interop");
+        self.compile_with(program, &parts, sources)
+    }
+
+    /// Compiles these files, which include others of a directory, against the library.
+    ///
+    /// # Errors
+    /// The compiler's.
+    pub(crate) fn compile_with(
+        &self,
+        program: &Path,
+        parts: &Path,
+        sources: &[PathBuf],
+    ) -> Result<(), String> {
         let home = self.library.parent().unwrap_or_else(|| Path::new("/"));
         let mut command = Command::new("gcc");
         command.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-o"]);
         command.arg(program).arg("-I").arg(&self.include);
-        command.arg("-I").arg(process::root().join("tests/interop"));
+        command.arg("-I").arg(parts);
         // The wheel's library has the system's soname; the old tag goes before LD_LIBRARY_PATH.
         command.args(sources).arg(&self.library);
         command.args(["-lm", "-Wl,--disable-new-dtags"]);
         command.arg(format!("-Wl,-rpath,{}", home.display()));
         process::output(&mut command).map(drop)
+    }
+}
+
+impl Library {
+    /// A program that is installed with the library, as in the Open MPI wheel.
+    pub(crate) fn beside(&self, program: &str) -> Option<PathBuf> {
+        let prefix = self.library.ancestors().nth(3)?;
+        Some(prefix.join("bin").join(program)).filter(|path| path.exists())
     }
 }
 

@@ -41,9 +41,14 @@ const CHANCE: &[(&str, &str, &str)] = &[
     ("crates/pmix-cli/", "pmix", "the name of the command"),
     ("crates/pmix-cli/src/args/", "raw", "the name of an option"),
     (
-        "crates/pmix-server/src/psec",
+        "crates/pmix-client/src/",
         "native",
-        "a way to show who one is",
+        "the name of a security module",
+    ),
+    (
+        "crates/pmix-server/src/",
+        "native",
+        "the name of a security module",
     ),
     (
         "crates/pmix-types/src/ops/names.rs",

@@ -282,18 +282,10 @@ impl Job {
         Ok(self.host.names().find_map(|name| nodes.by_name(name)))
     }
 
+    /// DEVIATION: name and number of a node are known of it like any other key, so that one leads to
+    /// the other and this server's node has its number; in OpenPMIx they are not found, or the
+    /// question is given back; `a_node_is_known_by_its_name_and_its_number`.
     fn node_value(&self, request: &Request<'_>, key: &str) -> Result<Option<Answer<'_>>, Error> {
-        // No release has the name and the number of a node among its values: they are answered
-        // where the question names them already, and the name of this server's node besides.
-        let other = if key == keys::NODEID {
-            keys::HOSTNAME
-        } else {
-            keys::NODEID
-        };
-        let unknown = key == keys::NODEID && !request.rank.is_valid() && !request.names_node();
-        if is_place(key) && (unknown || request.qualifier(other).is_some()) {
-            return Ok(None);
-        }
         let slot = self.node_asked(request, &self.nodes)?;
         if let Some(slot) = slot {
             return Ok(self.about_node(&self.nodes, slot, key).map(Cow::Owned));

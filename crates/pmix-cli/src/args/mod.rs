@@ -3,9 +3,11 @@
 
 mod dictionary;
 mod get;
+mod hello;
 mod inspect;
 mod map;
 mod plugins;
+mod run;
 mod wire;
 
 use std::path::PathBuf;
@@ -14,11 +16,13 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use dictionary::{Attr, StatusArgs};
 pub(crate) use get::{Get, key};
+pub(crate) use hello::Hello;
 pub(crate) use inspect::{Draw, DrawAs, Explain, Pair, Where, Who};
 pub(crate) use map::{
     Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, MapInput, Nth, Target,
 };
 pub(crate) use plugins::{Info, PluginsCommand};
+pub(crate) use run::{AppArgs, NextApp, Run};
 pub(crate) use wire::{
     BufferArg, CallType, PsquashArg, Wire, WireCommand, WireDecode, WireEncode, data_type, layout,
     module,
@@ -109,6 +113,23 @@ Examples:
   pmix get --job registered.json --node n03 --all
   pmix get --jsonl < requests.jsonl";
 
+const RUN_EXAMPLES: &str = "\
+Examples:
+  pmix run -n 4 hostname
+  pmix run -n 2 --tag-output ./solver in.dat : -n 1 ./monitor
+  pmix run -n 8 --map-by core --report ./solver
+  pmix run --nodes 'n[1-2]' --procs '0-3;4-7' --host n1 ./solver
+
+Exit codes: 0 if every process ended with 0, else that of the first that did not: its exit code, or
+128 and the number of its signal. 124 when the time was up, 127 for a program that is not there,
+126 for one that cannot be run.";
+
+const HELLO_EXAMPLES: &str = "\
+Examples:
+  pmix run -n 4 pmix hello
+  pmix run -n 64 pmix hello --quiet --fences 1000 --bytes 1024
+  prterun -n 4 pmix hello";
+
 const WIRE_EXAMPLES: &str = "\
 Examples:
   pmix wire decode --type string --hex 020861626300
@@ -125,9 +146,15 @@ pub(crate) enum Command {
     /// Ask a job for values, as a server answers them.
     #[command(arg_required_else_help = true, after_help = GET_EXAMPLES)]
     Get(Get),
+    /// Start a job on this node: its processes, and the server they speak to.
+    #[command(arg_required_else_help = true, after_help = RUN_EXAMPLES)]
+    Run(Run),
     /// Packed data: unpack, explain, pack.
     #[command(arg_required_else_help = true, after_help = WIRE_EXAMPLES)]
     Wire(Wire),
+    /// A process of a job that greets the others: put, commit, fence, get; one line a rank.
+    #[command(after_help = HELLO_EXAMPLES)]
+    Hello(Hello),
     /// The components of the preg framework.
     #[command(subcommand, arg_required_else_help = true)]
     Plugins(PluginsCommand),

@@ -7,7 +7,7 @@ use gds_hash::Host;
 const THIS_HOST: &str = "THISHOST";
 
 /// The name of this node as the system has it.
-fn name() -> Option<String> {
+pub(crate) fn name() -> Option<String> {
     let paths = ["/proc/sys/kernel/hostname", "/etc/hostname"];
     let text = paths.iter().find_map(|p| std::fs::read_to_string(p).ok())?;
     let name = text.trim();

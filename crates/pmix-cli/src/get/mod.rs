@@ -3,7 +3,7 @@
 
 mod all;
 mod ask;
-mod host;
+pub(crate) mod host;
 mod jobs;
 mod jsonl;
 mod show;

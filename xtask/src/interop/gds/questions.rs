@@ -293,8 +293,7 @@ fn of_node(plan: &Plan, place: usize, some: &[u32], list: &mut List) {
         } else {
             keys::NODE_ID
         };
-        // No release has them among the values of a node.
-        list.ask(told, WILDCARD, other, &how, None);
+        list.ask(told, WILDCARD, other, &how, model::node(plan, place, other));
         let silent = Level::Node {
             place,
             by,

@@ -125,6 +125,14 @@ pub(super) const RULES: &[Rule] = &[
         explains: |case| case.asks(&[keys::LOCAL_PROCS]) && case.not_found(),
     },
     Rule {
+        name: "name and number of a node do not lead to each other",
+        explains: |case| {
+            matches!(case.question.level, Level::Node { .. })
+                && case.asks(&[keys::HOST_NAME, keys::NODE_ID])
+                && case.not_found()
+        },
+    },
+    Rule {
         name: "4.2 keeps the node id of a process but does not answer it",
         explains: |case| {
             case.question.level == Level::Rank

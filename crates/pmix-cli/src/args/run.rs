@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The arguments of `pmix run`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, ValueEnum};
+use pmix_launch::{Level, MapBy};
+
+/// Arguments of `run`.
+#[derive(Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) app: AppArgs,
+    /// The nodes of a larger job, of which only the processes of this node are started: anything
+    /// that a map command takes as one argument.
+    #[arg(
+        long,
+        value_name = "MAP",
+        requires = "procs",
+        help_heading = "Placement"
+    )]
+    pub(crate) nodes: Option<OsString>,
+    /// The ranks on each of them.
+    #[arg(
+        long,
+        value_name = "MAP",
+        requires = "nodes",
+        help_heading = "Placement"
+    )]
+    pub(crate) procs: Option<OsString>,
+    /// What this node is called, if not as the system has it.
+    #[arg(long, value_name = "NAME", help_heading = "Placement")]
+    pub(crate) host: Option<String>,
+    /// How processes are dealt out to the parts of the node.
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = Part::Slot,
+        value_name = "PART",
+        help_heading = "Placement"
+    )]
+    pub(crate) map_by: Part,
+    /// What each process is confined to; by default what --map-by names, if that is part of a node.
+    #[arg(long, value_enum, value_name = "PART", help_heading = "Placement")]
+    pub(crate) bind_to: Option<BindTo>,
+    /// Put the job, the rank and the stream in front of each line of output.
+    #[arg(long, conflicts_with = "output_dir", help_heading = "Output")]
+    pub(crate) tag_output: bool,
+    /// Have each process write to files of its own: DIR/rank.N.stdout and DIR/rank.N.stderr.
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub(crate) output_dir: Option<PathBuf>,
+    /// Say on standard error, at the end, who ran where, how long, and how it ended.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) report: bool,
+    /// End the job after this time, in seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Ending")]
+    pub(crate) timeout: Option<Duration>,
+    /// How long processes may take to end before they are killed, in seconds.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = seconds,
+        default_value = "2",
+        help_heading = "Ending"
+    )]
+    pub(crate) grace: Duration,
+    /// Let the others go on when a process fails.
+    #[arg(long, help_heading = "Ending")]
+    pub(crate) keep_going: bool,
+    /// What the job is called; made of the node and the launcher's process number by default.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) nspace: Option<String>,
+}
+
+/// What is said of one application; those that follow a `:` take these options only.
+#[derive(Args)]
+pub(crate) struct AppArgs {
+    /// How many processes to start; 1, or as many as --procs has.
+    #[arg(short, long = "num-procs", alias = "np", value_name = "N")]
+    pub(crate) num_procs: Option<u32>,
+    /// Set a variable for the processes, or pass on one that would be held back; PREFIX* passes
+    /// all that begin so.
+    #[arg(short = 'x', long = "export", value_name = "VAR[=VALUE]")]
+    pub(crate) exports: Vec<OsString>,
+    /// Start in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) wdir: Option<PathBuf>,
+    /// The program and its arguments; after ` : ` another application, with options of its own.
+    #[arg(
+        value_name = "PROGRAM [ARG]...",
+        required = true,
+        num_args = 1..,
+        trailing_var_arg = true
+    )]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// The words behind a `:`, read as those in front of it.
+#[derive(Parser)]
+#[command(name = "pmix run … :", no_binary_name = true)]
+pub(crate) struct NextApp {
+    #[command(flatten)]
+    pub(crate) app: AppArgs,
+}
+
+/// A part of the node, for `--map-by`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// One core after the other.
+    Slot,
+    /// The node as a whole.
+    Node,
+    /// Packages in turns.
+    #[value(alias = "socket")]
+    Package,
+    /// Nodes of memory in turns.
+    Numa,
+    /// Level 3 caches in turns.
+    L3cache,
+    /// Level 2 caches in turns.
+    L2cache,
+    /// Level 1 caches in turns.
+    L1cache,
+    /// Cores in turns.
+    Core,
+    /// Hardware threads in turns.
+    Hwthread,
+}
+
+/// What a process is confined to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BindTo {
+    /// Nothing.
+    None,
+    /// A package.
+    #[value(alias = "socket")]
+    Package,
+    /// A node of memory.
+    Numa,
+    /// What shares a level 3 cache.
+    L3cache,
+    /// What shares a level 2 cache.
+    L2cache,
+    /// What shares a level 1 cache.
+    L1cache,
+    /// A core.
+    Core,
+    /// A hardware thread.
+    Hwthread,
+}
+
+impl Part {
+    /// What the launcher calls it.
+    pub(crate) fn map_by(self) -> MapBy {
+        let level = match self {
+            Self::Slot => return MapBy::Slot,
+            Self::Node => Level::Node,
+            Self::Package => Level::Package,
+            Self::Numa => Level::Numa,
+            Self::L3cache => Level::L3Cache,
+            Self::L2cache => Level::L2Cache,
+            Self::L1cache => Level::L1Cache,
+            Self::Core => Level::Core,
+            Self::Hwthread => Level::HwThread,
+        };
+        MapBy::Level(level)
+    }
+}
+
+impl BindTo {
+    /// What the launcher calls it.
+    pub(crate) fn level(self) -> Option<Level> {
+        match self {
+            Self::None => None,
+            Self::Package => Some(Level::Package),
+            Self::Numa => Some(Level::Numa),
+            Self::L3cache => Some(Level::L3Cache),
+            Self::L2cache => Some(Level::L2Cache),
+            Self::L1cache => Some(Level::L1Cache),
+            Self::Core => Some(Level::Core),
+            Self::Hwthread => Some(Level::HwThread),
+        }
+    }
+}
+
+/// A time in seconds, with a fraction or not.
+fn seconds(word: &str) -> Result<Duration, String> {
+    let seconds: f64 = word.parse().map_err(|_| "this is no number".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| "this is no time".to_owned())
+}

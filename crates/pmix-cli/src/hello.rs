@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix hello`: a process of a job that greets the others.
+//!
+//! It does what a parallel program does at its start: init, put, commit, fence, get of every peer,
+//! finalize. What every peer put is checked byte for byte.
+
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use pmix_client::{Client, Error, Fence, Settings};
+use pmix_types::{Proc, Rank, Scope, Status, Value, keys};
+use serde_json::json;
+
+use crate::args::{Global, Hello};
+use crate::failure::{Exit, Failure};
+use crate::output::Out;
+use crate::printable::printable;
+
+/// The key of the greeting.
+const KEY: &str = "hello";
+
+/// What a process has to say at the end.
+struct Report {
+    rank: Rank,
+    size: u32,
+    node: String,
+    answered: u32,
+    init: Duration,
+    fences: Duration,
+    gets: Duration,
+}
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, args: &Hello) -> Result<Exit, Failure> {
+    let mut settings = Settings::from_env().map_err(|error| nobody_started(&error))?;
+    settings.time_limit = Some(args.timeout);
+    let report = greet(settings, args)?;
+    if !args.quiet {
+        let line = match global.json {
+            true => report.json(args).to_string(),
+            false => report.line(args),
+        };
+        let mut out = Out::new();
+        out.json_text(&line)?;
+        out.write_all(b"\n")?;
+        out.flush()?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn greet(settings: Settings, args: &Hello) -> Result<Report, Failure> {
+    let start = Instant::now();
+    let mut client = Client::init(settings)?;
+    let init = start.elapsed();
+    let own = client.proc().clone();
+    let size = job_size(&mut client)?;
+    let node = client.get(&own, keys::HOSTNAME, &[]);
+    client.put(Scope::GLOBAL, KEY, greeting(own.rank, args.bytes))?;
+    client.commit()?;
+    let fence = match args.no_collect {
+        true => Fence::new(),
+        false => Fence::new().collect(),
+    };
+    let start = Instant::now();
+    for _ in 0..args.fences {
+        client.fence(&fence)?;
+    }
+    let fences = start.elapsed();
+    let start = Instant::now();
+    let answered = ask_peers(&mut client, size, args)?;
+    let gets = start.elapsed();
+    client.finalize()?;
+    Ok(Report {
+        rank: own.rank,
+        size,
+        node: node.map_or_else(|_| "a node without a name".to_owned(), |name| text(&name)),
+        answered,
+        init,
+        fences,
+        gets,
+    })
+}
+
+/// How many processes the job has.
+fn job_size(client: &mut Client) -> Result<u32, Failure> {
+    let size = client.get_of_job(keys::JOB_SIZE)?;
+    let number = size.to_number::<u32>();
+    number.map_err(|error| {
+        let message = format!("{}: {error}", keys::JOB_SIZE);
+        Failure::new(Exit::Negative, error.status(), message)
+    })
+}
+
+/// Asks the other processes, from the next rank on, and this one at last.
+fn ask_peers(client: &mut Client, size: u32, args: &Hello) -> Result<u32, Failure> {
+    let own = client.proc().clone();
+    let wanted = args.peers.unwrap_or(size).min(size);
+    for step in 1..=wanted {
+        let rank = u64::from(own.rank.as_raw()) + u64::from(step);
+        let rank = Rank::new(u32::try_from(rank % u64::from(size)).unwrap_or_default());
+        let peer = Proc::new(own.nspace.clone(), rank);
+        let value = client.get(&peer, KEY, &[])?;
+        if value != greeting(rank, args.bytes) {
+            let found = value.data_type();
+            let message =
+                format!("rank {rank} did not put the {found} that the server says it put");
+            return Err(Failure::new(Exit::Negative, Status::ERR_BAD_PARAM, message));
+        }
+    }
+    Ok(wanted)
+}
+
+/// What a process puts: so many bytes that no other rank puts.
+fn greeting(rank: Rank, len: usize) -> Value<'static> {
+    let name = rank.as_raw().to_le_bytes();
+    let bytes: Vec<u8> = name.iter().copied().cycle().take(len).collect();
+    Value::ByteObject(bytes.into())
+}
+
+fn text(value: &Value<'_>) -> String {
+    match value {
+        Value::String(Some(text)) => printable(text.as_bytes()),
+        other => format!("{} instead of a name", other.data_type()),
+    }
+}
+
+impl Report {
+    /// For people.
+    fn line(&self, args: &Hello) -> String {
+        let Self {
+            rank,
+            size,
+            node,
+            answered,
+            ..
+        } = self;
+        let peers = match answered {
+            1 => "1 peer".to_owned(),
+            number => format!("{number} peers"),
+        };
+        let fences = match args.fences {
+            0 | 1 => String::new(),
+            number => format!(
+                ", {number} fences of {:.3} ms each",
+                millis(self.fences / number)
+            ),
+        };
+        format!("rank {rank} of {size} on {node}: {peers} answered{fences}")
+    }
+
+    /// For programs.
+    fn json(&self, args: &Hello) -> serde_json::Value {
+        json!({
+            "rank": self.rank.as_raw(),
+            "size": self.size,
+            "node": self.node,
+            "answered": self.answered,
+            "fences": args.fences,
+            "init_ms": rounded(self.init),
+            "fences_ms": rounded(self.fences),
+            "gets_ms": rounded(self.gets),
+        })
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// To the microsecond.
+fn rounded(time: Duration) -> f64 {
+    (millis(time) * 1e3).round() / 1e3
+}
+
+fn nobody_started(error: &Error) -> Failure {
+    Failure::new(Exit::Usage, error.status(), error.to_string())
+        .cure("a launcher starts it, for example `pmix run -n 4 pmix hello`")
+}
+
+impl From<Error> for Failure {
+    /// What the server answered, or that it did not.
+    fn from(error: Error) -> Self {
+        let message = format!("{error} ({})", error.status());
+        Self::new(Exit::Negative, error.status(), message)
+    }
+}

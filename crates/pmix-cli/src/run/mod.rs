@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix run`: starts a job on this node.
+
+mod apps;
+mod report;
+
+use std::ffi::OsString;
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+
+use pmix_launch::{Layout, Level, MapBy, Outcome, Output, Plan, Policy, Standard};
+use pmix_mca::Surroundings;
+use preg_core::Status;
+
+use crate::args::Run;
+use crate::failure::{Exit, Failure};
+use crate::get::host;
+use crate::input::{read_nodes, read_option, read_procs};
+use crate::session::Session;
+
+/// Runs the command.
+pub(crate) fn run(session: &mut Session, args: Run) -> Result<Exit, Failure> {
+    let report = args.report;
+    let plan = plan(session, args)?;
+    let (input, output, errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    let standard = Standard {
+        input: input.as_fd(),
+        output: output.as_fd(),
+        errors: errors.as_fd(),
+    };
+    let outcome = pmix_launch::launch(&plan, standard).map_err(refused)?;
+    if report {
+        report::table(&outcome, &mut std::io::stderr().lock())?;
+    }
+    if session.json {
+        session.out.json(&report::summary(&plan, &outcome))?;
+    }
+    ending(&outcome, session.json)
+}
+
+/// The exit code of the job, and what to say about it.
+fn ending(outcome: &Outcome, answered: bool) -> Result<Exit, Failure> {
+    let Some(cause) = &outcome.cause else {
+        return Ok(Exit::Ok);
+    };
+    let exit = Exit::Job(outcome.exit_code());
+    let failure = Failure::new(exit, Status::ERR_JOB_TERM_WO_SYNC, cause.to_string());
+    Err(match answered {
+        true => failure.answered(),
+        false => failure,
+    })
+}
+
+fn refused(error: pmix_launch::Error) -> Failure {
+    Failure::new(
+        Exit::Job(error.exit_code()),
+        error.status(),
+        error.to_string(),
+    )
+}
+
+fn plan(session: &Session, args: Run) -> Result<Plan, Failure> {
+    let surroundings = Surroundings::of_process();
+    let host = args
+        .host
+        .clone()
+        .or_else(host::name)
+        .unwrap_or_else(|| "localhost".to_owned());
+    let maps = match (&args.nodes, &args.procs) {
+        (Some(nodes), Some(procs)) => Some(larger_job(session, &host, nodes, procs)?),
+        _ => None,
+    };
+    let policy = policy(&args);
+    let output = match (args.tag_output, args.output_dir) {
+        (true, _) => Output::Tagged,
+        (false, Some(dir)) => Output::Files(dir),
+        (false, None) => Output::Plain,
+    };
+    let apps = apps::read(args.app, maps.as_ref().map(Layout::num_procs))?;
+    let num_procs = apps
+        .iter()
+        .try_fold(0u32, |sum, app| sum.checked_add(app.num_procs));
+    let num_procs = num_procs.ok_or_else(|| Failure::usage("there are not so many ranks"))?;
+    let layout = match maps {
+        Some(layout) => layout,
+        None => Layout::on_one_node(host.as_bytes(), num_procs).map_err(refused)?,
+    };
+    let nspace = args.nspace;
+    Ok(Plan {
+        nspace: nspace.unwrap_or_else(|| format!("pmix-run-{host}-{}@1", std::process::id())),
+        apps,
+        layout,
+        policy,
+        tmpdir: tmpdir(&surroundings.vars),
+        environment: surroundings.vars,
+        output,
+        timeout: args.timeout,
+        grace: args.grace,
+        keep_going: args.keep_going,
+    })
+}
+
+fn larger_job(
+    session: &Session,
+    host: &str,
+    nodes: &OsString,
+    procs: &OsString,
+) -> Result<Layout, Failure> {
+    let (preg, limits) = (&session.preg, session.limits());
+    let nodes = read_nodes(preg, read_option("--nodes", nodes)?)?.into_list(limits)?;
+    let procs = read_procs(preg, read_option("--procs", procs)?)?.into_map(limits)?;
+    Layout::of_maps(host.as_bytes(), nodes, procs)
+        .map_err(|error| refused(error).cure("--host says what this node is called in the maps"))
+}
+
+fn policy(args: &Run) -> Policy {
+    let map_by = args.map_by.map_by();
+    let bind_to = match (args.bind_to, map_by) {
+        (Some(named), _) => named.level(),
+        (None, MapBy::Slot | MapBy::Level(Level::Node)) => None,
+        (None, MapBy::Level(level)) => Some(level),
+    };
+    Policy { map_by, bind_to }
+}
+
+fn tmpdir(vars: &[(OsString, OsString)]) -> PathBuf {
+    let found = vars
+        .iter()
+        .find(|(name, dir)| name == "TMPDIR" && !dir.is_empty());
+    found.map_or_else(|| PathBuf::from("/tmp"), |(_, dir)| PathBuf::from(dir))
+}

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix run` starts programs, hands on what they write and what is sent to it, and leaves nothing
+//! behind.
+
+mod command;
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, Command, Stdio};
+
+use command::{Outcome, command, finish, pmix_with};
+use tempfile::TempDir;
+
+/// A launcher whose sessions have a directory of their own, and a `PATH`.
+fn launcher(args: &[&str]) -> (Command, TempDir) {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut command = command(&[&["run"], args].concat());
+    command
+        .env("PATH", "/usr/bin:/bin")
+        .env("TMPDIR", tmp.path());
+    (command, tmp)
+}
+
+fn run(args: &[&str]) -> Outcome {
+    run_with(args, b"")
+}
+
+fn run_with(args: &[&str], input: &[u8]) -> Outcome {
+    let (command, tmp) = launcher(args);
+    let outcome = finish(command, input);
+    assert_nothing_left(&tmp);
+    outcome
+}
+
+fn assert_nothing_left(tmp: &TempDir) {
+    let left: Vec<_> = std::fs::read_dir(tmp).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+fn sorted(outcome: &Outcome) -> Vec<String> {
+    let text = outcome.text();
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+/// A launcher that runs, of which the test has the pipes.
+struct Running {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+    tmp: TempDir,
+}
+
+impl Running {
+    fn start(args: &[&str]) -> Self {
+        let (mut command, tmp) = launcher(args);
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output, tmp }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// The exit code, what else it wrote, and what it said.
+    fn end(mut self) -> (Option<i32>, String, String) {
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        let output = self.child.wait_with_output().unwrap();
+        assert_nothing_left(&self.tmp);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), rest, errors)
+    }
+}
+
+#[test]
+fn every_process_runs_the_program() {
+    let outcome = run(&["-n", "5", "echo", "-n", "a:b "]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    assert_eq!(outcome.text(), "a:b a:b a:b a:b a:b ");
+}
+
+#[test]
+fn applications_have_options_of_their_own() {
+    let outcome = run(&[
+        "-n",
+        "2",
+        "-x",
+        "V=1",
+        "sh",
+        "-c",
+        "echo $V $PWD",
+        ":",
+        "--wdir",
+        "/usr",
+        "-x",
+        "V=2",
+        "sh",
+        "-c",
+        "echo $V $PWD",
+        ":",
+        "echo",
+        "--",
+        "-n",
+    ]);
+    let here = std::fs::canonicalize(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let first = format!("1 {}", here.display());
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert_eq!(sorted(&outcome), ["-- -n", &first, &first, "2 /usr"]);
+}
+
+#[test]
+fn tags_name_job_rank_and_stream_of_each_line() {
+    let outcome = run(&[
+        "-n",
+        "2",
+        "--tag-output",
+        "--nspace",
+        "j@1",
+        "sh",
+        "-c",
+        r"printf 'a\nb'; echo e >&2",
+    ]);
+    let expected = [
+        "[j@1,0]<stdout>: a",
+        "[j@1,0]<stdout>: b",
+        "[j@1,1]<stdout>: a",
+        "[j@1,1]<stdout>: b",
+    ];
+    assert_eq!(sorted(&outcome), expected);
+    let mut errors: Vec<_> = outcome.stderr.lines().collect();
+    errors.sort_unstable();
+    assert_eq!(errors, ["[j@1,0]<stderr>: e", "[j@1,1]<stderr>: e"]);
+}
+
+#[test]
+fn much_output_of_many_arrives_whole() {
+    let outcome = run(&["-n", "8", "head", "-c", "1000000", "/dev/zero"]);
+    assert_eq!(outcome.code, 0);
+    assert_eq!(outcome.stdout.len(), 8_000_000);
+    assert!(outcome.stdout.iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn files_hold_what_each_process_wrote() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("out");
+    let outcome = run(&[
+        "-n",
+        "2",
+        "--output-dir",
+        path.to_str().unwrap(),
+        "sh",
+        "-c",
+        "echo out; echo err >&2",
+    ]);
+    assert_eq!((outcome.code, outcome.text().as_str()), (0, ""));
+    let read = |name: &str| std::fs::read_to_string(path.join(name)).unwrap();
+    assert_eq!(read("rank.1.stdout"), "out\n");
+    assert_eq!(read("rank.0.stderr"), "err\n");
+}
+
+#[test]
+fn rank_0_reads_what_the_launcher_is_given_and_the_others_nothing() {
+    let outcome = run_with(&["-n", "3", "sh", "-c", "cat; echo end"], b"input\n");
+    assert_eq!(sorted(&outcome), ["end", "end", "end", "input"]);
+}
+
+#[test]
+fn the_first_failure_is_the_exit_code_and_ends_the_others() {
+    // The one that fails waits for nobody; the others would not end in time.
+    let outcome = run(&["-n", "3", "sleep", "1000", ":", "sh", "-c", "exit 7"]);
+    assert_eq!(outcome.code, 7);
+    assert_eq!(outcome.stderr, "error: rank 3 ended with exit code 7\n");
+    let outcome = run(&["sleep", "1000", ":", "sh", "-c", "kill -USR1 $$"]);
+    assert_eq!(outcome.code, 138);
+    assert_eq!(outcome.stderr, "error: rank 1 ended with signal SIGUSR1\n");
+}
+
+#[test]
+fn the_others_go_on_if_they_are_to() {
+    let outcome = run(&[
+        "--keep-going",
+        "sh",
+        "-c",
+        "exit 7",
+        ":",
+        "-n",
+        "2",
+        "echo",
+        "done",
+    ]);
+    assert_eq!((outcome.code, outcome.text().as_str()), (7, "done\ndone"));
+}
+
+#[test]
+fn who_does_not_end_when_asked_is_killed() {
+    let stubborn = "trap '' TERM; while :; do sleep 1000; done";
+    let outcome = run(&[
+        "--grace",
+        "0.05",
+        "--timeout",
+        "0.05",
+        "-n",
+        "2",
+        "sh",
+        "-c",
+        stubborn,
+    ]);
+    assert_eq!(outcome.code, 124);
+    assert!(outcome.stderr.contains("still running after 50ms"));
+}
+
+#[test]
+fn programs_that_cannot_be_run_are_told_as_a_shell_does() {
+    let absent = run(&["-n", "2", "no-such-program"]);
+    assert_eq!(absent.code, 127);
+    assert!(
+        absent
+            .stderr
+            .contains("cannot run no-such-program: No such file")
+    );
+    let outcome = run(&["/etc"]);
+    assert_eq!(outcome.code, 126);
+    // Nothing starts if one application is at fault.
+    let outcome = run(&["echo", "a", ":", "no-such-program"]);
+    assert_eq!((outcome.code, outcome.text().as_str()), (127, ""));
+}
+
+#[test]
+fn a_wrong_command_line_is_told_with_its_cure() {
+    for (args, why) in [
+        (&["echo", ":"][..], "the following required arguments"),
+        (
+            &["echo", ":", "--report", "echo"],
+            "unexpected argument '--report'",
+        ),
+        (&["--bogus", "echo"], "unexpected argument"),
+        (&["-x", "=1", "true"], "a variable is missing"),
+        (&["-n", "0", "true"], "no processes"),
+        (&["--wdir", "/no/such", "true"], "cannot start in /no/such"),
+        (&["--nodes", "a,b", "--procs", "0;1", "true"], "--host says"),
+        (
+            &[
+                "--nodes", "a,b", "--procs", "0;1", "--host", "b", "-n", "3", "true",
+            ],
+            "have 3 processes",
+        ),
+        (&["--timeout=-1", "true"], "this is no time"),
+    ] {
+        let outcome = run(args);
+        assert_ne!(outcome.code, 0, "{args:?}");
+        assert!(outcome.stderr.contains(why), "{args:?}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn of_a_larger_job_only_the_processes_of_this_node_are_started() {
+    let maps = [
+        "--nodes",
+        "n[1-3]",
+        "--procs",
+        "0-1;2,4;3,5",
+        "--host",
+        "n2",
+    ];
+    let outcome = run(&[&["--json"], &maps[..], &["true"]].concat());
+    let json = outcome.json();
+    assert_eq!(json["num_procs"], 6);
+    let ranks: Vec<_> = json["ranks"].as_array().unwrap().iter().collect();
+    let ranks: Vec<_> = ranks
+        .iter()
+        .map(|rank| rank["rank"].as_u64().unwrap())
+        .collect();
+    assert_eq!(ranks, [2, 4]);
+}
+
+#[test]
+fn the_summary_says_how_each_process_ended() {
+    let outcome = run(&[
+        "--json",
+        "--keep-going",
+        "true",
+        ":",
+        "sh",
+        "-c",
+        "kill -9 $$",
+    ]);
+    let json = outcome.json();
+    assert_eq!(outcome.code, 137);
+    assert_eq!(outcome.stderr.lines().count(), 1);
+    assert_eq!(json["exit_code"], 137);
+    assert_eq!(json["cause"], "rank 1 ended with signal SIGKILL");
+    assert_eq!(json["apps"][1]["argv"][0], "sh");
+    assert_eq!(json["ranks"][0]["exit_code"], 0);
+    assert_eq!(json["ranks"][1]["signal"], 9);
+    assert_eq!(json["ranks"][1]["app"], 1);
+}
+
+#[test]
+fn the_report_has_a_line_for_each_process() {
+    let outcome = run(&["--report", "-n", "2", "--nspace", "j", "true"]);
+    assert_eq!((outcome.code, outcome.text().as_str()), (0, ""));
+    let lines: Vec<_> = outcome.stderr.lines().collect();
+    assert_eq!(lines.len(), 4, "{}", outcome.stderr);
+    assert!(lines[0].starts_with("j on "));
+    assert!(lines[3].trim_start().starts_with("1 ") && lines[3].ends_with("exit code 0"));
+}
+
+#[test]
+fn children_do_not_see_an_outer_launcher() {
+    let (mut command, _tmp) = launcher(&["-x", "SLURM_PROCID", "env"]);
+    command
+        .env("PMIX_RANK", "3")
+        .env("PMI_RANK", "3")
+        .env("OMPI_MCA_btl", "self");
+    command
+        .env("OMPI_COMM_WORLD_RANK", "3")
+        .env("SLURM_PROCID", "4")
+        .env("SLURM_STEP_ID", "5");
+    let outcome = finish(command, b"");
+    let text = outcome.text();
+    assert!(text.contains("OMPI_MCA_btl=self") && text.contains("SLURM_PROCID=4"));
+    for held_back in ["=3", "SLURM_STEP_ID"] {
+        assert!(!text.contains(held_back), "{held_back} in {text}");
+    }
+}
+
+#[test]
+fn processes_are_bound_before_they_run() {
+    let outcome = run(&[
+        "-n",
+        "2",
+        "--bind-to",
+        "hwthread",
+        "--json",
+        "grep",
+        "Cpus_allowed_list",
+        "/proc/self/status",
+    ]);
+    let text = outcome.text();
+    let (listed, json) = text.rsplit_once('\n').unwrap();
+    let json: serde_json::Value = serde_json::from_str(json).unwrap();
+    let mut bound: Vec<_> = listed
+        .lines()
+        .map(|line| line.rsplit('\t').next().unwrap())
+        .collect();
+    bound.sort_unstable();
+    let mut told: Vec<_> = (0..2)
+        .map(|rank| json["ranks"][rank]["cpus"].as_str().unwrap())
+        .collect();
+    told.sort_unstable();
+    assert_eq!(bound, told);
+    assert!(told.iter().all(|cpus| cpus.parse::<u32>().is_ok()));
+}
+
+#[test]
+fn signals_reach_every_process_and_what_it_started() {
+    let inner = "trap 'echo inner; exit 0' USR1; echo ready; while :; do sleep 1000 & wait; done";
+    let outer = format!("trap : USR1; sh -c \"{inner}\"; echo outer");
+    let mut running = Running::start(&["-n", "2", "sh", "-c", &outer]);
+    assert_eq!(
+        (running.line(), running.line()),
+        ("ready".into(), "ready".into())
+    );
+    running.signal("USR1");
+    let (code, rest, _) = running.end();
+    let mut lines: Vec<_> = rest.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["inner", "inner", "outer", "outer"]);
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn the_second_signal_to_end_ends_whoever_ignores_it() {
+    let stubborn = "trap 'echo told' TERM; echo ready; while :; do sleep 1000 & wait; done";
+    let mut running = Running::start(&["sh", "-c", stubborn]);
+    assert_eq!(running.line(), "ready");
+    running.signal("TERM");
+    assert_eq!(running.line(), "told");
+    running.signal("TERM");
+    let (code, _, errors) = running.end();
+    assert_eq!(code, Some(143));
+    assert_eq!(errors, "error: the launcher got SIGTERM twice\n");
+}
+
+#[test]
+fn what_a_process_leaves_behind_is_ended_with_the_job() {
+    // The child outlives the rank and holds its output; only a signal ends it.
+    let left = "sleep 1000 & echo $!";
+    let outcome = run(&["--grace", "0.05", "-n", "2", "sh", "-c", left]);
+    assert_eq!(outcome.code, 0);
+    assert_eq!(outcome.text().lines().count(), 2);
+    for pid in outcome.text().lines() {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        assert!(
+            stat.is_err() || stat.unwrap().contains(") Z "),
+            "{pid} still runs"
+        );
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_writers() {
+    let (mut command, tmp) = launcher(&["-n", "2", "yes"]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut output = child.stdout.take().unwrap();
+    output.read_exact(&mut [0; 100]).unwrap();
+    drop(output);
+    assert_eq!(child.wait().unwrap().code(), Some(141));
+    assert_nothing_left(&tmp);
+}
+
+#[test]
+fn a_slow_reader_gets_everything() {
+    let mut running = Running::start(&["-n", "2", "sh", "-c", "echo go; exec seq 200000"]);
+    assert_eq!(running.line(), "go");
+    let (code, rest, _) = running.end();
+    assert_eq!(code, Some(0));
+    assert_eq!(rest.lines().count(), 2 * 200_000 + 1);
+}
+
+#[test]
+fn input_that_nobody_reads_holds_nobody_up() {
+    let outcome = pmix_with(&["run", "/bin/true"], &vec![b'x'; 1 << 20]);
+    assert_eq!(outcome.code, 0);
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(b"one\ntwo\n").unwrap();
+    std::io::Seek::rewind(&mut file).unwrap();
+    let (mut command, _tmp) = launcher(&["-n", "2", "head", "-n1"]);
+    let output = command.stdin(file).output().unwrap();
+    assert_eq!(output.stdout, b"one\n");
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A process and its server.
+
+use gds_hash::{Puts, Wire};
+use pmix_proto::reply::{Done, JobInfo};
+use pmix_proto::{Hello, PeerForm, Request, Role, request};
+use pmix_types::{Info, Key, Proc, Rank, Scope, Status, Text, Value, keys};
+
+use crate::known::Known;
+use crate::link::{Deadline, Link};
+use crate::settings::Security;
+use crate::{Error, Settings};
+
+/// The release whose protocol this client speaks; servers answer by it.
+const VERSION: &str = "5.0.11";
+
+/// A process and its server: from init to finalize.
+///
+/// Every call waits for the server, [`Settings::time_limit`] at the most. Dropping a client that
+/// was not [finalized](Self::finalize) is what the server sees as a crash.
+pub struct Client {
+    pub(crate) link: Link,
+    pub(crate) known: Known,
+    pub(crate) own: Puts,
+    pub(crate) settings: Settings,
+}
+
+/// Who waits for whom, and what is exchanged.
+#[derive(Clone, Debug, Default)]
+pub struct Fence<'a> {
+    procs: Vec<Proc<'a>>,
+    infos: Vec<Info<'a>>,
+}
+
+impl<'a> Fence<'a> {
+    /// All processes of the own job, without data.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// These processes instead.
+    #[must_use]
+    pub fn of(mut self, procs: impl IntoIterator<Item = Proc<'a>>) -> Self {
+        self.procs = procs.into_iter().collect();
+        self
+    }
+
+    /// The same, and all that was committed is there for everybody afterwards.
+    #[must_use]
+    pub fn collect(self) -> Self {
+        self.with(Info::new(keys::COLLECT_DATA, Value::Bool(true)))
+    }
+
+    /// The same with a directive, for example `pmix.timeout`.
+    #[must_use]
+    pub fn with(mut self, info: Info<'a>) -> Self {
+        self.infos.push(info);
+        self
+    }
+}
+
+impl Client {
+    /// Finds the server that started this process (`PMIx_Init`).
+    ///
+    /// # Errors
+    ///
+    /// As [`Settings::from_env`] and [`init`](Self::init).
+    pub fn from_env() -> Result<Self, Error> {
+        Self::init(Settings::from_env()?)
+    }
+
+    /// Connects to a server and asks what it knows of the job (`PMIx_Init`).
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_UNREACH` if the server cannot be reached or closes the connection, which is how
+    /// it refuses a client; `PMIX_ERR_TIMEOUT`; what is wrong with its answers.
+    pub fn init(settings: Settings) -> Result<Self, Error> {
+        let end = Deadline::after(settings.time_limit);
+        let credential = credential(settings.security);
+        let hello = hello(&settings, &credential);
+        let mut link = Link::open(&settings.server, &hello, end)?;
+        let payload = link.ask(&Request::JobInfo, end)?;
+        let info = JobInfo::decode(link.form(), None, &payload)?;
+        let known = Known::new(
+            *link.form(),
+            &settings.proc,
+            settings.host.as_deref(),
+            &info,
+        )?;
+        Ok(Self {
+            link,
+            known,
+            own: Puts::default(),
+            settings,
+        })
+    }
+
+    /// Who this process is.
+    #[must_use]
+    pub const fn proc(&self) -> &Proc<'static> {
+        &self.settings.proc
+    }
+
+    /// The job of this process as a whole, of which job information is asked.
+    #[must_use]
+    pub fn job(&self) -> Proc<'static> {
+        Proc::new(self.settings.proc.nspace.clone(), Rank::WILDCARD)
+    }
+
+    /// What both sides understand, for [`request`](Self::request).
+    #[must_use]
+    pub const fn form(&self) -> &PeerForm {
+        self.link.form()
+    }
+
+    /// Puts a value for those whom the scope names; they can see it after a
+    /// [`commit`](Self::commit) (`PMIx_Put`).
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` for a scope that is none, for a reserved key, and for one that is
+    /// empty or too long.
+    pub fn put<'v>(
+        &mut self,
+        scope: Scope,
+        key: &'v str,
+        value: impl Into<Value<'v>>,
+    ) -> Result<(), Error> {
+        if Key::from(key).is_reserved() {
+            let message = format!("{key} is a reserved key, which no process puts");
+            return Err(Error::new(Status::ERR_BAD_PARAM, message));
+        }
+        let rank = self.settings.proc.rank;
+        Ok(self.own.put(rank, scope, Info::new(key, value))?)
+    }
+
+    /// Hands what was put to the server (`PMIx_Commit`). Nothing is sent if nothing was put.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be packed, what the server answers, or that it does not.
+    pub fn commit(&mut self) -> Result<(), Error> {
+        let wire = Wire::new(self.form().layout);
+        let blocks = self.own.commit_message(&wire, self.settings.proc.rank)?;
+        match blocks.is_empty() {
+            true => Ok(()),
+            false => self.done(&Request::Commit(request::Commit { blocks: &blocks })),
+        }
+    }
+
+    /// Waits until all have arrived (`PMIx_Fence`).
+    ///
+    /// # Errors
+    ///
+    /// What the server answers, or that it does not.
+    pub fn fence(&mut self, fence: &Fence<'_>) -> Result<(), Error> {
+        let mut procs = fence.procs.clone();
+        if procs.is_empty() {
+            procs.push(self.job());
+        }
+        let infos = fence.infos.clone();
+        self.done(&Request::Fence(request::Fence { procs, infos }))
+    }
+
+    /// Asks the host to end processes, all of the own job if none are named (`PMIx_Abort`).
+    ///
+    /// # Errors
+    ///
+    /// What the server answers, or that it does not.
+    pub fn abort(&mut self, status: i32, why: &str, procs: &[Proc<'_>]) -> Result<(), Error> {
+        self.done(&Request::Abort(request::Abort {
+            status: Status::from_raw(status),
+            message: Some(Text::from(why)),
+            procs: procs.to_vec(),
+        }))
+    }
+
+    /// Says that the process is alive, to a server that was asked to watch it.
+    ///
+    /// # Errors
+    ///
+    /// If the server was lost.
+    pub fn heartbeat(&mut self) -> Result<(), Error> {
+        self.link.heartbeat()
+    }
+
+    /// Asks whatever else a client can ask and hands out the payload of the reply, to be read by
+    /// the types in [`pmix_proto::reply`].
+    ///
+    /// # Errors
+    ///
+    /// If the request cannot be packed, or if the server does not answer.
+    pub fn request(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
+        self.link.ask(request, self.end())
+    }
+
+    /// Leaves the server in peace (`PMIx_Finalize`).
+    ///
+    /// # Errors
+    ///
+    /// What the server answers, or that it does not.
+    pub fn finalize(mut self) -> Result<(), Error> {
+        self.done(&Request::Finalize)
+    }
+
+    pub(crate) fn end(&self) -> Deadline {
+        Deadline::after(self.settings.time_limit)
+    }
+
+    /// Asks for something that is answered with a status alone.
+    pub(crate) fn done(&mut self, request: &Request<'_>) -> Result<(), Error> {
+        let payload = self.link.ask(request, self.end())?;
+        let status = Done::decode(self.form(), None, &payload)?.status;
+        // What a server did at once is done.
+        match status {
+            Status::SUCCESS | Status::OPERATION_SUCCEEDED => Ok(()),
+            _ => Err(Error::answered(status, request.command())),
+        }
+    }
+}
+
+fn hello<'a>(settings: &'a Settings, credential: &'a [u8]) -> Hello<'a> {
+    Hello {
+        psec: match settings.security {
+            Security::Native => "native".into(),
+            Security::None => "none".into(),
+        },
+        credential,
+        role: Role::CLIENT,
+        ids: None,
+        proc: Some(settings.proc.clone()),
+        version: VERSION.into(),
+        module: settings.layout.module.name().into(),
+        buffer: settings.layout.buffer,
+        gds: "hash".into(),
+        infos: Vec::new(),
+    }
+}
+
+/// Who runs this process; `native` says it in the byte order of the machine.
+fn credential(security: Security) -> Vec<u8> {
+    match security {
+        Security::None => Vec::new(),
+        Security::Native => {
+            let uid = rustix::process::geteuid().as_raw();
+            let gid = rustix::process::getegid().as_raw();
+            [uid.to_ne_bytes(), gid.to_ne_bytes()].concat()
+        }
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Events: what happened to others.
+
+use std::time::Duration;
+
+use pmix_proto::{Event, Request, request};
+use pmix_types::{DataRange, Info, Status};
+
+use crate::link::Deadline;
+use crate::{Client, Error};
+
+impl Client {
+    /// Asks to be told of events, of all if no codes are named (`PMIx_Register_event_handler`).
+    ///
+    /// # Errors
+    ///
+    /// What the server answers, or that it does not.
+    pub fn register_events(&mut self, codes: &[Status], infos: &[Info<'_>]) -> Result<(), Error> {
+        self.done(&Request::RegisterEvents(request::RegisterEvents {
+            codes: codes.to_vec(),
+            infos: infos.to_vec(),
+        }))
+    }
+
+    /// Asks to be told of these events no longer (`PMIx_Deregister_event_handler`).
+    ///
+    /// # Errors
+    ///
+    /// If the server was lost; it does not answer.
+    pub fn deregister_events(&mut self, codes: &[Status]) -> Result<(), Error> {
+        let codes = match codes.is_empty() {
+            true => vec![request::DeregisterEvents::DEFAULT],
+            false => codes.to_vec(),
+        };
+        let request = request::DeregisterEvents { codes };
+        self.link.say(&Request::DeregisterEvents(request))
+    }
+
+    /// Tells others of an event (`PMIx_Notify_event`).
+    ///
+    /// # Errors
+    ///
+    /// What the server answers, or that it does not.
+    pub fn notify(
+        &mut self,
+        status: Status,
+        range: DataRange,
+        infos: &[Info<'_>],
+    ) -> Result<(), Error> {
+        self.done(&Request::Notify(request::Notify {
+            status,
+            range,
+            infos: infos.to_vec(),
+        }))
+    }
+
+    /// The next event, if one comes within the time; those that came during other calls are kept.
+    ///
+    /// # Errors
+    ///
+    /// If the server was lost.
+    pub fn next_event(&mut self, within: Duration) -> Result<Option<Event<'static>>, Error> {
+        self.link.event(Deadline::after(Some(within)))
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a key to its value: what is known here first, then the server.
+
+use pmix_proto::reply::Objects;
+use pmix_proto::{Request, request};
+use pmix_types::{Info, InfoFlags, Key, Proc, Rank, Scope, Value, keys};
+
+use crate::inflate::inflated;
+use crate::{Client, Error};
+
+impl Client {
+    /// The value of a key (`PMIx_Get`).
+    ///
+    /// Reserved keys (`pmix.…`) tell about a process, its node, its application, its session or,
+    /// with [`Rank::WILDCARD`], its job: most of it the server said at init. Other keys were put
+    /// by the process; who asks before it has committed waits. What the server answers is kept, so
+    /// it is asked once for each process.
+    ///
+    /// Directives: `pmix.optional` asks nobody, `pmix.immediate` waits for nobody,
+    /// `pmix.timeout` is how many seconds the server is to wait, `pmix.get.refresh` asks
+    /// again. Other infos say which node, application or session is meant, or qualify a value.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if there is no such value; otherwise what the server answers, or that
+    /// it does not.
+    pub fn get(
+        &mut self,
+        proc: &Proc<'_>,
+        key: &str,
+        infos: &[Info<'_>],
+    ) -> Result<Value<'static>, Error> {
+        if says(infos, keys::GET_REFRESH_CACHE) {
+            self.known.forget(proc);
+        } else if let Some(value) = self.find(proc, key, infos) {
+            return Ok(inflated(value));
+        }
+        let missing = || Error::not_found(format!("{key} of {} rank {}", proc.nspace, proc.rank));
+        if says(infos, keys::OPTIONAL) {
+            return Err(missing());
+        }
+        self.fetch(proc, key, infos)?;
+        let value = self.find(proc, key, infos);
+        value.map(inflated).ok_or_else(missing)
+    }
+
+    /// The value of a key of the own job (`PMIx_Get` with [`Rank::WILDCARD`]).
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn get_of_job(&mut self, key: &str) -> Result<Value<'static>, Error> {
+        let job = self.job();
+        self.get(&job, key, &[])
+    }
+
+    /// What is known here.
+    fn find(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Value<'static>> {
+        let qualifiers = infos.iter().filter(|info| !is_directive(info));
+        let qualifiers: Vec<_> = qualifiers.cloned().collect();
+        if Key::from(key).is_reserved() {
+            let value = self.known.job_value(proc, key, &qualifiers);
+            return value.or_else(|| self.known.put_value(proc, key, &[]));
+        }
+        let own = *proc == self.settings.proc;
+        let put = own.then(|| {
+            let found = self
+                .own
+                .get(self.settings.proc.rank, Scope::INTERNAL, key, &qualifiers);
+            found.ok().cloned()
+        });
+        put.flatten()
+            .or_else(|| self.known.put_value(proc, key, &qualifiers))
+    }
+
+    /// Asks the server and keeps what it answers: all that there is of the process.
+    fn fetch(&mut self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Result<(), Error> {
+        let mut infos = infos.to_vec();
+        let reserved = Key::from(key).is_reserved();
+        if reserved && !says(&infos, keys::IMMEDIATE) {
+            // Nobody puts it, so there is nothing to wait for.
+            infos.push(Info::new(keys::IMMEDIATE, Value::Bool(true)));
+        }
+        let names_node = infos
+            .iter()
+            .any(|info| info.key.is(keys::HOSTNAME) || info.key.is(keys::NODEID));
+        let get = Request::Get(request::Get {
+            nspace: proc.nspace.clone(),
+            // What is asked of a node is no process's.
+            rank: if reserved && names_node {
+                Rank::WILDCARD
+            } else {
+                proc.rank
+            },
+            infos,
+            key: Some(Key::from(key)),
+        });
+        let payload = self.link.ask(&get, self.end())?;
+        let objects = Objects::decode(self.form(), None, &payload)?;
+        if !objects.status.is_success() {
+            let what = format!("{key} of {} rank {}", proc.nspace, proc.rank);
+            return Err(Error::answered(objects.status, what));
+        }
+        self.known.absorb(&objects)
+    }
+}
+
+/// Whether an info says how to look, not what for.
+fn is_directive(info: &Info<'_>) -> bool {
+    let directives = [
+        keys::OPTIONAL,
+        keys::IMMEDIATE,
+        keys::TIMEOUT,
+        keys::GET_REFRESH_CACHE,
+        keys::DATA_SCOPE,
+        keys::GET_STATIC_VALUES,
+        keys::GET_POINTER_VALUES,
+    ];
+    let named = directives.iter().any(|key| info.key.is(key));
+    named && !info.flags.contains(InfoFlags::QUALIFIER)
+}
+
+fn says(infos: &[Info<'_>], key: &str) -> bool {
+    let found = infos.iter().find(|info| info.key.is(key));
+    found.is_some_and(|info| info.truth().is_true())
+}

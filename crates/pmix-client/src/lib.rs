@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A small blocking PMIx client.
+//!
+//! It connects to the server that started the process, puts and commits data, waits in fences,
+//! gets what others put and what is known of the job, hears of events. One socket, no thread, no
+//! callback: who needs those drives a [`pmix_proto::Session`]. What the server said of the job is
+//! kept in a `gds-hash` store, so questions about it are answered here by the rules that a server
+//! answers them by.
+//!
+//! ```no_run
+//! use pmix_client::{Client, Fence};
+//! use pmix_types::{Proc, Rank, Scope, keys};
+//!
+//! let mut client = Client::from_env()?;
+//! let size = client.get_of_job(keys::JOB_SIZE)?;
+//! client.put(Scope::GLOBAL, "card", "ib0:17")?;
+//! client.commit()?;
+//! client.fence(&Fence::new().collect())?;
+//! let peer = Proc::new(client.proc().nspace.clone(), Rank::new(1));
+//! println!("{:?} of {size:?}", client.get(&peer, "card", &[])?);
+//! client.finalize()?;
+//! # Ok::<(), pmix_client::Error>(())
+//! ```
+//!
+//! Source: PMIx Standard, chapters "Client initialization and finalization" and "Process-related
+//! non-reserved keys".
+#![forbid(unsafe_code)]
+
+mod client;
+mod error;
+mod events;
+mod get;
+mod inflate;
+mod jobs;
+mod known;
+mod link;
+mod settings;
+mod uri;
+
+pub use client::{Client, Fence};
+pub use error::Error;
+pub use settings::{Security, Settings};
+pub use uri::Uri;

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who the process is and where its server is, as whoever started it says.
+
+use std::ffi::OsStr;
+use std::time::Duration;
+
+use bfrops::{BufferKind, Layout, Module};
+use pmix_mca::Surroundings;
+use pmix_types::{Proc, Rank, Status};
+
+use crate::{Error, Uri};
+
+/// The variables with the server's address, the best first, and how a client packs that uses it.
+const ADDRESSES: &[(&str, Module)] = &[
+    ("PMIX_SERVER_URI61", Module::V61),
+    ("PMIX_SERVER_URI51", Module::V51),
+    ("PMIX_SERVER_URI41", Module::V41),
+    ("PMIX_SERVER_URI4", Module::V4),
+    ("PMIX_SERVER_URI3", Module::V3),
+    ("PMIX_SERVER_URI21", Module::V21),
+    ("PMIX_SERVER_URI2", Module::V20),
+];
+
+/// How a client shows who it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Security {
+    /// By the numbers of its user and group.
+    #[default]
+    Native,
+    /// Not at all.
+    None,
+}
+
+/// Who the process is and where its server is.
+///
+/// | variable | content |
+/// | --- | --- |
+/// | `PMIX_NAMESPACE` | the job |
+/// | `PMIX_RANK` | the rank in it |
+/// | `PMIX_SERVER_URI61`, `51`, `41`, `4`, `3`, `21`, `2` | the server's [address](Uri); the first that is there also says how to pack |
+/// | `PMIX_SECURITY_MODE` | the security modules that the server takes, comma-separated |
+/// | `PMIX_BFROP_BUFFER_TYPE` | `PMIX_BFROP_BUFFER_FULLY_DESC` if buffers are to be described |
+/// | `PMIX_HOSTNAME` | what the server calls this node |
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Who the process is.
+    pub proc: Proc<'static>,
+    /// Where its server is.
+    pub server: Uri,
+    /// How both pack.
+    pub layout: Layout,
+    /// How the process shows who it is.
+    pub security: Security,
+    /// What the server calls this node.
+    pub host: Option<String>,
+    /// How long to wait for any answer; for ever if not set. A fence may be long in coming.
+    pub time_limit: Option<Duration>,
+}
+
+impl Settings {
+    /// A process with a server, and the usual choices for the rest.
+    #[must_use]
+    pub const fn new(proc: Proc<'static>, server: Uri) -> Self {
+        Self {
+            proc,
+            server,
+            layout: Layout::new(Module::V41),
+            security: Security::Native,
+            host: None,
+            time_limit: None,
+        }
+    }
+
+    /// What the environment of this process says.
+    ///
+    /// # Errors
+    ///
+    /// As [`of`](Self::of).
+    pub fn from_env() -> Result<Self, Error> {
+        Self::of(&Surroundings::of_process())
+    }
+
+    /// What surroundings say.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_AVAILABLE` if no PMIx server started this process; `PMIX_ERR_BAD_PARAM` with
+    /// the variable that cannot be read; `PMIX_ERR_NOT_SUPPORTED` if the server takes no security
+    /// module that is known here.
+    pub fn of(surroundings: &Surroundings) -> Result<Self, Error> {
+        let var = |name: &str| var(surroundings, name);
+        let nspace = required(var("PMIX_NAMESPACE")?, "PMIX_NAMESPACE")?;
+        let rank = required(var("PMIX_RANK")?, "PMIX_RANK")?;
+        let rank = rank.parse().map_err(|_| unread("PMIX_RANK", &rank))?;
+        let (server, module) = address(surroundings)?;
+        let buffer = match var("PMIX_BFROP_BUFFER_TYPE")?.as_deref() {
+            Some("PMIX_BFROP_BUFFER_FULLY_DESC") => BufferKind::Described,
+            _ => BufferKind::NonDescribed,
+        };
+        Ok(Self {
+            layout: Layout::new(module).with_buffer(buffer),
+            security: security(var("PMIX_SECURITY_MODE")?.as_deref())?,
+            host: var("PMIX_HOSTNAME")?,
+            ..Self::new(Proc::new(nspace, Rank::new(rank)), server)
+        })
+    }
+}
+
+fn var(surroundings: &Surroundings, name: &str) -> Result<Option<String>, Error> {
+    let found = (surroundings.vars.iter()).find(|(known, _)| known == OsStr::new(name));
+    let Some((_, value)) = found.filter(|(_, value)| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let text = value.to_str();
+    let text = text.ok_or_else(|| unread(name, &value.to_string_lossy()))?;
+    Ok(Some(text.to_owned()))
+}
+
+fn address(surroundings: &Surroundings) -> Result<(Uri, Module), Error> {
+    for (name, module) in ADDRESSES {
+        if let Some(text) = var(surroundings, name)? {
+            let uri = text.parse().map_err(|error: Error| {
+                Error::new(error.status(), format!("{name}: {}", error.message()))
+            })?;
+            return Ok((uri, *module));
+        }
+    }
+    Err(missing("PMIX_SERVER_URI41"))
+}
+
+/// The first of the server's modules that is known here; without a list the usual one.
+fn security(modules: Option<&str>) -> Result<Security, Error> {
+    let Some(modules) = modules else {
+        return Ok(Security::default());
+    };
+    let mut known = modules.split(',').filter_map(|name| match name.trim() {
+        "native" => Some(Security::Native),
+        "none" => Some(Security::None),
+        _ => None,
+    });
+    known.next().ok_or_else(|| {
+        let message = format!("the server takes {modules} for security; known are native, none");
+        Error::new(Status::ERR_NOT_SUPPORTED, message)
+    })
+}
+
+fn required(value: Option<String>, name: &str) -> Result<String, Error> {
+    value.ok_or_else(|| missing(name))
+}
+
+fn missing(name: &str) -> Error {
+    let message = format!("no PMIx server started this process: {name} is not set");
+    Error::new(Status::ERR_NOT_AVAILABLE, message)
+}
+
+fn unread(name: &str, value: &str) -> Error {
+    Error::new(
+        Status::ERR_BAD_PARAM,
+        format!("{name}={value} cannot be read"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(vars: &[(&str, &str)]) -> Result<Settings, Error> {
+        let vars = vars.iter().map(|(name, value)| (name.into(), value.into()));
+        Settings::of(&Surroundings {
+            vars: vars.collect(),
+            cwd: "/".into(),
+            home: None,
+            system: "/etc".into(),
+        })
+    }
+
+    const OWN: [(&str, &str); 2] = [("PMIX_NAMESPACE", "job"), ("PMIX_RANK", "3")];
+
+    fn with(more: &[(&str, &str)]) -> Result<Settings, Error> {
+        settings(&[&OWN[..], more].concat())
+    }
+
+    #[test]
+    fn the_newest_address_says_how_to_pack() {
+        let old = ("PMIX_SERVER_URI21", "s.0;tcp4://127.0.0.1:1");
+        let new = ("PMIX_SERVER_URI41", "s.0;tcp4://127.0.0.1:2");
+        let both = with(&[old, new]).unwrap();
+        assert_eq!(both.proc, Proc::new("job", Rank::new(3)));
+        assert_eq!(
+            (both.layout.module, both.server.address.port()),
+            (Module::V41, 2)
+        );
+        let one = with(&[old]).unwrap();
+        assert_eq!(
+            (one.layout.module, one.server.address.port()),
+            (Module::V21, 1)
+        );
+        let kind = ("PMIX_BFROP_BUFFER_TYPE", "PMIX_BFROP_BUFFER_FULLY_DESC");
+        let described = with(&[new, kind]).unwrap();
+        assert_eq!(described.layout.buffer, BufferKind::Described);
+    }
+
+    #[test]
+    fn a_security_module_is_taken_that_both_know() {
+        let mode = |modes| {
+            let new = ("PMIX_SERVER_URI41", "s.0;tcp4://127.0.0.1:2");
+            with(&[new, ("PMIX_SECURITY_MODE", modes)]).map(|settings| settings.security)
+        };
+        assert_eq!(mode("munge,native"), Ok(Security::Native));
+        assert_eq!(mode("none"), Ok(Security::None));
+        assert_eq!(mode(""), Ok(Security::Native));
+        let error = mode("munge").unwrap_err();
+        assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED);
+    }
+
+    #[test]
+    fn a_process_that_nobody_started_is_told_so() {
+        for vars in [&[][..], &OWN, &OWN[..1], &OWN[1..]] {
+            let error = settings(vars).unwrap_err();
+            assert_eq!(error.status(), Status::ERR_NOT_AVAILABLE, "{vars:?}");
+        }
+        let rank = settings(&[("PMIX_NAMESPACE", "job"), ("PMIX_RANK", "-1")]);
+        assert_eq!(rank.unwrap_err().status(), Status::ERR_BAD_PARAM);
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The environment of a child: what the launcher has, less what another launcher left in it.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+
+/// Variables to set or to pass on whatever they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Export {
+    /// This variable with this value.
+    Set(OsString, OsString),
+    /// The variable of this name as the launcher has it.
+    Pass(OsString),
+    /// All variables that begin so.
+    PassAll(OsString),
+}
+
+impl Export {
+    /// Reads `NAME`, `NAME=VALUE` or `PREFIX*`; none if there is no name.
+    #[must_use]
+    pub fn parse(word: &OsStr) -> Option<Self> {
+        let bytes = word.as_bytes();
+        let own = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
+        if let Some(at) = memchr::memchr(b'=', bytes) {
+            return (at > 0).then(|| Self::Set(own(&bytes[..at]), own(&bytes[at + 1..])));
+        }
+        match bytes.strip_suffix(b"*") {
+            Some(prefix) => Some(Self::PassAll(own(prefix))),
+            None => (!bytes.is_empty()).then(|| Self::Pass(own(bytes))),
+        }
+    }
+
+    /// Adds what it says to an environment that was made of `inherited`.
+    fn apply(&self, inherited: &[(OsString, OsString)], vars: &mut Variables) {
+        let mut pass = |wanted: &dyn Fn(&OsStr) -> bool| {
+            let passed = inherited.iter().filter(|(name, _)| wanted(name));
+            vars.extend(passed.cloned());
+        };
+        match self {
+            Self::Set(name, value) => {
+                vars.insert(name.clone(), value.clone());
+            }
+            Self::Pass(name) => {
+                pass(&|other| other == name);
+                if !vars.contains_key(name) {
+                    tracing::warn!("{} is not set, so it is not passed on", name.display());
+                }
+            }
+            Self::PassAll(prefix) => {
+                pass(&|other| other.as_bytes().starts_with(prefix.as_bytes()));
+            }
+        }
+    }
+}
+
+/// Variables and their values.
+pub(crate) type Variables = BTreeMap<OsString, OsString>;
+
+/// The environment of the children of an application.
+pub(crate) fn of_children(inherited: &[(OsString, OsString)], exports: &[Export]) -> Variables {
+    let kept = inherited.iter().filter(|(name, _)| !is_foreign(name));
+    let mut vars: Variables = kept.cloned().collect();
+    for export in exports {
+        export.apply(inherited, &mut vars);
+    }
+    vars
+}
+
+/// Whether a variable tells a process which process it is of which job, as some launcher would:
+/// a child that believed an outer launcher would take part in the wrong job.
+///
+/// What a user sets to steer a library (`OMPI_MCA_btl`, `PMIX_MCA_…`, `OMPI_CC`) stays, and so
+/// does what describes an allocation of Slurm rather than a step in it.
+fn is_foreign(name: &OsStr) -> bool {
+    const FOREIGN: &[&str] = &[
+        "PMIX_",
+        "PMI_",
+        "PMI2_",
+        "PRTE_",
+        "ORTE_",
+        "JSM_",
+        "SLURM_",
+        // Open MPI: its own word for rank and size, and the parameters by which its daemons speak
+        // to the processes that they start.
+        "OMPI_COMM_WORLD_",
+        "OMPI_UNIVERSE_SIZE",
+        "OMPI_APP_CTX_",
+        "OMPI_NUM_APP_CTX",
+        "OMPI_FIRST_RANKS",
+        "OMPI_COMMAND",
+        "OMPI_ARGV",
+        "OMPI_FILE_LOCATION",
+        "OMPI_MCA_orte_",
+        "OMPI_MCA_ess",
+        "OMPI_MCA_pmix",
+        "OMPI_MCA_initial_wdir",
+        "OMPI_MCA_mpi_oversubscribe",
+        "OMPI_MCA_shmem_RUNTIME_QUERY_hint",
+        // MPICH and its relatives.
+        "MPI_LOCALRANKID",
+        "MPI_LOCALNRANKS",
+        "HYDI_",
+        "PALS_",
+    ];
+    const KEPT: &[&str] = &[
+        "PMIX_MCA_",
+        "SLURM_JOB",
+        "SLURM_ARRAY",
+        "SLURM_SUBMIT",
+        "SLURM_CLUSTER",
+        "SLURM_CONF",
+        "SLURM_CPUS",
+        "SLURM_GPUS",
+        "SLURM_MEM",
+        "SLURM_RESTART_COUNT",
+    ];
+    let begins = |prefix: &&str| name.as_bytes().starts_with(prefix.as_bytes());
+    FOREIGN.iter().any(begins) && !KEPT.iter().any(begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vars(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+        let own = |(name, value): &(&str, &str)| (OsString::from(name), OsString::from(value));
+        pairs.iter().map(own).collect()
+    }
+
+    fn names(vars: &Variables) -> Vec<&str> {
+        vars.keys().map(|name| name.to_str().unwrap()).collect()
+    }
+
+    #[test]
+    fn what_an_outer_launcher_said_of_its_own_process_is_not_passed_on() {
+        let outer = vars(&[
+            ("HOME", "/h"),
+            ("PMIX_RANK", "3"),
+            ("PMIX_SERVER_URI41", "x"),
+            ("PMI_RANK", "3"),
+            ("PRTE_LAUNCHED", "1"),
+            ("OMPI_COMM_WORLD_RANK", "3"),
+            ("OMPI_MCA_orte_ess_num_procs", "4"),
+            ("SLURM_PROCID", "3"),
+            ("SLURM_STEP_ID", "0"),
+            ("JSM_JSRUN_PORT", "9"),
+        ]);
+        assert_eq!(names(&of_children(&outer, &[])), ["HOME"]);
+    }
+
+    #[test]
+    fn what_a_user_set_is_passed_on() {
+        let own = vars(&[
+            ("OMPI_CC", "clang"),
+            ("OMPI_MCA_btl", "self,sm"),
+            ("PATH", "/bin"),
+            ("PMIXER", "1"),
+            ("PMIX_MCA_ptl_base_verbose", "5"),
+            ("SLURM_JOB_ID", "7"),
+        ]);
+        assert_eq!(of_children(&own, &[]).len(), own.len());
+    }
+
+    #[test]
+    fn exports_outrank_what_is_held_back() {
+        let outer = vars(&[("PMIX_RANK", "3"), ("SLURM_PROCID", "3"), ("A", "1")]);
+        let exports: Vec<_> = ["SLURM_*", "A=2", "B=x=y", "UNSET"]
+            .iter()
+            .map(|word| Export::parse(OsStr::new(word)).unwrap())
+            .collect();
+        let vars = of_children(&outer, &exports);
+        assert_eq!(names(&vars), ["A", "B", "SLURM_PROCID"]);
+        assert_eq!(vars[OsStr::new("A")], "2");
+        assert_eq!(vars[OsStr::new("B")], "x=y");
+        assert_eq!(Export::parse(OsStr::new("=1")), None);
+        assert_eq!(Export::parse(OsStr::new("")), None);
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which process of a job runs where.
+
+use pmix_map::{Limits, NodeList, NodeListBuilder, ProcMap, ProcMapBuilder};
+use pmix_types::Rank;
+
+use crate::Error;
+
+/// Which process of a job runs where, and which of them run here.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    host: Vec<u8>,
+    nodes: NodeList,
+    procs: ProcMap,
+    here: Vec<Rank>,
+}
+
+impl Layout {
+    /// All processes on this node, ranks from 0.
+    ///
+    /// # Errors
+    /// There are no processes, or more than ranks.
+    pub fn on_one_node(host: &[u8], num_procs: u32) -> Result<Self, Error> {
+        let limits = Limits::default();
+        let refused = |error: pmix_map::Error| Error::request(error.to_string());
+        let Some(last) = num_procs.checked_sub(1) else {
+            return Err(Error::request("there are no processes to start"));
+        };
+        let mut nodes = NodeListBuilder::new(&limits);
+        nodes.name(host).map_err(refused)?;
+        let mut procs = ProcMapBuilder::new(&limits);
+        procs
+            .range(Rank::new(0), Rank::new(last))
+            .map_err(refused)?;
+        procs.end_node().map_err(refused)?;
+        Self::of_maps(host, nodes.finish(), procs.finish())
+    }
+
+    /// The processes of a larger job; those of this node are here.
+    ///
+    /// # Errors
+    /// The maps do not fit each other, this node is not in them, or it has no process.
+    pub fn of_maps(host: &[u8], nodes: NodeList, procs: ProcMap) -> Result<Self, Error> {
+        if nodes.len() != procs.num_nodes() {
+            return Err(Error::request(format!(
+                "the node map has {} nodes, the process map {}",
+                nodes.len(),
+                procs.num_nodes()
+            )));
+        }
+        let name = String::from_utf8_lossy(host).into_owned();
+        let Some(index) = nodes.position(host) else {
+            return Err(Error::request(format!("the node map does not have {name}")));
+        };
+        let ranks = procs.ranks_of(index).into_iter().flatten();
+        let mut here: Vec<Rank> = ranks.collect();
+        here.sort_unstable();
+        if here.is_empty() {
+            let message = format!("the process map has no process on {name}");
+            return Err(Error::request(message));
+        }
+        Ok(Self {
+            host: host.to_vec(),
+            nodes,
+            procs,
+            here,
+        })
+    }
+
+    /// The name of this node.
+    #[must_use]
+    pub fn host(&self) -> &[u8] {
+        &self.host
+    }
+
+    /// The nodes of the job.
+    #[must_use]
+    pub fn nodes(&self) -> &NodeList {
+        &self.nodes
+    }
+
+    /// The ranks of each node.
+    #[must_use]
+    pub fn procs(&self) -> &ProcMap {
+        &self.procs
+    }
+
+    /// How many processes the job has on all nodes.
+    #[must_use]
+    pub fn num_procs(&self) -> u64 {
+        self.procs.num_ranks()
+    }
+
+    /// The ranks that run on this node, in ascending order; never none.
+    #[must_use]
+    pub fn here(&self) -> &[Rank] {
+        &self.here
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(host: &str, nodes: &str, procs: &str) -> Result<Layout, Error> {
+        let limits = Limits::default();
+        let nodes = NodeList::parse_text(nodes.as_bytes(), &limits).unwrap();
+        let procs = ProcMap::parse_text(procs.as_bytes(), &limits).unwrap();
+        Layout::of_maps(host.as_bytes(), nodes, procs)
+    }
+
+    fn here(layout: &Layout) -> Vec<u32> {
+        layout.here().iter().map(|rank| rank.as_raw()).collect()
+    }
+
+    #[test]
+    fn one_node_has_all_ranks() {
+        let layout = Layout::on_one_node(b"n1", 3).unwrap();
+        assert_eq!(here(&layout), [0, 1, 2]);
+        assert_eq!(layout.num_procs(), 3);
+        assert_eq!(layout.nodes().nth(0).unwrap(), b"n1");
+        assert!(Layout::on_one_node(b"n1", 0).is_err());
+    }
+
+    #[test]
+    fn of_a_larger_job_only_the_ranks_of_this_node_are_here() {
+        let layout = layout("b", "a,b", "0,2,4;1,3,5").unwrap();
+        assert_eq!(here(&layout), [1, 3, 5]);
+        assert_eq!(layout.num_procs(), 6);
+    }
+
+    #[test]
+    fn maps_that_leave_this_node_out_are_refused() {
+        let why = |host, nodes, procs| layout(host, nodes, procs).unwrap_err().to_string();
+        assert_eq!(why("c", "a,b", "0;1"), "the node map does not have c");
+        assert_eq!(
+            why("a", "a,b", "0"),
+            "the node map has 2 nodes, the process map 1"
+        );
+        assert_eq!(
+            why("b", "a,b", "0,1;"),
+            "the process map has no process on b"
+        );
+    }
+}

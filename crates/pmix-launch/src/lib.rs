@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A launcher for one node: starts the processes of a job, watches them, and cleans up.
+//!
+//! A [`Plan`] says what to start and how; [`launch`] starts it, hands on what the processes write
+//! and the signals that come, and returns the [`Outcome`] when nothing of the job is left: no
+//! process, nothing that a process started, no file of the session. One thread waits for all there
+//! is to wait for, and nothing is asked again and again.
+//!
+//! What it does not do: reach other nodes, share a node with other launchers, or read the
+//! environment; who starts it hands that in.
+//!
+//! ```no_run
+//! use std::os::fd::AsFd as _;
+//! use std::time::Duration;
+//! use pmix_launch::{App, Layout, Output, Plan, Policy, Standard, launch};
+//!
+//! let app = App {
+//!     program: "hostname".into(),
+//!     args: Vec::new(),
+//!     num_procs: 4,
+//!     wdir: None,
+//!     exports: Vec::new(),
+//! };
+//! let plan = Plan {
+//!     nspace: "job@1".to_owned(),
+//!     layout: Layout::on_one_node(b"n1", app.num_procs)?,
+//!     apps: vec![app],
+//!     policy: Policy::default(),
+//!     environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+//!     tmpdir: "/tmp".into(),
+//!     output: Output::Plain,
+//!     timeout: None,
+//!     grace: Duration::from_secs(2),
+//!     keep_going: false,
+//! };
+//! let (input, output, errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+//! let standard = Standard {
+//!     input: input.as_fd(),
+//!     output: output.as_fd(),
+//!     errors: errors.as_fd(),
+//! };
+//! let outcome = launch(&plan, standard)?;
+//! std::process::exit(outcome.exit_code().into());
+//! # #[allow(unreachable_code)]
+//! # Ok::<(), pmix_launch::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod environment;
+mod error;
+mod keyboard;
+mod layout;
+mod outcome;
+mod output;
+mod placement;
+mod plan;
+mod process;
+mod run;
+mod session_dir;
+mod signals;
+mod topology;
+
+pub use environment::Export;
+pub use error::Error;
+pub use layout::Layout;
+pub use outcome::{Cause, Outcome, RankOutcome};
+pub use placement::{MapBy, Policy, place};
+pub use plan::{App, Output, Plan};
+pub use process::Ending;
+pub use run::{Standard, launch};
+pub use topology::{Cpus, Level, Topology};

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What became of a job.
+
+use std::fmt;
+use std::time::Duration;
+
+use pmix_types::Rank;
+
+use crate::process::{Ending, of_signal, signal_name};
+use crate::topology::Cpus;
+
+/// What became of a job.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The name of the job.
+    pub nspace: String,
+    /// The name of this node.
+    pub host: Vec<u8>,
+    /// Its processes on this node, in the order of their ranks.
+    pub ranks: Vec<RankOutcome>,
+    /// What went wrong first, if anything did.
+    pub cause: Option<Cause>,
+    /// How long it took, from before the first process was started to after the last was gone.
+    pub elapsed: Duration,
+}
+
+/// What became of a process.
+#[derive(Clone, Debug)]
+pub struct RankOutcome {
+    /// Its rank.
+    pub rank: Rank,
+    /// The number of its application.
+    pub app: usize,
+    /// Its process number.
+    pub pid: i32,
+    /// The processors it was bound to, if it was.
+    pub cpus: Option<Cpus>,
+    /// When it started, after the job.
+    pub started: Duration,
+    /// How long it ran.
+    pub elapsed: Duration,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// What went wrong with a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A process ended badly.
+    Failed {
+        /// Which one.
+        rank: Rank,
+        /// How.
+        ending: Ending,
+    },
+    /// A process ended without finalising, though it had initialised: the others may wait for it.
+    NotFinalized {
+        /// Which one.
+        rank: Rank,
+    },
+    /// A process asked for the job to be aborted.
+    Aborted {
+        /// Which one.
+        rank: Rank,
+        /// The status that it gave.
+        status: i32,
+        /// Why, in its words.
+        message: String,
+    },
+    /// The time was up.
+    TimedOut(
+        /// How much it was.
+        Duration,
+    ),
+    /// The launcher was told twice to end.
+    Interrupted {
+        /// By this signal.
+        signal: i32,
+    },
+}
+
+impl Cause {
+    /// The exit code of the launcher: that of the process, 128 and the signal, the low byte of an
+    /// abort's status (1 if that is zero), 124 when the time was up as `timeout` has it.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match *self {
+            Self::Failed { ending, .. } => ending.exit_code(),
+            Self::NotFinalized { .. } => 1,
+            Self::Aborted { status, .. } => match u8::try_from(status & 0xff) {
+                Ok(code) if code != 0 => code,
+                _ => 1,
+            },
+            Self::TimedOut(_) => 124,
+            Self::Interrupted { signal } => of_signal(signal),
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed { rank, ending } => write!(f, "rank {rank} ended with {ending}"),
+            Self::NotFinalized { rank } => {
+                write!(
+                    f,
+                    "rank {rank} ended after it initialised, without finalising"
+                )
+            }
+            Self::Aborted {
+                rank,
+                status,
+                message,
+            } => {
+                write!(f, "rank {rank} aborted the job with status {status}")?;
+                match message.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, ": {message}"),
+                }
+            }
+            Self::TimedOut(limit) => write!(f, "the job was still running after {limit:?}"),
+            Self::Interrupted { signal } => {
+                write!(f, "the launcher got {} twice", signal_name(*signal))
+            }
+        }
+    }
+}
+
+impl Outcome {
+    /// The exit code of the launcher: 0, or that of what went wrong first.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        self.cause.as_ref().map_or(0, Cause::exit_code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_those_a_shell_would_give() {
+        let aborted = |status| Cause::Aborted {
+            rank: Rank::new(1),
+            status,
+            message: String::new(),
+        };
+        assert_eq!(aborted(7).exit_code(), 7);
+        assert_eq!(aborted(0).exit_code(), 1);
+        assert_eq!(aborted(-1).exit_code(), 255);
+        assert_eq!(aborted(256).exit_code(), 1);
+        assert_eq!(Cause::TimedOut(Duration::ZERO).exit_code(), 124);
+        assert_eq!(Cause::Interrupted { signal: 2 }.exit_code(), 130);
+    }
+
+    #[test]
+    fn an_abort_is_told_in_the_words_of_who_asked_for_it() {
+        let cause = Cause::Aborted {
+            rank: Rank::new(3),
+            status: 7,
+            message: "no more fuel".to_owned(),
+        };
+        assert_eq!(
+            cause.to_string(),
+            "rank 3 aborted the job with status 7: no more fuel"
+        );
+    }
+}

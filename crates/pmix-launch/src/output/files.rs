@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Output into files, one for each process and stream.
+
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use pmix_types::Rank;
+
+use crate::Error;
+
+/// A directory with files like `rank.07.stdout`, which the processes themselves write to.
+pub(crate) struct Files {
+    dir: PathBuf,
+    /// How many digits a rank has, so that files stand in the order of ranks.
+    width: usize,
+}
+
+impl Files {
+    /// Makes the directory if it is not there.
+    pub(crate) fn create(dir: &Path, num_procs: u64) -> Result<Self, Error> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o777)
+            .create(dir)
+            .map_err(|e| Error::system(format!("cannot make {}", dir.display()), e))?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            width: num_procs.saturating_sub(1).to_string().len(),
+        })
+    }
+
+    /// The files for standard output and error of a process, emptied if they were there.
+    pub(crate) fn of(&self, rank: Rank) -> Result<(File, File), Error> {
+        let open = |stream: &str| {
+            let name = format!(
+                "rank.{:0width$}.{stream}",
+                rank.as_raw(),
+                width = self.width
+            );
+            let path = self.dir.join(name);
+            File::create(&path)
+                .map_err(|e| Error::system(format!("cannot write {}", path.display()), e))
+        };
+        Ok((open("stdout")?, open("stderr")?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_in_the_order_of_ranks() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = tmp.path().join("a/b");
+        let files = Files::create(&dir, 11).unwrap();
+        files.of(Rank::new(10)).unwrap();
+        files.of(Rank::new(9)).unwrap();
+        let mut names: Vec<_> = std::fs::read_dir(&dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        let expected = [
+            "rank.09.stderr",
+            "rank.09.stdout",
+            "rank.10.stderr",
+            "rank.10.stdout",
+        ];
+        assert_eq!(names, expected);
+    }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the pipes of the processes to the streams of the launcher.
+
+use std::io::{self, Read as _};
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+
+use mio::unix::SourceFd;
+use mio::unix::pipe::Receiver;
+use mio::{Interest, Registry, Token};
+use pmix_types::Rank;
+
+use super::lines::Lines;
+use super::sink::Sink;
+
+/// One of the two streams of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Errors,
+}
+
+/// What is read from one stream before the others get their turn.
+const TURN: usize = 64 << 10;
+
+/// All streams of all processes, and where they go.
+pub(crate) struct Forward<'a> {
+    /// The name of the job, if lines are to be tagged.
+    tag: Option<String>,
+    /// Where the tokens of the streams begin; the two in front are those of the sinks.
+    first: usize,
+    streams: Vec<Option<Stream>>,
+    num_open: usize,
+    sinks: [Sink<'a>; 2],
+    /// Whether the poll tells when the sink has room.
+    awaited: [bool; 2],
+    /// Streams that may have more to read; a poll tells of each piece of news only once.
+    unread: Vec<usize>,
+    piece: Vec<u8>,
+}
+
+struct Stream {
+    pipe: Receiver,
+    kind: Kind,
+    lines: Option<Lines>,
+}
+
+impl<'a> Forward<'a> {
+    /// Nothing yet, bound for two streams. Its tokens are `first` and all above.
+    pub(crate) fn new(
+        first: usize,
+        output: BorrowedFd<'a>,
+        errors: BorrowedFd<'a>,
+        tag: Option<String>,
+    ) -> Self {
+        Self {
+            tag,
+            first: first + 2,
+            streams: Vec::new(),
+            num_open: 0,
+            sinks: [Sink::new(output), Sink::new(errors)],
+            awaited: [false; 2],
+            unread: Vec::new(),
+            piece: vec![0; TURN],
+        }
+    }
+
+    /// Adds a stream of a process.
+    pub(crate) fn add(
+        &mut self,
+        registry: &Registry,
+        rank: Rank,
+        kind: Kind,
+        mut pipe: Receiver,
+    ) -> io::Result<()> {
+        let index = self.streams.len();
+        registry.register(&mut pipe, Token(self.first + index), Interest::READABLE)?;
+        let lines = self.tag.as_ref().map(|job| {
+            let stream = match kind {
+                Kind::Output => "stdout",
+                Kind::Errors => "stderr",
+            };
+            Lines::new(format!("[{job},{rank}]<{stream}>: "))
+        });
+        self.streams.push(Some(Stream { pipe, kind, lines }));
+        self.num_open += 1;
+        Ok(())
+    }
+
+    /// How many streams may still bring something.
+    pub(crate) fn num_open(&self) -> usize {
+        self.num_open
+    }
+
+    /// Whether all that came went out.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.sinks.iter().all(Sink::is_empty)
+    }
+
+    /// Whether there is something to do without waiting for news.
+    pub(crate) fn is_busy(&self) -> bool {
+        let mut unread = self.unread.iter();
+        unread.any(|&index| match &self.streams[index] {
+            Some(stream) => !self.sinks[stream.kind as usize].is_full(),
+            None => false,
+        })
+    }
+
+    /// Notes what a poll says of a token; whether it is one of ours.
+    pub(crate) fn notice(&mut self, Token(token): Token) -> bool {
+        if token + 2 < self.first {
+            return false;
+        }
+        if let Some(index) = token.checked_sub(self.first)
+            && index < self.streams.len()
+            && !self.unread.contains(&index)
+        {
+            self.unread.push(index);
+        }
+        true
+    }
+
+    /// Moves what can be moved without waiting: from each stream one turn's worth.
+    pub(crate) fn turn(&mut self, registry: &Registry) {
+        for index in std::mem::take(&mut self.unread) {
+            let Some(stream) = self.streams[index].as_mut() else {
+                continue;
+            };
+            let kind = stream.kind as usize;
+            let sink = &mut self.sinks[kind];
+            // Who wrote for a reader that went away is told as if the pipe had been its own.
+            let closed = sink.is_gone()
+                || match sink.is_full() {
+                    true => Read::More,
+                    false => stream.read(&mut self.piece, sink.buffer()),
+                }
+                .resolve(index, &mut self.unread);
+            if closed {
+                self.close(index);
+            }
+            self.flush(kind, registry);
+        }
+        for kind in 0..2 {
+            self.flush(kind, registry);
+        }
+    }
+
+    /// Waits for no stream any longer, and for readers only if that is said.
+    pub(crate) fn abandon(&mut self, lose: bool) {
+        (0..self.streams.len()).for_each(|index| self.close(index));
+        if lose {
+            self.sinks.iter_mut().for_each(Sink::lose);
+        }
+    }
+
+    fn close(&mut self, index: usize) {
+        if let Some(mut stream) = self.streams[index].take() {
+            self.num_open -= 1;
+            if let Some(lines) = &mut stream.lines {
+                lines.finish(self.sinks[stream.kind as usize].buffer());
+            }
+        }
+    }
+
+    /// Writes what there is room for, and asks to be told of room if there is none.
+    fn flush(&mut self, kind: usize, registry: &Registry) {
+        let sink = &mut self.sinks[kind];
+        let was_gone = sink.is_gone();
+        sink.flush();
+        if sink.is_gone() && !was_gone {
+            let written = self.streams.iter().enumerate();
+            let orphans =
+                written.filter(|(_, s)| s.as_ref().is_some_and(|s| s.kind as usize == kind));
+            for index in orphans.map(|(index, _)| index).collect::<Vec<_>>() {
+                self.close(index);
+            }
+        }
+        self.await_room(kind, registry);
+    }
+
+    fn await_room(&mut self, kind: usize, registry: &Registry) {
+        let sink = &self.sinks[kind];
+        let fd = sink.fd().as_raw_fd();
+        let wanted = !sink.is_empty();
+        let result = match (wanted, self.awaited[kind]) {
+            // Asking again brings news even if nothing changes any more.
+            (true, true) => {
+                registry.reregister(&mut SourceFd(&fd), self.token(kind), Interest::WRITABLE)
+            }
+            (true, false) => {
+                registry.register(&mut SourceFd(&fd), self.token(kind), Interest::WRITABLE)
+            }
+            (false, true) => registry.deregister(&mut SourceFd(&fd)),
+            (false, false) => return,
+        };
+        match result {
+            Ok(()) => self.awaited[kind] = wanted,
+            // Standard output and error may be one and the same.
+            Err(e) => tracing::debug!("output cannot be awaited: {e}"),
+        }
+    }
+
+    fn token(&self, kind: usize) -> Token {
+        Token(self.first - 2 + kind)
+    }
+}
+
+/// How reading went.
+enum Read {
+    /// There may be more.
+    More,
+    /// There is no more for now.
+    Dry,
+    /// There will be no more.
+    End,
+}
+
+impl Read {
+    /// Keeps a stream that may have more in mind; whether it has ended.
+    fn resolve(self, index: usize, unread: &mut Vec<usize>) -> bool {
+        if matches!(self, Self::More) {
+            unread.push(index);
+        }
+        matches!(self, Self::End)
+    }
+}
+
+impl Stream {
+    fn read(&mut self, piece: &mut [u8], out: &mut Vec<u8>) -> Read {
+        loop {
+            return match self.pipe.read(piece) {
+                Ok(0) => Read::End,
+                Ok(len) => {
+                    match &mut self.lines {
+                        Some(lines) => lines.push(&piece[..len], out),
+                        None => out.extend_from_slice(&piece[..len]),
+                    }
+                    Read::More
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => Read::Dry,
+                Err(e) => {
+                    tracing::warn!("output of a process is lost: {e}");
+                    Read::End
+                }
+            };
+        }
+    }
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the processes write, on its way out.
+
+mod files;
+mod forward;
+mod lines;
+mod sink;
+
+pub(crate) use files::Files;
+pub(crate) use forward::{Forward, Kind};

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which processors each process runs on.
+
+use crate::topology::{Cpus, Level, Topology};
+
+/// How processes are dealt out to the parts of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapBy {
+    /// One core after the other.
+    Slot,
+    /// The parts of a level in turns.
+    Level(Level),
+}
+
+impl MapBy {
+    /// Its name, as `PMIX_MAPBY` has it: `BYSLOT`, `BYCORE` and so on.
+    #[must_use]
+    pub fn attribute(self) -> String {
+        let name = match self {
+            Self::Slot => "slot",
+            Self::Level(level) => level.name(),
+        };
+        format!("BY{}", name.to_ascii_uppercase())
+    }
+}
+
+/// How processes are placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// How they are dealt out.
+    pub map_by: MapBy,
+    /// The part of the node that each is confined to; nothing confines it where there is none.
+    pub bind_to: Option<Level>,
+}
+
+impl Default for Policy {
+    /// One after the other, confined by nothing: a launcher that does not own the node cannot know
+    /// which of its cores are idle.
+    fn default() -> Self {
+        Self {
+            map_by: MapBy::Slot,
+            bind_to: None,
+        }
+    }
+}
+
+/// The processors of each of `num_procs` processes, of those that are allowed; none where nothing
+/// confines them.
+///
+/// When there are more processes than parts, the parts are dealt out again from the first.
+#[must_use]
+pub fn place(policy: Policy, topology: &Topology, allowed: &Cpus, num_procs: usize) -> Vec<Cpus> {
+    let Some(bind_to) = policy.bind_to else {
+        return Vec::new();
+    };
+    // All allowed processors of the parts of a level that share one with `home`.
+    let parts = |level: Level, home: &Cpus| -> Vec<Cpus> {
+        let around = topology.parts(level).iter();
+        let around = around.filter(|part| part.intersects(home));
+        let parts: Vec<_> = around.map(|part| part.and(allowed)).collect();
+        match parts.is_empty() {
+            true => vec![allowed.clone()],
+            false => parts,
+        }
+    };
+    let homes = match policy.map_by {
+        MapBy::Slot => vec![allowed.clone()],
+        MapBy::Level(level) => parts(level, allowed),
+    };
+    let choices: Vec<_> = homes.iter().map(|home| parts(bind_to, home)).collect();
+    (0..num_procs)
+        .map(|index| {
+            let choices = &choices[index % homes.len()];
+            // How often this home was dealt out before.
+            let turn = index / homes.len();
+            choices[turn % choices.len()].clone()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placed(map_by: MapBy, bind_to: Level, allowed: &str, num_procs: usize) -> Vec<String> {
+        let policy = Policy {
+            map_by,
+            bind_to: Some(bind_to),
+        };
+        let allowed = Cpus::parse(allowed).unwrap();
+        place(policy, &machine(), &allowed, num_procs)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    /// Two packages of two cores of two threads.
+    fn machine() -> Topology {
+        let sets = |lists: &[&str]| lists.iter().map(|l| Cpus::parse(l).unwrap()).collect();
+        Topology::of_parts([
+            (Level::Node, sets(&["0-7"])),
+            (Level::Package, sets(&["0-3", "4-7"])),
+            (Level::Core, sets(&["0-1", "2-3", "4-5", "6-7"])),
+            (
+                Level::HwThread,
+                sets(&["0", "1", "2", "3", "4", "5", "6", "7"]),
+            ),
+        ])
+    }
+
+    #[test]
+    fn slots_fill_one_core_after_the_other_and_start_again() {
+        assert_eq!(
+            placed(MapBy::Slot, Level::Core, "0-7", 5),
+            ["0-1", "2-3", "4-5", "6-7", "0-1"]
+        );
+        assert_eq!(
+            placed(MapBy::Slot, Level::HwThread, "0-7", 3),
+            ["0", "1", "2"]
+        );
+    }
+
+    #[test]
+    fn packages_take_turns_and_their_cores_too() {
+        assert_eq!(
+            placed(MapBy::Level(Level::Package), Level::Core, "0-7", 5),
+            ["0-1", "4-5", "2-3", "6-7", "0-1"]
+        );
+        assert_eq!(
+            placed(MapBy::Level(Level::Core), Level::Package, "0-7", 3),
+            ["0-3", "0-3", "4-7"]
+        );
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_not_used() {
+        assert_eq!(
+            placed(MapBy::Level(Level::Core), Level::Core, "1,4-5", 3),
+            ["1", "4-5", "1"]
+        );
+    }
+
+    #[test]
+    fn a_level_that_the_machine_does_not_have_is_everything() {
+        assert_eq!(
+            placed(MapBy::Level(Level::Numa), Level::Core, "0-7", 2),
+            ["0-1", "2-3"]
+        );
+        assert_eq!(placed(MapBy::Slot, Level::Numa, "0-7", 1), ["0-7"]);
+    }
+
+    #[test]
+    fn nothing_is_confined_unless_asked() {
+        let allowed = Cpus::parse("0-7").unwrap();
+        assert!(place(Policy::default(), &machine(), &allowed, 4).is_empty());
+    }
+}

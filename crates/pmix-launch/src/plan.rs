@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is to be started, and how.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::environment::Export;
+use crate::{Error, Layout, Policy};
+
+/// A job to start.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The name of the job.
+    pub nspace: String,
+    /// Its applications; ranks are numbered through them in this order.
+    pub apps: Vec<App>,
+    /// Which process runs where.
+    pub layout: Layout,
+    /// Which processors each process runs on.
+    pub policy: Policy,
+    /// The environment that children inherit, without what [another launcher](crate::Export) left.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where the directory of the session is made.
+    pub tmpdir: PathBuf,
+    /// What becomes of the output.
+    pub output: Output,
+    /// The job is ended after this time.
+    pub timeout: Option<Duration>,
+    /// How long processes may take to end when they are asked to, before they are killed.
+    pub grace: Duration,
+    /// Whether the others go on when a process fails.
+    pub keep_going: bool,
+}
+
+/// A program, its arguments, and how many processes run it.
+#[derive(Clone, Debug)]
+pub struct App {
+    /// The program: a path, or a name to be searched for in `PATH`.
+    pub program: OsString,
+    /// Its arguments, without the program itself.
+    pub args: Vec<OsString>,
+    /// How many processes run it, on all nodes.
+    pub num_procs: u32,
+    /// The directory it starts in; that of the launcher where there is none.
+    pub wdir: Option<PathBuf>,
+    /// Variables of its environment.
+    pub exports: Vec<Export>,
+}
+
+/// What becomes of the output of the processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    /// Bytes go out as they come in.
+    #[default]
+    Plain,
+    /// Whole lines go out, each behind the process that wrote it.
+    Tagged,
+    /// Each process writes to files of its own in this directory.
+    Files(PathBuf),
+}
+
+impl Plan {
+    /// The number of the application that a rank runs.
+    pub(crate) fn app_of(&self, rank: u32) -> Option<usize> {
+        let mut end = 0u64;
+        self.apps.iter().position(|app| {
+            end += u64::from(app.num_procs);
+            u64::from(rank) < end
+        })
+    }
+
+    /// Whether the applications have as many processes as the layout.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let asked: u64 = self.apps.iter().map(|app| u64::from(app.num_procs)).sum();
+        let placed = self.layout.num_procs();
+        if asked != placed {
+            return Err(Error::request(format!(
+                "the applications have {asked} processes, the process map {placed}"
+            )));
+        }
+        // Ranks that the applications do not number have no program.
+        match self.layout.here().last() {
+            Some(rank) if self.app_of(rank.as_raw()).is_none() => Err(Error::request(format!(
+                "rank {rank} is beyond the {asked} processes of the applications"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How a process ended.
+
+use std::fmt;
+
+use rustix::process::WaitIdStatus;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, with an exit code.
+    Exited(u8),
+    /// By a signal.
+    Signalled {
+        /// The number of the signal.
+        signal: i32,
+        /// Whether it left a core file.
+        core: bool,
+    },
+}
+
+impl Ending {
+    /// Whether it ended as a program does that has nothing to complain about.
+    #[must_use]
+    pub const fn is_success(self) -> bool {
+        matches!(self, Self::Exited(0))
+    }
+
+    /// The exit code as a shell has it: 128 and the number of the signal where one ended it.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Exited(code) => code,
+            Self::Signalled { signal, .. } => of_signal(signal),
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Exited(code) => write!(f, "exit code {code}"),
+            Self::Signalled { signal, core } => {
+                let core = if core { ", core dumped" } else { "" };
+                write!(f, "signal {}{core}", signal_name(signal))
+            }
+        }
+    }
+}
+
+/// The exit code that stands for a signal.
+pub(crate) fn of_signal(signal: i32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(u8::MAX)
+}
+
+/// The name of a signal, or its number where it has none.
+pub(crate) fn signal_name(signal: i32) -> String {
+    match signal_hook::low_level::signal_name(signal) {
+        Some(name) => name.to_owned(),
+        None => signal.to_string(),
+    }
+}
+
+impl From<&WaitIdStatus> for Ending {
+    fn from(status: &WaitIdStatus) -> Self {
+        if let Some(signal) = status.terminating_signal() {
+            let core = status.dumped();
+            return Self::Signalled { signal, core };
+        }
+        let code = status.exit_status().unwrap_or(0);
+        // The kernel keeps eight bits.
+        Self::Exited(u8::try_from(code & 0xff).unwrap_or(u8::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_is_told_as_a_shell_does() {
+        let killed = Ending::Signalled {
+            signal: 9,
+            core: false,
+        };
+        assert_eq!(killed.exit_code(), 137);
+        assert_eq!(killed.to_string(), "signal SIGKILL");
+        let crashed = Ending::Signalled {
+            signal: 11,
+            core: true,
+        };
+        assert_eq!(crashed.to_string(), "signal SIGSEGV, core dumped");
+        assert_eq!(Ending::Exited(3).exit_code(), 3);
+        assert!(!Ending::Exited(3).is_success());
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Starting processes.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Instant;
+
+use mio::unix::pipe::Receiver;
+use pmix_types::Rank;
+use rustix::process::Pid;
+
+use super::affinity::Confinement;
+use super::program;
+use super::table::Process;
+use crate::environment::{Variables, of_children};
+use crate::topology::Cpus;
+use crate::{Error, Plan};
+
+/// Starts the processes of a plan one after the other.
+///
+/// Programs are looked for and environments are made once for each application. Nothing here
+/// needs code to run in the child, so the system may start it without copying this process
+/// (`posix_spawn`).
+pub(crate) struct Spawner<'a> {
+    plan: &'a Plan,
+    apps: Vec<Prepared>,
+    confinement: Option<Confinement>,
+}
+
+/// What is the same for each process of an application.
+struct Prepared {
+    program: PathBuf,
+    vars: Variables,
+}
+
+/// What a process has for standard input, output and error.
+pub(crate) struct Standard {
+    pub(crate) input: Stdio,
+    /// Where both go; pipes where there are none.
+    pub(crate) files: Option<(File, File)>,
+}
+
+/// A process that runs, and our ends of its pipes.
+pub(crate) struct Started {
+    pub(crate) process: Process,
+    pub(crate) input: Option<ChildStdin>,
+    pub(crate) output: Option<Receiver>,
+    pub(crate) errors: Option<Receiver>,
+}
+
+impl<'a> Spawner<'a> {
+    /// Finds the programs, so that nothing starts if one of them is missing.
+    pub(crate) fn new(plan: &'a Plan, confined: bool) -> Result<Self, Error> {
+        let here = Path::new("");
+        let prepare = |app: &crate::App| {
+            let vars = of_children(&plan.environment, &app.exports);
+            let path = vars.get(std::ffi::OsStr::new("PATH"));
+            let wdir = app.wdir.as_deref().unwrap_or(here);
+            if !wdir.as_os_str().is_empty() {
+                let entered = std::fs::metadata(wdir).and_then(|about| match about.is_dir() {
+                    true => Ok(()),
+                    false => Err(rustix::io::Errno::NOTDIR.into()),
+                });
+                entered
+                    .map_err(|e| Error::system(format!("cannot start in {}", wdir.display()), e))?;
+            }
+            let found = program::find(&app.program, path.map(OsString::as_os_str), wdir);
+            let cannot = format!("cannot run {}", app.program.display());
+            let program = found.map_err(|e| Error::program(cannot, e))?;
+            // A relative path is taken from where the child starts, or from where we are.
+            let program = std::path::absolute(&program).unwrap_or(program);
+            Ok(Prepared { program, vars })
+        };
+        Ok(Self {
+            plan,
+            apps: plan.apps.iter().map(prepare).collect::<Result<_, _>>()?,
+            confinement: confined.then(Confinement::begin).transpose()?,
+        })
+    }
+
+    /// Starts a process with these variables on top of those of its application.
+    pub(crate) fn start(
+        &self,
+        rank: Rank,
+        cpus: Option<&Cpus>,
+        vars: &[(String, String)],
+        standard: Standard,
+    ) -> Result<Started, Error> {
+        let Some(app) = self.plan.app_of(rank.as_raw()) else {
+            return Err(Error::request(format!("no application has rank {rank}")));
+        };
+        if let (Some(confinement), Some(cpus)) = (&self.confinement, cpus) {
+            confinement.confine(cpus)?;
+        }
+        let mut command = self.command(app, vars);
+        command.stdin(standard.input);
+        match standard.files {
+            Some((output, errors)) => command.stdout(output).stderr(errors),
+            None => command.stdout(Stdio::piped()).stderr(Stdio::piped()),
+        };
+        let started = Instant::now();
+        let mut child = command.spawn().map_err(|e| {
+            let program = self.plan.apps[app].program.display();
+            Error::program(format!("cannot run {program} as rank {rank}"), e)
+        })?;
+        let pipes = pipes(&mut child)
+            .map_err(|e| Error::system(format!("cannot read what rank {rank} writes"), e))?;
+        Ok(Started {
+            process: Process::new(rank, app, Pid::from_child(&child), cpus.cloned(), started),
+            input: child.stdin.take(),
+            output: pipes.0,
+            errors: pipes.1,
+        })
+    }
+
+    fn command(&self, app: usize, vars: &[(String, String)]) -> Command {
+        let (prepared, app) = (&self.apps[app], &self.plan.apps[app]);
+        let mut command = Command::new(&prepared.program);
+        command
+            .arg0(&app.program)
+            .args(&app.args)
+            .env_clear()
+            .envs(&prepared.vars)
+            .envs(vars.iter().map(|(name, value)| (name, value)))
+            // What it starts in turn can be found and ended with it.
+            .process_group(0);
+        if let Some(wdir) = &app.wdir {
+            command.current_dir(wdir);
+        }
+        command
+    }
+}
+
+fn pipes(child: &mut Child) -> std::io::Result<(Option<Receiver>, Option<Receiver>)> {
+    let output = child.stdout.take().map(Receiver::from);
+    let errors = child.stderr.take().map(Receiver::from);
+    for receiver in output.iter().chain(&errors) {
+        receiver.set_nonblocking(true)?;
+    }
+    Ok((output, errors))
+}

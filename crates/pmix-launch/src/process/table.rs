@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The table of processes.
+
+use std::time::Instant;
+
+use pmix_types::Rank;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use super::Ending;
+use crate::topology::Cpus;
+
+/// How far a process has come with the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// It never spoke to it.
+    None,
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "told by the server, which is to come")
+    )]
+    /// It is initialised.
+    Connected,
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "told by the server, which is to come")
+    )]
+    /// It is finalised.
+    Finalized,
+}
+
+/// One process.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    pub(crate) rank: Rank,
+    /// The number of its application.
+    pub(crate) app: usize,
+    pub(crate) pid: Pid,
+    /// What it is bound to.
+    pub(crate) cpus: Option<Cpus>,
+    pub(crate) link: Link,
+    pub(crate) started: Instant,
+    pub(crate) ended: Option<(Ending, Instant)>,
+}
+
+impl Process {
+    pub(super) fn new(
+        rank: Rank,
+        app: usize,
+        pid: Pid,
+        cpus: Option<Cpus>,
+        started: Instant,
+    ) -> Self {
+        Self {
+            rank,
+            app,
+            pid,
+            cpus,
+            link: Link::None,
+            started,
+            ended: None,
+        }
+    }
+}
+
+/// The processes of this node, in the order of their ranks.
+///
+/// A process that ended is not reaped before the table is dropped. Until then the system gives its
+/// number to nobody else, so that a signal to its group reaches what it left behind and never a
+/// stranger.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    processes: Vec<Process>,
+    num_running: usize,
+}
+
+impl Table {
+    /// Adds a process that was just started.
+    pub(crate) fn push(&mut self, process: Process) {
+        self.processes.push(process);
+        self.num_running += 1;
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Process> {
+        self.processes.iter()
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&Process> {
+        self.processes.get(index)
+    }
+
+    /// How many have not ended.
+    pub(crate) fn num_running(&self) -> usize {
+        self.num_running
+    }
+
+    /// Notes which processes have ended since the last time, and returns their places.
+    pub(crate) fn ended(&mut self, now: Instant) -> Vec<usize> {
+        let mut ended = Vec::new();
+        for (index, process) in self.processes.iter_mut().enumerate() {
+            if process.ended.is_some() {
+                continue;
+            }
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            match waitid(WaitId::Pid(process.pid), options) {
+                Ok(Some(status)) => {
+                    process.ended = Some((Ending::from(&status), now));
+                    ended.push(index);
+                }
+                Ok(None) => {}
+                // Somebody else in this process waited for it.
+                Err(e) => {
+                    tracing::warn!("the end of rank {} was missed: {e}", process.rank);
+                    process.ended = Some((Ending::Exited(u8::MAX), now));
+                    ended.push(index);
+                }
+            }
+        }
+        self.num_running -= ended.len();
+        ended
+    }
+
+    /// Sends a signal to every process and what it started, those that outlived it too.
+    pub(crate) fn signal(&self, signal: Signal) {
+        for process in &self.processes {
+            // A group that is empty but for its leader, who ended, is told in vain.
+            if let Err(e) = kill_process_group(process.pid, signal)
+                && e != rustix::io::Errno::SRCH
+            {
+                tracing::debug!("rank {} was not signalled: {e}", process.rank);
+            }
+        }
+    }
+}
+
+impl Drop for Table {
+    /// Ends what is left, and reaps.
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+        for process in &self.processes {
+            // Nothing is left to be told: the end was noted, or the launch failed.
+            let _ = waitid(WaitId::Pid(process.pid), WaitIdOptions::EXITED);
+        }
+    }
+}

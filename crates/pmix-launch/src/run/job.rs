@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A job that runs.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll, Token};
+use rustix::process::Signal;
+use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2};
+
+use super::Standard;
+use super::stop::{Order, Stop};
+use crate::keyboard::Keyboard;
+use crate::output::Forward;
+use crate::process::{Process, Table};
+use crate::session_dir::SessionDir;
+use crate::signals::Signals;
+use crate::{Cause, Ending, Error, Outcome, Plan, RankOutcome};
+
+/// The token of signals.
+pub(super) const SIGNALS: usize = 1;
+/// The first of the two tokens of the terminal.
+pub(super) const KEYBOARD: usize = 2;
+/// The first of all the tokens of output.
+pub(super) const FORWARD: usize = 4;
+
+/// A job that runs. Fields are dropped in this order: nothing runs any more when the directory of
+/// the session goes.
+pub(super) struct Job<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) standard: Standard<'a>,
+    pub(super) table: Table,
+    #[expect(dead_code, reason = "held for as long as the job runs")]
+    pub(super) session: SessionDir,
+    pub(super) forward: Forward<'a>,
+    pub(super) keyboard: Option<Keyboard<'a>>,
+    pub(super) stop: Stop,
+    /// Signals that were to end the launcher, of which the second of a kind does.
+    pub(super) told: Vec<i32>,
+    pub(super) signals: Signals,
+    pub(super) poll: Poll,
+}
+
+impl Job<'_> {
+    /// Waits until the job is over.
+    pub(super) fn watch(&mut self) -> Result<(), Error> {
+        let mut events = Events::with_capacity(256);
+        loop {
+            self.forward.turn(self.poll.registry());
+            if self.is_over() {
+                return Ok(());
+            }
+            match self.poll.poll(&mut events, self.patience()) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                result => result.map_err(|e| Error::system("cannot poll", e))?,
+            }
+            for event in &events {
+                self.notice(event.token());
+            }
+            let now = Instant::now();
+            if let Some(order) = self.stop.tick(now) {
+                self.obey(order);
+            }
+        }
+    }
+
+    fn notice(&mut self, token: Token) {
+        if self.forward.notice(token) {
+            return;
+        }
+        match token.0 {
+            SIGNALS => {
+                for signal in self.signals.pending() {
+                    self.signal(signal);
+                }
+            }
+            _ => self.type_on(),
+        }
+    }
+
+    fn type_on(&mut self) {
+        if let Some(keyboard) = &mut self.keyboard {
+            keyboard.turn(self.poll.registry());
+        }
+    }
+
+    fn signal(&mut self, number: i32) {
+        match number {
+            SIGCHLD => self.collect(),
+            SIGUSR1 => self.table.signal(Signal::USR1),
+            SIGUSR2 => self.table.signal(Signal::USR2),
+            SIGTSTP => {
+                self.table.signal(Signal::TSTP);
+                // Now we stop too, as the shell expects.
+                let own = rustix::process::getpid();
+                if let Err(e) = rustix::process::kill_process(own, Signal::STOP) {
+                    tracing::debug!("the launcher goes on: {e}");
+                }
+            }
+            SIGCONT => {
+                self.table.signal(Signal::CONT);
+                self.type_on();
+            }
+            ending => self.end_by(ending),
+        }
+    }
+
+    /// A signal that ends programs: handed on, and the second of a kind ends the job whatever its
+    /// processes do about it.
+    fn end_by(&mut self, number: i32) {
+        let now = Instant::now();
+        if self.told.contains(&number) || self.table.num_running() == 0 {
+            let order = self.stop.fail(Cause::Interrupted { signal: number }, now);
+            order.into_iter().for_each(|order| self.obey(order));
+        } else if let Some(signal) = Signal::from_named_raw(number) {
+            self.told.push(number);
+            self.table.signal(signal);
+        }
+    }
+
+    /// Notes who ended.
+    fn collect(&mut self) {
+        let now = Instant::now();
+        for index in self.table.ended(now) {
+            let Some(&Process {
+                rank,
+                link,
+                ended: Some((ending, _)),
+                ..
+            }) = self.table.get(index)
+            else {
+                continue;
+            };
+            tracing::debug!("rank {rank} ended: {ending}");
+            if let Some(order) = self.stop.ended(rank, ending, link, now) {
+                self.obey(order);
+            }
+        }
+        if self.table.num_running() == 0 {
+            self.stop.all_ended(now);
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        tracing::debug!("{order:?}");
+        match order {
+            Order::Ask => {
+                self.table.signal(Signal::TERM);
+                // Who is stopped cannot end.
+                self.table.signal(Signal::CONT);
+            }
+            Order::Kill => self.table.signal(Signal::KILL),
+            Order::Abandon if self.table.num_running() == 0 => {
+                self.forward.abandon(self.stop.is_impatient());
+            }
+            Order::Abandon => {}
+        }
+    }
+
+    /// Whether all have ended and all they wrote went out.
+    fn is_over(&self) -> bool {
+        self.table.num_running() == 0 && self.forward.num_open() == 0 && self.forward.is_drained()
+    }
+
+    /// How long to wait for news.
+    fn patience(&self) -> Option<Duration> {
+        if self.forward.is_busy() {
+            return Some(Duration::ZERO);
+        }
+        let deadline = self.stop.deadline()?;
+        Some(deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// What became of it.
+    pub(super) fn outcome(self, began: Instant) -> Outcome {
+        let ranks = self.table.iter().map(|process| of_process(process, began));
+        Outcome {
+            nspace: self.plan.nspace.clone(),
+            host: self.plan.layout.host().to_vec(),
+            ranks: ranks.collect(),
+            cause: self.stop.cause().cloned(),
+            elapsed: began.elapsed(),
+        }
+    }
+}
+
+fn of_process(process: &Process, began: Instant) -> RankOutcome {
+    let (ending, at) = process
+        .ended
+        .unwrap_or((Ending::Exited(u8::MAX), process.started));
+    RankOutcome {
+        rank: process.rank,
+        app: process.app,
+        pid: process.pid.as_raw_nonzero().get(),
+        cpus: process.cpus.clone(),
+        started: process.started.saturating_duration_since(began),
+        elapsed: at.saturating_duration_since(process.started),
+        ending,
+    }
+}

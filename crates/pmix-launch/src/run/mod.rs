@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Running a job: everything is started, then one thread waits for all there is to wait for.
+
+mod job;
+mod start;
+mod stop;
+
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
+
+use crate::{Error, Outcome, Plan};
+use job::Job;
+
+/// The standard streams of the launcher.
+#[derive(Clone, Copy, Debug)]
+pub struct Standard<'a> {
+    /// What rank 0 reads.
+    pub input: BorrowedFd<'a>,
+    /// Where the processes' standard output goes.
+    pub output: BorrowedFd<'a>,
+    /// Where their standard error goes.
+    pub errors: BorrowedFd<'a>,
+}
+
+/// Starts a job, waits until it has ended, and leaves nothing behind: neither its processes, nor
+/// what they started, nor the directory of its session.
+///
+/// Signals that reach the launcher meanwhile are handed on to every process group of the job; they
+/// stay taken from then on.
+///
+/// # Errors
+/// The job could not be started; what was started of it is ended. What becomes of a job that runs
+/// is told by its [`Outcome`].
+pub fn launch(plan: &Plan, standard: Standard<'_>) -> Result<Outcome, Error> {
+    plan.check()?;
+    let began = Instant::now();
+    let mut job = Job::start(plan, standard)?;
+    job.watch()?;
+    Ok(job.outcome(began))
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When and how a job is brought to its end: pure decisions, made with the time as an argument.
+
+use std::time::{Duration, Instant};
+
+use pmix_types::Rank;
+
+use crate::process::{Ending, Link};
+use crate::{Cause, Plan};
+
+/// How long after everything was killed its pipes may stay open: who holds them then left its
+/// process group, and is not waited for.
+const ABANDON: Duration = Duration::from_millis(200);
+
+/// What is to be done with the processes of the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Ask them to end.
+    Ask,
+    /// End them.
+    Kill,
+    /// Wait no longer for what they may write.
+    Abandon,
+}
+
+/// Whether and why a job is to end.
+#[derive(Debug)]
+pub(super) struct Stop {
+    grace: Duration,
+    keep_going: bool,
+    limit: Option<Duration>,
+    /// The next thing that happens if nothing else does.
+    next: Option<(Instant, Step)>,
+    cause: Option<Cause>,
+    killed: bool,
+    impatient: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    TimeUp,
+    Kill,
+    Abandon,
+}
+
+impl Stop {
+    pub(super) fn new(plan: &Plan, now: Instant) -> Self {
+        Self {
+            grace: plan.grace,
+            keep_going: plan.keep_going,
+            limit: plan.timeout,
+            next: plan
+                .timeout
+                .and_then(|t| Some((now.checked_add(t)?, Step::TimeUp))),
+            cause: None,
+            killed: false,
+            impatient: false,
+        }
+    }
+
+    /// Whether somebody wants to wait for nothing any more.
+    pub(super) fn is_impatient(&self) -> bool {
+        self.impatient
+    }
+
+    /// What went wrong first.
+    pub(super) fn cause(&self) -> Option<&Cause> {
+        self.cause.as_ref()
+    }
+
+    /// When [`Stop::tick`] is to be called.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.next.map(|(when, _)| when)
+    }
+
+    /// A process ended.
+    pub(super) fn ended(
+        &mut self,
+        rank: Rank,
+        ending: Ending,
+        link: Link,
+        now: Instant,
+    ) -> Option<Order> {
+        let cause = match (ending.is_success(), link) {
+            (false, _) => Cause::Failed { rank, ending },
+            (true, Link::Connected) => Cause::NotFinalized { rank },
+            (true, Link::None | Link::Finalized) => return None,
+        };
+        let first = self.cause.is_none();
+        self.cause.get_or_insert(cause);
+        match first && !self.keep_going {
+            true => self.ask(now),
+            false => None,
+        }
+    }
+
+    /// Something else is reason enough to end the job.
+    pub(super) fn fail(&mut self, cause: Cause, now: Instant) -> Option<Order> {
+        self.impatient |= matches!(cause, Cause::Interrupted { .. });
+        self.cause.get_or_insert(cause);
+        match self.impatient {
+            true => Some(self.kill(now)),
+            false => self.ask(now),
+        }
+    }
+
+    /// All processes have ended, but not all pipes: what they left behind may still write.
+    pub(super) fn all_ended(&mut self, now: Instant) {
+        let step = if self.killed {
+            Step::Abandon
+        } else {
+            Step::Kill
+        };
+        let wait = if self.killed { ABANDON } else { self.grace };
+        let is_ending = self.next.is_some_and(|(_, step)| step != Step::TimeUp);
+        if !is_ending {
+            self.next = Some((now + wait, step));
+        }
+    }
+
+    /// The time has come that [`Stop::deadline`] told, if it has.
+    pub(super) fn tick(&mut self, now: Instant) -> Option<Order> {
+        let (_, step) = self.next.take_if(|(when, _)| *when <= now)?;
+        match step {
+            Step::TimeUp => {
+                let limit = self.limit.unwrap_or_default();
+                self.fail(Cause::TimedOut(limit), now)
+            }
+            Step::Kill => Some(self.kill(now)),
+            Step::Abandon => Some(Order::Abandon),
+        }
+    }
+
+    fn ask(&mut self, now: Instant) -> Option<Order> {
+        let asked = matches!(self.next, Some((_, Step::Kill))) || self.killed;
+        if asked {
+            return None;
+        }
+        self.next = Some((now + self.grace, Step::Kill));
+        Some(Order::Ask)
+    }
+
+    fn kill(&mut self, now: Instant) -> Order {
+        self.killed = true;
+        self.next = Some((now + ABANDON, Step::Abandon));
+        Order::Kill
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRACE: Duration = Duration::from_secs(2);
+
+    fn stop(timeout: Option<u64>, keep_going: bool) -> (Stop, Instant) {
+        let now = Instant::now();
+        let limit = timeout.map(Duration::from_secs);
+        let stop = Stop {
+            grace: GRACE,
+            keep_going,
+            limit,
+            next: limit.map(|limit| (now + limit, Step::TimeUp)),
+            cause: None,
+            killed: false,
+            impatient: false,
+        };
+        (stop, now)
+    }
+
+    fn ended(stop: &mut Stop, rank: u32, code: u8, link: Link, now: Instant) -> Option<Order> {
+        stop.ended(Rank::new(rank), Ending::Exited(code), link, now)
+    }
+
+    #[test]
+    fn the_first_failure_ends_the_job_and_is_the_one_that_counts() {
+        let (mut stop, now) = stop(None, false);
+        assert_eq!(ended(&mut stop, 0, 0, Link::None, now), None);
+        assert_eq!(ended(&mut stop, 1, 0, Link::Finalized, now), None);
+        assert_eq!(ended(&mut stop, 2, 3, Link::None, now), Some(Order::Ask));
+        assert_eq!(ended(&mut stop, 3, 4, Link::None, now), None);
+        assert_eq!(stop.cause().unwrap().exit_code(), 3);
+        assert_eq!(stop.deadline(), Some(now + GRACE));
+        assert_eq!(stop.tick(now), None);
+        assert_eq!(stop.tick(now + GRACE), Some(Order::Kill));
+    }
+
+    #[test]
+    fn the_others_go_on_if_they_are_to() {
+        let (mut stop, now) = stop(None, true);
+        assert_eq!(ended(&mut stop, 2, 3, Link::None, now), None);
+        assert_eq!(stop.deadline(), None);
+        let aborted = Cause::Aborted {
+            rank: Rank::new(1),
+            status: 9,
+            message: String::new(),
+        };
+        assert_eq!(stop.fail(aborted, now), Some(Order::Ask));
+        assert_eq!(stop.cause().unwrap().exit_code(), 3);
+    }
+
+    #[test]
+    fn to_end_between_initialising_and_finalising_is_to_fail() {
+        let (mut stop, now) = stop(None, false);
+        let order = ended(&mut stop, 5, 0, Link::Connected, now);
+        assert_eq!(order, Some(Order::Ask));
+        let rank = Rank::new(5);
+        assert_eq!(stop.cause(), Some(&Cause::NotFinalized { rank }));
+    }
+
+    #[test]
+    fn when_the_time_is_up_processes_are_asked_and_then_killed() {
+        let (mut stop, now) = stop(Some(10), false);
+        let up = now + Duration::from_secs(10);
+        assert_eq!(stop.tick(up - GRACE), None);
+        assert_eq!(stop.tick(up), Some(Order::Ask));
+        assert_eq!(stop.tick(up + GRACE), Some(Order::Kill));
+        assert_eq!(stop.cause().unwrap().exit_code(), 124);
+    }
+
+    #[test]
+    fn an_impatient_user_kills_at_once() {
+        let (mut stop, now) = stop(None, false);
+        let cause = Cause::Interrupted { signal: 2 };
+        assert_eq!(stop.fail(cause, now), Some(Order::Kill));
+    }
+
+    #[test]
+    fn what_holds_the_pipes_is_waited_for_then_killed_then_left_alone() {
+        let (mut stop, now) = stop(Some(100), false);
+        stop.all_ended(now);
+        stop.all_ended(now + GRACE / 2);
+        assert_eq!(stop.tick(now + GRACE), Some(Order::Kill));
+        let later = now + GRACE + ABANDON;
+        assert_eq!(stop.tick(later), Some(Order::Abandon));
+        assert_eq!(stop.deadline(), None);
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Signals of the launcher, as something to be polled.
+
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::net::UnixStream;
+
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
+use signal_hook::consts::{
+    SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2,
+};
+use signal_hook::iterator::backend::SignalDelivery;
+use signal_hook::iterator::exfiltrator::SignalOnly;
+
+use crate::Error;
+
+/// Those that end a process that does not care, so that they are left alone where they were
+/// ignored: `nohup` ignores one, a shell without job control the others.
+const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+/// Those that are taken in any case.
+const OTHERS: [i32; 5] = [SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2];
+
+/// Signals of the launcher.
+pub(crate) struct Signals {
+    delivery: SignalDelivery<UnixStream, SignalOnly>,
+}
+
+impl Signals {
+    /// Takes them from now on.
+    pub(crate) fn take(registry: &Registry, token: Token) -> Result<Self, Error> {
+        let cannot = |e: io::Error| Error::system("cannot take signals", e);
+        let ignored = ignored();
+        let ending = ENDING.iter().filter(|&&signal| !contains(ignored, signal));
+        let taken = ending.chain(&OTHERS);
+        let (reader, writer) = UnixStream::pair().map_err(cannot)?;
+        reader.set_nonblocking(true).map_err(cannot)?;
+        writer.set_nonblocking(true).map_err(cannot)?;
+        let delivery =
+            SignalDelivery::with_pipe(reader, writer, SignalOnly, taken).map_err(cannot)?;
+        let fd = delivery.get_read().as_raw_fd();
+        registry
+            .register(&mut SourceFd(&fd), token, Interest::READABLE)
+            .map_err(cannot)?;
+        Ok(Self { delivery })
+    }
+
+    /// Those that came since the last time, each once.
+    pub(crate) fn pending(&mut self) -> Vec<i32> {
+        self.delivery.pending().collect()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.delivery.handle().close();
+    }
+}
+
+/// The mask of signals that this process ignores, as it was started.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+fn contains(mask: u64, signal: i32) -> bool {
+    mask >> (signal - 1) & 1 == 1
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the example programs of libpmix-dev expect of a header that is not installed with them: a
+ * lock on which one waits for a callback.
+ */
+#ifndef PMIXRS_SERVER_EXAMPLES_H
+#define PMIXRS_SERVER_EXAMPLES_H
+
+#include <pmix_common.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t woken;
+    bool waiting;
+    /* What the callback says. */
+    pmix_status_t status;
+    size_t evhandler_ref;
+    int count;
+} mylock_t;
+
+/* A lock that goes through the library as the object of an event handler. */
+typedef struct {
+    mylock_t lock;
+    char *nspace;
+    int exit_code;
+    bool exit_code_given;
+} myrel_t;
+
+static inline void lock_make(mylock_t *lock)
+{
+    memset(lock, 0, sizeof(*lock));
+    pthread_mutex_init(&lock->mutex, NULL);
+    pthread_cond_init(&lock->woken, NULL);
+    lock->waiting = true;
+}
+
+static inline void lock_wait(mylock_t *lock)
+{
+    pthread_mutex_lock(&lock->mutex);
+    while (lock->waiting) {
+        pthread_cond_wait(&lock->woken, &lock->mutex);
+    }
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+static inline void lock_wake(mylock_t *lock)
+{
+    pthread_mutex_lock(&lock->mutex);
+    lock->waiting = false;
+    pthread_cond_broadcast(&lock->woken);
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+static inline void lock_drop(mylock_t *lock)
+{
+    pthread_cond_destroy(&lock->woken);
+    pthread_mutex_destroy(&lock->mutex);
+}
+
+static inline void release_make(myrel_t *release)
+{
+    memset(release, 0, sizeof(*release));
+    lock_make(&release->lock);
+}
+
+static inline void release_drop(myrel_t *release)
+{
+    lock_drop(&release->lock);
+    free(release->nspace);
+}
+
+static inline void take_any(int first, ...)
+{
+    (void) first;
+}
+
+#define DEBUG_CONSTRUCT_LOCK(lock) lock_make(lock)
+#define DEBUG_DESTRUCT_LOCK(lock) lock_drop(lock)
+#define DEBUG_WAIT_THREAD(lock) lock_wait(lock)
+#define DEBUG_WAKEUP_THREAD(lock) lock_wake(lock)
+#define DEBUG_CONSTRUCT_MYREL(release) release_make(release)
+#define DEBUG_DESTRUCT_MYREL(release) release_drop(release)
+#define EXAMPLES_HIDE_UNUSED_PARAMS(...) take_any(0, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The job: its maps, and the processes that are started here. */
+#define _GNU_SOURCE
+#include "host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+uint32_t job_size(const options_t *options)
+{
+    uint32_t size = options->num_local;
+    for (size_t i = 0; i < options->num_far; i++) {
+        size += options->far[i].nodes * options->far[i].each;
+    }
+    return size;
+}
+
+/* Names and ranks as text: this node first, then the others. */
+static void write_lists(const options_t *options, FILE *names, FILE *ranks)
+{
+    char here[256];
+    gethostname(here, sizeof(here));
+    fputs(here, names);
+    uint32_t rank = 0, node = 0;
+    for (; rank < options->num_local; rank++) {
+        fprintf(ranks, 0 == rank ? "%u" : ",%u", rank);
+    }
+    for (size_t i = 0; i < options->num_far; i++) {
+        for (uint32_t n = 0; n < options->far[i].nodes; n++) {
+            fprintf(names, ",far%06u", ++node);
+            for (uint32_t k = 0; k < options->far[i].each; k++) {
+                fprintf(ranks, 0 == k ? ";%u" : ",%u", rank++);
+            }
+        }
+    }
+}
+
+/* The two maps, encoded by the library. */
+static void make_maps(const options_t *options, char **node_map, char **proc_map)
+{
+    char *names = NULL, *ranks = NULL;
+    size_t len = 0;
+    FILE *name_file = open_memstream(&names, &len), *rank_file = open_memstream(&ranks, &len);
+    if (NULL == name_file || NULL == rank_file) {
+        fatal("no memory for the maps", PMIX_ERR_NOMEM);
+    }
+    write_lists(options, name_file, rank_file);
+    fclose(name_file);
+    fclose(rank_file);
+    pmix_status_t status = PMIx_generate_regex(names, node_map);
+    if (PMIX_SUCCESS == status) {
+        status = PMIx_generate_ppn(ranks, proc_map);
+    }
+    if (PMIX_SUCCESS != status) {
+        fatal("encoding the maps", status);
+    }
+    free(names);
+    free(ranks);
+}
+
+void register_job(const options_t *options)
+{
+    char *node_map = NULL, *proc_map = NULL;
+    make_maps(options, &node_map, &proc_map);
+    uint32_t size = job_size(options), apps = 1;
+    pmix_info_t infos[6];
+    PMIX_INFO_LOAD(&infos[0], PMIX_NODE_MAP, node_map, PMIX_REGEX);
+    PMIX_INFO_LOAD(&infos[1], PMIX_PROC_MAP, proc_map, PMIX_REGEX);
+    PMIX_INFO_LOAD(&infos[2], PMIX_JOB_SIZE, &size, PMIX_UINT32);
+    PMIX_INFO_LOAD(&infos[3], PMIX_UNIV_SIZE, &size, PMIX_UINT32);
+    PMIX_INFO_LOAD(&infos[4], PMIX_MAX_PROCS, &size, PMIX_UINT32);
+    PMIX_INFO_LOAD(&infos[5], PMIX_JOB_NUM_APPS, &apps, PMIX_UINT32);
+    answer_t answer;
+    answer_reset(&answer);
+    pmix_status_t status = PMIx_server_register_nspace(options->nspace, (int) options->num_local,
+                                                       infos, 6, answer_arrived, &answer);
+    status = answer_of(&answer, status);
+    if (PMIX_SUCCESS != status) {
+        fatal("PMIx_server_register_nspace", status);
+    }
+    pmix_proc_t proc;
+    for (uint32_t rank = 0; rank < options->num_local; rank++) {
+        PMIX_LOAD_PROCID(&proc, options->nspace, rank);
+        answer_reset(&answer);
+        status = PMIx_server_register_client(&proc, geteuid(), getegid(), NULL, answer_arrived,
+                                             &answer);
+        status = answer_of(&answer, status);
+        if (PMIX_SUCCESS != status) {
+            fatal("PMIx_server_register_client", status);
+        }
+    }
+    free(node_map);
+    free(proc_map);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the library asks of the host. Nothing here reaches another node: there is none. */
+#include "host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pmix_status_t client_connected2(const pmix_proc_t *proc, void *object, pmix_info_t *infos,
+                                       size_t num_infos, pmix_op_cbfunc_t done, void *cbdata)
+{
+    (void) proc, (void) object, (void) infos, (void) num_infos;
+    if (NULL != done) {
+        done(PMIX_SUCCESS, cbdata);
+    }
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t client_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done,
+                                      void *cbdata)
+{
+    (void) proc, (void) object, (void) done, (void) cbdata;
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t aborted(const pmix_proc_t *proc, void *object, int status, const char *message,
+                             pmix_proc_t *procs, size_t num_procs, pmix_op_cbfunc_t done,
+                             void *cbdata)
+{
+    (void) object, (void) procs, (void) num_procs, (void) done, (void) cbdata;
+    fprintf(stderr, "host: rank %u aborts with %d: %s\n", proc->rank, status,
+            NULL == message ? "no reason" : message);
+    abort_job(status);
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+/* A fence with a member that is elsewhere: the other nodes put nothing in. */
+static pmix_status_t fence(const pmix_proc_t *procs, size_t num_procs, const pmix_info_t *infos,
+                           size_t num_infos, char *data, size_t len, pmix_modex_cbfunc_t done,
+                           void *cbdata)
+{
+    (void) procs, (void) num_procs, (void) infos, (void) num_infos;
+    char *copy = 0 == len ? NULL : malloc(len);
+    if (NULL != copy) {
+        memcpy(copy, data, len);
+    }
+    done(PMIX_SUCCESS, copy, NULL == copy ? 0 : len, cbdata, free, copy);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t direct_modex(const pmix_proc_t *proc, const pmix_info_t *infos,
+                                  size_t num_infos, pmix_modex_cbfunc_t done, void *cbdata)
+{
+    (void) proc, (void) infos, (void) num_infos, (void) done, (void) cbdata;
+    return PMIX_ERR_NOT_FOUND;
+}
+
+static pmix_status_t connected(const pmix_proc_t *procs, size_t num_procs, const pmix_info_t *infos,
+                               size_t num_infos, pmix_op_cbfunc_t done, void *cbdata)
+{
+    (void) procs, (void) num_procs, (void) infos, (void) num_infos, (void) done, (void) cbdata;
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t register_events(pmix_status_t *codes, size_t num_codes,
+                                     const pmix_info_t *infos, size_t num_infos,
+                                     pmix_op_cbfunc_t done, void *cbdata)
+{
+    (void) codes, (void) num_codes, (void) infos, (void) num_infos, (void) done, (void) cbdata;
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t deregister_events(pmix_status_t *codes, size_t num_codes,
+                                       pmix_op_cbfunc_t done, void *cbdata)
+{
+    (void) codes, (void) num_codes, (void) done, (void) cbdata;
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t notify_event(pmix_status_t code, const pmix_proc_t *source,
+                                  pmix_data_range_t range, pmix_info_t *infos, size_t num_infos,
+                                  pmix_op_cbfunc_t done, void *cbdata)
+{
+    (void) code, (void) source, (void) range, (void) infos, (void) num_infos, (void) done;
+    (void) cbdata;
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t query(pmix_proc_t *proc, pmix_query_t *queries, size_t num_queries,
+                           pmix_info_cbfunc_t done, void *cbdata)
+{
+    (void) proc, (void) queries, (void) num_queries;
+    done(PMIX_ERR_NOT_FOUND, NULL, 0, cbdata, NULL, NULL);
+    return PMIX_SUCCESS;
+}
+
+/* An answer that must not be given before the upcall has returned. */
+typedef struct {
+    pmix_op_cbfunc_t done;
+    void *cbdata;
+} later_t;
+
+static void *give_answer(void *context)
+{
+    later_t later = *(later_t *) context;
+    free(context);
+    later.done(PMIX_SUCCESS, later.cbdata);
+    return NULL;
+}
+
+static void answer_later(pmix_op_cbfunc_t done, void *cbdata)
+{
+    later_t *later = malloc(sizeof(*later));
+    *later = (later_t){.done = done, .cbdata = cbdata};
+    pthread_t thread;
+    pthread_create(&thread, NULL, give_answer, later);
+    pthread_detach(thread);
+}
+
+static void log_it(const pmix_proc_t *client, const pmix_info_t *data, size_t num_data,
+                   const pmix_info_t *directives, size_t num_directives, pmix_op_cbfunc_t done,
+                   void *cbdata)
+{
+    (void) directives, (void) num_directives;
+    for (size_t i = 0; i < num_data; i++) {
+        if (PMIX_STRING == data[i].value.type) {
+            fprintf(stderr, "host: log of rank %u: %s\n", client->rank, data[i].value.data.string);
+        }
+    }
+    answer_later(done, cbdata);
+}
+
+static pmix_status_t job_control(const pmix_proc_t *client, const pmix_proc_t *targets,
+                                 size_t num_targets, const pmix_info_t *directives,
+                                 size_t num_directives, pmix_info_cbfunc_t done, void *cbdata)
+{
+    (void) client, (void) targets, (void) num_targets, (void) directives, (void) num_directives;
+    done(PMIX_SUCCESS, NULL, 0, cbdata, NULL, NULL);
+    return PMIX_SUCCESS;
+}
+
+/* A later library copies a longer table than the header declares; what is behind ours is NULL. */
+static struct {
+    pmix_server_module_t module;
+    void *later[32];
+} table = {
+    .module = {
+        .client_connected2 = client_connected2,
+        .client_finalized = client_finalized,
+        .abort = aborted,
+        .fence_nb = fence,
+        .direct_modex = direct_modex,
+        .connect = connected,
+        .disconnect = connected,
+        .register_events = register_events,
+        .deregister_events = deregister_events,
+        .notify_event = notify_event,
+        .query = query,
+        .log = log_it,
+        .job_control = job_control,
+    },
+};
+
+pmix_server_module_t *host_module(void)
+{
+    board_join(&table.module);
+    return &table.module;
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A session: unmodified clients under our server, and our client under real ones.
+//!
+//! The programs of `tests/server` check their own answers; the examples of libpmix-dev are judged by
+//! what they say; Open MPI by its programs' exit codes. Each run has a time limit, so that a server
+//! that does not answer is a failure and not a task that hangs. The same programs run under a small
+//! host around each real library and under prterun, which shows that they ask for nothing that a
+//! real server does not give.
+
+pub(crate) mod case;
+mod examples;
+pub(crate) mod launcher;
+mod mpi;
+pub(crate) mod programs;
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::install;
+use super::ours::Ours;
+use super::peers::Peer;
+use super::tally::Tally;
+use case::{Case, Judge};
+use launcher::Launcher;
+
+/// What the checks need besides what the others do, as Debian calls it.
+pub(super) const PACKAGES: &[&str] = &["libopenmpi-dev", "openmpi-bin", "python3-pmix"];
+
+/// How many runs at a time.
+const AT_ONCE: usize = 2;
+
+/// Runs the checks with every peer.
+///
+/// # Errors
+/// Something of ours does not build.
+pub(super) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
+    let pmix = Ours::build()?.program;
+    let ours = Launcher::Ours(pmix.clone());
+    let mut theirs = Vec::new();
+    for peer in peers {
+        theirs.push(Launcher::host(peer)?);
+        theirs.extend(Launcher::prterun(peer));
+    }
+    let mut all = theirs.clone();
+    all.insert(0, ours.clone());
+
+    let mut cases = Vec::new();
+    for peer in peers {
+        cases.extend(programs::cases(peer, &all)?);
+        match examples::cases(peer, std::slice::from_ref(&ours)) {
+            Ok(examples) => cases.extend(examples),
+            Err(why) => missing(&why, tally),
+        }
+    }
+    for launcher in &all {
+        cases.push(hello(&pmix, launcher, 4));
+        cases.push(hello(&pmix, launcher, 32));
+    }
+    let others = mpi::cases(peers, &ours).into_iter();
+    for case in others.chain(mpi::python(&ours)) {
+        match case {
+            Ok(case) => cases.push(case),
+            Err(why) => missing(&why, tally),
+        }
+    }
+    run_all(cases, tally)
+}
+
+/// What is not here: a failure in CI, said aloud elsewhere.
+fn missing(why: &str, tally: &mut Tally) {
+    if crate::process::in_ci() {
+        tally.fail("server: peers", &format!("missing: {why}"));
+    } else {
+        tally.skip("server: peers", why);
+    }
+}
+
+/// Our own client under a launcher.
+fn hello(pmix: &std::path::Path, launcher: &Launcher, size: u32) -> Case {
+    let mut command = launcher.command(size);
+    command.arg(pmix).arg("hello");
+    Case {
+        what: format!("server: pmix hello under {}", launcher.title()),
+        name: format!("pmix hello on {size}"),
+        command,
+        limit: Duration::from_secs(30),
+        judge: Judge::Code(0),
+    }
+}
+
+/// Runs every case, a few at a time.
+fn run_all(cases: Vec<Case>, tally: &mut Tally) -> Result<(), String> {
+    let home = install::scratch("interop/server")?;
+    let waiting = Mutex::new(cases.into_iter().enumerate().collect::<VecDeque<_>>());
+    let tallies: Vec<Option<Tally>> = std::thread::scope(|scope| {
+        let worker = || {
+            let mut tally = Tally::default();
+            while let Some((number, mut case)) = waiting.lock().ok()?.pop_front() {
+                let output = home.join(format!("output-{number}"));
+                match case.run(&output, &home) {
+                    Ok(()) => tally.pass(&case.what),
+                    Err(why) => tally.fail(&case.what, &why),
+                }
+            }
+            Some(tally)
+        };
+        let running: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(worker)).collect();
+        running
+            .into_iter()
+            .map(|r| r.join().ok().flatten())
+            .collect()
+    });
+    for part in tallies {
+        tally.merge(part.ok_or("a thread of the checks panicked")?);
+    }
+    Ok(())
+}

