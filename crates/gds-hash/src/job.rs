@@ -9,6 +9,7 @@ mod get;
 mod list;
 mod nodes;
 mod order;
+mod qualified;
 mod realm;
 mod register;
 mod table;

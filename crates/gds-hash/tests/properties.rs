@@ -283,7 +283,10 @@ fn nest(mut infos: Vec<Info<'static>>, choices: &[(u8, u8)]) -> Vec<Info<'static
             0 => array(keys::JOB_INFO_ARRAY, vec![taken]),
             1 => array(
                 keys::SESSION_INFO_ARRAY,
-                vec![array(keys::JOB_INFO_ARRAY, vec![taken])],
+                vec![
+                    Info::new(keys::SESSION_ID, 1_u32),
+                    array(keys::JOB_INFO_ARRAY, vec![taken]),
+                ],
             ),
             // A process may be described wherever its application, node or job is.
             2 if into_proc_or_app => {

@@ -2,7 +2,7 @@
 //! What a registration may hold, and what it is refused for.
 
 use gds_hash::{Error, Host, Job, Request};
-use pmix_types::{DataArray, Info, Rank, Status, Value, keys};
+use pmix_types::{DataArray, Info, QualifiedValue, Rank, Status, Value, keys};
 use preg_core::Params;
 
 const JOB: Rank = Rank::WILDCARD;
@@ -216,11 +216,91 @@ fn an_update_keeps_what_it_does_not_state() {
     assert_eq!(nodes, Some("n1,n2,n3".into()));
     let fewer = array(
         keys::SESSION_INFO_ARRAY,
-        vec![Info::new(keys::NODE_MAP, "n9.x")],
+        vec![
+            Info::new(keys::SESSION_ID, 5_u32),
+            Info::new(keys::NODE_MAP, "n9.x"),
+        ],
     );
     let job = job.updated(&preg, &[fewer]).unwrap();
     assert_eq!(
         ask(&job, JOB, keys::NODE_LIST, &of_session),
         Some("n9".into())
     );
+}
+
+#[test]
+fn a_session_array_says_which_session() {
+    let values = vec![Info::new(keys::UNIV_SIZE, 9_u32)];
+    let nameless = array(keys::SESSION_INFO_ARRAY, values);
+    assert!(refused(&[nameless]).contains("a session array without pmix.session.id"));
+}
+
+/// A speed for each unit.
+fn speeds(of: u32) -> Vec<Info<'static>> {
+    let speed = |(unit, speed): (&'static str, u32)| {
+        let mut value = QualifiedValue::new(Info::new("speed", speed));
+        value.qualify("unit", unit);
+        value.into_info()
+    };
+    [("kb", of), ("mb", of + 1)].map(speed).to_vec()
+}
+
+#[test]
+fn qualifiers_tell_values_apart_at_every_level() {
+    let about = |key, who: Info<'static>, of| array(key, [vec![who], speeds(of)].concat());
+    let node = || Info::new(keys::HOSTNAME, "b");
+    let infos = |of: u32| {
+        let session = Info::new(keys::SESSION_ID, 5_u32);
+        let described = [
+            about(keys::SESSION_INFO_ARRAY, session, of),
+            about(
+                keys::APP_INFO_ARRAY,
+                Info::new(keys::APPNUM, 0_u32),
+                of + 10,
+            ),
+            about(keys::NODE_INFO_ARRAY, node(), of + 20),
+            about(
+                keys::PROC_INFO_ARRAY,
+                Info::new(keys::RANK, Rank::new(1)),
+                of + 30,
+            ),
+        ];
+        [speeds(of + 40), described.to_vec()].concat()
+    };
+    let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
+    let job = register(&[maps("a,b", "0;1"), infos(0)].concat()).unwrap();
+    let flag = |key: &'static str| vec![Info::new(key, true)];
+    let levels = [
+        (JOB, flag(keys::SESSION_INFO), 0),
+        (JOB, flag(keys::APP_INFO), 10),
+        (JOB, [flag(keys::NODE_INFO), vec![node()]].concat(), 20),
+        (Rank::new(1), Vec::new(), 30),
+        (JOB, Vec::new(), 40),
+    ];
+    let updated = job.updated(&preg, &infos(500)).unwrap();
+    for (rank, how, of) in levels {
+        let speed = |job: &Job, unit: Option<&'static str>| {
+            let unit = unit.map(|unit| Info::new("unit", unit).qualifier());
+            ask(
+                job,
+                rank,
+                "speed",
+                &[how.clone(), unit.into_iter().collect()].concat(),
+            )
+        };
+        for (job, of) in [(&job, of), (&updated, of + 500)] {
+            assert_eq!(speed(job, Some("kb")), Some(Value::Uint32(of)));
+            assert_eq!(speed(job, Some("mb")), Some(Value::Uint32(of + 1)));
+            assert_eq!(speed(job, Some("gb")), None);
+            assert_eq!(speed(job, None), None);
+        }
+    }
+    let all = updated.known(&Request::all(Rank::new(1))).unwrap();
+    let qualified = all.iter().filter(|info| info.key.is(keys::QUALIFIED_VALUE));
+    assert_eq!(qualified.count(), 2, "an update replaces them");
+    let broken = vec![
+        Info::new(keys::RANK, Rank::new(1)),
+        Info::new(keys::QUALIFIED_VALUE, 1_u32),
+    ];
+    assert!(refused(&[array(keys::PROC_INFO_ARRAY, broken)]).contains("qualified"));
 }

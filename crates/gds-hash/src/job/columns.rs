@@ -8,7 +8,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use pmix_types::{DataType, IntoOwned, Key, Rank, Status, Text, Value};
+use pmix_types::{DataType, Info, IntoOwned, Key, Rank, Status, Text, Value, keys};
+
+use super::qualified::{self, Qualified};
 
 /// Values by key and number.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +20,7 @@ pub(crate) struct Columns {
     /// Their places in the order in which they were first given.
     given: Vec<usize>,
     pool: Vec<Value<'static>>,
+    qualified: Qualified,
 }
 
 /// The values of one key: those of each type apart.
@@ -61,9 +64,19 @@ impl Columns {
         self.value(&self.columns[place].1, index)
     }
 
+    /// The value of a key for a process or node that has the qualifiers which are asked for.
+    pub(crate) fn qualified(
+        &self,
+        key: &[u8],
+        index: u32,
+        asked: &[Info<'_>],
+    ) -> Option<Value<'static>> {
+        self.qualified.get(index, key, asked).cloned()
+    }
+
     /// Whether there are no values.
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.columns.is_empty()
+    pub(crate) fn is_empty(&self) -> bool {
+        self.columns.is_empty() && self.qualified.is_empty()
     }
 
     /// The keys that have values.
@@ -71,17 +84,19 @@ impl Columns {
         self.columns.iter().map(|(key, _)| key)
     }
 
-    /// All values of a process or node, in the order in which their keys were first given.
+    /// All values of a process or node, in the order in which their keys were first given, then
+    /// those that qualifiers tell apart.
     pub(crate) fn all(&self, index: u32) -> impl Iterator<Item = (&Key<'static>, Value<'static>)> {
         let places = self.given.iter();
         places
             .filter_map(|place| self.columns.get(*place))
             .filter_map(move |(key, column)| Some((key, self.value(column, index)?)))
+            .chain((self.qualified.infos(index)).map(|info| (&*qualified::KEY, info.value)))
     }
 
     /// Every process or node that has a value, in ascending order.
     pub(crate) fn numbers(&self) -> BTreeSet<u32> {
-        let mut all = BTreeSet::new();
+        let mut all: BTreeSet<u32> = self.qualified.numbers().collect();
         for numbers in self.columns.iter().flat_map(|(_, column)| &column.0) {
             numbers.1.for_each(|index, _| {
                 all.insert(index);
@@ -103,6 +118,11 @@ impl Columns {
                 });
             }
         }
+        for index in self.qualified.numbers() {
+            for info in self.qualified.infos(index) {
+                f(&qualified::KEY, index, &info.value);
+            }
+        }
     }
 
     /// The lowest number that has a value for a key.
@@ -120,6 +140,7 @@ impl Columns {
         let cells = self.columns.iter().flat_map(|(_, column)| &column.0);
         self.columns.capacity() * (size_of::<(Key<'_>, Column)>() + size_of::<usize>())
             + self.pool.capacity() * size_of::<Value<'_>>()
+            + self.qualified.memory_bytes()
             + cells
                 .map(|(_, numbers)| numbers.memory_bytes())
                 .sum::<usize>()
@@ -326,11 +347,18 @@ pub(crate) struct ColumnsBuilder {
     texts: HashMap<Text<'static>, u64>,
     /// For each key the last pooled value that is no text.
     last: HashMap<usize, u64>,
+    qualified: Qualified,
 }
 
 impl ColumnsBuilder {
     /// Stores a value; of several for one key and number the last counts.
     pub(crate) fn set(&mut self, key: &Key<'_>, index: u32, value: &Value<'_>) {
+        if key.is(keys::QUALIFIED_VALUE) {
+            let info = Info::new(keys::QUALIFIED_VALUE, value.clone().into_owned());
+            if let Ok(value) = qualified::qualified(info) {
+                return self.qualified.set(index, value);
+            }
+        }
         let column = match self.keys.get(key) {
             Some(column) => *column,
             None => {
@@ -385,6 +413,7 @@ impl ColumnsBuilder {
             columns: columns.collect(),
             given,
             pool: self.pool,
+            qualified: self.qualified,
         }
     }
 }

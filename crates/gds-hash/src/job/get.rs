@@ -181,7 +181,11 @@ impl Job {
         }
         let session = &self.session;
         if let Some(named) = self.node_named(request, &session.nodes)? {
-            let stated = named.and_then(|slot| session.nodes.stated(slot, key.as_bytes()));
+            let (nodes, key) = (&session.nodes, key.as_bytes());
+            let stated = named.and_then(|slot| {
+                let qualified = nodes.qualified(slot, key, request.qualifiers);
+                qualified.or_else(|| nodes.stated(slot, key))
+            });
             return Ok(stated.map(Cow::Owned));
         }
         let stated = session.values.get(key.as_bytes(), request.qualifiers);
@@ -217,7 +221,7 @@ impl Job {
         let node = self.node_named(request, &app.nodes)?;
         if let Some(slot) = node {
             return Ok(slot
-                .and_then(|slot| self.about_node(&app.nodes, slot, key))
+                .and_then(|slot| self.value_of_node(request, &app.nodes, slot, key))
                 .map(Cow::Owned));
         }
         let stated = app.values.get(key.as_bytes(), request.qualifiers);
@@ -288,7 +292,8 @@ impl Job {
     fn node_value(&self, request: &Request<'_>, key: &str) -> Result<Option<Answer<'_>>, Error> {
         let slot = self.node_asked(request, &self.nodes)?;
         if let Some(slot) = slot {
-            return Ok(self.about_node(&self.nodes, slot, key).map(Cow::Owned));
+            let value = self.value_of_node(request, &self.nodes, slot, key);
+            return Ok(value.map(Cow::Owned));
         }
         // The name of this server's node is known even where the job says nothing of it.
         let own = key == keys::HOSTNAME && !request.names_node() && !request.rank.is_valid();
@@ -297,13 +302,27 @@ impl Job {
         Ok(own.then(|| Cow::Owned(text(name))))
     }
 
+    /// What is known of a node under the qualifiers that are asked for.
+    fn value_of_node(
+        &self,
+        request: &Request<'_>,
+        nodes: &super::nodes::Nodes,
+        slot: u32,
+        key: &str,
+    ) -> Option<Value<'static>> {
+        let qualified = nodes.qualified(slot, key.as_bytes(), request.qualifiers);
+        qualified.or_else(|| self.about_node(nodes, slot, key))
+    }
+
     fn proc_value(&self, request: &Request<'_>, key: &str) -> Option<Answer<'_>> {
         let rank = match request.rank {
             rank if rank.is_valid() => rank,
             Rank::UNDEF => self.first_rank_with(key)?,
             _ => return None,
         };
-        self.about_proc(rank, key).map(Cow::Owned)
+        let asked = request.qualifiers;
+        let qualified = (self.procs).qualified(key.as_bytes(), rank.as_raw(), asked);
+        (qualified.or_else(|| self.about_proc(rank, key))).map(Cow::Owned)
     }
 }
 

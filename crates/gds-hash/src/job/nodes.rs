@@ -192,6 +192,16 @@ impl Nodes {
         stated.map(|(key, value)| Info::new(key.as_text().clone(), value))
     }
 
+    /// What the host stated about a node under the qualifiers that are asked for.
+    pub(crate) fn qualified(
+        &self,
+        slot: u32,
+        key: &[u8],
+        asked: &[Info<'_>],
+    ) -> Option<Value<'static>> {
+        self.values.qualified(key, slot, asked)
+    }
+
     /// What the host stated about a node.
     pub(crate) fn stated(&self, slot: u32, key: &[u8]) -> Option<Value<'static>> {
         self.values.get(key, slot)

@@ -10,7 +10,7 @@ mod twice;
 
 use std::collections::BTreeMap;
 
-use pmix_types::{Info, IntoOwned, Nspace, QualifiedValue, Rank, Text, Value, keys};
+use pmix_types::{Info, IntoOwned, Nspace, Rank, Text, Value, keys};
 use preg_core::{NodeList, Preg, ProcMap};
 
 use self::entry::{
@@ -23,6 +23,7 @@ use self::twice::Given;
 use super::columns::ColumnsBuilder;
 use super::fqdn::short;
 use super::nodes::NodesBuilder;
+use super::qualified::qualified;
 use super::table::Table;
 use crate::job::{App, Session};
 use crate::{Error, Host, Job, Realm};
@@ -96,6 +97,14 @@ impl Job {
         }
         builder.walk(infos, Target::Job, 0)?;
         Ok(builder.finish(nspace.clone(), host.clone()))
+    }
+}
+
+/// Refuses what is called a qualified value and is none.
+fn check_qualified(info: &Info<'_>) -> Result<(), Error> {
+    match info.key.is(keys::QUALIFIED_VALUE) {
+        true => qualified(info.clone().into_owned()).map(drop),
+        false => Ok(()),
     }
 }
 
@@ -189,8 +198,7 @@ impl<'b> Builder<'b> {
         }
         no_unknown_container(info)?;
         if info.key.is(keys::QUALIFIED_VALUE) {
-            let value = QualifiedValue::from_info(info.clone().into_owned());
-            let value = value.map_err(|e| Error::new(e.status(), e.to_string()))?;
+            let value = qualified(info.clone().into_owned())?;
             self.table(about).qualify(value);
             return Ok(());
         }
@@ -280,6 +288,7 @@ impl<'b> Builder<'b> {
         info: &Info<'_>,
     ) -> Result<(), Error> {
         no_unknown_container(info)?;
+        check_qualified(info)?;
         let nodes = self.nodes_of(about);
         if info.key.is(keys::HOSTNAME_ALIASES) {
             let aliases = text(&info.value)?;
@@ -327,6 +336,7 @@ impl<'b> Builder<'b> {
                 let name = Value::String(Some(Text::new(short(name))));
                 self.procs.set(&info.key, rank, &name);
             } else if !info.key.is(keys::RANK) {
+                check_qualified(info).map_err(|e| e.inside(place, &info.key))?;
                 self.procs.set(&info.key, rank, &info.value);
             }
         }

@@ -3,12 +3,17 @@
 
 use pmix_types::{Info, IntoOwned, Key, QualifiedValue, Value};
 
+use super::qualified::Qualified;
+
+/// The number of what a table is about; there is one.
+const ONE: u32 = 0;
+
 /// Values by key; a key may have several that qualifiers tell apart.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     /// In the order of their keys.
     plain: Vec<(Key<'static>, Value<'static>)>,
-    qualified: Vec<QualifiedValue<'static>>,
+    qualified: Qualified,
 }
 
 impl Table {
@@ -28,13 +33,8 @@ impl Table {
 
     /// The value of a key: one whose qualifiers are asked for, or the one without.
     pub(crate) fn get(&self, key: &[u8], asked: &[Info<'_>]) -> Option<&Value<'static>> {
-        let qualified = self
-            .qualified
-            .iter()
-            .find(|value| value.answers(key, asked));
-        qualified
-            .map(|value| &value.primary().value)
-            .or_else(|| self.plain(key))
+        let qualified = self.qualified.get(ONE, key, asked);
+        qualified.or_else(|| self.plain(key))
     }
 
     /// Stores a value; one that was there is replaced.
@@ -51,7 +51,7 @@ impl Table {
         for (key, value) in &other.plain {
             self.set(key, value.clone());
         }
-        self.qualified.extend_from_slice(&other.qualified);
+        self.qualified.merge(&other.qualified);
     }
 
     /// All values, qualified ones behind the others.
@@ -61,11 +61,11 @@ impl Table {
             value: value.clone(),
             ..Info::default()
         });
-        plain.chain(self.qualified.iter().map(|value| value.clone().into_info()))
+        plain.chain(self.qualified.infos(ONE))
     }
 
-    /// Stores a value with qualifiers.
+    /// Stores a value with qualifiers; one that was there with the same is replaced.
     pub(crate) fn qualify(&mut self, value: QualifiedValue<'static>) {
-        self.qualified.push(value);
+        self.qualified.set(ONE, value);
     }
 }

@@ -49,6 +49,9 @@ pub(super) fn entry<'i, 'a>(infos: &'i [Info<'a>], key: &str) -> Option<&'i Valu
 pub(super) fn target(info: &Info<'_>, infos: &[Info<'_>]) -> Result<Target, Error> {
     let key = info.key.as_bytes();
     if key == keys::SESSION_INFO_ARRAY.as_bytes() {
+        if entry(infos, keys::SESSION_ID).is_none() {
+            return Err(Error::bad("a session array without pmix.session.id"));
+        }
         return Ok(Target::Session);
     }
     if key == keys::JOB_INFO_ARRAY.as_bytes() {
