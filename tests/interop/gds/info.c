@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Reads infos from the words of a request: `KEY TYPE HEX`, or `KEY info_array ( ... )`. */
+/*
+ * Reads infos from the words of a request: `KEY TYPE HEX`, or `KEY info_array ( ... )`; a question
+ * mark before a key makes it a qualifier.
+ */
 #include "gds.h"
 
 #include <stdlib.h>
@@ -46,6 +49,9 @@ static size_t map_size(const char *map)
     return (size_t) (size - map) + strlen(size) + 1 + strtoull(size, NULL, 10);
 }
 
+/* The number of PMIX_REGEX2, which the headers of older releases do not have. */
+#define REGEX2 74
+
 /* The library's own encoding of a list, or the given text as it is. */
 static int read_map(pmix_value_t *value, const char *type, char *text)
 {
@@ -57,6 +63,12 @@ static int read_map(pmix_value_t *value, const char *type, char *text)
         status = PMIx_generate_ppn(text, &map);
     } else if (0 == strcmp(type, "regex")) {
         map = text;
+    } else if (0 == strcmp(type, "rx2")) {
+        /* A library that knows the type would read a structure of its own behind it. */
+        value->type = REGEX2;
+        value->data.bo.bytes = NULL;
+        value->data.bo.size = 0;
+        return 0;
     } else {
         return -1;
     }
@@ -126,6 +138,10 @@ pmix_info_t *read_infos(words_t *words, size_t *count, const char **fault)
         }
         infos = more;
         memset(&infos[*count], 0, sizeof(*infos));
+        if ('?' == *key) {
+            key++;
+            infos[*count].flags = PMIX_INFO_QUALIFIER;
+        }
         strncpy(infos[*count].key, key, PMIX_MAX_KEYLEN);
         if (read_value(&infos[*count].value, type, words, fault) != 0) {
             return infos;

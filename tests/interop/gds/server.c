@@ -24,7 +24,7 @@ static pmix_info_t *with_optional(pmix_info_t *infos, size_t *count)
     return more;
 }
 
-/* `job NSPACE NLOCAL INFO...`: the status of registering it. */
+/* `job NSPACE NLOCAL INFO...`, `update` likewise: the status of registering it. */
 static void answer_job(words_t *words, bytes_t nspace)
 {
     const char *fault = NULL;
@@ -72,7 +72,7 @@ static void answer(char *line)
     char *name = NULL == what ? NULL : next_word(&words);
     if (NULL == name || bytes_from_hex(name, &nspace) != 0) {
         puts("error expected a request and a namespace in hex");
-    } else if (0 == strcmp(what, "job")) {
+    } else if (0 == strcmp(what, "job") || 0 == strcmp(what, "update")) {
         answer_job(&words, nspace);
     } else if (0 == strcmp(what, "get")) {
         answer_get(&words, nspace);

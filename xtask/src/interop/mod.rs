@@ -32,6 +32,9 @@ use tally::Tally;
 const ARGUMENTS: &str =
     "preg, bfrops, gds, server, --seed N, --lists N, --data N, --jobs N or --no-install";
 
+/// The seed unless told otherwise.
+const SEED: u64 = 2;
+
 /// What the command line asks for.
 struct Options {
     seed: u64,
@@ -45,7 +48,7 @@ struct Options {
 impl Options {
     fn parse(args: &[String]) -> Result<Self, String> {
         let mut options = Self {
-            seed: 2,
+            seed: SEED,
             lists: 320,
             data: bfrops::DATA,
             jobs: gds::JOBS,

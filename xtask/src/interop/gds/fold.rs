@@ -76,6 +76,10 @@ mod tests {
     fn what_is_folded_reads_as_before() {
         for seed in 0..300 {
             let plan = generate::plan(&mut Random::new(seed), 1);
+            if plan.nodes.iter().any(|node| node.ranks.is_empty()) {
+                // The plain reader knows no node without processes.
+                continue;
+            }
             let nodes = plan.nodes.iter().map(|n| n.name.clone()).collect();
             let value = format!("pmix[{}]", names(&plan.nodes));
             assert_eq!(naive::expand(&value, false), Some(nodes), "{value}");

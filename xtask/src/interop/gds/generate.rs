@@ -2,8 +2,8 @@
 //! Random jobs: names of several shapes, uneven nodes, and values stated at every level.
 
 use super::entry::{Entry, Given, THIS_HOST, entry, text};
-use super::keys;
-use super::plan::{App, Form, Named, Node, Plan, Session};
+use super::plan::{App, Form, Named, Node, Plan, Session, Shades};
+use super::{anl, keys};
 use crate::interop::random::Random;
 
 /// A job; `number` makes its name its own.
@@ -24,6 +24,9 @@ pub(super) fn plan(random: &mut Random, number: usize) -> Plan {
         apps: Vec::new(),
         procs: Vec::new(),
         session: None,
+        shades: Vec::new(),
+        again: None,
+        kept: None,
         order: (0..200).collect(),
     };
     job_values(random, &mut plan);
@@ -38,10 +41,75 @@ pub(super) fn plan(random: &mut Random, number: usize) -> Plan {
     if random.one_in(3) {
         plan.session = Some(session(random, &plan));
     }
+    if random.one_in(4) {
+        shades(random, &mut plan);
+    }
     if random.one_in(3) {
         random.shuffle(&mut plan.order);
     }
+    rarer(random, &mut plan);
     plan
+}
+
+/// What only some releases take, or take otherwise.
+fn rarer(random: &mut Random, plan: &mut Plan) {
+    match random.within(0, 19) {
+        0 => plan.form = Form::Regex2,
+        1 | 2 if anl::can_say(&plan.nodes) => plan.form = Form::Anl,
+        3 if plan.form != Form::Library => idle(random, plan),
+        4 | 5 if plan.form != Form::Library => again(random, plan),
+        6..=8 if plan.form != Form::Library => update(random, plan),
+        _ => {}
+    }
+}
+
+/// Takes the processes of a node away.
+fn idle(random: &mut Random, plan: &mut Plan) {
+    let has_arrays = !plan.procs.is_empty() || !plan.apps.is_empty() || plan.nodes.len() < 2;
+    let stated = |e: &Entry| e.key == keys::JOB_SIZE || e.key == keys::MAX_PROCS;
+    if has_arrays || plan.job.iter().any(stated) || plan.shades.iter().any(|s| s.rank.is_some()) {
+        return;
+    }
+    let last = plan.nodes.len() as u64 - 1;
+    let place = usize::try_from(random.within(0, last)).unwrap_or(0);
+    plan.nodes[place].ranks.clear();
+}
+
+/// Names a node twice in the maps.
+fn again(random: &mut Random, plan: &mut Plan) {
+    let last = plan.nodes.len() as u64 - 1;
+    let place = usize::try_from(random.within(0, last)).unwrap_or(0);
+    let ranks = plan.nodes[place].ranks.len() as u64;
+    if ranks > 1 {
+        let from = usize::try_from(random.within(1, ranks - 1)).unwrap_or(1);
+        plan.again = Some((place, from));
+    }
+}
+
+/// Makes two registrations of one: the second says otherwise what the first said.
+fn update(random: &mut Random, plan: &mut Plan) {
+    let maps_are_kept = random.one_in(2);
+    let is_map = |e: &Entry| e.key == keys::NODE_MAP || e.key == keys::PROC_MAP;
+    let entries = plan.entries();
+    let kept = entries.iter().map(|e| match is_map(e) {
+        true => maps_are_kept,
+        false => random.one_in(3),
+    });
+    plan.kept = Some(kept.collect());
+}
+
+/// Values of one key that are told apart by colour, of the job and of a process.
+fn shades(random: &mut Random, plan: &mut Plan) {
+    let colours = vec!["red", "blue", "green"];
+    let described = plan.procs.first().map(|(rank, _)| *rank);
+    for rank in [None, described] {
+        let is_of_job = rank.is_none() && !plan.in_array;
+        if (is_of_job || rank.is_some()) && random.one_in(2) {
+            let mut colours = colours.clone();
+            colours.truncate(usize::try_from(random.within(1, 3)).unwrap_or(3));
+            plan.shades.push(Shades { rank, colours });
+        }
+    }
 }
 
 /// Node names of one shape; now and then one of them is this node.
@@ -271,7 +339,11 @@ fn procs(random: &mut Random, plan: &mut Plan) {
                 entry(keys::NODE_ID, Given::Number(node.id)),
                 text(keys::MY_PROC, &format!("value of {rank}")),
             ];
-            let values: Vec<_> = possible.into_iter().filter(|_| random.one_in(2)).collect();
+            let mut values: Vec<_> = possible.into_iter().filter(|_| random.one_in(2)).collect();
+            if random.one_in(6) {
+                let alias = node.aliases.first().unwrap_or(&node.name);
+                values.push(text(keys::HOST_NAME, alias));
+            }
             procs.push((*rank, values));
         }
     }

@@ -9,6 +9,7 @@ pub(super) const JOB_ARRAY: &str = "pmix.job.arr";
 pub(super) const APP_ARRAY: &str = "pmix.app.arr";
 pub(super) const NODE_ARRAY: &str = "pmix.node.arr";
 pub(super) const PROC_ARRAY: &str = "pmix.pdata";
+pub(super) const QUALIFIED: &str = "pmix.qual.val";
 
 pub(super) const SESSION_INFO: &str = "pmix.ssn.info";
 pub(super) const APP_INFO: &str = "pmix.app.info";
@@ -22,6 +23,7 @@ pub(super) const NUM_APPS: &str = "pmix.job.napps";
 pub(super) const JOB_ID: &str = "pmix.jobid";
 pub(super) const MAP_BY: &str = "pmix.mapby";
 pub(super) const OFFSET: &str = "pmix.offset";
+pub(super) const ANL_MAP: &str = "pmix.anlmap";
 pub(super) const KEEP_FQDN: &str = "pmix.fqdn";
 
 pub(super) const LOCAL_PEERS: &str = "pmix.lpeers";
@@ -55,5 +57,8 @@ pub(super) const ALLOCATED: &str = "pmix.alist";
 pub(super) const MY_JOB: &str = "my.job";
 pub(super) const MY_NODE: &str = "my.node";
 pub(super) const MY_PROC: &str = "my.proc";
+/// A key with several values, and what tells them apart.
+pub(super) const MY_SHADE: &str = "my.shade";
+pub(super) const MY_COLOUR: &str = "my.colour";
 /// A key that nobody states.
 pub(super) const NOBODY: &str = "no.such.key";

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::entry::{Given, THIS_HOST, stated};
 use super::keys;
-use super::plan::{Node, Plan, listed};
+use super::plan::{Form, Node, Plan, listed};
+use super::{anl, entry::Entry};
 
 /// The value of a job-level key.
 pub(super) fn job(plan: &Plan, key: &str) -> Option<Value> {
@@ -17,11 +18,12 @@ pub(super) fn job(plan: &Plan, key: &str) -> Option<Value> {
 
 /// What the maps imply for a job-level key.
 pub(super) fn derived_of_job(plan: &Plan, key: &str) -> Option<Value> {
-    let nodes = u32::try_from(plan.nodes.len()).unwrap_or(u32::MAX);
+    let nodes = u32::try_from(plan.mapped().len()).unwrap_or(u32::MAX);
     let derived = match key {
         keys::JOB_SIZE | keys::MAX_PROCS => Given::Number(plan.size()),
         keys::NUM_NODES => Given::Number(nodes),
         keys::NODE_LIST => Given::Text(plan.names()),
+        keys::ANL_MAP if plan.form == Form::Anl => Given::Text(anl::blocks(&plan.mapped())),
         keys::NUM_APPS if !plan.apps.is_empty() => {
             Given::Number(u32::try_from(plan.apps.len()).unwrap_or(u32::MAX))
         }
@@ -45,7 +47,8 @@ pub(super) fn derived(plan: &Plan, place: usize, key: &str) -> Option<Value> {
     derived_of_node(plan, plan.nodes.get(place)?, key)
 }
 
-fn derived_of_node(plan: &Plan, node: &Node, key: &str) -> Option<Value> {
+/// What the maps imply for a key of a node with these ranks.
+pub(super) fn derived_of_node(plan: &Plan, node: &Node, key: &str) -> Option<Value> {
     let size = u32::try_from(node.ranks.len()).unwrap_or(u32::MAX);
     let derived = match key {
         keys::LOCAL_PEERS => Given::Text(listed(&node.ranks)),
@@ -67,11 +70,17 @@ fn derived_of_node(plan: &Plan, node: &Node, key: &str) -> Option<Value> {
 
 /// The value of a key of one process.
 pub(super) fn rank(plan: &Plan, rank: u32, key: &str) -> Option<Value> {
-    let (place, on_node) = plan.place(rank)?;
+    plan.place(rank)?;
     let values = plan.procs.iter().find(|(r, _)| *r == rank);
     if let Some(given) = values.and_then(|(_, values)| stated(values, key)) {
         return Some(given.answer());
     }
+    derived_of_rank(plan, rank, key)
+}
+
+/// What follows for a key of one process.
+pub(super) fn derived_of_rank(plan: &Plan, rank: u32, key: &str) -> Option<Value> {
+    let (place, on_node) = plan.place(rank)?;
     let node = plan.nodes.get(place)?;
     let on_node = u16::try_from(on_node).unwrap_or(u16::MAX);
     let derived = match key {
@@ -90,6 +99,28 @@ pub(super) fn rank(plan: &Plan, rank: u32, key: &str) -> Option<Value> {
         _ => return None,
     };
     Some(derived.answer())
+}
+
+/// What may follow for a process.
+const OF_PROC: [&str; 7] = [
+    keys::HOST_NAME,
+    keys::NODE_ID,
+    keys::LOCAL_RANK,
+    keys::NODE_RANK,
+    keys::APP_NUM,
+    keys::APP_RANK,
+    keys::GLOBAL_RANK,
+];
+
+/// Everything that is known of a process, by key.
+pub(super) fn whole(plan: &Plan, rank: u32) -> Vec<(&'static str, Value)> {
+    let stated = plan.procs.iter().filter(|(r, _)| *r == rank);
+    let stated = stated.flat_map(|(_, values)| values);
+    let mut keys: Vec<_> = stated.map(|e: &Entry| e.key).chain(OF_PROC).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let value = |key: &'static str| Some((key, self::rank(plan, rank, key)?));
+    keys.into_iter().filter_map(value).collect()
 }
 
 /// The application whose ranks these are, by the arrays.

@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::{Answer, Round};
+use super::entry::Entry;
+use super::{Answer, Round, updated};
 use crate::interop::install;
 use crate::interop::tally::Tally;
 
@@ -26,8 +27,26 @@ impl Ours {
         Ok(Self { program })
     }
 
+    /// What is said to each of these registrations.
+    ///
+    /// # Errors
+    /// The command failed as a whole.
+    pub(super) fn try_register(&self, jobs: &[&[Entry]]) -> Result<Vec<i64>, String> {
+        let line = |(id, infos): (usize, &&[Entry])| {
+            let infos: Vec<_> = infos.iter().map(Entry::json).collect();
+            let job = json!({"nspace": "refused@1", "info": infos});
+            format!("{}\n", json!({"id": id, "job": job}))
+        };
+        let answers = self.answers(jobs.iter().enumerate().map(line).collect(), None)?;
+        Ok(answers.into_iter().map(|answer| answer.status).collect())
+    }
+
     /// Asks everything at once, in one run of the command.
     fn ask(&self, rounds: &[&Round], limit: Option<&str>) -> Result<Vec<Answer>, String> {
+        self.answers(requests(rounds), limit)
+    }
+
+    fn answers(&self, requests: Vec<String>, limit: Option<&str>) -> Result<Vec<Answer>, String> {
         let mut command = Command::new(&self.program);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("PMIX_") {
@@ -48,7 +67,6 @@ impl Ours {
         let (Some(mut input), Some(mut output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err("the command has no pipes".to_owned());
         };
-        let requests = requests(rounds);
         let count = requests.len();
         let writer = std::thread::spawn(move || input.write_all(requests.concat().as_bytes()));
         let mut text = String::new();
@@ -102,14 +120,20 @@ fn answer(id: usize, line: &str) -> Result<Answer, String> {
 /// The command failed as a whole.
 pub(super) fn check(ours: &Ours, rounds: &[Round], tally: &mut Tally) -> Result<(), String> {
     let what = "gds: ours as the model";
+    let preg = updated::preg()?;
     for (odd, limit) in [(0, None), (1, Some("64"))] {
-        let mine: Vec<_> = rounds.iter().skip(odd).step_by(2).collect();
-        let answers = ours.ask(&mine, limit)?;
-        let asked = mine
+        let mine = rounds.iter().skip(odd).step_by(2);
+        let (once, twice): (Vec<_>, Vec<_>) = mine.partition(|r| r.plan.kept.is_none());
+        let mut answers = ours.ask(&once, limit)?;
+        for round in &twice {
+            answers.extend(updated::answers(&preg, &round.plan, &round.questions)?);
+        }
+        let asked = once
             .iter()
+            .chain(&twice)
             .flat_map(|round| round.questions.iter().map(move |q| (round, q)));
         for ((round, question), ours) in asked.zip(answers) {
-            let right = Answer::right(question);
+            let (ours, right) = (ours.in_order(), Answer::right(question));
             if ours == right {
                 tally.pass(what);
             } else {

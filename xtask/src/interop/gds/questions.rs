@@ -5,9 +5,10 @@ use std::slice::from_ref;
 
 use serde_json::{Value, json};
 
-use super::entry::{Entry, Given, THIS_HOST, entry, text};
-use super::plan::Plan;
-use super::{keys, model};
+use super::entry::{Entry, Given, THIS_HOST, entry, qualifier, text};
+use super::plan::{Form, Plan};
+use super::theirs::Theirs;
+use super::{Answer, keys, model};
 use crate::interop::harness::hex;
 use crate::interop::random::Random;
 
@@ -35,6 +36,10 @@ pub(super) enum Level {
     Rank,
     /// A rank that is not in the job.
     Outside,
+    /// Everything that is known of a process.
+    Whole,
+    /// A key with several values, of the job or of a process.
+    Shade,
     /// Any rank that has the key.
     AnyRank,
     /// A node that is named, with or without the flag that says so.
@@ -101,7 +106,8 @@ impl Question {
     pub(super) fn json(&self, plan: &Plan) -> Value {
         let qualifiers: Vec<_> = self.qualifiers.iter().map(Entry::json).collect();
         let proc = json!({"nspace": self.nspace(plan), "rank": self.rank});
-        json!({"key": self.key, "proc": proc, "qualifiers": qualifiers})
+        let key = Some(self.key).filter(|_| self.level != Level::Whole);
+        json!({"key": key, "proc": proc, "qualifiers": qualifiers})
     }
 
     /// The get as the peer takes it.
@@ -114,6 +120,45 @@ impl Question {
             self.key,
             infos.join(" ")
         )
+    }
+}
+
+impl Question {
+    /// An answer to everything of a process as answers to one question for each key; another
+    /// answer as it is.
+    pub(super) fn parts(&self, theirs: Theirs, right: &Answer) -> Vec<(Self, Theirs)> {
+        let items = |answer: &Answer| answer.value["data"]["items"].as_array().cloned();
+        let (Level::Whole, Theirs::Answer(answer)) = (self.level, &theirs) else {
+            return vec![(self.clone(), theirs)];
+        };
+        let (Some(theirs_all), Some(right)) = (items(answer), items(right)) else {
+            return vec![(self.clone(), theirs)];
+        };
+        let value = |all: &[Value], key: &str| {
+            let found = all.iter().find(|item| item["key"] == key);
+            found.map(|item| item["value"].clone())
+        };
+        let known = WHOLE_KEYS.iter().map(|key| {
+            let question = Self {
+                key,
+                right: value(&right, key),
+                ..self.clone()
+            };
+            let theirs = Answer::of(value(&theirs_all, key));
+            (question, Theirs::Answer(theirs))
+        });
+        let is_known = |item: &&Value| WHOLE_KEYS.iter().any(|key| item["key"] == *key);
+        let strange = theirs_all
+            .iter()
+            .filter(|item| !is_known(item))
+            .map(|item| {
+                let question = Self {
+                    right: None,
+                    ..self.clone()
+                };
+                (question, Theirs::Answer(Answer::of(Some(item.clone()))))
+            });
+        known.chain(strange).collect()
     }
 }
 
@@ -159,6 +204,8 @@ pub(super) fn about(plan: &Plan, random: &mut Random) -> Vec<Question> {
     for rank in &some {
         of_rank(plan, *rank, &mut list);
     }
+    of_whole(plan, &some, &mut list);
+    of_shades(plan, &mut list);
     of_nobody(plan, &mut list);
     let mut places: Vec<usize> = (0..plan.nodes.len()).collect();
     random.shuffle(&mut places);
@@ -184,8 +231,41 @@ const JOB_KEYS: &[&str] = &[
     keys::NOBODY,
 ];
 
+/// The key of a question that has none.
+const NO_KEY: &str = "-";
+
+/// Everything that is known of processes, as an array of infos in the order of their keys.
+fn of_whole(plan: &Plan, some: &[u32], list: &mut List) {
+    let has_shades = |rank: u32| plan.shades.iter().any(|s| s.rank == Some(rank));
+    for rank in some.iter().filter(|rank| !has_shades(**rank)).take(2) {
+        let infos = model::whole(plan, *rank).into_iter();
+        let infos: Vec<_> = infos
+            .map(|(key, value)| json!({"key": key, "value": value}))
+            .collect();
+        let array = json!({"array_of": "PMIX_INFO", "items": infos});
+        let right = json!({"data": array, "type": "PMIX_DATA_ARRAY", "type_id": 39});
+        list.ask(Level::Whole, *rank, NO_KEY, &[], Some(right));
+    }
+}
+
+/// Values that are told apart by colour; without a colour, or with another one, there is none.
+fn of_shades(plan: &Plan, list: &mut List) {
+    for shades in &plan.shades {
+        let rank = shades.rank.unwrap_or(WILDCARD);
+        for colour in &shades.colours {
+            let how = [qualifier(keys::MY_COLOUR, colour)];
+            let right = Some(shades.value(colour).answer());
+            list.ask(Level::Shade, rank, keys::MY_SHADE, &how, right);
+        }
+        let other = [qualifier(keys::MY_COLOUR, "octarine")];
+        list.ask(Level::Shade, rank, keys::MY_SHADE, &other, None);
+        list.ask(Level::Shade, rank, keys::MY_SHADE, &[], None);
+    }
+}
+
 fn of_job(plan: &Plan, some: &[u32], list: &mut List) {
-    for key in JOB_KEYS {
+    let anl = (plan.form == Form::Anl).then_some(&keys::ANL_MAP);
+    for key in JOB_KEYS.iter().chain(anl) {
         let right = model::job(plan, key);
         list.ask(Level::Job, WILDCARD, key, &[], right);
     }
@@ -203,6 +283,18 @@ fn of_job(plan: &Plan, some: &[u32], list: &mut List) {
         list.ask(Level::AnyRank, UNDEFINED, keys::MY_PROC, &[], right);
     }
 }
+
+/// The keys that processes may have.
+const WHOLE_KEYS: &[&str] = &[
+    keys::HOST_NAME,
+    keys::NODE_ID,
+    keys::LOCAL_RANK,
+    keys::NODE_RANK,
+    keys::APP_NUM,
+    keys::GLOBAL_RANK,
+    keys::APP_RANK,
+    keys::MY_PROC,
+];
 
 const RANK_KEYS: &[&str] = &[
     keys::HOST_NAME,

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::entry::{Entry, Given, THIS_HOST, stated};
-use super::plan::{Named, Node, Plan};
+use super::plan::{Form, Named, Node, Plan};
 use super::questions::{By, Level, Question};
 use super::theirs::Theirs;
 use super::{Answer, NOT_FOUND, keys, model};
@@ -32,9 +32,42 @@ impl Case<'_> {
         keys.contains(&self.question.key)
     }
 
+    /// Whether a value of one process is asked for.
+    fn is_of_rank(&self) -> bool {
+        matches!(self.question.level, Level::Rank | Level::Whole)
+    }
+
+    /// The places in the maps of the node that is asked about, if it stands there twice: each with
+    /// its ranks.
+    fn places(&self) -> Option<[(usize, Node); 2]> {
+        let (place, _) = self.plan.again.filter(|(p, _)| self.place() == Some(*p))?;
+        let mapped = self.plan.mapped();
+        let last = mapped.len() - 1;
+        let at = |place: usize| Some((place, mapped.get(place)?.clone()));
+        Some([at(place)?, at(last)?])
+    }
+
     /// Whether they found nothing.
     fn not_found(&self) -> bool {
         matches!(self.theirs, Theirs::Answer(answer) if answer.status == NOT_FOUND)
+    }
+
+    /// Whether the server ended.
+    fn crashed(&self) -> bool {
+        *self.theirs == Theirs::Crashed("signal 11".to_owned())
+    }
+
+    /// Whether they answered what the first of two registrations said in the place of this.
+    fn says_before(&self, right: Option<&Value>) -> bool {
+        let Some(mut value) = right.filter(|_| self.plan.kept.is_some()).cloned() else {
+            return false;
+        };
+        let before = match value["data"].as_u64() {
+            Some(number) => Given::number_before(number).into(),
+            None => Given::TEXT_BEFORE.into(),
+        };
+        value["data"] = before;
+        self.says(&value)
     }
 
     /// Whether they answered this.
@@ -54,7 +87,9 @@ impl Case<'_> {
             | Level::NodeBesideRank { place }
             | Level::AppNode { place } => Some(place),
             Level::OwnNode => self.plan.nodes.iter().position(|n| n.name == THIS_HOST),
-            Level::Rank => self.plan.place(self.question.rank).map(|(place, _)| place),
+            Level::Rank | Level::Whole => {
+                self.plan.place(self.question.rank).map(|(place, _)| place)
+            }
             _ => None,
         }
     }
@@ -100,24 +135,93 @@ impl Case<'_> {
     }
 }
 
-/// Why a registration ends a server.
-pub(super) const NAMELESS: &str = "a node array without a name ends the server when there are maps";
-
-/// Whether [`NAMELESS`] is about this job.
-pub(super) fn is_nameless(plan: &Plan) -> bool {
-    let of_apps = plan.apps.iter().flat_map(|app| &app.nodes);
-    let stated = of_apps.filter_map(|(place, _)| plan.nodes.get(*place));
-    let of_job = plan.nodes.iter().filter(|node| node.has_array());
-    of_job.chain(stated).any(|node| node.named == Named::Id)
-}
-
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        name: "a key of the node of a rank outside the job ends a 5.0 server",
+        name: "PMIX_ANL_MAP is no process map",
+        explains: |case| case.plan.form == Form::Anl && case.not_found(),
+    },
+    Rule {
+        name: "of a node that the maps name twice the last place counts",
         explains: |case| {
-            case.question.level == Level::Outside
+            case.asks(MAPPED)
+                && case.places().is_some_and(|[_, (_, last)]| {
+                    let value = model::derived_of_node(case.plan, &last, case.question.key);
+                    value.is_some_and(|value| case.says(&value))
+                })
+        },
+    },
+    Rule {
+        name: "and its processes count from their own place",
+        explains: |case| {
+            let own = |(_, node): &(usize, Node)| node.ranks.contains(&case.question.rank);
+            case.is_of_rank()
+                && case.asks(&[keys::LOCAL_RANK, keys::NODE_RANK, keys::NODE_ID])
+                && case
+                    .places()
+                    .into_iter()
+                    .flatten()
+                    .find(own)
+                    .is_some_and(|(place, node)| {
+                        let on = node.ranks.iter().position(|r| *r == case.question.rank);
+                        let on = u16::try_from(on.unwrap_or(0)).unwrap_or(0);
+                        let number = u32::try_from(place).unwrap_or(0);
+                        match case.question.key {
+                            keys::NODE_ID => case.says(&Given::Number(number).answer()),
+                            _ => case.says(&Given::Short(on).answer()),
+                        }
+                    })
+        },
+    },
+    Rule {
+        name: "the maps outrank the host name of a process array",
+        explains: |case| {
+            let named = |node: &Node| Given::Text(node.name.clone()).answer();
+            case.is_of_rank()
+                && case.asks(&[keys::HOST_NAME])
+                && case.is_stated_of_proc(keys::HOST_NAME)
+                && case.node().is_some_and(|node| case.says(&named(node)))
+        },
+    },
+    Rule {
+        name: "a key of the node of a rank that no map has ends a 5.0 server",
+        explains: |case| {
+            let of_rank = matches!(case.question.level, Level::NodeOfRank { .. });
+            (case.question.level == Level::Outside || of_rank && case.plan.form == Form::Anl)
                 && case.is("5.0")
-                && *case.theirs == Theirs::Crashed("signal 11".to_owned())
+                && case.crashed()
+        },
+    },
+    Rule {
+        name: "without maps a node array without a name ends a server that looks for one",
+        explains: |case| {
+            let nameless = |node: &Node| node.has_array() && node.named == Named::Id;
+            case.plan.form == Form::Anl && case.plan.nodes.iter().any(nameless) && case.crashed()
+        },
+    },
+    Rule {
+        name: "what an update says of a session, application or node stands behind what was said",
+        explains: |case| {
+            let replaced = [
+                Level::Job,
+                Level::Rank,
+                Level::Whole,
+                Level::AnyRank,
+                Level::Shade,
+            ];
+            let right = case.question.right.as_ref();
+            !replaced.contains(&case.question.level) && case.says_before(right)
+        },
+    },
+    Rule {
+        name: "the maps of an update outrank what was stated before",
+        explains: |case| {
+            let (plan, key, rank) = (case.plan, case.question.key, case.question.rank);
+            let derived = match case.question.level {
+                Level::Job => model::derived_of_job(plan, key),
+                Level::Rank | Level::Whole => model::derived_of_rank(plan, rank, key),
+                _ => None,
+            };
+            plan.kept.is_some() && derived.is_some_and(|value| case.says(&value))
         },
     },
     Rule {
@@ -135,10 +239,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "4.2 keeps the node id of a process but does not answer it",
         explains: |case| {
-            case.question.level == Level::Rank
-                && case.asks(&[keys::NODE_ID])
-                && case.is("4.2")
-                && case.not_found()
+            case.is_of_rank() && case.asks(&[keys::NODE_ID]) && case.is("4.2") && case.not_found()
         },
     },
     Rule {
@@ -152,7 +253,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "application number and rank are not derived from application arrays",
         explains: |case| {
-            case.question.level == Level::Rank
+            case.is_of_rank()
                 && case.asks(&[keys::APP_NUM, keys::APP_RANK])
                 && !case.is_stated_of_proc(case.question.key)
                 && case.not_found()
@@ -161,7 +262,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "the global rank is not derived from the offset",
         explains: |case| {
-            case.question.level == Level::Rank
+            case.is_of_rank()
                 && case.asks(&[keys::GLOBAL_RANK])
                 && !case.is_stated_of_proc(keys::GLOBAL_RANK)
                 && case.not_found()
@@ -170,7 +271,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "a process with an array that has no application number gets number 0",
         explains: |case| {
-            case.question.level == Level::Rank
+            case.is_of_rank()
                 && case.asks(&[keys::APP_NUM])
                 && case.has_proc_array()
                 && !case.is_stated_of_proc(keys::APP_NUM)
@@ -185,7 +286,7 @@ pub(super) const RULES: &[Rule] = &[
                 && case.has_proc_array()
                 && !case.is_stated_of_proc(keys::APP_NUM)
                 && match model::app(case.plan, 0, case.question.key) {
-                    Some(value) => case.says(&value),
+                    Some(value) => case.says(&value) || case.says_before(Some(&value)),
                     None => case.not_found(),
                 }
         },
@@ -201,7 +302,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "one process array takes the derived ranks and node ids of all processes",
         explains: |case| {
-            case.question.level == Level::Rank
+            case.is_of_rank()
                 && case.asks(&[keys::LOCAL_RANK, keys::NODE_RANK, keys::NODE_ID])
                 && !case.plan.procs.is_empty()
                 && !case.is_stated_of_proc(case.question.key)
@@ -283,7 +384,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "the node of a process is numbered by its place in the map",
         explains: |case| {
-            case.question.level == Level::Rank
+            case.is_of_rank()
                 && case.asks(&[keys::NODE_ID])
                 && case.place_as_number().is_some_and(|v| case.says(&v))
         },

@@ -4,10 +4,10 @@
 use serde_json::Value;
 
 use super::Answer;
-use super::entry::THIS_HOST;
+use super::entry::{Entry, THIS_HOST};
 use super::plan::Plan;
 use super::questions::Question;
-use crate::interop::harness::Harness;
+use crate::interop::harness::{Harness, hex};
 use crate::interop::install;
 use crate::interop::peers::Peer;
 use crate::process;
@@ -56,12 +56,33 @@ impl Server {
         Ok(Self { harness, host })
     }
 
-    /// Registers a job with a new server: its status, or how the server ended.
+    /// Registers a job with a new server, and again if that is how it came to be: the status of
+    /// the first that failed, or how the server ended.
     ///
     /// # Errors
     /// The program does not answer.
     pub(super) fn register(&mut self, plan: &Plan) -> Result<Result<i64, String>, String> {
-        let line = self.harness.ask(&plan.request(&self.host))?;
+        let mut outcome = Ok(0);
+        for request in plan.requests(&self.host) {
+            outcome = self.status(&request)?;
+            if outcome != Ok(0) {
+                break;
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Registers these infos with a new server.
+    ///
+    /// # Errors
+    /// The program does not answer.
+    pub(super) fn try_register(&mut self, infos: &[Entry]) -> Result<Result<i64, String>, String> {
+        let words: Vec<_> = infos.iter().map(|e| e.words(&self.host)).collect();
+        self.status(&format!("job {} 1 {}", hex(b"refused@1"), words.join(" ")))
+    }
+
+    fn status(&mut self, request: &str) -> Result<Result<i64, String>, String> {
+        let line = self.harness.ask(request)?;
         Ok(match line.parse() {
             Ok(DONE_INLINE) => Ok(0),
             Ok(status) => Ok(status),
@@ -82,10 +103,8 @@ impl Server {
         let (status, json) = line.split_once(' ').ok_or_else(fault)?;
         let mut value = serde_json::from_str(json).map_err(|e| format!("{}: {e}", fault()))?;
         hide(&mut value, &self.host);
-        Ok(Theirs::Answer(Answer {
-            status: status.parse().map_err(|_| fault())?,
-            value,
-        }))
+        let status = status.parse().map_err(|_| fault())?;
+        Ok(Theirs::Answer(Answer { status, value }.in_order()))
     }
 }
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why real releases do not take some jobs that are right.
+
+use super::plan::{Form, Named, Plan};
+
+/// Why a job is not taken.
+pub(super) struct Refusal {
+    pub(super) name: &'static str,
+    /// Whether this is why a job got this status, or ended the server.
+    pub(super) explains: fn(&Plan, &Result<i64, String>) -> bool,
+}
+
+const BAD_PARAM: i64 = -27;
+const TYPE_MISMATCH: i64 = -18;
+
+pub(super) const REFUSALS: &[Refusal] = &[
+    Refusal {
+        name: "a node array without a name ends the server when there are maps",
+        explains: |plan, outcome| {
+            let of_apps = plan.apps.iter().flat_map(|app| &app.nodes);
+            let stated = of_apps.filter_map(|(place, _)| plan.nodes.get(*place));
+            let of_job = plan.nodes.iter().filter(|node| node.has_array());
+            outcome.is_err() && of_job.chain(stated).any(|node| node.named == Named::Id)
+        },
+    },
+    Refusal {
+        name: "no release has the type PMIX_REGEX2",
+        explains: |plan, outcome| plan.form == Form::Regex2 && *outcome == Ok(TYPE_MISMATCH),
+    },
+    Refusal {
+        name: "the type of a map in a job array is not looked at",
+        explains: |plan, outcome| plan.form == Form::Regex2 && plan.in_array && outcome.is_err(),
+    },
+    Refusal {
+        name: "a node without processes is dropped from one map only",
+        explains: |plan, outcome| {
+            plan.nodes.iter().any(|node| node.ranks.is_empty()) && *outcome == Ok(BAD_PARAM)
+        },
+    },
+];
