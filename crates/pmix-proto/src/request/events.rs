@@ -54,5 +54,22 @@ message! {
 
 impl DeregisterEvents {
     /// The code that stands for the default handler, which has none.
-    pub const DEFAULT: Status = Status::from_raw(i32::MAX);
+    pub const DEFAULT: Status = Status::from_raw(i32::MIN);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PeerForm, Request};
+    use bfrops::{Layout, Module};
+
+    #[test]
+    fn the_default_handler_is_the_lowest_code_as_open_mpi_sends_it() {
+        let form = PeerForm::new(Layout::new(Module::V41), b"4.1.4");
+        let sent = b"\x02\x0e\x02\xff\xff\xff\xff\x0f";
+        let expected = Request::DeregisterEvents(DeregisterEvents {
+            codes: vec![DeregisterEvents::DEFAULT],
+        });
+        assert_eq!(Request::decode(&form, None, sent).unwrap(), expected);
+    }
 }
