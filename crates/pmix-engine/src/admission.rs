@@ -77,7 +77,6 @@ impl Engine {
             WelcomeForm::Assigned => Welcome::Assigned { proc, server },
         };
         self.welcome(peer, &welcome);
-        self.events_admitted(peer);
     }
 
     /// Answers a hello.

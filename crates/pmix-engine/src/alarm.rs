@@ -13,6 +13,8 @@ pub(crate) enum Alarm {
     Greeting(PeerId),
     /// A client that finalises has waited for the host long enough.
     Finalize(PeerId),
+    /// A process may have missed signs of life that it promised.
+    Heartbeat(PeerId),
 }
 
 /// What is to happen, in the order of time.

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use pmix_types::{Proc, Rank};
 
+use crate::{ControlLimits, EventLimits, OutputLimits};
+
 /// What a server may be told when it starts; every field has a default that suits one node.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -33,6 +35,12 @@ pub struct Config {
     pub finalize_time: Duration,
     /// How long a fence may take whose participants name no time; none is for ever.
     pub collective_time: Option<Duration>,
+    /// How much events may take.
+    pub events: EventLimits,
+    /// How much forwarded output may take.
+    pub output: OutputLimits,
+    /// How much processes may ask to be done later.
+    pub control: ControlLimits,
 }
 
 /// What happens to a second connection of a process that has one.
@@ -60,6 +68,9 @@ impl Default for Config {
             registration_time: Duration::from_secs(60),
             finalize_time: Duration::from_secs(2),
             collective_time: None,
+            events: EventLimits::default(),
+            output: OutputLimits::default(),
+            control: ControlLimits::default(),
         }
     }
 }

@@ -1,76 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes ask to be done: jobs started and controlled, things logged and watched.
+//! What processes ask to be done: jobs started and controlled, things logged, watched and removed.
+//!
+//! Most of it is the host's to do and only handed on. Signs of life are watched here, and what is
+//! to be removed at the end of a process or a job is kept here and handed out then.
+//!
+//! Source: PMIx Standard, chapters "Job management" and "Server".
 
-use pmix_proto::request;
-use pmix_types::Status;
+mod cleanup;
+mod group;
+mod heartbeat;
+mod job;
+mod limits;
+mod monitor;
+mod pass;
+mod user;
 
-use crate::Engine;
-use crate::peers::{PeerId, Ticket};
+use std::collections::HashMap;
+use std::time::Instant;
 
-impl Engine {
-    /// A peer is gone: what it wanted watched is watched no longer.
-    pub(crate) fn control_left(&mut self, _peer: PeerId) {}
+use self::cleanup::Cleanups;
+pub use self::cleanup::{Cleanup, CleanupDirectory};
+use self::heartbeat::Heartbeats;
+pub use self::limits::ControlLimits;
+pub(crate) use self::user::with_user;
+use crate::PeerId;
 
-    /// A sign of life of a peer.
-    pub(crate) fn heartbeat(&mut self, _peer: PeerId) {}
-
-    pub(crate) fn spawn(&mut self, ticket: Ticket, _: &request::Spawn<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn job_control(&mut self, ticket: Ticket, _: &request::JobControl<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn log(&mut self, ticket: Ticket, _: &request::Log<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn allocate(&mut self, ticket: Ticket, _: &request::Allocate<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn monitor(&mut self, ticket: Ticket, _: &request::Monitor<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn get_credential(&mut self, ticket: Ticket, _: &request::GetCredential<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn validate_credential(
-        &mut self,
-        ticket: Ticket,
-        _: &request::ValidateCredential<'_>,
-    ) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn construct_group(&mut self, ticket: Ticket, _: &request::GroupConstruct<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn leave_group(&mut self, ticket: Ticket, _: &request::GroupLeave<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn destruct_group(&mut self, ticket: Ticket, _: &request::GroupDestruct<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn register_fabric(&mut self, ticket: Ticket, _: &request::FabricRegister<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn update_fabric(&mut self, ticket: Ticket, _: &request::FabricUpdate) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn control_session(&mut self, ticket: Ticket, _: &request::SessionControl<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn resource_block(&mut self, ticket: Ticket, _: &request::ResourceBlock<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
+/// What is to be done later.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    cleanups: Cleanups,
+    hearts: Heartbeats,
+    /// The alarms that are set for signs of life.
+    watched: HashMap<PeerId, Instant>,
 }

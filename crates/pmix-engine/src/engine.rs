@@ -15,7 +15,10 @@ use pmix_proto::{Frame, Inbox, Tag};
 use pmix_types::Status;
 
 use crate::alarm::{Alarm, Alarms};
+use crate::control::Control;
+use crate::events::Events;
 use crate::host::{Answer, CallId, Calls, HostCall};
+use crate::iof::Forwarding;
 use crate::leaving::Leaving;
 use crate::peers::{Greetings, Origin, Peer, PeerId, Peers, Phase, Transmit};
 use crate::registry::{ProcessSets, Registry};
@@ -44,6 +47,9 @@ pub struct Engine {
     pub(crate) leaving: HashMap<PeerId, Leaving>,
     /// How many tools were given a name.
     pub(crate) num_tools: u64,
+    pub(crate) events: Events,
+    pub(crate) forwarding: Forwarding,
+    pub(crate) control: Control,
 }
 
 impl Engine {
@@ -51,6 +57,9 @@ impl Engine {
     #[must_use]
     pub fn new(config: Config, store: Arc<Store>, psec: Vec<Box<dyn Psec>>) -> Self {
         Self {
+            events: Events::new(config.events),
+            forwarding: Forwarding::new(config.output),
+            control: Control::default(),
             config,
             store,
             psec,
@@ -121,6 +130,7 @@ impl Engine {
     /// engine takes the peer for one that does not read.
     pub fn handle_written(&mut self, peer: PeerId, num_bytes: usize) {
         self.peers.written(peer, num_bytes);
+        self.pump_output(peer);
     }
 
     /// The host answered. An answer that nobody waits for is ignored.
@@ -205,6 +215,7 @@ impl Engine {
                 self.refuse(peer, Error::new(Status::ERR_TIMEOUT, message));
             }
             Alarm::Finalize(peer) => self.finalized(peer),
+            Alarm::Heartbeat(peer) => self.heartbeat_due(peer),
         }
     }
 }

@@ -68,6 +68,12 @@ impl From<bfrops::Error> for Error {
     }
 }
 
+impl From<pmix_proto::Error> for Error {
+    fn from(error: pmix_proto::Error) -> Self {
+        Self::new(error.status(), error.to_string())
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message)

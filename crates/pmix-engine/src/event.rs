@@ -3,7 +3,7 @@
 
 use pmix_types::{Proc, Status};
 
-use crate::{Error, PeerId};
+use crate::{Cleanup, Error, PeerId};
 
 /// What the engine tells its driver, in the order in which it happened.
 #[derive(Clone, Debug)]
@@ -32,6 +32,15 @@ pub enum EngineEvent {
         proc: Proc<'static>,
         /// Which life of the process it was, the first one being 1.
         incarnation: u32,
+    },
+    /// A process or a job has ended that wanted something removed then.
+    Cleanup {
+        /// Which; with the wildcard for a rank the job.
+        target: Proc<'static>,
+        /// The user and group that asked for it, with whose rights it is to be removed.
+        user: (u32, u32),
+        /// What is to be removed, and what is not.
+        cleanup: Cleanup,
     },
     /// A fence, a connect or a disconnect ended without success.
     FenceMissing {

@@ -1,33 +1,153 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events: who wants to know of which, and who is told.
+//! Events: who registered for what, what happened, and who is to hear of it.
+//!
+//! Everything of this room is a pure state machine; `serve` ties it to requests and to the host.
+//! Events of one source reach each peer in the order in which the server received them, since they
+//! are sent as they are taken in and kept ones are replayed before the next is taken in.
+//!
+//! Source: PMIx Standard, chapter "Event notification"; OpenPMIx 4.2 and 5.0 for what reaches whom
+//! where the Standard leaves it open.
 
-use pmix_proto::request;
-use pmix_types::{Nspace, Status};
+mod cache;
+mod directives;
+mod limits;
+mod notice;
+mod registry;
+mod serve;
+#[cfg(test)]
+mod tests;
 
-use crate::Engine;
-use crate::peers::{Member, PeerId, Ticket};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
 
-impl Engine {
-    /// A peer was let in: what it may have missed is sent.
-    pub(crate) fn events_admitted(&mut self, _peer: PeerId) {}
+use pmix_types::{Info, Nspace, Status};
 
-    /// A peer is gone: what it wanted to know is forgotten.
-    pub(crate) fn events_left(&mut self, _peer: PeerId) {}
+use self::cache::Cache;
+pub(crate) use self::directives::RELAYED;
+pub use self::limits::EventLimits;
+pub(crate) use self::notice::{Listener, Notice, Reporter};
+use self::registry::Registry;
+pub(crate) use self::registry::is_environmental;
+use crate::{Error, PeerId};
 
-    /// A process went away without saying so: others are told.
-    pub(crate) fn events_lost(&mut self, _member: &Member) {}
+/// The session of a job, if it is known.
+pub(crate) type Sessions<'s> = &'s dyn Fn(&Nspace<'_>) -> Option<u32>;
 
-    /// A job is deregistered.
-    pub(crate) fn events_job_gone(&mut self, _nspace: &Nspace<'_>) {}
+/// The events of a server.
+#[derive(Debug)]
+pub(crate) struct Events {
+    limits: EventLimits,
+    registry: Registry,
+    cache: Cache,
+    /// Events that came while another was told.
+    arrivals: VecDeque<Arc<Notice>>,
+    /// Whether an event is being told.
+    is_telling: bool,
+}
 
-    pub(crate) fn register_events(&mut self, ticket: Ticket, _: &request::RegisterEvents<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
+impl Events {
+    pub(crate) fn new(limits: EventLimits) -> Self {
+        Self {
+            limits,
+            registry: Registry::default(),
+            cache: Cache::new(limits),
+            arrivals: VecDeque::new(),
+            is_telling: false,
+        }
     }
 
-    /// The one request without an answer.
-    pub(crate) fn deregister_events(&mut self, _peer: PeerId, _: &request::DeregisterEvents) {}
+    /// The codes that the host is to be asked for before a peer is registered for them; they count
+    /// as asked for from now on.
+    pub(crate) fn ask_for(&mut self, codes: &[Status]) -> Vec<Status> {
+        self.registry.newly_hosted(codes)
+    }
 
-    pub(crate) fn notify_event(&mut self, ticket: Ticket, _: &request::Notify<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
+    /// The host does not tell of codes that it was asked for; it is asked again next time.
+    pub(crate) fn host_declined(&mut self, codes: &[Status]) {
+        self.registry.not_hosted(codes);
+    }
+
+    /// Registers a peer for codes, or for all events if there are none.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` if the infos name processes in another type, `PMIX_ERR_OUT_OF_RESOURCE`
+    /// beyond the limits; nothing has changed then.
+    pub(crate) fn register(
+        &mut self,
+        peer: PeerId,
+        listener: &Listener,
+        codes: &[Status],
+        infos: &[Info<'_>],
+    ) -> Result<(), Error> {
+        let affected = directives::affected(infos)?;
+        let affected = affected.as_deref();
+        self.registry
+            .register(peer, listener, codes, affected, &self.limits)
+    }
+
+    /// Takes back one registration for each code.
+    pub(crate) fn deregister(&mut self, peer: PeerId, codes: &[Status]) {
+        self.registry.deregister(peer, codes);
+    }
+
+    /// The codes that the host need not tell of any more, since nobody is registered for them.
+    pub(crate) fn no_longer_wanted(&mut self) -> Vec<Status> {
+        self.registry.no_longer_hosted()
+    }
+
+    /// Takes an event in: answers the peers that are to be told now, and keeps it for later.
+    pub(crate) fn take(
+        &mut self,
+        notice: &Arc<Notice>,
+        sessions: Sessions<'_>,
+        now: Instant,
+    ) -> Vec<PeerId> {
+        let interested = self.registry.interested(notice).into_iter();
+        let told: Vec<_> = interested
+            .filter(|(peer, listener)| notice.is_for(*peer, listener, sessions))
+            .map(|(peer, _)| peer)
+            .collect();
+        self.cache.keep(notice, &told, now);
+        told
+    }
+
+    /// The kept events that a peer has become registered for and has not had, oldest first.
+    pub(crate) fn replay(
+        &mut self,
+        peer: PeerId,
+        sessions: Sessions<'_>,
+        now: Instant,
+    ) -> Vec<Arc<Notice>> {
+        let Self {
+            registry, cache, ..
+        } = self;
+        let Some(listener) = registry.listener(peer) else {
+            return Vec::new();
+        };
+        cache.expire(now);
+        cache.replay(peer, |notice| {
+            registry.is_interested(peer, notice) && notice.is_for(peer, listener, sessions)
+        })
+    }
+
+    /// Forgets a peer.
+    pub(crate) fn forget(&mut self, peer: PeerId) {
+        self.registry.forget(peer);
+        self.cache.forget(peer);
+    }
+
+    /// Forgets what the processes of a job raised.
+    pub(crate) fn forget_nspace(&mut self, nspace: &Nspace<'_>) {
+        self.cache.forget_nspace(nspace);
+    }
+
+    /// How many peers, codes, kept events and records of what peers have had there are.
+    #[cfg(test)]
+    fn len(&self) -> [usize; 4] {
+        let (peers, codes) = self.registry.len();
+        let (kept, had) = self.cache.len();
+        [peers, codes, kept, had]
     }
 }

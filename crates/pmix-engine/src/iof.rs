@@ -1,25 +1,206 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Output that is forwarded to peers, and input that peers forward.
+//!
+//! What a peer that reads slowly does not take is held back for each of its pulls and, beyond what
+//! the pull asked for, dropped; its connection and the output for others go on. What nobody has
+//! asked for is kept for the first who does. `serve` ties this to requests and to the host.
+//!
+//! Source: PMIx Standard, chapter "Tools", "IO forwarding".
 
-use pmix_proto::request;
-use pmix_types::Status;
+mod kept;
+mod limits;
+mod piece;
+mod pull;
+mod serve;
+#[cfg(test)]
+mod tests;
 
-use crate::Engine;
-use crate::peers::{PeerId, Ticket};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-impl Engine {
-    /// A peer is gone: nothing is forwarded to it any longer.
-    pub(crate) fn iof_left(&mut self, _peer: PeerId) {}
+use pmix_types::{Info, IofChannel, Nspace, Proc, Status};
 
-    pub(crate) fn iof_pull(&mut self, ticket: Ticket, _: &request::IofPull<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
+use self::kept::Kept;
+pub use self::limits::OutputLimits;
+pub(crate) use self::piece::Piece;
+use self::pull::Pull;
+use crate::{Error, PeerId};
+
+/// Who wants whose output.
+#[derive(Debug)]
+pub(crate) struct Forwarding {
+    limits: OutputLimits,
+    pulls: BTreeMap<u64, Pull>,
+    last: u64,
+    kept: Kept,
+}
+
+/// A piece of output for a peer, under the number that the peer gave its pull.
+pub(crate) type Addressed = (u64, Arc<Piece>);
+
+/// A pull that has ended: what the host no longer has to forward.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ended {
+    pub(crate) sources: Vec<Proc<'static>>,
+    pub(crate) channels: IofChannel,
+}
+
+impl Forwarding {
+    pub(crate) fn new(limits: OutputLimits) -> Self {
+        Self {
+            limits,
+            pulls: BTreeMap::new(),
+            last: 0,
+            kept: Kept::default(),
+        }
     }
 
-    pub(crate) fn iof_push(&mut self, ticket: Ticket, _: &request::IofPush<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
+    /// A peer wants output. It waits until the pull is [opened](Self::open); the answer is the
+    /// pull's number.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_SUPPORTED` for input, which is pushed and never pulled; `PMIX_ERR_BAD_PARAM`
+    /// without processes or channels; `PMIX_ERR_OUT_OF_RESOURCE` beyond the limits.
+    pub(crate) fn pull(
+        &mut self,
+        peer: PeerId,
+        local_id: u64,
+        sources: Vec<Proc<'static>>,
+        channels: IofChannel,
+        infos: &[Info<'_>],
+    ) -> Result<u64, Error> {
+        self.check(peer, &sources, channels)?;
+        self.last += 1;
+        let pull = Pull {
+            peer,
+            local_id,
+            sources,
+            channels,
+            is_open: false,
+            line: pull::line(infos, &self.limits),
+        };
+        self.pulls.insert(self.last, pull);
+        Ok(self.last)
     }
 
-    pub(crate) fn iof_deregister(&mut self, ticket: Ticket, _: &request::IofDeregister<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
+    fn check(&self, peer: PeerId, sources: &[Proc<'_>], channels: IofChannel) -> Result<(), Error> {
+        if channels.contains(IofChannel::STDIN_CHANNEL) && channels != IofChannel::ALL_CHANNELS {
+            let message = "input is pushed to processes and cannot be pulled";
+            return Err(Error::new(Status::ERR_NOT_SUPPORTED, message));
+        }
+        if channels == IofChannel::NO_CHANNELS || sources.is_empty() {
+            return Err(Error::bad("a pull names processes and channels"));
+        }
+        let num_pulls = self.pulls.values().filter(|pull| pull.peer == peer).count();
+        let limits = &self.limits;
+        if num_pulls >= limits.pulls_per_peer || sources.len() > limits.procs_per_pull {
+            let message = format!(
+                "pull {num_pulls} of {} processes: a peer may have {} of {}",
+                sources.len(),
+                limits.pulls_per_peer,
+                limits.procs_per_pull
+            );
+            return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
+        }
+        Ok(())
+    }
+
+    /// The peer has been told that it has its pull: output flows, what was kept in front.
+    pub(crate) fn open(&mut self, number: u64) {
+        let Self { pulls, kept, .. } = self;
+        if let Some(pull) = pulls.get_mut(&number) {
+            pull.is_open = true;
+            // What came while the host was asked stands behind what was there before.
+            let since: Vec<_> = std::iter::from_fn(|| pull.line.pop()).collect();
+            let before = kept.take(|piece| pull.wants(piece));
+            for piece in before.into_iter().chain(since) {
+                pull.line.push(piece);
+            }
+        }
+    }
+
+    /// The host does not forward what a pull wants.
+    pub(crate) fn refuse(&mut self, number: u64) {
+        self.pulls.remove(&number);
+    }
+
+    /// Takes output in, for each pull that wants it or for one to come. Answers the peers that have
+    /// something to be sent.
+    pub(crate) fn deliver(&mut self, piece: Piece) -> Vec<PeerId> {
+        let piece = Arc::new(piece);
+        let mut peers = Vec::new();
+        for pull in self.pulls.values_mut().filter(|pull| pull.wants(&piece)) {
+            pull.line.push(Arc::clone(&piece));
+            if !peers.contains(&pull.peer) {
+                peers.push(pull.peer);
+            }
+        }
+        if peers.is_empty() {
+            self.kept.keep(&piece, &self.limits);
+        }
+        peers
+    }
+
+    /// What is to be sent to a peer to which so many bytes are on their way.
+    pub(crate) fn pump(&mut self, peer: PeerId, on_their_way: usize) -> Vec<Addressed> {
+        let mut room = self.limits.window.saturating_sub(on_their_way);
+        let mut sent = Vec::new();
+        let open = |pull: &&mut Pull| pull.peer == peer && pull.is_open;
+        for pull in self.pulls.values_mut().filter(open) {
+            while room > 0
+                && let Some(piece) = pull.line.pop()
+            {
+                room = room.saturating_sub(piece.weight());
+                sent.push((pull.local_id, piece));
+            }
+        }
+        sent
+    }
+
+    /// Ends a pull. What was held back for it is handed out to be sent at once.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if the peer has no such pull.
+    pub(crate) fn end(
+        &mut self,
+        peer: PeerId,
+        number: u64,
+    ) -> Result<(Ended, Vec<Addressed>), Error> {
+        let own = self
+            .pulls
+            .get(&number)
+            .is_some_and(|pull| pull.peer == peer);
+        let Some(mut pull) = own.then(|| self.pulls.remove(&number)).flatten() else {
+            return Err(Error::not_found(format!("it has no pull {number}")));
+        };
+        let held = std::iter::from_fn(|| pull.line.pop());
+        let held = held.map(|piece| (pull.local_id, piece)).collect();
+        Ok((Ended::of(pull), held))
+    }
+
+    /// Forgets a peer. Answers what the host no longer has to forward for its sake.
+    pub(crate) fn forget(&mut self, peer: PeerId) -> Vec<Ended> {
+        let gone = self.pulls.extract_if(.., |_, pull| pull.peer == peer);
+        gone.map(|(_, pull)| Ended::of(pull)).collect()
+    }
+
+    /// Forgets a job: what was kept of it, and nothing of what is held back for somebody.
+    pub(crate) fn forget_nspace(&mut self, nspace: &Nspace<'_>) {
+        self.kept.forget_nspace(nspace);
+    }
+}
+
+impl Ended {
+    fn of(pull: Pull) -> Self {
+        let dropped = pull.line.num_dropped();
+        if dropped > 0 {
+            tracing::warn!(peer = ?pull.peer, dropped, "output was dropped that it did not read");
+        }
+        Self {
+            sources: pull.sources,
+            channels: pull.channels,
+        }
     }
 }

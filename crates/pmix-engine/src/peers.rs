@@ -23,6 +23,12 @@ use std::fmt;
 pub struct PeerId(u64);
 
 impl PeerId {
+    /// A name for tests that need no connection.
+    #[cfg(test)]
+    pub(crate) const fn of(number: u64) -> Self {
+        Self(number)
+    }
+
     /// The number that a client is told it has.
     pub(crate) fn index(self) -> u32 {
         // Clients put it in a signed field.

@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data that processes publish for others to look up.
+//! A board for published data, for hosts that have none of their own.
+//!
+//! Processes pin data to the board under keys, and others who do not know them find them there. A
+//! host hands the upcalls `Publish`, `Lookup` and `Unpublish` to a [`Board`] and tells it when
+//! processes, jobs and sessions end. There is no clock inside: time is an argument, and a lookup
+//! that waits ends when something fitting is published, when its time is over
+//! ([`Board::handle_timeout`]) or when its process ends.
+//!
+//! Source: PMIx Standard, chapter "Publish/Lookup operations". Where it leaves a choice: data
+//! without permissions may be read by the user who published them; of several data under one key
+//! the oldest is found.
 
-use pmix_proto::request;
-use pmix_types::Status;
+mod board;
+mod caller;
+mod directives;
+mod item;
+mod limits;
+mod serve;
+#[cfg(test)]
+mod tests;
+mod waiting;
 
-use crate::Engine;
-use crate::peers::Ticket;
-
-impl Engine {
-    pub(crate) fn publish(&mut self, ticket: Ticket, _: &request::Publish<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn lookup(&mut self, ticket: Ticket, _: &request::Lookup<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn unpublish(&mut self, ticket: Ticket, _: &request::Unpublish<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-}
+pub use board::Board;
+pub use caller::Caller;
+pub use limits::BoardLimits;
+pub use waiting::Looked;

@@ -1,5 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the server knows by itself and is asked for.
+//!
+//! | key | answer | without it the host |
+//! | --- | --- | --- |
+//! | namespaces, their infos, process sets and their members, resolved peers and nodes | from the registrations | is not asked |
+//! | status of a job, process tables, state of a process | as far as the connections tell | is asked first |
+//! | supported attributes and functions | the server's own | is asked for its own |
+//! | any key of the datastore | for the job and process that the qualifiers name | is asked for what is not there |
+//!
+//! What belongs to another user's job is not known to a process, unless it is root's or the
+//! server's user's. Source: PMIx Standard, chapter "Query operations".
+
+mod known;
+mod resolve;
+mod serve;
+mod subject;
+mod support;
+mod table;
 
 use pmix_proto::request;
 use pmix_types::Status;
@@ -8,18 +25,8 @@ use crate::Engine;
 use crate::peers::Ticket;
 
 impl Engine {
-    pub(crate) fn query(&mut self, ticket: Ticket, _: &request::Query<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn resolve_peers(&mut self, ticket: Ticket, _: &request::ResolvePeers<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn resolve_nodes(&mut self, ticket: Ticket, _: &request::ResolveNodes<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
+    /// How far devices are is computed where the hardware is seen, which is not here; no slot of
+    /// the host is for it either.
     pub(crate) fn device_distances(&mut self, ticket: Ticket, _: &request::DeviceDistances<'_>) {
         self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
     }

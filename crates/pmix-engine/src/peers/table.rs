@@ -104,6 +104,11 @@ impl Peers {
         }
     }
 
+    /// How many bytes the driver has not written yet for a peer.
+    pub(crate) fn queued_bytes(&self, id: PeerId) -> usize {
+        self.get(id).map_or(0, |peer| peer.queued_bytes)
+    }
+
     pub(crate) fn poll_transmit(&mut self) -> Option<Transmit> {
         self.outbox.pop_front()
     }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Jobs controlled, and what is removed behind them.
+
+use pmix_proto::{reply, request};
+use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status};
+
+use super::cleanup::{Wish, is_about_cleanup, whole_job};
+use super::user::with_user;
+use crate::host::JobControl;
+use crate::peers::{Member, Ticket};
+use crate::{Engine, EngineEvent, Error};
+
+impl Engine {
+    /// A process asks for something to be done to processes. What is to be removed at their end is
+    /// kept here; the rest is the host's, who is told of all of it.
+    pub(crate) fn job_control(&mut self, ticket: Ticket, request: &request::JobControl<'_>) {
+        match self.keep_cleanup(&ticket, request) {
+            Err(error) => self.reply_error(ticket, &error),
+            Ok(kept) if kept > 0 && kept == request.infos.len() => {
+                self.reply_infos(ticket, Status::SUCCESS, Vec::new());
+            }
+            Ok(_) => self.pass_job_control(ticket, request),
+        }
+    }
+
+    fn pass_job_control(&mut self, ticket: Ticket, request: &request::JobControl<'_>) {
+        let Ok(member) = self.member(&ticket) else {
+            return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+        };
+        let mut directives = with_user(&request.infos, member.user);
+        for info in &mut directives {
+            if is_about_cleanup(info) {
+                info.set_processed();
+            }
+        }
+        let call = JobControl {
+            proc: member.proc.clone(),
+            targets: request.targets.clone().into_owned(),
+            directives,
+        };
+        self.ask_for_infos(ticket, call);
+    }
+
+    /// Keeps what a request wants removed, and answers how many of its infos were about that.
+    fn keep_cleanup(
+        &mut self,
+        ticket: &Ticket,
+        request: &request::JobControl<'_>,
+    ) -> Result<usize, Error> {
+        let wish = Wish::read(&request.infos)?;
+        if wish.num_infos == 0 {
+            return Ok(0);
+        }
+        let member = self.member(ticket)?;
+        let user = member.user;
+        let mut targets = request.targets.clone().into_owned();
+        if targets.is_empty() {
+            targets.push(whole_job(&member.proc.nspace));
+        }
+        for target in &targets {
+            self.check_target(member, target)?;
+        }
+        let most = self.config.control.cleanups_per_job;
+        self.control
+            .cleanups
+            .add(&targets, user, &wish.cleanup, most)?;
+        Ok(wish.num_infos)
+    }
+
+    /// Whether a member may ask for something at the end of a process or a job: one that this
+    /// server will see, and not that of somebody else.
+    fn check_target(&self, member: &Member, target: &Proc<'_>) -> Result<(), Error> {
+        let (nspace, rank) = (&target.nspace, target.rank);
+        if *nspace == member.proc.nspace && member.client.is_none() {
+            return Ok(());
+        }
+        let Some(job) = self.registry.job(nspace) else {
+            return Err(Error::not_found(format!("no job {nspace} is registered")));
+        };
+        if rank != Rank::WILDCARD && !job.clients.contains_key(&rank) {
+            let message = format!("rank {rank} of {nspace} is not on this node");
+            return Err(Error::not_found(message));
+        }
+        self.check_owner(member, nspace)
+    }
+
+    /// Whether a job is that of the member's user, or the member may speak to all.
+    pub(crate) fn check_owner(&self, member: &Member, nspace: &Nspace<'_>) -> Result<(), Error> {
+        let owner = self.registry.job(nspace).and_then(|job| job.owner);
+        match (self.only_user(member), owner) {
+            (Some(uid), Some(owner)) if uid != owner => {
+                let message = format!("{nspace} is the job of user {owner}, not of {uid}");
+                Err(Error::denied(message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A process has ended: what was to be removed then is handed out.
+    pub(crate) fn cleanup_proc(&mut self, proc: &Proc<'_>) {
+        for ((target, user), cleanup) in self.control.cleanups.proc_ended(proc) {
+            self.outcomes.push_back(EngineEvent::Cleanup {
+                target,
+                user,
+                cleanup,
+            });
+        }
+    }
+
+    /// A job has ended: what was to be removed then is handed out, that of its processes too.
+    pub(crate) fn cleanup_job(&mut self, nspace: &Nspace<'_>) {
+        for ((target, user), cleanup) in self.control.cleanups.job_ended(nspace) {
+            self.outcomes.push_back(EngineEvent::Cleanup {
+                target,
+                user,
+                cleanup,
+            });
+        }
+    }
+
+    /// Answers with infos, which stand behind a partial success too.
+    pub(crate) fn reply_infos(&mut self, ticket: Ticket, status: Status, infos: Vec<Info<'_>>) {
+        let Some(form) = self.form(ticket.peer()) else {
+            return self.reply_status(ticket, status);
+        };
+        let has_infos = status.is_success() || status == Status::ERR_PARTIAL_SUCCESS;
+        let reply = reply::Infos {
+            status,
+            infos: has_infos.then_some(infos),
+        };
+        let packed = reply.encode(&form, Some(self.framer()));
+        self.reply_packed(ticket, packed);
+    }
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests that are the host's to serve: each is handed on with who asks, and its answer back.
+
+use pmix_proto::{reply, request};
+use pmix_types::{FabricOperation, Info, IntoOwned, IofChannel, Nspace, Proc, Rank, Status, keys};
+
+use super::user::with_user;
+use crate::Engine;
+use crate::host::{
+    Alloc, Answer, Fabric, GetCredential, Log, ResourceBlock, SessionControl, Spawn, Upcall,
+    ValidateCredential,
+};
+use crate::peers::Ticket;
+
+/// Who asks: the process, and its user and group.
+type Who = (Proc<'static>, (u32, u32));
+
+impl Engine {
+    /// Who asks; the request of one that is gone is closed.
+    fn who(&mut self, ticket: Ticket) -> Option<(Ticket, Who)> {
+        match self.member(&ticket) {
+            Ok(member) => {
+                let who = (member.proc.clone(), member.user);
+                Some((ticket, who))
+            }
+            Err(error) => {
+                self.reply_error(ticket, &error);
+                None
+            }
+        }
+    }
+
+    /// Calls the host for a request that is answered with infos.
+    pub(crate) fn ask_for_infos(&mut self, ticket: Ticket, upcall: impl Into<Upcall>) {
+        self.ask(ticket.peer(), upcall, move |engine, answer| {
+            let status = answer.status();
+            let infos = match answer {
+                Answer::Infos(_, infos) => infos,
+                _ => Vec::new(),
+            };
+            engine.reply_infos(ticket, status, infos);
+        });
+    }
+
+    pub(crate) fn spawn(&mut self, ticket: Ticket, request: &request::Spawn<'_>) {
+        let Some((ticket, (proc, user))) = self.who(ticket) else {
+            return;
+        };
+        let channels = forwarded(&request.infos);
+        let call = Spawn {
+            proc,
+            infos: with_user(&request.infos, user),
+            apps: request.apps.clone().into_owned(),
+        };
+        self.ask(ticket.peer(), call, move |engine, answer| {
+            engine.spawned(ticket, answer, channels);
+        });
+    }
+
+    /// The host has started a job, or not. Output that its tool wants forwarded follows the answer.
+    fn spawned(&mut self, ticket: Ticket, answer: Answer, channels: IofChannel) {
+        let peer = ticket.peer();
+        let status = answer.status();
+        let nspace = match answer {
+            Answer::Spawned(_, nspace) if status.is_success() => nspace,
+            _ => return self.reply_status(ticket, status),
+        };
+        let Some(form) = self.form(peer) else {
+            return self.reply_status(ticket, status);
+        };
+        let reply = reply::Spawned {
+            status,
+            nspace: Some(nspace.clone()),
+        };
+        let packed = reply.encode(&form, Some(self.framer()));
+        self.reply_packed(ticket, packed);
+        self.forward_spawned(peer, &nspace, channels);
+    }
+
+    pub(crate) fn log(&mut self, ticket: Ticket, request: &request::Log<'_>) {
+        let Some((ticket, (proc, user))) = self.who(ticket) else {
+            return;
+        };
+        let mut directives = with_user(&request.directives, user);
+        directives.push(Info::new(keys::LOG_SOURCE, proc.clone()));
+        if request.time > 0 {
+            let time = pmix_types::Value::Time(request.time);
+            directives.push(Info::new(keys::LOG_TIMESTAMP, time));
+        }
+        let call = Log {
+            proc,
+            data: request.data.clone().into_owned(),
+            directives,
+        };
+        self.ask_for_status(ticket, call);
+    }
+
+    pub(crate) fn allocate(&mut self, ticket: Ticket, request: &request::Allocate<'_>) {
+        if let Some((ticket, (proc, user))) = self.who(ticket) {
+            let call = Alloc {
+                proc,
+                directive: request.directive,
+                infos: with_user(&request.infos, user),
+            };
+            self.ask_for_infos(ticket, call);
+        }
+    }
+
+    pub(crate) fn get_credential(&mut self, ticket: Ticket, request: &request::GetCredential<'_>) {
+        let Some((ticket, (proc, user))) = self.who(ticket) else {
+            return;
+        };
+        let directives = with_user(&request.infos, user);
+        let call = GetCredential { proc, directives };
+        self.ask(ticket.peer(), call, move |engine, answer| {
+            let status = answer.status();
+            let Some(form) = engine.form(ticket.peer()) else {
+                return engine.reply_status(ticket, status);
+            };
+            let Answer::Credential(Ok(credential), infos) = answer else {
+                return engine.reply_status(ticket, refusal(status));
+            };
+            let reply = reply::Credential {
+                status,
+                credential: Some(credential.into()),
+                infos: Some(infos),
+            };
+            let packed = reply.encode(&form, Some(engine.framer()));
+            engine.reply_packed(ticket, packed);
+        });
+    }
+
+    pub(crate) fn validate_credential(
+        &mut self,
+        ticket: Ticket,
+        request: &request::ValidateCredential<'_>,
+    ) {
+        if let Some((ticket, (proc, user))) = self.who(ticket) {
+            let call = ValidateCredential {
+                proc,
+                credential: request.credential.to_vec(),
+                directives: with_user(&request.infos, user),
+            };
+            self.ask_for_infos(ticket, call);
+        }
+    }
+
+    pub(crate) fn register_fabric(
+        &mut self,
+        ticket: Ticket,
+        request: &request::FabricRegister<'_>,
+    ) {
+        let operation = FabricOperation::REQUEST_INFO;
+        self.fabric(ticket, operation, &request.infos);
+    }
+
+    pub(crate) fn update_fabric(&mut self, ticket: Ticket, request: &request::FabricUpdate) {
+        let index = pmix_types::Value::Size(request.index);
+        let infos = [Info::new(keys::FABRIC_INDEX, index)];
+        self.fabric(ticket, FabricOperation::UPDATE_INFO, &infos);
+    }
+
+    fn fabric(&mut self, ticket: Ticket, operation: FabricOperation, infos: &[Info<'_>]) {
+        if let Some((ticket, (proc, user))) = self.who(ticket) {
+            let call = Fabric {
+                proc,
+                operation,
+                directives: with_user(infos, user),
+            };
+            self.ask_for_infos(ticket, call);
+        }
+    }
+
+    pub(crate) fn control_session(
+        &mut self,
+        ticket: Ticket,
+        request: &request::SessionControl<'_>,
+    ) {
+        if let Some((ticket, (proc, user))) = self.who(ticket) {
+            let call = SessionControl {
+                proc,
+                session: request.session,
+                directives: with_user(&request.infos, user),
+            };
+            self.ask_for_infos(ticket, call);
+        }
+    }
+
+    pub(crate) fn resource_block(&mut self, ticket: Ticket, request: &request::ResourceBlock<'_>) {
+        if let Some((ticket, (proc, user))) = self.who(ticket) {
+            let call = ResourceBlock {
+                proc,
+                directive: request.directive,
+                block: request.block.clone().unwrap_or_default().into_owned(),
+                units: request.units.clone(),
+                directives: with_user(&request.infos, user),
+            };
+            self.ask_for_status(ticket, call);
+        }
+    }
+
+    /// Forwards the output of a job to the tool that had it started.
+    fn forward_spawned(
+        &mut self,
+        peer: crate::PeerId,
+        nspace: &Nspace<'static>,
+        channels: IofChannel,
+    ) {
+        let is_tool = self.peers.member(peer).is_some_and(|m| m.client.is_none());
+        if is_tool && channels != IofChannel::NO_CHANNELS {
+            let all = Proc::new(nspace.as_text().clone(), Rank::WILDCARD);
+            self.forward_unasked(peer, all, channels);
+        }
+    }
+}
+
+/// A status that is a failure, though the host said success and brought nothing.
+const fn refusal(status: Status) -> Status {
+    match status.is_success() {
+        true => Status::ERR_NOT_FOUND,
+        false => status,
+    }
+}
+
+/// The streams that a spawn wants forwarded to who asked for it.
+fn forwarded(infos: &[Info<'_>]) -> IofChannel {
+    let mut channels = IofChannel::NO_CHANNELS;
+    for info in infos {
+        let channel = match info.key.as_text().as_str() {
+            Some(keys::FWD_STDOUT) => IofChannel::STDOUT_CHANNEL,
+            Some(keys::FWD_STDERR) => IofChannel::STDERR_CHANNEL,
+            Some(keys::FWD_STDDIAG) => IofChannel::STDDIAG_CHANNEL,
+            _ => continue,
+        };
+        if info.truth().is_true() {
+            channels |= channel;
+        }
+    }
+    channels
+}

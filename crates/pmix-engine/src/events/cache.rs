@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Events that are kept for those who register later.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use pmix_types::{Nspace, Proc};
+
+use super::limits::EventLimits;
+use super::notice::Notice;
+use crate::PeerId;
+
+/// Events that are kept for those who register later, in the order in which they came (PMIx
+/// Standard, "Notification and management": servers keep what they receive and deliver it in order).
+///
+/// Bounded in number, in bytes, in age and in what one source may fill. Which peer has had which
+/// event is one bit each.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    limits: EventLimits,
+    kept: VecDeque<Kept>,
+    /// Places of events that are gone, to be taken first.
+    free: Vec<usize>,
+    bytes: usize,
+    had: BTreeMap<PeerId, Box<[u64]>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    /// The place of its bit.
+    slot: usize,
+    since: Instant,
+    bytes: usize,
+    notice: Arc<Notice>,
+}
+
+impl Cache {
+    pub(crate) const fn new(limits: EventLimits) -> Self {
+        Self {
+            limits,
+            kept: VecDeque::new(),
+            free: Vec::new(),
+            bytes: 0,
+            had: BTreeMap::new(),
+        }
+    }
+
+    /// Keeps an event, and that some peers have had it.
+    ///
+    /// Older events give way, those of the same source first where it has as many as it may.
+    pub(crate) fn keep(&mut self, notice: &Arc<Notice>, told: &[PeerId], now: Instant) {
+        let bytes = notice.weight();
+        let fits = bytes <= self.limits.kept_bytes && self.limits.kept > 0;
+        if notice.directives.do_not_cache || !fits {
+            return;
+        }
+        self.expire(now);
+        self.make_room(&notice.source, bytes);
+        let slot = self.free.pop().unwrap_or(self.kept.len());
+        self.bytes += bytes;
+        for peer in told {
+            self.mark(*peer, slot);
+        }
+        self.kept.push_back(Kept {
+            slot,
+            since: now,
+            bytes,
+            notice: Arc::clone(notice),
+        });
+    }
+
+    fn make_room(&mut self, source: &Proc<'_>, bytes: usize) {
+        let of_source = |kept: &Kept| kept.notice.source == *source;
+        let count = self.kept.iter().filter(|kept| of_source(kept)).count();
+        if count >= self.limits.kept_per_source.max(1)
+            && let Some(oldest) = self.kept.iter().position(of_source)
+        {
+            self.remove(oldest);
+        }
+        while self.kept.len() >= self.limits.kept || self.bytes + bytes > self.limits.kept_bytes {
+            if !self.remove(0) {
+                return;
+            }
+        }
+    }
+
+    fn remove(&mut self, place: usize) -> bool {
+        let Some(gone) = self.kept.remove(place) else {
+            return false;
+        };
+        self.bytes -= gone.bytes;
+        self.free.push(gone.slot);
+        for had in self.had.values_mut() {
+            if let Some(word) = had.get_mut(gone.slot / 64) {
+                *word &= !bit(gone.slot);
+            }
+        }
+        true
+    }
+
+    /// Lets go of what is too old.
+    pub(crate) fn expire(&mut self, now: Instant) {
+        while let Some(first) = self.kept.front()
+            && now.saturating_duration_since(first.since) >= self.limits.kept_for
+        {
+            self.remove(0);
+        }
+    }
+
+    /// The kept events that a peer has not had and that `wants` is true for, oldest first; it has
+    /// had them then.
+    pub(crate) fn replay(
+        &mut self,
+        peer: PeerId,
+        wants: impl Fn(&Notice) -> bool,
+    ) -> Vec<Arc<Notice>> {
+        let had = self.had.get(&peer);
+        let has_had = |slot: usize| {
+            let word = had.and_then(|had| had.get(slot / 64));
+            word.is_some_and(|word| word & bit(slot) != 0)
+        };
+        let due = |kept: &&Kept| !has_had(kept.slot) && wants(&kept.notice);
+        let due = self.kept.iter().filter(due);
+        let due: Vec<_> = due.map(|k| (k.slot, Arc::clone(&k.notice))).collect();
+        for (slot, _) in &due {
+            self.mark(peer, *slot);
+        }
+        due.into_iter().map(|(_, notice)| notice).collect()
+    }
+
+    fn mark(&mut self, peer: PeerId, slot: usize) {
+        let words = self.limits.kept.div_ceil(64);
+        let had = self.had.entry(peer);
+        let had = had.or_insert_with(|| vec![0; words].into_boxed_slice());
+        if let Some(word) = had.get_mut(slot / 64) {
+            *word |= bit(slot);
+        }
+    }
+
+    /// Forgets what a peer has had.
+    pub(crate) fn forget(&mut self, peer: PeerId) {
+        self.had.remove(&peer);
+    }
+
+    /// Lets go of the events that processes of a job raised.
+    pub(crate) fn forget_nspace(&mut self, nspace: &Nspace<'_>) {
+        let of_nspace = |kept: &Kept| kept.notice.source.nspace == *nspace;
+        while let Some(place) = self.kept.iter().position(of_nspace) {
+            self.remove(place);
+        }
+    }
+
+    /// How many events are kept, and of how many peers it is known what they have had.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> (usize, usize) {
+        (self.kept.len(), self.had.len())
+    }
+}
+
+/// The bit of an event in its word.
+const fn bit(slot: usize) -> u64 {
+    1 << (slot % 64)
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the infos of an event or of a registration say about who is meant.
+
+use pmix_types::{DataArray, Info, IntoOwned, Proc, Value, keys};
+
+use crate::Error;
+
+/// What the reporter of an event asks for (PMIx Standard, `PMIx_Notify_event`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Directives {
+    /// Handlers that are registered for no code in particular do not want it.
+    pub(crate) non_default: bool,
+    /// It is not kept for those who register later.
+    pub(crate) do_not_cache: bool,
+    /// The host is not to spread it.
+    pub(crate) stays_local: bool,
+    /// The only processes that are to get it.
+    pub(crate) targets: Option<Vec<Proc<'static>>>,
+    /// The processes that it is about.
+    pub(crate) affected: Option<Vec<Proc<'static>>>,
+    /// A server has relayed it already.
+    pub(crate) relayed: bool,
+}
+
+/// The mark that a server puts on what it relays, so that an event that comes back goes round no
+/// second time. No public header has it; libraries of 4.2.2 and later put and read it.
+pub(crate) const RELAYED: &str = "pmix.srvr.internal.notify";
+
+impl Directives {
+    /// Reads the directives among the infos of an event.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` if a list of processes is of another type.
+    pub(crate) fn read(infos: &[Info<'_>]) -> Result<Self, Error> {
+        let mut directives = Self::default();
+        for info in infos {
+            let Some(key) = info.key.as_text().as_str() else {
+                continue;
+            };
+            match key {
+                keys::EVENT_NON_DEFAULT => directives.non_default = info.truth().is_true(),
+                keys::EVENT_DO_NOT_CACHE => directives.do_not_cache = info.truth().is_true(),
+                keys::EVENT_STAYS_LOCAL => directives.stays_local = info.truth().is_true(),
+                keys::EVENT_CUSTOM_RANGE => directives.targets = Some(procs(info)?),
+                keys::EVENT_AFFECTED_PROC | keys::EVENT_AFFECTED_PROCS => {
+                    let affected = directives.affected.get_or_insert_default();
+                    affected.extend(procs(info)?);
+                }
+                RELAYED => directives.relayed = true,
+                _ => {}
+            }
+        }
+        Ok(directives)
+    }
+}
+
+/// The processes that a registration is about; none if it is about all.
+///
+/// Other directives of a registration (names, order, the range of sources) are obeyed where the
+/// handlers are, in the process that registers: it tells its server of a code once, for the first of
+/// its handlers, so a restriction of that one must not be applied to the others.
+///
+/// # Errors
+///
+/// `PMIX_ERR_BAD_PARAM` if a list of processes is of another type.
+pub(crate) fn affected(infos: &[Info<'_>]) -> Result<Option<Vec<Proc<'static>>>, Error> {
+    Directives::read(infos).map(|directives| directives.affected)
+}
+
+/// One process or an array of them; tools write either.
+fn procs(info: &Info<'_>) -> Result<Vec<Proc<'static>>, Error> {
+    match &info.value {
+        Value::Proc(proc) => Ok(vec![proc.clone().into_owned()]),
+        Value::DataArray(DataArray::Proc(procs)) => Ok(procs.clone().into_owned()),
+        other => Err(Error::bad(format!(
+            "{} has type {}, expected PMIX_PROC or an array of it",
+            info.key,
+            other.data_type()
+        ))),
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One event: what happened, who says so, and whom it may reach.
+
+use pmix_types::{DataRange, Info, Proc, Rank, Status};
+
+use super::Sessions;
+use super::directives::Directives;
+use crate::{Error, PeerId, weight};
+
+/// Somebody who may hear of events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listener {
+    /// The process.
+    pub(crate) proc: Proc<'static>,
+    /// Its user.
+    pub(crate) uid: u32,
+}
+
+/// Who reported an event to this server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reporter {
+    /// A peer, whose own handlers have seen it before it was sent.
+    Peer(PeerId),
+    /// The host. Processes with the name of the source have seen it.
+    Host,
+    /// This server itself; nobody has seen it.
+    Server,
+}
+
+/// An event as it was reported.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Notice {
+    pub(crate) status: Status,
+    pub(crate) source: Proc<'static>,
+    pub(crate) range: DataRange,
+    pub(crate) infos: Vec<Info<'static>>,
+    pub(crate) reporter: Reporter,
+    /// The only user whose processes may hear of it; none if all may.
+    only: Option<u32>,
+    pub(crate) directives: Directives,
+}
+
+impl Notice {
+    /// Takes an event and reads whom it is for.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` for a range that does not exist, for a custom range without a list of
+    /// processes or a list without that range, and as [`Directives::read`].
+    pub(crate) fn new(
+        reporter: Reporter,
+        status: Status,
+        source: Proc<'static>,
+        range: DataRange,
+        infos: Vec<Info<'static>>,
+    ) -> Result<Self, Error> {
+        let directives = Directives::read(&infos)?;
+        if range.as_raw() > DataRange::PROC_LOCAL.as_raw() {
+            return Err(Error::bad(format!(
+                "an event cannot have the range {range}"
+            )));
+        }
+        if (range == DataRange::CUSTOM) != directives.targets.is_some() {
+            return Err(Error::bad(format!(
+                "an event of range {range}: PMIX_RANGE_CUSTOM and pmix.evrange belong together"
+            )));
+        }
+        Ok(Self {
+            status,
+            source,
+            range,
+            infos,
+            reporter,
+            only: None,
+            directives,
+        })
+    }
+
+    /// The same for processes of one user, if one is given.
+    pub(crate) fn only(mut self, uid: Option<u32>) -> Self {
+        self.only = uid;
+        self
+    }
+
+    /// Whether somebody may be told of the event and has not seen it where it was raised.
+    ///
+    /// `sessions` tells the session of a job; two jobs of which one is not known to be in any are
+    /// taken to be in one.
+    pub(crate) fn is_for(&self, peer: PeerId, listener: &Listener, sessions: Sessions<'_>) -> bool {
+        let has_seen = match self.reporter {
+            Reporter::Peer(own) => own == peer,
+            Reporter::Host => self.source == listener.proc,
+            Reporter::Server => false,
+        };
+        let may_hear = self.only.is_none_or(|only| only == listener.uid);
+        !has_seen && may_hear && self.reaches(&listener.proc, sessions)
+    }
+
+    /// Whether a process is in the range of the event. What the host keeps to itself is in nobody's.
+    fn reaches(&self, proc: &Proc<'_>, sessions: Sessions<'_>) -> bool {
+        match self.range {
+            DataRange::UNDEF | DataRange::LOCAL | DataRange::GLOBAL => true,
+            DataRange::NAMESPACE => self.source.nspace == proc.nspace,
+            DataRange::SESSION => match (sessions(&self.source.nspace), sessions(&proc.nspace)) {
+                (Some(own), Some(other)) => own == other,
+                _ => true,
+            },
+            DataRange::CUSTOM => {
+                let targets = self.directives.targets.as_deref().unwrap_or_default();
+                targets.iter().any(|target| names(target, proc))
+            }
+            _ => false,
+        }
+    }
+
+    /// What it counts where kept events are counted, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        size_of::<Self>() + weight::infos(&self.infos)
+    }
+
+    /// Whether the host is to hear of it, so that it reaches other nodes: never of what it told
+    /// itself (PMIx Standard, `pmix_server_notify_event_fn_t`), nor of what stays on this node.
+    pub(crate) fn concerns_host(&self) -> bool {
+        let stays = matches!(self.range, DataRange::LOCAL | DataRange::PROC_LOCAL);
+        !stays && !self.directives.stays_local && self.reporter != Reporter::Host
+    }
+}
+
+/// Whether a process is one of those that a list names.
+pub(super) fn names(listed: &Proc<'_>, proc: &Proc<'_>) -> bool {
+    listed.nspace == proc.nspace && (listed.rank == proc.rank || listed.rank == Rank::WILDCARD)
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Events between peers and the host.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bfrops::Layout;
+use gds_hash::{Request, Store};
+use pmix_proto::{Event, PeerForm, Tag, request};
+use pmix_types::{DataRange, Info, IntoOwned, Nspace, Proc, Rank, Status, Value, keys};
+
+use super::{Listener, Notice, RELAYED, Reporter, is_environmental};
+use crate::host::{DeregisterEvents, NotifyEvent, RegisterEvents};
+use crate::peers::{Member, PeerId, Ticket};
+use crate::{Engine, Error};
+
+impl Engine {
+    /// The host reports an event (PMIx Standard, `PMIx_Notify_event` of a server): local processes
+    /// in its range that are registered for it are told now, others when they register. It does
+    /// not come back to the host.
+    ///
+    /// A source that is a process is taken to have seen the event itself.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` for a range that does not exist, and if `PMIX_RANGE_CUSTOM` and
+    /// `PMIX_EVENT_CUSTOM_RANGE` do not come together.
+    pub fn notify(
+        &mut self,
+        status: Status,
+        source: &Proc<'_>,
+        range: DataRange,
+        infos: &[Info<'_>],
+        now: Instant,
+    ) -> Result<(), Error> {
+        self.now = Some(now);
+        let source = source.clone().into_owned();
+        let infos = infos.to_vec().into_owned();
+        let notice = Notice::new(Reporter::Host, status, source, range, infos)?;
+        self.raise(notice);
+        Ok(())
+    }
+
+    /// Takes an event in: whoever is to be told now is told, and the host where it concerns it.
+    pub(crate) fn raise(&mut self, notice: Notice) {
+        self.events.arrivals.push_back(Arc::new(notice));
+        // Telling can end a connection, which is an event itself: that one has its turn then.
+        if self.events.is_telling {
+            return;
+        }
+        self.events.is_telling = true;
+        while let Some(notice) = self.events.arrivals.pop_front() {
+            self.spread(&notice);
+        }
+        self.events.is_telling = false;
+    }
+
+    fn spread(&mut self, notice: &Arc<Notice>) {
+        if notice.concerns_host() {
+            let call = NotifyEvent {
+                status: notice.status,
+                source: notice.source.clone(),
+                range: notice.range,
+                infos: notice.infos.clone(),
+            };
+            self.ask_for_all(call, |_, answer| {
+                let status = answer.status();
+                tracing::debug!(%status, "the host was told of an event");
+            });
+        }
+        if let Some(now) = self.now {
+            let sessions = sessions(&self.store);
+            let told = self.events.take(notice, &sessions, now);
+            self.tell(&told, notice);
+        }
+    }
+
+    /// Sends an event to peers; it is packed once for all that read the same.
+    fn tell(&mut self, peers: &[PeerId], notice: &Notice) {
+        let mut packed: Vec<(Layout, Arc<[u8]>)> = Vec::new();
+        for peer in peers {
+            let Some(form) = self.form(*peer) else {
+                continue;
+            };
+            let known = packed.iter().find(|(layout, _)| *layout == form.layout);
+            let bytes = match known {
+                Some((_, bytes)) => Arc::clone(bytes),
+                None => {
+                    let Some(bytes) = self.pack_event(&form, notice) else {
+                        continue;
+                    };
+                    let bytes: Arc<[u8]> = bytes.into();
+                    packed.push((form.layout, Arc::clone(&bytes)));
+                    bytes
+                }
+            };
+            self.send(*peer, Tag::EVENT, bytes);
+        }
+    }
+
+    /// An event as a peer reads it. An info of a type that the peer does not know is left out: that
+    /// something happened is worth more than all that can be said about it.
+    fn pack_event(&self, form: &PeerForm, notice: &Notice) -> Option<Vec<u8>> {
+        let mut event = Event {
+            status: notice.status,
+            source: notice.source.clone(),
+            infos: notice.infos.clone(),
+            range: Some(notice.range),
+        };
+        let pack = |event: &Event<'_>| event.encode(form, Some(self.framer()));
+        if let Ok(bytes) = pack(&event) {
+            return Some(bytes);
+        }
+        let alone = |info: &Info<'static>| Event {
+            infos: vec![info.clone()],
+            ..Event::default()
+        };
+        event.infos.retain(|info| pack(&alone(info)).is_ok());
+        let packed = pack(&event);
+        let failed = |error| tracing::error!(%error, "an event cannot be packed");
+        packed.map_err(failed).ok()
+    }
+
+    /// A process wants to hear of events. It is answered at once unless the environment of its job
+    /// is concerned, which only the host can tell of; what was kept for it follows the answer.
+    pub(crate) fn register_events(
+        &mut self,
+        ticket: Ticket,
+        request: &request::RegisterEvents<'_>,
+    ) {
+        let Ok(user) = self.member(&ticket).map(|member| member.user) else {
+            return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+        };
+        let codes = request.codes.clone();
+        let infos = request.infos.clone().into_owned();
+        let asked = self.events.ask_for(&codes);
+        let call = RegisterEvents {
+            codes: asked.clone(),
+            infos: crate::control::with_user(&infos, user),
+        };
+        if !asked.iter().copied().any(is_environmental) {
+            if !asked.is_empty() {
+                // Processes raise such events too, whether or not the host does.
+                self.ask_for_all(call, move |engine, answer| {
+                    if !answer.status().is_success() {
+                        engine.events.host_declined(&asked);
+                    }
+                });
+            }
+            return self.registered(ticket, &codes, &infos);
+        }
+        self.ask(ticket.peer(), call, move |engine, answer| {
+            let status = answer.status();
+            if status.is_success() {
+                return engine.registered(ticket, &codes, &infos);
+            }
+            engine.events.host_declined(&asked);
+            engine.reply_status(ticket, status);
+        });
+    }
+
+    /// Registers a peer, tells it so, and tells it what it has missed.
+    fn registered(&mut self, ticket: Ticket, codes: &[Status], infos: &[Info<'_>]) {
+        let peer = ticket.peer();
+        let Ok(listener) = self.member(&ticket).map(listener) else {
+            return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+        };
+        if let Err(error) = self.events.register(peer, &listener, codes, infos) {
+            self.reply_error(ticket, &error);
+            return self.release_events();
+        }
+        self.reply_status(ticket, Status::SUCCESS);
+        let Some(now) = self.now else {
+            return;
+        };
+        let sessions = sessions(&self.store);
+        let missed = self.events.replay(peer, &sessions, now);
+        for notice in missed {
+            self.tell(&[peer], &notice);
+        }
+    }
+
+    /// The one request without an answer.
+    pub(crate) fn deregister_events(&mut self, peer: PeerId, request: &request::DeregisterEvents) {
+        self.events.deregister(peer, &request.codes);
+        self.release_events();
+    }
+
+    /// Tells the host which events it no longer has to tell of.
+    fn release_events(&mut self) {
+        let codes = self.events.no_longer_wanted();
+        if !codes.is_empty() {
+            self.ask_for_all(DeregisterEvents { codes }, |_, _| {});
+        }
+    }
+
+    /// A process reports an event. It is answered as soon as the event is on its way: whom it
+    /// reaches is not promised, and the host may take its time.
+    pub(crate) fn notify_event(&mut self, ticket: Ticket, request: &request::Notify<'_>) {
+        let Ok(member) = self.member(&ticket) else {
+            return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+        };
+        let reporter = Reporter::Peer(ticket.peer());
+        let only = self.only_user(member);
+        let source = member.proc.clone();
+        let mut infos = request.infos.clone().into_owned();
+        infos.push(Info::new(RELAYED, true));
+        let notice = Notice::new(reporter, request.status, source, request.range, infos);
+        match notice {
+            Err(error) => self.reply_error(ticket, &error),
+            Ok(notice) => {
+                self.reply_status(ticket, Status::SUCCESS);
+                let is_echo = request.infos.iter().any(|info| info.key.is(RELAYED));
+                if !is_echo && request.range != DataRange::PROC_LOCAL {
+                    self.raise(notice.only(only));
+                }
+            }
+        }
+    }
+
+    /// The only user whose processes a member may speak to; none if it may speak to all, as root
+    /// and the user of the server may.
+    pub(crate) fn only_user(&self, member: &Member) -> Option<u32> {
+        let uid = member.user.0;
+        let own = self.config.user.is_some_and(|(own, _)| own == uid);
+        (uid != 0 && !own).then_some(uid)
+    }
+
+    /// A peer is gone: what it wanted to know is forgotten.
+    pub(crate) fn events_left(&mut self, peer: PeerId) {
+        self.events.forget(peer);
+        self.release_events();
+    }
+
+    /// A process went away without saying so. Those of its job that are registered for the loss of
+    /// connections in particular are told, and the host, which knows how the process ended and
+    /// tells of that.
+    ///
+    /// Default handlers are passed over: to a client the loss of a connection is that of its own.
+    pub(crate) fn events_lost(&mut self, member: &Member) {
+        if member.client.is_none() {
+            return;
+        }
+        let source = member.proc.clone();
+        let infos = vec![
+            Info::new(keys::EVENT_AFFECTED_PROC, source.clone()),
+            Info::new(keys::EVENT_NON_DEFAULT, true),
+        ];
+        let lost = Status::ERR_LOST_CONNECTION;
+        let range = DataRange::NAMESPACE;
+        if let Ok(notice) = Notice::new(Reporter::Server, lost, source, range, infos) {
+            self.raise(notice);
+        }
+    }
+
+    /// A job is deregistered.
+    pub(crate) fn events_job_gone(&mut self, nspace: &Nspace<'_>) {
+        self.events.forget_nspace(nspace);
+    }
+}
+
+fn listener(member: &Member) -> Listener {
+    Listener {
+        proc: member.proc.clone(),
+        uid: member.user.0,
+    }
+}
+
+/// Tells the sessions of jobs, and asks the store once for each.
+fn sessions(store: &Arc<Store>) -> impl Fn(&Nspace<'_>) -> Option<u32> + use<> {
+    let store = Arc::clone(store);
+    let known = RefCell::new(HashMap::<Nspace<'static>, Option<u32>>::new());
+    move |nspace| {
+        if let Some(session) = known.borrow().get(nspace.as_bytes()) {
+            return *session;
+        }
+        let request = Request::new(Rank::WILDCARD, keys::SESSION_ID);
+        let session = match store.get(nspace, &request) {
+            Ok(Value::Uint32(session)) => Some(session),
+            _ => None,
+        };
+        let nspace = nspace.clone().into_owned();
+        known.borrow_mut().insert(nspace, session);
+        session
+    }
+}

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the state machine of events guarantees.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pmix_types::{DataRange, Info, Nspace, Proc, Rank, Status, Value, keys};
+
+use super::{EventLimits, Events, Listener, Notice, Reporter};
+use crate::PeerId;
+
+const CODE: Status = Status::from_raw(-7);
+
+/// Events with four peers: ranks 0 to 2 of `a`, rank 0 of `b`.
+struct Room {
+    events: Events,
+    now: Instant,
+}
+
+fn listener(number: u64) -> Listener {
+    let (_, proc) = peer(number);
+    Listener { proc, uid: 100 }
+}
+
+fn peer(number: u64) -> (PeerId, Proc<'static>) {
+    let proc = match number {
+        3 => Proc::new("b", Rank::new(0)),
+        rank => Proc::new("a", Rank::new(u32::try_from(rank).unwrap())),
+    };
+    (PeerId::of(number), proc)
+}
+
+fn sessions(nspace: &Nspace<'_>) -> Option<u32> {
+    match nspace.as_bytes() {
+        b"a" => Some(1),
+        b"b" => Some(2),
+        _ => None,
+    }
+}
+
+impl Room {
+    fn new() -> Self {
+        Self::with(EventLimits::default())
+    }
+
+    fn with(limits: EventLimits) -> Self {
+        Self {
+            events: Events::new(limits),
+            now: Instant::now(),
+        }
+    }
+
+    /// All four peers, registered for everything.
+    fn all() -> Self {
+        let mut room = Self::new();
+        for number in 0..4 {
+            room.register(number, &[], &[]);
+        }
+        room
+    }
+
+    fn register(&mut self, number: u64, codes: &[Status], infos: &[Info<'_>]) -> Vec<Status> {
+        let asked = self.events.ask_for(codes);
+        let id = PeerId::of(number);
+        let registered = self.events.register(id, &listener(number), codes, infos);
+        registered.unwrap();
+        asked
+    }
+
+    fn take(&mut self, notice: Notice) -> Vec<u64> {
+        let told = self.events.take(&Arc::new(notice), &sessions, self.now);
+        told.into_iter()
+            .map(|peer| u64::from(peer.index()))
+            .collect()
+    }
+
+    fn raise(&mut self, from: u64, status: Status, range: DataRange) -> Vec<u64> {
+        self.take(notice(from, status, range, vec![]))
+    }
+
+    fn replay(&mut self, number: u64) -> Vec<i32> {
+        let kept = self.events.replay(PeerId::of(number), &sessions, self.now);
+        kept.iter().map(|notice| notice.status.as_raw()).collect()
+    }
+}
+
+fn notice(from: u64, status: Status, range: DataRange, infos: Vec<Info<'static>>) -> Notice {
+    let (peer, source) = peer(from);
+    let notice = Notice::new(Reporter::Peer(peer), status, source, range, infos);
+    notice.unwrap().only(Some(100))
+}
+
+fn said(key: &'static str) -> Info<'static> {
+    Info::new(key, true)
+}
+
+#[test]
+fn an_event_reaches_those_in_its_range_and_not_its_source() {
+    let mut room = Room::all();
+    let cases = [
+        (DataRange::UNDEF, vec![1, 2, 3]),
+        (DataRange::RM, vec![]),
+        (DataRange::LOCAL, vec![1, 2, 3]),
+        (DataRange::NAMESPACE, vec![1, 2]),
+        (DataRange::SESSION, vec![1, 2]),
+        (DataRange::GLOBAL, vec![1, 2, 3]),
+        (DataRange::PROC_LOCAL, vec![]),
+    ];
+    for (range, told) in cases {
+        assert_eq!(room.raise(0, CODE, range), told, "{range}");
+    }
+}
+
+#[test]
+fn a_job_that_is_in_no_known_session_is_in_everyones() {
+    let mut room = Room::all();
+    let source = Proc::new("elsewhere", Rank::new(0));
+    let notice = Notice::new(Reporter::Host, CODE, source, DataRange::SESSION, vec![]).unwrap();
+    assert_eq!(room.take(notice), [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_custom_range_names_processes_or_whole_jobs() {
+    let mut room = Room::all();
+    let targets = vec![
+        Proc::new("a", Rank::new(2)),
+        Proc::new("b", Rank::WILDCARD),
+        Proc::new("a", Rank::new(0)),
+    ];
+    let infos = vec![Info::new(keys::EVENT_CUSTOM_RANGE, targets)];
+    let told = room.take(notice(0, CODE, DataRange::CUSTOM, infos));
+    assert_eq!(told, [2, 3], "and never the source");
+}
+
+#[test]
+fn a_custom_range_and_its_list_belong_together() {
+    let (peer, source) = peer(0);
+    let new = |range, infos| {
+        let reporter = Reporter::Peer(peer);
+        Notice::new(reporter, CODE, source.clone(), range, infos).map_err(|e| e.status())
+    };
+    let listed = vec![Info::new(keys::EVENT_CUSTOM_RANGE, source.clone())];
+    assert_eq!(new(DataRange::CUSTOM, vec![]), Err(Status::ERR_BAD_PARAM));
+    assert_eq!(
+        new(DataRange::LOCAL, listed.clone()),
+        Err(Status::ERR_BAD_PARAM)
+    );
+    assert!(new(DataRange::CUSTOM, listed).is_ok());
+    let wrong = vec![Info::new(keys::EVENT_CUSTOM_RANGE, "a.0")];
+    assert_eq!(new(DataRange::CUSTOM, wrong), Err(Status::ERR_BAD_PARAM));
+    assert_eq!(
+        new(DataRange::from_raw(8), vec![]),
+        Err(Status::ERR_BAD_PARAM)
+    );
+}
+
+#[test]
+fn default_handlers_are_passed_over_where_the_event_says_so() {
+    let mut room = Room::new();
+    room.register(1, &[], &[]);
+    room.register(2, &[CODE], &[]);
+    let infos = vec![said(keys::EVENT_NON_DEFAULT)];
+    let told = room.take(notice(0, CODE, DataRange::GLOBAL, infos));
+    assert_eq!(told, [2]);
+    assert_eq!(room.raise(0, CODE, DataRange::GLOBAL), [1, 2]);
+}
+
+#[test]
+fn a_peer_hears_of_an_event_once_however_often_it_is_registered() {
+    let mut room = Room::new();
+    room.register(1, &[], &[]);
+    room.register(1, &[CODE, CODE], &[]);
+    room.register(1, &[CODE], &[]);
+    assert_eq!(room.raise(0, CODE, DataRange::GLOBAL), [1]);
+}
+
+#[test]
+fn a_code_is_heard_until_each_registration_is_taken_back() {
+    let mut room = Room::new();
+    room.register(1, &[CODE], &[]);
+    room.register(1, &[CODE], &[]);
+    room.events.deregister(PeerId::of(1), &[CODE]);
+    assert_eq!(room.raise(0, CODE, DataRange::GLOBAL), [1]);
+    room.events.deregister(PeerId::of(1), &[CODE]);
+    assert_eq!(room.raise(0, CODE, DataRange::GLOBAL), [] as [u64; 0]);
+    assert_eq!(room.events.registry.len(), (0, 0));
+    // Nobody is registered any more, which does not matter.
+    room.events
+        .deregister(PeerId::of(1), &[CODE, super::registry::DEFAULT]);
+}
+
+#[test]
+fn the_default_handler_is_taken_back_by_the_lowest_code() {
+    let mut room = Room::new();
+    room.register(1, &[], &[]);
+    room.events
+        .deregister(PeerId::of(1), &[Status::from_raw(i32::MIN)]);
+    assert_eq!(room.raise(0, CODE, DataRange::GLOBAL), [] as [u64; 0]);
+}
+
+#[test]
+fn who_asked_about_some_processes_hears_of_those() {
+    let mut room = Room::new();
+    let about = |rank| Proc::new("a", Rank::new(rank));
+    let wanted = Info::new(keys::EVENT_AFFECTED_PROC, about(2));
+    room.register(1, &[CODE], std::slice::from_ref(&wanted));
+    let mut raise = |infos| room.take(notice(0, CODE, DataRange::GLOBAL, infos));
+    let affects = |rank| vec![Info::new(keys::EVENT_AFFECTED_PROCS, vec![about(rank)])];
+    assert_eq!(raise(affects(2)), [1]);
+    assert_eq!(raise(affects(0)), [] as [u64; 0]);
+    assert_eq!(raise(vec![]), [1], "an event that says nothing is wanted");
+    let all = Proc::new("a", Rank::WILDCARD);
+    assert_eq!(raise(vec![Info::new(keys::EVENT_AFFECTED_PROC, all)]), [1]);
+}
+
+#[test]
+fn a_wider_registration_stands_beside_a_narrow_one() {
+    let mut room = Room::new();
+    let wanted = Info::new(keys::EVENT_AFFECTED_PROC, Proc::new("a", Rank::new(2)));
+    room.register(1, &[CODE], std::slice::from_ref(&wanted));
+    room.register(1, &[CODE], &[]);
+    let other = Proc::new("a", Rank::new(0));
+    let infos = vec![Info::new(keys::EVENT_AFFECTED_PROC, other)];
+    let told = room.take(notice(0, CODE, DataRange::GLOBAL, infos));
+    assert_eq!(told, [1]);
+}
+
+#[test]
+fn late_registrants_get_what_was_kept_in_order_and_once() {
+    let mut room = Room::new();
+    room.register(2, &[], &[]);
+    for code in [-7, -8, -9, -7] {
+        assert_eq!(
+            room.raise(0, Status::from_raw(code), DataRange::GLOBAL),
+            [2]
+        );
+    }
+    room.register(1, &[Status::from_raw(-9), CODE], &[]);
+    assert_eq!(room.replay(1), [-7, -9, -7]);
+    room.register(1, &[], &[]);
+    assert_eq!(room.replay(1), [-8], "only what it has not had");
+    assert_eq!(room.replay(1), [] as [i32; 0]);
+    assert_eq!(room.replay(2), [] as [i32; 0], "it had them when they came");
+    assert_eq!(room.replay(0), [] as [i32; 0], "it is not registered");
+    room.register(0, &[], &[]);
+    assert_eq!(room.replay(0), [] as [i32; 0], "it raised them itself");
+}
+
+#[test]
+fn kept_events_keep_their_range_and_their_directives() {
+    let mut room = Room::new();
+    room.raise(0, CODE, DataRange::NAMESPACE);
+    room.take(notice(
+        0,
+        CODE,
+        DataRange::GLOBAL,
+        vec![said(keys::EVENT_DO_NOT_CACHE)],
+    ));
+    room.take(notice(
+        0,
+        CODE,
+        DataRange::GLOBAL,
+        vec![said(keys::EVENT_NON_DEFAULT)],
+    ));
+    room.register(3, &[], &[]);
+    assert_eq!(room.replay(3), [] as [i32; 0]);
+    room.register(3, &[CODE], &[]);
+    assert_eq!(room.replay(3), [-7]);
+}
+
+#[test]
+fn events_are_kept_for_a_time() {
+    let mut room = Room::new();
+    room.raise(0, CODE, DataRange::GLOBAL);
+    let due = room.now + EventLimits::default().kept_for;
+    room.now = due - Duration::from_millis(1);
+    room.register(1, &[], &[]);
+    assert_eq!(room.replay(1), [-7]);
+    room.now = due;
+    room.register(2, &[], &[]);
+    assert_eq!(room.replay(2), [] as [i32; 0]);
+    assert_eq!(room.events.cache.len().0, 0);
+}
+
+#[test]
+fn kept_events_are_bounded_in_number_and_in_bytes() {
+    let one = notice(0, CODE, DataRange::GLOBAL, vec![]).weight();
+    let limits = EventLimits {
+        kept: 3,
+        kept_bytes: 2 * one + one / 2,
+        ..EventLimits::default()
+    };
+    let mut room = Room::with(limits);
+    for code in 1..=5 {
+        room.raise(0, Status::from_raw(code), DataRange::GLOBAL);
+    }
+    room.register(1, &[], &[]);
+    assert_eq!(room.replay(1), [4, 5], "no third one fits in");
+    let large = Info::new("large", vec![0_u8; 2 * one]);
+    room.take(notice(0, CODE, DataRange::GLOBAL, vec![large]));
+    room.register(2, &[], &[]);
+    assert_eq!(
+        room.replay(2),
+        [4, 5],
+        "what is too large displaces nothing"
+    );
+}
+
+#[test]
+fn a_source_that_floods_displaces_its_own_events() {
+    let mut room = Room::new();
+    room.raise(2, CODE, DataRange::GLOBAL);
+    for code in 1..=5000 {
+        room.raise(0, Status::from_raw(code), DataRange::GLOBAL);
+    }
+    room.register(1, &[], &[]);
+    let replayed = room.replay(1);
+    let limits = EventLimits::default();
+    assert_eq!(replayed.len(), limits.kept_per_source + 1);
+    assert_eq!(replayed.first(), Some(&-7));
+    assert_eq!(replayed.last(), Some(&5000));
+}
+
+#[test]
+fn what_a_peer_has_had_is_told_apart_where_places_are_used_again() {
+    let limits = EventLimits {
+        kept: 2,
+        ..EventLimits::default()
+    };
+    let mut room = Room::with(limits);
+    room.register(1, &[Status::from_raw(1)], &[]);
+    for code in 1..=7 {
+        room.raise(0, Status::from_raw(code), DataRange::GLOBAL);
+    }
+    room.register(1, &[], &[]);
+    assert_eq!(room.replay(1), [6, 7]);
+    room.raise(2, Status::from_raw(8), DataRange::GLOBAL);
+    assert_eq!(room.replay(1), [] as [i32; 0]);
+    room.register(3, &[], &[]);
+    assert_eq!(room.replay(3), [7, 8]);
+}
+
+#[test]
+fn what_one_peer_may_register_is_bounded() {
+    let limits = EventLimits {
+        codes_per_peer: 3,
+        procs_per_peer: 4,
+        ..EventLimits::default()
+    };
+    let mut room = Room::with(limits);
+    let codes: Vec<_> = (1..=3).map(Status::from_raw).collect();
+    room.register(1, &codes, &[]);
+    room.register(1, &codes, &[]);
+    let (id, proc) = peer(1);
+    let refused = room
+        .events
+        .register(id, &listener(1), &[], &[])
+        .unwrap_err();
+    assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
+    let about = Info::new(keys::EVENT_AFFECTED_PROCS, vec![proc.clone(); 2]);
+    let (other, _) = peer(2);
+    let about = std::slice::from_ref(&about);
+    let refused = room.events.register(other, &listener(2), &codes, about);
+    assert_eq!(refused.unwrap_err().status(), Status::ERR_OUT_OF_RESOURCE);
+    assert_eq!(room.events.registry.len(), (1, 3), "nothing is left of it");
+    room.events
+        .register(other, &listener(2), &codes[..2], about)
+        .unwrap();
+}
+
+#[test]
+fn a_registration_about_something_else_than_processes_is_refused() {
+    let mut room = Room::new();
+    let infos = [Info::new(keys::EVENT_AFFECTED_PROC, Value::Undef)];
+    let refused = room
+        .events
+        .register(PeerId::of(1), &listener(1), &[CODE], &infos);
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.status(), Status::ERR_BAD_PARAM);
+    assert!(refused.to_string().contains("pmix.evproc"), "{refused}");
+    assert_eq!(room.events.len(), [0; 4]);
+}
+
+#[test]
+fn the_host_is_asked_once_for_each_code_that_it_alone_can_know_of() {
+    let mut room = Room::new();
+    let of_jobs = [CODE, Status::ERR_LOST_CONNECTION];
+    assert_eq!(room.register(0, &of_jobs, &[]), []);
+    let of_host = [
+        Status::EVENT_SYS_BASE,
+        Status::EVENT_SYS_OTHER,
+        Status::EXTERNAL_ERR_BASE,
+        Status::from_raw(17),
+    ];
+    assert_eq!(room.register(0, &of_host, &[]), of_host);
+    assert_eq!(room.register(1, &of_host, &[]), []);
+    assert_eq!(
+        room.register(1, &[], &[]),
+        [],
+        "a default handler is no code"
+    );
+    room.events.forget(PeerId::of(0));
+    assert_eq!(room.events.no_longer_wanted(), []);
+    room.events.deregister(PeerId::of(1), &of_host[..1]);
+    assert_eq!(room.events.no_longer_wanted(), [Status::EVENT_SYS_BASE]);
+    room.events.forget(PeerId::of(1));
+    assert_eq!(room.events.no_longer_wanted().len(), 3);
+    assert_eq!(room.events.no_longer_wanted(), []);
+    room.register(0, &of_host, &[]);
+    room.events.host_declined(&of_host);
+    assert_eq!(
+        room.register(1, &of_host, &[]),
+        of_host,
+        "it is asked again"
+    );
+}
+
+#[test]
+fn the_host_hears_of_what_leaves_the_node_but_not_of_its_own() {
+    let concerns = |reporter, range, infos| {
+        let (_, source) = peer(0);
+        let notice = Notice::new(reporter, CODE, source, range, infos).unwrap();
+        notice.concerns_host()
+    };
+    let own = Reporter::Peer(PeerId::of(0));
+    for range in [DataRange::RM, DataRange::NAMESPACE, DataRange::GLOBAL] {
+        assert!(concerns(own, range, vec![]), "{range}");
+        assert!(concerns(Reporter::Server, range, vec![]), "{range}");
+        assert!(!concerns(Reporter::Host, range, vec![]), "{range}");
+        assert!(!concerns(own, range, vec![said(keys::EVENT_STAYS_LOCAL)]));
+    }
+    assert!(!concerns(own, DataRange::LOCAL, vec![]));
+    assert!(!concerns(own, DataRange::PROC_LOCAL, vec![]));
+}
+
+#[test]
+fn what_the_host_tells_passes_over_the_process_it_names_as_source() {
+    let mut room = Room::all();
+    let (_, source) = peer(0);
+    let event = |reporter| {
+        Notice::new(reporter, CODE, source.clone(), DataRange::NAMESPACE, vec![]).unwrap()
+    };
+    assert_eq!(room.take(event(Reporter::Host)), [1, 2]);
+    assert_eq!(room.take(event(Reporter::Server)), [0, 1, 2]);
+    // A second process of the same name has not seen what the first one raised.
+    let again = PeerId::of(9);
+    room.events.register(again, &listener(0), &[], &[]).unwrap();
+    assert_eq!(room.raise(0, CODE, DataRange::NAMESPACE), [1, 2, 9]);
+}
+
+#[test]
+fn peers_and_jobs_that_are_gone_leave_nothing_behind() {
+    let mut room = Room::all();
+    let of_host = [Status::from_raw(5), Status::EVENT_NODE_DOWN];
+    room.register(1, &of_host, &[]);
+    room.raise(0, CODE, DataRange::GLOBAL);
+    room.raise(3, CODE, DataRange::GLOBAL);
+    room.events.forget_nspace(&Nspace::new("a"));
+    assert_eq!(room.events.len(), [4, 3, 1, 4]);
+    room.events.forget_nspace(&Nspace::new("b"));
+    for number in 0..4 {
+        room.events.forget(PeerId::of(number));
+    }
+    assert_eq!(room.events.len(), [0; 4]);
+}
+
+#[test]
+fn a_user_tells_processes_of_others_nothing() {
+    let mut room = Room::new();
+    for (number, uid) in [(1, 100), (2, 7)] {
+        let other = Listener {
+            uid,
+            ..listener(number)
+        };
+        let registered = room.events.register(PeerId::of(number), &other, &[], &[]);
+        registered.unwrap();
+    }
+    assert_eq!(room.raise(0, CODE, DataRange::GLOBAL), [1]);
+    let (peer, source) = peer(0);
+    let root = Reporter::Peer(peer);
+    for reporter in [root, Reporter::Host, Reporter::Server] {
+        let notice = Notice::new(reporter, CODE, source.clone(), DataRange::GLOBAL, vec![]);
+        assert_eq!(room.take(notice.unwrap()), [1, 2]);
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Output that nobody has asked for yet.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use pmix_types::{IofChannel, Nspace, Proc};
+
+use super::limits::OutputLimits;
+use super::piece::Piece;
+
+/// Output that nobody has asked for yet, in the order in which it came. The first pull that wants
+/// it takes it.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    pieces: VecDeque<Arc<Piece>>,
+    weight: usize,
+    streams: HashMap<(Proc<'static>, IofChannel), usize>,
+}
+
+impl Kept {
+    /// Keeps a piece unless its stream has enough; what is oldest of all gives way to it.
+    pub(super) fn keep(&mut self, piece: &Arc<Piece>, limits: &OutputLimits) {
+        let weight = piece.weight();
+        let stream = (piece.source.clone(), piece.channel);
+        let before = self.streams.get(&stream).copied().unwrap_or(0);
+        let fits = before + weight <= limits.kept_per_stream;
+        if !(fits || piece.is_end()) || weight > limits.kept {
+            return;
+        }
+        while self.weight + weight > limits.kept {
+            let Some(oldest) = self.pieces.pop_front() else {
+                return;
+            };
+            self.release(&oldest);
+        }
+        *self.streams.entry(stream).or_default() += weight;
+        self.weight += weight;
+        self.pieces.push_back(Arc::clone(piece));
+    }
+
+    /// Takes what is wanted, oldest first.
+    pub(super) fn take(&mut self, wanted: impl Fn(&Piece) -> bool) -> Vec<Arc<Piece>> {
+        let pieces = std::mem::take(&mut self.pieces);
+        let (taken, left): (VecDeque<_>, _) = pieces.into_iter().partition(|piece| wanted(piece));
+        self.pieces = left;
+        for piece in &taken {
+            self.release(piece);
+        }
+        taken.into()
+    }
+
+    fn release(&mut self, piece: &Piece) {
+        self.weight -= piece.weight();
+        let stream = (piece.source.clone(), piece.channel);
+        if let Some(weight) = self.streams.get_mut(&stream) {
+            *weight -= piece.weight();
+            if *weight == 0 {
+                self.streams.remove(&stream);
+            }
+        }
+    }
+
+    /// Lets go of the output of a job.
+    pub(super) fn forget_nspace(&mut self, nspace: &Nspace<'_>) {
+        self.take(|piece| piece.source.nspace == *nspace);
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> (usize, usize, usize) {
+        (self.pieces.len(), self.streams.len(), self.weight)
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A piece of output, and a line of pieces that may not grow without end.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use pmix_types::{Info, IofChannel, Proc};
+
+/// A piece of output of a process.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Piece {
+    pub(crate) source: Proc<'static>,
+    pub(crate) channel: IofChannel,
+    pub(crate) infos: Vec<Info<'static>>,
+    /// The bytes; none are the end of the stream.
+    pub(crate) data: Vec<u8>,
+}
+
+impl Piece {
+    /// What the piece counts where pieces are counted.
+    pub(super) fn weight(&self) -> usize {
+        size_of::<Self>() + self.data.len() + crate::weight::infos(&self.infos)
+    }
+
+    /// Whether the stream ends with it. The end is never dropped: who waits for it would for ever.
+    pub(super) fn is_end(&self) -> bool {
+        self.data.is_empty()
+    }
+}
+
+/// What gives way where there is no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Overflow {
+    /// What comes (`PMIX_IOF_DROP_NEWEST`, the Standard's default).
+    #[default]
+    DropNewest,
+    /// What has waited longest (`PMIX_IOF_DROP_OLDEST`).
+    DropOldest,
+}
+
+/// Pieces in their order, with a bound on their bytes.
+#[derive(Debug)]
+pub(super) struct Line {
+    pieces: VecDeque<Arc<Piece>>,
+    weight: usize,
+    limit: usize,
+    overflow: Overflow,
+    num_dropped: u64,
+}
+
+impl Line {
+    pub(super) const fn new(limit: usize, overflow: Overflow) -> Self {
+        Self {
+            pieces: VecDeque::new(),
+            weight: 0,
+            limit,
+            overflow,
+            num_dropped: 0,
+        }
+    }
+
+    /// Puts a piece at the end, or drops it or older ones.
+    pub(super) fn push(&mut self, piece: Arc<Piece>) {
+        let weight = piece.weight();
+        if self.overflow == Overflow::DropOldest {
+            self.drop_oldest(weight);
+        }
+        if self.weight + weight <= self.limit || piece.is_end() {
+            self.weight += weight;
+            self.pieces.push_back(piece);
+        } else {
+            self.num_dropped += 1;
+        }
+    }
+
+    fn drop_oldest(&mut self, room: usize) {
+        let mut place = 0;
+        while self.weight + room > self.limit {
+            match self.pieces.get(place) {
+                Some(piece) if piece.is_end() => place += 1,
+                Some(_) => {
+                    let gone = self.pieces.remove(place);
+                    self.weight -= gone.map_or(0, |piece| piece.weight());
+                    self.num_dropped += 1;
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// Takes the piece in front.
+    pub(super) fn pop(&mut self) -> Option<Arc<Piece>> {
+        let piece = self.pieces.pop_front()?;
+        self.weight -= piece.weight();
+        Some(piece)
+    }
+
+    /// How many pieces were dropped so far.
+    pub(super) const fn num_dropped(&self) -> u64 {
+        self.num_dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(data: &[u8]) -> Arc<Piece> {
+        Arc::new(Piece {
+            source: Proc::new("a", pmix_types::Rank::new(0)),
+            channel: IofChannel::STDOUT_CHANNEL,
+            infos: vec![],
+            data: data.to_vec(),
+        })
+    }
+
+    fn line_of(overflow: Overflow, number: usize) -> Line {
+        Line::new(number * piece(b"x").weight(), overflow)
+    }
+
+    fn data(mut line: Line) -> Vec<Vec<u8>> {
+        std::iter::from_fn(|| line.pop().map(|piece| piece.data.clone())).collect()
+    }
+
+    #[test]
+    fn without_room_the_newest_or_the_oldest_gives_way() {
+        for (overflow, left) in [
+            (Overflow::DropNewest, [b"1", b"2"]),
+            (Overflow::DropOldest, [b"2", b"3"]),
+        ] {
+            let mut line = line_of(overflow, 2);
+            for text in [b"1", b"2", b"3"] {
+                line.push(piece(text));
+            }
+            assert_eq!(line.num_dropped(), 1);
+            assert_eq!(data(line), left, "{overflow:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_stream_is_never_dropped() {
+        for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
+            let mut line = line_of(overflow, 1);
+            for text in [&b""[..], b"1", b"2", b""] {
+                line.push(piece(text));
+            }
+            let left = data(line);
+            assert_eq!(left.iter().filter(|data| data.is_empty()).count(), 2);
+        }
+    }
+
+    #[test]
+    fn room_that_becomes_free_is_used() {
+        let mut line = line_of(Overflow::DropNewest, 1);
+        for _ in 0..3 {
+            line.push(piece(b"x"));
+            assert!(line.pop().is_some());
+        }
+        assert_eq!((line.num_dropped(), line.weight), (0, 0));
+    }
+}

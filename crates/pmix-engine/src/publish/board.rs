@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The board itself.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Instant;
+
+use pmix_types::{DataRange, Info, IntoOwned, Key, Nspace, Persistence, Proc, Status, Text};
+
+use super::caller::{Caller, Reach};
+use super::directives::{Directives, is_key};
+use super::item::{Item, Sight};
+use super::limits::BoardLimits;
+use super::waiting::{Found, Looked, Waiting, Wanted};
+use crate::{Error, weight};
+
+/// A board for published data. `T` is what the host knows a waiting lookup by.
+#[derive(Debug)]
+pub struct Board<T> {
+    limits: BoardLimits,
+    /// The data by the order of their publication.
+    items: BTreeMap<u64, Item>,
+    pub(super) by_key: HashMap<Key<'static>, Vec<u64>>,
+    next: u64,
+    pub(super) weights: HashMap<Nspace<'static>, usize>,
+    waiting: Vec<Waiting<T>>,
+}
+
+impl<T> Default for Board<T> {
+    fn default() -> Self {
+        Self::new(BoardLimits::default())
+    }
+}
+
+impl<T> Board<T> {
+    /// An empty board.
+    #[must_use]
+    pub fn new(limits: BoardLimits) -> Self {
+        Self {
+            limits,
+            items: BTreeMap::new(),
+            by_key: HashMap::new(),
+            next: 0,
+            weights: HashMap::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Publishes the data among the infos, all of them or none, and answers the lookups that have
+    /// waited for them.
+    ///
+    /// Without a range they are for the session, without a persistence they stay as long as the
+    /// application.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_DUPLICATE_KEY` if a key is published on the same range already, also by the same
+    /// process; `PMIX_ERR_BAD_PARAM` without data and for directives that cannot be;
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if the job has published too much.
+    pub fn publish(
+        &mut self,
+        publisher: &Caller,
+        infos: &[Info<'_>],
+    ) -> Result<Vec<Looked<T>>, Error> {
+        let (directives, data) = Directives::read(infos)?;
+        let range = directives.range.unwrap_or(DataRange::SESSION);
+        let persistence = directives.persistence.unwrap_or(Persistence::APP);
+        if persistence.as_raw() > Persistence::SESSION.as_raw() {
+            return Err(Error::bad(format!("nothing is kept for {persistence}")));
+        }
+        let reach = reach(range, publisher, directives.listed)?;
+        self.check(publisher, &reach, &data)?;
+        let keys: Vec<_> = data.iter().map(|info| &info.key).collect();
+        for info in &data {
+            self.pin(Item {
+                publisher: publisher.clone(),
+                key: info.key.clone().into_owned(),
+                value: info.value.clone().into_owned(),
+                reach: reach.clone(),
+                persistence,
+                access: directives.access.clone(),
+                weight: weight::infos(std::slice::from_ref(*info)),
+            });
+        }
+        Ok(self.settle(&keys))
+    }
+
+    /// Whether data can be published.
+    fn check(&self, publisher: &Caller, reach: &Reach, data: &[&Info<'_>]) -> Result<(), Error> {
+        if data.is_empty() {
+            return Err(Error::bad(
+                "nothing to publish: the infos hold directives only",
+            ));
+        }
+        for (place, info) in data.iter().enumerate() {
+            if !is_key(&info.key) {
+                return Err(Error::bad(format!("{:?} is no key to publish", info.key)));
+            }
+            let again = data.iter().take(place).any(|other| other.key == info.key);
+            let known = self.under(info.key.as_bytes());
+            if again || known.into_iter().any(|(_, item)| item.reach == *reach) {
+                return Err(Error::new(
+                    Status::ERR_DUPLICATE_KEY,
+                    format!("{} is published on this range already", info.key),
+                ));
+            }
+        }
+        let weight: usize = (data.iter())
+            .map(|info| weight::infos(std::slice::from_ref(*info)))
+            .sum();
+        let before = self.weights.get(publisher.proc.nspace.as_bytes());
+        let most = self.limits.bytes_per_job;
+        if before.copied().unwrap_or(0).saturating_add(weight) > most {
+            return Err(Error::new(
+                Status::ERR_OUT_OF_RESOURCE,
+                format!("a job may publish {most} bytes and {weight} more are too many"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn pin(&mut self, item: Item) {
+        let number = self.next;
+        self.next += 1;
+        let nspace = item.publisher.proc.nspace.clone();
+        *self.weights.entry(nspace).or_default() += item.weight;
+        self.by_key
+            .entry(item.key.clone())
+            .or_default()
+            .push(number);
+        self.items.insert(number, item);
+    }
+
+    fn unpin(&mut self, number: u64) {
+        let Some(item) = self.items.remove(&number) else {
+            return;
+        };
+        if let Some(numbers) = self.by_key.get_mut(item.key.as_bytes()) {
+            numbers.retain(|other| *other != number);
+            if numbers.is_empty() {
+                self.by_key.remove(item.key.as_bytes());
+            }
+        }
+        let nspace = &item.publisher.proc.nspace;
+        if let Some(weight) = self.weights.get_mut(nspace.as_bytes()) {
+            *weight = weight.saturating_sub(item.weight);
+            if *weight == 0 {
+                self.weights.remove(nspace.as_bytes());
+            }
+        }
+    }
+
+    /// The data under a key, the oldest first.
+    fn under(&self, key: &[u8]) -> Vec<(u64, &Item)> {
+        let numbers = self.by_key.get(key).into_iter().flatten();
+        numbers
+            .filter_map(|number| Some((*number, self.items.get(number)?)))
+            .collect()
+    }
+
+    /// Looks keys up, among the publishers of the session if no range is given. Some(answer) comes
+    /// at once unless the caller waits (`PMIX_WAIT`) and not enough is there.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` without keys or for directives that cannot be,
+    /// `PMIX_ERR_OUT_OF_RESOURCE` beyond the limits; nobody waits then.
+    pub fn lookup(
+        &mut self,
+        token: T,
+        caller: &Caller,
+        keys: &[Text<'_>],
+        infos: &[Info<'_>],
+        now: Instant,
+    ) -> Result<Option<Looked<T>>, Error> {
+        let (directives, _) = Directives::read(infos)?;
+        if keys.is_empty() || keys.len() > self.limits.keys_per_lookup {
+            let most = self.limits.keys_per_lookup;
+            let given = keys.len();
+            return Err(Error::bad(format!(
+                "{given} keys to look up, not 1 to {most}"
+            )));
+        }
+        let range = directives.range.unwrap_or(DataRange::SESSION);
+        let wanted = Wanted {
+            caller: caller.clone(),
+            keys: owned(keys),
+            among: reach(range, caller, directives.listed)?,
+        };
+        let enough = match directives.wait {
+            None => 0,
+            Some(0) => keys.len(),
+            Some(number) => number.min(keys.len()),
+        };
+        let waiting = Waiting {
+            token,
+            wanted,
+            enough,
+            until: directives.timeout.and_then(|time| now.checked_add(time)),
+        };
+        if self.has_enough(&waiting) {
+            return Ok(Some(self.answer(waiting)));
+        }
+        self.check_waiting(&waiting.wanted)?;
+        self.waiting.push(waiting);
+        Ok(None)
+    }
+
+    fn check_waiting(&self, wanted: &Wanted) -> Result<(), Error> {
+        let own = |waiting: &&Waiting<T>| waiting.wanted.caller.proc == wanted.caller.proc;
+        let own = self.waiting.iter().filter(own);
+        let before: usize = own.map(|waiting| waiting.wanted.keys.len()).sum();
+        let most = self.limits.waiting_keys_per_proc;
+        if before + wanted.keys.len() <= most {
+            return Ok(());
+        }
+        let message = format!("a process may wait for {most} keys, and waits for {before}");
+        Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
+    }
+
+    /// What is there of the keys that are wanted, and where.
+    fn find(&self, wanted: &Wanted) -> (Found, Vec<u64>) {
+        let mut found = Found::default();
+        let mut numbers = Vec::new();
+        for key in &wanted.keys {
+            let mut denied = false;
+            let open = self.under(key.as_bytes()).into_iter().find(|(_, item)| {
+                let sight = item.seen_by(&wanted.caller, &wanted.among);
+                denied |= sight == Sight::Denied;
+                sight == Sight::Open
+            });
+            match open {
+                Some((number, item)) => {
+                    found.data.push(item.data());
+                    numbers.push(number);
+                }
+                None => found.num_denied += usize::from(denied),
+            }
+        }
+        (found, numbers)
+    }
+
+    fn has_enough(&self, waiting: &Waiting<T>) -> bool {
+        waiting.enough == 0 || self.find(&waiting.wanted).0.num_keys() >= waiting.enough
+    }
+
+    /// Answers with what is there; what is for the first reader is gone then.
+    fn answer(&mut self, waiting: Waiting<T>) -> Looked<T> {
+        let (found, numbers) = self.find(&waiting.wanted);
+        for number in numbers {
+            let item = self.items.get(&number);
+            if item.is_some_and(|item| item.persistence == Persistence::FIRST_READ) {
+                self.unpin(number);
+            }
+        }
+        Looked {
+            token: waiting.token,
+            status: found.status(waiting.wanted.keys.len()),
+            data: found.data,
+        }
+    }
+
+    /// Answers the lookups that have enough now that some keys are there, the oldest first.
+    fn settle(&mut self, keys: &[&Key<'_>]) -> Vec<Looked<T>> {
+        let mut answered = Vec::new();
+        let mut place = 0;
+        while let Some(waiting) = self.waiting.get(place) {
+            let concerns = waiting.wanted.keys.iter().any(|key| keys.contains(&key));
+            if concerns && self.has_enough(waiting) {
+                let waiting = self.waiting.remove(place);
+                answered.push(self.answer(waiting));
+            } else {
+                place += 1;
+            }
+        }
+        answered
+    }
+
+    /// Takes back what a process published on a range, the session if none is given: the keys that
+    /// are named. Without keys and range all that it published is taken back.
+    ///
+    /// What is not there does not matter: the keys can be published again.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` for directives that cannot be.
+    pub fn unpublish(
+        &mut self,
+        publisher: &Caller,
+        keys: &[Text<'_>],
+        infos: &[Info<'_>],
+    ) -> Result<(), Error> {
+        let (directives, _) = Directives::read(infos)?;
+        let everything = keys.is_empty() && directives.range.is_none();
+        let range = directives.range.unwrap_or(DataRange::SESSION);
+        let reach = reach(range, publisher, directives.listed)?;
+        let keys = owned(keys);
+        self.remove(|item| {
+            item.publisher.proc == publisher.proc
+                && (everything || item.reach == reach)
+                && (keys.is_empty() || keys.contains(&item.key))
+        });
+        Ok(())
+    }
+
+    fn remove(&mut self, gone: impl Fn(&Item) -> bool) {
+        let gone = self.items.iter().filter(|(_, item)| gone(item));
+        let gone: Vec<_> = gone.map(|(number, _)| *number).collect();
+        for number in gone {
+            self.unpin(number);
+        }
+    }
+
+    /// A process has ended: what was to stay as long as it goes, and it waits no longer. The tokens
+    /// of its lookups are handed back, to be dropped.
+    pub fn proc_ended(&mut self, proc: &Proc<'_>) -> Vec<T> {
+        self.remove(|item| item.persistence == Persistence::PROC && item.publisher.proc == *proc);
+        self.stop_waiting(|caller| caller.proc == *proc)
+    }
+
+    /// A job has ended: what was to stay as long as the application or a process of it goes, and
+    /// what nobody can find any more.
+    pub fn job_ended(&mut self, nspace: &Nspace<'_>) -> Vec<T> {
+        self.remove(|item| {
+            let own = item.publisher.proc.nspace == *nspace;
+            let dies = matches!(item.persistence, Persistence::PROC | Persistence::APP);
+            let unseen = matches!(item.reach, Reach::Proc(_) | Reach::Nspace(_));
+            own && (dies || unseen)
+        });
+        self.stop_waiting(|caller| caller.proc.nspace == *nspace)
+    }
+
+    /// A session has ended: all that was to stay as long as it goes, or shorter.
+    pub fn session_ended(&mut self, session: u32) {
+        self.remove(|item| {
+            item.publisher.session == Some(session) && item.persistence != Persistence::INDEF
+        });
+    }
+
+    fn stop_waiting(&mut self, gone: impl Fn(&Caller) -> bool) -> Vec<T> {
+        let gone = |waiting: &mut Waiting<T>| gone(&waiting.wanted.caller);
+        let stopped = self.waiting.extract_if(.., gone);
+        stopped.map(|waiting| waiting.token).collect()
+    }
+
+    /// Ends the lookups whose time is over, with `PMIX_ERR_TIMEOUT`.
+    pub fn handle_timeout(&mut self, now: Instant) -> Vec<Looked<T>> {
+        let over = |waiting: &mut Waiting<T>| waiting.until.is_some_and(|until| until <= now);
+        let over = self.waiting.extract_if(.., over);
+        let looked = |waiting: Waiting<T>| Looked {
+            token: waiting.token,
+            status: Status::ERR_TIMEOUT,
+            data: Vec::new(),
+        };
+        over.map(looked).collect()
+    }
+
+    /// When the time of the next lookup is over.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.waiting
+            .iter()
+            .filter_map(|waiting| waiting.until)
+            .min()
+    }
+
+    /// How many data are published and how many lookups wait.
+    #[must_use]
+    pub fn len(&self) -> (usize, usize) {
+        (self.items.len(), self.waiting.len())
+    }
+
+    /// Whether nothing is published and nobody waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == (0, 0)
+    }
+}
+
+fn owned(keys: &[Text<'_>]) -> Vec<Key<'static>> {
+    let key = |text: &Text<'_>| Key::new(text.clone().into_owned());
+    keys.iter().map(key).collect()
+}
+
+fn reach(
+    range: DataRange,
+    caller: &Caller,
+    listed: Option<Vec<Proc<'static>>>,
+) -> Result<Reach, Error> {
+    Reach::new(range, caller, listed).ok_or_else(|| {
+        Error::bad(format!(
+            "{range} is no range, or lacks the processes of a custom one"
+        ))
+    })
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who publishes or looks up, and whether somebody else is in reach.
+
+use pmix_types::{DataRange, Info, Proc, Rank, keys};
+
+/// Who publishes or looks up, as far as ranges and permissions ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The process.
+    pub proc: Proc<'static>,
+    /// Its user.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+    /// The node it runs on, by any numbering. Callers without one are taken to share one.
+    pub node: Option<u32>,
+    /// The session of its job. Callers without one are taken to share one.
+    pub session: Option<u32>,
+    /// Whether it is the host itself and no process of a job.
+    pub is_host: bool,
+}
+
+impl Caller {
+    /// A process of a user, on the only node of the only session.
+    #[must_use]
+    pub const fn new(proc: Proc<'static>, uid: u32, gid: u32) -> Self {
+        Self {
+            proc,
+            uid,
+            gid,
+            node: None,
+            session: None,
+            is_host: false,
+        }
+    }
+
+    /// A process as an upcall tells of it, with the user that the engine has put among the infos.
+    #[must_use]
+    pub fn of_upcall(proc: &Proc<'static>, infos: &[Info<'_>]) -> Self {
+        // Nobody has a user of the highest number, the one that stands for none.
+        let id = |key| {
+            let info = infos.iter().find(|info| info.key.is(key));
+            info.and_then(|info| info.value.to_number().ok())
+                .unwrap_or(u32::MAX)
+        };
+        Self::new(proc.clone(), id(keys::USERID), id(keys::GRPID))
+    }
+}
+
+/// A range around a caller: whom it means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The host alone.
+    Host,
+    Proc(Proc<'static>),
+    Node(Option<u32>),
+    Nspace(Proc<'static>),
+    Session(Option<u32>),
+    All,
+    Listed(Vec<Proc<'static>>),
+}
+
+impl Reach {
+    /// What a range means around a caller; none if there is no such range, or if it needs the list
+    /// that is not there.
+    pub(super) fn new(
+        range: DataRange,
+        caller: &Caller,
+        listed: Option<Vec<Proc<'static>>>,
+    ) -> Option<Self> {
+        Some(match range {
+            DataRange::RM => Self::Host,
+            DataRange::LOCAL => Self::Node(caller.node),
+            DataRange::NAMESPACE => Self::Nspace(Proc::new(
+                caller.proc.nspace.as_text().clone(),
+                Rank::WILDCARD,
+            )),
+            DataRange::UNDEF | DataRange::SESSION => Self::Session(caller.session),
+            DataRange::GLOBAL => Self::All,
+            DataRange::CUSTOM => Self::Listed(listed?),
+            DataRange::PROC_LOCAL => Self::Proc(caller.proc.clone()),
+            _ => return None,
+        })
+    }
+
+    /// Whether somebody is in it.
+    pub(super) fn has(&self, other: &Caller) -> bool {
+        match self {
+            Self::Host => other.is_host,
+            Self::Proc(proc) => *proc == other.proc,
+            Self::Node(node) => same(*node, other.node),
+            Self::Nspace(proc) => proc.nspace == other.proc.nspace,
+            Self::Session(session) => same(*session, other.session),
+            Self::All => true,
+            Self::Listed(procs) => procs
+                .iter()
+                .any(|proc| proc.nspace == other.proc.nspace && proc.rank.matches(other.proc.rank)),
+        }
+    }
+}
+
+/// What nobody knows keeps nobody apart.
+fn same(a: Option<u32>, b: Option<u32>) -> bool {
+    a.zip(b).is_none_or(|(a, b)| a == b)
+}

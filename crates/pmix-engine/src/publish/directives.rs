@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the infos of a publication, a lookup or a withdrawal say.
+
+use std::time::Duration;
+
+use pmix_types::{DataArray, DataRange, Info, IntoOwned, Key, Persistence, Proc, Value, keys};
+
+use crate::Error;
+
+/// What the infos say beside the data.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Directives {
+    /// The range, if one is given.
+    pub(super) range: Option<DataRange>,
+    /// The processes of a custom range.
+    pub(super) listed: Option<Vec<Proc<'static>>>,
+    /// How long to keep the data, if that is said.
+    pub(super) persistence: Option<Persistence>,
+    /// Who may read the data; if nothing is said, the publisher's user.
+    pub(super) access: Option<Access>,
+    /// How many values a lookup waits for, if it waits; 0 is all.
+    pub(super) wait: Option<usize>,
+    /// How long to wait; none is for ever.
+    pub(super) timeout: Option<Duration>,
+}
+
+/// Who may read data: some users, some groups.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Access {
+    pub(super) uids: Vec<u32>,
+    pub(super) gids: Vec<u32>,
+}
+
+impl Directives {
+    /// Reads the directives and hands back what is none of them: the data.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` if a directive has a type that it cannot have.
+    pub(super) fn read<'i, 'a>(infos: &'i [Info<'a>]) -> Result<(Self, Vec<&'i Info<'a>>), Error> {
+        let mut directives = Self::default();
+        let mut data = Vec::new();
+        for info in infos {
+            if !directives.take(info)? {
+                data.push(info);
+            }
+        }
+        Ok((directives, data))
+    }
+
+    /// Takes an info if it is a directive.
+    fn take(&mut self, info: &Info<'_>) -> Result<bool, Error> {
+        let Some(key) = info.key.as_text().as_str() else {
+            return Ok(false);
+        };
+        match key {
+            keys::RANGE => self.range = Some(range(info)?),
+            keys::PERSISTENCE => self.persistence = Some(persistence(info)?),
+            keys::EVENT_CUSTOM_RANGE => self.listed = Some(procs(info)?),
+            keys::ACCESS_PERMISSIONS => self.access = Some(Access::read(info)?),
+            keys::WAIT => self.wait = Some(usize::try_from(number(info)?).unwrap_or(0)),
+            keys::TIMEOUT => {
+                let seconds = u64::try_from(number(info)?).unwrap_or(0);
+                self.timeout = (seconds > 0).then(|| Duration::from_secs(seconds));
+            }
+            // Said by the server, which knows better than the process.
+            keys::USERID | keys::GRPID => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+impl Access {
+    /// Reads an array of infos with arrays of numbers.
+    fn read(info: &Info<'_>) -> Result<Self, Error> {
+        let mut access = Self::default();
+        let permissions = info.value.as_infos().map_err(|_| wrong(info))?;
+        for permission in permissions {
+            if permission.key.is(keys::ACCESS_USERIDS) {
+                access.uids.extend(numbers(permission)?);
+            } else if permission.key.is(keys::ACCESS_GRPIDS) {
+                access.gids.extend(numbers(permission)?);
+            }
+        }
+        Ok(access)
+    }
+}
+
+fn range(info: &Info<'_>) -> Result<DataRange, Error> {
+    match &info.value {
+        Value::DataRange(range) => Ok(*range),
+        Value::Uint8(number) => Ok(DataRange::from_raw(*number)),
+        _ => Err(wrong(info)),
+    }
+}
+
+fn persistence(info: &Info<'_>) -> Result<Persistence, Error> {
+    match &info.value {
+        Value::Persistence(persistence) => Ok(*persistence),
+        Value::Uint8(number) => Ok(Persistence::from_raw(*number)),
+        _ => Err(wrong(info)),
+    }
+}
+
+fn procs(info: &Info<'_>) -> Result<Vec<Proc<'static>>, Error> {
+    match &info.value {
+        Value::Proc(proc) => Ok(vec![proc.clone().into_owned()]),
+        Value::DataArray(DataArray::Proc(procs)) => Ok(procs.clone().into_owned()),
+        _ => Err(wrong(info)),
+    }
+}
+
+fn numbers(info: &Info<'_>) -> Result<Vec<u32>, Error> {
+    match &info.value {
+        Value::DataArray(DataArray::Uint32(ids) | DataArray::Uint(ids)) => Ok(ids.clone()),
+        Value::Uint32(id) | Value::Uint(id) => Ok(vec![*id]),
+        _ => Err(wrong(info)),
+    }
+}
+
+/// A number of any type; what is below zero means no more than zero.
+fn number(info: &Info<'_>) -> Result<i64, Error> {
+    match &info.value {
+        // A flag without a value: what it defaults to.
+        Value::Undef | Value::Bool(_) => Ok(0),
+        value => value.to_number().map_err(|_| wrong(info)),
+    }
+}
+
+#[cold]
+fn wrong(info: &Info<'_>) -> Error {
+    let found = info.value.data_type();
+    Error::bad(format!("{} cannot have the type {found}", info.key))
+}
+
+/// Whether a key can be published: it names something and every peer holds it.
+pub(super) fn is_key(key: &Key<'_>) -> bool {
+    (1..=Key::MAX_LEN).contains(&key.as_bytes().len())
+}

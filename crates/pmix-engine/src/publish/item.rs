@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One published datum: who may read it and how long it stays.
+
+use pmix_types::{Key, Pdata, Persistence, Value};
+
+use super::caller::{Caller, Reach};
+use super::directives::Access;
+
+/// One published datum.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Item {
+    pub(super) publisher: Caller,
+    pub(super) key: Key<'static>,
+    pub(super) value: Value<'static>,
+    /// Whom it is for.
+    pub(super) reach: Reach,
+    pub(super) persistence: Persistence,
+    pub(super) access: Option<Access>,
+    pub(super) weight: usize,
+}
+
+/// What somebody who looks for the key of an item finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// Nothing: it is not for him, or he looks elsewhere.
+    Hidden,
+    /// That it is there, but not what it is.
+    Denied,
+    Open,
+}
+
+impl Item {
+    /// What somebody sees who looks among the publishers in a reach (PMIx Standard, "Retrieval
+    /// rules for published data").
+    pub(super) fn seen_by(&self, caller: &Caller, among: &Reach) -> Sight {
+        if !among.has(&self.publisher) || !self.reach.has(caller) {
+            return Sight::Hidden;
+        }
+        let allowed = match &self.access {
+            Some(access) => access.uids.contains(&caller.uid) || access.gids.contains(&caller.gid),
+            None => caller.uid == self.publisher.uid,
+        };
+        let own = caller.proc == self.publisher.proc && caller.uid == self.publisher.uid;
+        match allowed || own || caller.is_host {
+            true => Sight::Open,
+            false => Sight::Denied,
+        }
+    }
+
+    /// What is handed to who may read it.
+    pub(super) fn data(&self) -> Pdata<'static> {
+        Pdata {
+            proc: self.publisher.proc.clone(),
+            key: self.key.clone(),
+            value: self.value.clone(),
+        }
+    }
+}

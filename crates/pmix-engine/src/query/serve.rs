@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Queries: what is known here, and what the host adds.
+
+use pmix_proto::request;
+use pmix_types::{Info, IntoOwned, Key, Query, Status, Text, keys};
+
+use super::known::Known;
+use super::subject::Subject;
+use super::support::{is_about_support, supported};
+use crate::control::with_user;
+use crate::host::{self, Answer};
+use crate::peers::Ticket;
+use crate::{Engine, Error};
+
+/// What is found of a request, and what the host is to be asked for.
+#[derive(Debug, Default)]
+struct Findings {
+    found: Vec<Info<'static>>,
+    /// What the host is asked.
+    open: Vec<Query<'static>>,
+    /// What stands where the host knows no better.
+    perhaps: Vec<Info<'static>>,
+    /// How many of the keys that the host is asked for the server does not know.
+    num_unknown: usize,
+    /// How many keys the server does not know and the host may not be asked for.
+    num_missing: usize,
+}
+
+/// What of one query the host is to be asked for.
+#[derive(Debug, Default)]
+struct Open {
+    keys: Vec<Text<'static>>,
+    /// How many of the keys the server does not know.
+    num_unknown: usize,
+}
+
+impl Engine {
+    /// A process asks. What is known here is answered here; the host is asked for the rest, and
+    /// both answers are one.
+    ///
+    /// The answer is one info for each key that was found, as all libraries up to 7.0 read it; the
+    /// newest Standard puts the infos of each query into an array of their own.
+    pub(crate) fn query(&mut self, ticket: Ticket, request: &request::Query<'_>) {
+        match self.look(&ticket, &request.queries) {
+            Err(error) => self.reply_error(ticket, &error),
+            Ok(findings) if findings.open.is_empty() => {
+                self.reply_findings(ticket, findings, None);
+            }
+            Ok(findings) => self.ask_the_rest(ticket, findings),
+        }
+    }
+
+    fn look(&self, ticket: &Ticket, queries: &[Query<'_>]) -> Result<Findings, Error> {
+        if queries.is_empty() {
+            return Err(Error::bad("a request without queries"));
+        }
+        let member = self.member(ticket)?;
+        let mut findings = Findings::default();
+        for query in queries {
+            if query.keys.is_empty() {
+                return Err(Error::bad("a query without keys"));
+            }
+            if is_about_support(query) {
+                let (found, open) = supported(query);
+                findings.found.extend(found);
+                findings.num_unknown += usize::from(open.is_some());
+                findings.open.extend(open);
+                continue;
+            }
+            let subject = Subject::read(&query.qualifiers)?;
+            let mut open = Open::default();
+            for key in &query.keys {
+                let name = key.as_str().unwrap_or_default();
+                let known = self.known(member, name, &subject, &query.qualifiers);
+                findings.add(key, known, &mut open);
+            }
+            findings.leave(query, open);
+        }
+        Ok(findings)
+    }
+
+    fn ask_the_rest(&mut self, ticket: Ticket, mut findings: Findings) {
+        let Ok(member) = self.member(&ticket) else {
+            return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+        };
+        let mut queries = std::mem::take(&mut findings.open);
+        for query in &mut queries {
+            query.qualifiers = with_user(&query.qualifiers, member.user);
+        }
+        let call = host::Query {
+            proc: member.proc.clone(),
+            queries,
+        };
+        self.ask(ticket.peer(), call, move |engine, answer| {
+            engine.reply_findings(ticket, findings, Some(answer));
+        });
+    }
+
+    fn reply_findings(&mut self, ticket: Ticket, findings: Findings, answer: Option<Answer>) {
+        let (status, infos) = findings.with(answer);
+        match infos.is_empty() {
+            true => self.reply_status(ticket, status),
+            false => self.reply_infos(ticket, status, infos),
+        }
+    }
+}
+
+impl Findings {
+    fn add(&mut self, key: &Text<'_>, known: Known, open: &mut Open) {
+        let key = key.clone().into_owned();
+        match known {
+            Known::Found(value) => return self.found.push(Info::new(Key::new(key), value)),
+            Known::Perhaps(value) => self.perhaps.push(Info::new(Key::new(key.clone()), value)),
+            Known::Unknown => open.num_unknown += 1,
+        }
+        open.keys.push(key);
+    }
+
+    /// Leaves keys of a query for the host, unless it asks for what is known here alone.
+    fn leave(&mut self, query: &Query<'_>, open: Open) {
+        let is_local =
+            |info: &Info<'_>| info.key.is(keys::QUERY_LOCAL_ONLY) && info.truth().is_true();
+        if query.qualifiers.iter().any(is_local) {
+            self.num_missing += open.num_unknown;
+        } else if !open.keys.is_empty() {
+            self.num_unknown += open.num_unknown;
+            self.open.push(Query {
+                keys: open.keys,
+                qualifiers: query.qualifiers.clone().into_owned(),
+            });
+        }
+    }
+
+    /// What is found in all, and what that is called.
+    fn with(self, answer: Option<Answer>) -> (Status, Vec<Info<'static>>) {
+        let said = answer.as_ref().map(Answer::status);
+        let more = match answer {
+            Some(Answer::Infos(status, infos)) if has_infos(status) => infos,
+            _ => Vec::new(),
+        };
+        // A host that found all it was asked for may call it otherwise.
+        let all_there = said == Some(Status::SUCCESS) && !more.is_empty();
+        let num_missing = match all_there {
+            true => self.num_missing,
+            false => self.num_missing + self.num_unknown,
+        };
+        let better = |info: &Info<'_>| more.iter().any(|other| other.key == info.key);
+        let standing: Vec<_> = (self.perhaps.into_iter())
+            .filter(|info| !better(info))
+            .collect();
+        let mut found = self.found;
+        found.extend(standing);
+        found.extend(more);
+        let status = match (found.is_empty(), num_missing) {
+            (_, 0) => Status::SUCCESS,
+            (false, _) => Status::ERR_PARTIAL_SUCCESS,
+            (true, _) => said
+                .filter(|said| !has_infos(*said))
+                .unwrap_or(Status::ERR_NOT_FOUND),
+        };
+        (status, found)
+    }
+}
+
+/// Whether infos belong to a status.
+fn has_infos(status: Status) -> bool {
+    status.is_success() || status == Status::ERR_PARTIAL_SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_types::Value;
+
+    fn info(key: &'static str, number: u32) -> Info<'static> {
+        Info::new(key, number)
+    }
+
+    fn findings(found: &[&'static str], perhaps: &[&'static str], num_unknown: usize) -> Findings {
+        Findings {
+            found: found.iter().map(|key| info(key, 1)).collect(),
+            perhaps: perhaps.iter().map(|key| info(key, 2)).collect(),
+            num_unknown,
+            ..Findings::default()
+        }
+    }
+
+    fn told(findings: Findings, answer: Option<Answer>) -> (Status, Vec<(String, Value<'static>)>) {
+        let (status, infos) = findings.with(answer);
+        let infos = infos
+            .into_iter()
+            .map(|info| (info.key.to_string(), info.value));
+        (status, infos.collect())
+    }
+
+    fn values(list: &[(&str, u32)]) -> Vec<(String, Value<'static>)> {
+        let value = |(key, number): &(&str, u32)| ((*key).to_owned(), Value::from(*number));
+        list.iter().map(value).collect()
+    }
+
+    #[test]
+    fn what_both_know_is_one_answer() {
+        let host = Answer::Infos(Status::SUCCESS, vec![info("c", 3)]);
+        let told = told(findings(&["a"], &["b"], 1), Some(host));
+        let expected = values(&[("a", 1), ("b", 2), ("c", 3)]);
+        assert_eq!(told, (Status::SUCCESS, expected));
+    }
+
+    #[test]
+    fn the_host_knows_better_where_it_knows() {
+        let host = Answer::Infos(Status::SUCCESS, vec![info("b", 3)]);
+        let told = told(findings(&[], &["b"], 0), Some(host));
+        assert_eq!(told, (Status::SUCCESS, values(&[("b", 3)])));
+    }
+
+    #[test]
+    fn some_is_a_partial_success_and_none_is_not_found() {
+        let partial = Status::ERR_PARTIAL_SUCCESS;
+        let some = Answer::Infos(partial, vec![info("c", 3)]);
+        let all = values(&[("a", 1), ("c", 3)]);
+        assert_eq!(told(findings(&["a"], &[], 2), Some(some)), (partial, all));
+        let none = Answer::Infos(Status::SUCCESS, vec![]);
+        assert_eq!(
+            told(findings(&["a"], &[], 1), Some(none.clone())).0,
+            partial
+        );
+        let nothing = told(findings(&[], &[], 1), Some(none));
+        assert_eq!(nothing, (Status::ERR_NOT_FOUND, vec![]));
+    }
+
+    #[test]
+    fn a_host_that_fails_leaves_what_is_known_here() {
+        for host in [Answer::NotSupported, Answer::DROPPED] {
+            let status = host.status();
+            let known = told(findings(&[], &["b"], 0), Some(host.clone()));
+            assert_eq!(known, (Status::SUCCESS, values(&[("b", 2)])));
+            let some = told(findings(&["a"], &[], 1), Some(host.clone()));
+            assert_eq!(some.0, Status::ERR_PARTIAL_SUCCESS);
+            let none = told(findings(&[], &[], 1), Some(host));
+            assert_eq!(none, (status, vec![]), "its own reason");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_of_this_server_alone_is_not_asked_elsewhere() {
+        let query = Query {
+            keys: vec!["x".into()],
+            qualifiers: vec![Info::new(keys::QUERY_LOCAL_ONLY, true)],
+        };
+        let mut findings = Findings::default();
+        let mut open = Open::default();
+        findings.add(&"x".into(), Known::Unknown, &mut open);
+        findings.leave(&query, open);
+        assert!(findings.open.is_empty());
+        assert_eq!(findings.with(None), (Status::ERR_NOT_FOUND, vec![]));
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whom and what a query is about.
+
+use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Value, keys};
+
+use crate::Error;
+
+/// Whom a query is about: the job and process that its qualifiers name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Subject {
+    /// The job; none if none is named.
+    pub(super) nspace: Option<Nspace<'static>>,
+    /// The process; the wildcard if none is named.
+    pub(super) rank: Rank,
+}
+
+impl Subject {
+    /// Reads the qualifiers of a query (PMIx Standard, `PMIx_Query_info`).
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` if a process is named both by `PMIX_PROCID` and in parts, and for a
+    /// name of another type.
+    pub(super) fn read(qualifiers: &[Info<'_>]) -> Result<Self, Error> {
+        let find = |key| qualifiers.iter().find(|info| info.key.is(key));
+        let whole = find(keys::PROCID);
+        let (nspace, rank) = (find(keys::NSPACE), find(keys::RANK));
+        match (whole, nspace, rank) {
+            (Some(info), None, None) => match &info.value {
+                Value::Proc(proc) => Ok(Self::of(proc)),
+                _ => Err(wrong(info)),
+            },
+            (Some(_), _, _) => Err(Error::bad(
+                "a query names a process by pmix.procid, or by pmix.nspace and pmix.rank",
+            )),
+            (None, nspace, rank) => Ok(Self {
+                nspace: nspace.map(name).transpose()?.flatten(),
+                rank: match rank.map(|info| (info, &info.value)) {
+                    None => Rank::WILDCARD,
+                    Some((_, Value::Rank(rank))) => *rank,
+                    Some((info, _)) => return Err(wrong(info)),
+                },
+            }),
+        }
+    }
+
+    fn of(proc: &Proc<'_>) -> Self {
+        let nspace = proc.nspace.clone().into_owned();
+        Self {
+            nspace: (!nspace.is_empty()).then_some(nspace),
+            rank: proc.rank,
+        }
+    }
+}
+
+/// The job that an info names; an empty name is none.
+fn name(info: &Info<'_>) -> Result<Option<Nspace<'static>>, Error> {
+    let nspace = match &info.value {
+        Value::String(None) => return Ok(None),
+        Value::String(Some(text)) => Nspace::new(text.as_bytes().to_vec()),
+        Value::Nspace(nspace) => nspace.clone().into_owned(),
+        _ => return Err(wrong(info)),
+    };
+    Ok((!nspace.is_empty()).then_some(nspace))
+}
+
+#[cold]
+fn wrong(info: &Info<'_>) -> Error {
+    let found = info.value.data_type();
+    Error::bad(format!("the qualifier {} has type {found}", info.key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_types::Status;
+
+    fn proc() -> Proc<'static> {
+        Proc::new("a", Rank::new(3))
+    }
+
+    #[test]
+    fn a_process_is_named_in_one_of_two_ways() {
+        let parts = [
+            Info::new(keys::NSPACE, "a"),
+            Info::new(keys::RANK, Rank::new(3)),
+        ];
+        let whole = [Info::new(keys::PROCID, proc())];
+        let subject = Subject::read(&whole).unwrap();
+        assert_eq!(subject.rank, Rank::new(3));
+        assert_eq!(Subject::read(&parts).unwrap(), subject);
+        for part in parts {
+            let both = [whole[0].clone(), part];
+            let refused = Subject::read(&both).unwrap_err();
+            assert_eq!(refused.status(), Status::ERR_BAD_PARAM);
+        }
+    }
+
+    #[test]
+    fn what_names_nobody_is_about_nobody() {
+        let nobody = Subject::read(&[]).unwrap();
+        assert_eq!((nobody.nspace, nobody.rank), (None, Rank::WILDCARD));
+        for empty in [Value::String(None), Value::from("")] {
+            let infos = [Info::new(keys::NSPACE, empty)];
+            assert_eq!(Subject::read(&infos).unwrap().nspace, None);
+        }
+    }
+
+    #[test]
+    fn names_of_other_types_are_refused() {
+        for key in [keys::NSPACE, keys::RANK, keys::PROCID] {
+            let refused = Subject::read(&[Info::new(key, 3_u16)]).unwrap_err();
+            assert_eq!(refused.status(), Status::ERR_BAD_PARAM, "{key}");
+        }
+    }
+}

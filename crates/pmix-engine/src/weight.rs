@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How much memory what somebody asks to be kept takes.
+
+use bfrops::{Encoder, Layout, Module, kind};
+use pmix_types::{DataArray, DataType, Info, Pdata, Value};
+
+/// How many bytes infos take, about.
+pub(crate) fn infos(infos: &[Info<'_>]) -> usize {
+    infos.iter().map(info).sum()
+}
+
+/// How many bytes a value takes, about.
+pub(crate) fn value(value: &Value<'_>) -> usize {
+    let more = match value {
+        Value::String(text) => text.as_ref().map_or(0, pmix_types::Text::len),
+        Value::ByteObject(bytes)
+        | Value::CompressedString(bytes)
+        | Value::CompressedByteObject(bytes)
+        | Value::DataBuffer(bytes) => bytes.len(),
+        Value::DataArray(array) => elements(array),
+        other => packed(|encoder| encoder.one::<kind::Value>(other)),
+    };
+    size_of::<Value<'_>>() + more
+}
+
+fn info(info: &Info<'_>) -> usize {
+    size_of::<Info<'_>>() + info.key.as_bytes().len() + value(&info.value)
+}
+
+fn elements(array: &DataArray<'_>) -> usize {
+    match array {
+        DataArray::Info(list) => infos(list),
+        DataArray::Value(list) => list.iter().map(value).sum(),
+        DataArray::DataArray(list) => list.iter().map(|a| BOXED + elements(a)).sum(),
+        DataArray::Pdata(list) => {
+            let each = |pdata: &Pdata<'_>| BOXED + value(&pdata.value);
+            list.iter().map(each).sum()
+        }
+        other if is_number(other.data_type()) => other.len() * size_of::<u64>(),
+        other => other.len() * BOXED + packed(|encoder| encoder.array(other)),
+    }
+}
+
+/// Whether data of a type are numbers, one behind the other.
+const fn is_number(data_type: DataType) -> bool {
+    matches!(data_type.as_raw(), 1 | 2 | 4..=17)
+}
+
+/// What a structure takes besides its texts and bytes.
+const BOXED: usize = 128;
+
+/// How many bytes something has on the wire: texts and bytes are as long there as they are here.
+fn packed(pack: impl Fn(&mut Encoder<'_>) -> Result<(), bfrops::Error>) -> usize {
+    let mut bytes = Vec::new();
+    // Neither has all types, together they do.
+    for module in [Module::V41, Module::V61] {
+        if pack(&mut Encoder::new(Layout::new(module), &mut bytes)).is_ok() {
+            break;
+        }
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_types::Text;
+
+    #[test]
+    fn what_is_large_weighs_what_it_takes_however_deep_it_lies() {
+        let text = "x".repeat(10_000);
+        let texts = DataArray::String(vec![Some(Text::from(text.as_str())); 3]);
+        let deep = Info::new("a", vec![Info::new("b", vec![Info::new("c", texts)])]);
+        let weight = infos(std::slice::from_ref(&deep));
+        assert!((30_000..31_000).contains(&weight), "{weight}");
+        let flat = vec![Info::new("k", 1_u32); 1000];
+        let weight = infos(&flat);
+        assert!((80_000..200_000).contains(&weight), "{weight}");
+        let envar = pmix_types::Envar {
+            value: Some(Text::from(text.as_str())),
+            ..pmix_types::Envar::default()
+        };
+        assert!(value(&Value::from(envar)) > 10_000);
+        let numbers = DataArray::Uint32(vec![7; 1000]);
+        assert!((8000..8100).contains(&value(&Value::from(numbers))));
+    }
+}
