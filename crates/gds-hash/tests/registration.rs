@@ -126,6 +126,40 @@ fn maps_that_do_not_fit_name_the_process_map() {
     assert!(refused(&infos).starts_with("entry [0] pmix.anlmap: expected `,` at byte"));
 }
 
+/// The readers of MPICH, whose notation it is, go on with the map until every process has a node.
+#[test]
+fn a_pmi2_map_that_is_shorter_than_the_job_goes_on() {
+    let size = Info::new(keys::JOB_SIZE, 5_u32);
+    let map = Info::new(keys::ANL_MAP, "(vector,(0,2,1))");
+    let nodes = Info::new(keys::NODE_MAP, "a,b");
+    for infos in [
+        vec![size.clone(), map.clone(), nodes.clone()],
+        vec![
+            nodes.clone(),
+            array(keys::JOB_INFO_ARRAY, vec![map.clone()]),
+            size,
+        ],
+    ] {
+        let job = register(&infos).unwrap();
+        let peers = [
+            Info::new(keys::NODE_INFO, true),
+            Info::new(keys::HOSTNAME, "a"),
+        ];
+        assert_eq!(
+            ask(&job, JOB, keys::LOCAL_PEERS, &peers),
+            Some("0,2,4".into())
+        );
+        assert_eq!(
+            ask(&job, Rank::new(3), keys::HOSTNAME, &[]),
+            Some("b".into())
+        );
+        let told = ask(&job, JOB, keys::ANL_MAP, &[]);
+        assert_eq!(told, Some("(vector,(0,2,1))".into()));
+    }
+    let job = register(&[map, nodes]).unwrap();
+    assert_eq!(ask(&job, JOB, keys::JOB_SIZE, &[]), Some(Value::Uint32(2)));
+}
+
 #[test]
 fn an_array_that_is_not_known_is_refused_and_other_keys_are_values() {
     let inside = vec![Info::new("a", 1_u8)];

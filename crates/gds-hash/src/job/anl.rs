@@ -2,10 +2,17 @@
 //! Process maps in the notation of PMI-1 and PMI-2 (`PMIX_ANL_MAP`, the key `PMI_process_mapping`
 //! of MPICH): `(vector,(0,2,4),(2,1,3))`.
 //!
-//! Each block is a first node, a number of nodes, and a number of processes on each; the ranks
-//! count through the blocks from zero. Round robin over two nodes is `(vector,(0,2,1),(0,2,1))`.
+//! | part | meaning |
+//! | --- | --- |
+//! | `(first,nodes,procs)` | so many processes on each of so many nodes, from the first on |
+//! | `node` | one process there |
+//! | `[part,part]xN` | the parts so many times |
+//!
+//! The ranks count through the parts from zero. Where the job is larger than they say, they go on
+//! with the first part that begins at node 0: `(vector,(0,2,1))` is round robin over two nodes.
 
-use std::io::Write;
+mod read;
+mod write;
 
 use pmix_map::{Limits, ProcMap, ProcMapBuilder, RankRun};
 use pmix_types::Rank;
@@ -13,9 +20,17 @@ use pmix_types::Rank;
 use crate::Error;
 
 /// A process map as blocks of nodes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AnlMap(Vec<Block>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AnlMap(Vec<Part>);
 
+/// Blocks that are there a number of times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Part {
+    blocks: Vec<Block>,
+    times: u64,
+}
+
+/// Nodes with as many processes on each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Block {
     first: u64,
@@ -23,46 +38,32 @@ struct Block {
     procs: u64,
 }
 
-impl AnlMap {
-    /// Reads a map; none if the text is in another notation.
-    pub(crate) fn parse(text: &[u8]) -> Result<Option<Self>, Error> {
-        let Some(mut rest) = text.trim_ascii().strip_prefix(b"(vector") else {
-            return Ok(None);
-        };
-        let mut blocks = Vec::new();
-        loop {
-            rest = rest.trim_ascii_start();
-            if let Some(end) = rest.strip_prefix(b")") {
-                return match end {
-                    [] => Ok(Some(Self(blocks))),
-                    _ => Err(fault(text, end, "nothing behind the last bracket")),
-                };
-            }
-            let (block, behind) = block(text, rest)?;
-            blocks.push(block);
-            rest = behind;
-        }
+impl Part {
+    /// How many processes it places, if that can be counted.
+    fn num_procs(&self) -> Option<u64> {
+        let blocks = self.blocks.iter();
+        let once = blocks.map(|block| block.nodes.checked_mul(block.procs));
+        let once = once.sum::<Option<u64>>()?;
+        once.checked_mul(self.times)
     }
+}
 
-    /// The map of so many nodes.
-    pub(crate) fn to_procs(&self, num_nodes: usize, limits: &Limits) -> Result<ProcMap, Error> {
-        let total = self.0.iter().try_fold(0_u64, |total, block| {
-            total.checked_add(block.nodes.checked_mul(block.procs)?)
-        });
+impl AnlMap {
+    /// The map of so many nodes, for a job of so many processes if that is known.
+    pub(crate) fn to_procs(
+        &self,
+        num_nodes: usize,
+        num_procs: Option<u32>,
+        limits: &Limits,
+    ) -> Result<ProcMap, Error> {
+        let total = self.0.iter().map(Part::num_procs).sum::<Option<u64>>();
+        let total = total.map(|total| total.max(num_procs.unwrap_or(0).into()));
         let most = limits.max_ranks.min(Rank::MAX_VALID.as_raw().into());
-        if total.is_none_or(|total| total > most) {
+        let Some(total) = total.filter(|total| *total <= most) else {
             let limit = pmix_map::Error::limit("ranks", most);
             return Err(Error::new(limit.status(), limit.to_string()));
-        }
-        // No block has more nodes than processes, so the ranks bound these, too.
-        let mut runs: Vec<(u64, u64, u64)> = Vec::new();
-        let mut rank = 0;
-        for block in self.0.iter().filter(|block| block.procs > 0) {
-            for node in block.first..block.first.saturating_add(block.nodes) {
-                runs.push((node, rank, block.procs));
-                rank += block.procs;
-            }
-        }
+        };
+        let mut runs = self.runs(total);
         runs.sort_by_key(|(node, ..)| *node);
         let last = runs.last().map_or(0, |(node, ..)| *node);
         let num_nodes = u64::try_from(num_nodes).unwrap_or(u64::MAX);
@@ -74,86 +75,34 @@ impl AnlMap {
             .map_err(|error| Error::new(error.status(), error.to_string()))
     }
 
-    /// The map as blocks; none if the ranks do not count from zero without a gap.
-    pub(crate) fn of(procs: &ProcMap) -> Option<Self> {
-        Self::in_order(procs).or_else(|| Self::by_rank(procs))
+    /// The blocks as often as they are there.
+    fn blocks(&self) -> impl Iterator<Item = &Block> + Clone {
+        let parts = self.0.iter();
+        parts.flat_map(|part| (0..part.times).flat_map(|_| &part.blocks))
     }
 
-    /// The blocks of a map whose ranks count from node to node.
-    fn in_order(procs: &ProcMap) -> Option<Self> {
-        let mut map = Self(Vec::new());
-        let mut next = 0_u64;
-        for block in procs.blocks() {
-            let [run] = block.runs.as_slice() else {
-                match block.runs.is_empty() {
-                    true => continue,
-                    false => return None,
+    /// Node, first rank and count of what stands side by side, for as many processes.
+    fn runs(&self, total: u64) -> Vec<(u64, u64, u64)> {
+        // Every block has a process, so that there are no more turns than processes.
+        let again = || self.blocks().skip_while(|block| block.first != 0);
+        let repeated =
+            std::iter::repeat_with(again).take_while(|again| again.clone().next().is_some());
+        let mut runs = Vec::new();
+        let mut rank = 0;
+        for block in self.blocks().chain(repeated.flatten()) {
+            for node in block.first..block.first + block.nodes {
+                if rank == total {
+                    return runs;
                 }
-            };
-            let nodes = u64::try_from(block.num_nodes).ok()?;
-            let follows = u64::from(run.first.as_raw()) == next
-                && (run.step == 1 || run.count == 1)
-                && (block.shift == i64::from(run.count) || nodes == 1);
-            if !follows {
-                return None;
+                let count = block.procs.min(total - rank);
+                runs.push((node, rank, count));
+                rank += count;
             }
-            map.push(Block {
-                first: u64::try_from(block.first_node).ok()?,
-                nodes,
-                procs: run.count.into(),
-            });
-            next += nodes * u64::from(run.count);
-        }
-        Some(map)
-    }
-
-    /// The blocks of any other map, rank by rank.
-    fn by_rank(procs: &ProcMap) -> Option<Self> {
-        let mut map = Self(Vec::new());
-        let mut last: Option<Block> = None;
-        for rank in 0..procs.num_ranks() {
-            let rank = Rank::new(u32::try_from(rank).ok()?);
-            let node = u64::try_from(procs.node_of(rank)?).ok()?;
-            match &mut last {
-                Some(block) if block.first == node => block.procs += 1,
-                other => {
-                    let started = other.replace(Block {
-                        first: node,
-                        nodes: 1,
-                        procs: 1,
-                    });
-                    started.into_iter().for_each(|block| map.push(block));
-                }
+            if rank == total {
+                break;
             }
         }
-        last.into_iter().for_each(|block| map.push(block));
-        Some(map)
-    }
-
-    /// Adds a block, to the last one if it continues that.
-    fn push(&mut self, block: Block) {
-        match self.0.last_mut() {
-            Some(last) if last.procs == block.procs && last.first + last.nodes == block.first => {
-                last.nodes += block.nodes;
-            }
-            _ => self.0.push(block),
-        }
-    }
-
-    /// The map as text.
-    pub(crate) fn to_text(&self) -> Vec<u8> {
-        let mut text = b"(vector".to_vec();
-        for block in &self.0 {
-            let Block {
-                first,
-                nodes,
-                procs,
-            } = block;
-            // Writing into a vector cannot fail.
-            let _ = write!(text, ",({first},{nodes},{procs})");
-        }
-        text.push(b')');
-        text
+        runs
     }
 }
 
@@ -177,52 +126,6 @@ fn build(
         builder.end_node()?;
     }
     Ok(builder.finish())
-}
-
-/// Reads `,(first,nodes,procs)`.
-fn block<'t>(text: &[u8], rest: &'t [u8]) -> Result<(Block, &'t [u8]), Error> {
-    let rest = token(text, rest, b',')?;
-    let rest = token(text, rest, b'(')?;
-    let (first, rest) = number(text, rest)?;
-    let rest = token(text, rest, b',')?;
-    let (nodes, rest) = number(text, rest)?;
-    let rest = token(text, rest, b',')?;
-    let (procs, rest) = number(text, rest)?;
-    let rest = token(text, rest, b')')?;
-    let block = Block {
-        first,
-        nodes,
-        procs,
-    };
-    Ok((block, rest))
-}
-
-fn token<'t>(text: &[u8], rest: &'t [u8], byte: u8) -> Result<&'t [u8], Error> {
-    let rest = rest.trim_ascii_start();
-    match rest.split_first() {
-        Some((first, behind)) if *first == byte => Ok(behind),
-        _ => Err(fault(text, rest, &format!("`{}`", char::from(byte)))),
-    }
-}
-
-fn number<'t>(text: &[u8], rest: &'t [u8]) -> Result<(u64, &'t [u8]), Error> {
-    let rest = rest.trim_ascii_start();
-    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (digits, behind) = rest.split_at_checked(digits).unwrap_or((rest, &[]));
-    // Nine digits count more nodes than there are.
-    if digits.is_empty() || digits.len() > 9 {
-        return Err(fault(text, rest, "a number of at most nine digits"));
-    }
-    Ok((pmix_map::scan::number(digits), behind))
-}
-
-#[cold]
-fn fault(text: &[u8], rest: &[u8], expected: &str) -> Error {
-    let at = text
-        .trim_ascii_end()
-        .len()
-        .saturating_sub(rest.trim_ascii_end().len());
-    Error::bad(format!("expected {expected} at byte {at}"))
 }
 
 #[cfg(test)]
@@ -250,7 +153,7 @@ mod tests {
             let procs = procs(map);
             let written = AnlMap::of(&procs).unwrap();
             assert_eq!(String::from_utf8(written.to_text()).unwrap(), anl);
-            let read = parsed(anl).to_procs(procs.num_nodes(), &Limits::default());
+            let read = parsed(anl).to_procs(procs.num_nodes(), None, &Limits::default());
             let mut text = Vec::new();
             read.unwrap().write_text(&mut text);
             let mut expected = Vec::new();
@@ -283,12 +186,49 @@ mod tests {
     }
 
     #[test]
+    fn parts_are_repeated_as_they_say_and_until_the_job_is_full() {
+        for (anl, size, map) in [
+            ("(vector,(0,2,1))", 5, "0,2,4;1,3"),
+            ("(vector,(1,1,1),(0,2,1))", 6, "1,3,5;0,2,4"),
+            ("(vector,(0,2,2))", 3, "0-3"),
+            ("(vector,(0,2,2))", 7, "0,1,4,5;2,3,6"),
+            ("(vector,(1,1,2))", 4, ";0,1"),
+            ("(vector,0,1,1)", 3, "0;1,2"),
+            ("(vector,[(0,2,1)]x2,(0,1,3))", 7, "0,2,4-6;1,3"),
+            ("(vector, [ (0,1,1), 1 ]x 2 , [1]x0)", 0, "0,2;1,3"),
+        ] {
+            let read = parsed(anl).to_procs(2, Some(size), &Limits::default());
+            let (mut text, mut expected) = (Vec::new(), Vec::new());
+            read.unwrap().write_text(&mut text);
+            let map = map.replace("0-3", "0,1;2,3");
+            procs(&map).write_text(&mut expected);
+            assert_eq!(text, expected, "{anl}");
+        }
+    }
+
+    #[test]
     fn no_block_is_believed() {
         let limits = Limits::default();
         let huge = parsed("(vector,(0,999999999,999999999))");
-        assert!(huge.to_procs(4, &limits).is_err());
-        assert!(parsed("(vector,(3,2,1))").to_procs(4, &limits).is_err());
-        let empty = parsed("(vector,(0,999999999,0))").to_procs(4, &limits);
+        assert!(huge.to_procs(4, None, &limits).is_err());
+        assert!(
+            parsed("(vector,(3,2,1))")
+                .to_procs(4, None, &limits)
+                .is_err()
+        );
+        let empty = parsed("(vector,(0,999999999,0))").to_procs(4, None, &limits);
         assert_eq!(empty.unwrap().num_ranks(), 0);
+        let often = parsed("(vector,[(0,1,9)]x999999999)");
+        assert!(often.to_procs(4, None, &limits).is_err());
+        let nothing = parsed("(vector,[(0,0,9),(0,9,0)]x999999999)");
+        assert_eq!(
+            nothing.to_procs(4, Some(9), &limits).unwrap().num_ranks(),
+            0
+        );
+        assert!(
+            parsed("(vector,0)")
+                .to_procs(4, Some(u32::MAX), &limits)
+                .is_err()
+        );
     }
 }

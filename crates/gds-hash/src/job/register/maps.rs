@@ -7,7 +7,7 @@ use pmix_map::ProcMapBuilder;
 use pmix_types::{Info, Nspace, Value, keys};
 use preg_core::{NodeList, Preg, ProcMap};
 
-use super::entry::{Target, array, is_container, of_other_job, target, within, wrong_type};
+use super::entry::{Target, array, is_container, number, of_other_job, target, within, wrong_type};
 use super::twice;
 use crate::job::anl::AnlMap;
 use crate::job::fqdn::short_names;
@@ -20,6 +20,8 @@ struct Pair {
     nodes: Option<NodeList>,
     procs: Option<ProcMap>,
     anl: Option<AnlMap>,
+    /// How many processes there are, if the host says so.
+    size: Option<u32>,
 }
 
 /// Finds the maps.
@@ -68,36 +70,40 @@ impl<'p> MapFinder<'p> {
         if info.key.is(keys::HOSTNAME_KEEP_FQDN) {
             self.strip_fqdn = Some(info.truth().as_bool() == Some(false));
         }
-        let pair = || matches!(about, Target::Session | Target::Job | Target::App(_));
-        let is_procs = info.key.is(keys::PROC_MAP) || info.key.is(keys::ANL_MAP);
-        if let Some((_, fault)) = self
-            .fault
-            .as_ref()
-            .filter(|(of, _)| is_procs && *of == about)
-        {
-            return Err(fault.clone());
-        }
-        if self.fault.is_some() {
+        if !matches!(about, Target::Session | Target::Job | Target::App(_)) {
             return Ok(());
         }
-        if info.key.is(keys::ANL_MAP) && pair() {
+        match &self.fault {
+            Some((of, fault)) => {
+                let is_procs = info.key.is(keys::PROC_MAP) || info.key.is(keys::ANL_MAP);
+                let is_meant = is_procs && *of == about;
+                if is_meant { Err(fault.clone()) } else { Ok(()) }
+            }
+            None => self.given(info, about),
+        }
+    }
+
+    /// Takes an info that is a map, or says how many processes one is for.
+    fn given(&mut self, info: &Info<'_>, about: Target) -> Result<(), Error> {
+        let size = match about {
+            Target::Job => keys::JOB_SIZE,
+            _ => keys::APP_SIZE,
+        };
+        if info.key.is(size) {
+            self.found.entry(about).or_default().size = number(&info.value).ok();
+        } else if info.key.is(keys::ANL_MAP) {
             if let Value::String(Some(text)) = &info.value {
                 self.found.entry(about).or_default().anl = AnlMap::parse(text.as_bytes())?;
             }
-            return Ok(());
-        }
-        if info.key.is(keys::NODE_MAP) && pair() {
+        } else if info.key.is(keys::NODE_MAP) {
             let nodes = self.node_map(&info.value)?;
-            let place = &mut self.found.entry(about).or_default().nodes;
-            return once(place, nodes);
-        }
-        if info.key.is(keys::PROC_MAP) && pair() {
+            once(&mut self.found.entry(about).or_default().nodes, nodes)?;
+        } else if info.key.is(keys::PROC_MAP) {
             let procs = self.proc_map(&info.value)?;
             if let Some(rank) = twice::in_map(&procs) {
                 return Err(Error::bad(format!("rank {rank} stands in the map twice")));
             }
-            let place = &mut self.found.entry(about).or_default().procs;
-            return once(place, procs);
+            once(&mut self.found.entry(about).or_default().procs, procs)?;
         }
         Ok(())
     }
@@ -159,7 +165,8 @@ impl<'p> MapFinder<'p> {
         let nodes_of_job = found.get(&Target::Job).and_then(|pair| pair.nodes.clone());
         for (about, mut pair) in found {
             // The processes of an application may be told for the nodes of its job.
-            if matches!(about, Target::App(_)) && pair.nodes.is_none() {
+            let has_procs = pair.procs.is_some() || pair.anl.is_some();
+            if matches!(about, Target::App(_)) && pair.nodes.is_none() && has_procs {
                 pair.nodes.clone_from(&nodes_of_job);
             }
             match self.pair(about, pair) {
@@ -188,7 +195,7 @@ impl<'p> MapFinder<'p> {
         }
         let procs = match (pair.procs, pair.anl) {
             (Some(procs), _) => procs,
-            (None, Some(anl)) => anl.to_procs(nodes.len(), limits)?,
+            (None, Some(anl)) => anl.to_procs(nodes.len(), pair.size, limits)?,
             (None, None) if about == Target::Session => {
                 let mut none = ProcMapBuilder::new(limits);
                 for _ in 0..nodes.len() {
