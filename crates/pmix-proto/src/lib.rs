@@ -34,6 +34,7 @@ mod error;
 mod frame;
 mod handshake;
 mod notice;
+pub mod outline;
 pub mod reply;
 pub mod request;
 mod session;

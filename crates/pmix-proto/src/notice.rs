@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a server says without being asked: each kind of message has a tag of its own.
 
-use pmix_types::{Bytes, DataRange, Info, IntoOwned, IofChannel, Key, Proc, Scope, Status};
+use pmix_types::{
+    Bytes, DataRange, DataType, Info, IntoOwned, IofChannel, Key, Proc, Scope, Status,
+};
 
 use crate::codec::{Many, Maybe, One, Reader, Shape, Writer, message, payloads};
+use crate::outline::Part;
 use crate::{Command, Error, kind};
 
 /// An event, on [`Tag::EVENT`](crate::Tag::EVENT).
@@ -52,6 +55,16 @@ impl Shape for Event<'_> {
         writer.one::<kind::Proc>(&event.source)?;
         Many::<kind::Info>::write(writer, &event.infos)?;
         Maybe::<One<kind::DataRange>>::write(writer, &event.range)
+    }
+
+    fn outline(_: &'static str, _: u32) -> Vec<Part> {
+        vec![
+            Part::One("command", DataType::COMMAND),
+            Part::One("status", DataType::STATUS),
+            Part::One("source", DataType::PROC),
+            Part::Many("infos", DataType::INFO),
+            Part::Maybe(vec![Part::One("range", DataType::DATA_RANGE)]),
+        ]
     }
 }
 

@@ -32,6 +32,8 @@ use pmix_types::Status;
 use crate::codec::Writer;
 use crate::{Error, PeerForm, kind};
 
+pub(crate) use objects::jobs_outline;
+
 pub use answer::{Credential, Distances, Done, Found, Infos, Nodes, Peers, Pulled, Spawned};
 pub use any::Reply;
 pub use group::Group;

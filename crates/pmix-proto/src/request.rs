@@ -18,6 +18,7 @@ mod security;
 use bfrops::RegexFramer;
 
 use crate::codec::{Reader, Shape, Writer};
+use crate::outline::Part;
 use crate::{Command, Error, PeerForm, kind};
 
 pub use data::{Commit, Fence, Get, Lookup, Publish, RefreshCache, Unpublish};
@@ -62,6 +63,15 @@ macro_rules! requests {
                     $(Command::$bare_command => Self::$bare,)*
                     $(Command::$command => Self::$name(<$type as Shape>::read(reader)?),)*
                     unknown => return Ok(Self::Unknown(unknown)),
+                })
+            }
+
+            /// What follows the command; none if nobody knows.
+            pub(crate) fn outline(command: Command, major: u32) -> Option<Vec<Part>> {
+                Some(match command {
+                    $(Command::$bare_command => Vec::new(),)*
+                    $(Command::$command => <$type as Shape>::outline("", major),)*
+                    _ => return None,
                 })
             }
 

@@ -2,6 +2,7 @@
 //! The fields of the handshake, which are older than packing: texts with a NUL, numbers of four
 //! bytes.
 
+use bfrops::Note;
 use pmix_types::Text;
 
 use crate::Error;
@@ -10,6 +11,8 @@ use crate::Error;
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
     total: usize,
+    /// What was read, if somebody wants it explained.
+    notes: Option<Vec<Note>>,
 }
 
 impl<'a> Fields<'a> {
@@ -17,7 +20,18 @@ impl<'a> Fields<'a> {
         Self {
             rest: bytes,
             total: bytes.len(),
+            notes: None,
         }
+    }
+
+    /// The same, and every field is noted.
+    pub(super) fn with_notes(mut self) -> Self {
+        self.notes = Some(Vec::new());
+        self
+    }
+
+    pub(super) fn into_notes(self) -> Vec<Note> {
+        self.notes.unwrap_or_default()
     }
 
     pub(super) const fn offset(&self) -> usize {
@@ -30,39 +44,34 @@ impl<'a> Fields<'a> {
 
     pub(super) fn bytes(&mut self, len: u32, what: &str) -> Result<&'a [u8], Error> {
         let wanted = usize::try_from(len).unwrap_or(usize::MAX);
-        match self.rest.split_at_checked(wanted) {
-            Some((taken, rest)) => {
-                self.rest = rest;
-                Ok(taken)
-            }
-            None => Err(self.short(what)),
+        let taken = self.take(wanted, what)?;
+        if len > 0 {
+            self.note(wanted, what, || format!("{len} bytes"));
         }
+        Ok(taken)
     }
 
     pub(super) fn text(&mut self, what: &str) -> Result<Text<'a>, Error> {
         let end = self.rest.iter().position(|byte| *byte == 0);
-        let parts = end.and_then(|end| Some((self.rest.get(..end)?, self.rest.get(end + 1..)?)));
-        match parts {
-            Some((text, rest)) => {
-                self.rest = rest;
-                Ok(Text::without_nul(text))
-            }
-            None => Err(self.short(what)),
-        }
+        let end = end.ok_or_else(|| self.short(what))?;
+        let text = self.take(end, what)?;
+        self.take(1, what)?;
+        let text = Text::without_nul(text);
+        self.note(end + 1, what, || format!("{text:?}"));
+        Ok(text)
     }
 
-    pub(super) fn byte(&mut self, what: &str) -> Result<u8, Error> {
-        match self.rest.split_first() {
-            Some((byte, rest)) => {
-                self.rest = rest;
-                Ok(*byte)
-            }
-            None => Err(self.short(what)),
-        }
+    /// One byte, and what it means.
+    pub(super) fn byte(&mut self, what: &str, meaning: fn(u8) -> String) -> Result<u8, Error> {
+        let [byte] = self.array(what)?;
+        self.note(1, what, || format!("{byte}, {}", meaning(byte)));
+        Ok(byte)
     }
 
     pub(super) fn u32(&mut self, what: &str) -> Result<u32, Error> {
-        self.array(what).map(u32::from_be_bytes)
+        let number = self.array(what).map(u32::from_be_bytes)?;
+        self.note(4, what, || number.to_string());
+        Ok(number)
     }
 
     pub(super) fn i32(&mut self, what: &str) -> Result<i32, Error> {
@@ -71,30 +80,37 @@ impl<'a> Fields<'a> {
 
     /// A name in so many bytes, the unused ones NUL.
     pub(super) fn padded<const N: usize>(&mut self, what: &str) -> Result<Text<'a>, Error> {
-        match self.rest.split_at_checked(N) {
-            Some((taken, rest)) => {
-                self.rest = rest;
-                Ok(Text::new(taken))
-            }
-            None => Err(self.short(what)),
-        }
+        self.take(N, what).map(Text::new)
+    }
+
+    fn take(&mut self, len: usize, what: &str) -> Result<&'a [u8], Error> {
+        let parts = self.rest.split_at_checked(len);
+        let (taken, rest) = parts.ok_or_else(|| self.short(what))?;
+        self.rest = rest;
+        Ok(taken)
     }
 
     fn array<const N: usize>(&mut self, what: &str) -> Result<[u8; N], Error> {
-        match self.rest.split_first_chunk::<N>() {
-            Some((taken, rest)) => {
-                self.rest = rest;
-                Ok(*taken)
-            }
-            None => Err(self.short(what)),
+        let parts = self.rest.split_first_chunk::<N>();
+        let (taken, rest) = parts.ok_or_else(|| self.short(what))?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    fn note(&mut self, len: usize, what: &str, meaning: impl FnOnce() -> String) {
+        let end = self.offset();
+        if let Some(notes) = &mut self.notes {
+            notes.push(Note {
+                range: end.saturating_sub(len)..end,
+                path: what.to_owned(),
+                meaning: meaning(),
+            });
         }
     }
 
     #[cold]
     fn short(&self, what: &str) -> Error {
-        Error::past_end(
-            self.offset(),
-            format!("the message ends before its {what} does"),
-        )
+        let message = format!("the message ends before its {what} does");
+        Error::past_end(self.offset(), message)
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The first message of a connection: who the client is and how it packs.
 
-use bfrops::{BufferKind, Layout, Module};
+use bfrops::{BufferKind, Layout, Module, Note};
 use pmix_types::{Info, Nspace, Proc, Rank, Status, Text};
 
 use super::fields::Fields;
@@ -58,17 +58,27 @@ impl<'a> Hello<'a> {
     /// What is missing or wrong and at which byte; `PMIX_ERR_NOT_SUPPORTED` for a role that nobody
     /// knows. An unknown module is no error here: see [`form`](Self::form).
     pub fn decode(payload: &'a [u8]) -> Result<Self, Error> {
-        let mut fields = Fields::new(payload);
+        Self::read(&mut Fields::new(payload))
+    }
+
+    /// Reads the payload of a hello and notes every field up to the infos, or up to the fault.
+    pub fn explain(payload: &'a [u8]) -> (Result<Self, Error>, Vec<Note>) {
+        let mut fields = Fields::new(payload).with_notes();
+        let hello = Self::read(&mut fields);
+        (hello, fields.into_notes())
+    }
+
+    fn read(fields: &mut Fields<'a>) -> Result<Self, Error> {
         let psec = fields.text("security module")?;
         let len = fields.u32("credential length")?;
         let credential = fields.bytes(len, "credential")?;
-        let role = role(&mut fields)?;
+        let role = role(fields)?;
         let ids = match role.says_ids() {
             true => Some((fields.u32("uid")?, fields.u32("gid")?)),
             false => None,
         };
         let proc = match role.says_proc() {
-            true => Some(proc(&mut fields)?),
+            true => Some(proc(fields)?),
             false => None,
         };
         let mut hello = Self {
@@ -85,7 +95,7 @@ impl<'a> Hello<'a> {
         };
         if !fields.rest().is_empty() {
             hello.module = fields.text("bfrops module")?;
-            hello.buffer = buffer(&mut fields)?;
+            hello.buffer = buffer(fields)?;
             hello.gds = fields.text("gds module")?;
             hello.infos = hello.infos(fields.rest());
         }
@@ -159,7 +169,7 @@ impl<'a> Hello<'a> {
 
 fn role(fields: &mut Fields<'_>) -> Result<Role, Error> {
     let start = fields.offset();
-    let role = Role(fields.byte("role")?);
+    let role = Role(fields.byte("flag", |byte| format!("a {}", Role(byte)))?);
     match role.name() {
         Some(_) => Ok(role),
         None => Err(Error::new(Status::ERR_NOT_SUPPORTED, format!("unknown {role}")).at(start)),
@@ -179,7 +189,14 @@ fn proc<'a>(fields: &mut Fields<'a>) -> Result<Proc<'a>, Error> {
 
 fn buffer(fields: &mut Fields<'_>) -> Result<BufferKind, Error> {
     let start = fields.offset();
-    let number = fields.byte("kind of buffers")?;
+    let number = fields.byte("kind of buffers", |byte| {
+        let kind = match BufferKind::from_raw(byte) {
+            Some(BufferKind::Described) => "described",
+            Some(BufferKind::NonDescribed) => "non-described",
+            None => "unknown",
+        };
+        kind.to_owned()
+    })?;
     BufferKind::from_raw(number)
         .ok_or_else(|| Error::malformed(start, format!("unknown kind of buffers {number}")))
 }

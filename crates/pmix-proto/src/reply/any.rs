@@ -8,6 +8,8 @@ use super::{
     Credential, Distances, Done, Found, Group, Infos, JobInfo, Kvals, Nodes, Objects, Peers,
     Pulled, Spawned,
 };
+use crate::codec::Shape;
+use crate::outline::Part;
 use crate::{Command, Error, PeerForm};
 
 macro_rules! replies {
@@ -39,6 +41,14 @@ macro_rules! replies {
                     })*
                     _ => Self::Done(Done::decode(form, framer, payload)?),
                 })
+            }
+
+            /// What the reply to a command is made of.
+            pub(crate) fn outline(command: Command, major: u32) -> Vec<Part> {
+                match command {
+                    $($(Command::$command)|* => <$type as Shape>::outline("", major),)*
+                    _ => <Done as Shape>::outline("", major),
+                }
             }
 
             /// The payload for a client that understands this.

@@ -10,9 +10,10 @@
 //! The version of the hello decides: clients of 4.2 and of 5.0 pack alike. A client of 5.0 does not
 //! take an empty list of members. Frozen: append only.
 
-use pmix_types::{Info, Proc, Status};
+use pmix_types::{DataType, Info, Proc, Status};
 
 use crate::codec::{Each, Many, Maybe, One, Reader, Shape, Writer, payloads};
+use crate::outline::Part;
 use crate::{Error, kind};
 
 /// The group that was made.
@@ -79,6 +80,22 @@ impl Shape for Group<'_> {
             true => Each::<kind::Info>::write(writer, &group.infos),
             false => Ok(()),
         }
+    }
+
+    fn outline(_: &'static str, major: u32) -> Vec<Part> {
+        let context_id = vec![Part::One("context_id", DataType::SIZE)];
+        let mut rest = match major {
+            0..=5 => vec![Part::Maybe(context_id)],
+            _ => vec![
+                Part::One("has_context_id", DataType::BOOL),
+                Part::If(context_id),
+                Part::Each("infos", DataType::INFO),
+            ],
+        };
+        if major >= 5 {
+            rest.insert(0, Part::Many("members", DataType::PROC));
+        }
+        vec![Part::One("status", DataType::STATUS), Part::Maybe(rest)]
     }
 }
 

@@ -11,9 +11,10 @@
 //! Frozen: append only.
 
 use bfrops::RegexFramer;
-use pmix_types::{Bytes, Kval, Nspace, Proc, Status};
+use pmix_types::{Bytes, DataType, Kval, Nspace, Proc, Status};
 
-use crate::codec::{NspaceText, One, Reader, Shape, Tail, message, payloads};
+use crate::codec::{self, Contents, NspaceText, One, Reader, Shape, Tail, message, payloads};
+use crate::outline::Part;
 use crate::{Error, PeerForm, kind};
 
 message! {
@@ -23,7 +24,7 @@ message! {
         /// The job.
         nspace: Nspace<'a> = NspaceText,
         /// What is known, to be read with [`kvals`](Self::kvals).
-        kvals: &'a [u8] = Tail,
+        kvals: &'a [u8] = Tail<codec::Kvals>,
     }
 
     /// What processes put, or what is known of jobs that were connected.
@@ -32,7 +33,7 @@ message! {
         status: Status = One<kind::Status>,
         /// One object for each process or job, to be read with [`procs`](Self::procs) or
         /// [`jobs`](Self::jobs).
-        objects: &'a [u8] = Tail,
+        objects: &'a [u8] = Tail<Packed>,
     }
 
     /// What a process has by now.
@@ -40,7 +41,7 @@ message! {
         /// Whether there is anything.
         status: Status = One<kind::Status>,
         /// What there is, to be read with [`kvals`](Self::kvals).
-        kvals: &'a [u8] = Tail,
+        kvals: &'a [u8] = Tail<codec::Kvals>,
     }
 }
 
@@ -152,8 +153,10 @@ impl<'a, T> ObjectIter<'a, T> {
         let start = self.reader.offset().saturating_sub(bytes.len());
         let mut inner = Reader::new(&self.form, self.framer, bytes);
         let of = (self.head)(&mut inner).map_err(|error| error.behind(start))?;
-        let kvals = Tail::read(&mut inner)?;
-        Ok(Object { of, kvals })
+        Ok(Object {
+            of,
+            kvals: inner.rest(),
+        })
     }
 }
 
@@ -178,4 +181,25 @@ fn kvals<'a>(reader: &mut Reader<'a>) -> Result<Vec<Kval<'a>>, Error> {
         kvals.push(reader.one::<kind::Kval>()?);
     }
     Ok(kvals)
+}
+
+/// The objects of a get.
+enum Packed {}
+
+impl Contents for Packed {
+    fn outline() -> Vec<Part> {
+        vec![object("data", Part::One("proc", DataType::PROC))]
+    }
+}
+
+/// The reply to a connect.
+pub(crate) fn jobs_outline() -> Vec<Part> {
+    let job = object("job", Part::One("nspace", DataType::STRING));
+    let status = Part::One("status", DataType::STATUS);
+    vec![status, Part::Rest(vec![job])]
+}
+
+fn object(name: &'static str, of: Part) -> Part {
+    let kvals = Part::Rest(codec::Kvals::outline());
+    Part::Packed(name, DataType::BYTE_OBJECT, vec![of, kvals])
 }

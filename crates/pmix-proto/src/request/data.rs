@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Requests about data: what processes put for each other and what they publish.
 
-use pmix_types::{Info, Key, Nspace, Proc, Rank};
+use pmix_types::{DataType, Info, Key, Nspace, Proc, Rank};
 
-use crate::codec::{Each, Many, Maybe, NspaceText, One, Tail, message};
+use crate::codec::{Contents, Each, Kvals, Many, Maybe, NspaceText, One, Tail, message};
 use crate::kind;
+use crate::outline::Part;
 
 message! {
     /// What a process put since it began, or since its last commit.
@@ -12,7 +13,7 @@ message! {
         /// For each scope a call of `PMIX_SCOPE` and one of `PMIX_BUFFER` that holds a call of
         /// `PMIX_KVAL` for each datum: `LOCAL` for what is local or global, `REMOTE` for what is
         /// remote or global. The data store reads it.
-        blocks: &'a [u8] = Tail,
+        blocks: &'a [u8] = Tail<Blocks>,
     }
 
     /// A process waits until all others have arrived.
@@ -69,5 +70,18 @@ message! {
         nspace: Nspace<'a> = NspaceText,
         /// The process.
         rank: Rank = One<kind::Rank>,
+    }
+}
+
+/// What a process put, by scope.
+enum Blocks {}
+
+impl Contents for Blocks {
+    fn outline() -> Vec<Part> {
+        let data = vec![Part::Rest(Kvals::outline())];
+        vec![
+            Part::One("scope", DataType::SCOPE),
+            Part::Packed("data", DataType::BUFFER, data),
+        ]
     }
 }

@@ -11,7 +11,9 @@
 //! The bytes are taken from the line `RAW`, header and payload apart, or where there is none from
 //! the lines of the dump, up to where it leaves something out.
 
-use super::frame::{Frame, HEADER, Header, Side};
+use pmix_proto::Header;
+
+use super::frame::{Frame, Side};
 
 /// Reads a capture; none if the text is none.
 pub(super) fn read(text: &[u8]) -> Option<Vec<Frame>> {
@@ -66,7 +68,10 @@ impl Message {
         } else if let Some((_, header)) = line.split_once("hdr") {
             // The header is the last that stands in pairs of digits, 16 of them.
             let pairs: Vec<_> = header.split_whitespace().filter(|w| is_pair(w)).collect();
-            if let (true, Some(last)) = (self.header.is_empty(), pairs.last_chunk::<HEADER>()) {
+            if let (true, Some(last)) = (
+                self.header.is_empty(),
+                pairs.last_chunk::<{ Header::LEN }>(),
+            ) {
                 self.header = last.iter().flat_map(|pair| digits(pair)).collect();
             }
         } else if !self.is_whole && !self.is_cut {
@@ -99,7 +104,7 @@ impl Message {
     fn frame(self) -> Option<Frame> {
         Some(Frame {
             from: self.from,
-            header: Header::read(&self.header)?,
+            header: Header::decode(self.header.first_chunk()?),
             start: 0,
             payload: self.payload,
         })
@@ -137,7 +142,7 @@ mod tests {
         let frames = read(text.as_bytes()).unwrap();
         let seen: Vec<_> = frames
             .iter()
-            .map(|f| (f.from, f.header.tag, &f.payload[..]))
+            .map(|f| (f.from, f.header.tag.0, &f.payload[..]))
             .collect();
         let expected = [
             (Side::Client, u32::MAX, &[0x6e, 0][..]),

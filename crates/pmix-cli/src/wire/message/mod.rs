@@ -9,7 +9,6 @@
 mod capture;
 mod commands;
 mod frame;
-mod handshake;
 mod show;
 mod walk;
 
@@ -17,6 +16,8 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use bfrops::{BufferKind, Layout, Limits, Note};
+use pmix_proto::outline::{self, Part};
+use pmix_proto::{Command, Header, Hello, Tag};
 use pmix_types::{DataArray, DataType, Status};
 use preg_core::Preg;
 
@@ -25,9 +26,8 @@ use crate::args::WireDecode;
 use crate::failure::{Exit, Failure};
 use crate::input::Source;
 use crate::session::Session;
-use commands::{Command, Step};
+use frame::Frame;
 pub(crate) use frame::Side;
-use frame::{Frame, HEADER};
 use walk::Walk;
 
 /// What is known of a connection while its messages pass by.
@@ -38,9 +38,9 @@ struct Connection<'a> {
     /// The first number of the client's release.
     major: u32,
     /// The command of replies whose request is not there.
-    assumed: Option<&'static Command>,
+    assumed: Option<Command>,
     /// Requests without a reply so far, by tag.
-    asked: HashMap<u32, &'static Command>,
+    asked: HashMap<Tag, Command>,
     with_notes: bool,
 }
 
@@ -48,7 +48,7 @@ struct Connection<'a> {
 struct Message {
     /// In words, for the title.
     what: String,
-    command: Option<&'static str>,
+    command: Option<Command>,
     calls: Vec<walk::Call>,
     titles: Vec<Title>,
     notes: Vec<Note>,
@@ -59,28 +59,25 @@ struct Message {
 struct Plan {
     /// In words, for the title.
     what: String,
-    command: Option<&'static Command>,
+    command: Option<Command>,
     /// Its calls, if they are known.
-    steps: Option<&'static [Step]>,
+    steps: Option<Vec<Part>>,
 }
 
 impl Plan {
-    fn plain(what: &str, steps: &'static [Step]) -> Self {
+    fn plain(what: &str, steps: Option<Vec<Part>>) -> Self {
         Self {
             what: what.to_owned(),
             command: None,
-            steps: Some(steps),
+            steps,
         }
     }
 }
 
-/// The tag of heartbeats.
-const HEARTBEAT: u32 = 1;
-
 pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Failure> {
     let assumed = args.command.as_deref().map(|name| {
         let cure = "docs/cli.md names the commands";
-        Command::named(name)
+        commands::named(name)
             .ok_or_else(|| Failure::usage(format!("no command is called {name:?}")).cure(cure))
     });
     let assumed = assumed.transpose()?;
@@ -115,7 +112,7 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
     }
     if rest > 0 || frames.is_empty() {
         session.out.flush()?;
-        let message = format!("{rest} bytes are no message: a header has {HEADER}");
+        let message = format!("{rest} bytes are no message: a header has {}", Header::LEN);
         return Err(Failure::data(message));
     }
     Ok(exit)
@@ -136,7 +133,7 @@ fn frames(args: &WireDecode, source: Source) -> Result<(Vec<Frame>, usize), Fail
 impl Connection<'_> {
     /// Reads one message.
     fn read(&mut self, frame: &Frame) -> Message {
-        if frame.header.is_first() {
+        if frame.header.is_hello() {
             return self.first(frame);
         }
         let mut walk = Walk::new(self.layout, self.limits, self.preg, self.with_notes);
@@ -153,7 +150,7 @@ impl Connection<'_> {
             Side::Server => self.sent_by_server(frame.header.tag),
         };
         let described = self.layout.buffer == BufferKind::Described;
-        let result = match plan.steps {
+        let result = match &plan.steps {
             Some(steps) => walk.steps(&mut part, steps),
             None if described => walk.described(&mut part),
             None => Err(Fault {
@@ -173,61 +170,63 @@ impl Connection<'_> {
         command: impl FnOnce() -> Result<DataArray<'p>, Fault>,
     ) -> Result<Plan, Fault> {
         let tag = frame.header.tag;
-        if tag == HEARTBEAT && frame.payload.is_empty() {
-            return Ok(Plan::plain("heartbeat", &[]));
+        if tag == Tag::HEARTBEAT && frame.payload.is_empty() {
+            return Ok(Plan::plain("heartbeat", Some(Vec::new())));
         }
         let (what, command) = request(&command()?);
         self.asked.extend(command.map(|command| (tag, command)));
         Ok(Plan {
             what,
             command,
-            steps: command.map(|command| commands::form(command.request, self.major)),
+            steps: command.and_then(|command| outline::request(command, self.major)),
         })
     }
 
     /// What a message of a server holds.
-    fn sent_by_server(&mut self, tag: u32) -> Plan {
-        match tag {
-            0 => Plan::plain("event", commands::EVENT),
-            HEARTBEAT => Plan::plain("reply to a heartbeat", commands::REFUSED),
-            2 => Plan::plain("forwarded output", commands::OUTPUT),
-            3 => Plan::plain("flow of output", commands::FLOW),
-            4 => Plan::plain("deleted key", commands::DELETED),
-            _ => match self.asked.remove(&tag).or(self.assumed) {
-                Some(command) => Plan {
-                    what: format!("reply to {}", command.name),
-                    command: Some(command),
-                    steps: Some(commands::form(command.reply, self.major)),
-                },
-                None => Plan {
-                    what: "reply to a request that is not here".to_owned(),
-                    command: None,
-                    steps: None,
-                },
+    fn sent_by_server(&mut self, tag: Tag) -> Plan {
+        let what = match tag {
+            Tag::EVENT => "event",
+            Tag::HEARTBEAT => "reply to a heartbeat",
+            Tag::OUTPUT => "forwarded output",
+            Tag::FLOW => "flow of output",
+            Tag::DELETED => "deleted key",
+            _ => return self.reply(tag),
+        };
+        Plan::plain(what, outline::notice(tag, self.major))
+    }
+
+    fn reply(&mut self, tag: Tag) -> Plan {
+        match self.asked.remove(&tag).or(self.assumed) {
+            Some(command) => Plan {
+                what: format!("reply to {command}"),
+                command: Some(command),
+                steps: outline::reply(command, self.major),
             },
+            None => Plan::plain("reply to a request that is not here", None),
         }
     }
 
     /// Reads the first message, and how the client packs from it.
     fn first(&mut self, frame: &Frame) -> Message {
-        let seen = handshake::read(&frame.payload);
-        self.layout = seen.layout.unwrap_or(self.layout);
-        self.major = seen.major.unwrap_or(self.major);
+        let (hello, notes) = Hello::explain(&frame.payload);
+        let end = notes.last().map_or(0, |note| note.range.end);
+        let form = hello.as_ref().ok().and_then(|hello| hello.form().ok());
+        if let Some(form) = form {
+            (self.layout, self.major) = (form.layout, form.major);
+        }
         let mut walk = Walk::new(self.layout, self.limits, self.preg, self.with_notes);
-        walk.notes = seen.notes;
-        let fault = match seen.fault {
-            Some(message) => Some(Fault {
-                status: Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER,
-                offset: seen.end,
-                message,
+        walk.notes = notes;
+        let fault = match (hello, frame.payload.get(end..)) {
+            (Err(error), _) => Some(Fault {
+                status: error.status(),
+                offset: error.offset().unwrap_or_default(),
+                message: error.message().to_owned(),
             }),
-            None => {
-                let mut part = walk.part(&frame.payload, seen.end);
-                match frame.payload.get(seen.end..) {
-                    // Clients of 4.2 send one byte too many.
-                    None | Some([] | [0]) => None,
-                    Some(_) => walk.steps(&mut part, commands::INTRODUCTION).err(),
-                }
+            // Clients of 4.2 send one byte too many.
+            (Ok(_), None | Some([] | [0])) => None,
+            (Ok(_), Some(_)) => {
+                let mut part = walk.part(&frame.payload, end);
+                walk.steps(&mut part, &outline::introduction()).err()
             }
         };
         message("introduction", None, walk, fault, frame)
@@ -235,32 +234,30 @@ impl Connection<'_> {
 }
 
 /// What a request is called, and its command if that is known.
-fn request(data: &DataArray<'_>) -> (String, Option<&'static Command>) {
-    let number = match data {
-        DataArray::Command(items) => items.first().map(|number| number.as_raw()),
+fn request(data: &DataArray<'_>) -> (String, Option<Command>) {
+    let command = match data {
+        DataArray::Command(items) => items.first().copied().map(Command::from),
         _ => None,
     };
-    match number.and_then(Command::of) {
-        Some(command) => (format!("request {}", command.name), Some(command)),
-        None => (
-            format!("request with command {}", number.unwrap_or_default()),
-            None,
-        ),
+    let command = command.unwrap_or(Command(0));
+    match outline::request(command, 0) {
+        Some(_) => (format!("request {command}"), Some(command)),
+        None => (format!("request with command {}", command.0), None),
     }
 }
 
 fn message(
     what: &str,
-    command: Option<&'static Command>,
+    command: Option<Command>,
     walk: Walk<'_>,
     fault: Option<Fault>,
     frame: &Frame,
 ) -> Message {
     let (len, there) = (frame.header.len, frame.payload.len());
-    let is_cut = there < len;
+    let is_cut = usize::try_from(len).is_ok_and(|len| there < len);
     Message {
         what: what.to_owned(),
-        command: command.map(|command| command.name),
+        command,
         calls: walk.calls,
         titles: walk.titles,
         notes: walk.notes,

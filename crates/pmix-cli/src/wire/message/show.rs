@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A message as a report and as a line of JSON.
 
+use pmix_proto::Command;
 use serde_json::{Value as Json, json};
 
 use super::Message;
@@ -18,10 +19,9 @@ const fn side(from: Side) -> &'static str {
 pub(super) fn report<'m>(index: usize, frame: &'m Frame, message: &'m Message) -> Report<'m> {
     let header = frame.header;
     let (from, what) = (side(frame.from), &message.what);
-    let tag = if header.is_first() {
-        "none".to_owned()
-    } else {
-        header.tag.to_string()
+    let tag = match header.is_hello() {
+        true => "none".to_owned(),
+        false => header.tag.0.to_string(),
     };
     let title = format!(
         "message {} of the {from}: {what}; peer {}, tag {tag}, {} bytes",
@@ -43,10 +43,10 @@ pub(super) fn report<'m>(index: usize, frame: &'m Frame, message: &'m Message) -
 fn head(frame: &Frame, message: &Message) -> Vec<(&'static str, Json)> {
     vec![
         ("from", json!(side(frame.from))),
-        ("tag", json!(frame.header.tag)),
+        ("tag", json!(frame.header.tag.0)),
         ("len", json!(frame.header.len)),
         ("what", json!(message.what)),
-        ("command", json!(message.command)),
+        ("command", json!(message.command.and_then(Command::name))),
     ]
 }
 
@@ -65,7 +65,7 @@ pub(super) fn line(frame: &Frame, message: &Message) -> String {
         "\"calls\":[{}]",
         calls.collect::<Vec<_>>().join(",")
     ));
-    if frame.header.is_first() {
+    if frame.header.is_hello() {
         let payload = octets::hex(&frame.payload);
         parts.push(format!("\"payload_hex\":\"{payload}\""));
     }

@@ -4,9 +4,10 @@
 use std::borrow::Cow;
 
 use bfrops::{Decoder, Error, Layout, Limits, Note, Notes, RegexFramer};
+use pmix_proto::outline::Part as Step;
 use pmix_types::{DataArray, DataType, Value};
 
-use super::commands::{BLOBS, Step};
+use super::commands::blob;
 use crate::wire::explain::{Fault, Title};
 use crate::wire::json;
 
@@ -97,20 +98,20 @@ impl<'a> Walk<'a> {
     }
 
     fn step(&mut self, part: &mut Part<'a>, step: &Step) -> Result<(), Fault> {
-        match *step {
-            Step::One(name, data_type) => self.call(part, name, Some(data_type)).map(drop),
+        match step {
+            Step::One(name, data_type) => self.call(part, name, Some(*data_type)).map(drop),
             Step::Many(name, data_type) => match self.count(part, name)? {
                 0 => Ok(()),
-                _ => self.call(part, name, Some(data_type)).map(drop),
+                _ => self.call(part, name, Some(*data_type)).map(drop),
             },
             Step::Each(name, data_type) => {
                 for _ in 0..self.count(part, name)? {
-                    self.call(part, name, Some(data_type))?;
+                    self.call(part, name, Some(*data_type))?;
                 }
                 Ok(())
             }
             Step::Packed(name, data_type, steps) => {
-                let data = self.call(part, name, Some(data_type))?;
+                let data = self.call(part, name, Some(*data_type))?;
                 match data {
                     DataArray::Buffer(items) | DataArray::ByteObject(items) => {
                         self.packed(part, name, items.first(), steps)
@@ -159,7 +160,8 @@ impl<'a> Walk<'a> {
         data_type: Option<DataType>,
     ) -> Result<DataArray<'a>, Fault> {
         let offset = part.offset();
-        let name = format!("{}{name}", part.prefix);
+        // Fields are named as in a program.
+        let name = format!("{}{}", part.prefix, name.replace('_', " "));
         self.titles.push(Title {
             offset,
             notes: self.notes.len(),
@@ -183,9 +185,10 @@ impl<'a> Walk<'a> {
             DataArray::Kval(items) => {
                 if let [kval] = items.as_slice()
                     && let Value::ByteObject(bytes) = &kval.value
-                    && let Some((key, steps)) = BLOBS.iter().find(|(key, _)| kval.key == *key)
+                    && let Some(key) = kval.key.as_text().as_str()
+                    && let Some(steps) = blob(key)
                 {
-                    self.packed(part, key, Some(bytes), steps)?;
+                    self.packed(part, key, Some(bytes), &steps)?;
                 }
             }
             _ => {}

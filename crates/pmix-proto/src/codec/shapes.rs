@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The shapes that fields of messages have.
+
+use std::marker::PhantomData;
+
+use bfrops::Kind;
+use pmix_types::{DataType, Nspace, Text};
+
+use super::{Contents, Reader, Shape, Writer};
+use crate::outline::Part;
+use crate::{Error, kind};
+
+/// A call of one datum.
+pub(crate) struct One<K>(PhantomData<K>);
+
+impl<K: Kind> Shape for One<K> {
+    type Of<'a> = K::Item<'a>;
+
+    fn read<'a>(reader: &mut Reader<'a>) -> Result<K::Item<'a>, Error> {
+        reader.one::<K>()
+    }
+
+    fn write(writer: &mut Writer<'_>, field: &K::Item<'_>) -> Result<(), Error> {
+        writer.one::<K>(field)
+    }
+
+    fn outline(name: &'static str, _: u32) -> Vec<Part> {
+        vec![Part::One(name, K::TYPE)]
+    }
+}
+
+/// A call of `PMIX_SIZE`, and if that is not 0 one call of so many data.
+pub(crate) struct Many<K>(PhantomData<K>);
+
+impl<K: Kind> Shape for Many<K> {
+    type Of<'a> = Vec<K::Item<'a>>;
+
+    fn read<'a>(reader: &mut Reader<'a>) -> Result<Vec<K::Item<'a>>, Error> {
+        let (start, count) = reader.count()?;
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let items = reader.decoder.all::<K>()?;
+        match usize::try_from(count) == Ok(items.len()) {
+            true => Ok(items),
+            false => {
+                let message = format!("{count} are announced and {} are there", items.len());
+                Err(Error::malformed(start, message))
+            }
+        }
+    }
+
+    fn write(writer: &mut Writer<'_>, field: &Vec<K::Item<'_>>) -> Result<(), Error> {
+        writer.count(field.len())?;
+        match field.is_empty() {
+            true => Ok(()),
+            false => Ok(writer.encoder().call::<K>(field)?),
+        }
+    }
+
+    fn outline(name: &'static str, _: u32) -> Vec<Part> {
+        vec![Part::Many(name, K::TYPE)]
+    }
+}
+
+/// A call of `PMIX_SIZE`, and so many calls of one datum.
+pub(crate) struct Each<K>(PhantomData<K>);
+
+impl<K: Kind> Shape for Each<K> {
+    type Of<'a> = Vec<K::Item<'a>>;
+
+    fn read<'a>(reader: &mut Reader<'a>) -> Result<Vec<K::Item<'a>>, Error> {
+        let (start, count) = reader.count()?;
+        let left = reader.decoder.rest().len();
+        // Nothing is reserved, but a call takes two bytes at the least.
+        if usize::try_from(count).map_or(true, |count| count > left) {
+            let message = format!("{count} are announced and {left} bytes are left");
+            return Err(Error::past_end(start, message));
+        }
+        (0..count).map(|_| reader.one::<K>()).collect()
+    }
+
+    fn write(writer: &mut Writer<'_>, field: &Vec<K::Item<'_>>) -> Result<(), Error> {
+        writer.count(field.len())?;
+        EachToEnd::<K>::write(writer, field)
+    }
+
+    fn outline(name: &'static str, _: u32) -> Vec<Part> {
+        vec![Part::Each(name, K::TYPE)]
+    }
+}
+
+/// Calls of one datum up to the end.
+pub(crate) struct EachToEnd<K>(PhantomData<K>);
+
+impl<K: Kind> Shape for EachToEnd<K> {
+    type Of<'a> = Vec<K::Item<'a>>;
+
+    fn read<'a>(reader: &mut Reader<'a>) -> Result<Vec<K::Item<'a>>, Error> {
+        let mut items = Vec::new();
+        while !reader.is_empty() {
+            items.push(reader.one::<K>()?);
+        }
+        Ok(items)
+    }
+
+    fn write(writer: &mut Writer<'_>, field: &Vec<K::Item<'_>>) -> Result<(), Error> {
+        field.iter().try_for_each(|item| writer.one::<K>(item))
+    }
+
+    fn outline(name: &'static str, _: u32) -> Vec<Part> {
+        vec![Part::Rest(vec![Part::One(name, K::TYPE)])]
+    }
+}
+
+/// All that is left, as it is.
+pub(crate) struct Tail<C>(PhantomData<C>);
+
+impl<C: Contents> Shape for Tail<C> {
+    type Of<'a> = &'a [u8];
+
+    fn read<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Error> {
+        Ok(reader.rest())
+    }
+
+    fn write(writer: &mut Writer<'_>, field: &&[u8]) -> Result<(), Error> {
+        writer.out.extend_from_slice(field);
+        Ok(())
+    }
+
+    fn outline(_: &'static str, _: u32) -> Vec<Part> {
+        vec![Part::Rest(C::outline())]
+    }
+}
+
+/// Calls of `PMIX_KVAL` each.
+pub(crate) enum Kvals {}
+
+impl Contents for Kvals {
+    fn outline() -> Vec<Part> {
+        vec![Part::One("kval", DataType::KVAL)]
+    }
+}
+
+/// A field that may be missing, and all behind it too.
+pub(crate) struct Maybe<S>(PhantomData<S>);
+
+impl<S: Shape> Shape for Maybe<S> {
+    type Of<'a> = Option<S::Of<'a>>;
+
+    fn read<'a>(reader: &mut Reader<'a>) -> Result<Option<S::Of<'a>>, Error> {
+        match reader.is_empty() {
+            true => Ok(None),
+            false => S::read(reader).map(Some),
+        }
+    }
+
+    fn write(writer: &mut Writer<'_>, field: &Option<S::Of<'_>>) -> Result<(), Error> {
+        match field {
+            Some(field) => S::write(writer, field),
+            None => Ok(()),
+        }
+    }
+
+    fn outline(name: &'static str, major: u32) -> Vec<Part> {
+        vec![Part::Maybe(S::outline(name, major))]
+    }
+}
+
+/// A list that peers of earlier major releases neither send nor expect.
+pub(crate) struct Since<const MAJOR: u32, S>(PhantomData<S>);
+
+impl<const MAJOR: u32, S> Shape for Since<MAJOR, S>
+where
+    S: for<'a> Shape<Of<'a>: Default>,
+{
+    type Of<'a> = S::Of<'a>;
+
+    fn read<'a>(reader: &mut Reader<'a>) -> Result<S::Of<'a>, Error> {
+        match reader.major() >= MAJOR {
+            true => S::read(reader),
+            false => Ok(S::Of::default()),
+        }
+    }
+
+    fn write(writer: &mut Writer<'_>, field: &S::Of<'_>) -> Result<(), Error> {
+        match writer.major() >= MAJOR {
+            true => S::write(writer, field),
+            false => Ok(()),
+        }
+    }
+
+    fn outline(name: &'static str, major: u32) -> Vec<Part> {
+        match major >= MAJOR {
+            true => S::outline(name, major),
+            false => Vec::new(),
+        }
+    }
+}
+
+/// An nspace in a call of `PMIX_STRING`; a null pointer is the empty one.
+pub(crate) enum NspaceText {}
+
+impl Shape for NspaceText {
+    type Of<'a> = Nspace<'a>;
+
+    fn read<'a>(reader: &mut Reader<'a>) -> Result<Nspace<'a>, Error> {
+        let start = reader.offset();
+        let text = reader.one::<kind::String>()?.unwrap_or_default();
+        match text.len() > Nspace::MAX_LEN {
+            true => {
+                let (len, most) = (text.len(), Nspace::MAX_LEN);
+                let message = format!("nspace of {len} bytes, more than {most}");
+                Err(Error::malformed(start, message))
+            }
+            false => Ok(Nspace::new(text)),
+        }
+    }
+
+    fn write(writer: &mut Writer<'_>, field: &Nspace<'_>) -> Result<(), Error> {
+        let (len, most) = (field.as_bytes().len(), Nspace::MAX_LEN);
+        if len > most {
+            let message = format!("nspace of {len} bytes, more than {most}");
+            return Err(Error::unpackable(message));
+        }
+        let text = Text::without_nul(field.as_bytes());
+        writer.one::<kind::String>(&Some(text))
+    }
+
+    fn outline(name: &'static str, _: u32) -> Vec<Part> {
+        vec![Part::One(name, DataType::STRING)]
+    }
+}

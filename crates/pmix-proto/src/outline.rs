@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What messages are made of, for those who explain them.
+//!
+//! The same declarations that messages are read by say it, so an explanation and a reading never
+//! differ.
+//!
+//! ```
+//! use pmix_proto::outline::{self, Part};
+//! use pmix_proto::Command;
+//! use pmix_types::DataType;
+//! let parts = outline::request(Command::FENCENB, 5);
+//! let expected = [Part::Many("procs", DataType::PROC), Part::Many("infos", DataType::INFO)];
+//! assert_eq!(parts.as_deref(), Some(&expected[..]));
+//! ```
+
+use pmix_types::DataType;
+
+use crate::codec::{Many, Shape};
+use crate::reply::{Reply, jobs_outline};
+use crate::{Command, Deleted, Event, Flow, Output, Request, Tag, kind};
+
+/// A part of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A call of one datum.
+    One(&'static str, DataType),
+    /// A call of a size, and if that is not 0 a call of so many data.
+    Many(&'static str, DataType),
+    /// A call of a size, and so many calls of one datum.
+    Each(&'static str, DataType),
+    /// A call of one datum that is bytes, and what is packed in them.
+    Packed(&'static str, DataType, Vec<Self>),
+    /// What follows if the truth value before it says so.
+    If(Vec<Self>),
+    /// What may follow.
+    Maybe(Vec<Self>),
+    /// What follows again and again up to the end.
+    Rest(Vec<Self>),
+}
+
+/// What follows the command in a request of a client of this major release; none if nobody knows.
+#[must_use]
+pub fn request(command: Command, major: u32) -> Option<Vec<Part>> {
+    Request::outline(command, major)
+}
+
+/// What the reply to a command holds for a client of this major release; none if nobody knows the
+/// command, nothing if there is no reply.
+#[must_use]
+pub fn reply(command: Command, major: u32) -> Option<Vec<Part>> {
+    Request::outline(command, major)?;
+    Some(match command {
+        // The objects of a connect are jobs, not processes.
+        Command::CONNECT => jobs_outline(),
+        _ if command.is_answered() => Reply::outline(command, major),
+        _ => Vec::new(),
+    })
+}
+
+/// What a message of a server holds that nobody asked for; none if nobody knows.
+#[must_use]
+pub fn notice(tag: Tag, major: u32) -> Option<Vec<Part>> {
+    Some(match tag {
+        Tag::EVENT => Event::outline("", major),
+        // It says that nobody watches for them.
+        Tag::HEARTBEAT => vec![Part::One("status", DataType::STATUS)],
+        Tag::OUTPUT => Output::outline("", major),
+        Tag::FLOW => Flow::outline("", major),
+        Tag::DELETED => Deleted::outline("", major),
+        _ => return None,
+    })
+}
+
+/// What stands behind the fields of a hello, if anything does.
+#[must_use]
+pub fn introduction() -> Vec<Part> {
+    Many::<kind::Info>::outline("infos", 0)
+}
