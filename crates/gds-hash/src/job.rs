@@ -12,6 +12,7 @@ mod order;
 mod qualified;
 mod realm;
 mod register;
+mod subject;
 mod table;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub use self::get::{Answer, Request};
 pub use self::list::KnownNode;
 pub(crate) use self::nodes::Nodes;
 pub use self::realm::Realm;
+pub use self::subject::Subject;
 use self::table::Table;
 use crate::Host;
 

@@ -33,6 +33,6 @@ mod store;
 pub use error::Error;
 pub use exchange::{Inflate, Member, Modex, ModexForm, Puts, Replies, Wire};
 pub use host::Host;
-pub use job::{Answer, Job, KnownNode, Realm, Request};
+pub use job::{Answer, Job, KnownNode, Realm, Request, Subject};
 pub use query::Findings;
 pub use store::{Registered, Store};

@@ -70,6 +70,12 @@ impl Modex {
     pub fn procs(&self) -> impl Iterator<Item = (&Nspace<'static>, Rank)> {
         self.parts.iter().map(|part| (&part.nspace, part.rank))
     }
+
+    /// Keeps the data of some processes only: those of a server's own processes are there already,
+    /// and may be newer than what it contributed.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Nspace<'static>, Rank) -> bool) {
+        self.parts.retain(|part| keep(&part.nspace, part.rank));
+    }
 }
 
 impl Puts {

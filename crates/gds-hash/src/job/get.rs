@@ -137,9 +137,7 @@ impl Job {
         let Some(key) = request.key else {
             return self.of_rank(request.rank).map(Cow::Owned);
         };
-        let realm = request
-            .realm()
-            .unwrap_or_else(|| self.default_realm(request.rank, key, request.names_node()));
+        let realm = self.realm(request);
         let found = match realm {
             Realm::Session => self.session_value(request, key)?,
             Realm::Job => self.job_value(request, key),
@@ -153,6 +151,15 @@ impl Job {
                 "{key} is not known at {} level of {nspace}",
                 realm.name()
             ))
+        })
+    }
+
+    /// The realm of a question; everything is asked of a process.
+    pub(crate) fn realm(&self, request: &Request<'_>) -> Realm {
+        let named = request.realm();
+        named.unwrap_or_else(|| match request.key {
+            Some(key) => self.default_realm(request.rank, key, request.names_node()),
+            None => Realm::Proc,
         })
     }
 

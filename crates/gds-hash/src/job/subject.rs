@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a question is about, for whoever has to say it with the answer.
+
+use pmix_types::Rank;
+
+use crate::{Error, Job, KnownNode, Realm, Request};
+
+/// What a question is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The session with this number; none if the host stated none.
+    Session(Option<u32>),
+    /// The job.
+    Job,
+    /// The application with this number.
+    App(u32),
+    /// This node.
+    Node(KnownNode),
+    /// This process.
+    Proc(Rank),
+}
+
+impl Job {
+    /// What a question is about: the session, the job, or the application, node or process that it
+    /// names or means.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if that is not known; `PMIX_ERR_BAD_PARAM` if a qualifier has a type
+    /// that it cannot have.
+    pub fn subject(&self, request: &Request<'_>) -> Result<Subject, Error> {
+        let unknown = |what: &str| Error::not_found(format!("{} has no such {what}", self.nspace));
+        Ok(match self.realm(request) {
+            Realm::Session => Subject::Session(self.session.id),
+            Realm::Job => Subject::Job,
+            Realm::Proc => Subject::Proc(request.rank()),
+            Realm::App => {
+                let app = self.app_asked(request)?;
+                Subject::App(app.ok_or_else(|| unknown("application"))?)
+            }
+            Realm::Node => {
+                let slot = self.node_asked(request, &self.nodes)?;
+                let slot = slot.ok_or_else(|| unknown("node"))?;
+                Subject::Node(KnownNode {
+                    name: self.nodes.name(slot),
+                    id: self.nodes.id(self.nodes.first(slot)),
+                })
+            }
+        })
+    }
+}
