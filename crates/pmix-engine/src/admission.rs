@@ -28,8 +28,7 @@ impl Engine {
         let hello = match Hello::decode(&frame.payload) {
             Ok(hello) => hello,
             Err(error) => {
-                let reason = Error::new(error.status(), error.to_string());
-                return self.refuse(peer, reason);
+                return self.refuse(peer, error.into());
             }
         };
         if let Err(reason) = self.consider(peer, &hello) {
@@ -46,9 +45,7 @@ impl Engine {
     }
 
     fn consider(&mut self, peer: PeerId, hello: &Hello<'_>) -> Result<(), Error> {
-        let form = hello
-            .form()
-            .map_err(|error| Error::new(error.status(), error.to_string()))?;
+        let form = hello.form()?;
         let origin = self.peers.get(peer).map(|peer| peer.origin);
         let identity = Identity::of(&self.psec, hello, origin.unwrap_or_default())?;
         let client = hello.proc.as_ref();

@@ -4,6 +4,9 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use crate::DirectModexId;
+use crate::collective::TrackerId;
+use crate::exchange::WaitId;
 use crate::peers::PeerId;
 
 /// What is to happen when its time comes.
@@ -15,6 +18,12 @@ pub(crate) enum Alarm {
     Finalize(PeerId),
     /// A process may have missed signs of life that it promised.
     Heartbeat(PeerId),
+    /// The time of a collective is up.
+    Collective(TrackerId),
+    /// A question has waited long enough.
+    Question(WaitId),
+    /// The host has waited long enough for data of a process.
+    Requested(DirectModexId),
 }
 
 /// What is to happen, in the order of time.

@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What processes do together: fences, connects and disconnects.
+//!
+//! A [`Tracker`](tracker::Tracker) is one of them, with the local processes that take part in it:
+//!
+//! ```text
+//! gathering ── all local participants are there ── hosting ── the host answers ── ended
+//!     └──────── time is up, or one of them is lost ──────────────────────────────── ended
+//! ```
+//!
+//! - Trackers of the same participants follow each other: the n-th call of a process belongs to
+//!   the n-th tracker, however far the others have come.
+//! - One that ended without success stays until its last participants have come and were told the
+//!   same, so that nobody's next call is taken for the one that failed.
+//! - A fence whose participants are all local ends without the host. Any other is told to the
+//!   host even if it failed here, with the failure in place of data, so that the servers of the
+//!   other nodes end it too.
+//! - A participant that goes away before the host was called ends it for all; one that goes
+//!   later has taken part. A process that comes back is another life: what it calls belongs to
+//!   trackers that do not know it as lost.
 
-use pmix_proto::request;
-use pmix_types::Status;
+mod arrive;
+mod contribution;
+mod end;
+mod loss;
+mod members;
+mod table;
+mod tracker;
 
-use crate::Engine;
-use crate::peers::Ticket;
-
-impl Engine {
-    pub(crate) fn fence(&mut self, ticket: Ticket, _: &request::Fence<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn connect(&mut self, ticket: Ticket, _: &request::Connect<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn disconnect(&mut self, ticket: Ticket, _: &request::Disconnect<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-}
+pub(crate) use table::{Collectives, TrackerId};

@@ -36,8 +36,7 @@ impl Engine {
             }
             Ok(request) => self.serve(ticket, request),
             Err(error) => {
-                let error = Error::new(error.status(), error.to_string());
-                self.reply_error(ticket, &error);
+                self.reply_error(ticket, &error.into());
             }
         }
     }

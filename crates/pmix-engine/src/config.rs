@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use pmix_types::{Proc, Rank};
+use bfrops::{Layout, Module};
+use pmix_proto::PeerForm;
+use pmix_types::{Proc, Rank, Release};
 
 use crate::{ControlLimits, EventLimits, OutputLimits};
 
@@ -31,6 +33,9 @@ pub struct Config {
     pub queued_bytes_per_peer: usize,
     /// How long a client waits for data of a job that is not registered, where it names no time.
     pub registration_time: Duration,
+    /// How long a client waits for a key of a process that has committed others, where it names no
+    /// time.
+    pub key_time: Duration,
     /// How long a client that finalises waits for the host to take notice.
     pub finalize_time: Duration,
     /// How long a fence may take whose participants name no time; none is for ever.
@@ -41,6 +46,9 @@ pub struct Config {
     pub output: OutputLimits,
     /// How much processes may ask to be done later.
     pub control: ControlLimits,
+    /// How much longer than that, or than the participants say, the host may take once it was
+    /// called: it is told the time too and is to end a fence on all nodes alike.
+    pub host_grace: Duration,
 }
 
 /// What happens to a second connection of a process that has one.
@@ -66,11 +74,20 @@ impl Default for Config {
             requests_per_peer: 16 << 10,
             queued_bytes_per_peer: 64 << 20,
             registration_time: Duration::from_secs(60),
+            key_time: Duration::from_secs(2),
             finalize_time: Duration::from_secs(2),
             collective_time: None,
             events: EventLimits::default(),
             output: OutputLimits::default(),
             control: ControlLimits::default(),
+            host_grace: Duration::from_secs(1),
         }
+    }
+}
+
+impl Config {
+    /// How servers pack what they tell each other. All servers of a job have to agree on it.
+    pub(crate) fn modex_form(&self) -> PeerForm {
+        PeerForm::of(Layout::new(Module::V41), Release::Master)
     }
 }

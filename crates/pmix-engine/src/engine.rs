@@ -15,8 +15,10 @@ use pmix_proto::{Frame, Inbox, Tag};
 use pmix_types::Status;
 
 use crate::alarm::{Alarm, Alarms};
+use crate::collective::Collectives;
 use crate::control::Control;
 use crate::events::Events;
+use crate::exchange::{Directs, Foreign, Requested, Waiting};
 use crate::host::{Answer, CallId, Calls, HostCall};
 use crate::iof::Forwarding;
 use crate::leaving::Leaving;
@@ -30,7 +32,8 @@ use crate::{Config, EngineEvent, Error, Psec};
 /// drains, in this order, [`poll_transmit`](Self::poll_transmit),
 /// [`poll_host_call`](Self::poll_host_call) and [`poll_event`](Self::poll_event) until each has
 /// nothing more, and calls [`handle_timeout`](Self::handle_timeout) when
-/// [`poll_timeout`](Self::poll_timeout) says so.
+/// [`poll_timeout`](Self::poll_timeout) says so. A connection that an event says is to be closed may
+/// have had last words among the bytes.
 pub struct Engine {
     pub(crate) config: Config,
     pub(crate) store: Arc<Store>,
@@ -44,6 +47,11 @@ pub struct Engine {
     pub(crate) process_sets: ProcessSets,
     pub(crate) calls: Calls,
     pub(crate) outcomes: VecDeque<EngineEvent>,
+    pub(crate) collectives: Collectives,
+    pub(crate) waiting: Waiting,
+    pub(crate) directs: Directs,
+    pub(crate) requested: Requested,
+    pub(crate) foreign: Foreign,
     pub(crate) leaving: HashMap<PeerId, Leaving>,
     /// How many tools were given a name.
     pub(crate) num_tools: u64,
@@ -71,6 +79,11 @@ impl Engine {
             process_sets: ProcessSets::default(),
             calls: Calls::default(),
             outcomes: VecDeque::new(),
+            collectives: Collectives::default(),
+            waiting: Waiting::default(),
+            directs: Directs::default(),
+            requested: Requested::default(),
+            foreign: Foreign::default(),
             leaving: HashMap::new(),
             num_tools: 0,
         }
@@ -180,8 +193,7 @@ impl Engine {
         match self.peers.get_mut(peer)?.inbox.next_frame() {
             Ok(frame) => frame,
             Err(error) => {
-                let reason = Error::new(error.status(), error.to_string());
-                self.refuse(peer, reason);
+                self.refuse(peer, error.into());
                 None
             }
         }
@@ -216,6 +228,9 @@ impl Engine {
             }
             Alarm::Finalize(peer) => self.finalized(peer),
             Alarm::Heartbeat(peer) => self.heartbeat_due(peer),
+            Alarm::Collective(id) => self.collective_expired(id),
+            Alarm::Question(id) => self.question_expired(id),
+            Alarm::Requested(id) => self.request_expired(id),
         }
     }
 }

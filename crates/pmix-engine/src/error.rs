@@ -62,14 +62,14 @@ impl From<gds_hash::Error> for Error {
     }
 }
 
-impl From<bfrops::Error> for Error {
-    fn from(error: bfrops::Error) -> Self {
+impl From<pmix_proto::Error> for Error {
+    fn from(error: pmix_proto::Error) -> Self {
         Self::new(error.status(), error.to_string())
     }
 }
 
-impl From<pmix_proto::Error> for Error {
-    fn from(error: pmix_proto::Error) -> Self {
+impl From<bfrops::Error> for Error {
+    fn from(error: bfrops::Error) -> Self {
         Self::new(error.status(), error.to_string())
     }
 }

@@ -1,30 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What clients are told of their job, and the data that processes put for each other.
+//!
+//! | question | answer |
+//! | --- | --- |
+//! | REQ | the whole job information, built once for all clients of a release |
+//! | GETNB of a reserved key | what the job information says, at once: it never comes later |
+//! | GETNB of what a local process put | held until the process commits |
+//! | GETNB of what a remote process put | what a fence brought, else one direct modex for all who wait |
+//! | GETNB about a job that is not registered | held until it is, and the host is asked meanwhile |
 
-use pmix_proto::request;
-use pmix_types::Status;
+mod answer;
+mod by_proc;
+mod commit;
+mod direct;
+mod foreign;
+mod get;
+mod job_info;
+mod level;
+mod modex;
+mod question;
+mod waiting;
 
-use crate::Engine;
-use crate::peers::Ticket;
+use bfrops::Limits;
 
-impl Engine {
-    pub(crate) fn job_info(&mut self, ticket: Ticket) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
+pub(crate) use answer::enclosed;
+pub(crate) use direct::Directs;
+pub(crate) use foreign::Foreign;
+pub(crate) use modex::Requested;
+pub(crate) use question::{says, timeout};
+pub(crate) use waiting::{WaitId, Waiting};
 
-    pub(crate) fn gds_fallback(&mut self, ticket: Ticket, _: &request::GdsFallback<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn commit(&mut self, ticket: Ticket, _: &request::Commit<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn get(&mut self, ticket: Ticket, _: &request::Get<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-
-    pub(crate) fn refresh_cache(&mut self, ticket: Ticket, _: &request::RefreshCache<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-}
+/// What bytes of another server may cost: in proportion to them, as the datastore has it.
+pub(crate) const LIMITS: Limits = Limits {
+    depth: 64,
+    memory_factor: 64,
+    memory_base: 63 * 1024,
+};

@@ -27,7 +27,7 @@ pub(crate) struct Registry {
 impl Registry {
     /// Adds a job, or says anew how many local processes it has.
     pub(crate) fn add_job(&mut self, nspace: Nspace<'static>, num_local: u32) {
-        self.jobs.entry(nspace).or_default().num_local = num_local;
+        self.jobs.entry(nspace).or_default().num_local = Some(num_local);
     }
 
     /// Removes a job, and tells which clients it had.
@@ -50,16 +50,21 @@ impl Registry {
         user: (u32, u32),
         object: HostObject,
     ) -> Result<ClientId, Error> {
-        let Some(job) = self.jobs.get_mut(proc.nspace.as_bytes()) else {
-            return Err(Error::not_found(format!(
-                "no job {} is registered",
-                proc.nspace
+        let len = proc.nspace.as_bytes().len();
+        if len == 0 || len > Nspace::MAX_LEN {
+            let most = Nspace::MAX_LEN;
+            return Err(Error::bad(format!(
+                "an nspace has 1 to {most} bytes, not {len}"
             )));
-        };
+        }
         if !proc.rank.is_valid() {
             return Err(Error::bad(format!("{:?} is no process", proc.rank)));
         }
+        // Some hosts register the processes of a job before the job.
+        let nspace = proc.nspace.clone().into_owned();
+        let job = self.jobs.entry(nspace).or_default();
         job.owner.get_or_insert(user.0);
+        job.gone.remove(&proc.rank);
         if let Some(id) = job.clients.get(&proc.rank).copied()
             && let Some(client) = self.clients.get_mut(&id)
         {
@@ -79,6 +84,7 @@ impl Registry {
     pub(crate) fn remove_client(&mut self, proc: &Proc<'_>) -> Option<(ClientId, Client)> {
         let job = self.jobs.get_mut(proc.nspace.as_bytes())?;
         let id = job.clients.remove(&proc.rank)?;
+        job.gone.insert(proc.rank);
         Some((id, self.clients.remove(&id)?))
     }
 
@@ -88,6 +94,11 @@ impl Registry {
 
     pub(crate) fn client_mut(&mut self, id: ClientId) -> Option<&mut Client> {
         self.clients.get_mut(&id)
+    }
+
+    /// The local process with a name, and where it stands.
+    pub(crate) fn client_of(&self, proc: &Proc<'_>) -> Option<&Client> {
+        self.client(self.find(&proc.nspace, proc.rank)?)
     }
 
     /// The local process with a name.

@@ -77,7 +77,7 @@ impl Engine {
         let is_job = self
             .registry
             .job(nspace)
-            .is_some_and(|job| job.num_local > 0);
+            .is_some_and(|job| !job.clients.is_empty());
         if *proc == self.config.server || is_job {
             return Err(Error::denied(format!("{nspace} is not a name for tools")));
         }

@@ -41,11 +41,19 @@ impl Engine {
         if let Some(leaving) = self.leaving.remove(&peer) {
             self.alarms.cancel(leaving.until, Alarm::Finalize(peer));
         }
+        self.drop_questions(peer);
         self.events_left(peer);
         self.iof_left(peer);
         self.control_left(peer);
         if is_lost {
             self.process_lost(member);
+            if let Some(client) = member.client {
+                self.lost_to_collectives(client);
+            }
+        }
+        if member.client.is_some() {
+            // Who waits for what it would have put learns that it does not come.
+            self.data_came(&member.proc);
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the host says about jobs and their processes.
 
-use pmix_types::{Info, IntoOwned, Nspace, Proc, Status, Text};
+use pmix_types::{Info, IntoOwned, Nspace, Proc, Text};
 
 use crate::host::HostObject;
 use crate::{Engine, Error};
@@ -22,6 +22,7 @@ impl Engine {
         self.store.register_nspace(nspace, num_local_procs, infos)?;
         let nspace = nspace.clone().into_owned();
         self.registry.add_job(nspace.clone(), num_local_procs);
+        self.foreign.forget(&nspace);
         self.job_changed(&nspace);
         Ok(())
     }
@@ -33,13 +34,17 @@ impl Engine {
     ///
     /// `PMIX_ERR_NOT_FOUND` if it is not registered.
     pub fn deregister_nspace(&mut self, nspace: &Nspace<'_>) -> Result<(), Error> {
-        self.store.deregister_nspace(nspace)?;
-        for (_, client) in self.registry.remove_job(nspace) {
+        let stored = self.store.deregister_nspace(nspace);
+        if self.registry.job(nspace).is_none() {
+            stored?;
+        }
+        for (id, client) in self.registry.remove_job(nspace) {
             for peer in client.peers {
                 self.refuse(peer, Error::not_found("its job is deregistered"));
             }
+            self.lost_to_collectives(id);
         }
-        self.job_gone(nspace);
+        self.job_gone(&nspace.clone().into_owned());
         Ok(())
     }
 
@@ -49,8 +54,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if its job is not registered, `PMIX_ERR_BAD_PARAM` if the rank names
-    /// no process.
+    /// `PMIX_ERR_BAD_PARAM` if the name is none or the rank names no process.
     pub fn register_client(
         &mut self,
         proc: &Proc<'_>,
@@ -72,13 +76,15 @@ impl Engine {
     /// `PMIX_ERR_NOT_FOUND` if it is not registered.
     pub fn deregister_client(&mut self, proc: &Proc<'_>) -> Result<(), Error> {
         let (rank, nspace) = (proc.rank, &proc.nspace);
-        let Some((_, client)) = self.registry.remove_client(proc) else {
+        let Some((id, client)) = self.registry.remove_client(proc) else {
             let message = format!("rank {rank} of {nspace} is not registered");
             return Err(Error::not_found(message));
         };
         for peer in client.peers {
             self.refuse(peer, Error::not_found("it is deregistered"));
         }
+        self.lost_to_collectives(id);
+        self.job_changed(&nspace.clone().into_owned());
         Ok(())
     }
 
@@ -107,11 +113,15 @@ impl Engine {
 
     /// A job or its local processes are registered by now.
     fn job_changed(&mut self, nspace: &Nspace<'static>) {
-        let _ = (nspace, Status::SUCCESS);
+        self.questions_about_job(nspace);
+        self.requests_about_job(nspace);
+        self.collectives_of_job(nspace);
     }
 
     /// A job is gone.
-    fn job_gone(&mut self, nspace: &Nspace<'_>) {
-        let _ = nspace;
+    fn job_gone(&mut self, nspace: &Nspace<'static>) {
+        self.end_questions_about(nspace);
+        self.requests_about_job(nspace);
+        self.events_job_gone(nspace);
     }
 }

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What servers tell each other in a fence.
+//!
+//! The host carries one contribution of each server. It has the form of
+//! [`gds_hash::ModexForm::Named`], with one flag more:
+//!
+//! | part | call | content |
+//! | --- | --- | --- |
+//! | contribution | `PMIX_BYTE_OBJECT` | the two following |
+//! | compressed | `PMIX_BOOL` | whether the next object is |
+//! | data | `PMIX_BYTE_OBJECT` | flag and what belongs to it |
+//! | flag | `PMIX_BYTE` | 0 and 1 as in the datastore; 128: the fence failed on this server |
+//! | status | `PMIX_STATUS` | with flag 128: how |
+//!
+//! Frozen: append only. If several servers failed, the lowest status counts, so that all servers
+//! come to the same result in whatever order the host puts the contributions.
+
+use bfrops::{Decoder, Encoder, kind};
+use gds_hash::{Member, Modex, ModexForm};
+use pmix_proto::PeerForm;
+use pmix_types::{Bytes, Proc, Status};
+
+use super::members::{Members, Ranks};
+use super::tracker::Tracker;
+use crate::{Engine, Error};
+
+/// The fence failed on the server that says so.
+const FAILED: u8 = 128;
+/// No data were collected.
+const NOTHING: u8 = 0;
+
+impl Engine {
+    /// What this server contributes.
+    pub(super) fn contribution(&self, tracker: &Tracker) -> Result<Vec<u8>, Error> {
+        let form = self.config.modex_form();
+        let wire = self.wire(&form);
+        if !tracker.collects {
+            return Ok(Modex::without_data(&wire, ModexForm::Named)?);
+        }
+        let clients = tracker.slots.keys();
+        let clients = clients.filter_map(|id| self.registry.client(*id));
+        let procs: Vec<Proc<'_>> = clients.map(|client| client.proc.clone()).collect();
+        // Clients of a job follow each other.
+        let mut puts = Vec::new();
+        for same in procs.chunk_by(|a, b| a.nspace == b.nspace) {
+            let job = same.first().and_then(|proc| self.store.job(&proc.nspace));
+            let job = job.ok_or_else(|| Error::not_found("a participant's job is gone"))?;
+            puts.push((same, job.puts()));
+        }
+        let procs = puts.iter();
+        let procs = procs.flat_map(|(same, puts)| same.iter().map(|proc| (proc.clone(), &**puts)));
+        let procs: Vec<_> = procs.collect();
+        let members = self.modex_members(&tracker.key.1);
+        Ok(Modex::contribution(
+            &wire,
+            ModexForm::Named,
+            &members,
+            &procs,
+        )?)
+    }
+
+    /// Stores what the servers of other nodes contributed.
+    pub(super) fn absorb_contributions(
+        &self,
+        tracker: &Tracker,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        let form = self.config.modex_form();
+        let data = with_data(&form, bytes)?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let wire = self.wire(&form);
+        let members = self.modex_members(&tracker.key.1);
+        let mut modex = Modex::parse(&wire, ModexForm::Named, &members, &data)?;
+        // What processes of this node put is there already, and may be newer.
+        modex.retain(|nspace, rank| self.registry.find(nspace, rank).is_none());
+        self.store.absorb(&modex);
+        Ok(())
+    }
+
+    /// The participants in the order and the form of the datastore.
+    fn modex_members<'m>(&self, members: &'m Members) -> Vec<Member<'m>> {
+        let jobs = members.jobs();
+        let size = |nspace, ranks: &Ranks| {
+            let listed = match ranks {
+                Ranks::Some(ranks) => ranks.last().map(|last| last.as_raw().saturating_add(1)),
+                Ranks::All => None,
+            };
+            self.job_size(nspace).or(listed).unwrap_or(u32::MAX)
+        };
+        jobs.map(|(nspace, ranks)| Member {
+            nspace: nspace.clone(),
+            num_procs: size(nspace, ranks),
+        })
+        .collect()
+    }
+}
+
+/// What a server contributes on which a fence failed.
+pub(super) fn failure(form: &PeerForm, status: Status) -> Result<Vec<u8>, Error> {
+    let mut data = Vec::new();
+    let mut encoder = Encoder::new(form.layout, &mut data);
+    encoder.one::<kind::Byte>(&FAILED)?;
+    encoder.one::<kind::Status>(&status)?;
+    let mut inner = Vec::new();
+    let mut encoder = Encoder::new(form.layout, &mut inner);
+    encoder.one::<kind::Bool>(&false)?;
+    encoder.one::<kind::ByteObject>(&Bytes::Owned(data))?;
+    let mut out = Vec::new();
+    let mut encoder = Encoder::new(form.layout, &mut out);
+    encoder.one::<kind::ByteObject>(&Bytes::Owned(inner))?;
+    Ok(out)
+}
+
+/// The contributions that hold data, one behind the other.
+///
+/// # Errors
+///
+/// How the fence failed, if it did on any server; what the bytes have wrong.
+fn with_data(form: &PeerForm, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut data = Vec::new();
+    let mut failed: Option<Status> = None;
+    let mut decoder = Decoder::new(form.layout, bytes).with_limits(crate::exchange::LIMITS);
+    while !decoder.is_empty() {
+        let before = decoder.rest();
+        let object = decoder.one::<kind::ByteObject>()?;
+        match said(form, &object)? {
+            Said::Nothing => {}
+            Said::Data => {
+                let len = before.len() - decoder.rest().len();
+                data.extend_from_slice(before.get(..len).unwrap_or_default());
+            }
+            Said::Failed(status) => failed = Some(failed.map_or(status, |f| f.min(status))),
+        }
+    }
+    match failed {
+        Some(status) => Err(Error::new(status, "the fence failed on another server")),
+        None => Ok(data),
+    }
+}
+
+/// What one server says.
+enum Said {
+    Nothing,
+    Data,
+    Failed(Status),
+}
+
+fn said(form: &PeerForm, object: &[u8]) -> Result<Said, Error> {
+    if object.is_empty() {
+        return Ok(Said::Nothing);
+    }
+    let mut decoder = Decoder::new(form.layout, object);
+    if decoder.one::<kind::Bool>()? {
+        return Ok(Said::Data);
+    }
+    let data = decoder.one::<kind::ByteObject>()?;
+    let mut decoder = Decoder::new(form.layout, &data);
+    Ok(match decoder.one::<kind::Byte>()? {
+        NOTHING => Said::Nothing,
+        FAILED => match decoder.one::<kind::Status>()? {
+            status if status.is_success() => Said::Failed(Status::ERROR),
+            status => Said::Failed(status),
+        },
+        _ => Said::Data,
+    })
+}

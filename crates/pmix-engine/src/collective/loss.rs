@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Participants that go, and time that passes.
+
+use pmix_types::Status;
+
+use super::table::TrackerId;
+use super::tracker::Phase;
+use crate::Engine;
+use crate::alarm::Alarm;
+use crate::registry::ClientId;
+
+impl Engine {
+    /// A local process is gone. What it was to take part in ends, unless the host has gone on
+    /// with it.
+    pub(crate) fn lost_to_collectives(&mut self, client: ClientId) {
+        let known = |tracker: &super::tracker::Tracker| tracker.slots.contains_key(&client);
+        for id in self.collectives.which(known) {
+            let Some(tracker) = self.collectives.get_mut(id) else {
+                continue;
+            };
+            let took_part = tracker.lose(client);
+            match tracker.phase {
+                Phase::Gathering if took_part => self.fail(id, Status::ERR_LOST_CONNECTION),
+                Phase::Gathering | Phase::Hosting => {}
+                Phase::Failed(_) => self.collectives.tidy(id),
+            }
+        }
+    }
+
+    /// The time of a collective is up. Once the host has gone on with it, the host is to end it
+    /// for all servers alike, and gets some time to do so.
+    pub(crate) fn collective_expired(&mut self, id: TrackerId) {
+        let Some(tracker) = self.collectives.get_mut(id) else {
+            return;
+        };
+        let until = tracker.until.take();
+        if tracker.phase == Phase::Hosting && !tracker.is_overdue {
+            tracker.is_overdue = true;
+            let grace = self.config.host_grace;
+            let until = until.and_then(|until| until.checked_add(grace));
+            tracker.until = until;
+            if let Some(until) = until {
+                self.alarms.set(until, Alarm::Collective(id));
+            }
+            return;
+        }
+        self.fail(id, Status::ERR_TIMEOUT);
+    }
+}

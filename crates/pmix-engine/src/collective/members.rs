@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who takes part, said in one way however it is asked.
+
+use std::collections::BTreeMap;
+
+use pmix_types::{IntoOwned, Nspace, Proc, Rank};
+
+use crate::Error;
+
+/// Who takes part: processes of jobs in the order of their names. The same processes compare
+/// equal, whether they were listed or meant by a wildcard, and in whatever order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Members(Vec<(Nspace<'static>, Ranks)>);
+
+/// Processes of one job.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Ranks {
+    /// All of them.
+    All,
+    /// These, in ascending order and not all of them.
+    Some(Vec<Rank>),
+}
+
+impl Members {
+    /// Who is meant by a list of processes; an empty one means all of the caller's job. `size` says
+    /// how many processes a job has, if anyone knows.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` for a rank that stands for no process, and for nobody's job.
+    pub(super) fn of(
+        procs: &[Proc<'_>],
+        own: &Nspace<'static>,
+        size: impl Fn(&Nspace<'_>) -> Option<u32>,
+    ) -> Result<Self, Error> {
+        if procs.is_empty() {
+            return Ok(Self(vec![(own.clone(), Ranks::All)]));
+        }
+        let mut jobs: BTreeMap<&Nspace<'_>, Vec<Rank>> = BTreeMap::new();
+        for same in procs.chunk_by(|a, b| a.nspace == b.nspace) {
+            let ranks = same.iter().map(|proc| proc.rank);
+            if let Some(proc) = same.first() {
+                jobs.entry(&proc.nspace).or_default().extend(ranks);
+            }
+        }
+        let members = jobs.into_iter().map(|(nspace, ranks)| {
+            let ranks = Ranks::of(ranks, || size(nspace))?;
+            match nspace.is_empty() {
+                true => Err(Error::bad("a participant without a job")),
+                false => Ok((nspace.clone().into_owned(), ranks)),
+            }
+        });
+        members.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The jobs, and who of them takes part.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = (&Nspace<'static>, &Ranks)> {
+        self.0.iter().map(|(nspace, ranks)| (nspace, ranks))
+    }
+
+    /// Whether a process takes part.
+    pub(crate) fn has(&self, proc: &Proc<'_>) -> bool {
+        let mut jobs = self.jobs();
+        jobs.any(|(nspace, ranks)| *nspace == proc.nspace && ranks.has(proc.rank))
+    }
+
+    /// The same as a list.
+    pub(crate) fn to_procs(&self) -> Vec<Proc<'static>> {
+        let jobs = self.jobs();
+        jobs.flat_map(|(nspace, ranks)| {
+            let ranks = match ranks {
+                Ranks::All => &[Rank::WILDCARD][..],
+                Ranks::Some(ranks) => ranks,
+            };
+            ranks.iter().map(|rank| Proc::new(nspace.clone(), *rank))
+        })
+        .collect()
+    }
+}
+
+impl Ranks {
+    fn of(mut ranks: Vec<Rank>, size: impl FnOnce() -> Option<u32>) -> Result<Self, Error> {
+        if ranks.contains(&Rank::WILDCARD) {
+            return Ok(Self::All);
+        }
+        if let Some(rank) = ranks.iter().find(|rank| !rank.is_valid()) {
+            return Err(Error::bad(format!("{rank:?} is no process to take part")));
+        }
+        ranks.sort_unstable();
+        ranks.dedup();
+        // Ranks count from 0, so that as many as there are without one beyond are all.
+        let next = ranks.last().and_then(|last| last.as_raw().checked_add(1));
+        let is_dense = next.is_some_and(|next| u32::try_from(ranks.len()) == Ok(next));
+        match is_dense && size() == next {
+            true => Ok(Self::All),
+            false => Ok(Self::Some(ranks)),
+        }
+    }
+
+    pub(crate) fn has(&self, rank: Rank) -> bool {
+        match self {
+            Self::All => true,
+            Self::Some(ranks) => ranks.binary_search(&rank).is_ok(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(procs: &[(&'static str, u32)]) -> Members {
+        let procs: Vec<_> = procs
+            .iter()
+            .map(|(nspace, rank)| Proc::new(*nspace, Rank::new(*rank)))
+            .collect();
+        let size = |nspace: &Nspace<'_>| (*nspace != "far").then_some(3);
+        Members::of(&procs, &"own".into(), size).unwrap()
+    }
+
+    #[test]
+    fn the_same_processes_are_the_same_members() {
+        let wildcard = Rank::WILDCARD.as_raw();
+        let all = members(&[("own", wildcard)]);
+        assert_eq!(members(&[]), all);
+        assert_eq!(members(&[("own", 2), ("own", 0), ("own", 1)]), all);
+        assert_eq!(members(&[("own", 2), ("own", wildcard)]), all);
+        let some = members(&[("own", 2), ("own", 0)]);
+        assert_eq!(members(&[("own", 0), ("own", 2), ("own", 0)]), some);
+        assert_ne!(some, all);
+        let both = members(&[("own", wildcard), ("far", 0)]);
+        assert_eq!(members(&[("far", 0), ("own", wildcard)]), both);
+        // Nobody knows how many there are.
+        assert_ne!(
+            members(&[("far", 0), ("far", 1), ("far", 2)]),
+            members(&[("far", wildcard)])
+        );
+    }
+
+    #[test]
+    fn ranks_that_name_nobody_are_refused() {
+        for rank in [Rank::UNDEF, Rank::LOCAL_NODE, Rank::INVALID] {
+            let procs = [Proc::new("own", rank)];
+            let refused = Members::of(&procs, &"own".into(), |_| Some(1));
+            assert_eq!(
+                refused.unwrap_err().status(),
+                pmix_types::Status::ERR_BAD_PARAM
+            );
+        }
+        assert!(Members::of(&[Proc::new("", Rank::new(0))], &"own".into(), |_| None).is_err());
+    }
+
+    #[test]
+    fn members_are_listed_as_they_are_meant() {
+        let listed = members(&[("own", 1), ("own", 0), ("far", Rank::WILDCARD.as_raw())]);
+        let procs = [
+            Proc::new("far", Rank::WILDCARD),
+            Proc::new("own", Rank::new(0)),
+            Proc::new("own", Rank::new(1)),
+        ];
+        assert_eq!(listed.to_procs(), procs);
+        assert!(listed.has(&Proc::new("far", Rank::new(77))));
+        assert!(!listed.has(&Proc::new("own", Rank::new(2))));
+    }
+}

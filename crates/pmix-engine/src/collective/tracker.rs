@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One collective, seen from this server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use pmix_types::{Info, Status, keys};
+
+use super::members::Members;
+use crate::exchange::says;
+use crate::peers::Ticket;
+use crate::registry::ClientId;
+
+/// What processes do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// They wait for each other, and may exchange what they put.
+    Fence,
+    /// They are treated as one job from now on.
+    Connect,
+    /// They are treated so no longer.
+    Disconnect,
+}
+
+/// What makes calls belong together: the same thing done by the same processes.
+pub(super) type Key = (Kind, Members);
+
+/// One collective, seen from this server.
+#[derive(Debug)]
+pub(super) struct Tracker {
+    pub(super) key: Key,
+    pub(super) phase: Phase,
+    /// The local participants that are known.
+    pub(super) slots: BTreeMap<ClientId, Slot>,
+    /// Those of them that were not there yet.
+    pub(super) missing: BTreeSet<ClientId>,
+    /// Whether all local participants are known.
+    pub(super) is_defined: bool,
+    /// What the participants said about it.
+    pub(super) infos: Vec<Info<'static>>,
+    /// Whether any of them wants what the others put.
+    pub(super) collects: bool,
+    /// When it ends without success.
+    pub(super) until: Option<Instant>,
+    /// Whether its time is up and the host gets a little more.
+    pub(super) is_overdue: bool,
+}
+
+/// How far a collective has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Local participants are still to come.
+    Gathering,
+    /// The host was called.
+    Hosting,
+    /// It failed, and not all participants know.
+    Failed(Status),
+}
+
+/// A local participant.
+#[derive(Debug)]
+pub(super) enum Slot {
+    /// It is still to come.
+    Expected,
+    /// It is there and waits for its answer.
+    Arrived(Ticket),
+    /// It went away, or it was told.
+    Done,
+}
+
+impl Tracker {
+    pub(super) fn new(key: Key) -> Self {
+        Self {
+            key,
+            phase: Phase::Gathering,
+            slots: BTreeMap::new(),
+            missing: BTreeSet::new(),
+            is_defined: false,
+            infos: Vec::new(),
+            collects: false,
+            until: None,
+            is_overdue: false,
+        }
+    }
+
+    /// Adds a local participant that is to come.
+    pub(super) fn expect(&mut self, client: ClientId) {
+        self.slots.entry(client).or_insert_with(|| {
+            self.missing.insert(client);
+            Slot::Expected
+        });
+    }
+
+    /// Whether a call of a process can be its part of this.
+    pub(super) fn expects(&self, client: ClientId) -> bool {
+        self.missing.contains(&client)
+    }
+
+    /// A participant is there.
+    pub(super) fn arrive(&mut self, client: ClientId, ticket: Ticket, infos: Vec<Info<'static>>) {
+        self.missing.remove(&client);
+        self.slots.insert(client, Slot::Arrived(ticket));
+        self.collects |= says(&infos, keys::COLLECT_DATA);
+        if self.infos.is_empty() {
+            self.infos = infos;
+        }
+    }
+
+    /// A participant will not come, or is not there any longer. Tells whether it took part.
+    pub(super) fn lose(&mut self, client: ClientId) -> bool {
+        self.missing.remove(&client);
+        match self.slots.get_mut(&client) {
+            Some(slot) => !matches!(std::mem::replace(slot, Slot::Done), Slot::Done),
+            None => false,
+        }
+    }
+
+    /// Whether all local participants are there.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_defined && self.missing.is_empty()
+    }
+
+    /// The answers that are owed.
+    pub(super) fn take_tickets(&mut self) -> Vec<Ticket> {
+        let slots = self.slots.values_mut();
+        slots
+            .filter_map(|slot| match std::mem::replace(slot, Slot::Done) {
+                Slot::Arrived(ticket) => Some(ticket),
+                other => {
+                    *slot = other;
+                    None
+                }
+            })
+            .collect()
+    }
+}

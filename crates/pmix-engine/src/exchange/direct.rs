@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Data of processes of other nodes, which the host brings: one call for all who wait.
+
+use std::collections::HashMap;
+
+use gds_hash::Puts;
+use pmix_types::{Info, Key, Proc, Scope, Status, Text, Value, keys};
+
+use super::question::Question;
+use super::waiting::{Later, Waiter};
+use crate::host::{Answer, DirectModex};
+use crate::{Engine, Error};
+
+/// The processes that the host is asked about now, and for which key.
+#[derive(Debug, Default)]
+pub(crate) struct Directs(HashMap<Proc<'static>, Option<Key<'static>>>);
+
+impl Engine {
+    /// Asks the host about a process, unless it is asked already.
+    pub(super) fn ask_about(&mut self, question: &Question) {
+        let proc = question.proc.clone();
+        if self.directs.0.contains_key(&proc) {
+            return;
+        }
+        let mut infos = question.infos.clone();
+        if let Some(key) = &question.key {
+            let name = Text::new(key.as_bytes().to_vec());
+            infos.push(Info::new(keys::REQUIRED_KEY, Value::String(Some(name))));
+        }
+        self.directs.0.insert(proc.clone(), question.key.clone());
+        let call = DirectModex {
+            proc: proc.clone(),
+            infos,
+        };
+        self.ask_for_all(call, move |engine, answer| {
+            engine.host_brought(&proc, answer)
+        });
+    }
+
+    /// The host answered about a process.
+    fn host_brought(&mut self, proc: &Proc<'static>, answer: Answer) {
+        let Some(key) = self.directs.0.remove(proc) else {
+            return;
+        };
+        let status = answer.status();
+        let data = match answer {
+            Answer::Data(Ok(data)) => data,
+            // Some hosts register the job instead and bring nothing else.
+            _ => Vec::new(),
+        };
+        let brought = match status.is_success() {
+            true => self.keep(proc, &data),
+            false => Err(Error::new(status, "the host brought no data")),
+        };
+        for id in self.waiting.of_proc(proc) {
+            let Some(mut waiter) = self.take_waiter(id) else {
+                continue;
+            };
+            waiter.was_asked |= key.is_none() || waiter.question.key == key;
+            match &brought {
+                Ok(Some(puts)) => self.answer_from(waiter, puts),
+                Ok(None) => self.settle(waiter),
+                Err(error) => self.host_failed(waiter, error),
+            }
+        }
+    }
+
+    /// Stores what the host brought; it is handed back if there is no job to store it with.
+    fn keep(&mut self, proc: &Proc<'static>, data: &[u8]) -> Result<Option<Puts>, Error> {
+        let wire = self.wire(&self.config.modex_form());
+        if self.store.job(&proc.nspace).is_some() {
+            if proc.rank.is_valid() {
+                self.store.change_puts(&proc.nspace, |puts| {
+                    puts.absorb_direct(&wire, proc.rank, data)
+                })?;
+            }
+            return Ok(None);
+        }
+        let mut puts = Puts::default();
+        puts.absorb_direct(&wire, proc.rank, data)?;
+        Ok(Some(puts))
+    }
+
+    /// Answers from data of a job that is not registered.
+    fn answer_from(&mut self, waiter: Waiter, puts: &Puts) {
+        let proc = &waiter.question.proc;
+        let has = match waiter.question.text() {
+            Some(key) => (puts.get(proc.rank, Scope::REMOTE, key, &[])).is_ok(),
+            None => puts.has_rank(proc.rank),
+        };
+        if !has {
+            return self.settle(waiter);
+        }
+        let packed = self.put_by(&waiter.ticket, &waiter.question, puts, Scope::REMOTE, None);
+        self.reply_packed(waiter.ticket, packed);
+    }
+
+    /// The host has nothing. Who waits for a job that is not registered goes on waiting for it.
+    fn host_failed(&mut self, waiter: Waiter, error: &Error) {
+        if waiter.later == Later::Job {
+            return self.settle(waiter);
+        }
+        match error.status() {
+            Status::ERR_NOT_SUPPORTED => {
+                let error = Error::not_found("the host brings no data of other nodes");
+                self.reply_error(waiter.ticket, &error);
+            }
+            _ => self.reply_error(waiter.ticket, error),
+        }
+    }
+}

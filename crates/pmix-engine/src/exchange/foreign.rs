@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A whole job as the answer to a get: clients ask for it about jobs that are not their own.
+//!
+//! It says what the answer to REQ says, but processes stand in `pmix.pdata` arrays: clients take
+//! `pmix.pblob` only when they connect.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bfrops::{Decoder, Encoder, Layout, RegexFramer, kind};
+use gds_hash::Registered;
+use pmix_proto::PeerForm;
+use pmix_types::{
+    Bytes, DataArray, Info, IntoOwned, Kval, Nspace, Proc, Rank, Release, Value, keys,
+};
+
+use super::answer;
+use crate::{Engine, Error};
+
+/// Whole jobs as answers to gets, each built for the first client of its kind that asks.
+#[derive(Debug, Default)]
+pub(crate) struct Foreign(HashMap<Nspace<'static>, Vec<Built>>);
+
+/// What clients differ in.
+type Kind = (Layout, Release);
+
+/// An answer, and for whom.
+type Built = (Kind, Arc<[u8]>);
+
+impl Foreign {
+    /// A job has changed or is gone.
+    pub(crate) fn forget(&mut self, nspace: &Nspace<'_>) {
+        self.0.remove(nspace.as_bytes());
+    }
+
+    fn find(&self, nspace: &Nspace<'_>, kind: Kind) -> Option<Arc<[u8]>> {
+        let built = self.0.get(nspace.as_bytes())?;
+        let found = built.iter().find(|(known, _)| *known == kind);
+        found.map(|(_, object)| Arc::clone(object))
+    }
+}
+
+impl Engine {
+    /// The object with a whole job for a client.
+    pub(super) fn whole_job(
+        &mut self,
+        nspace: &Nspace<'static>,
+        job: &Registered,
+        form: &PeerForm,
+    ) -> Result<Arc<[u8]>, Error> {
+        let kind = (form.layout, form.release);
+        if let Some(object) = self.foreign.find(nspace, kind) {
+            return Ok(object);
+        }
+        let reply = job.reply(&self.wire(form), form.release)?;
+        let content = kvals(form, self.framer(), &reply)?;
+        let object: Arc<[u8]> = object(form, self.framer(), nspace, &content)?.into();
+        let built = self.foreign.0.entry(nspace.clone()).or_default();
+        built.push((kind, Arc::clone(&object)));
+        Ok(object)
+    }
+}
+
+/// An object about a job.
+fn object(
+    form: &PeerForm,
+    framer: &dyn RegexFramer,
+    nspace: &Nspace<'_>,
+    kvals: &[u8],
+) -> Result<Vec<u8>, Error> {
+    let mut inner = Vec::with_capacity(kvals.len() + 64);
+    let mut encoder = Encoder::new(form.layout, &mut inner).with_framer(framer);
+    encoder.one::<kind::Proc>(&Proc::new(nspace.clone(), Rank::WILDCARD))?;
+    inner.extend_from_slice(kvals);
+    answer::enclosed(form, inner)
+}
+
+/// The data of an answer to REQ, with processes in the form of a get.
+pub(super) fn kvals(
+    form: &PeerForm,
+    framer: &dyn RegexFramer,
+    reply: &[u8],
+) -> Result<Vec<u8>, Error> {
+    let mut out = Vec::with_capacity(reply.len());
+    let mut decoder = Decoder::new(form.layout, reply).with_framer(framer);
+    decoder.one::<kind::String>()?;
+    while !decoder.is_empty() {
+        let before = decoder.rest();
+        let kval = decoder.one::<kind::Kval>()?;
+        if kval.key.is(keys::PROC_BLOB)
+            && let Value::ByteObject(Bytes::Borrowed(blob)) = kval.value
+        {
+            let mut encoder = Encoder::new(form.layout, &mut out).with_framer(framer);
+            encoder.one::<kind::Kval>(&process(form, framer, blob)?)?;
+            continue;
+        }
+        let len = before.len() - decoder.rest().len();
+        out.extend_from_slice(before.get(..len).unwrap_or_default());
+    }
+    Ok(out)
+}
+
+/// What stands in a blob, as infos with the rank in front.
+fn process(form: &PeerForm, framer: &dyn RegexFramer, blob: &[u8]) -> Result<Kval<'static>, Error> {
+    let mut decoder = Decoder::new(form.layout, blob).with_framer(framer);
+    let rank = decoder.one::<kind::Rank>()?;
+    let mut infos = vec![Info::new(keys::RANK, Value::Rank(rank))];
+    while !decoder.is_empty() {
+        let kval = decoder.one::<kind::Kval>()?.into_owned();
+        infos.push(Info {
+            key: kval.key,
+            flags: Default::default(),
+            value: kval.value,
+        });
+    }
+    Ok(Kval {
+        key: keys::PROC_DATA.into(),
+        value: Value::DataArray(DataArray::Info(infos)),
+    })
+}

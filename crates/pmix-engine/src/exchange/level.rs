@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What job information says, in the form that a client keeps it.
+//!
+//! | what the answer is about | whose object | form |
+//! | --- | --- | --- |
+//! | a process | the process | the key |
+//! | the job | `PMIX_RANK_WILDCARD` | the key |
+//! | a node | `PMIX_RANK_WILDCARD` | `pmix.node.arr` with name and number of the node, and the key |
+//! | an application | `PMIX_RANK_WILDCARD` | `pmix.app.arr` with its number, and the key |
+//! | a session | `PMIX_RANK_WILDCARD` | `pmix.ssn.arr` with its number, and the key |
+//!
+//! Clients from 4.2 on do not find a bare key that is about a node.
+
+use gds_hash::{Job, KnownNode, Request, Subject};
+use pmix_types::{DataArray, Info, Kval, Proc, Rank, Text, Value, keys};
+
+use super::question::{Question, of_job};
+use crate::{Engine, Error};
+
+impl Engine {
+    /// What the job information says to a question, and about whom.
+    pub(super) fn job_level(
+        &self,
+        job: &Job,
+        question: &Question,
+    ) -> Result<(Proc<'static>, Kval<'static>), Error> {
+        let key = question.text().ok_or_else(|| Error::not_found("no key"))?;
+        let asked = of_job(question.proc.rank);
+        let found = self.said(job, question, asked, key);
+        // What is asked of a process may be known of its job alone.
+        let found = match found {
+            Err(_) if asked.is_valid() => self.said(job, question, Rank::WILDCARD, key),
+            other => other,
+        };
+        match found {
+            Err(_) if key == keys::PSET_NAMES => self.set_names(question),
+            other => other,
+        }
+    }
+
+    fn said(
+        &self,
+        job: &Job,
+        question: &Question,
+        rank: Rank,
+        key: &str,
+    ) -> Result<(Proc<'static>, Kval<'static>), Error> {
+        let request = Request::new(rank, key).with(&question.infos);
+        let value = self.store.get(job.nspace(), &request)?;
+        let subject = job.subject(&request)?;
+        let rank = match subject {
+            Subject::Proc(rank) => rank,
+            _ => Rank::WILDCARD,
+        };
+        let kval = enclosed(subject, key, value);
+        Ok((Proc::new(job.nspace().clone(), rank), kval))
+    }
+
+    /// The names of the process sets that a process is in, with commas between them.
+    fn set_names(&self, question: &Question) -> Result<(Proc<'static>, Kval<'static>), Error> {
+        let names: Vec<_> = self.process_sets.of(&question.proc).collect();
+        if names.is_empty() {
+            return Err(Error::not_found("it is in no process set"));
+        }
+        let names: Vec<_> = names.into_iter().map(Text::as_bytes).collect();
+        let kval = Kval {
+            key: keys::PSET_NAMES.into(),
+            value: Value::String(Some(Text::new(names.join(&b',')))),
+        };
+        Ok((question.proc.clone(), kval))
+    }
+}
+
+/// A value in the array of what it is about, if that is no process and no job.
+fn enclosed(subject: Subject, key: &str, value: Value<'static>) -> Kval<'static> {
+    let (array, mut infos) = match subject {
+        Subject::Proc(_) | Subject::Job => {
+            let key = key.to_owned().into();
+            return Kval { key, value };
+        }
+        Subject::Node(node) => (keys::NODE_INFO_ARRAY, names(node)),
+        Subject::App(number) => {
+            let number = Info::new(keys::APPNUM, number);
+            (keys::APP_INFO_ARRAY, vec![number])
+        }
+        Subject::Session(number) => {
+            // Clients take the array only with a number; this one says that there is none.
+            let number = Info::new(keys::SESSION_ID, number.unwrap_or(u32::MAX));
+            (keys::SESSION_INFO_ARRAY, vec![number])
+        }
+    };
+    if !infos.iter().any(|info| info.key.is(key)) {
+        infos.push(Info::new(key.to_owned(), value));
+    }
+    Kval {
+        key: array.into(),
+        value: Value::DataArray(DataArray::Info(infos)),
+    }
+}
+
+fn names(node: KnownNode) -> Vec<Info<'static>> {
+    let name = node.name.map(|name| {
+        let name = Value::String(Some(Text::new(name)));
+        Info::new(keys::HOSTNAME, name)
+    });
+    let number = node.id.map(|id| Info::new(keys::NODEID, id));
+    name.into_iter().chain(number).collect()
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Data of processes of this node that the host wants for another node.
+
+use std::time::Instant;
+
+use gds_hash::Puts;
+use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Rank, Scope, Status, Value, keys};
+
+use super::by_proc::ByProc;
+use super::{foreign, question};
+use crate::alarm::Alarm;
+use crate::registry::Life;
+use crate::{DirectModexId, Engine, EngineEvent, Error};
+
+/// Requests of the host that wait for processes.
+pub(crate) type Requested = ByProc<Pending>;
+
+/// A request of the host that waits for a process.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    /// The key that is to be there.
+    key: Option<Key<'static>>,
+    /// When it ends, and whether the host said so.
+    until: Option<(Instant, bool)>,
+}
+
+impl Engine {
+    /// The host wants the data of a process of this node for another node
+    /// (`PMIx_server_dmodex_request`): an [`EngineEvent::DirectModex`] brings them when the
+    /// process has committed, with the key that `pmix.req.key` names if one is named, or says why
+    /// they do not come. With [`Rank::WILDCARD`] the job information is brought.
+    ///
+    /// `pmix.timeout` says how many seconds to wait.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if the job is not registered or the process is not on this node.
+    pub fn dmodex_request(
+        &mut self,
+        proc: &Proc<'_>,
+        infos: &[Info<'_>],
+        now: Instant,
+    ) -> Result<DirectModexId, Error> {
+        self.now = Some(now);
+        let proc = proc.clone().into_owned();
+        let job = self.store.job(&proc.nspace);
+        let job = job.ok_or_else(|| {
+            let nspace = &proc.nspace;
+            Error::not_found(format!("no job {nspace} is registered"))
+        })?;
+        if proc.rank == Rank::WILDCARD {
+            let form = self.config.modex_form();
+            let reply = job.reply(&self.wire(&form), form.release)?;
+            let kvals = foreign::kvals(&form, self.framer(), &reply)?;
+            let (key, until) = (None, None);
+            let id = DirectModexId(self.requested.add(proc, Pending { key, until }));
+            self.bring(id, Ok(kvals));
+            return Ok(id);
+        }
+        let local = self.registry.job(&proc.nspace);
+        let is_known = local
+            .is_some_and(|local| local.clients.contains_key(&proc.rank) || !local.is_complete());
+        if !is_known {
+            let (rank, nspace) = (proc.rank, &proc.nspace);
+            let message = format!("rank {rank} of {nspace} is not on this node");
+            return Err(Error::not_found(message));
+        }
+        let until = question::timeout(infos).and_then(|time| self.after(time));
+        let key = required(infos);
+        let until = until.map(|at| (at, true));
+        let id = self.requested.add(proc.clone(), Pending { key, until });
+        let id = DirectModexId(id);
+        if let Some((at, _)) = until {
+            self.alarms.set(at, Alarm::Requested(id));
+        }
+        self.settle_requested(&proc);
+        Ok(id)
+    }
+
+    /// Brings the host what it waits for about a process, as far as it is there.
+    pub(super) fn settle_requested(&mut self, proc: &Proc<'static>) {
+        for id in self.requested.of_proc(proc) {
+            let pending = self.requested.get(id);
+            let wanted = pending.and_then(|pending| self.wanted(proc, pending));
+            match wanted {
+                Some(result) => self.bring(DirectModexId(id), result),
+                None => self.limit_request(proc, id),
+            }
+        }
+    }
+
+    /// A key that a process has not put when it first commits is not waited for without end.
+    fn limit_request(&mut self, proc: &Proc<'static>, id: u64) {
+        let client = self.registry.client_of(proc);
+        if !client.is_some_and(|client| client.has_committed) {
+            return;
+        }
+        let until = self.after(self.config.key_time);
+        if let (Some(pending), Some(at)) = (self.requested.get_mut(id), until)
+            && pending.until.is_none()
+        {
+            pending.until = Some((at, false));
+            self.alarms.set(at, Alarm::Requested(DirectModexId(id)));
+        }
+    }
+
+    /// What is there of what the host wants; none if it is still to come.
+    fn wanted(&self, proc: &Proc<'static>, pending: &Pending) -> Option<Result<Vec<u8>, Status>> {
+        let Some(job) = self.store.job(&proc.nspace) else {
+            return Some(Err(Status::ERR_NOT_FOUND));
+        };
+        let local = self.registry.job(&proc.nspace);
+        let Some(client) = self.registry.client_of(proc) else {
+            let is_complete = local.is_none_or(|local| local.is_complete());
+            return is_complete.then_some(Err(Status::ERR_NOT_FOUND));
+        };
+        let puts = job.puts();
+        match client.life {
+            _ if client.has_committed && pending.is_there(&puts, proc.rank) => {
+                Some(self.direct(&puts, proc.rank))
+            }
+            Life::Lost => Some(Err(Status::ERR_LOST_CONNECTION)),
+            Life::Finalized => Some(Err(Status::ERR_NOT_FOUND)),
+            Life::Expected | Life::Connected => None,
+        }
+    }
+
+    fn direct(&self, puts: &Puts, rank: Rank) -> Result<Vec<u8>, Status> {
+        let wire = self.wire(&self.config.modex_form());
+        puts.direct(&wire, rank).map_err(|error| error.status())
+    }
+
+    fn bring(&mut self, request: DirectModexId, result: Result<Vec<u8>, Status>) {
+        let pending = self.requested.take(request.0);
+        if let Some((_, Pending { until, .. })) = pending
+            && let Some((at, _)) = until
+        {
+            self.alarms.cancel(at, Alarm::Requested(request));
+        }
+        let event = EngineEvent::DirectModex { request, result };
+        self.outcomes.push_back(event);
+    }
+
+    /// A request has waited long enough. What is there without the key is brought, unless the host
+    /// wanted it in time or not at all.
+    pub(crate) fn request_expired(&mut self, id: DirectModexId) {
+        let Some((proc, pending)) = self.requested.take(id.0) else {
+            return;
+        };
+        let is_hosts = pending.until.is_none_or(|(_, is_hosts)| is_hosts);
+        let job = self.store.job(&proc.nspace).filter(|_| !is_hosts);
+        let result = match job {
+            Some(job) => self.direct(&job.puts(), proc.rank),
+            None => Err(Status::ERR_TIMEOUT),
+        };
+        self.bring(id, result);
+    }
+
+    /// A job changed or is gone: what the host waits for may be there, or not come at all.
+    pub(crate) fn requests_about_job(&mut self, nspace: &Nspace<'static>) {
+        for proc in self.requested.procs_of(nspace) {
+            self.settle_requested(&proc);
+        }
+    }
+}
+
+impl Pending {
+    /// Whether what has to be there is, or never will be for processes of other nodes.
+    fn is_there(&self, puts: &Puts, rank: Rank) -> bool {
+        let Some(key) = self.key.as_ref().and_then(|key| key.as_text().as_str()) else {
+            return true;
+        };
+        match puts.get(rank, Scope::REMOTE, key, &[]) {
+            Ok(_) => true,
+            Err(error) => error.status() == Status::ERR_EXISTS_OUTSIDE_SCOPE,
+        }
+    }
+}
+
+/// The key that is to be there.
+fn required(infos: &[Info<'_>]) -> Option<Key<'static>> {
+    let found = infos.iter().find(|info| info.key.is(keys::REQUIRED_KEY))?;
+    match &found.value {
+        Value::String(Some(name)) => Some(Key::new(name.clone().into_owned())),
+        _ => None,
+    }
+}

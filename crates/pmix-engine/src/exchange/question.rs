@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a client asks about data, read once.
+
+use std::time::Duration;
+
+use pmix_proto::request;
+use pmix_types::{Info, IntoOwned, Key, Proc, Rank, Scope, Value, keys};
+
+/// How the reply to a question is made up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Byte objects with a process and its data, as GETNB is answered.
+    Objects,
+    /// The data alone, as REFRESH_CACHE is answered.
+    Kvals,
+}
+
+/// What a client asks about data.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    pub(super) proc: Proc<'static>,
+    /// None asks for everything.
+    pub(super) key: Option<Key<'static>>,
+    /// What was said with it, with the qualifiers in the form that the datastore takes.
+    pub(super) infos: Vec<Info<'static>>,
+    /// Who is to see the data, if the client says it.
+    pub(super) scope: Option<Scope>,
+    /// Whether it is not to wait for anything.
+    pub(super) is_immediate: bool,
+    /// Whether what is known already is not enough.
+    pub(super) wants_fresh: bool,
+    /// How long it waits; none is for as long as there is hope.
+    pub(super) timeout: Option<Duration>,
+    pub(super) form: Form,
+}
+
+impl Question {
+    pub(super) fn of_get(request: &request::Get<'_>) -> Self {
+        let infos = request.infos.clone().into_owned();
+        let key = request.key.clone().filter(|key| !key.is_empty());
+        Self {
+            proc: Proc::new(request.nspace.clone().into_owned(), request.rank),
+            key: key.map(IntoOwned::into_owned),
+            scope: value(&infos, keys::DATA_SCOPE).and_then(|value| match value {
+                Value::Scope(scope) => Some(*scope),
+                _ => None,
+            }),
+            is_immediate: says(&infos, keys::IMMEDIATE) || says(&infos, keys::OPTIONAL),
+            wants_fresh: says(&infos, keys::GET_REFRESH_CACHE),
+            timeout: timeout(&infos),
+            infos: qualified(infos),
+            form: Form::Objects,
+        }
+    }
+
+    pub(super) fn of_refresh(request: &request::RefreshCache<'_>) -> Self {
+        Self {
+            proc: Proc::new(request.nspace.clone().into_owned(), request.rank),
+            key: None,
+            infos: Vec::new(),
+            scope: None,
+            is_immediate: false,
+            wants_fresh: true,
+            timeout: None,
+            form: Form::Kvals,
+        }
+    }
+
+    /// The key as text; none if there is none or it is none that job information could have.
+    pub(super) fn text(&self) -> Option<&str> {
+        self.key.as_ref()?.as_text().as_str()
+    }
+
+    /// Whether the key is one of PMIx, which no process has to put.
+    pub(super) fn is_reserved(&self) -> bool {
+        self.key.as_ref().is_some_and(Key::is_reserved)
+    }
+
+    /// Whether it is about a single process.
+    pub(super) fn is_of_proc(&self) -> bool {
+        self.proc.rank.is_valid()
+    }
+}
+
+/// How long someone is to wait, if the infos say so; zero seconds are for ever.
+pub(crate) fn timeout(infos: &[Info<'_>]) -> Option<Duration> {
+    let seconds = value(infos, keys::TIMEOUT)?.to_number::<u32>().ok()?;
+    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
+}
+
+/// Whether the infos say that something is so.
+pub(crate) fn says(infos: &[Info<'_>], key: &str) -> bool {
+    let found = infos.iter().find(|info| info.key.is(key));
+    found.is_some_and(|info| info.truth().is_true())
+}
+
+fn value<'i>(infos: &'i [Info<'_>], key: &str) -> Option<&'i Value<'i>> {
+    let found = infos.iter().find(|info| info.key.is(key));
+    found.map(|info| &info.value)
+}
+
+/// Makes one name and one number of what a client says of a node: since 5.0 it says the name
+/// twice, and the number once more in place of the name.
+fn qualified(mut infos: Vec<Info<'static>>) -> Vec<Info<'static>> {
+    let has_number = infos.iter().any(|info| info.key.is(keys::NODEID));
+    let mut is_named = false;
+    infos.retain_mut(|info| {
+        if !info.key.is(keys::HOSTNAME) {
+            return true;
+        }
+        match info.value {
+            Value::String(_) => !std::mem::replace(&mut is_named, true),
+            _ if has_number => false,
+            _ => {
+                info.key = keys::NODEID.into();
+                true
+            }
+        }
+    });
+    infos
+}
+
+/// The same question about the job instead of no process in particular.
+pub(super) fn of_job(rank: Rank) -> Rank {
+    match rank {
+        Rank::UNDEF => Rank::WILDCARD,
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(infos: Vec<Info<'static>>) -> Question {
+        Question::of_get(&request::Get {
+            nspace: "job".into(),
+            rank: Rank::WILDCARD,
+            infos,
+            key: Some("pmix.lpeers".into()),
+        })
+    }
+
+    #[test]
+    fn a_node_is_named_once_whatever_the_release() {
+        let named = || Info::new(keys::HOSTNAME, "n01");
+        let asked = get(vec![
+            Info::new(keys::NODE_INFO, true),
+            named(),
+            Info::new(keys::IMMEDIATE, true),
+            named(),
+        ]);
+        assert!(asked.is_immediate);
+        let names = asked.infos.iter().filter(|i| i.key.is(keys::HOSTNAME));
+        assert_eq!(names.count(), 1);
+        let number = |key: &'static str| Info::new(key, 3_u32);
+        for infos in [
+            vec![number(keys::NODEID), number(keys::HOSTNAME)],
+            vec![number(keys::HOSTNAME)],
+        ] {
+            assert_eq!(get(infos).infos, [number(keys::NODEID)]);
+        }
+    }
+
+    #[test]
+    fn no_time_is_no_limit() {
+        let of = |seconds: i32| get(vec![Info::new(keys::TIMEOUT, seconds)]).timeout;
+        assert_eq!(of(0), None);
+        assert_eq!(of(-1), None);
+        assert_eq!(of(3), Some(Duration::from_secs(3)));
+    }
+}

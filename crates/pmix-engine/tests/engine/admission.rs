@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who is let in, and who is not.
+
+use std::time::Duration;
+
+use pmix_engine::{Answer, Config, Origin, SecondConnection, Upcall};
+use pmix_proto::{Hello, Request, Role, Welcome, reply};
+use pmix_types::{Info, Proc, Rank, Status, keys};
+
+use crate::world::{Reaction, UID, World, hello};
+
+fn credential(uid: u32, gid: u32) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&uid.to_ne_bytes());
+    bytes[4..].copy_from_slice(&gid.to_ne_bytes());
+    bytes
+}
+
+fn tool() -> Hello<'static> {
+    Hello {
+        role: Role::TOOL,
+        ids: Some((UID, UID)),
+        proc: None,
+        ..hello("", 0)
+    }
+}
+
+fn from(uid: u32) -> Origin {
+    Origin {
+        uid: Some(uid),
+        gid: None,
+        loopback: true,
+    }
+}
+
+#[test]
+fn a_registered_process_is_let_in() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    for version in ["4.2.2rc2", "5.0.11rc1", "7.0.0a1"] {
+        for module in ["v41", "v4", "v51", "v61"] {
+            let hello = Hello {
+                version: version.into(),
+                module: module.into(),
+                infos: vec![Info::new(keys::USERID, UID), Info::new(keys::GRPID, UID)],
+                ..hello("job", 1)
+            };
+            let who = world.connect_from(0, &hello, from(UID));
+            world.run();
+            assert!(world.clients[who].is_in(), "{version} {module}");
+            assert_eq!(
+                world.status_of(who, &Request::JobInfo),
+                Some(Status::SUCCESS)
+            );
+            world.kill(who);
+        }
+    }
+}
+
+#[test]
+fn a_lie_is_answered_with_silence() {
+    let wrong = credential(UID, 7);
+    let other = credential(7, UID);
+    let forged = |info| Hello {
+        infos: vec![info],
+        ..hello("job", 0)
+    };
+    let good = || hello("job", 0);
+    let denied = Status::ERR_NO_PERMISSIONS;
+    let cases = [
+        (hello("nobody", 0), from(UID), Status::ERR_NOT_FOUND),
+        (hello("job", 9), from(UID), Status::ERR_NOT_FOUND),
+        (
+            hello("job", Rank::WILDCARD.as_raw()),
+            from(UID),
+            Status::ERR_NOT_FOUND,
+        ),
+        (
+            Hello {
+                credential: &wrong,
+                ..good()
+            },
+            from(UID),
+            denied,
+        ),
+        (
+            Hello {
+                credential: &other,
+                ..good()
+            },
+            Origin::default(),
+            denied,
+        ),
+        (
+            Hello {
+                credential: &[1, 2],
+                ..good()
+            },
+            from(UID),
+            Status::ERR_INVALID_CRED,
+        ),
+        // The system knows better whose socket it is.
+        (good(), from(7), denied),
+        (forged(Info::new(keys::USERID, 0_u32)), from(UID), denied),
+        (forged(Info::new(keys::GRPID, 0_u32)), from(UID), denied),
+        (forged(Info::new(keys::USERID, "root")), from(UID), denied),
+        (
+            Hello {
+                psec: "munge".into(),
+                ..good()
+            },
+            from(UID),
+            Status::ERR_NOT_SUPPORTED,
+        ),
+        (
+            Hello {
+                psec: "none".into(),
+                ..good()
+            },
+            from(UID),
+            Status::ERR_NOT_SUPPORTED,
+        ),
+    ];
+    for (hello, origin, expected) in cases {
+        let mut world = World::new(1);
+        world.job("job", &[2]);
+        let who = world.connect_from(0, &hello, origin);
+        world.run();
+        let client = &world.clients[who];
+        assert_eq!(world.nodes[0].refusals(), [expected]);
+        assert!(client.peer.is_none() && client.session.welcome().is_none());
+        assert!(
+            client.fault.is_none(),
+            "a client of 4.2 hangs when it is told why"
+        );
+        assert_eq!(world.nodes[0].engine.poll_timeout(), None);
+        // Whoever is meant is still let in.
+        let who = world.connect_from(0, &good(), from(UID));
+        world.run();
+        assert!(world.clients[who].is_in());
+    }
+}
+
+#[test]
+fn a_module_that_nobody_speaks_is_refused() {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    let mut bytes = hello("job", 0).encode().unwrap();
+    let place = bytes.windows(3).position(|part| part == b"v41").unwrap();
+    bytes[place..place + 3].copy_from_slice(b"v99");
+    let peer = world.nodes[0].engine.open(Origin::default(), world.now);
+    world.nodes[0].engine.handle_input(peer, &bytes, world.now);
+    world.run();
+    assert_eq!(world.nodes[0].refusals(), [Status::ERR_NOT_SUPPORTED]);
+}
+
+#[test]
+fn a_second_connection_of_a_process_is_refused_while_the_first_lives() {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    let first = world.join(0, "job", 0);
+    let second = world.connect(0, &hello("job", 0));
+    world.run();
+    assert!(!world.clients[second].is_in());
+    assert_eq!(world.nodes[0].refusals(), [Status::ERR_DUPLICATE_KEY]);
+    assert_eq!(
+        world.status_of(first, &Request::JobInfo),
+        Some(Status::SUCCESS)
+    );
+    world.kill(first);
+    world.join(0, "job", 0);
+}
+
+#[test]
+fn children_may_speak_for_a_process_where_that_is_wanted() {
+    let config = Config {
+        second_connection: SecondConnection::Accept,
+        ..Config::default()
+    };
+    let mut world = World::with(1, &config);
+    world.job("job", &[1]);
+    let parent = world.join(0, "job", 0);
+    let child = world.join(0, "job", 0);
+    world.kill(child);
+    let lost = |world: &World| {
+        let events = world.nodes[0].events.iter();
+        let lost = |event: &&_| matches!(event, pmix_engine::EngineEvent::ProcessLost { .. });
+        events.filter(lost).count()
+    };
+    assert_eq!(lost(&world), 0);
+    world.kill(parent);
+    assert_eq!(lost(&world), 1);
+}
+
+#[test]
+fn who_says_nothing_is_closed_in_time() {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    let silent = world.nodes[0].engine.open(from(UID), world.now);
+    let slow = world.nodes[0].engine.open(from(UID), world.now);
+    let bytes = hello("job", 0).encode().unwrap();
+    for byte in &bytes[..4] {
+        world.advance(Duration::from_secs(1));
+        let engine = &mut world.nodes[0].engine;
+        engine.handle_input(slow, std::slice::from_ref(byte), world.now);
+    }
+    assert_eq!(world.nodes[0].engine.num_peers(), 2);
+    world.advance(Duration::from_secs(1));
+    assert_eq!(world.nodes[0].engine.num_peers(), 0);
+    assert_eq!(world.nodes[0].refusals(), [Status::ERR_TIMEOUT; 2]);
+    let engine = &mut world.nodes[0].engine;
+    engine.handle_input(silent, &bytes, world.now);
+    assert_eq!(engine.num_peers(), 0);
+}
+
+#[test]
+fn many_who_say_nothing_make_room_for_those_who_speak() {
+    let config = Config {
+        greetings_per_user: 8,
+        ..Config::default()
+    };
+    let mut world = World::with(1, &config);
+    world.job("job", &[1]);
+    for _ in 0..100 {
+        world.nodes[0].engine.open(from(UID), world.now);
+    }
+    world.run();
+    assert_eq!(world.nodes[0].engine.num_peers(), 8);
+    assert_eq!(world.nodes[0].refusals(), [Status::ERR_OUT_OF_RESOURCE; 92]);
+    let who = world.connect_from(0, &hello("job", 0), from(UID));
+    world.run();
+    assert!(world.clients[who].is_in());
+}
+
+#[test]
+fn a_tool_is_given_a_name_that_nobody_has() {
+    let mut world = World::new(1);
+    let name = |world: &World, who: usize| match world.clients[who].session.welcome() {
+        Some(Welcome::Assigned { proc, server }) => {
+            assert_eq!(*server, Proc::new("server0", Rank::new(0)));
+            proc.clone()
+        }
+        other => panic!("{other:?}"),
+    };
+    let tools = [(); 2].map(|()| world.connect(0, &tool()));
+    world.run();
+    let names = tools.map(|who| name(&world, who));
+    assert_ne!(names[0], names[1]);
+    // It gets its own name back where a client gets its job.
+    let tag = world.ask(tools[1], &Request::JobInfo);
+    world.run();
+    let client = &world.clients[tools[1]];
+    let payload = &client.reply(tag).unwrap().payload;
+    let info = reply::JobInfo::decode(client.session.form(), None, payload).unwrap();
+    assert_eq!(
+        (info.nspace, info.kvals),
+        (names[1].nspace.clone(), &[][..])
+    );
+}
+
+#[test]
+fn the_host_names_tools_and_turns_them_away() {
+    let mut world = World::new(1);
+    world.rule(|_, call| match call {
+        Upcall::ToolConnected(call) => {
+            let uid = call
+                .infos
+                .iter()
+                .find(|info| info.key.is(keys::USERID))
+                .unwrap();
+            assert_eq!(uid.value.to_number(), Ok(UID));
+            let brings = call.infos.iter().any(|info| info.key.is(keys::NSPACE));
+            Reaction::Answer(match brings {
+                true => Answer::Tool(Err(Status::ERR_NO_PERMISSIONS)),
+                false => Answer::Tool(Ok(Proc::new("tools", Rank::new(4)))),
+            })
+        }
+        _ => Reaction::Usual,
+    });
+    let named = world.connect(0, &tool());
+    let brings = Hello {
+        role: Role::TOOL_WITH_ID,
+        proc: Some(Proc::new("mine", Rank::new(0))),
+        ..tool()
+    };
+    let refused = world.connect(0, &brings);
+    world.run();
+    let welcome = world.clients[named].session.welcome();
+    assert!(
+        matches!(welcome, Some(Welcome::Assigned { proc, .. }) if *proc == Proc::new("tools", Rank::new(4)))
+    );
+    // A tool looks at the reason.
+    let fault = world.clients[refused].fault.as_ref();
+    assert_eq!(
+        fault.map(pmix_proto::Error::status),
+        Some(Status::ERR_NO_PERMISSIONS)
+    );
+    assert!(world.clients[refused].peer.is_none());
+}
+
+#[test]
+fn every_kind_of_tool_gets_the_welcome_it_reads() {
+    let kinds = [
+        Role::LEGACY_TOOL,
+        Role::LEGACY_LAUNCHER,
+        Role::TOOL,
+        Role::TOOL_WITH_ID,
+        Role::STARTED_TOOL,
+        Role::LAUNCHER,
+        Role::LAUNCHER_WITH_ID,
+        Role::STARTED_LAUNCHER,
+        Role::SINGLETON,
+        Role::SCHEDULER,
+    ];
+    for role in kinds {
+        for version in ["4.2.2", "5.0.11", "7.0.0"] {
+            let mut world = World::new(1);
+            let proc = role.says_proc().then(|| Proc::new("mine", Rank::new(0)));
+            let hello = Hello {
+                role,
+                proc,
+                version: version.into(),
+                ..tool()
+            };
+            let who = world.connect(0, &hello);
+            world.run();
+            assert!(world.clients[who].is_in(), "{role} of {version}");
+            assert_eq!(
+                world.status_of(who, &Request::JobInfo),
+                Some(Status::SUCCESS)
+            );
+            assert_eq!(
+                world.status_of(who, &Request::Finalize),
+                Some(Status::SUCCESS)
+            );
+            // The name is taken as long as it is there.
+            world.kill(who);
+            let again = world.connect(0, &hello);
+            world.run();
+            assert!(world.clients[again].is_in());
+        }
+    }
+}
+
+#[test]
+fn tools_of_other_users_need_permission() {
+    let own = Some((UID, UID));
+    let foreign = credential(7, 7);
+    let root = credential(0, 0);
+    for (foreign_tools, bytes, uid, expected) in [
+        (false, &foreign, 7, false),
+        (true, &foreign, 7, true),
+        (false, &root, 0, true),
+    ] {
+        let config = Config {
+            user: own,
+            foreign_tools,
+            ..Config::default()
+        };
+        let mut world = World::with(1, &config);
+        let hello = Hello {
+            credential: bytes,
+            ids: Some((uid, uid)),
+            ..tool()
+        };
+        let who = world.connect_from(0, &hello, from(uid));
+        world.run();
+        assert_eq!(world.clients[who].is_in(), expected);
+        let lie = Hello {
+            ids: Some((UID, UID)),
+            ..hello
+        };
+        let who = world.connect_from(0, &lie, from(uid));
+        world.run();
+        assert!(!world.clients[who].is_in());
+    }
+}
+
+#[test]
+fn a_tool_does_not_take_the_name_of_a_job_or_of_the_server() {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    for (nspace, rank) in [("job", 7), ("server0", 0), ("", 0)] {
+        let hello = Hello {
+            role: Role::TOOL_WITH_ID,
+            proc: Some(Proc::new(nspace, Rank::new(rank))),
+            ..tool()
+        };
+        let who = world.connect(0, &hello);
+        world.run();
+        assert!(!world.clients[who].is_in(), "{nspace} {rank}");
+    }
+}
+
+#[test]
+fn a_client_does_not_wait_for_what_the_host_says_of_it() {
+    let mut world = World::new(1);
+    world.job("job", &[3]);
+    let reactions = [
+        None,
+        Some(Answer::DROPPED),
+        Some(Answer::Done(Status::ERR_NO_PERMISSIONS)),
+    ];
+    world.rule(move |_, call| match call {
+        Upcall::ClientConnected(call) => {
+            let rank = usize::try_from(call.proc.rank.as_raw()).unwrap();
+            assert_eq!(call.object.0, u64::from(call.proc.rank.as_raw()));
+            match reactions[rank].clone() {
+                None => Reaction::Silence,
+                Some(answer) => Reaction::Answer(answer),
+            }
+        }
+        _ => Reaction::Usual,
+    });
+    let all: Vec<_> = (0..3)
+        .map(|rank| world.connect(0, &hello("job", rank)))
+        .collect();
+    world.run();
+    let is_in: Vec<_> = all.iter().map(|who| world.clients[*who].is_in()).collect();
+    assert_eq!(is_in, [true, true, false]);
+}

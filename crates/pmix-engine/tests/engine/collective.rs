@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Fences, connects and disconnects.
+
+use std::time::Duration;
+
+use pmix_engine::{Answer, Config, EngineEvent, HostObject, Upcall};
+use pmix_proto::{Request, Tag, reply, request};
+use pmix_types::{Info, Proc, Rank, Scope, Status, Value, keys};
+
+use crate::exchange::{commit, get};
+use crate::world::{Reaction, Who, World};
+
+fn procs(list: &[(&'static str, u32)]) -> Vec<Proc<'static>> {
+    let procs = list.iter();
+    procs
+        .map(|(nspace, rank)| Proc::new(*nspace, Rank::new(*rank)))
+        .collect()
+}
+
+fn fence_of(procs: Vec<Proc<'static>>, infos: Vec<Info<'static>>) -> Request<'static> {
+    Request::Fence(request::Fence { procs, infos })
+}
+
+/// A fence of a whole job.
+fn fence(infos: Vec<Info<'static>>) -> Request<'static> {
+    fence_of(vec![Proc::new("job", Rank::WILDCARD)], infos)
+}
+
+fn collect() -> Vec<Info<'static>> {
+    vec![Info::new(keys::COLLECT_DATA, true)]
+}
+
+fn limit(seconds: i32) -> Vec<Info<'static>> {
+    vec![Info::new(keys::TIMEOUT, seconds)]
+}
+
+fn ask_all(world: &mut World, all: &[Who], request: &Request<'_>) -> Vec<Tag> {
+    let tags = all.iter().map(|who| world.ask(*who, request)).collect();
+    world.run();
+    tags
+}
+
+fn statuses(world: &World, all: &[Who], tags: &[Tag]) -> Vec<Option<Status>> {
+    let calls = all.iter().zip(tags);
+    calls
+        .map(|(who, tag)| world.clients[*who].status(*tag))
+        .collect()
+}
+
+fn missing(world: &World, node: usize) -> Vec<(Vec<Rank>, Status)> {
+    let events = world.nodes[node].events.iter();
+    let reports = events.filter_map(|event| match event {
+        EngineEvent::FenceMissing {
+            missing, status, ..
+        } => Some((missing.iter().map(|proc| proc.rank).collect(), *status)),
+        _ => None,
+    });
+    reports.collect()
+}
+
+const DONE: Option<Status> = Some(Status::SUCCESS);
+
+#[test]
+fn four_processes_exchange_what_they_put_and_leave() {
+    let mut world = World::new(1);
+    world.job("job", &[4]);
+    world.rule(|_, call| match call {
+        Upcall::Fence(_) => panic!("the host is asked about a fence of one node"),
+        _ => Reaction::Usual,
+    });
+    let all = world.join_all("job", &[4]);
+    for (who, rank) in all.iter().zip(0..) {
+        commit(
+            &mut world,
+            *who,
+            rank,
+            &[(Scope::GLOBAL, "card", 100 + rank)],
+        );
+    }
+    for (who, expected) in all.iter().zip([None, None, None, DONE]) {
+        assert_eq!(world.status_of(*who, &fence(collect())), expected);
+    }
+    for who in &all {
+        for peer in 0..4 {
+            let tag = world.ask(*who, &get("job", peer, "card"));
+            world.run();
+            let expected = Some(Value::Uint32(100 + peer));
+            assert_eq!(world.clients[*who].value(tag, "card"), expected);
+        }
+    }
+    let tags = ask_all(&mut world, &all, &Request::Finalize);
+    assert_eq!(statuses(&world, &all, &tags), [DONE; 4]);
+    assert!(world.clients.iter().all(|client| client.fault.is_none()));
+}
+
+#[test]
+fn two_nodes_exchange_what_their_processes_put() {
+    let mut world = World::new(2);
+    world.job("job", &[2, 2]);
+    let all = world.join_all("job", &[2, 2]);
+    for (who, rank) in all.iter().zip(0..) {
+        let data = [(Scope::REMOTE, "nic", rank), (Scope::LOCAL, "shm", rank)];
+        commit(&mut world, *who, rank, &data);
+    }
+    let first = ask_all(&mut world, &all[..3], &fence(collect()));
+    assert_eq!(statuses(&world, &all[..3], &first), [None; 3]);
+    let last = ask_all(&mut world, &all[3..], &fence(collect()));
+    assert_eq!(statuses(&world, &all[..3], &first), [DONE; 3]);
+    assert_eq!(statuses(&world, &all[3..], &last), [DONE]);
+    // No direct modex is needed any longer.
+    world.rule(|_, call| match call {
+        Upcall::DirectModex(_) => panic!("the host is asked for what a fence brought"),
+        _ => Reaction::Usual,
+    });
+    for (rank, key) in [(0, "shm"), (1, "shm"), (2, "nic"), (3, "nic")] {
+        let tag = world.ask(all[0], &get("job", rank, key));
+        world.run();
+        assert_eq!(
+            world.clients[all[0]].value(tag, key),
+            Some(Value::Uint32(rank))
+        );
+    }
+}
+
+#[test]
+fn a_fence_without_data_brings_none() {
+    let mut world = World::new(2);
+    world.job("job", &[1, 1]);
+    let all = world.join_all("job", &[1, 1]);
+    commit(&mut world, all[1], 1, &[(Scope::GLOBAL, "card", 7)]);
+    let tags = ask_all(&mut world, &all, &fence(vec![]));
+    assert_eq!(statuses(&world, &all, &tags), [DONE; 2]);
+    let get = Request::Get(request::Get {
+        nspace: "job".into(),
+        rank: Rank::new(1),
+        infos: vec![Info::new(keys::IMMEDIATE, true)],
+        key: Some("card".into()),
+    });
+    assert_eq!(world.status_of(all[0], &get), Some(Status::ERR_NOT_FOUND));
+}
+
+#[test]
+fn fences_of_the_same_processes_follow_each_other() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    let fast: Vec<_> = (0..3).map(|_| world.ask(all[0], &fence(vec![]))).collect();
+    world.run();
+    for round in 0..3 {
+        // Named another way, they are the same processes.
+        let listed = fence_of(procs(&[("job", 1), ("job", 0)]), vec![]);
+        assert_eq!(world.status_of(all[1], &listed), DONE);
+        let seen: Vec<_> = fast
+            .iter()
+            .map(|tag| world.clients[all[0]].status(*tag))
+            .collect();
+        let done = seen.iter().filter(|status| status.is_some()).count();
+        assert_eq!(done, round + 1);
+        assert!(seen[..=round].iter().all(|status| *status == DONE));
+    }
+}
+
+#[test]
+fn fences_of_different_processes_do_not_meet() {
+    let mut world = World::new(1);
+    world.job("job", &[3]);
+    let all = world.join_all("job", &[3]);
+    let whole = ask_all(&mut world, &all[..2], &fence(vec![]));
+    let pair = fence_of(procs(&[("job", 0), ("job", 1)]), vec![]);
+    let pairs = ask_all(&mut world, &all[..2], &pair);
+    assert_eq!(statuses(&world, &all[..2], &pairs), [DONE; 2]);
+    assert_eq!(statuses(&world, &all[..2], &whole), [None; 2]);
+    assert_eq!(world.status_of(all[2], &fence(vec![])), DONE);
+    assert_eq!(statuses(&world, &all[..2], &whole), [DONE; 2]);
+}
+
+#[test]
+fn who_takes_no_part_cannot_fence() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    for (list, expected) in [
+        (procs(&[("job", 1)]), Status::ERR_BAD_PARAM),
+        (procs(&[("nobody", 0)]), Status::ERR_BAD_PARAM),
+        (procs(&[("job", 0), ("", 0)]), Status::ERR_BAD_PARAM),
+        (
+            procs(&[("job", Rank::LOCAL_PEERS.as_raw())]),
+            Status::ERR_BAD_PARAM,
+        ),
+    ] {
+        let status = world.status_of(all[0], &fence_of(list, vec![]));
+        assert_eq!(status, Some(expected));
+    }
+}
+
+#[test]
+fn when_time_is_up_those_who_are_there_are_told_who_is_not() {
+    let mut world = World::new(1);
+    world.job("job", &[3]);
+    let all = world.join_all("job", &[3]);
+    let slow = world.ask(all[0], &fence(limit(60)));
+    let quick = world.ask(all[1], &fence(limit(5)));
+    world.advance(Duration::from_millis(4999));
+    assert_eq!(world.clients[all[1]].status(quick), None);
+    world.advance(Duration::from_millis(1));
+    let expected = Some(Status::ERR_TIMEOUT);
+    assert_eq!(world.clients[all[0]].status(slow), expected);
+    assert_eq!(world.clients[all[1]].status(quick), expected);
+    assert_eq!(
+        missing(&world, 0),
+        [(vec![Rank::new(2)], Status::ERR_TIMEOUT)]
+    );
+    // The last one is told the same of that fence, and its next call is another.
+    assert_eq!(world.status_of(all[2], &fence(vec![])), expected);
+    let tags = ask_all(&mut world, &all, &fence(vec![]));
+    assert_eq!(statuses(&world, &all, &tags), [DONE; 3]);
+    assert_eq!(world.nodes[0].engine.poll_timeout(), None);
+}
+
+#[test]
+fn a_participant_that_is_lost_ends_the_fence_for_all() {
+    for has_come in [false, true] {
+        let mut world = World::new(2);
+        world.job("job", &[2, 2]);
+        let all = world.join_all("job", &[2, 2]);
+        let there = if has_come { &all[..2] } else { &all[..1] };
+        let local = ask_all(&mut world, &all[..1], &fence(vec![]));
+        let remote = ask_all(&mut world, &all[2..3], &fence(vec![]));
+        if has_come {
+            // It comes to another fence of two, where one is missing still.
+            let pair = fence_of(procs(&[("job", 0), ("job", 1)]), vec![]);
+            world.ask(there[1], &pair);
+            world.run();
+        }
+        world.kill(all[1]);
+        let expected = Some(Status::ERR_LOST_CONNECTION);
+        assert_eq!(statuses(&world, &all[..1], &local), [expected]);
+        // The other node hears of it as soon as it has something to say itself.
+        assert_eq!(statuses(&world, &all[2..3], &remote), [None]);
+        assert_eq!(world.status_of(all[3], &fence(vec![])), expected);
+        assert_eq!(statuses(&world, &all[2..3], &remote), [expected]);
+        // Nobody waits for it again.
+        assert_eq!(world.status_of(all[0], &fence(vec![])), expected);
+        let lost = world.nodes[0].events.iter().any(|event| {
+            matches!(event, EngineEvent::ProcessLost { incarnation: 1, proc }
+                if proc.rank == Rank::new(1))
+        });
+        assert!(lost);
+    }
+}
+
+#[test]
+fn a_process_that_comes_back_takes_part_again() {
+    let mut world = World::new(1);
+    world.job("job", &[3]);
+    let all = world.join_all("job", &[3]);
+    let first = ask_all(&mut world, &all[..1], &fence(vec![]));
+    world.kill(all[2]);
+    let lost = Some(Status::ERR_LOST_CONNECTION);
+    assert_eq!(statuses(&world, &all[..1], &first), [lost]);
+    let back = world.join(0, "job", 2);
+    // One has not heard yet of the fence that failed; the one that came back has no part in it.
+    let again = world.ask(all[0], &fence(vec![]));
+    let new = world.ask(back, &fence(vec![]));
+    world.run();
+    assert_eq!(world.status_of(all[1], &fence(vec![])), lost);
+    assert_eq!(world.clients[all[0]].status(again), None);
+    assert_eq!(world.status_of(all[1], &fence(vec![])), DONE);
+    assert_eq!(world.clients[all[0]].status(again), DONE);
+    assert_eq!(world.clients[back].status(new), DONE);
+    world.kill(back);
+    let lives = world.nodes[0].events.iter();
+    let lives = lives.filter_map(|event| match event {
+        EngineEvent::ProcessLost { incarnation, .. } => Some(*incarnation),
+        _ => None,
+    });
+    assert!(lives.eq([1, 2]));
+}
+
+#[test]
+fn who_is_lost_after_the_host_was_called_has_taken_part() {
+    let mut world = World::new(2);
+    world.job("job", &[2, 1]);
+    let all = world.join_all("job", &[2, 1]);
+    let tags = ask_all(&mut world, &all[..2], &fence(vec![]));
+    world.kill(all[1]);
+    assert_eq!(world.status_of(all[2], &fence(vec![])), DONE);
+    assert_eq!(world.clients[all[0]].status(tags[0]), DONE);
+}
+
+#[test]
+fn a_process_between_two_lives_is_waited_for() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    let tag = world.ask(all[0], &fence(vec![]));
+    assert_eq!(world.status_of(all[1], &Request::Finalize), DONE);
+    world.kill(all[1]);
+    assert_eq!(world.clients[all[0]].status(tag), None);
+    let back = world.join(0, "job", 1);
+    assert_eq!(world.status_of(back, &fence(vec![])), DONE);
+    assert_eq!(world.clients[all[0]].status(tag), DONE);
+}
+
+#[test]
+fn a_process_that_is_deregistered_is_not_waited_for() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    let tag = world.ask(all[0], &fence(vec![]));
+    world.run();
+    let proc = Proc::new("job", Rank::new(1));
+    let engine = &mut world.nodes[0].engine;
+    engine.deregister_client(&proc).unwrap();
+    assert!(engine.deregister_client(&proc).is_err());
+    world.run();
+    let lost = Some(Status::ERR_LOST_CONNECTION);
+    assert_eq!(world.clients[all[0]].status(tag), lost);
+    assert!(!world.clients[all[1]].is_in());
+    assert_eq!(world.status_of(all[0], &fence(vec![])), lost);
+    let engine = &mut world.nodes[0].engine;
+    engine
+        .register_client(&proc, 1000, 1000, HostObject(1))
+        .unwrap();
+    let back = world.join(0, "job", 1);
+    let both = [all[0], back];
+    let tags = ask_all(&mut world, &both, &fence(vec![]));
+    assert_eq!(statuses(&world, &both, &tags), [DONE; 2]);
+}
+
+#[test]
+fn a_host_that_does_not_answer_gets_a_little_longer_than_the_participants() {
+    let mut world = World::new(2);
+    world.job("job", &[1, 1]);
+    let all = world.join_all("job", &[1, 1]);
+    let tags = ask_all(&mut world, &all[..1], &fence(limit(5)));
+    world.advance(Duration::from_millis(5999));
+    assert_eq!(statuses(&world, &all[..1], &tags), [None]);
+    world.advance(Duration::from_millis(1));
+    let expected = Some(Status::ERR_TIMEOUT);
+    assert_eq!(statuses(&world, &all[..1], &tags), [expected]);
+    assert_eq!(missing(&world, 0), [(vec![], Status::ERR_TIMEOUT)]);
+}
+
+#[test]
+fn every_end_that_a_host_finds_reaches_the_participants() {
+    for (answer, expected) in [
+        (Answer::NotSupported, Status::ERR_NOT_SUPPORTED),
+        (Answer::DROPPED, Status::ERR_COMM_FAILURE),
+        (Answer::Done(Status::SUCCESS), Status::SUCCESS),
+        (Answer::Done(Status::OPERATION_SUCCEEDED), Status::SUCCESS),
+        (Answer::Data(Ok(vec![])), Status::SUCCESS),
+        (Answer::Data(Err(Status::ERR_TIMEOUT)), Status::ERR_TIMEOUT),
+        (Answer::Data(Ok(vec![1])), Status::ERR_UNPACK_FAILURE),
+    ] {
+        let mut world = World::new(2);
+        world.job("job", &[2, 1]);
+        let all = world.join_all("job", &[2, 1]);
+        let told = answer.clone();
+        world.rule(move |_, call| match call {
+            Upcall::Fence(_) => Reaction::Answer(told.clone()),
+            _ => Reaction::Usual,
+        });
+        let tags = ask_all(&mut world, &all[..2], &fence(collect()));
+        let expected = [Some(expected); 2];
+        assert_eq!(statuses(&world, &all[..2], &tags), expected, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_fence_that_nobody_limits_ends_by_configuration() {
+    let config = Config {
+        collective_time: Some(Duration::from_secs(9)),
+        ..Config::default()
+    };
+    let mut world = World::with(1, &config);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    let tag = world.ask(all[0], &fence(vec![]));
+    world.run();
+    world.advance(Duration::from_secs(9));
+    assert_eq!(world.clients[all[0]].status(tag), Some(Status::ERR_TIMEOUT));
+}
+
+#[test]
+fn processes_that_are_registered_late_are_waited_for() {
+    let mut world = World::new(1);
+    let engine = &mut world.nodes[0].engine;
+    let infos = [
+        Info::new(keys::NODE_MAP, "n00"),
+        Info::new(keys::PROC_MAP, "0,1"),
+    ];
+    let proc = |rank| Proc::new("job", Rank::new(rank));
+    // A process may be registered before its job.
+    engine
+        .register_client(&proc(0), 1000, 1000, HostObject(0))
+        .unwrap();
+    engine.register_nspace(&"job".into(), 2, &infos).unwrap();
+    let first = world.join(0, "job", 0);
+    let tags = [
+        fence(vec![]),
+        fence_of(procs(&[("job", 0), ("job", 1)]), vec![]),
+    ];
+    let tags = tags.map(|request| world.ask(first, &request));
+    world.run();
+    let engine = &mut world.nodes[0].engine;
+    engine
+        .register_client(&proc(1), 1000, 1000, HostObject(1))
+        .unwrap();
+    let second = world.join(0, "job", 1);
+    for tag in tags {
+        assert_eq!(world.clients[first].status(tag), None);
+        assert_eq!(world.status_of(second, &fence(vec![])), DONE);
+        assert_eq!(world.clients[first].status(tag), DONE);
+    }
+}
+
+#[test]
+fn jobs_that_connect_are_told_of_each_other() {
+    let mut world = World::new(2);
+    world.job("job", &[1, 1]);
+    world.job("other", &[1]);
+    let mut all = world.join_all("job", &[1, 1]);
+    all.push(world.join(0, "other", 0));
+    let both = vec![
+        Proc::new("job", Rank::WILDCARD),
+        Proc::new("other", Rank::WILDCARD),
+    ];
+    // The second node knows nothing of the other job.
+    let infos = vec![];
+    let connect = request::Connect {
+        procs: both.clone(),
+        infos: vec![],
+    };
+    let tags = ask_all(&mut world, &all, &Request::Connect(connect));
+    assert_eq!(statuses(&world, &all, &tags), [DONE; 3]);
+    let told = |who: usize| {
+        let client = &world.clients[all[who]];
+        let form = client.session.form();
+        let payload = &client.reply(tags[who]).unwrap().payload;
+        let objects = reply::Objects::decode(form, None, payload).unwrap();
+        let jobs = objects
+            .jobs(form, None)
+            .map(|job| job.unwrap().of.to_string());
+        jobs.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (told(0), told(1), told(2)),
+        (vec!["other".to_owned()], vec![], vec!["job".to_owned()])
+    );
+    let disconnect = request::Disconnect { procs: both, infos };
+    let tags = ask_all(&mut world, &all, &Request::Disconnect(disconnect));
+    assert_eq!(statuses(&world, &all, &tags), [DONE; 3]);
+}
+
+#[test]
+fn a_job_that_is_deregistered_takes_its_fences_along() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    world.job("other", &[1]);
+    let all = world.join_all("job", &[2]);
+    let other = world.join(0, "other", 0);
+    let both = procs(&[("job", 0), ("other", 0)]);
+    let tag = world.ask(other, &fence_of(both, vec![]));
+    let waits = world.ask(other, &get("job", 1, "card"));
+    world.run();
+    world.nodes[0]
+        .engine
+        .deregister_nspace(&"job".into())
+        .unwrap();
+    world.run();
+    let client = &world.clients[other];
+    assert_eq!(client.status(tag), Some(Status::ERR_LOST_CONNECTION));
+    assert_eq!(client.status(waits), Some(Status::ERR_NOT_FOUND));
+    assert!(all.iter().all(|who| !world.clients[*who].is_in()));
+    assert_eq!(world.nodes[0].engine.num_peers(), 1);
+}

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What clients are told of jobs and of each other.
+
+use std::time::Duration;
+
+use gds_hash::{Puts, Wire};
+use pmix_engine::{Answer, Upcall};
+use pmix_proto::{Request, Tag, request};
+use pmix_types::{DataArray, Info, Key, Rank, Scope, Status, Value, keys};
+
+use crate::world::{Reaction, Who, World, hello};
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Puts values and commits them.
+pub(crate) fn commit(world: &mut World, who: Who, rank: u32, data: &[(Scope, &'static str, u32)]) {
+    let mut puts = Puts::default();
+    for (scope, key, value) in data {
+        let info = Info::new(*key, *value);
+        puts.put(Rank::new(rank), *scope, info).unwrap();
+    }
+    let layout = world.clients[who].session.form().layout;
+    let blocks = puts
+        .commit_message(&Wire::new(layout), Rank::new(rank))
+        .unwrap();
+    let commit = Request::Commit(request::Commit { blocks: &blocks });
+    assert_eq!(world.status_of(who, &commit), Some(Status::SUCCESS));
+}
+
+pub(crate) fn get(nspace: &'static str, rank: u32, key: &'static str) -> Request<'static> {
+    get_with(nspace, Rank::new(rank), key, vec![])
+}
+
+fn get_with(
+    nspace: &'static str,
+    rank: Rank,
+    key: &'static str,
+    infos: Vec<Info<'static>>,
+) -> Request<'static> {
+    Request::Get(request::Get {
+        nspace: nspace.into(),
+        rank,
+        infos,
+        key: Some(Key::new(key)),
+    })
+}
+
+fn ask(world: &mut World, who: Who, request: &Request<'_>) -> Tag {
+    let tag = world.ask(who, request);
+    world.run();
+    tag
+}
+
+#[test]
+fn a_get_waits_for_the_commit_of_a_local_process() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    let tag = ask(&mut world, all[0], &get("job", 1, "card"));
+    world.advance(seconds(3600));
+    assert_eq!(world.clients[all[0]].status(tag), None);
+    commit(
+        &mut world,
+        all[1],
+        1,
+        &[(Scope::GLOBAL, "card", 7), (Scope::LOCAL, "shm", 8)],
+    );
+    let client = &world.clients[all[0]];
+    assert_eq!(client.value(tag, "card"), Some(Value::Uint32(7)));
+    // All that the process put comes with it, so that nobody has to ask again.
+    assert_eq!(client.value(tag, "shm"), Some(Value::Uint32(8)));
+    assert_eq!(client.objects(tag)[0].0, Rank::new(1));
+}
+
+#[test]
+fn who_does_not_wait_is_told_at_once() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    let immediate = vec![Info::new(keys::IMMEDIATE, true)];
+    let get = get_with("job", Rank::new(1), "card", immediate);
+    assert_eq!(world.status_of(all[0], &get), Some(Status::ERR_NOT_FOUND));
+}
+
+#[test]
+fn a_get_ends_when_its_time_is_up() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    let limited = |nspace| {
+        let limit = vec![Info::new(keys::TIMEOUT, 5)];
+        get_with(nspace, Rank::new(1), "card", limit)
+    };
+    let tags = ["job", "unknown"].map(|nspace| ask(&mut world, all[0], &limited(nspace)));
+    world.advance(Duration::from_millis(4999));
+    assert!(
+        tags.iter()
+            .all(|tag| world.clients[all[0]].status(*tag).is_none())
+    );
+    world.advance(Duration::from_millis(1));
+    for tag in tags {
+        assert_eq!(world.clients[all[0]].status(tag), Some(Status::ERR_TIMEOUT));
+    }
+}
+
+#[test]
+fn a_key_that_a_process_has_not_put_yet_is_waited_for_a_little() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    commit(&mut world, all[1], 1, &[(Scope::GLOBAL, "first", 1)]);
+    let late = ask(&mut world, all[0], &get("job", 1, "second"));
+    let never = ask(&mut world, all[0], &get("job", 1, "third"));
+    world.advance(seconds(1));
+    assert_eq!(world.clients[all[0]].status(late), None);
+    commit(&mut world, all[1], 1, &[(Scope::GLOBAL, "second", 2)]);
+    assert_eq!(
+        world.clients[all[0]].value(late, "second"),
+        Some(Value::Uint32(2))
+    );
+    assert_eq!(world.clients[all[0]].status(never), None);
+    world.advance(seconds(2));
+    assert_eq!(
+        world.clients[all[0]].status(never),
+        Some(Status::ERR_NOT_FOUND)
+    );
+}
+
+#[test]
+fn what_is_for_other_nodes_only_is_not_waited_for() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    commit(&mut world, all[1], 1, &[(Scope::REMOTE, "nic", 1)]);
+    let status = world.status_of(all[0], &get("job", 1, "nic"));
+    assert_eq!(status, Some(Status::ERR_EXISTS_OUTSIDE_SCOPE));
+}
+
+#[test]
+fn a_reserved_key_that_nobody_knows_is_never_waited_for() {
+    let mut world = World::new(2);
+    world.job("job", &[1, 1]);
+    let all = world.join_all("job", &[1, 1]);
+    for rank in [Rank::new(0), Rank::new(1), Rank::WILDCARD, Rank::UNDEF] {
+        for key in [keys::HWLOC_XML_V2, "pmix.of.nobody"] {
+            let status = world.status_of(all[0], &get_with("job", rank, key, vec![]));
+            assert_eq!(status, Some(Status::ERR_NOT_FOUND), "{key} of {rank:?}");
+        }
+    }
+}
+
+#[test]
+fn a_reserved_key_that_a_process_put_is_found() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    commit(&mut world, all[1], 1, &[(Scope::GLOBAL, keys::CPUSET, 3)]);
+    let tag = ask(&mut world, all[0], &get("job", 1, keys::CPUSET));
+    assert_eq!(
+        world.clients[all[0]].value(tag, keys::CPUSET),
+        Some(Value::Uint32(3))
+    );
+}
+
+#[test]
+fn keys_of_processes_and_of_the_job_come_in_the_form_that_clients_keep() {
+    let mut world = World::new(2);
+    world.job("job", &[2, 2]);
+    let who = world.join(0, "job", 0);
+    let rank = ask(&mut world, who, &get("job", 3, keys::LOCAL_RANK));
+    let job = ask(
+        &mut world,
+        who,
+        &get_with("job", Rank::WILDCARD, keys::JOB_SIZE, vec![]),
+    );
+    let client = &world.clients[who];
+    assert_eq!(client.objects(rank)[0].0, Rank::new(3));
+    assert_eq!(client.value(rank, keys::LOCAL_RANK), Some(Value::Uint16(1)));
+    assert_eq!(client.objects(job)[0].0, Rank::WILDCARD);
+    assert_eq!(client.value(job, keys::JOB_SIZE), Some(Value::Uint32(4)));
+}
+
+#[test]
+fn keys_of_nodes_come_in_the_array_of_the_node_however_they_are_asked() {
+    let mut world = World::new(2);
+    world.job("job", &[2, 2]);
+    let who = world.join(0, "job", 0);
+    let named = || Info::new(keys::HOSTNAME, "n01");
+    let node = || Info::new(keys::NODE_INFO, true);
+    let number = |key: &'static str| Info::new(key, 1_u32);
+    let asked = [
+        (Rank::UNDEF, vec![node(), named()]),
+        (Rank::WILDCARD, vec![node(), named(), named()]),
+        (
+            Rank::WILDCARD,
+            vec![node(), number(keys::NODEID), number(keys::HOSTNAME)],
+        ),
+    ];
+    for (rank, infos) in asked {
+        let tag = ask(
+            &mut world,
+            who,
+            &get_with("job", rank, keys::LOCAL_PEERS, infos),
+        );
+        let array = world.clients[who].value(tag, keys::NODE_INFO_ARRAY);
+        let expected = vec![
+            named(),
+            number(keys::NODEID),
+            Info::new(keys::LOCAL_PEERS, "2,3"),
+        ];
+        assert_eq!(array, Some(Value::DataArray(DataArray::Info(expected))));
+    }
+}
+
+#[test]
+fn one_direct_modex_answers_all_who_wait() {
+    let mut world = World::new(2);
+    world.job("job", &[3, 1]);
+    let all = world.join_all("job", &[3, 1]);
+    let calls = std::rc::Rc::new(std::cell::Cell::new(0));
+    let counter = std::rc::Rc::clone(&calls);
+    world.rule(move |_, call| {
+        if matches!(call, Upcall::DirectModex(_)) {
+            counter.set(counter.get() + 1);
+        }
+        Reaction::Usual
+    });
+    let tags: Vec<_> = all[..3]
+        .iter()
+        .map(|who| ask(&mut world, *who, &get("job", 3, "nic")))
+        .collect();
+    world.advance(seconds(100));
+    assert!(
+        tags.iter()
+            .zip(&all)
+            .all(|(tag, who)| world.clients[*who].status(*tag).is_none())
+    );
+    commit(
+        &mut world,
+        all[3],
+        3,
+        &[(Scope::REMOTE, "nic", 5), (Scope::LOCAL, "shm", 6)],
+    );
+    for (tag, who) in tags.iter().zip(&all) {
+        assert_eq!(
+            world.clients[*who].value(*tag, "nic"),
+            Some(Value::Uint32(5))
+        );
+        assert_eq!(world.clients[*who].value(*tag, "shm"), None);
+    }
+    assert_eq!(calls.get(), 1);
+    // What was brought stays.
+    let again = ask(&mut world, all[0], &get("job", 3, "nic"));
+    assert!(world.clients[all[0]].value(again, "nic").is_some());
+    assert_eq!(calls.get(), 1);
+}
+
+#[test]
+fn who_waits_for_another_key_of_the_same_process_is_not_forgotten() {
+    let mut world = World::new(2);
+    world.job("job", &[2, 1]);
+    let all = world.join_all("job", &[2, 1]);
+    let first = ask(&mut world, all[0], &get("job", 2, "first"));
+    let second = ask(&mut world, all[1], &get("job", 2, "second"));
+    let third = ask(&mut world, all[1], &get("job", 2, "third"));
+    commit(&mut world, all[2], 2, &[(Scope::REMOTE, "first", 1)]);
+    assert_eq!(
+        world.clients[all[0]].value(first, "first"),
+        Some(Value::Uint32(1))
+    );
+    assert_eq!(world.clients[all[1]].status(second), None);
+    commit(&mut world, all[2], 2, &[(Scope::REMOTE, "second", 2)]);
+    assert_eq!(
+        world.clients[all[1]].value(second, "second"),
+        Some(Value::Uint32(2))
+    );
+    world.advance(seconds(10));
+    assert_eq!(
+        world.clients[all[1]].status(third),
+        Some(Status::ERR_NOT_FOUND)
+    );
+}
+
+#[test]
+fn a_host_that_brings_nothing_leaves_nobody_waiting() {
+    for (answer, expected) in [
+        (Answer::NotSupported, Status::ERR_NOT_FOUND),
+        (Answer::DROPPED, Status::ERR_COMM_FAILURE),
+        (Answer::Data(Err(Status::ERR_TIMEOUT)), Status::ERR_TIMEOUT),
+        (Answer::Data(Ok(vec![9, 9, 9])), Status::ERR_UNPACK_FAILURE),
+        (Answer::Done(Status::SUCCESS), Status::ERR_NOT_FOUND),
+    ] {
+        let mut world = World::new(2);
+        world.job("job", &[1, 1]);
+        let who = world.join(0, "job", 0);
+        let told = answer.clone();
+        world.rule(move |_, call| match call {
+            Upcall::DirectModex(_) => Reaction::Answer(told.clone()),
+            _ => Reaction::Usual,
+        });
+        let status = world.status_of(who, &get("job", 1, "nic"));
+        assert_eq!(status, Some(expected), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_job_that_is_registered_later_is_waited_for() {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    let who = world.join(0, "job", 0);
+    let size = ask(
+        &mut world,
+        who,
+        &get_with("other", Rank::WILDCARD, keys::JOB_SIZE, vec![]),
+    );
+    let put = ask(&mut world, who, &get("other", 1, "card"));
+    let never = ask(&mut world, who, &get("nobody", 1, "card"));
+    assert_eq!(world.clients[who].status(size), None);
+    world.job("other", &[2]);
+    world.run();
+    let client = &world.clients[who];
+    assert_eq!(client.value(size, keys::JOB_SIZE), Some(Value::Uint32(2)));
+    assert_eq!(client.status(put), None);
+    let other = world.join(0, "other", 1);
+    commit(&mut world, other, 1, &[(Scope::GLOBAL, "card", 4)]);
+    let objects = world.clients[who].objects(put);
+    // The job of another nspace comes first.
+    assert_eq!(objects[0].0, Rank::WILDCARD);
+    assert!(objects[0].1.iter().any(|kval| kval.key.is(keys::PROC_DATA)));
+    assert!(!objects[0].1.iter().any(|kval| kval.key.is(keys::PROC_BLOB)));
+    assert_eq!(objects[1].0, Rank::new(1));
+    world.advance(seconds(61));
+    assert_eq!(
+        world.clients[who].status(never),
+        Some(Status::ERR_NOT_FOUND)
+    );
+}
+
+#[test]
+fn jobs_of_other_users_are_not_read() {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    world.job_of("foreign", &[1], 77);
+    let who = world.join(0, "job", 0);
+    for request in [
+        get("foreign", 0, "card"),
+        get_with("foreign", Rank::WILDCARD, keys::JOB_SIZE, vec![]),
+        Request::Connect(request::Connect {
+            procs: vec![
+                pmix_types::Proc::new("job", Rank::WILDCARD),
+                pmix_types::Proc::new("foreign", Rank::WILDCARD),
+            ],
+            infos: vec![],
+        }),
+    ] {
+        let status = world.status_of(who, &request);
+        assert_eq!(status, Some(Status::ERR_NO_PERMISSIONS));
+    }
+}
+
+#[test]
+fn the_whole_job_is_told_to_who_asks_for_no_key() {
+    let mut world = World::new(2);
+    world.job("job", &[1, 1]);
+    let who = world.join(0, "job", 0);
+    let all = Request::Get(request::Get {
+        nspace: "job".into(),
+        rank: Rank::WILDCARD,
+        ..request::Get::default()
+    });
+    let tag = ask(&mut world, who, &all);
+    let client = &world.clients[who];
+    assert_eq!(client.value(tag, keys::JOB_SIZE), Some(Value::Uint32(2)));
+    let procs = client.objects(tag)[0].1.clone();
+    let procs = procs.iter().filter(|kval| kval.key.is(keys::PROC_DATA));
+    assert_eq!(procs.count(), 2);
+}
+
+#[test]
+fn all_clients_of_a_release_are_told_the_same_bytes() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let first = world.nodes[0].engine.open(Default::default(), world.now);
+    let second = world.nodes[0].engine.open(Default::default(), world.now);
+    let mut payloads = Vec::new();
+    for (peer, rank) in [(first, 0), (second, 1)] {
+        let engine = &mut world.nodes[0].engine;
+        engine.handle_input(peer, &hello("job", rank).encode().unwrap(), world.now);
+        let request = [
+            &pmix_proto::Header::new(0, Tag(101), 2).encode()[..],
+            &[2, 0],
+        ]
+        .concat();
+        engine.handle_input(peer, &request, world.now);
+        while let Some(transmit) = engine.poll_transmit() {
+            if !transmit.bytes.head().is_empty() {
+                payloads.push(transmit.bytes);
+            }
+        }
+    }
+    let address = |place: usize| payloads[place].payload().as_ptr();
+    assert_eq!((payloads.len(), address(0)), (2, address(1)));
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Peers that do what no peer should.
+
+use pmix_engine::{Config, Origin};
+use pmix_proto::{Command, Header, Request, Tag, reply};
+use pmix_types::Status;
+
+use crate::exchange::get;
+use crate::world::{World, hello};
+
+fn frame(tag: Tag, payload: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(payload.len()).unwrap();
+    [&Header::new(0, tag, len).encode()[..], payload].concat()
+}
+
+#[test]
+fn every_command_is_answered_once_whatever_follows_it() {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    let who = world.join(0, "job", 0);
+    let peer = world.clients[who].peer.unwrap();
+    let form = *world.clients[who].session.form();
+    let bodies: [&[u8]; 5] = [
+        &[],
+        &[0xff; 40],
+        &[2, 0, 0],
+        &[0],
+        &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0xff],
+    ];
+    let mut tag = 1000;
+    for command in 0..=255_u8 {
+        for body in bodies {
+            tag += 1;
+            let payload = [&[2, command][..], body].concat();
+            let engine = &mut world.nodes[0].engine;
+            engine.handle_input(peer, &frame(Tag(tag), &payload), world.now);
+            let mut replies = Vec::new();
+            while let Some(transmit) = engine.poll_transmit() {
+                let header = transmit.bytes.head().try_into().unwrap();
+                assert_eq!(Header::decode(header).tag, Tag(tag));
+                replies.push(transmit.bytes.payload().to_vec());
+            }
+            while let Some(call) = engine.poll_host_call() {
+                engine.handle_host(call.id, pmix_engine::Answer::NotSupported, world.now);
+                while let Some(transmit) = engine.poll_transmit() {
+                    replies.push(transmit.bytes.payload().to_vec());
+                }
+            }
+            let is_answered = Command(command).is_answered();
+            assert!(
+                replies.len() <= usize::from(is_answered),
+                "command {command} {body:?}"
+            );
+            if command >= 40 {
+                let status = reply::status(&form, Status::ERR_NOT_SUPPORTED).unwrap();
+                assert_eq!(replies, [status]);
+            }
+            assert!(replies.iter().all(|reply| !reply.is_empty()));
+        }
+    }
+    assert!(world.clients[who].is_in());
+}
+
+#[test]
+fn bytes_that_are_no_messages_end_one_connection_only() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let good = world.join(0, "job", 0);
+    let whole = hello("job", 1).encode().unwrap();
+    let mut number = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = || {
+        number ^= number << 13;
+        number ^= number >> 7;
+        number ^= number << 17;
+        number
+    };
+    for _ in 0..2000 {
+        let mut bytes = whole.clone();
+        for _ in 0..=random() % 4 {
+            let place = usize::try_from(random()).unwrap() % bytes.len();
+            bytes[place] = random().to_le_bytes()[0];
+        }
+        bytes.truncate(usize::try_from(random()).unwrap() % (bytes.len() + 1));
+        let engine = &mut world.nodes[0].engine;
+        let peer = engine.open(Origin::default(), world.now);
+        engine.handle_input(peer, &bytes, world.now);
+        engine.handle_closed(peer, world.now);
+        world.run();
+    }
+    assert_eq!(world.nodes[0].engine.num_peers(), 1);
+    assert_eq!(
+        world.status_of(good, &Request::JobInfo),
+        Some(Status::SUCCESS)
+    );
+    assert_eq!(world.nodes[0].engine.poll_timeout(), None);
+}
+
+#[test]
+fn a_peer_that_does_not_read_is_closed() {
+    let config = Config {
+        queued_bytes_per_peer: 10_000,
+        ..Config::default()
+    };
+    let mut world = World::with(1, &config);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    world.clients[all[1]].is_deaf = true;
+    for _ in 0..1000 {
+        for who in &all {
+            world.ask(*who, &Request::JobInfo);
+        }
+        world.run();
+    }
+    assert!(world.clients[all[0]].is_in());
+    assert!(world.clients[all[1]].peer.is_none());
+    assert_eq!(world.nodes[0].refusals(), [Status::ERR_OUT_OF_RESOURCE]);
+}
+
+#[test]
+fn a_peer_has_so_many_open_requests_and_no_more() {
+    let config = Config {
+        requests_per_peer: 10,
+        ..Config::default()
+    };
+    let mut world = World::with(1, &config);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    let tags: Vec<_> = (0..12)
+        .map(|_| world.ask(all[0], &get("job", 1, "card")))
+        .collect();
+    world.run();
+    let client = &world.clients[all[0]];
+    let seen: Vec<_> = tags.iter().map(|tag| client.status(*tag)).collect();
+    assert_eq!(seen[..10], [None; 10]);
+    assert_eq!(seen[10..], [Some(Status::ERR_OUT_OF_RESOURCE); 2]);
+    world.kill(all[1]);
+    let client = &world.clients[all[0]];
+    assert!(tags.iter().all(|tag| client.status(*tag).is_some()));
+    assert_eq!(
+        world.status_of(all[0], &Request::JobInfo),
+        Some(Status::SUCCESS)
+    );
+}
+
+#[test]
+fn a_message_that_is_too_long_ends_the_connection() {
+    let config = Config {
+        max_message: 1000,
+        ..Config::default()
+    };
+    let mut world = World::with(1, &config);
+    world.job("job", &[1]);
+    let who = world.join(0, "job", 0);
+    let peer = world.clients[who].peer.unwrap();
+    let header = Header::new(0, Tag(500), 1001).encode();
+    world.nodes[0].engine.handle_input(peer, &header, world.now);
+    world.run();
+    assert_eq!(world.nodes[0].refusals(), [Status::ERR_OUT_OF_RESOURCE]);
+    assert!(!world.clients[who].is_in());
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processes that leave.
+
+use std::time::Duration;
+
+use pmix_engine::{Answer, EngineEvent, HostObject, Upcall};
+use pmix_proto::{Request, request};
+use pmix_types::{Proc, Rank, Scope, Status, Value};
+
+use crate::exchange::{commit, get};
+use crate::world::{Reaction, World};
+
+fn num_lost(world: &World) -> usize {
+    let events = world.nodes[0].events.iter();
+    events
+        .filter(|event| matches!(event, EngineEvent::ProcessLost { .. }))
+        .count()
+}
+
+#[test]
+fn who_finalizes_is_let_go_when_the_host_knows() {
+    for answer in [
+        Answer::Done(Status::SUCCESS),
+        Answer::NotSupported,
+        Answer::DROPPED,
+    ] {
+        let mut world = World::new(1);
+        world.job("job", &[1]);
+        let who = world.join(0, "job", 0);
+        world.rule(move |_, call| match call {
+            Upcall::ClientFinalized(_) => Reaction::Answer(answer.clone()),
+            _ => Reaction::Usual,
+        });
+        assert_eq!(
+            world.status_of(who, &Request::Finalize),
+            Some(Status::SUCCESS)
+        );
+        world.kill(who);
+        assert_eq!(num_lost(&world), 0);
+        assert_eq!(world.nodes[0].engine.poll_timeout(), None);
+    }
+}
+
+#[test]
+fn a_host_that_says_nothing_does_not_keep_a_client() {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    let who = world.join(0, "job", 0);
+    world.rule(|_, _| Reaction::Silence);
+    let tag = world.ask(who, &Request::Finalize);
+    world.run();
+    assert_eq!(world.clients[who].status(tag), None);
+    world.advance(Duration::from_secs(2));
+    assert_eq!(world.clients[who].status(tag), Some(Status::SUCCESS));
+}
+
+#[test]
+fn a_process_may_begin_again_and_keeps_what_it_put() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    commit(&mut world, all[1], 1, &[(Scope::GLOBAL, "card", 1)]);
+    let mut own = all[1];
+    for _ in 0..3 {
+        assert_eq!(
+            world.status_of(own, &Request::Finalize),
+            Some(Status::SUCCESS)
+        );
+        world.kill(own);
+        own = world.join(0, "job", 1);
+        let tag = world.ask(all[0], &get("job", 1, "card"));
+        world.run();
+        assert_eq!(
+            world.clients[all[0]].value(tag, "card"),
+            Some(Value::Uint32(1))
+        );
+    }
+    assert_eq!(num_lost(&world), 0);
+}
+
+#[test]
+fn what_a_lost_process_put_is_not_taken_for_that_of_its_next_life() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    commit(&mut world, all[1], 1, &[(Scope::GLOBAL, "card", 1)]);
+    world.kill(all[1]);
+    // Its last words are still known.
+    let tag = world.ask(all[0], &get("job", 1, "card"));
+    world.run();
+    assert_eq!(
+        world.clients[all[0]].value(tag, "card"),
+        Some(Value::Uint32(1))
+    );
+    let back = world.join(0, "job", 1);
+    let tag = world.ask(all[0], &get("job", 1, "card"));
+    world.run();
+    assert_eq!(world.clients[all[0]].status(tag), None);
+    commit(&mut world, back, 1, &[(Scope::GLOBAL, "card", 2)]);
+    assert_eq!(
+        world.clients[all[0]].value(tag, "card"),
+        Some(Value::Uint32(2))
+    );
+}
+
+#[test]
+fn nobody_waits_for_data_of_a_process_that_is_gone() {
+    let mut world = World::new(2);
+    world.job("job", &[3, 1]);
+    let all = world.join_all("job", &[3, 1]);
+    let of_lost = world.ask(all[0], &get("job", 1, "card"));
+    let of_left = world.ask(all[0], &get("job", 2, "card"));
+    let from_far = world.ask(all[3], &get("job", 1, "card"));
+    world.run();
+    world.kill(all[1]);
+    assert_eq!(
+        world.status_of(all[2], &Request::Finalize),
+        Some(Status::SUCCESS)
+    );
+    world.kill(all[2]);
+    let lost = Some(Status::ERR_LOST_CONNECTION);
+    assert_eq!(world.clients[all[0]].status(of_lost), lost);
+    assert_eq!(world.clients[all[3]].status(from_far), lost);
+    let left = Some(Status::ERR_NOT_FOUND);
+    assert_eq!(world.clients[all[0]].status(of_left), left);
+    // Nor does anybody begin to.
+    assert_eq!(world.status_of(all[0], &get("job", 1, "card")), lost);
+    assert_eq!(world.status_of(all[3], &get("job", 2, "card")), left);
+}
+
+#[test]
+fn an_abort_is_for_the_host() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    let abort = Request::Abort(request::Abort {
+        status: Status::from_raw(17),
+        message: Some("out of cheese".into()),
+        procs: vec![Proc::new("job", Rank::new(0))],
+    });
+    assert_eq!(
+        world.status_of(all[1], &abort),
+        Some(Status::ERR_NOT_SUPPORTED)
+    );
+    world.rule(|_, call| match call {
+        Upcall::Abort(call) => {
+            assert_eq!(call.proc, Proc::new("job", Rank::new(1)));
+            assert_eq!(call.object, HostObject(1));
+            assert_eq!(call.status.as_raw(), 17);
+            assert_eq!(call.message, Some("out of cheese".into()));
+            assert_eq!(call.targets, [Proc::new("job", Rank::new(0))]);
+            Reaction::Answer(Answer::Done(Status::OPERATION_SUCCEEDED))
+        }
+        _ => Reaction::Usual,
+    });
+    assert_eq!(world.status_of(all[1], &abort), Some(Status::SUCCESS));
+}
+
+#[test]
+fn the_host_gets_what_a_process_put_when_it_is_there() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let now = world.now;
+    let proc = Proc::new("job", Rank::new(1));
+    let engine = &mut world.nodes[0].engine;
+    let waits = engine.dmodex_request(&proc, &[], now).unwrap();
+    let limit = [pmix_types::Info::new(pmix_types::keys::TIMEOUT, 3)];
+    let limited = engine.dmodex_request(&proc, &limit, now).unwrap();
+    for nobody in [
+        Proc::new("job", Rank::new(2)),
+        Proc::new("none", Rank::new(0)),
+    ] {
+        assert!(engine.dmodex_request(&nobody, &[], now).is_err());
+    }
+    let brought = |world: &World| {
+        let events = world.nodes[0].events.iter();
+        let brought = events.filter_map(|event| match event {
+            EngineEvent::DirectModex { request, result } => Some((*request, result.clone())),
+            _ => None,
+        });
+        brought.collect::<Vec<_>>()
+    };
+    world.advance(Duration::from_secs(3));
+    assert_eq!(brought(&world), [(limited, Err(Status::ERR_TIMEOUT))]);
+    let who = world.join(0, "job", 1);
+    commit(&mut world, who, 1, &[(Scope::REMOTE, "nic", 1)]);
+    let seen = brought(&world);
+    assert_eq!(seen[1].0, waits);
+    assert!(seen[1].1.as_ref().is_ok_and(|data| !data.is_empty()));
+    world.kill(who);
+    let engine = &mut world.nodes[0].engine;
+    engine.deregister_client(&proc).unwrap();
+    assert!(engine.dmodex_request(&proc, &[], now).is_err());
+}

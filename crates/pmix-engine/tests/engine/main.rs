@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Engines, clients and a host in one process, with a clock that tests turn.
+
+mod admission;
+mod collective;
+mod exchange;
+mod hostile;
+mod leaving;
+mod world;

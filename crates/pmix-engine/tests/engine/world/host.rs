@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The host of all nodes: it carries fences and direct modexes between them and declines the rest.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Instant;
+
+use pmix_engine::host::DirectModex;
+use pmix_engine::{Answer, CallId, DirectModexId, EngineEvent, HostCall, Upcall};
+use pmix_types::{Proc, Status};
+
+use super::node::Node;
+
+/// What the host does about a call.
+pub(crate) enum Reaction {
+    /// The usual.
+    Usual,
+    /// It answers this.
+    Answer(Answer),
+    /// Nothing, for ever.
+    Silence,
+}
+
+pub(super) type Rule = Box<dyn FnMut(usize, &Upcall) -> Reaction>;
+
+/// What makes calls of several nodes one: what is to be done, by whom, and the how-manieth it is.
+type Key = (&'static str, Vec<Proc<'static>>);
+
+/// The host of all nodes.
+pub(super) struct Host {
+    pub(super) rule: Rule,
+    /// Calls that wait for those of other nodes, by node.
+    gathering: BTreeMap<Key, Vec<Round>>,
+    /// Direct modexes that are asked of the engine of another node.
+    asked: HashMap<(usize, DirectModexId), (usize, CallId)>,
+    answers: Vec<(usize, CallId, Answer)>,
+}
+
+/// One collective.
+#[derive(Default)]
+struct Round(BTreeMap<usize, (CallId, Vec<u8>)>);
+
+impl Default for Host {
+    fn default() -> Self {
+        Self {
+            rule: Box::new(|_, _| Reaction::Usual),
+            gathering: BTreeMap::new(),
+            asked: HashMap::new(),
+            answers: Vec::new(),
+        }
+    }
+}
+
+impl Host {
+    /// Takes the calls of a node and hands out answers.
+    pub(super) fn serve(&mut self, place: usize, nodes: &mut [Node], now: Instant) -> bool {
+        let mut moved = false;
+        while let Some(call) = nodes[place].engine.poll_host_call() {
+            moved = true;
+            match (self.rule)(place, &call.upcall) {
+                Reaction::Silence => {}
+                Reaction::Answer(answer) => self.answers.push((place, call.id, answer)),
+                Reaction::Usual => self.usual(place, call, nodes, now),
+            }
+        }
+        for (place, call, answer) in std::mem::take(&mut self.answers) {
+            moved = true;
+            nodes[place].engine.handle_host(call, answer, now);
+        }
+        moved
+    }
+
+    /// An engine brought what another one wants.
+    pub(super) fn notice(&mut self, place: usize, event: &EngineEvent) {
+        if let EngineEvent::DirectModex { request, result } = event
+            && let Some((asker, call)) = self.asked.remove(&(place, *request))
+        {
+            self.answers
+                .push((asker, call, Answer::Data(result.clone())));
+        }
+    }
+
+    fn usual(&mut self, place: usize, call: HostCall, nodes: &mut [Node], now: Instant) {
+        match call.upcall {
+            Upcall::Fence(fence) => {
+                self.gather(place, call.id, ("fence", fence.procs), fence.data, nodes);
+            }
+            Upcall::Connect(connect) => {
+                self.gather(
+                    place,
+                    call.id,
+                    ("connect", connect.procs),
+                    Vec::new(),
+                    nodes,
+                );
+            }
+            Upcall::Disconnect(end) => {
+                self.gather(place, call.id, ("disconnect", end.procs), Vec::new(), nodes);
+            }
+            Upcall::DirectModex(modex) => self.direct(place, call.id, &modex, nodes, now),
+            _ => self.answers.push((place, call.id, Answer::NotSupported)),
+        }
+    }
+
+    /// Waits for all nodes on which participants are.
+    fn gather(&mut self, place: usize, id: CallId, key: Key, data: Vec<u8>, nodes: &[Node]) {
+        let has_part = |node: &Node| {
+            let mut procs = key.1.iter();
+            procs.any(|proc| node.hosts(proc))
+        };
+        let expected = nodes.iter().filter(|node| has_part(node)).count();
+        let name = key.0;
+        let rounds = self.gathering.entry(key).or_default();
+        let open = rounds
+            .iter()
+            .position(|round| !round.0.contains_key(&place));
+        let open = open.unwrap_or_else(|| {
+            rounds.push(Round::default());
+            rounds.len() - 1
+        });
+        let round = &mut rounds[open].0;
+        round.insert(place, (id, data));
+        if round.len() < expected {
+            return;
+        }
+        let whole: Vec<_> = round.values().flat_map(|(_, data)| data.clone()).collect();
+        for (place, (id, _)) in std::mem::take(round) {
+            let answer = match name {
+                "fence" => Answer::Data(Ok(whole.clone())),
+                _ => Answer::Done(Status::SUCCESS),
+            };
+            self.answers.push((place, id, answer));
+        }
+        rounds.remove(open);
+    }
+
+    /// Asks the engine of the node of a process.
+    fn direct(
+        &mut self,
+        place: usize,
+        id: CallId,
+        modex: &DirectModex,
+        nodes: &mut [Node],
+        now: Instant,
+    ) {
+        let home = nodes.iter().position(|node| node.hosts(&modex.proc));
+        let Some(home) = home.filter(|home| *home != place) else {
+            let nobody = Answer::Data(Err(Status::ERR_NOT_FOUND));
+            return self.answers.push((place, id, nobody));
+        };
+        let engine = &mut nodes[home].engine;
+        match engine.dmodex_request(&modex.proc, &modex.infos, now) {
+            Ok(request) => {
+                self.asked.insert((home, request), (place, id));
+            }
+            Err(error) => {
+                let answer = Answer::Data(Err(error.status()));
+                self.answers.push((place, id, answer));
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A node and its engine.
+
+use std::sync::Arc;
+
+use gds_hash::{Host, Store};
+use pmix_engine::{Claim, Config, Engine, EngineEvent, Error, Psec, Verified};
+use pmix_types::{Proc, Rank, Status};
+use preg_core::Params;
+
+/// A node, and what its engine said to its driver.
+pub(crate) struct Node {
+    pub(crate) engine: Engine,
+    pub(crate) events: Vec<EngineEvent>,
+    /// The processes that were registered here.
+    pub(super) procs: Vec<Proc<'static>>,
+}
+
+impl Node {
+    pub(super) fn new(place: usize, config: &Config) -> Self {
+        let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
+        let store = Store::new(Arc::new(preg), Host::new(name(place)));
+        let config = Config {
+            server: Proc::new(format!("server{place}"), Rank::new(0)),
+            ..config.clone()
+        };
+        Self {
+            engine: Engine::new(config, Arc::new(store), vec![Box::new(Native)]),
+            events: Vec::new(),
+            procs: Vec::new(),
+        }
+    }
+
+    /// Whether a process runs here, or one that a wildcard means.
+    pub(super) fn hosts(&self, proc: &Proc<'_>) -> bool {
+        let mut procs = self.procs.iter();
+        procs.any(|own| own.nspace == proc.nspace && own.rank.matches(proc.rank))
+    }
+
+    /// Why peers were refused, in the order in which they were.
+    pub(crate) fn refusals(&self) -> Vec<Status> {
+        let refused = self.events.iter().filter_map(|event| match event {
+            EngineEvent::Refused { reason, .. } => Some(reason.status()),
+            _ => None,
+        });
+        refused.collect()
+    }
+}
+
+/// The name of a node.
+pub(super) fn name(place: usize) -> String {
+    format!("n{place:02}")
+}
+
+/// Credentials of two numbers that are believed.
+struct Native;
+
+impl Psec for Native {
+    fn name(&self) -> &str {
+        "native"
+    }
+
+    fn verify(&self, credential: &[u8], _: &Claim<'_>) -> Result<Verified, Error> {
+        let numbers = credential.as_chunks::<4>();
+        let ([uid, gid], []) = numbers else {
+            return Err(Error::new(Status::ERR_INVALID_CRED, "no two numbers"));
+        };
+        Ok(Verified {
+            uid: Some(u32::from_ne_bytes(*uid)),
+            gid: Some(u32::from_ne_bytes(*gid)),
+        })
+    }
+}
