@@ -12,6 +12,7 @@ mod cache;
 mod directives;
 mod limits;
 mod notice;
+mod procs;
 mod registry;
 mod serve;
 #[cfg(test)]
@@ -30,6 +31,9 @@ pub(crate) use self::notice::{Listener, Notice, Reporter};
 use self::registry::Registry;
 pub(crate) use self::registry::is_environmental;
 use crate::{Error, PeerId};
+
+/// The most registrations that one request takes back.
+const MOST_TAKEN_BACK: usize = 1 << 16;
 
 /// The session of a job, if it is known.
 pub(crate) type Sessions<'s> = &'s dyn Fn(&Nspace<'_>) -> Option<u32>;
@@ -59,8 +63,17 @@ impl Events {
 
     /// The codes that the host is to be asked for before a peer is registered for them; they count
     /// as asked for from now on.
-    pub(crate) fn ask_for(&mut self, codes: &[Status]) -> Vec<Status> {
-        self.registry.newly_hosted(codes)
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_OUT_OF_RESOURCE` for a list that is longer than a peer may have codes.
+    pub(crate) fn ask_for(&mut self, codes: &[Status]) -> Result<Vec<Status>, Error> {
+        let (given, most) = (codes.len(), self.limits.codes_per_peer);
+        if given > most {
+            let message = format!("{given} codes in one request: a peer may have {most}");
+            return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
+        }
+        Ok(self.registry.newly_hosted(codes))
     }
 
     /// The host does not tell of codes that it was asked for; it is asked again next time.
@@ -82,13 +95,15 @@ impl Events {
         infos: &[Info<'_>],
     ) -> Result<(), Error> {
         let affected = directives::affected(infos)?;
-        let affected = affected.as_deref();
+        let affected = affected.as_ref();
         self.registry
             .register(peer, listener, codes, affected, &self.limits)
     }
 
-    /// Takes back one registration for each code.
+    /// Takes back one registration for each code. A list that is longer than what any peer can have
+    /// registered is cut.
     pub(crate) fn deregister(&mut self, peer: PeerId, codes: &[Status]) {
+        let codes = codes.get(..MOST_TAKEN_BACK).unwrap_or(codes);
         self.registry.deregister(peer, codes);
     }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the infos of an event or of a registration say about who is meant.
 
-use pmix_types::{DataArray, Info, IntoOwned, Proc, Value, keys};
+use pmix_types::{DataArray, Info, Proc, Value, keys};
 
+use super::procs::Procs;
 use crate::Error;
 
 /// What the reporter of an event asks for (PMIx Standard, `PMIx_Notify_event`).
@@ -15,9 +16,9 @@ pub(crate) struct Directives {
     /// The host is not to spread it.
     pub(crate) stays_local: bool,
     /// The only processes that are to get it.
-    pub(crate) targets: Option<Vec<Proc<'static>>>,
+    pub(crate) targets: Option<Procs>,
     /// The processes that it is about.
-    pub(crate) affected: Option<Vec<Proc<'static>>>,
+    pub(crate) affected: Option<Procs>,
     /// A server has relayed it already.
     pub(crate) relayed: bool,
 }
@@ -42,7 +43,10 @@ impl Directives {
                 keys::EVENT_NON_DEFAULT => directives.non_default = info.truth().is_true(),
                 keys::EVENT_DO_NOT_CACHE => directives.do_not_cache = info.truth().is_true(),
                 keys::EVENT_STAYS_LOCAL => directives.stays_local = info.truth().is_true(),
-                keys::EVENT_CUSTOM_RANGE => directives.targets = Some(procs(info)?),
+                keys::EVENT_CUSTOM_RANGE => {
+                    let targets = directives.targets.get_or_insert_default();
+                    targets.extend(procs(info)?);
+                }
                 keys::EVENT_AFFECTED_PROC | keys::EVENT_AFFECTED_PROCS => {
                     let affected = directives.affected.get_or_insert_default();
                     affected.extend(procs(info)?);
@@ -64,15 +68,15 @@ impl Directives {
 /// # Errors
 ///
 /// `PMIX_ERR_BAD_PARAM` if a list of processes is of another type.
-pub(crate) fn affected(infos: &[Info<'_>]) -> Result<Option<Vec<Proc<'static>>>, Error> {
+pub(crate) fn affected(infos: &[Info<'_>]) -> Result<Option<Procs>, Error> {
     Directives::read(infos).map(|directives| directives.affected)
 }
 
 /// One process or an array of them; tools write either.
-fn procs(info: &Info<'_>) -> Result<Vec<Proc<'static>>, Error> {
+fn procs<'i, 'a>(info: &'i Info<'a>) -> Result<&'i [Proc<'a>], Error> {
     match &info.value {
-        Value::Proc(proc) => Ok(vec![proc.clone().into_owned()]),
-        Value::DataArray(DataArray::Proc(procs)) => Ok(procs.clone().into_owned()),
+        Value::Proc(proc) => Ok(std::slice::from_ref(proc)),
+        Value::DataArray(DataArray::Proc(procs)) => Ok(procs),
         other => Err(Error::bad(format!(
             "{} has type {}, expected PMIX_PROC or an array of it",
             info.key,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One event: what happened, who says so, and whom it may reach.
 
-use pmix_types::{DataRange, Info, Proc, Rank, Status};
+use pmix_types::{DataRange, Info, Proc, Status};
 
 use super::Sessions;
 use super::directives::Directives;
@@ -106,8 +106,8 @@ impl Notice {
                 _ => true,
             },
             DataRange::CUSTOM => {
-                let targets = self.directives.targets.as_deref().unwrap_or_default();
-                targets.iter().any(|target| names(target, proc))
+                let targets = self.directives.targets.as_ref();
+                targets.is_some_and(|targets| targets.has(proc))
             }
             _ => false,
         }
@@ -124,9 +124,4 @@ impl Notice {
         let stays = matches!(self.range, DataRange::LOCAL | DataRange::PROC_LOCAL);
         !stays && !self.directives.stays_local && self.reporter != Reporter::Host
     }
-}
-
-/// Whether a process is one of those that a list names.
-pub(super) fn names(listed: &Proc<'_>, proc: &Proc<'_>) -> bool {
-    listed.nspace == proc.nspace && (listed.rank == proc.rank || listed.rank == Rank::WILDCARD)
 }

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pmix_proto::request::DeregisterEvents;
-use pmix_types::{Proc, Status};
+use pmix_types::Status;
 
 use super::limits::EventLimits;
-use super::notice::{Listener, Notice, names};
+use super::notice::{Listener, Notice};
+use super::procs::Procs;
 use crate::{Error, PeerId};
 
 /// The code that stands for the default handler, of all events; it is what a peer deregisters.
@@ -38,45 +39,32 @@ struct Interest {
     /// How many registrations there are.
     count: u32,
     /// The processes that an event has to be about, if it says whom it is about; none if all do.
-    affected: Option<Vec<Proc<'static>>>,
+    affected: Option<Procs>,
 }
 
 impl Interest {
     fn wants(&self, notice: &Notice) -> bool {
         match (&self.affected, &notice.directives.affected) {
-            (Some(wanted), Some(affected)) => wanted
-                .iter()
-                .any(|wanted| affected.iter().any(|proc| overlap(wanted, proc))),
+            (Some(wanted), Some(affected)) => wanted.meets(affected),
             _ => true,
         }
     }
 
     /// Another registration for the same code. Which of them is taken back later is not said, so
     /// the widest of all stands until the last is gone.
-    fn widen(&mut self, affected: Option<&[Proc<'static>]>) {
+    fn widen(&mut self, affected: Option<&Procs>) {
         let is_first = self.count == 0;
         self.count = self.count.saturating_add(1);
         match (&mut self.affected, affected) {
-            (own @ None, Some(first)) if is_first => *own = Some(first.to_vec()),
-            (Some(own), Some(more)) => {
-                for proc in more {
-                    if !own.contains(proc) {
-                        own.push(proc.clone());
-                    }
-                }
-            }
+            (own @ None, Some(first)) if is_first => *own = Some(first.clone()),
+            (Some(own), Some(more)) => own.join(more),
             (own, _) => *own = None,
         }
     }
 
     fn num_procs(&self) -> usize {
-        self.affected.as_ref().map_or(0, Vec::len)
+        self.affected.as_ref().map_or(0, Procs::len)
     }
-}
-
-/// Whether two names can mean one process; either may have the wildcard for a rank.
-fn overlap(a: &Proc<'_>, b: &Proc<'_>) -> bool {
-    names(a, b) || names(b, a)
 }
 
 impl Registry {
@@ -92,13 +80,13 @@ impl Registry {
         peer: PeerId,
         listener: &Listener,
         codes: &[Status],
-        affected: Option<&[Proc<'static>]>,
+        affected: Option<&Procs>,
         limits: &EventLimits,
     ) -> Result<(), Error> {
         let codes = if codes.is_empty() { &[DEFAULT] } else { codes };
         let distinct: BTreeSet<_> = codes.iter().copied().collect();
         let more_procs = affected
-            .map_or(0, <[_]>::len)
+            .map_or(0, Procs::len)
             .saturating_mul(distinct.len());
         self.check(peer, &distinct, more_procs, limits)?;
         let known = self.peers.entry(peer).or_insert_with(|| Peer {

@@ -135,7 +135,10 @@ impl Engine {
         };
         let codes = request.codes.clone();
         let infos = request.infos.clone().into_owned();
-        let asked = self.events.ask_for(&codes);
+        let asked = match self.events.ask_for(&codes) {
+            Ok(asked) => asked,
+            Err(error) => return self.reply_error(ticket, &error),
+        };
         let call = RegisterEvents {
             codes: asked.clone(),
             infos: crate::control::with_user(&infos, user),

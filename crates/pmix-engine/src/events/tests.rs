@@ -60,7 +60,7 @@ impl Room {
     }
 
     fn register(&mut self, number: u64, codes: &[Status], infos: &[Info<'_>]) -> Vec<Status> {
-        let asked = self.events.ask_for(codes);
+        let asked = self.events.ask_for(codes).unwrap();
         let id = PeerId::of(number);
         let registered = self.events.register(id, &listener(number), codes, infos);
         registered.unwrap();
@@ -357,7 +357,11 @@ fn what_one_peer_may_register_is_bounded() {
         .register(id, &listener(1), &[], &[])
         .unwrap_err();
     assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
-    let about = Info::new(keys::EVENT_AFFECTED_PROCS, vec![proc.clone(); 2]);
+    let many = vec![CODE; 4];
+    let refused = room.events.ask_for(&many).unwrap_err();
+    assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
+    let two = vec![proc.clone(), Proc::new("b", Rank::WILDCARD)];
+    let about = Info::new(keys::EVENT_AFFECTED_PROCS, two);
     let (other, _) = peer(2);
     let about = std::slice::from_ref(&about);
     let refused = room.events.register(other, &listener(2), &codes, about);

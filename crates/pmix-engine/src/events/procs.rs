@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processes that a list names, to be asked about one by one.
+
+use std::collections::{HashMap, HashSet};
+
+use pmix_types::{IntoOwned, Nspace, Proc, Rank};
+
+/// Processes that a list names, whole jobs among them. Asking about one takes the same time however
+/// long the list is, since a peer may write a long one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Procs(HashMap<Nspace<'static>, Ranks>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Ranks {
+    All,
+    Some(HashSet<Rank>),
+}
+
+impl Procs {
+    /// Adds what a list names.
+    pub(super) fn extend(&mut self, procs: &[Proc<'_>]) {
+        for proc in procs {
+            if !self.0.contains_key(proc.nspace.as_bytes()) {
+                let nspace = proc.nspace.clone().into_owned();
+                self.0.insert(nspace, Ranks::Some(HashSet::new()));
+            }
+            if let Some(ranks) = self.0.get_mut(proc.nspace.as_bytes()) {
+                match ranks {
+                    _ if proc.rank == Rank::WILDCARD => *ranks = Ranks::All,
+                    Ranks::All => {}
+                    Ranks::Some(ranks) => _ = ranks.insert(proc.rank),
+                }
+            }
+        }
+    }
+
+    /// Whether a process is one of them.
+    pub(super) fn has(&self, proc: &Proc<'_>) -> bool {
+        match self.0.get(proc.nspace.as_bytes()) {
+            None => false,
+            Some(Ranks::All) => true,
+            Some(Ranks::Some(ranks)) => ranks.contains(&proc.rank),
+        }
+    }
+
+    /// Whether one of them is one of others.
+    pub(super) fn meets(&self, others: &Self) -> bool {
+        let (few, many) = match self.0.len() <= others.0.len() {
+            true => (self, others),
+            false => (others, self),
+        };
+        few.0.iter().any(
+            |(nspace, ranks)| match (ranks, many.0.get(nspace.as_bytes())) {
+                (_, None) => false,
+                (Ranks::All, _) | (_, Some(Ranks::All)) => true,
+                (Ranks::Some(ranks), Some(Ranks::Some(others))) => !ranks.is_disjoint(others),
+            },
+        )
+    }
+
+    /// Adds those of another list.
+    pub(super) fn join(&mut self, others: &Self) {
+        for (nspace, ranks) in &others.0 {
+            match (self.0.get_mut(nspace.as_bytes()), ranks) {
+                (Some(Ranks::Some(own)), Ranks::Some(more)) => own.extend(more),
+                (Some(Ranks::All), _) => {}
+                _ => _ = self.0.insert(nspace.clone(), ranks.clone()),
+            }
+        }
+    }
+
+    /// How many names there are.
+    pub(super) fn len(&self) -> usize {
+        let ranks = |ranks: &Ranks| match ranks {
+            Ranks::All => 1,
+            Ranks::Some(ranks) => ranks.len(),
+        };
+        self.0.values().map(ranks).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn procs(list: &[(&'static str, u32)]) -> Procs {
+        let proc = |(nspace, rank): &(&'static str, u32)| Proc::new(*nspace, Rank::new(*rank));
+        let list: Vec<_> = list.iter().map(proc).collect();
+        let mut procs = Procs::default();
+        procs.extend(&list);
+        procs
+    }
+
+    const ALL: u32 = Rank::WILDCARD.as_raw();
+
+    #[test]
+    fn a_wildcard_names_every_process_of_its_job() {
+        for list in [[("a", ALL), ("a", 3)], [("a", 3), ("a", ALL)]] {
+            let procs = procs(&list);
+            assert!(procs.has(&Proc::new("a", Rank::new(9))));
+            assert!(!procs.has(&Proc::new("b", Rank::new(3))));
+            assert_eq!(procs.len(), 1);
+        }
+    }
+
+    #[test]
+    fn lists_meet_in_a_process_that_both_name() {
+        let cases = [
+            (&[("a", 1)][..], &[("a", 1), ("b", 2)][..], true),
+            (&[("a", 1), ("b", 1)], &[("b", 2)], false),
+            (&[("a", ALL)], &[("a", 2)], true),
+            (&[("a", 2)], &[("a", ALL)], true),
+            (&[("a", ALL)], &[("b", ALL)], false),
+            (&[], &[("a", ALL)], false),
+        ];
+        for (a, b, meet) in cases {
+            assert_eq!(procs(a).meets(&procs(b)), meet, "{a:?} {b:?}");
+            assert_eq!(procs(b).meets(&procs(a)), meet, "{b:?} {a:?}");
+        }
+    }
+
+    #[test]
+    fn joined_lists_name_what_either_names() {
+        let cases = [
+            (&[("a", 1)][..], &[("a", 2), ("b", 1)][..], 3),
+            (&[("a", ALL)], &[("a", 2)], 1),
+            (&[("a", 2)], &[("a", ALL)], 1),
+        ];
+        for (a, b, len) in cases {
+            let mut joined = procs(a);
+            joined.join(&procs(b));
+            assert_eq!(joined.len(), len, "{a:?} {b:?}");
+            for (nspace, rank) in a.iter().chain(b) {
+                assert!(joined.has(&Proc::new(*nspace, Rank::new(*rank))));
+            }
+        }
+    }
+}
