@@ -117,7 +117,7 @@ fn paths(info: &Info<'_>) -> Result<Vec<Text<'static>>, Error> {
 }
 
 /// Whose end is waited for: a process, or with the wildcard for a rank a job; and for which user.
-type Whose = (Proc<'static>, (u32, u32));
+pub(super) type Whose = (Proc<'static>, (u32, u32));
 
 /// What is to be removed at whose end.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@
 use pmix_proto::{reply, request};
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status};
 
-use super::cleanup::{Wish, is_about_cleanup, whole_job};
+use super::cleanup::{Cleanup, Whose, Wish, is_about_cleanup, whole_job};
 use super::user::with_user;
 use crate::host::JobControl;
 use crate::peers::{Member, Ticket};
@@ -81,40 +81,39 @@ impl Engine {
             let message = format!("rank {rank} of {nspace} is not on this node");
             return Err(Error::not_found(message));
         }
-        self.check_owner(member, nspace)
-    }
-
-    /// Whether a job is that of the member's user, or the member may speak to all.
-    pub(crate) fn check_owner(&self, member: &Member, nspace: &Nspace<'_>) -> Result<(), Error> {
-        let owner = self.registry.job(nspace).and_then(|job| job.owner);
-        match (self.only_user(member), owner) {
-            (Some(uid), Some(owner)) if uid != owner => {
-                let message = format!("{nspace} is the job of user {owner}, not of {uid}");
-                Err(Error::denied(message))
-            }
-            _ => Ok(()),
-        }
+        self.check_reads(member, nspace)
     }
 
     /// A process has ended: what was to be removed then is handed out.
     pub(crate) fn cleanup_proc(&mut self, proc: &Proc<'_>) {
-        for ((target, user), cleanup) in self.control.cleanups.proc_ended(proc) {
-            self.outcomes.push_back(EngineEvent::Cleanup {
-                target,
-                user,
-                cleanup,
-            });
-        }
+        let ended = self.control.cleanups.proc_ended(proc);
+        self.hand_out(ended);
     }
 
     /// A job has ended: what was to be removed then is handed out, that of its processes too.
     pub(crate) fn cleanup_job(&mut self, nspace: &Nspace<'_>) {
-        for ((target, user), cleanup) in self.control.cleanups.job_ended(nspace) {
-            self.outcomes.push_back(EngineEvent::Cleanup {
-                target,
-                user,
-                cleanup,
-            });
+        let ended = self.control.cleanups.job_ended(nspace);
+        self.hand_out(ended);
+    }
+
+    fn hand_out(&mut self, ended: Vec<(Whose, Cleanup)>) {
+        let outcomes = ended.into_iter();
+        let outcomes = outcomes.map(|((target, user), cleanup)| EngineEvent::Cleanup {
+            target,
+            user,
+            cleanup,
+        });
+        self.outcomes.extend(outcomes);
+    }
+
+    /// A connection of a process is closed. The process has ended if it did not say that it leaves;
+    /// a tool, whose name nobody registered, has ended with its connection.
+    pub(crate) fn cleanup_member(&mut self, member: &Member, is_lost: bool) {
+        let nspace = &member.proc.nspace;
+        if member.client.is_none() && self.registry.job(nspace).is_none() {
+            self.cleanup_job(nspace);
+        } else if is_lost {
+            self.cleanup_proc(&member.proc);
         }
     }
 

@@ -45,6 +45,7 @@ impl Engine {
         self.events_left(peer);
         self.iof_left(peer);
         self.control_left(peer);
+        self.cleanup_member(member, is_lost);
         if is_lost {
             self.process_lost(member);
             if let Some(client) = member.client {

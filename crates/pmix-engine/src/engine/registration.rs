@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the host says about jobs and their processes.
 
-use pmix_types::{Info, IntoOwned, Nspace, Proc, Text};
+use pmix_types::{Info, IntoOwned, Nspace, Proc, Status, Text};
 
 use crate::host::HostObject;
 use crate::{Engine, Error};
@@ -84,6 +84,7 @@ impl Engine {
             self.refuse(peer, Error::not_found("it is deregistered"));
         }
         self.lost_to_collectives(id);
+        self.cleanup_proc(proc);
         self.job_changed(&nspace.clone().into_owned());
         Ok(())
     }
@@ -98,8 +99,10 @@ impl Engine {
         name: &Text<'_>,
         members: &[Proc<'_>],
     ) -> Result<(), Error> {
-        let members = members.to_vec().into_owned();
-        self.process_sets.define(name.clone().into_owned(), members)
+        let owned = members.to_vec().into_owned();
+        self.process_sets.define(name.clone().into_owned(), owned)?;
+        self.tell_of_set(Status::PROCESS_SET_DEFINE, name, Some(members));
+        Ok(())
     }
 
     /// Forgets the name of processes (`PMIx_server_delete_process_set`).
@@ -108,7 +111,9 @@ impl Engine {
     ///
     /// `PMIX_ERR_NOT_FOUND` if there is none.
     pub fn delete_process_set(&mut self, name: &Text<'_>) -> Result<(), Error> {
-        self.process_sets.delete(name)
+        self.process_sets.delete(name)?;
+        self.tell_of_set(Status::PROCESS_SET_DELETE, name, None);
+        Ok(())
     }
 
     /// A job or its local processes are registered by now.
@@ -123,5 +128,7 @@ impl Engine {
         self.end_questions_about(nspace);
         self.requests_about_job(nspace);
         self.events_job_gone(nspace);
+        self.iof_job_gone(nspace);
+        self.cleanup_job(nspace);
     }
 }

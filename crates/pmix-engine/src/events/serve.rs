@@ -9,7 +9,7 @@ use std::time::Instant;
 use bfrops::Layout;
 use gds_hash::{Request, Store};
 use pmix_proto::{Event, PeerForm, Tag, request};
-use pmix_types::{DataRange, Info, IntoOwned, Nspace, Proc, Rank, Status, Value, keys};
+use pmix_types::{DataRange, Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
 
 use super::{Listener, Notice, RELAYED, Reporter, is_environmental};
 use crate::host::{DeregisterEvents, NotifyEvent, RegisterEvents};
@@ -223,12 +223,35 @@ impl Engine {
         }
     }
 
-    /// The only user whose processes a member may speak to; none if it may speak to all, as root
-    /// and the user of the server may.
+    /// The only user whose processes a member may speak to; none if it may speak to all, as tools of
+    /// root and of the server's user may.
     pub(crate) fn only_user(&self, member: &Member) -> Option<u32> {
         let uid = member.user.0;
-        let own = self.config.user.is_some_and(|(own, _)| own == uid);
-        (uid != 0 && !own).then_some(uid)
+        let is_trusted = uid == 0 || self.config.user.is_some_and(|(own, _)| own == uid);
+        (member.client.is_some() || !is_trusted).then_some(uid)
+    }
+
+    /// A process set was defined or deleted: local processes that are registered for that are told
+    /// (PMIx Standard, `PMIx_server_define_process_set`).
+    pub(crate) fn tell_of_set(
+        &mut self,
+        status: Status,
+        name: &Text<'_>,
+        members: Option<&[Proc<'_>]>,
+    ) {
+        let name = Value::String(Some(name.clone().into_owned()));
+        let mut infos = vec![
+            Info::new(keys::EVENT_NON_DEFAULT, true),
+            Info::new(keys::PSET_NAME, name),
+        ];
+        if let Some(members) = members {
+            infos.push(Info::new(keys::PSET_MEMBERS, members.to_vec().into_owned()));
+        }
+        let source = self.config.server.clone();
+        let range = DataRange::LOCAL;
+        if let Ok(notice) = Notice::new(Reporter::Server, status, source, range, infos) {
+            self.raise(notice);
+        }
     }
 
     /// A peer is gone: what it wanted to know is forgotten.
@@ -243,7 +266,9 @@ impl Engine {
     ///
     /// Default handlers are passed over: to a client the loss of a connection is that of its own.
     pub(crate) fn events_lost(&mut self, member: &Member) {
-        if member.client.is_none() {
+        // Of a tool nobody knows what it belongs to; who is deregistered has been given up.
+        let client = member.client.and_then(|id| self.registry.client(id));
+        if client.is_none() {
             return;
         }
         let source = member.proc.clone();

@@ -86,7 +86,7 @@ impl Engine {
         let member = self.member(ticket)?;
         let user = member.user;
         for proc in &request.procs {
-            self.check_owner(member, &proc.nspace)?;
+            self.check_reads(member, &proc.nspace)?;
         }
         let procs = request.procs.clone().into_owned();
         let number = self.forwarding.pull(
@@ -178,7 +178,7 @@ impl Engine {
     ) -> Result<Option<PushStdin>, Error> {
         let member = self.member(ticket)?;
         for proc in &request.procs {
-            self.check_owner(member, &proc.nspace)?;
+            self.check_reads(member, &proc.nspace)?;
         }
         let says = |key| {
             let info = request.infos.iter().find(|info| info.key.is(key));

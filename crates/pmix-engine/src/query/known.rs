@@ -80,7 +80,7 @@ impl Engine {
 
     /// Whether a member may be told of a job.
     pub(super) fn may_see(&self, member: &Member, nspace: &Nspace<'_>) -> bool {
-        self.store.job(nspace).is_some() && self.check_owner(member, nspace).is_ok()
+        self.store.job(nspace).is_some() && self.check_reads(member, nspace).is_ok()
     }
 
     /// The jobs that a member may be told of, in the order of their names.

@@ -76,7 +76,7 @@ impl Engine {
             let message = format!("no job {nspace} is registered");
             return Err(Error::new(Status::ERR_INVALID_NAMESPACE, message));
         }
-        self.check_owner(member, nspace)?;
+        self.check_reads(member, nspace)?;
         Ok(vec![nspace.clone()])
     }
 
