@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cargo xtask bench preg`: what the encoders, the parsers and the command cost, beside the real
 //! library and others on the same lists in the same run. `cargo xtask bench bfrops`: the same of
-//! packing and unpacking. `cargo xtask bench gds`: the same of registering jobs.
+//! packing and unpacking. `cargo xtask bench gds`: the same of registering jobs. `cargo xtask bench
+//! server`: the same of whole sessions.
 //!
 //! Nothing here passes or fails by time: each row says whether it meets what was promised, and a
 //! check is that the row could be measured at all.
@@ -12,6 +13,7 @@ mod encode;
 mod gds;
 mod lists;
 mod parse;
+mod server;
 mod table;
 mod tools;
 
@@ -74,7 +76,7 @@ const USAGE: &str =
 fn try_run(args: &[String]) -> Result<Report, String> {
     let mut words = args.iter().map(String::as_str);
     let part = words.next().unwrap_or_default();
-    if !["preg", "bfrops", "gds"].contains(&part) {
+    if !["preg", "bfrops", "gds", "server"].contains(&part) {
         return Err(USAGE.to_owned());
     }
     let mut report = Report {
@@ -104,6 +106,10 @@ fn try_run(args: &[String]) -> Result<Report, String> {
     }
     if part == "gds" {
         gds::measure(&call, &mut report)?;
+        return Ok(report);
+    }
+    if part == "server" {
+        server::measure(&call, &mut report)?;
         return Ok(report);
     }
     let tools = Tools::prepare()?;

@@ -88,8 +88,12 @@ fn last_of(text: &str) -> String {
     text.get(start..).unwrap_or_default().to_owned()
 }
 
-/// Runs a command in a process group of its own and ends it when its time is over.
-fn run_within(
+/// Runs a command in a process group of its own and ends it when its time is over; all that it
+/// writes goes to a file.
+///
+/// # Errors
+/// It cannot run, or its time is over.
+pub(crate) fn run_within(
     command: &mut Command,
     limit: Duration,
     output: &Path,

@@ -49,6 +49,26 @@ impl Launcher {
         }
     }
 
+    /// A command that starts the processes here of a job that has others, which no launcher of
+    /// another node would start.
+    ///
+    /// # Errors
+    /// The launcher cannot describe such a job.
+    pub(crate) fn command_of_larger(&self, num_local: u32, far: Far) -> Result<Command, String> {
+        let mut command = self.command(num_local);
+        match self {
+            Self::Ours(_) => {
+                let (nodes, procs) = far.maps(num_local);
+                command.args(["--host", HERE, "--nodes", &nodes, "--procs", &procs]);
+            }
+            Self::Host(..) => {
+                command.args(["--far", &far.text()]);
+            }
+            Self::Prterun(..) => return Err("prterun does not describe other nodes".to_owned()),
+        }
+        Ok(command)
+    }
+
     /// A command that starts so many processes; the program and its arguments are to be added.
     pub(crate) fn command(&self, num_procs: u32) -> Command {
         let number = num_procs.to_string();
@@ -76,6 +96,41 @@ impl Launcher {
     }
 }
 
+/// What this node is called in a larger job.
+const HERE: &str = "here";
+
+/// Nodes of a job that are not here: so many, so many processes on each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Far(pub(crate) &'static [(u32, u32)]);
+
+impl Far {
+    /// How many processes they have.
+    pub(crate) fn num_procs(self) -> u32 {
+        self.0.iter().map(|(nodes, each)| nodes * each).sum()
+    }
+
+    /// As the host takes it.
+    fn text(self) -> String {
+        let parts = self.0.iter().map(|(nodes, each)| format!("{nodes}x{each}"));
+        parts.collect::<Vec<_>>().join(",")
+    }
+
+    /// The maps of the whole job, as we take them.
+    fn maps(self, num_local: u32) -> (String, String) {
+        let mut names = vec![HERE.to_owned()];
+        let mut ranks = vec![format!("0-{}", num_local - 1)];
+        let mut next = num_local;
+        for (nodes, each) in self.0 {
+            for _ in 0..*nodes {
+                names.push(format!("far{:06}", names.len()));
+                ranks.push(format!("{next}-{}", next + each - 1));
+                next += each;
+            }
+        }
+        (names.join(","), ranks.join(";"))
+    }
+}
+
 /// Takes away what another launcher told this process, and lets many processes share a core.
 fn clean(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
@@ -90,4 +145,19 @@ fn clean(command: &mut Command) {
     command.env("OMPI_MCA_mpi_yield_when_idle", "1");
     // Shared memory and loopback are all that there is on one node.
     command.env("OMPI_MCA_pml", "ob1");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Far;
+
+    #[test]
+    fn a_larger_job_begins_with_this_node() {
+        let far = Far(&[(2, 3), (1, 2)]);
+        assert_eq!(far.num_procs(), 8);
+        assert_eq!(far.text(), "2x3,1x2");
+        let (names, ranks) = far.maps(4);
+        assert_eq!(names, "here,far000001,far000002,far000003");
+        assert_eq!(ranks, "0-3;4-6;7-9;10-11");
+    }
 }

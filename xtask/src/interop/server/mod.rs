@@ -14,6 +14,7 @@ mod mpi;
 pub(crate) mod programs;
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -53,10 +54,7 @@ pub(super) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
             Err(why) => missing(&why, tally),
         }
     }
-    for launcher in &all {
-        cases.push(hello(&pmix, launcher, 4));
-        cases.push(hello(&pmix, launcher, 32));
-    }
+    cases.extend(all.iter().flat_map(|launcher| hello(&pmix, launcher)));
     let others = mpi::cases(peers, &ours).into_iter();
     for case in others.chain(mpi::python(&ours)) {
         match case {
@@ -77,16 +75,26 @@ fn missing(why: &str, tally: &mut Tally) {
 }
 
 /// Our own client under a launcher.
-fn hello(pmix: &std::path::Path, launcher: &Launcher, size: u32) -> Case {
-    let mut command = launcher.command(size);
-    command.arg(pmix).arg("hello");
-    Case {
-        what: format!("server: pmix hello under {}", launcher.title()),
-        name: format!("pmix hello on {size}"),
-        command,
-        limit: Duration::from_secs(30),
-        judge: Judge::Code(0),
-    }
+fn hello(pmix: &Path, launcher: &Launcher) -> Vec<Case> {
+    let runs: [(u32, &[&str]); 4] = [
+        (1, &[]),
+        (4, &["--no-collect"]),
+        (4, &["--fences", "200", "--bytes", "20000"]),
+        (32, &[]),
+    ];
+    let case = |(size, args): (u32, &[&str])| {
+        let mut command = launcher.command(size);
+        command.arg(pmix).arg("hello").args(args);
+        let told = (" peers answered", usize::try_from(size).unwrap_or(0));
+        Case {
+            what: format!("server: pmix hello under {}", launcher.title()),
+            name: format!("pmix hello {} on {size}", args.join(" ")),
+            command,
+            limit: Duration::from_secs(30),
+            judge: Judge::Says(vec![told], &[]),
+        }
+    };
+    runs.into_iter().map(case).collect()
 }
 
 /// Runs every case, a few at a time.

@@ -38,6 +38,7 @@ const fn program(source: &'static str, sizes: &'static [u32]) -> Program {
 /// Every program.
 fn programs() -> Vec<Program> {
     vec![
+        program("short", &[4]),
         program("exchange", &[1, 4, 24]),
         program("direct", &[4]),
         program("fences", &[4, 24]),
