@@ -7,6 +7,7 @@ use super::rows::{Pair, kib};
 use super::runs::{Field, Figures};
 use crate::bench::Report;
 use crate::bench::table::{Row, Verdict, factor, time};
+use crate::bench::tools::bench_program;
 use crate::interop::server::launcher::Launcher;
 
 /// How often a whole command is run; the least time counts.
@@ -37,6 +38,43 @@ pub(super) fn whole(field: &Field, report: &mut Report) -> Result<(), String> {
             .row()
         });
         report.add("whole command", row);
+    }
+    Ok(())
+}
+
+/// From nothing to a server that is ready, each time in a process of its own.
+pub(super) fn start(field: &Field, report: &mut Report) -> Result<(), String> {
+    let program = bench_program("pmix-server", "start")?;
+    let ours = || -> Result<Figures, String> {
+        let text = field.run(&mut Command::new(&program))?;
+        Figures::of_text(text.trim())
+    };
+    for release in &field.releases {
+        let Launcher::Host(host, _) = &release.host else {
+            continue;
+        };
+        let file = field.home().join("host.json");
+        let theirs = || -> Result<Figures, String> {
+            field.run(Command::new(host).arg("--json").arg(&file))?;
+            Figures::of_file(&file)
+        };
+        let both = (0..11).try_fold((f64::MAX, f64::MAX), |(mine, other), _| {
+            let (ours, theirs) = (ours()?.get("init_ns")?, theirs()?.get("init_ns")?);
+            Ok::<_, String>((mine.min(ours), other.min(theirs)))
+        });
+        let row = both.map(|(ours, peer)| {
+            Pair {
+                figure: "start to ready",
+                input: "no job".to_owned(),
+                ours,
+                peer,
+                name: format!("PMIx_server_init of {}", release.peer.version),
+                bound: Some(2.0),
+                shown: time,
+            }
+            .row()
+        });
+        report.add("start to ready", row);
     }
     Ok(())
 }
@@ -82,10 +120,8 @@ fn served(field: &Field, size: u32, fences: u32) -> Result<f64, String> {
     command.args(["hello", "--quiet", "--peers", "1"]);
     command.args(["--fences", &fences.to_string()]);
     let text = field.run(&mut command)?;
-    let path = field.home().join("summary.json");
     let line = text.lines().find(|line| line.starts_with("{\""));
-    std::fs::write(&path, line.unwrap_or_default()).map_err(|e| e.to_string())?;
-    Figures::of_file(&path)?.get("cpu_seconds")
+    Figures::of_text(line.unwrap_or_default())?.get("cpu_seconds")
 }
 
 /// The server's time for one rank in one fence, with few and with many clients.

@@ -22,6 +22,7 @@ const PARTS: &[Part] = &[
     ("fence", clients::fences),
     ("whole", commands::whole),
     ("large", clients::large),
+    ("start", commands::start),
     ("idle", commands::idle),
     ("many", commands::many),
 ];

@@ -158,15 +158,23 @@ impl Figures {
             .ok_or_else(|| format!("no figure {name}"))
     }
 
+    /// The object that a text is.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(super) fn of_text(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text)
+            .map(Self)
+            .map_err(|e| format!("{e} in {text:.200}"))
+    }
+
     /// The object in the file that a host wrote.
     ///
     /// # Errors
     /// There is none.
     pub(super) fn of_file(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-        serde_json::from_str(&text)
-            .map(Self)
-            .map_err(|e| format!("{}: {e}", path.display()))
+        Self::of_text(&text)
     }
 
     /// The lesser of each figure.

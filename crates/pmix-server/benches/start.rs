@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How long a server takes from nothing to ready, and what it holds then, as JSON. One start a
+//! process, as a host has it; `cargo xtask bench server` runs it several times.
+
+use std::time::Instant;
+
+use pmix_server::{NoHost, Server};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let directory = std::env::temp_dir().join(format!("pmix-start-{}", std::process::id()));
+    let begun = Instant::now();
+    let server = Server::builder()
+        .host(NoHost)
+        .server_tmpdir(&directory)
+        .system_tmpdir(&directory)
+        .build()?;
+    server.start()?;
+    let ready = begun.elapsed().as_nanos();
+    println!("{{\"init_ns\":{ready},\"idle_kib\":{}}}", resident_kib()?);
+    server.finalize()?;
+    // There may be nothing to remove.
+    let _ = std::fs::remove_dir_all(&directory);
+    Ok(())
+}
+
+/// Resident memory of this process.
+fn resident_kib() -> std::io::Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    Ok(number.and_then(|number| number.parse().ok()).unwrap_or(0))
+}
