@@ -28,6 +28,7 @@
 
 mod absorb;
 mod contribute;
+mod equal;
 
 use pmix_types::{Nspace, Rank};
 

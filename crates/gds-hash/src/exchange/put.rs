@@ -17,7 +17,7 @@ mod audience;
 mod message;
 mod shelf;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use pmix_types::{Info, Key, Kval, Rank, Scope, Value};
@@ -172,6 +172,29 @@ impl Puts {
                 blocks.remove(&upper);
             }
         }
+    }
+
+    /// The bytes of heap that the data take; what several processes put alike and a fence brought
+    /// is there once.
+    ///
+    /// A figure for who watches a server: it goes through all data, and of a value that is neither
+    /// text nor bytes it takes what a C program would need.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let mut seen = HashSet::new();
+        let mut total = 0;
+        for (_, shelf) in self.shelves() {
+            // Its place in the block, and its own counts.
+            total += size_of::<(u32, Arc<Shelf>)>() + 2 * size_of::<usize>();
+            total += size_of::<Shelf>() + shelf.memory_bytes();
+            for entry in shelf.held() {
+                let (datum, bytes) = entry.datum();
+                if seen.insert(datum) {
+                    total += bytes;
+                }
+            }
+        }
+        total
     }
 
     /// What an audience sees of a process.

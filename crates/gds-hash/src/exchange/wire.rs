@@ -2,7 +2,7 @@
 //! How bytes for a peer or from one are packed, and a place in such bytes.
 
 use bfrops::{Decoder, Encoder, Kind, Layout, Limits, RegexFramer, kind};
-use pmix_types::{Bytes, Kval};
+use pmix_types::Bytes;
 
 use super::put::Entry;
 use crate::Error;
@@ -130,6 +130,14 @@ impl<'a> Reader<'a> {
         read.map_err(|error| self.fault(&error))
     }
 
+    /// The same, and the bytes of the call.
+    pub(crate) fn measured<K: Kind>(&mut self) -> Result<(K::Item<'a>, &'a [u8]), Error> {
+        let rest = self.decoder.rest();
+        let item = self.one::<K>()?;
+        let len = rest.len().saturating_sub(self.decoder.rest().len());
+        Ok((item, rest.get(..len).unwrap_or_default()))
+    }
+
     pub(crate) fn all<K: Kind>(&mut self) -> Result<Vec<K::Item<'a>>, Error> {
         let read = self.decoder.all::<K>();
         read.map_err(|error| self.fault(&error))
@@ -166,7 +174,7 @@ impl<'a> Reader<'a> {
         while !self.is_empty() {
             let start = self.offset();
             let kval = self.one::<kind::Kval>()?;
-            entries.push(travelling(kval, start)?);
+            entries.push(Entry::travelling(kval).map_err(|error| error.at(start))?);
         }
         Ok(())
     }
@@ -183,11 +191,6 @@ impl<'a> Reader<'a> {
         };
         Error::new(error.status(), message).at(offset)
     }
-}
-
-/// An entry that a peer sent in a call that starts here.
-pub(crate) fn travelling(kval: Kval<'_>, start: usize) -> Result<Entry, Error> {
-    Entry::travelling(kval).map_err(|error| error.at(start))
 }
 
 /// Checks that a process does not have so many values of a key that finding one takes long.

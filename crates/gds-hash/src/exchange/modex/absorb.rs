@@ -7,9 +7,10 @@ use bfrops::kind;
 use pmix_types::{IntoOwned, Key, Kval, Rank, Status};
 
 use super::contribute::{CHANGES, COLLECTED, NUMBERED};
+use super::equal::Equal;
 use super::{Member, Modex, ModexForm, Part, no_member, ranks_before};
 use crate::exchange::put::Entry;
-use crate::exchange::wire::{Reader, check_variants, travelling};
+use crate::exchange::wire::{Reader, check_variants};
 use crate::{Error, Wire};
 
 impl Modex {
@@ -34,6 +35,7 @@ impl Modex {
             wire,
             members,
             found: BTreeMap::new(),
+            equal: Equal::default(),
         };
         let mut reader = wire.reader(bytes);
         while !reader.is_empty() {
@@ -54,6 +56,7 @@ struct Absorber<'p, 'w> {
     members: &'p [Member<'p>],
     /// By the place of the member and the rank.
     found: BTreeMap<(usize, u32), Vec<Entry>>,
+    equal: Equal,
 }
 
 impl Absorber<'_, '_> {
@@ -74,8 +77,8 @@ impl Absorber<'_, '_> {
             let place = self.place(rank).map_err(|error| error.at(start))?;
             let entries = self.found.entry(place).or_default();
             match &keys {
-                Some(keys) => numbered_data(&mut proc, keys, entries)?,
-                None => proc.kvals(entries)?,
+                Some(keys) => numbered_data(&mut proc, keys, &mut self.equal, entries)?,
+                None => named_data(&mut proc, &mut self.equal, entries)?,
             }
         }
         Ok(())
@@ -140,7 +143,8 @@ impl Absorber<'_, '_> {
                 let message = format!("rank {rank} of {nspace}, which has {most} processes");
                 return Err(Error::bad(message).at(start));
             }
-            part.kvals(self.found.entry((place, rank)).or_default())?;
+            let entries = self.found.entry((place, rank)).or_default();
+            named_data(&mut part, &mut self.equal, entries)?;
         }
         Ok(())
     }
@@ -177,10 +181,25 @@ fn keys<'a>(reader: &mut Reader<'a>) -> Result<Vec<Key<'a>>, Error> {
         .collect())
 }
 
+/// Keys and values up to the end.
+fn named_data(
+    reader: &mut Reader<'_>,
+    equal: &mut Equal,
+    entries: &mut Vec<Entry>,
+) -> Result<(), Error> {
+    while !reader.is_empty() {
+        let start = reader.offset();
+        let (kval, bytes) = reader.measured::<kind::Kval>()?;
+        entries.push(equal.entry(kval, bytes).map_err(|e| e.at(start))?);
+    }
+    Ok(())
+}
+
 /// Numbers of keys and values up to the end.
 fn numbered_data(
     reader: &mut Reader<'_>,
     keys: &[Key<'_>],
+    equal: &mut Equal,
     entries: &mut Vec<Entry>,
 ) -> Result<(), Error> {
     while !reader.is_empty() {
@@ -191,12 +210,12 @@ fn numbered_data(
             let count = keys.len();
             Error::bad(format!("key {number} of {count}")).at(start)
         })?;
-        let value = reader.one::<kind::Value>()?;
+        let (value, bytes) = reader.measured::<kind::Value>()?;
         let kval = Kval {
             key: key.clone(),
             value,
         };
-        entries.push(travelling(kval, start)?);
+        entries.push(equal.entry(kval, bytes).map_err(|e| e.at(start))?);
     }
     Ok(())
 }

@@ -144,6 +144,42 @@ fn jobs_of_a_fence_are_told_apart() {
 }
 
 #[test]
+fn what_processes_put_alike_is_stored_once() {
+    let members = [member("a", 200)];
+    let mut puts = Puts::default();
+    for rank in 0..200 {
+        for key in ["a.method", "b.method"] {
+            let same = Info::new(key, Value::from("shm".repeat(100)));
+            puts.put(Rank::new(rank), Scope::REMOTE, same).unwrap();
+        }
+        let own = Info::new("c.address", Value::from(rank.to_string()));
+        puts.put(Rank::new(rank), Scope::REMOTE, own).unwrap();
+    }
+    let contribution = |form, ranks: std::ops::Range<u32>| {
+        let procs: Vec<_> = ranks.map(|rank| (proc("a", rank), &puts)).collect();
+        Modex::contribution(&wire(), form, &members, &procs).unwrap()
+    };
+    for form in FORMS {
+        let mut blob = contribution(form, 0..100);
+        blob.extend(contribution(form, 100..200));
+        let modex = Modex::parse(&wire(), form, &members, &blob).unwrap();
+        let mut found = Puts::default();
+        found.absorb(&Nspace::new("a"), &modex);
+        for rank in 0..200 {
+            assert_eq!(remote(&found, rank), remote(&puts, rank));
+        }
+        // Of two data of 300 bytes one is left for all processes.
+        let saved = puts.memory_bytes().saturating_sub(found.memory_bytes());
+        assert!(saved > 199 * 2 * 300, "{form:?}: {saved} bytes less");
+        // Who puts something else later does so alone.
+        let other = Info::new("a.method", "tcp");
+        found.put(Rank::new(7), Scope::REMOTE, other).unwrap();
+        assert_eq!(remote(&found, 7)[0].value, Value::from("tcp"));
+        assert_eq!(remote(&found, 8), remote(&puts, 8));
+    }
+}
+
+#[test]
 fn keys_are_numbered_where_it_pays() {
     let members = [member("a", 9)];
     let flags = |ranks: u32| {

@@ -77,6 +77,22 @@ impl Entry {
         (&self.kval.key, &self.kval.value, &[])
     }
 
+    /// The bytes of heap that its datum takes, and what it has in common with those that share it.
+    pub(super) fn datum(&self) -> (*const Kval<'static>, usize) {
+        let Kval { key, value } = &*self.kval;
+        let value = match value {
+            Value::String(text) => text.as_ref().map_or(0, |text| text.as_bytes().len()),
+            Value::ByteObject(bytes)
+            | Value::CompressedByteObject(bytes)
+            | Value::CompressedString(bytes)
+            | Value::DataBuffer(bytes) => bytes.len(),
+            other => other.storage_size().unwrap_or_default(),
+        };
+        // The two counts of an `Arc` stand before its datum.
+        let own = size_of::<Kval<'_>>() + 2 * size_of::<usize>();
+        (Arc::as_ptr(&self.kval), own + key.as_bytes().len() + value)
+    }
+
     /// Its own key.
     pub(crate) fn key(&self) -> &Key<'static> {
         self.parts().0
@@ -221,6 +237,19 @@ impl Shelf {
 
     pub(super) fn withdrawn(&self) -> &[Key<'static>] {
         &self.withdrawn
+    }
+
+    /// The bytes of heap that it takes without its data, which others may share.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let withdrawn = self.withdrawn.iter().map(|key| key.as_bytes().len());
+        self.entries.capacity() * size_of::<Entry>()
+            + self.withdrawn.capacity() * size_of::<Key<'_>>()
+            + withdrawn.sum::<usize>()
+    }
+
+    /// All that it holds, whoever sees it.
+    pub(super) fn held(&self) -> &[Entry] {
+        &self.entries
     }
 
     /// Whether a key is there for anyone.
