@@ -12,7 +12,6 @@ mod cache;
 mod directives;
 mod limits;
 mod notice;
-mod procs;
 mod registry;
 mod serve;
 #[cfg(test)]

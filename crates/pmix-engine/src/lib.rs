@@ -32,6 +32,7 @@ pub mod host;
 mod iof;
 mod leaving;
 mod peers;
+mod procs;
 mod psec;
 pub mod publish;
 mod query;

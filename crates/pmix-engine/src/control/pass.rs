@@ -63,7 +63,7 @@ impl Engine {
         let status = answer.status();
         let nspace = match answer {
             Answer::Spawned(_, nspace) if status.is_success() => nspace,
-            _ => return self.reply_status(ticket, status),
+            _ => return self.reply_status(ticket, refusal(status)),
         };
         let Some(form) = self.form(peer) else {
             return self.reply_status(ticket, status);

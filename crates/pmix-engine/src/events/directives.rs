@@ -3,8 +3,8 @@
 
 use pmix_types::{DataArray, Info, Proc, Value, keys};
 
-use super::procs::Procs;
 use crate::Error;
+use crate::procs::Procs;
 
 /// What the reporter of an event asks for (PMIx Standard, `PMIx_Notify_event`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use pmix_types::Status;
 
 use super::limits::EventLimits;
 use super::notice::{Listener, Notice};
-use super::procs::Procs;
+use crate::procs::Procs;
 use crate::{Error, PeerId};
 
 /// The code that stands for the default handler, of all events; it is what a peer deregisters.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The board itself.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
 
 use pmix_types::{DataRange, Info, IntoOwned, Key, Nspace, Persistence, Proc, Status, Text};
@@ -11,7 +11,11 @@ use super::directives::{Directives, is_key};
 use super::item::{Item, Sight};
 use super::limits::BoardLimits;
 use super::waiting::{Found, Looked, Waiting, Wanted};
+use crate::procs::Procs;
 use crate::{Error, weight};
+
+/// What a name in a list of readers counts.
+const NAME_BYTES: usize = 64;
 
 /// A board for published data. `T` is what the host knows a waiting lookup by.
 #[derive(Debug)]
@@ -68,46 +72,50 @@ impl<T> Board<T> {
             return Err(Error::bad(format!("nothing is kept for {persistence}")));
         }
         let reach = reach(range, publisher, directives.listed)?;
-        self.check(publisher, &reach, &data)?;
-        let keys: Vec<_> = data.iter().map(|info| &info.key).collect();
-        for info in &data {
-            self.pin(Item {
-                publisher: publisher.clone(),
-                key: info.key.clone().into_owned(),
-                value: info.value.clone().into_owned(),
-                reach: reach.clone(),
-                persistence,
-                access: directives.access.clone(),
-                weight: weight::infos(std::slice::from_ref(*info)),
-            });
+        let names = reach.num_names() + directives.access.as_ref().map_or(0, |a| a.len());
+        let item = |info: &&Info<'_>| Item {
+            publisher: publisher.clone(),
+            key: info.key.clone().into_owned(),
+            value: info.value.clone().into_owned(),
+            reach: reach.clone(),
+            persistence,
+            access: directives.access.clone(),
+            weight: weight::infos(std::slice::from_ref(*info)) + names * NAME_BYTES,
+        };
+        let items: Vec<_> = data.iter().map(item).collect();
+        self.check(&items)?;
+        let keys = items.iter().map(|item| item.key.clone()).collect();
+        for item in items {
+            self.pin(item);
         }
         Ok(self.settle(&keys))
     }
 
-    /// Whether data can be published.
-    fn check(&self, publisher: &Caller, reach: &Reach, data: &[&Info<'_>]) -> Result<(), Error> {
-        if data.is_empty() {
+    /// Whether data of one publisher can be published.
+    fn check(&self, items: &[Item]) -> Result<(), Error> {
+        let Some(first) = items.first() else {
             return Err(Error::bad(
                 "nothing to publish: the infos hold directives only",
             ));
-        }
-        for (place, info) in data.iter().enumerate() {
-            if !is_key(&info.key) {
-                return Err(Error::bad(format!("{:?} is no key to publish", info.key)));
+        };
+        let mut seen = HashSet::new();
+        for item in items {
+            if !is_key(&item.key) {
+                return Err(Error::bad(format!("{:?} is no key to publish", item.key)));
             }
-            let again = data.iter().take(place).any(|other| other.key == info.key);
-            let known = self.under(info.key.as_bytes());
-            if again || known.into_iter().any(|(_, item)| item.reach == *reach) {
+            let known = self.under(item.key.as_bytes());
+            let again = known
+                .into_iter()
+                .any(|(_, other)| other.reach == item.reach);
+            if again || !seen.insert(&item.key) {
                 return Err(Error::new(
                     Status::ERR_DUPLICATE_KEY,
-                    format!("{} is published on this range already", info.key),
+                    format!("{} is published on this range already", item.key),
                 ));
             }
         }
-        let weight: usize = (data.iter())
-            .map(|info| weight::infos(std::slice::from_ref(*info)))
-            .sum();
-        let before = self.weights.get(publisher.proc.nspace.as_bytes());
+        let weight: usize = items.iter().map(|item| item.weight).sum();
+        let before = self.weights.get(first.publisher.proc.nspace.as_bytes());
         let most = self.limits.bytes_per_job;
         if before.copied().unwrap_or(0).saturating_add(weight) > most {
             return Err(Error::new(
@@ -260,11 +268,11 @@ impl<T> Board<T> {
     }
 
     /// Answers the lookups that have enough now that some keys are there, the oldest first.
-    fn settle(&mut self, keys: &[&Key<'_>]) -> Vec<Looked<T>> {
+    fn settle(&mut self, keys: &HashSet<Key<'static>>) -> Vec<Looked<T>> {
         let mut answered = Vec::new();
         let mut place = 0;
         while let Some(waiting) = self.waiting.get(place) {
-            let concerns = waiting.wanted.keys.iter().any(|key| keys.contains(&key));
+            let concerns = waiting.wanted.keys.iter().any(|key| keys.contains(key));
             if concerns && self.has_enough(waiting) {
                 let waiting = self.waiting.remove(place);
                 answered.push(self.answer(waiting));
@@ -293,7 +301,7 @@ impl<T> Board<T> {
         let everything = keys.is_empty() && directives.range.is_none();
         let range = directives.range.unwrap_or(DataRange::SESSION);
         let reach = reach(range, publisher, directives.listed)?;
-        let keys = owned(keys);
+        let keys: HashSet<_> = owned(keys).into_iter().collect();
         self.remove(|item| {
             item.publisher.proc == publisher.proc
                 && (everything || item.reach == reach)
@@ -381,11 +389,7 @@ fn owned(keys: &[Text<'_>]) -> Vec<Key<'static>> {
     keys.iter().map(key).collect()
 }
 
-fn reach(
-    range: DataRange,
-    caller: &Caller,
-    listed: Option<Vec<Proc<'static>>>,
-) -> Result<Reach, Error> {
+fn reach(range: DataRange, caller: &Caller, listed: Option<Procs>) -> Result<Reach, Error> {
     Reach::new(range, caller, listed).ok_or_else(|| {
         Error::bad(format!(
             "{range} is no range, or lacks the processes of a custom one"

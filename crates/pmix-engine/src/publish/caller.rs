@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who publishes or looks up, and whether somebody else is in reach.
 
+use std::sync::Arc;
+
 use pmix_types::{DataRange, Info, Proc, Rank, keys};
+
+use crate::procs::Procs;
 
 /// Who publishes or looks up, as far as ranges and permissions ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,17 +61,13 @@ pub(super) enum Reach {
     Nspace(Proc<'static>),
     Session(Option<u32>),
     All,
-    Listed(Vec<Proc<'static>>),
+    Listed(Arc<Procs>),
 }
 
 impl Reach {
     /// What a range means around a caller; none if there is no such range, or if it needs the list
     /// that is not there.
-    pub(super) fn new(
-        range: DataRange,
-        caller: &Caller,
-        listed: Option<Vec<Proc<'static>>>,
-    ) -> Option<Self> {
+    pub(super) fn new(range: DataRange, caller: &Caller, listed: Option<Procs>) -> Option<Self> {
         Some(match range {
             DataRange::RM => Self::Host,
             DataRange::LOCAL => Self::Node(caller.node),
@@ -77,10 +77,18 @@ impl Reach {
             )),
             DataRange::UNDEF | DataRange::SESSION => Self::Session(caller.session),
             DataRange::GLOBAL => Self::All,
-            DataRange::CUSTOM => Self::Listed(listed?),
+            DataRange::CUSTOM => Self::Listed(Arc::new(listed?)),
             DataRange::PROC_LOCAL => Self::Proc(caller.proc.clone()),
             _ => return None,
         })
+    }
+
+    /// How many names it holds.
+    pub(super) fn num_names(&self) -> usize {
+        match self {
+            Self::Listed(procs) => procs.len(),
+            _ => 1,
+        }
     }
 
     /// Whether somebody is in it.
@@ -92,9 +100,7 @@ impl Reach {
             Self::Nspace(proc) => proc.nspace == other.proc.nspace,
             Self::Session(session) => same(*session, other.session),
             Self::All => true,
-            Self::Listed(procs) => procs
-                .iter()
-                .any(|proc| proc.nspace == other.proc.nspace && proc.rank.matches(other.proc.rank)),
+            Self::Listed(procs) => procs.has(&other.proc),
         }
     }
 }

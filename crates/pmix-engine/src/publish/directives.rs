@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the infos of a publication, a lookup or a withdrawal say.
 
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use pmix_types::{DataArray, DataRange, Info, IntoOwned, Key, Persistence, Proc, Value, keys};
+use pmix_types::{DataArray, DataRange, Info, Key, Persistence, Proc, Value, keys};
 
 use crate::Error;
+use crate::procs::Procs;
 
 /// What the infos say beside the data.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,11 +16,11 @@ pub(super) struct Directives {
     /// The range, if one is given.
     pub(super) range: Option<DataRange>,
     /// The processes of a custom range.
-    pub(super) listed: Option<Vec<Proc<'static>>>,
+    pub(super) listed: Option<Procs>,
     /// How long to keep the data, if that is said.
     pub(super) persistence: Option<Persistence>,
     /// Who may read the data; if nothing is said, the publisher's user.
-    pub(super) access: Option<Access>,
+    pub(super) access: Option<Arc<Access>>,
     /// How many values a lookup waits for, if it waits; 0 is all.
     pub(super) wait: Option<usize>,
     /// How long to wait; none is for ever.
@@ -27,8 +30,8 @@ pub(super) struct Directives {
 /// Who may read data: some users, some groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Access {
-    pub(super) uids: Vec<u32>,
-    pub(super) gids: Vec<u32>,
+    uids: HashSet<u32>,
+    gids: HashSet<u32>,
 }
 
 impl Directives {
@@ -56,8 +59,11 @@ impl Directives {
         match key {
             keys::RANGE => self.range = Some(range(info)?),
             keys::PERSISTENCE => self.persistence = Some(persistence(info)?),
-            keys::EVENT_CUSTOM_RANGE => self.listed = Some(procs(info)?),
-            keys::ACCESS_PERMISSIONS => self.access = Some(Access::read(info)?),
+            keys::EVENT_CUSTOM_RANGE => {
+                let listed = self.listed.get_or_insert_default();
+                listed.extend(procs(info)?);
+            }
+            keys::ACCESS_PERMISSIONS => self.access = Some(Arc::new(Access::read(info)?)),
             keys::WAIT => self.wait = Some(usize::try_from(number(info)?).unwrap_or(0)),
             keys::TIMEOUT => {
                 let seconds = u64::try_from(number(info)?).unwrap_or(0);
@@ -72,6 +78,16 @@ impl Directives {
 }
 
 impl Access {
+    /// Whether a user of a group may read.
+    pub(super) fn lets(&self, uid: u32, gid: u32) -> bool {
+        self.uids.contains(&uid) || self.gids.contains(&gid)
+    }
+
+    /// How many users and groups it names.
+    pub(super) fn len(&self) -> usize {
+        self.uids.len() + self.gids.len()
+    }
+
     /// Reads an array of infos with arrays of numbers.
     fn read(info: &Info<'_>) -> Result<Self, Error> {
         let mut access = Self::default();
@@ -103,10 +119,10 @@ fn persistence(info: &Info<'_>) -> Result<Persistence, Error> {
     }
 }
 
-fn procs(info: &Info<'_>) -> Result<Vec<Proc<'static>>, Error> {
+fn procs<'i, 'a>(info: &'i Info<'a>) -> Result<&'i [Proc<'a>], Error> {
     match &info.value {
-        Value::Proc(proc) => Ok(vec![proc.clone().into_owned()]),
-        Value::DataArray(DataArray::Proc(procs)) => Ok(procs.clone().into_owned()),
+        Value::Proc(proc) => Ok(std::slice::from_ref(proc)),
+        Value::DataArray(DataArray::Proc(procs)) => Ok(procs),
         _ => Err(wrong(info)),
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One published datum: who may read it and how long it stays.
 
+use std::sync::Arc;
+
 use pmix_types::{Key, Pdata, Persistence, Value};
 
 use super::caller::{Caller, Reach};
@@ -15,7 +17,7 @@ pub(super) struct Item {
     /// Whom it is for.
     pub(super) reach: Reach,
     pub(super) persistence: Persistence,
-    pub(super) access: Option<Access>,
+    pub(super) access: Option<Arc<Access>>,
     pub(super) weight: usize,
 }
 
@@ -37,7 +39,7 @@ impl Item {
             return Sight::Hidden;
         }
         let allowed = match &self.access {
-            Some(access) => access.uids.contains(&caller.uid) || access.gids.contains(&caller.gid),
+            Some(access) => access.lets(caller.uid, caller.gid),
             None => caller.uid == self.publisher.uid,
         };
         let own = caller.proc == self.publisher.proc && caller.uid == self.publisher.uid;

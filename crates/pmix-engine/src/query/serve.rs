@@ -10,7 +10,14 @@ use super::support::{is_about_support, supported};
 use crate::control::with_user;
 use crate::host::{self, Answer};
 use crate::peers::Ticket;
-use crate::{Engine, Error};
+use crate::{Engine, Error, weight};
+
+/// The most keys that one request may ask for.
+const MOST_KEYS: usize = 4096;
+
+/// The most bytes that the values of one answer may take: the process table of a job of half a
+/// million fits.
+const MOST_BYTES: usize = 256 << 20;
 
 /// What is found of a request, and what the host is to be asked for.
 #[derive(Debug, Default)]
@@ -24,6 +31,10 @@ struct Findings {
     num_unknown: usize,
     /// How many keys the server does not know and the host may not be asked for.
     num_missing: usize,
+    /// How many keys were looked at.
+    num_keys: usize,
+    /// How many bytes the values take that are found here.
+    weight: usize,
 }
 
 /// What of one query the host is to be asked for.
@@ -62,6 +73,7 @@ impl Engine {
             }
             if is_about_support(query) {
                 let (found, open) = supported(query);
+                findings.spend(query.keys.len(), weight::infos(&found))?;
                 findings.found.extend(found);
                 findings.num_unknown += usize::from(open.is_some());
                 findings.open.extend(open);
@@ -72,7 +84,7 @@ impl Engine {
             for key in &query.keys {
                 let name = key.as_str().unwrap_or_default();
                 let known = self.known(member, name, &subject, &query.qualifiers);
-                findings.add(key, known, &mut open);
+                findings.add(key, known, &mut open)?;
             }
             findings.leave(query, open);
         }
@@ -106,14 +118,39 @@ impl Engine {
 }
 
 impl Findings {
-    fn add(&mut self, key: &Text<'_>, known: Known, open: &mut Open) {
+    /// Adds what is known of a key.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if the request asks for more than one request may.
+    fn add(&mut self, key: &Text<'_>, known: Known, open: &mut Open) -> Result<(), Error> {
         let key = key.clone().into_owned();
+        let weight = match &known {
+            Known::Found(value) | Known::Perhaps(value) => weight::value(value),
+            Known::Unknown => 0,
+        };
+        self.spend(1, weight)?;
         match known {
-            Known::Found(value) => return self.found.push(Info::new(Key::new(key), value)),
+            Known::Found(value) => {
+                self.found.push(Info::new(Key::new(key), value));
+                return Ok(());
+            }
             Known::Perhaps(value) => self.perhaps.push(Info::new(Key::new(key.clone()), value)),
             Known::Unknown => open.num_unknown += 1,
         }
         open.keys.push(key);
+        Ok(())
+    }
+
+    /// Counts what a request asks for, and what is found of it.
+    fn spend(&mut self, num_keys: usize, weight: usize) -> Result<(), Error> {
+        self.num_keys += num_keys;
+        self.weight += weight;
+        if self.num_keys <= MOST_KEYS && self.weight <= MOST_BYTES {
+            return Ok(());
+        }
+        let message = format!("more than {MOST_KEYS} keys or {MOST_BYTES} bytes in one query");
+        Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
     }
 
     /// Leaves keys of a query for the host, unless it asks for what is known here alone.
@@ -249,7 +286,9 @@ mod tests {
         };
         let mut findings = Findings::default();
         let mut open = Open::default();
-        findings.add(&"x".into(), Known::Unknown, &mut open);
+        findings
+            .add(&"x".into(), Known::Unknown, &mut open)
+            .unwrap();
         findings.leave(&query, open);
         assert!(findings.open.is_empty());
         assert_eq!(findings.with(None), (Status::ERR_NOT_FOUND, vec![]));

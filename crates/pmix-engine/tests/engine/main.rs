@@ -3,7 +3,13 @@
 
 mod admission;
 mod collective;
+mod control;
+mod events;
 mod exchange;
 mod hostile;
 mod leaving;
+mod ledger;
+mod output;
+mod publish;
+mod query;
 mod world;

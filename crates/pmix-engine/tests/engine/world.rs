@@ -57,6 +57,12 @@ impl World {
         self.host.rule = rule;
     }
 
+    /// The host answers the first of the calls of a name that it left for later.
+    pub(crate) fn answer(&mut self, name: &str, answer: pmix_engine::Answer) {
+        self.host.answer(name, answer);
+        self.run();
+    }
+
     /// Registers a job of consecutive ranks, so many on each node, and its processes.
     pub(crate) fn job(&mut self, nspace: &'static str, per_node: &[u32]) {
         self.job_of(nspace, per_node, UID);

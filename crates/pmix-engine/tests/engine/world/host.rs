@@ -18,6 +18,8 @@ pub(crate) enum Reaction {
     Answer(Answer),
     /// Nothing, for ever.
     Silence,
+    /// What [`World::answer`](super::World::answer) says, later.
+    Later,
 }
 
 pub(super) type Rule = Box<dyn FnMut(usize, &Upcall) -> Reaction>;
@@ -33,6 +35,8 @@ pub(super) struct Host {
     /// Direct modexes that are asked of the engine of another node.
     asked: HashMap<(usize, DirectModexId), (usize, CallId)>,
     answers: Vec<(usize, CallId, Answer)>,
+    /// Calls that are to be answered later, by the names of their upcalls.
+    later: Vec<(usize, CallId, &'static str)>,
 }
 
 /// One collective.
@@ -46,6 +50,7 @@ impl Default for Host {
             gathering: BTreeMap::new(),
             asked: HashMap::new(),
             answers: Vec::new(),
+            later: Vec::new(),
         }
     }
 }
@@ -58,6 +63,7 @@ impl Host {
             moved = true;
             match (self.rule)(place, &call.upcall) {
                 Reaction::Silence => {}
+                Reaction::Later => self.later.push((place, call.id, call.upcall.name())),
                 Reaction::Answer(answer) => self.answers.push((place, call.id, answer)),
                 Reaction::Usual => self.usual(place, call, nodes, now),
             }
@@ -67,6 +73,14 @@ impl Host {
             nodes[place].engine.handle_host(call, answer, now);
         }
         moved
+    }
+
+    /// Answers the first of the calls of a name that were left for later.
+    pub(super) fn answer(&mut self, name: &str, answer: Answer) {
+        let mut later = self.later.iter();
+        let first = later.position(|(_, _, known)| *known == name);
+        let (place, call, _) = self.later.remove(first.expect("no such call"));
+        self.answers.push((place, call, answer));
     }
 
     /// An engine brought what another one wants.

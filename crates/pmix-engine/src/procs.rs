@@ -18,7 +18,7 @@ enum Ranks {
 
 impl Procs {
     /// Adds what a list names.
-    pub(super) fn extend(&mut self, procs: &[Proc<'_>]) {
+    pub(crate) fn extend(&mut self, procs: &[Proc<'_>]) {
         for proc in procs {
             if !self.0.contains_key(proc.nspace.as_bytes()) {
                 let nspace = proc.nspace.clone().into_owned();
@@ -35,7 +35,7 @@ impl Procs {
     }
 
     /// Whether a process is one of them.
-    pub(super) fn has(&self, proc: &Proc<'_>) -> bool {
+    pub(crate) fn has(&self, proc: &Proc<'_>) -> bool {
         match self.0.get(proc.nspace.as_bytes()) {
             None => false,
             Some(Ranks::All) => true,
@@ -44,7 +44,7 @@ impl Procs {
     }
 
     /// Whether one of them is one of others.
-    pub(super) fn meets(&self, others: &Self) -> bool {
+    pub(crate) fn meets(&self, others: &Self) -> bool {
         let (few, many) = match self.0.len() <= others.0.len() {
             true => (self, others),
             false => (others, self),
@@ -59,7 +59,7 @@ impl Procs {
     }
 
     /// Adds those of another list.
-    pub(super) fn join(&mut self, others: &Self) {
+    pub(crate) fn join(&mut self, others: &Self) {
         for (nspace, ranks) in &others.0 {
             match (self.0.get_mut(nspace.as_bytes()), ranks) {
                 (Some(Ranks::Some(own)), Ranks::Some(more)) => own.extend(more),
@@ -70,7 +70,7 @@ impl Procs {
     }
 
     /// How many names there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         let ranks = |ranks: &Ranks| match ranks {
             Ranks::All => 1,
             Ranks::Some(ranks) => ranks.len(),

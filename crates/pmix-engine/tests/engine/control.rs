@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Jobs controlled, processes watched, and everything that is handed on to the host.
+
+use std::time::Duration;
+
+use pmix_engine::{Answer, Cleanup, EngineEvent, Upcall};
+use pmix_proto::{Hello, Request, reply, request};
+use pmix_types::{
+    AllocDirective, App, Bytes, FabricOperation, Info, IntoOwned, Nspace, Proc, Rank,
+    ResourceBlockDirective, Status, Text, Value, keys,
+};
+
+use crate::ledger::{Ledger, codes, events, tool};
+use crate::world::{UID, Who, World, hello};
+
+fn proc(rank: u32) -> Proc<'static> {
+    Proc::new("job", Rank::new(rank))
+}
+
+fn control(targets: Vec<Proc<'static>>, infos: Vec<Info<'static>>) -> Request<'static> {
+    Request::JobControl(request::JobControl { targets, infos })
+}
+
+fn cleanup(path: &'static str) -> Vec<Info<'static>> {
+    vec![Info::new(keys::REGISTER_CLEANUP, path)]
+}
+
+fn monitor(
+    key: &'static str,
+    value: Value<'static>,
+    infos: Vec<Info<'static>>,
+) -> Request<'static> {
+    Request::Monitor(request::Monitor {
+        monitor: Info::new(key, value),
+        error: Status::MONITOR_HEARTBEAT_ALERT,
+        infos,
+    })
+}
+
+fn job(num_procs: u32) -> (World, Vec<Who>) {
+    let mut world = World::new(1);
+    world.job("job", &[num_procs]);
+    let all = world.join_all("job", &[num_procs]);
+    (world, all)
+}
+
+/// The only process of a job, of a release that has every command.
+fn newest() -> (World, Who) {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    let who = world.connect(
+        0,
+        &Hello {
+            version: "7.0.0".into(),
+            module: "v61".into(),
+            ..hello("job", 0)
+        },
+    );
+    world.run();
+    (world, who)
+}
+
+/// Takes out the cleanups that the driver was handed.
+fn cleanups(world: &mut World) -> Vec<(Proc<'static>, Vec<String>)> {
+    let outcomes = std::mem::take(&mut world.nodes[0].events).into_iter();
+    let cleanup = |event| match event {
+        EngineEvent::Cleanup {
+            target,
+            user,
+            cleanup: Cleanup { files, .. },
+        } => {
+            assert_eq!(user, (UID, UID), "with whose rights");
+            Some((target, files.iter().map(Text::to_string).collect()))
+        }
+        _ => None,
+    };
+    outcomes.filter_map(cleanup).collect()
+}
+
+/// The status and the infos of a reply.
+fn infos(world: &mut World, who: Who, request: &Request<'_>) -> (Status, Vec<Info<'static>>) {
+    let tag = world.ask(who, request);
+    world.run();
+    let client = &world.clients[who];
+    let response = client.reply(tag).expect("no reply");
+    let form = client.session.form();
+    let reply = reply::Infos::decode(form, None, &response.payload).unwrap();
+    (reply.status, reply.infos.unwrap_or_default().into_owned())
+}
+
+#[test]
+fn cleanups_are_kept_here_and_handed_out_at_the_end() {
+    let (mut world, all) = job(3);
+    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let asked = [
+        (0, vec![proc(0)], "/t/own"),
+        (1, vec![proc(2)], "/t/other"),
+        (1, vec![], "/t/job"),
+        (2, vec![Proc::new("job", Rank::WILDCARD)], "/t/all"),
+    ];
+    for (who, targets, path) in asked {
+        let status = world.status_of(all[who], &control(targets, cleanup(path)));
+        assert_eq!(status, Some(Status::SUCCESS), "{path}");
+    }
+    assert_eq!(ledger.take("JobControl"), [], "the host need not know");
+    assert_eq!(cleanups(&mut world), []);
+    world.kill(all[0]);
+    assert_eq!(cleanups(&mut world), [(proc(0), vec!["/t/own".into()])]);
+    let status = world.status_of(all[2], &Request::Finalize);
+    assert_eq!(status, Some(Status::SUCCESS));
+    world.kill(all[2]);
+    assert_eq!(cleanups(&mut world), [], "it has not ended, it has left");
+    let engine = &mut world.nodes[0].engine;
+    engine.deregister_client(&proc(2)).unwrap();
+    world.run();
+    assert_eq!(cleanups(&mut world), [(proc(2), vec!["/t/other".into()])]);
+    let engine = &mut world.nodes[0].engine;
+    engine.deregister_nspace(&Nspace::new("job")).unwrap();
+    world.run();
+    let whole = Proc::new("job", Rank::WILDCARD);
+    let both = vec!["/t/job".into(), "/t/all".into()];
+    assert_eq!(cleanups(&mut world), [(whole, both)]);
+}
+
+#[test]
+fn a_tool_ends_with_its_connection() {
+    let mut world = World::new(1);
+    let who = tool(&mut world, 0);
+    let status = world.status_of(who, &control(vec![], cleanup("/t/tool")));
+    assert_eq!(status, Some(Status::SUCCESS));
+    assert_eq!(
+        world.status_of(who, &Request::Finalize),
+        Some(Status::SUCCESS)
+    );
+    world.kill(who);
+    let cleanups = cleanups(&mut world);
+    assert_eq!(cleanups.len(), 1);
+    assert_eq!(cleanups[0].0.rank, Rank::WILDCARD);
+}
+
+#[test]
+fn cleanups_for_others_and_for_elsewhere_are_refused() {
+    let mut world = World::new(2);
+    world.job("job", &[1, 1]);
+    world.job_of("foreign", &[1], 7);
+    let who = world.join(0, "job", 0);
+    let foreign = Proc::new("foreign", Rank::WILDCARD);
+    let unknown = Proc::new("unknown", Rank::WILDCARD);
+    let cases = [
+        (foreign, "/t/x", Status::ERR_NO_PERMISSIONS),
+        (unknown, "/t/x", Status::ERR_NOT_FOUND),
+        (proc(1), "/t/x", Status::ERR_NOT_FOUND),
+        (proc(0), "t/x", Status::ERR_BAD_PARAM),
+        (proc(0), "/t/../x", Status::ERR_BAD_PARAM),
+    ];
+    for (target, path, expected) in cases {
+        let request = control(vec![target.clone()], cleanup(path));
+        let status = world.status_of(who, &request);
+        assert_eq!(status, Some(expected), "{target:?} {path}");
+    }
+    world.kill(who);
+    assert_eq!(cleanups(&mut world), []);
+}
+
+#[test]
+fn the_rest_of_a_request_is_the_hosts() {
+    let (mut world, all) = job(1);
+    let told = vec![Info::new("said", 7_u32)];
+    let answer = Answer::Infos(Status::SUCCESS, told.clone());
+    let ledger = Ledger::answering(&mut world, answer);
+    let asked = [cleanup("/t/x"), vec![Info::new(keys::JOB_CTRL_PAUSE, true)]].concat();
+    let request = control(vec![], asked);
+    assert_eq!(infos(&mut world, all[0], &request), (Status::SUCCESS, told));
+    let Upcall::JobControl(call) = ledger.one("JobControl") else {
+        panic!();
+    };
+    assert_eq!((call.proc, call.targets), (proc(0), vec![]));
+    let done: Vec<_> = call.directives.iter().map(Info::was_processed).collect();
+    assert_eq!(done, [true, false, false, false], "and who asks behind");
+    Ledger::answering(&mut world, Answer::NotSupported);
+    let refused = infos(&mut world, all[0], &request);
+    assert_eq!(refused, (Status::ERR_NOT_SUPPORTED, vec![]));
+}
+
+#[test]
+fn missed_signs_of_life_are_told_to_the_job_and_the_process_itself() {
+    let alert = Status::MONITOR_HEARTBEAT_ALERT;
+    let (mut world, all) = job(2);
+    for who in &all {
+        let codes = vec![alert];
+        let register = request::RegisterEvents {
+            codes,
+            infos: vec![],
+        };
+        world.status_of(*who, &Request::RegisterEvents(register));
+    }
+    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let promise = monitor(
+        keys::MONITOR_HEARTBEAT,
+        Value::Pointer(()),
+        vec![
+            Info::new(keys::MONITOR_ID, "MONITOR1"),
+            Info::new(keys::MONITOR_HEARTBEAT_TIME, 5_u32),
+            Info::new(keys::MONITOR_HEARTBEAT_DROPS, 1_u32),
+        ],
+    );
+    assert_eq!(world.status_of(all[0], &promise), Some(Status::SUCCESS));
+    assert_eq!(ledger.take("Monitor"), [], "it is watched here");
+    for _ in 0..5 {
+        world.advance(Duration::from_secs(9));
+        world.clients[all[0]].session.heartbeat().unwrap();
+        world.run();
+    }
+    assert_eq!(codes(&mut world, all[1]), []);
+    world.advance(Duration::from_secs(10));
+    for who in &all {
+        let told = events(&mut world, *who);
+        assert_eq!(told.len(), 1);
+        assert_eq!((told[0].status, &told[0].source), (alert, &proc(0)));
+        let affected = Info::new(keys::EVENT_AFFECTED_PROC, proc(0));
+        assert!(told[0].infos.contains(&affected));
+        assert!(
+            told[0]
+                .infos
+                .contains(&Info::new(keys::MONITOR_ID, "MONITOR1"))
+        );
+    }
+    assert_eq!(ledger.take("NotifyEvent").len(), 1);
+    world.advance(Duration::from_secs(100));
+    assert_eq!(codes(&mut world, all[1]), [], "it is told once");
+    let beat = monitor(keys::SEND_HEARTBEAT, Value::Undef, vec![]);
+    assert_eq!(world.status_of(all[0], &beat), Some(Status::SUCCESS));
+    world.advance(Duration::from_secs(10));
+    assert_eq!(codes(&mut world, all[1]).len(), 1, "and again after a sign");
+    let cancel = |id| monitor(keys::MONITOR_CANCEL, Value::from(id), vec![]);
+    assert_eq!(
+        world.status_of(all[0], &cancel("MONITOR2")),
+        Some(Status::ERR_NOT_SUPPORTED),
+        "another one is the host's"
+    );
+    assert_eq!(
+        world.status_of(all[0], &cancel("MONITOR1")),
+        Some(Status::SUCCESS)
+    );
+    world.clients[all[0]].session.heartbeat().unwrap();
+    world.advance(Duration::from_secs(100));
+    assert_eq!(codes(&mut world, all[1]), []);
+    assert_eq!(world.nodes[0].engine.poll_timeout(), None);
+}
+
+#[test]
+fn nobody_watches_a_process_that_is_gone() {
+    let (mut world, all) = job(1);
+    let time = vec![Info::new(keys::MONITOR_HEARTBEAT_TIME, 5_u32)];
+    let promise = monitor(keys::MONITOR_HEARTBEAT, Value::Undef, time);
+    assert_eq!(world.status_of(all[0], &promise), Some(Status::SUCCESS));
+    assert!(world.nodes[0].engine.poll_timeout().is_some());
+    world.kill(all[0]);
+    assert_eq!(world.nodes[0].engine.poll_timeout(), None);
+}
+
+#[test]
+fn what_else_is_to_be_watched_is_the_hosts() {
+    let (mut world, all) = job(1);
+    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let file = monitor(keys::MONITOR_FILE, Value::from("/t/x"), vec![]);
+    let status = world.status_of(all[0], &file);
+    assert_eq!(status, Some(Status::ERR_NOT_SUPPORTED));
+    let Upcall::Monitor(call) = ledger.one("Monitor") else {
+        panic!();
+    };
+    assert_eq!(call.monitor, Info::new(keys::MONITOR_FILE, "/t/x"));
+    assert_eq!(call.error, Status::MONITOR_HEARTBEAT_ALERT);
+    let timeless = monitor(keys::MONITOR_HEARTBEAT, Value::Undef, vec![]);
+    let status = world.status_of(all[0], &timeless);
+    assert_eq!(status, Some(Status::ERR_BAD_PARAM));
+}
+
+/// Requests that the host serves, and the names of their upcalls.
+fn handed_on() -> Vec<(Request<'static>, &'static str)> {
+    let infos = || vec![Info::new("k", 1_u32)];
+    vec![
+        (
+            Request::Spawn(request::Spawn {
+                infos: infos(),
+                apps: vec![App::default()],
+            }),
+            "Spawn",
+        ),
+        (
+            Request::Log(request::Log {
+                time: 1_700_000_000,
+                data: infos(),
+                directives: infos(),
+            }),
+            "Log",
+        ),
+        (
+            Request::Allocate(request::Allocate {
+                directive: AllocDirective::NEW,
+                infos: infos(),
+            }),
+            "Alloc",
+        ),
+        (
+            Request::GetCredential(request::GetCredential { infos: infos() }),
+            "GetCredential",
+        ),
+        (
+            Request::ValidateCredential(request::ValidateCredential {
+                credential: Bytes::Borrowed(b"CRED"),
+                infos: infos(),
+            }),
+            "ValidateCredential",
+        ),
+        (
+            Request::FabricRegister(request::FabricRegister { infos: infos() }),
+            "Fabric",
+        ),
+        (
+            Request::FabricUpdate(request::FabricUpdate { index: 3 }),
+            "Fabric",
+        ),
+        (
+            Request::SessionControl(request::SessionControl {
+                session: 4,
+                infos: infos(),
+            }),
+            "SessionControl",
+        ),
+        (
+            Request::ResourceBlock(request::ResourceBlock {
+                directive: ResourceBlockDirective::DEFINE,
+                block: Some("blk".into()),
+                units: vec![],
+                infos: infos(),
+            }),
+            "ResourceBlock",
+        ),
+    ]
+}
+
+#[test]
+fn what_the_host_does_not_do_is_one_status() {
+    for (answer, status) in [
+        (Answer::NotSupported, Status::ERR_NOT_SUPPORTED),
+        (Answer::Done(Status::ERR_TIMEOUT), Status::ERR_TIMEOUT),
+        (Answer::DROPPED, Answer::DROPPED.status()),
+    ] {
+        let (mut world, who) = newest();
+        let ledger = Ledger::answering(&mut world, answer);
+        for (request, name) in handed_on() {
+            let told = world.status_of(who, &request);
+            assert_eq!(told, Some(status), "{name}");
+            ledger.one(name);
+        }
+    }
+}
+
+#[test]
+fn the_host_hears_who_asks_and_what() {
+    let (mut world, who) = newest();
+    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let user = [Info::new(keys::USERID, UID), Info::new(keys::GRPID, UID)];
+    for (request, name) in handed_on() {
+        world.status_of(who, &request);
+        let (asks, infos) = match ledger.one(name) {
+            Upcall::Spawn(call) => (call.proc, call.infos),
+            Upcall::Log(call) => {
+                assert_eq!(call.data, [Info::new("k", 1_u32)]);
+                let source = Info::new(keys::LOG_SOURCE, proc(0));
+                assert!(call.directives.contains(&source));
+                let time = Info::new(keys::LOG_TIMESTAMP, Value::Time(1_700_000_000));
+                assert!(call.directives.contains(&time));
+                (call.proc, call.directives)
+            }
+            Upcall::Alloc(call) => (call.proc, call.infos),
+            Upcall::GetCredential(call) => (call.proc, call.directives),
+            Upcall::ValidateCredential(call) => {
+                assert_eq!(call.credential, b"CRED");
+                (call.proc, call.directives)
+            }
+            Upcall::Fabric(call) => {
+                let index = Info::new(keys::FABRIC_INDEX, Value::Size(3));
+                let is_update = call.directives.contains(&index);
+                let operation = match is_update {
+                    true => FabricOperation::UPDATE_INFO,
+                    false => FabricOperation::REQUEST_INFO,
+                };
+                assert_eq!(call.operation, operation);
+                (call.proc, call.directives)
+            }
+            Upcall::SessionControl(call) => {
+                assert_eq!(call.session, 4);
+                (call.proc, call.directives)
+            }
+            Upcall::ResourceBlock(call) => {
+                assert_eq!(call.block, "blk");
+                (call.proc, call.directives)
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(asks, proc(0), "{name}");
+        assert!(user.iter().all(|info| infos.contains(info)), "{name}");
+    }
+}
+
+#[test]
+fn what_the_host_answers_comes_back() {
+    let (mut world, who) = newest();
+    let said = vec![Info::new(keys::ALLOC_ID, "alloc-1")];
+    Ledger::answering(&mut world, Answer::Infos(Status::SUCCESS, said.clone()));
+    let with_infos = ["Alloc", "ValidateCredential", "Fabric", "SessionControl"];
+    for (request, name) in handed_on() {
+        if with_infos.contains(&name) {
+            let told = infos(&mut world, who, &request);
+            assert_eq!(told, (Status::SUCCESS, said.clone()), "{name}");
+        }
+    }
+    let credential = Answer::Credential(Ok(b"CRED".to_vec()), said.clone());
+    Ledger::answering(&mut world, credential);
+    let request = Request::GetCredential(request::GetCredential { infos: vec![] });
+    let tag = world.ask(who, &request);
+    world.run();
+    let client = &world.clients[who];
+    let payload = &client.reply(tag).unwrap().payload;
+    let reply = reply::Credential::decode(client.session.form(), None, payload).unwrap();
+    assert_eq!(reply.credential.as_deref(), Some(&b"CRED"[..]));
+    assert_eq!(reply.infos, Some(said));
+    let spawned = Answer::Spawned(Status::OPERATION_SUCCEEDED, Nspace::new("child"));
+    Ledger::answering(&mut world, spawned);
+    let (spawn, _) = handed_on().remove(0);
+    let tag = world.ask(who, &spawn);
+    world.run();
+    let client = &world.clients[who];
+    let payload = &client.reply(tag).unwrap().payload;
+    let reply = reply::Spawned::decode(client.session.form(), None, payload).unwrap();
+    assert_eq!(reply.status, Status::SUCCESS);
+    assert_eq!(reply.nspace, Some(Nspace::new("child")));
+}
+
+#[test]
+fn a_host_that_says_success_without_what_was_asked_has_failed() {
+    let (mut world, who) = newest();
+    Ledger::answering(&mut world, Answer::Done(Status::SUCCESS));
+    for (request, name) in handed_on() {
+        let status = world.status_of(who, &request);
+        let expected = match name {
+            "Spawn" | "GetCredential" => Status::ERR_NOT_FOUND,
+            _ => Status::SUCCESS,
+        };
+        assert_eq!(status, Some(expected), "{name}");
+    }
+}

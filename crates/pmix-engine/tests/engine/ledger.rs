@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host was asked, and what clients were told without asking.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use pmix_engine::{Answer, Upcall};
+use pmix_proto::{Event, Hello, Output, Role, Tag};
+use pmix_types::{Info, IntoOwned, Proc, Status};
+
+use crate::world::{Reaction, Who, World, hello};
+
+/// The calls that a host was made.
+#[derive(Clone, Default)]
+pub(crate) struct Ledger(Rc<RefCell<Vec<Upcall>>>);
+
+impl Ledger {
+    /// Writes down all calls from now on, which the host answers by a rule.
+    pub(crate) fn open(
+        world: &mut World,
+        mut rule: impl FnMut(&Upcall) -> Reaction + 'static,
+    ) -> Self {
+        let ledger = Self::default();
+        let pages = Rc::clone(&ledger.0);
+        world.rule(move |_, call| {
+            pages.borrow_mut().push(call.clone());
+            rule(call)
+        });
+        ledger
+    }
+
+    /// The same with one answer for all.
+    pub(crate) fn answering(world: &mut World, answer: Answer) -> Self {
+        Self::open(world, move |_| Reaction::Answer(answer.clone()))
+    }
+
+    /// Takes out the calls of a name.
+    pub(crate) fn take(&self, name: &str) -> Vec<Upcall> {
+        let mut pages = self.0.borrow_mut();
+        let (taken, left) = pages.drain(..).partition(|call| call.name() == name);
+        *pages = left;
+        taken
+    }
+
+    /// Takes out the only call of a name.
+    pub(crate) fn one(&self, name: &str) -> Upcall {
+        let mut calls = self.take(name);
+        assert_eq!(calls.len(), 1, "{calls:?}");
+        calls.remove(0)
+    }
+}
+
+/// An event as a client reads it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Told {
+    pub(crate) status: Status,
+    pub(crate) source: Proc<'static>,
+    pub(crate) infos: Vec<Info<'static>>,
+}
+
+/// Takes out the events that a client was sent.
+pub(crate) fn events(world: &mut World, who: Who) -> Vec<Told> {
+    let client = &mut world.clients[who];
+    let form = *client.session.form();
+    let frames = client
+        .notices
+        .extract_if(.., |frame| frame.header.tag == Tag::EVENT);
+    let told = frames.map(|frame| {
+        let event = Event::decode(&form, None, &frame.payload).unwrap();
+        Told {
+            status: event.status,
+            source: event.source.into_owned(),
+            infos: event.infos.into_owned(),
+        }
+    });
+    told.collect()
+}
+
+/// The same, the codes alone.
+pub(crate) fn codes(world: &mut World, who: Who) -> Vec<i32> {
+    let events = events(world, who).into_iter();
+    events.map(|event| event.status.as_raw()).collect()
+}
+
+/// Takes out the output that a client was sent: under which number, whose, and what.
+pub(crate) fn output(world: &mut World, who: Who) -> Vec<(u64, u32, Vec<u8>)> {
+    let client = &mut world.clients[who];
+    let form = *client.session.form();
+    let frames = client
+        .notices
+        .extract_if(.., |frame| frame.header.tag == Tag::OUTPUT);
+    let output = frames.map(|frame| {
+        let output = Output::decode(&form, None, &frame.payload).unwrap();
+        let rank = output.source.rank.as_raw();
+        (output.local_id, rank, output.data.into_owned())
+    });
+    output.collect()
+}
+
+/// Connects a tool, whose name is left to the engine.
+pub(crate) fn tool(world: &mut World, node: usize) -> Who {
+    let who = world.connect(node, &tool_hello());
+    world.run();
+    assert!(world.clients[who].is_in());
+    who
+}
+
+pub(crate) fn tool_hello() -> Hello<'static> {
+    Hello {
+        role: Role::TOOL,
+        ids: Some((crate::world::UID, crate::world::UID)),
+        proc: None,
+        ..hello("", 0)
+    }
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Forwarded output and input.
+
+use pmix_engine::{Answer, Config, OutputLimits, Upcall};
+use pmix_proto::{Hello, Request, reply, request};
+use pmix_types::{App, Bytes, Info, IofChannel, Nspace, Proc, Rank, Status, keys};
+
+use crate::ledger::{Ledger, output, tool, tool_hello};
+use crate::world::{Reaction, UID, Who, World};
+
+const OUT: IofChannel = IofChannel::STDOUT_CHANNEL;
+const ERR: IofChannel = IofChannel::STDERR_CHANNEL;
+
+fn proc(rank: u32) -> Proc<'static> {
+    Proc::new("job", Rank::new(rank))
+}
+
+fn pull(local_id: u64, channels: IofChannel) -> Request<'static> {
+    Request::IofPull(request::IofPull {
+        procs: vec![Proc::new("job", Rank::WILDCARD)],
+        infos: vec![],
+        channels,
+        local_id,
+    })
+}
+
+fn push(data: Option<&'static [u8]>, infos: Vec<Info<'static>>) -> Request<'static> {
+    Request::IofPush(request::IofPush {
+        procs: vec![proc(0)],
+        infos,
+        data: data.map(Bytes::Borrowed),
+    })
+}
+
+fn end(remote_id: u64) -> Request<'static> {
+    Request::IofDeregister(request::IofDeregister {
+        infos: vec![],
+        remote_id,
+    })
+}
+
+fn deliver(world: &mut World, rank: u32, channel: IofChannel, data: &[u8]) {
+    let engine = &mut world.nodes[0].engine;
+    let data = data.to_vec();
+    engine.iof_deliver(&proc(rank), channel, data, &[]).unwrap();
+    world.run();
+}
+
+/// A pull that the host agrees to: its status and its number.
+fn pulled(world: &mut World, who: Who, request: &Request<'_>) -> (Status, Option<u64>) {
+    let tag = world.ask(who, request);
+    world.run();
+    let client = &world.clients[who];
+    let response = client.reply(tag).expect("no reply");
+    let form = client.session.form();
+    let pulled = reply::Pulled::decode(form, None, &response.payload).unwrap();
+    (pulled.status, pulled.remote_id)
+}
+
+/// A node with a job and a tool, and a host that forwards.
+fn forwarding() -> (World, Who, Ledger) {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let who = tool(&mut world, 0);
+    let ledger = Ledger::answering(&mut world, Answer::Done(Status::SUCCESS));
+    (world, who, ledger)
+}
+
+#[test]
+fn a_tool_gets_the_output_it_pulls_under_its_own_number() {
+    let (mut world, who, ledger) = forwarding();
+    let (status, number) = pulled(&mut world, who, &pull(70, OUT));
+    assert_eq!(status, Status::SUCCESS);
+    assert!(number.is_some());
+    let Upcall::IofPull(call) = ledger.one("IofPull") else {
+        panic!();
+    };
+    assert_eq!(call.procs, [Proc::new("job", Rank::WILDCARD)]);
+    assert_eq!(call.channels, OUT);
+    assert!(call.directives.contains(&Info::new(keys::USERID, UID)));
+    deliver(&mut world, 0, OUT, b"hello\n");
+    deliver(&mut world, 1, ERR, b"oops\n");
+    deliver(&mut world, 1, OUT, b"");
+    let expected = [(70, 0, b"hello\n".to_vec()), (70, 1, vec![])];
+    assert_eq!(output(&mut world, who), expected, "and the end of a stream");
+}
+
+#[test]
+fn output_from_before_the_pull_comes_behind_the_answer() {
+    let (mut world, who, _) = forwarding();
+    deliver(&mut world, 0, OUT, b"early");
+    assert_eq!(output(&mut world, who), []);
+    world.rule(|_, _| Reaction::Later);
+    let tag = world.ask(who, &pull(7, OUT));
+    world.run();
+    deliver(&mut world, 0, OUT, b"late");
+    assert_eq!(output(&mut world, who), []);
+    world.answer("IofPull", Answer::Done(Status::SUCCESS));
+    assert_eq!(world.clients[who].status(tag), Some(Status::SUCCESS));
+    let expected = [(7, 0, b"early".to_vec()), (7, 0, b"late".to_vec())];
+    assert_eq!(output(&mut world, who), expected);
+}
+
+#[test]
+fn a_host_that_does_not_forward_says_so() {
+    let (mut world, who, _) = forwarding();
+    Ledger::answering(&mut world, Answer::NotSupported);
+    let refused = pulled(&mut world, who, &pull(7, OUT));
+    assert_eq!(refused, (Status::ERR_NOT_SUPPORTED, None));
+    deliver(&mut world, 0, OUT, b"x");
+    assert_eq!(output(&mut world, who), []);
+}
+
+#[test]
+fn the_end_of_a_pull_is_answered_and_told_to_the_host() {
+    let (mut world, who, ledger) = forwarding();
+    let (_, number) = pulled(&mut world, who, &pull(7, OUT));
+    let number = number.unwrap();
+    ledger.take("IofPull");
+    assert_eq!(world.status_of(who, &end(number)), Some(Status::SUCCESS));
+    let Upcall::IofPull(call) = ledger.one("IofPull") else {
+        panic!();
+    };
+    assert_eq!(call.directives, [Info::new(keys::IOF_STOP, true)]);
+    deliver(&mut world, 0, OUT, b"x");
+    assert_eq!(output(&mut world, who), []);
+    let again = world.status_of(who, &end(number));
+    assert_eq!(again, Some(Status::ERR_NOT_FOUND));
+    let other = tool(&mut world, 0);
+    let (_, number) = pulled(&mut world, who, &pull(7, OUT));
+    let foreign = world.status_of(other, &end(number.unwrap()));
+    assert_eq!(foreign, Some(Status::ERR_NOT_FOUND), "it is not its own");
+}
+
+#[test]
+fn the_host_forwards_no_longer_for_a_tool_that_is_gone() {
+    let (mut world, who, ledger) = forwarding();
+    pulled(&mut world, who, &pull(7, OUT));
+    pulled(&mut world, who, &pull(8, ERR));
+    ledger.take("IofPull");
+    world.kill(who);
+    assert_eq!(ledger.take("IofPull").len(), 2);
+    deliver(&mut world, 0, OUT, b"x");
+}
+
+#[test]
+fn a_tool_that_does_not_read_loses_output_and_not_its_connection() {
+    let config = Config {
+        queued_bytes_per_peer: 1 << 20,
+        output: OutputLimits {
+            window: 64 << 10,
+            held: 64 << 10,
+            ..OutputLimits::default()
+        },
+        ..Config::default()
+    };
+    let mut world = World::with(1, &config);
+    world.job("job", &[1]);
+    let who = tool(&mut world, 0);
+    Ledger::answering(&mut world, Answer::Done(Status::SUCCESS));
+    pulled(&mut world, who, &pull(7, OUT));
+    let peer = world.clients[who].peer.unwrap();
+    let line = vec![b'x'; 1000];
+    let engine = &mut world.nodes[0].engine;
+    for _ in 0..10_000 {
+        engine
+            .iof_deliver(&proc(0), OUT, line.clone(), &[])
+            .unwrap();
+    }
+    let mut queued = 0;
+    while let Some(transmit) = engine.poll_transmit() {
+        assert_eq!(transmit.peer, peer);
+        queued += transmit.bytes.len();
+    }
+    assert!((64 << 10..80 << 10).contains(&queued), "{queued}");
+    engine.handle_written(peer, queued);
+    let mut rest = 0;
+    while let Some(transmit) = engine.poll_transmit() {
+        rest += transmit.bytes.len();
+        engine.handle_written(peer, transmit.bytes.len());
+    }
+    assert!((50 << 10..80 << 10).contains(&rest), "{rest}");
+    assert!(world.clients[who].is_in());
+    assert_eq!(world.nodes[0].refusals(), []);
+}
+
+#[test]
+fn input_goes_to_the_host_and_its_end_too() {
+    let (mut world, who, ledger) = forwarding();
+    for data in [&b"ls\n"[..], b""] {
+        let pushed = world.status_of(who, &push(Some(data), vec![]));
+        assert_eq!(pushed, Some(Status::SUCCESS));
+        let Upcall::PushStdin(call) = ledger.one("PushStdin") else {
+            panic!();
+        };
+        assert_eq!((&*call.data, call.targets), (data, vec![proc(0)]));
+    }
+    let begins = || vec![Info::new(keys::IOF_PUSH_STDIN, true)];
+    let pushed = world.status_of(who, &push(None, begins()));
+    assert_eq!(pushed, Some(Status::SUCCESS));
+    assert_eq!(ledger.take("PushStdin"), [], "it has no input yet");
+    let ends = [begins(), vec![Info::new(keys::IOF_COMPLETE, true)]].concat();
+    world.status_of(who, &push(None, ends));
+    ledger.one("PushStdin");
+}
+
+#[test]
+fn output_and_input_of_others_jobs_are_not_touched() {
+    let (mut world, _, ledger) = forwarding();
+    world.job_of("foreign", &[1], 7);
+    let config = Config::default();
+    assert_eq!(
+        config.user, None,
+        "so that the tool is nobody in particular"
+    );
+    let who = tool(&mut world, 0);
+    ledger.take("ToolConnected");
+    let foreign = || vec![Proc::new("foreign", Rank::new(0))];
+    let requests = [
+        Request::IofPull(request::IofPull {
+            procs: foreign(),
+            infos: vec![],
+            channels: OUT,
+            local_id: 0,
+        }),
+        Request::IofPush(request::IofPush {
+            procs: foreign(),
+            infos: vec![],
+            data: None,
+        }),
+    ];
+    for request in requests {
+        let status = world.status_of(who, &request);
+        assert_eq!(status, Some(Status::ERR_NO_PERMISSIONS));
+    }
+    assert_eq!(ledger.take("IofPull"), []);
+    assert_eq!(ledger.take("PushStdin"), []);
+}
+
+#[test]
+fn a_tool_need_not_ask_for_output_of_what_it_spawned() {
+    let (mut world, who, _) = forwarding();
+    let spawned = Answer::Spawned(Status::SUCCESS, Nspace::new("job"));
+    Ledger::answering(&mut world, spawned);
+    let spawn = Request::Spawn(request::Spawn {
+        infos: vec![
+            Info::new(keys::FWD_STDOUT, true),
+            Info::new(keys::FWD_STDERR, false),
+        ],
+        apps: vec![App::default()],
+    });
+    deliver(&mut world, 0, OUT, b"early");
+    assert_eq!(world.status_of(who, &spawn), Some(Status::SUCCESS));
+    deliver(&mut world, 0, ERR, b"no");
+    deliver(&mut world, 1, OUT, b"late");
+    let expected = [(0, 0, b"early".to_vec()), (0, 1, b"late".to_vec())];
+    assert_eq!(output(&mut world, who), expected);
+}
+
+#[test]
+fn a_channel_that_is_no_output_is_refused() {
+    let (mut world, who, _) = forwarding();
+    let input = IofChannel::STDIN_CHANNEL;
+    let engine = &mut world.nodes[0].engine;
+    let refused = engine.iof_deliver(&proc(0), input, vec![], &[]);
+    assert_eq!(refused.unwrap_err().status(), Status::ERR_BAD_PARAM);
+    let (status, _) = pulled(&mut world, who, &pull(0, input));
+    assert_eq!(status, Status::ERR_NOT_SUPPORTED);
+}
+
+#[test]
+fn a_described_tool_reads_output_too() {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    let who = world.connect(
+        0,
+        &Hello {
+            module: "v61".into(),
+            version: "7.0.0a1".into(),
+            buffer: bfrops::BufferKind::Described,
+            ..tool_hello()
+        },
+    );
+    world.run();
+    Ledger::answering(&mut world, Answer::Done(Status::SUCCESS));
+    pulled(&mut world, who, &pull(3, OUT));
+    deliver(&mut world, 0, OUT, b"x");
+    assert_eq!(output(&mut world, who), [(3, 0, b"x".to_vec())]);
+}
