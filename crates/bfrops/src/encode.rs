@@ -99,7 +99,10 @@ impl<'o> Encoder<'o> {
 
     /// Takes back what a failed call wrote.
     #[inline]
-    fn whole(&mut self, call: impl FnOnce(&mut Self) -> Result<(), Error>) -> Result<(), Error> {
+    pub(crate) fn whole(
+        &mut self,
+        call: impl FnOnce(&mut Self) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let start = self.out.len();
         let result = call(self);
         if result.is_err() {

@@ -4,7 +4,7 @@
 //! A kind is a name without a value: `decoder.one::<kind::Proc>()`. Where two types hold the same
 //! Rust type (`PMIX_SIZE` and `PMIX_UINT64`) the kind tells them apart.
 
-mod dispatch;
+pub(crate) mod dispatch;
 mod fabric;
 mod float;
 mod info;

@@ -45,6 +45,7 @@ mod limits;
 mod module;
 mod notes;
 mod refusal;
+mod stencil;
 
 pub use decode::{Call, Decoder};
 pub use encode::Encoder;
@@ -55,3 +56,4 @@ pub use layout::{BufferKind, Integers, Layout};
 pub use limits::Limits;
 pub use module::Module;
 pub use notes::{Note, Notes};
+pub use stencil::KvalStencil;

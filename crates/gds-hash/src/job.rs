@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use pmix_types::{Nspace, Rank};
 
 use self::columns::Columns;
+pub(crate) use self::columns::Reader;
 pub(crate) use self::derive::ranks;
 pub use self::get::{Answer, Request};
 pub use self::list::KnownNode;

@@ -15,7 +15,7 @@ macro_rules! values {
      seldom { $($seldom:ident = $seldom_type:ident),* $(,)? }) => {
         /// Writes the datum of a value.
         #[inline]
-        pub(super) fn encode_value(
+        pub(crate) fn encode_value(
             encoder: &mut Encoder<'_>,
             value: &Value<'_>,
         ) -> Result<(), Error> {

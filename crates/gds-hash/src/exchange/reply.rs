@@ -16,6 +16,7 @@
 //! sent only keys that its release has. Nothing is sent that the client's module cannot read.
 
 mod procs;
+mod stated;
 
 use std::sync::Arc;
 
@@ -34,6 +35,11 @@ const OF_JOB: [&str; 5] = [
     keys::NODE_LIST,
     keys::JOB_NUM_APPS,
 ];
+
+/// About how many bytes say what is known of a process; room for so many is made at once, up to
+/// a megabyte.
+const OF_ONE: usize = 160;
+const MOST_AT_ONCE: usize = 1 << 20;
 
 /// What follows for an application.
 const OF_APP: [&str; 4] = [
@@ -129,7 +135,11 @@ impl Job {
     ///
     /// `PMIX_ERR_PACK_FAILURE` if the name of the job is too long for any client.
     pub fn reply(&self, wire: &Wire<'_>, release: Release) -> Result<Vec<u8>, Error> {
-        let mut out = Vec::new();
+        let ranks = self.nodes.maps.as_ref().map_or(0, |m| m.procs.num_ranks());
+        let likely = usize::try_from(ranks)
+            .unwrap_or(MOST_AT_ONCE)
+            .saturating_mul(OF_ONE);
+        let mut out = Vec::with_capacity(likely.min(MOST_AT_ONCE));
         let mut writer = Writer {
             job: self,
             wire,

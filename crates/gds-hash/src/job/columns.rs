@@ -6,10 +6,14 @@
 //! equal values are stored once. A column that counts or repeats is kept as runs, another one as
 //! an array of as few bytes as its numbers need.
 
-use std::collections::{BTreeSet, HashMap};
+mod reader;
+
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 use pmix_types::{DataType, Info, IntoOwned, Key, Rank, Status, Text, Value, keys};
 
+pub(crate) use self::reader::Reader;
 use super::qualified::{self, Qualified};
 
 /// Values by key and number.
@@ -79,11 +83,6 @@ impl Columns {
         self.columns.is_empty() && self.qualified.is_empty()
     }
 
-    /// The keys that have values.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key<'static>> {
-        self.columns.iter().map(|(key, _)| key)
-    }
-
     /// All values of a process or node, in the order in which their keys were first given, then
     /// those that qualifiers tell apart.
     pub(crate) fn all(&self, index: u32) -> impl Iterator<Item = (&Key<'static>, Value<'static>)> {
@@ -94,15 +93,23 @@ impl Columns {
             .chain((self.qualified.infos(index)).map(|info| (&*qualified::KEY, info.value)))
     }
 
-    /// Every process or node that has a value, in ascending order.
-    pub(crate) fn numbers(&self) -> BTreeSet<u32> {
-        let mut all: BTreeSet<u32> = self.qualified.numbers().collect();
-        for numbers in self.columns.iter().flat_map(|(_, column)| &column.0) {
-            numbers.1.for_each(|index, _| {
-                all.insert(index);
-            });
+    /// The processes or nodes that have a value, as stretches in ascending order that do not meet.
+    pub(crate) fn spans(&self) -> Vec<RangeInclusive<u32>> {
+        let mut spans: Vec<_> = self.qualified.numbers().map(|n| n..=n).collect();
+        for (_, numbers) in self.columns.iter().flat_map(|(_, column)| &column.0) {
+            numbers.spans(&mut spans);
         }
-        all
+        spans.sort_unstable_by_key(|span| *span.start());
+        let mut merged: Vec<RangeInclusive<u32>> = Vec::new();
+        for span in spans {
+            match merged.last_mut() {
+                Some(last) if *span.start() <= last.end().saturating_add(1) => {
+                    *last = *last.start()..=*last.end().max(span.end());
+                }
+                _ => merged.push(span),
+            }
+        }
+        merged
     }
 
     /// Calls `f` with every value, its key and its number.
@@ -164,10 +171,7 @@ impl Numbers {
                 let place = runs
                     .partition_point(|run| run.first <= index)
                     .checked_sub(1)?;
-                let run = runs.get(place)?;
-                let offset = index - run.first;
-                let number = run.step.wrapping_mul(offset.into()).wrapping_add(run.start);
-                (offset < run.count).then_some(number)
+                runs.get(place)?.number(index)
             }
             Self::Dense(first, cells) => cells.get(index.checked_sub(*first)?.try_into().ok()?),
             Self::Sparse(indices, cells) => cells.get(indices.binary_search(&index).ok()?),
@@ -189,6 +193,22 @@ impl Numbers {
             Self::Sparse(indices, cells) => {
                 indices.iter().zip(cells.iter()).for_each(|(i, n)| f(*i, n));
             }
+        }
+    }
+
+    fn spans(&self, spans: &mut Vec<RangeInclusive<u32>>) {
+        match self {
+            Self::Runs(runs) => {
+                spans.extend(
+                    runs.iter()
+                        .map(|run| run.first..=run.first + (run.count - 1)),
+                );
+            }
+            Self::Dense(first, cells) => {
+                let last = (*first..).zip(cells.iter()).last();
+                spans.extend(last.map(|(last, _)| *first..=last));
+            }
+            Self::Sparse(indices, _) => spans.extend(indices.iter().map(|i| *i..=*i)),
         }
     }
 
@@ -493,6 +513,18 @@ mod tests {
             }
             assert_eq!(columns.get(b"k", 5_000 * gap), None);
         }
+    }
+
+    #[test]
+    fn stretches_of_numbers_do_not_meet() {
+        let number = |key: &'static str, index: u32| {
+            (key, index, Value::Uint32(index.wrapping_mul(0x9e37_79b9)))
+        };
+        let mut values: Vec<_> = (4..40).map(|index| number("dense", index)).collect();
+        values.extend([1, 3, 50, u32::MAX].map(|index| number("sparse", index)));
+        values.push(("text", 40, Value::from("x")));
+        let spans = columns(&values).spans();
+        assert_eq!(spans, [1..=1, 3..=40, 50..=50, u32::MAX..=u32::MAX]);
     }
 
     #[test]

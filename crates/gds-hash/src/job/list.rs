@@ -80,7 +80,7 @@ impl Job {
             .maps
             .iter()
             .flat_map(|m| m.procs.iter().flatten());
-        let described = self.procs.numbers().into_iter().map(Rank::new);
+        let described = (self.procs.spans().into_iter().flatten()).map(Rank::new);
         mapped.chain(described.filter(|rank| self.nodes.of_rank(*rank).is_none()))
     }
 

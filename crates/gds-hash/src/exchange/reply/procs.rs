@@ -2,12 +2,12 @@
 //! The processes of a reply, streamed node by node from the folded map.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
-use bfrops::kind;
+use bfrops::{KvalStencil, kind};
 use pmix_types::{Key, Kval, Rank, Value, keys};
 
-use super::{Writer, knows, ranks_of};
+use super::stated::{Keys, Stated};
+use super::{Writer, ranks_of};
 use crate::Job;
 
 /// What follows for a process and has nothing to do with its node.
@@ -25,7 +25,15 @@ impl Writer<'_, '_> {
     /// Every process of the job: those of the map, and those that only a description names.
     pub(super) fn procs(&mut self) {
         let job = self.job;
+        let (key, empty) = (
+            Key::new(keys::PROC_BLOB),
+            Value::ByteObject(Cow::Borrowed(&[])),
+        );
+        let Ok(stencil) = KvalStencil::new(self.wire.layout(), &key, &empty) else {
+            return;
+        };
         let mut blob = Blob::new(self);
+        let mut placed = Vec::new();
         for slot in 0..job.nodes.num_slots() {
             if job.nodes.first(slot) != slot {
                 continue;
@@ -34,55 +42,56 @@ impl Writer<'_, '_> {
             for (place, rank) in ranks_of(job, slot) {
                 let node = node.get_or_insert_with(|| Node::new(&blob, slot));
                 blob.placed(rank, place, node);
-                self.blob(&mut blob);
+                self.blob(&stencil, &mut blob);
+                if blob.has_stated {
+                    placed.push(rank);
+                }
             }
         }
-        for rank in only_described(job) {
+        placed.sort_unstable();
+        for rank in only_described(job, &placed) {
             blob.described(rank);
-            self.blob(&mut blob);
+            self.blob(&stencil, &mut blob);
         }
     }
 
-    fn blob(&mut self, blob: &mut Blob<'_>) {
-        let kval = Kval {
-            key: Key::new(keys::PROC_BLOB),
-            value: Value::ByteObject(Cow::Borrowed(&blob.bytes)),
-        };
+    fn blob(&mut self, stencil: &KvalStencil, blob: &mut Blob<'_>) {
+        let bytes = Value::ByteObject(Cow::Borrowed(&blob.bytes));
         // Bytes can always be sent.
-        let _ = self.encoder.one::<kind::Kval>(&kval);
+        let _ = self.encoder.fill(stencil, &bytes);
         blob.bytes.clear();
     }
 }
 
-/// The processes that no map has.
-fn only_described(job: &Job) -> BTreeSet<Rank> {
-    let mut ranks = BTreeSet::new();
-    job.procs.for_each(|_, rank, _| {
-        let rank = Rank::new(rank);
-        if job.nodes.of_rank(rank).is_none() {
-            ranks.insert(rank);
-        }
-    });
-    ranks
+/// The processes that no map has, with those of the maps in ascending order at hand.
+fn only_described<'p>(job: &Job, placed: &'p [Rank]) -> impl Iterator<Item = Rank> + use<'p> {
+    let described = job.procs.spans().into_iter().flatten().map(Rank::new);
+    described.filter(|rank| placed.binary_search(rank).is_err())
 }
 
 /// Name and number of a node, packed once for all its processes.
-struct Node(Vec<u8>);
+struct Node {
+    name: Vec<u8>,
+    id: Vec<u8>,
+}
 
 impl Node {
     fn new(blob: &Blob<'_>, slot: u32) -> Self {
-        let mut bytes = Vec::new();
-        let (job, mut encoder) = (blob.job, blob.wire.encoder(&mut bytes));
-        for key in [keys::HOSTNAME, keys::NODEID] {
-            if let Some(value) = job.place_of(slot, key) {
+        let packed = |key: &'static str| {
+            let mut bytes = Vec::new();
+            if let Some(value) = blob.job.place_of(slot, key) {
                 let kval = Kval {
                     key: key.into(),
                     value,
                 };
-                let _ = encoder.one::<kind::Kval>(&kval);
+                let _ = blob.wire.encoder(&mut bytes).one::<kind::Kval>(&kval);
             }
+            bytes
+        };
+        Self {
+            name: packed(keys::HOSTNAME),
+            id: packed(keys::NODEID),
         }
-        Self(bytes)
     }
 }
 
@@ -91,10 +100,11 @@ struct Blob<'r> {
     job: &'r Job,
     wire: &'r crate::Wire<'r>,
     has_stated: bool,
-    /// Keys that end what a client reads.
-    unknown: Vec<&'r Key<'static>>,
+    stated: Stated<'r>,
     /// What can follow in this job, apart from the node.
     derived: Vec<&'static str>,
+    /// The places on a node, packed for all processes that have them.
+    places: Vec<[Vec<u8>; 2]>,
     bytes: Vec<u8>,
 }
 
@@ -109,10 +119,9 @@ impl<'r> Blob<'r> {
             job,
             wire: writer.wire,
             has_stated: !job.procs.is_empty(),
-            unknown: (job.procs.keys())
-                .filter(|key| !knows(writer.release, key))
-                .collect(),
+            stated: Stated::new(writer),
             derived: OF_PROC.into_iter().filter(possible).collect(),
+            places: Vec::new(),
             bytes: Vec::with_capacity(256),
         }
     }
@@ -120,46 +129,69 @@ impl<'r> Blob<'r> {
     /// A process that has a place on a node.
     fn placed(&mut self, rank: Rank, place: usize, node: &Node) {
         let stated = self.stated(rank);
-        let says = |key: &str| stated.iter().any(|stated| stated.is(key));
-        let place = u16::try_from(place).ok();
-        for key in [keys::LOCAL_RANK, keys::NODE_RANK] {
-            if let Some(place) = place.filter(|_| stated.is_empty() || !says(key)) {
-                self.value(key.into(), Value::Uint16(place));
-            }
-        }
-        self.follow_everywhere(rank, &stated);
-        match !stated.is_empty() && (says(keys::HOSTNAME) || says(keys::NODEID)) {
+        self.place(place, stated);
+        self.follow_everywhere(rank, stated);
+        if stated.has(keys::HOSTNAME) {
             // The host says that it is elsewhere.
-            true => self.follow(rank, &stated, &[keys::HOSTNAME, keys::NODEID]),
-            false => self.bytes.extend_from_slice(&node.0),
+            return self.follow(rank, stated, &[keys::NODEID]);
+        }
+        self.bytes.extend_from_slice(&node.name);
+        if !stated.has(keys::NODEID) {
+            self.bytes.extend_from_slice(&node.id);
+        }
+    }
+
+    /// The place on the node, as local rank and node rank.
+    fn place(&mut self, place: usize, stated: Keys) {
+        while self.places.len() <= place {
+            let Ok(next) = u16::try_from(self.places.len()) else {
+                return;
+            };
+            let packed = [keys::LOCAL_RANK, keys::NODE_RANK].map(|key| {
+                let mut bytes = Vec::new();
+                let value = Value::Uint16(next);
+                let kval = Kval {
+                    key: key.into(),
+                    value,
+                };
+                let _ = self.wire.encoder(&mut bytes).one::<kind::Kval>(&kval);
+                bytes
+            });
+            self.places.push(packed);
+        }
+        if let Some([local, on_node]) = self.places.get(place) {
+            if !stated.has(keys::LOCAL_RANK) {
+                self.bytes.extend_from_slice(local);
+            }
+            if !stated.has(keys::NODE_RANK) {
+                self.bytes.extend_from_slice(on_node);
+            }
         }
     }
 
     /// A process that no map has.
     fn described(&mut self, rank: Rank) {
         let stated = self.stated(rank);
-        self.follow_everywhere(rank, &stated);
-        self.follow(rank, &stated, &OF_PLACE);
+        self.follow_everywhere(rank, stated);
+        self.follow(rank, stated, &OF_PLACE);
     }
 
     /// What the host stated, and its keys.
-    fn stated(&mut self, rank: Rank) -> Vec<&'r Key<'static>> {
+    fn stated(&mut self, rank: Rank) -> Keys {
         let mut encoder = self.wire.encoder(&mut self.bytes);
         let _ = encoder.one::<kind::Rank>(&rank);
-        let mut stated = Vec::new();
-        if self.has_stated {
-            for (key, value) in self.job.procs.all(rank.as_raw()) {
-                stated.push(key);
-                if !self.unknown.contains(&key) {
-                    self.value(key.clone(), value);
-                }
-            }
+        if !self.has_stated {
+            return Keys::default();
+        }
+        let stated = self.stated.pack(rank, self.wire, &mut self.bytes);
+        for info in self.job.procs.all_qualified(rank.as_raw()) {
+            self.value(info.key, info.value);
         }
         stated
     }
 
     /// What follows from more than the node.
-    fn follow_everywhere(&mut self, rank: Rank, stated: &[&Key<'static>]) {
+    fn follow_everywhere(&mut self, rank: Rank, stated: Keys) {
         for key in OF_PROC {
             if self.derived.contains(&key) {
                 self.follow(rank, stated, &[key]);
@@ -168,9 +200,9 @@ impl<'r> Blob<'r> {
     }
 
     /// What follows of these keys where the host states nothing.
-    fn follow(&mut self, rank: Rank, stated: &[&Key<'static>], keys: &[&'static str]) {
+    fn follow(&mut self, rank: Rank, stated: Keys, keys: &[&'static str]) {
         for key in keys {
-            if !stated.iter().any(|stated| stated.is(key))
+            if !stated.has(key)
                 && let Some(value) = self.job.about_proc(rank, key)
             {
                 self.value(Key::new(*key), value);

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Many calls that differ in one datum alone.
+
+use pmix_types::{DataType, Key, Kval, Value};
+
+use crate::kind::dispatch;
+use crate::{Encoder, Error, Layout, kind};
+
+/// A call of one `PMIX_KVAL` up to the datum of its value: key and type are packed once, for any
+/// number of calls.
+///
+/// ```
+/// use bfrops::{Encoder, KvalStencil, Layout, Module, kind};
+/// use pmix_types::{Key, Kval, Value};
+///
+/// let layout = Layout::new(Module::V41);
+/// let stencil = KvalStencil::new(layout, &Key::new("pmix.lrank"), &Value::Uint16(0))?;
+/// let mut out = Vec::new();
+/// Encoder::new(layout, &mut out).fill(&stencil, &Value::Uint16(7))?;
+///
+/// let mut whole = Vec::new();
+/// let kval = Kval { key: Key::new("pmix.lrank"), value: Value::Uint16(7) };
+/// Encoder::new(layout, &mut whole).one::<kind::Kval>(&kval)?;
+/// assert_eq!(out, whole);
+/// # Ok::<(), bfrops::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct KvalStencil {
+    layout: Layout,
+    data_type: DataType,
+    bytes: Box<[u8]>,
+}
+
+impl KvalStencil {
+    /// The stencil of a key with values of the type that `like` has.
+    ///
+    /// # Errors
+    ///
+    /// If the module does not have the type.
+    pub fn new(layout: Layout, key: &Key<'_>, like: &Value<'_>) -> Result<Self, Error> {
+        let mut bytes = Vec::new();
+        let mut encoder = Encoder::new(layout, &mut bytes);
+        encoder.one::<kind::Kval>(&Kval {
+            key: key.clone(),
+            value: like.clone(),
+        })?;
+        let mut datum = Vec::new();
+        dispatch::encode_value(&mut Encoder::new(layout, &mut datum), like)?;
+        bytes.truncate(bytes.len().saturating_sub(datum.len()));
+        Ok(Self {
+            layout,
+            data_type: like.data_type(),
+            bytes: bytes.into(),
+        })
+    }
+}
+
+impl Encoder<'_> {
+    /// Packs a call of one kval whose key a stencil has.
+    ///
+    /// # Errors
+    ///
+    /// If the stencil is of another layout or type, or if no peer could read the datum.
+    #[inline]
+    pub fn fill(&mut self, stencil: &KvalStencil, value: &Value<'_>) -> Result<(), Error> {
+        if stencil.layout != self.layout() || stencil.data_type != value.data_type() {
+            let (found, expected) = (value.data_type(), stencil.data_type);
+            let message = format!("a stencil for {expected} in another layout, or for {found}");
+            return Err(Error::unpackable(message));
+        }
+        self.whole(|encoder| {
+            encoder.bytes(&stencil.bytes);
+            dispatch::encode_value(encoder, value)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BufferKind, Module};
+
+    #[test]
+    fn a_filled_stencil_is_the_whole_call_in_every_layout() {
+        let values = [
+            (Value::Uint16(0), Value::Uint16(300)),
+            (Value::Uint32(70_000), Value::Uint32(1)),
+            (Value::from("host"), Value::from("another host")),
+            (Value::Pid(1), Value::Pid(70_000)),
+            (Value::Size(1), Value::Size(u64::MAX)),
+        ];
+        for module in Module::ALL {
+            for buffer in [BufferKind::NonDescribed, BufferKind::Described] {
+                let mut layout = Layout::new(module);
+                layout.buffer = buffer;
+                for (like, value) in &values {
+                    let key = Key::new("some.key");
+                    let stencil = KvalStencil::new(layout, &key, like).unwrap();
+                    let (mut filled, mut whole) = (Vec::new(), Vec::new());
+                    let mut encoder = Encoder::new(layout, &mut filled);
+                    encoder.fill(&stencil, value).unwrap();
+                    let value = value.clone();
+                    let mut encoder = Encoder::new(layout, &mut whole);
+                    encoder.one::<kind::Kval>(&Kval { key, value }).unwrap();
+                    assert_eq!(filled, whole, "{layout:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_stencil_takes_no_other_type_and_no_other_layout() {
+        let layout = Layout::new(Module::V41);
+        let stencil = KvalStencil::new(layout, &Key::new("k"), &Value::Uint16(0)).unwrap();
+        let mut out = vec![9];
+        let mut encoder = Encoder::new(layout, &mut out);
+        assert!(encoder.fill(&stencil, &Value::Uint32(1)).is_err());
+        let mut encoder = Encoder::new(Layout::new(Module::V12), &mut out);
+        assert!(encoder.fill(&stencil, &Value::Uint16(1)).is_err());
+        assert_eq!(out, [9]);
+    }
+}

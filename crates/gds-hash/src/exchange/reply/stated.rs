@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host states of processes, packed column by column: everything but the number once.
+
+use bfrops::{KvalStencil, kind};
+use pmix_types::{Key, Kval, Rank, keys};
+
+use super::{Writer, knows};
+use crate::Wire;
+use crate::job::Reader;
+
+/// Keys of a process that may follow, as a set: one bit for each.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Keys(u8);
+
+/// The keys that have a bit.
+const BITS: [&str; 7] = [
+    keys::LOCAL_RANK,
+    keys::NODE_RANK,
+    keys::HOSTNAME,
+    keys::NODEID,
+    keys::APPNUM,
+    keys::APP_RANK,
+    keys::GLOBAL_RANK,
+];
+
+impl Keys {
+    /// The set of this key, empty if it cannot follow.
+    fn of(key: &Key<'_>) -> Self {
+        let place = BITS.iter().position(|bit| key.is(bit));
+        Self(place.map_or(0, |place| 1 << place))
+    }
+
+    /// Whether a key is in the set.
+    pub(super) fn has(self, key: &str) -> bool {
+        let place = BITS.iter().position(|bit| *bit == key);
+        place.is_some_and(|place| self.0 & (1 << place) != 0)
+    }
+}
+
+/// One key with the values of one type.
+struct Column<'r> {
+    reader: Reader<'r>,
+    key: Keys,
+    /// Whether a client goes on after the key.
+    is_sent: bool,
+    /// What stands in front of a number.
+    stencil: Option<KvalStencil>,
+    /// The number that was packed last, and the whole call.
+    last: Option<(u64, Vec<u8>)>,
+}
+
+/// What the host states of processes.
+pub(super) struct Stated<'r> {
+    columns: Vec<Column<'r>>,
+}
+
+impl<'r> Stated<'r> {
+    pub(super) fn new(writer: &Writer<'r, '_>) -> Self {
+        let readers = writer.job.procs.readers().into_iter();
+        let columns = readers.map(|reader| Column {
+            key: Keys::of(reader.key()),
+            is_sent: knows(writer.release, reader.key()),
+            stencil: None,
+            last: None,
+            reader,
+        });
+        Self {
+            columns: columns.collect(),
+        }
+    }
+
+    /// Packs all that is stated of a process; the keys of it that might follow otherwise.
+    pub(super) fn pack(&mut self, rank: Rank, wire: &Wire<'_>, out: &mut Vec<u8>) -> Keys {
+        let mut stated = Keys::default();
+        for column in &mut self.columns {
+            if let Some(number) = column.reader.number(rank.as_raw()) {
+                stated.0 |= column.key.0;
+                if column.is_sent {
+                    column.pack(number, wire, out);
+                }
+            }
+        }
+        stated
+    }
+}
+
+impl Column<'_> {
+    fn pack(&mut self, number: u64, wire: &Wire<'_>, out: &mut Vec<u8>) {
+        if let Some((last, bytes)) = &self.last
+            && *last == number
+        {
+            out.extend_from_slice(bytes);
+            return;
+        }
+        let Some(value) = self.reader.value(number) else {
+            return;
+        };
+        if self.reader.is_of_numbers() {
+            if self.stencil.is_none() {
+                self.stencil = KvalStencil::new(wire.layout(), self.reader.key(), &value).ok();
+            }
+            // What this client cannot read is left out.
+            if let Some(stencil) = &self.stencil {
+                let _ = wire.encoder(out).fill(stencil, &value);
+            }
+            return;
+        }
+        let start = out.len();
+        let key = self.reader.key().clone();
+        let _ = wire.encoder(out).one::<kind::Kval>(&Kval { key, value });
+        let packed = out.get(start..).unwrap_or_default();
+        match &mut self.last {
+            Some((last, bytes)) => {
+                *last = number;
+                bytes.clear();
+                bytes.extend_from_slice(packed);
+            }
+            None => self.last = Some((number, packed.to_vec())),
+        }
+    }
+}

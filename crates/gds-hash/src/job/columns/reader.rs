@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reading columns number by number.
+
+use pmix_types::{DataType, Info, Key, Value};
+
+use super::{Columns, Numbers, Run, from_number};
+
+/// The values of one key and type, for somebody who asks for one number after the other.
+pub(crate) struct Reader<'c> {
+    key: &'c Key<'static>,
+    data_type: DataType,
+    numbers: &'c Numbers,
+    pool: &'c [Value<'static>],
+    /// The run that was read last.
+    run: usize,
+}
+
+impl Columns {
+    /// A reader for each key and type, in the order in which the keys were first given.
+    pub(crate) fn readers(&self) -> Vec<Reader<'_>> {
+        let given = self.given.iter();
+        let columns = given.filter_map(|place| self.columns.get(*place));
+        let readers = columns.flat_map(|(key, column)| {
+            column.0.iter().map(move |(data_type, numbers)| Reader {
+                key,
+                data_type: *data_type,
+                numbers,
+                pool: &self.pool,
+                run: 0,
+            })
+        });
+        readers.collect()
+    }
+
+    /// The values of a process or node that qualifiers tell apart, each in the info that carries
+    /// it.
+    pub(crate) fn all_qualified(&self, index: u32) -> impl Iterator<Item = Info<'static>> {
+        self.qualified.infos(index)
+    }
+}
+
+impl<'c> Reader<'c> {
+    /// The key.
+    pub(crate) const fn key(&self) -> &'c Key<'static> {
+        self.key
+    }
+
+    /// What is stored for a process or node, as a number that [`Self::value`] understands. Equal
+    /// numbers are equal values.
+    #[inline]
+    pub(crate) fn number(&mut self, index: u32) -> Option<u64> {
+        let Numbers::Runs(runs) = self.numbers else {
+            return self.numbers.get(index);
+        };
+        for near in [self.run, self.run + 1] {
+            if let Some(number) = runs.get(near).and_then(|run| run.number(index)) {
+                self.run = near;
+                return Some(number);
+            }
+        }
+        self.run = runs
+            .partition_point(|run| run.first <= index)
+            .checked_sub(1)?;
+        runs.get(self.run)?.number(index)
+    }
+
+    /// Whether the values are the numbers themselves.
+    #[inline]
+    pub(crate) fn is_of_numbers(&self) -> bool {
+        from_number(self.data_type, 0).is_some()
+    }
+
+    /// The value that a number stands for.
+    #[inline]
+    pub(crate) fn value(&self, number: u64) -> Option<Value<'static>> {
+        from_number(self.data_type, number)
+            .or_else(|| self.pool.get(usize::try_from(number).ok()?).cloned())
+    }
+}
+
+impl Run {
+    /// The number of a process or node, if the run has it.
+    #[inline]
+    pub(super) fn number(&self, index: u32) -> Option<u64> {
+        let offset = index.checked_sub(self.first)?;
+        let number = self
+            .step
+            .wrapping_mul(offset.into())
+            .wrapping_add(self.start);
+        (offset < self.count).then_some(number)
+    }
+}
