@@ -8,6 +8,7 @@ mod dispatch;
 mod lists;
 mod peer;
 mod plugin;
+mod proto;
 mod values;
 mod wire;
 
@@ -41,6 +42,9 @@ pub(crate) const TARGETS: &[(&str, Target)] = &[
     ("bfrops_nested", wire::nested),
     ("bfrops_model", wire::model),
     ("bfrops_peer", peer::differential),
+    ("proto_handshake", proto::handshake),
+    ("proto_frames", proto::frames),
+    ("proto_messages", proto::messages),
     ("config_plugins_toml", config::plugins_toml),
     ("config_mca_file", config::mca_file),
     ("config_environment", config::environment),

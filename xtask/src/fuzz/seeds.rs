@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of the fuzz targets, and what each starts from: the vectors, cut to its form.
 
+mod proto;
 mod wire;
 
 use std::fs;
@@ -57,6 +58,7 @@ fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
         ],
         "node_lists" | "proc_maps" => records("preg", |r| r["input"].as_str().map(prefixed))?,
         target if target.starts_with("bfrops") => wire::of(target)?,
+        target if target.starts_with("proto") => proto::of(target)?,
         _ => records("preg", |r| value_for(target, &encoded(r)?))?,
     };
     seeds.retain(|seed| seed.len() <= LONGEST);
