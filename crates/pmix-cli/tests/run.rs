@@ -405,11 +405,19 @@ fn what_a_process_leaves_behind_is_ended_with_the_job() {
     assert_eq!(outcome.code, 0);
     assert_eq!(outcome.text().lines().count(), 2);
     for pid in outcome.text().lines() {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-        assert!(
-            stat.is_err() || stat.unwrap().contains(") Z "),
-            "{pid} still runs"
-        );
+        assert!(!std::fs::exists(format!("/proc/{pid}")).unwrap(), "{pid}");
+    }
+}
+
+#[test]
+fn what_left_its_process_group_is_ended_too() {
+    // Two daemons, one that holds the output and one that does not.
+    let left = "setsid sleep 1000 & echo $!; setsid sleep 1000 >/dev/null 2>&1 & echo $!";
+    let outcome = run(&["--grace", "0.05", "sh", "-c", left]);
+    assert_eq!(outcome.code, 0);
+    assert_eq!(outcome.text().lines().count(), 2);
+    for pid in outcome.text().lines() {
+        assert!(!std::fs::exists(format!("/proc/{pid}")).unwrap(), "{pid}");
     }
 }
 

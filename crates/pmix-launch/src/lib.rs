@@ -32,6 +32,7 @@
 //!     timeout: None,
 //!     grace: Duration::from_secs(2),
 //!     keep_going: false,
+//!     adopt: true,
 //! };
 //! let (input, output, errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
 //! let standard = Standard {

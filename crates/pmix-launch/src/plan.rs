@@ -31,6 +31,10 @@ pub struct Plan {
     pub grace: Duration,
     /// Whether the others go on when a process fails.
     pub keep_going: bool,
+    /// Whether whatever becomes a child of this process belongs to the job and ends with it: what
+    /// a process of the job leaves behind in a process group of its own is adopted then. Not for a
+    /// process that has other children.
+    pub adopt: bool,
 }
 
 /// A program, its arguments, and how many processes run it.

@@ -97,6 +97,7 @@ fn plan(session: &Session, args: Run) -> Result<Plan, Failure> {
         timeout: args.timeout,
         grace: args.grace,
         keep_going: args.keep_going,
+        adopt: true,
     })
 }
 

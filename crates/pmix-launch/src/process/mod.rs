@@ -3,6 +3,7 @@
 
 mod affinity;
 mod ending;
+mod orphans;
 mod program;
 mod spawn;
 mod table;
@@ -12,5 +13,6 @@ pub use ending::Ending;
 pub(crate) use ending::{of_signal, signal_name};
 
 pub(crate) use affinity::allowed;
+pub(crate) use orphans::Orphans;
 pub(crate) use spawn::{Spawner, Standard, Started};
 pub(crate) use table::{Link, Process, Table};

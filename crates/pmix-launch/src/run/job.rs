@@ -12,7 +12,7 @@ use super::Standard;
 use super::stop::{Order, Stop};
 use crate::keyboard::Keyboard;
 use crate::output::Forward;
-use crate::process::{Process, Table};
+use crate::process::{Orphans, Process, Table};
 use crate::session_dir::SessionDir;
 use crate::signals::Signals;
 use crate::{Cause, Ending, Error, Outcome, Plan, RankOutcome};
@@ -30,6 +30,7 @@ pub(super) struct Job<'a> {
     pub(super) plan: &'a Plan,
     pub(super) standard: Standard<'a>,
     pub(super) table: Table,
+    pub(super) orphans: Orphans,
     #[expect(dead_code, reason = "held for as long as the job runs")]
     pub(super) session: SessionDir,
     pub(super) forward: Forward<'a>,
@@ -121,7 +122,11 @@ impl Job<'_> {
     /// Notes who ended.
     fn collect(&mut self) {
         let now = Instant::now();
-        for index in self.table.ended(now) {
+        let ended = self.table.ended(now);
+        if ended.is_empty() {
+            self.orphans.reap(&self.table);
+        }
+        for index in ended {
             let Some(&Process {
                 rank,
                 link,
@@ -149,7 +154,10 @@ impl Job<'_> {
                 // Who is stopped cannot end.
                 self.table.signal(Signal::CONT);
             }
-            Order::Kill => self.table.signal(Signal::KILL),
+            Order::Kill => {
+                self.table.signal(Signal::KILL);
+                self.orphans.kill(&self.table);
+            }
             Order::Abandon if self.table.num_running() == 0 => {
                 self.forward.abandon(self.stop.is_impatient());
             }

@@ -14,7 +14,7 @@ use super::stop::Stop;
 use crate::keyboard::Keyboard;
 use crate::output::{Files, Forward, Kind};
 use crate::placement::place;
-use crate::process::{self, Spawner, Started, Table};
+use crate::process::{self, Orphans, Spawner, Started, Table};
 use crate::session_dir::SessionDir;
 use crate::signals::Signals;
 use crate::topology::{Cpus, Level, Topology};
@@ -35,6 +35,7 @@ impl<'a> Job<'a> {
             told: Vec::new(),
             signals,
             table: Table::default(),
+            orphans: Orphans::adopt(plan.adopt),
             session: SessionDir::create(&plan.tmpdir, here)?,
             forward: Forward::new(FORWARD, standard.output, standard.errors, tag),
             keyboard: None,

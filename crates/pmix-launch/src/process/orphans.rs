@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What left the process group that it was started in: daemons, shells with job control.
+//!
+//! A process whose parent is gone becomes a child of the nearest ancestor that asks for that
+//! (`PR_SET_CHILD_SUBREAPER`), so a launcher that asks finds among its children whatever its job
+//! left behind.
+
+use std::fs;
+
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, set_child_subreaper, waitid,
+};
+
+use super::Table;
+
+/// Adopts what the processes of a job leave behind, if it is asked to; what is left of it when
+/// this is dropped is killed.
+///
+/// To be dropped after the table of processes: by then every other child of the launcher is one
+/// that it adopted.
+pub(crate) struct Orphans {
+    adopts: bool,
+}
+
+impl Orphans {
+    /// Adopts from now on. For a launcher all of whose children belong to the job.
+    pub(crate) fn adopt(adopts: bool) -> Self {
+        if adopts && let Err(e) = set_child_subreaper(Some(getpid())) {
+            tracing::debug!("what leaves its process group is not adopted: {e}");
+            return Self { adopts: false };
+        }
+        Self { adopts }
+    }
+
+    /// Reaps those that ended.
+    pub(crate) fn reap(&self, table: &Table) {
+        for pid in self.others(table) {
+            let _ = waitid(
+                WaitId::Pid(pid),
+                WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
+            );
+        }
+    }
+
+    /// Kills them all.
+    pub(crate) fn kill(&self, table: &Table) {
+        for pid in self.others(table) {
+            kill(pid);
+        }
+    }
+
+    fn others(&self, table: &Table) -> Vec<Pid> {
+        if !self.adopts {
+            return Vec::new();
+        }
+        let mut children = children();
+        children.retain(|&pid| table.iter().all(|process| process.pid != pid));
+        children
+    }
+}
+
+impl Drop for Orphans {
+    fn drop(&mut self) {
+        if !self.adopts {
+            return;
+        }
+        // Each generation leaves the next one; who starts processes faster than they are killed
+        // wins in the end.
+        for _ in 0..100 {
+            let children = children();
+            if children.is_empty() {
+                break;
+            }
+            for pid in children {
+                kill(pid);
+                let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
+            }
+        }
+        if let Err(e) = set_child_subreaper(None) {
+            tracing::debug!("adopting goes on: {e}");
+        }
+    }
+}
+
+/// A child that was not reaped keeps its number, so this reaches nobody else.
+fn kill(pid: Pid) {
+    if let Err(e) = kill_process(pid, Signal::KILL) {
+        tracing::debug!("process {pid} was not killed: {e}");
+    }
+}
+
+/// The children of this process, of whichever of its threads.
+fn children() -> Vec<Pid> {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
+    let lists = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let mut children = Vec::new();
+    for list in lists {
+        let numbers = list.split_ascii_whitespace();
+        children.extend(numbers.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
+    }
+    children
+}
