@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What every command starts from: settings, the framework, and how to answer.
 
+use std::sync::Arc;
+
 use pmix_mca::{Params, Source};
 use preg_core::{Limits, Preg};
 
@@ -11,7 +13,8 @@ use crate::style::Style;
 
 /// An opened framework and the options of the command line.
 pub(crate) struct Session {
-    pub(crate) preg: Preg,
+    pub(crate) preg: Arc<Preg>,
+    pub(crate) params: Params,
     pub(crate) out: Out,
     pub(crate) json: bool,
     /// For standard output; standard error decides for itself.
@@ -26,7 +29,8 @@ impl Session {
         }
         let preg = pmix_builtin::open_preg(&params).map_err(|e| Failure::settings(&e))?;
         Ok(Self {
-            preg,
+            preg: Arc::new(preg),
+            params,
             out: Out::new(),
             json: global.json,
             style: Style::new(global.color, &std::io::stdout()),

@@ -33,7 +33,14 @@ pub(crate) fn install(verbose: u8, style: Style) {
 
 impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= self.level
+        // What a server notes about its clients is for who asks for it: what becomes of the job
+        // is told in its own words.
+        let of_server = ["pmix_server", "pmix_engine"];
+        let is_quiet = self.level == Level::WARN
+            && of_server
+                .iter()
+                .any(|name| metadata.target().starts_with(name));
+        *metadata.level() <= if is_quiet { Level::ERROR } else { self.level }
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

@@ -57,14 +57,36 @@ impl Export {
 /// Variables and their values.
 pub(crate) type Variables = BTreeMap<OsString, OsString>;
 
-/// The environment of the children of an application.
-pub(crate) fn of_children(inherited: &[(OsString, OsString)], exports: &[Export]) -> Variables {
+/// The environment of the children of an application, on a node where they do or do not have a
+/// processor each.
+pub(crate) fn of_children(
+    inherited: &[(OsString, OsString)],
+    exports: &[Export],
+    oversubscribed: bool,
+) -> Variables {
+    let mut vars: Variables = for_open_mpi_4(oversubscribed)
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
     let kept = inherited.iter().filter(|(name, _)| !is_foreign(name));
-    let mut vars: Variables = kept.cloned().collect();
+    vars.extend(kept.cloned());
     for export in exports {
         export.apply(inherited, &mut vars);
     }
     vars
+}
+
+/// What Open MPI up to 4.1 needs beside PMIx.
+///
+/// It looks for a launcher that it knows before it looks for a server: without a sign of one each
+/// process takes itself for a job of its own. Of the signs that it knows this is the least: JSM's
+/// port is looked for by nothing else, and only for being there, while the variables of Slurm are
+/// read by many a program, and those of Open MPI's own daemon make it look for that daemon.
+///
+/// What PMIx would tell it of a node with more processes than processors (`pmix.ndosub`, which 5.0
+/// asks for) it takes from a parameter of its own: who waits then yields.
+fn for_open_mpi_4(oversubscribed: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let yields = oversubscribed.then_some(("OMPI_MCA_mpi_oversubscribe", "1"));
+    [("JSM_JSRUN_PORT", "1")].into_iter().chain(yields)
 }
 
 /// Whether a variable tells a process which process it is of which job, as some launcher would:
@@ -146,7 +168,9 @@ mod tests {
             ("SLURM_STEP_ID", "0"),
             ("JSM_JSRUN_PORT", "9"),
         ]);
-        assert_eq!(names(&of_children(&outer, &[])), ["HOME"]);
+        let vars = of_children(&outer, &[], false);
+        assert_eq!(names(&vars), ["HOME", "JSM_JSRUN_PORT"]);
+        assert_eq!(vars[OsStr::new("JSM_JSRUN_PORT")], "1");
     }
 
     #[test]
@@ -159,7 +183,16 @@ mod tests {
             ("PMIX_MCA_ptl_base_verbose", "5"),
             ("SLURM_JOB_ID", "7"),
         ]);
-        assert_eq!(of_children(&own, &[]).len(), own.len());
+        assert_eq!(of_children(&own, &[], false).len(), own.len() + 1);
+    }
+
+    #[test]
+    fn processes_that_share_processors_are_told_to_yield_unless_a_user_says_otherwise() {
+        let name = "OMPI_MCA_mpi_oversubscribe";
+        assert_eq!(of_children(&[], &[], true)[OsStr::new(name)], "1");
+        assert!(!of_children(&[], &[], false).contains_key(OsStr::new(name)));
+        let export = Export::Set(name.into(), "0".into());
+        assert_eq!(of_children(&[], &[export], true)[OsStr::new(name)], "0");
     }
 
     #[test]
@@ -169,8 +202,8 @@ mod tests {
             .iter()
             .map(|word| Export::parse(OsStr::new(word)).unwrap())
             .collect();
-        let vars = of_children(&outer, &exports);
-        assert_eq!(names(&vars), ["A", "B", "SLURM_PROCID"]);
+        let vars = of_children(&outer, &exports, false);
+        assert_eq!(names(&vars), ["A", "B", "JSM_JSRUN_PORT", "SLURM_PROCID"]);
         assert_eq!(vars[OsStr::new("A")], "2");
         assert_eq!(vars[OsStr::new("B")], "x=y");
         assert_eq!(Export::parse(OsStr::new("=1")), None);

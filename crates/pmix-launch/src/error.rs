@@ -16,6 +16,8 @@ struct Fault {
     kind: Kind,
     message: String,
     cause: Option<io::Error>,
+    /// What the server says of it.
+    status: Option<Status>,
 }
 
 /// What is at fault.
@@ -44,6 +46,15 @@ impl Error {
         Self::new(Kind::System, what.to_string(), Some(cause.into()))
     }
 
+    /// The server refused something that the launcher needs.
+    #[cold]
+    pub(crate) fn server(what: &str, cause: pmix_server::Error) -> Self {
+        let message = format!("{what}: {cause}");
+        let mut error = Self::new(Kind::System, message, None);
+        error.0.status = Some(cause.status());
+        error
+    }
+
     /// A program could not be started.
     #[cold]
     pub(crate) fn program(what: impl fmt::Display, cause: io::Error) -> Self {
@@ -62,12 +73,16 @@ impl Error {
             kind,
             message,
             cause,
+            status: None,
         }))
     }
 
     /// The PMIx status of this error.
     #[must_use]
     pub fn status(&self) -> Status {
+        if let Some(status) = self.0.status {
+            return status;
+        }
         match self.0.kind {
             Kind::Request => Status::ERR_BAD_PARAM,
             Kind::Missing => Status::ERR_JOB_EXE_NOT_FOUND,

@@ -6,11 +6,16 @@
 //! process, nothing that a process started, no file of the session. One thread waits for all there
 //! is to wait for, and nothing is asked again and again.
 //!
+//! The launcher is also the host of a [`pmix_server::Server`] that the processes speak to: it
+//! registers the job by its two maps, keeps what the processes publish, ends the job if one of them
+//! asks for that, and answers what only a launcher knows.
+//!
 //! What it does not do: reach other nodes, share a node with other launchers, or read the
 //! environment; who starts it hands that in.
 //!
 //! ```no_run
 //! use std::os::fd::AsFd as _;
+//! use std::sync::Arc;
 //! use std::time::Duration;
 //! use pmix_launch::{App, Layout, Output, Plan, Policy, Standard, launch};
 //!
@@ -21,12 +26,15 @@
 //!     wdir: None,
 //!     exports: Vec::new(),
 //! };
+//! let params = pmix_mca::Params::default();
 //! let plan = Plan {
 //!     nspace: "job@1".to_owned(),
 //!     layout: Layout::on_one_node(b"n1", app.num_procs)?,
 //!     apps: vec![app],
 //!     policy: Policy::default(),
 //!     environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+//!     preg: Arc::new(pmix_builtin::open_preg(&params)?),
+//!     params,
 //!     tmpdir: "/tmp".into(),
 //!     output: Output::Plain,
 //!     timeout: None,
@@ -43,12 +51,16 @@
 //! let outcome = launch(&plan, standard)?;
 //! std::process::exit(outcome.exit_code().into());
 //! # #[allow(unreachable_code)]
-//! # Ok::<(), pmix_launch::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
 
+mod board;
+mod cleanup;
 mod environment;
 mod error;
+mod host;
+mod job_info;
 mod keyboard;
 mod layout;
 mod outcome;
@@ -57,6 +69,7 @@ mod placement;
 mod plan;
 mod process;
 mod run;
+mod service;
 mod session_dir;
 mod signals;
 mod topology;

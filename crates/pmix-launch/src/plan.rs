@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is to be started, and how.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use pmix_mca::Params;
+use preg_core::Preg;
 
 use crate::environment::Export;
 use crate::{Error, Layout, Policy};
 
 /// A job to start.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Plan {
     /// The name of the job.
     pub nspace: String,
@@ -21,6 +25,10 @@ pub struct Plan {
     pub policy: Policy,
     /// The environment that children inherit, without what [another launcher](crate::Export) left.
     pub environment: Vec<(OsString, OsString)>,
+    /// The encoders of maps.
+    pub preg: Arc<Preg>,
+    /// The MCA parameters of the server.
+    pub params: Params,
     /// Where the directory of the session is made.
     pub tmpdir: PathBuf,
     /// What becomes of the output.
@@ -62,6 +70,15 @@ pub enum Output {
     Tagged,
     /// Each process writes to files of its own in this directory.
     Files(PathBuf),
+}
+
+impl App {
+    /// The program and its arguments.
+    pub(crate) fn argv(&self) -> impl Iterator<Item = &OsStr> {
+        std::iter::once(&self.program)
+            .chain(&self.args)
+            .map(OsString::as_os_str)
+    }
 }
 
 impl Plan {

@@ -40,13 +40,11 @@ impl SessionDir {
     }
 
     /// The directory of the session.
-    #[cfg(test)]
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The directory of the job in it.
-    #[cfg(test)]
     pub(crate) fn job(&self) -> &Path {
         &self.job
     }

@@ -154,6 +154,15 @@ pub enum Notice {
         /// Which life of the process it was, the first one being 1.
         incarnation: u32,
     },
+    /// A process or a job has ended that wanted something removed then.
+    Cleanup {
+        /// Which; with the wildcard for a rank the job.
+        target: Proc<'static>,
+        /// The user and group that asked for it, with whose rights it is to be removed.
+        user: (u32, u32),
+        /// What is to be removed, and what is not.
+        cleanup: pmix_engine::Cleanup,
+    },
     /// A fence, a connect or a disconnect ended without success.
     FenceMissing {
         /// Whose it was.

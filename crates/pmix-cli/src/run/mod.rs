@@ -7,6 +7,7 @@ mod report;
 use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pmix_launch::{Layout, Level, MapBy, Outcome, Output, Plan, Policy, Standard};
 use pmix_mca::Surroundings;
@@ -91,6 +92,8 @@ fn plan(session: &Session, args: Run) -> Result<Plan, Failure> {
         apps,
         layout,
         policy,
+        preg: Arc::clone(&session.preg),
+        params: session.params.clone(),
         tmpdir: tmpdir(&surroundings.vars),
         environment: surroundings.vars,
         output,

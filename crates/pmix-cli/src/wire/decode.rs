@@ -30,7 +30,7 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
     let source = bytes::read(args)?;
     let mut decoder = Decoder::new(layout, &source.bytes)
         .with_limits(args.limits())
-        .with_framer(&session.preg);
+        .with_framer(&*session.preg);
     if args.explain {
         explain::check_len(&source.bytes)?;
         decoder = decoder.with_notes();

@@ -40,10 +40,12 @@ impl Engine {
         }
         for (id, client) in self.registry.remove_job(nspace) {
             for peer in client.peers {
-                self.refuse(peer, Error::not_found("its job is deregistered"));
+                tracing::debug!(%peer, "its job is deregistered");
+                self.close(peer);
             }
             self.lost_to_collectives(id);
         }
+        self.cleanup_job(nspace);
         self.job_gone(&nspace.clone().into_owned());
         Ok(())
     }
@@ -81,7 +83,8 @@ impl Engine {
             return Err(Error::not_found(message));
         };
         for peer in client.peers {
-            self.refuse(peer, Error::not_found("it is deregistered"));
+            tracing::debug!(%peer, "it is deregistered");
+            self.close(peer);
         }
         self.lost_to_collectives(id);
         self.cleanup_proc(proc);

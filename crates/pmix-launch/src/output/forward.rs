@@ -76,16 +76,32 @@ impl<'a> Forward<'a> {
     ) -> io::Result<()> {
         let index = self.streams.len();
         registry.register(&mut pipe, Token(self.first + index), Interest::READABLE)?;
-        let lines = self.tag.as_ref().map(|job| {
-            let stream = match kind {
-                Kind::Output => "stdout",
-                Kind::Errors => "stderr",
-            };
-            Lines::new(format!("[{job},{rank}]<{stream}>: "))
-        });
+        let lines = self.lines(rank, kind);
         self.streams.push(Some(Stream { pipe, kind, lines }));
         self.num_open += 1;
         Ok(())
+    }
+
+    /// Writes something in the name of a process.
+    pub(crate) fn say(&mut self, rank: Rank, kind: Kind, bytes: &[u8]) {
+        let lines = self.lines(rank, kind);
+        let out = self.sinks[kind as usize].buffer();
+        match lines {
+            Some(mut lines) => {
+                lines.push(bytes, out);
+                lines.finish(out);
+            }
+            None => out.extend_from_slice(bytes),
+        }
+    }
+
+    fn lines(&self, rank: Rank, kind: Kind) -> Option<Lines> {
+        let job = self.tag.as_ref()?;
+        let stream = match kind {
+            Kind::Output => "stdout",
+            Kind::Errors => "stderr",
+        };
+        Some(Lines::new(format!("[{job},{rank}]<{stream}>: ")))
     }
 
     /// How many streams may still bring something.

@@ -59,9 +59,11 @@ impl Orphans {
     }
 }
 
-impl Drop for Orphans {
-    fn drop(&mut self) {
-        if !self.adopts {
+impl Orphans {
+    /// Kills what is left and adopts no longer. Every other child of this process must have been
+    /// reaped.
+    pub(crate) fn end(&mut self) {
+        if !std::mem::take(&mut self.adopts) {
             return;
         }
         // Each generation leaves the next one; who starts processes faster than they are killed
@@ -79,6 +81,12 @@ impl Drop for Orphans {
         if let Err(e) = set_child_subreaper(None) {
             tracing::debug!("adopting goes on: {e}");
         }
+    }
+}
+
+impl Drop for Orphans {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

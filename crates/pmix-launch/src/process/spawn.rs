@@ -16,6 +16,7 @@ use super::affinity::Confinement;
 use super::program;
 use super::table::Process;
 use crate::environment::{Variables, of_children};
+use crate::job_info::Bound;
 use crate::topology::Cpus;
 use crate::{Error, Plan};
 
@@ -53,10 +54,10 @@ pub(crate) struct Started {
 
 impl<'a> Spawner<'a> {
     /// Finds the programs, so that nothing starts if one of them is missing.
-    pub(crate) fn new(plan: &'a Plan, confined: bool) -> Result<Self, Error> {
+    pub(crate) fn new(plan: &'a Plan, bound: &Bound) -> Result<Self, Error> {
         let here = Path::new("");
         let prepare = |app: &crate::App| {
-            let vars = of_children(&plan.environment, &app.exports);
+            let vars = of_children(&plan.environment, &app.exports, bound.oversubscribed);
             let path = vars.get(std::ffi::OsStr::new("PATH"));
             let wdir = app.wdir.as_deref().unwrap_or(here);
             if !wdir.as_os_str().is_empty() {
@@ -77,7 +78,9 @@ impl<'a> Spawner<'a> {
         Ok(Self {
             plan,
             apps: plan.apps.iter().map(prepare).collect::<Result<_, _>>()?,
-            confinement: confined.then(Confinement::begin).transpose()?,
+            confinement: (!bound.cpus.is_empty())
+                .then(Confinement::begin)
+                .transpose()?,
         })
     }
 
@@ -86,7 +89,7 @@ impl<'a> Spawner<'a> {
         &self,
         rank: Rank,
         cpus: Option<&Cpus>,
-        vars: &[(String, String)],
+        vars: &[(OsString, OsString)],
         standard: Standard,
     ) -> Result<Started, Error> {
         let Some(app) = self.plan.app_of(rank.as_raw()) else {
@@ -116,7 +119,7 @@ impl<'a> Spawner<'a> {
         })
     }
 
-    fn command(&self, app: usize, vars: &[(String, String)]) -> Command {
+    fn command(&self, app: usize, vars: &[(OsString, OsString)]) -> Command {
         let (prepared, app) = (&self.apps[app], &self.plan.apps[app]);
         let mut command = Command::new(&prepared.program);
         command

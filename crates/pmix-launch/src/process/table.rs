@@ -14,16 +14,8 @@ use crate::topology::Cpus;
 pub(crate) enum Link {
     /// It never spoke to it.
     None,
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "told by the server, which is to come")
-    )]
     /// It is initialised.
     Connected,
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "told by the server, which is to come")
-    )]
     /// It is finalised.
     Finalized,
 }
@@ -60,6 +52,16 @@ impl Process {
             ended: None,
         }
     }
+
+    /// Sends it a signal, and what it started.
+    fn signal(&self, signal: Signal) {
+        // A group that is empty but for its leader, who ended, is told in vain.
+        if let Err(e) = kill_process_group(self.pid, signal)
+            && e != rustix::io::Errno::SRCH
+        {
+            tracing::debug!("rank {} was not signalled: {e}", self.rank);
+        }
+    }
 }
 
 /// The processes of this node, in the order of their ranks.
@@ -86,6 +88,12 @@ impl Table {
 
     pub(crate) fn get(&self, index: usize) -> Option<&Process> {
         self.processes.get(index)
+    }
+
+    /// The process of a rank.
+    pub(crate) fn of_rank(&mut self, rank: Rank) -> Option<&mut Process> {
+        let index = self.processes.binary_search_by_key(&rank, |p| p.rank);
+        self.processes.get_mut(index.ok()?)
     }
 
     /// How many have not ended.
@@ -121,14 +129,15 @@ impl Table {
 
     /// Sends a signal to every process and what it started, those that outlived it too.
     pub(crate) fn signal(&self, signal: Signal) {
-        for process in &self.processes {
-            // A group that is empty but for its leader, who ended, is told in vain.
-            if let Err(e) = kill_process_group(process.pid, signal)
-                && e != rustix::io::Errno::SRCH
-            {
-                tracing::debug!("rank {} was not signalled: {e}", process.rank);
-            }
-        }
+        self.processes.iter().for_each(|p| p.signal(signal));
+    }
+
+    /// Sends a signal to the processes of some ranks that have not ended, and to what they
+    /// started. Returns how many these are.
+    pub(crate) fn signal_some(&self, ranks: &[Rank], signal: Signal) -> usize {
+        let meant = |process: &&Process| ranks.iter().any(|rank| rank.matches(process.rank));
+        let running = self.processes.iter().filter(|p| p.ended.is_none());
+        running.filter(meant).map(|p| p.signal(signal)).count()
     }
 }
 

@@ -5,11 +5,16 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
+use pmix_server::Server;
+use pmix_types::{Nspace, Proc};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2};
 
 use super::Standard;
 use super::stop::{Order, Stop};
+use crate::board::Board;
+use crate::cleanup::Guard;
+use crate::host::Mail;
 use crate::keyboard::Keyboard;
 use crate::output::Forward;
 use crate::process::{Orphans, Process, Table};
@@ -17,6 +22,8 @@ use crate::session_dir::SessionDir;
 use crate::signals::Signals;
 use crate::{Cause, Ending, Error, Outcome, Plan, RankOutcome};
 
+/// The token of mail.
+pub(super) const MAIL: usize = 0;
 /// The token of signals.
 pub(super) const SIGNALS: usize = 1;
 /// The first of the two tokens of the terminal.
@@ -31,11 +38,14 @@ pub(super) struct Job<'a> {
     pub(super) standard: Standard<'a>,
     pub(super) table: Table,
     pub(super) orphans: Orphans,
-    #[expect(dead_code, reason = "held for as long as the job runs")]
+    pub(super) server: Server,
     pub(super) session: SessionDir,
     pub(super) forward: Forward<'a>,
     pub(super) keyboard: Option<Keyboard<'a>>,
     pub(super) stop: Stop,
+    pub(super) mail: Mail,
+    pub(super) board: Board,
+    pub(super) guard: Guard,
     /// Signals that were to end the launcher, of which the second of a kind does.
     pub(super) told: Vec<i32>,
     pub(super) signals: Signals,
@@ -59,6 +69,7 @@ impl Job<'_> {
                 self.notice(event.token());
             }
             let now = Instant::now();
+            self.board.tick(now);
             if let Some(order) = self.stop.tick(now) {
                 self.obey(order);
             }
@@ -70,6 +81,7 @@ impl Job<'_> {
             return;
         }
         match token.0 {
+            MAIL => self.read_mail(),
             SIGNALS => {
                 for signal in self.signals.pending() {
                     self.signal(signal);
@@ -126,6 +138,8 @@ impl Job<'_> {
         if ended.is_empty() {
             self.orphans.reap(&self.table);
         }
+        // What they said before they ended is there by now.
+        self.read_mail();
         for index in ended {
             let Some(&Process {
                 rank,
@@ -137,6 +151,8 @@ impl Job<'_> {
                 continue;
             };
             tracing::debug!("rank {rank} ended: {ending}");
+            let proc = Proc::new(self.plan.nspace.clone(), rank);
+            self.board.ended(&proc);
             if let Some(order) = self.stop.ended(rank, ending, link, now) {
                 self.obey(order);
             }
@@ -146,7 +162,7 @@ impl Job<'_> {
         }
     }
 
-    fn obey(&mut self, order: Order) {
+    pub(super) fn obey(&mut self, order: Order) {
         tracing::debug!("{order:?}");
         match order {
             Order::Ask => {
@@ -175,20 +191,38 @@ impl Job<'_> {
         if self.forward.is_busy() {
             return Some(Duration::ZERO);
         }
-        let deadline = self.stop.deadline()?;
+        let deadlines = [self.stop.deadline(), self.board.deadline()];
+        let deadline = deadlines.into_iter().flatten().min()?;
         Some(deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// What became of it.
-    pub(super) fn outcome(self, began: Instant) -> Outcome {
+    /// What became of it, when nothing of it is left.
+    pub(super) fn end(mut self, began: Instant) -> Outcome {
         let ranks = self.table.iter().map(|process| of_process(process, began));
-        Outcome {
+        let mut outcome = Outcome {
             nspace: self.plan.nspace.clone(),
             host: self.plan.layout.host().to_vec(),
             ranks: ranks.collect(),
             cause: self.stop.cause().cloned(),
-            elapsed: began.elapsed(),
+            elapsed: Duration::ZERO,
+        };
+        // Nothing runs any more when files are removed.
+        drop(std::mem::take(&mut self.table));
+        self.orphans.end();
+        self.dismiss();
+        drop(self);
+        outcome.elapsed = began.elapsed();
+        outcome
+    }
+
+    /// Ends the server, and does what it was asked to do at the end of the job.
+    fn dismiss(&mut self) {
+        let nspace = Nspace::new(self.plan.nspace.as_str());
+        let ended = self.server.deregister_nspace(&nspace);
+        if let Err(e) = ended.and_then(|()| self.server.finalize()) {
+            tracing::warn!("the server did not end as it should: {e}");
         }
+        self.read_mail();
     }
 }
 

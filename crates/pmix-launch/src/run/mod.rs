@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Running a job: everything is started, then one thread waits for all there is to wait for.
 
+mod answer;
+mod control;
 mod job;
+mod log;
+mod query;
 mod start;
 mod stop;
 
@@ -36,5 +40,5 @@ pub fn launch(plan: &Plan, standard: Standard<'_>) -> Result<Outcome, Error> {
     let began = Instant::now();
     let mut job = Job::start(plan, standard)?;
     job.watch()?;
-    Ok(job.outcome(began))
+    Ok(job.end(began))
 }

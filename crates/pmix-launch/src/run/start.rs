@@ -2,66 +2,103 @@
 //! Starting a job.
 
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Instant;
 
 use mio::{Poll, Token};
-use pmix_types::Rank;
+use pmix_server::HostObject;
+use pmix_types::{Nspace, Proc, Rank};
 
 use super::Standard;
-use super::job::{FORWARD, Job, KEYBOARD, SIGNALS};
+use super::job::{FORWARD, Job, KEYBOARD, MAIL, SIGNALS};
 use super::stop::Stop;
+use crate::board::Board;
+use crate::cleanup::Guard;
+use crate::host::{LocalHost, mailbox};
+use crate::job_info::{self, Bound};
 use crate::keyboard::Keyboard;
 use crate::output::{Files, Forward, Kind};
-use crate::placement::place;
 use crate::process::{self, Orphans, Spawner, Started, Table};
 use crate::session_dir::SessionDir;
 use crate::signals::Signals;
-use crate::topology::{Cpus, Level, Topology};
-use crate::{Error, Output, Plan};
+use crate::{Error, Output, Plan, service};
 
 impl<'a> Job<'a> {
     /// Starts every process of this node.
     pub(super) fn start(plan: &'a Plan, standard: Standard<'a>) -> Result<Self, Error> {
-        let bound = places(plan);
-        let spawner = Spawner::new(plan, !bound.is_empty())?;
+        let bound = job_info::bind(plan);
+        // Before anything is made that would have to be taken back.
+        let spawner = Spawner::new(plan, &bound)?;
+        let mut job = Self::prepare(plan, standard)?;
+        job.register(&bound)?;
+        job.spawn(&spawner, &bound)?;
+        Ok(job)
+    }
+
+    /// Everything but the processes.
+    fn prepare(plan: &'a Plan, standard: Standard<'a>) -> Result<Self, Error> {
         let poll = Poll::new().map_err(|e| Error::system("cannot poll", e))?;
-        let signals = Signals::take(poll.registry(), Token(SIGNALS))?;
-        let here = plan.layout.here();
+        let registry = poll.registry();
+        let signals = Signals::take(registry, Token(SIGNALS))?;
+        let (mailbox, mail) = mailbox(registry, Token(MAIL))?;
+        let session = SessionDir::create(&plan.tmpdir, plan.layout.here())?;
         let tag = (plan.output == Output::Tagged).then(|| plan.nspace.clone());
-        let mut job = Self {
+        Ok(Self {
             plan,
             standard,
             told: Vec::new(),
             signals,
             table: Table::default(),
             orphans: Orphans::adopt(plan.adopt),
-            session: SessionDir::create(&plan.tmpdir, here)?,
+            server: service::start(plan, &session, LocalHost::new(mailbox))?,
+            session,
             forward: Forward::new(FORWARD, standard.output, standard.errors, tag),
             keyboard: None,
             stop: Stop::new(plan, Instant::now()),
+            mail,
+            board: Board::default(),
+            guard: Guard::new(kept(plan)),
             poll,
-        };
+        })
+    }
+
+    /// Tells the server of the job and of its processes here.
+    fn register(&self, bound: &Bound) -> Result<(), Error> {
+        let here = self.plan.layout.here();
+        let infos = job_info::of_job(self.plan, &self.session, bound)?;
+        let nspace = Nspace::new(self.plan.nspace.as_str());
+        let num_here = u32::try_from(here.len()).unwrap_or(u32::MAX);
+        let refused = |e| Error::server("the job cannot be registered", e);
+        (self.server.register_nspace(&nspace, num_here, &infos)).map_err(refused)?;
+        let uid = rustix::process::getuid().as_raw();
+        let gid = rustix::process::getgid().as_raw();
+        for &rank in here {
+            let proc = Proc::new(nspace.clone(), rank);
+            let object = HostObject(u64::from(rank.as_raw()));
+            (self.server.register_client(&proc, uid, gid, object)).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    fn spawn(&mut self, spawner: &Spawner<'_>, bound: &Bound) -> Result<(), Error> {
+        let plan = self.plan;
         let files = match &plan.output {
             Output::Files(dir) => Some(Files::create(dir, plan.layout.num_procs())?),
             Output::Plain | Output::Tagged => None,
         };
-        for (index, &rank) in here.iter().enumerate() {
+        for (index, &rank) in plan.layout.here().iter().enumerate() {
             let standard = process::Standard {
-                input: input_of(rank, standard.input)?,
+                input: input_of(rank, self.standard.input)?,
                 files: files.as_ref().map(|files| files.of(rank)).transpose()?,
             };
-            let vars = job.variables(rank);
-            let started = spawner.start(rank, bound.get(index), &vars, standard)?;
-            job.adopt(started)?;
+            let proc = Proc::new(plan.nspace.as_str(), rank);
+            let vars = self.server.setup_fork(&proc);
+            let vars = vars.map_err(|e| Error::server("the server has no address", e))?;
+            let started = spawner.start(rank, bound.cpus.get(index), &vars, standard)?;
+            self.adopt(started)?;
         }
-        Ok(job)
-    }
-
-    /// What tells a process which one it is.
-    fn variables(&self, rank: Rank) -> Vec<(String, String)> {
-        let _ = rank;
-        Vec::new()
+        Ok(())
     }
 
     fn adopt(&mut self, started: Started) -> Result<(), Error> {
@@ -87,6 +124,17 @@ impl<'a> Job<'a> {
     }
 }
 
+/// What is not removed whoever asks: where the job and the launcher work, and the user's home.
+fn kept(plan: &Plan) -> impl Iterator<Item = PathBuf> {
+    let home = plan.environment.iter().find(|(name, _)| name == "HOME");
+    let home = home.map(|(_, home)| PathBuf::from(home));
+    let wdirs = plan.apps.iter().filter_map(|app| app.wdir.clone());
+    [plan.tmpdir.clone(), PathBuf::from(".")]
+        .into_iter()
+        .chain(home)
+        .chain(wdirs)
+}
+
 /// What a process reads. Only rank 0 reads what the launcher would, and unless that is a terminal
 /// it reads it without us, no byte more than it wants.
 fn input_of(rank: Rank, input: BorrowedFd<'_>) -> Result<Stdio, Error> {
@@ -99,16 +147,4 @@ fn input_of(rank: Rank, input: BorrowedFd<'_>) -> Result<Stdio, Error> {
     let own = input.try_clone_to_owned();
     own.map(Stdio::from)
         .map_err(|e| Error::system("cannot hand standard input on", e))
-}
-
-/// The processors of each process here, if anything confines them. The machine is only looked at
-/// then.
-fn places(plan: &Plan) -> Vec<Cpus> {
-    if plan.policy.bind_to.is_none() {
-        return Vec::new();
-    }
-    let topology = Topology::of_this_machine();
-    let everything = || topology.parts(Level::Node).first().cloned();
-    let allowed = process::allowed().or_else(everything).unwrap_or_default();
-    place(plan.policy, &topology, &allowed, plan.layout.here().len())
 }

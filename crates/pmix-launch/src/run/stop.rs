@@ -68,6 +68,14 @@ impl Stop {
         self.cause.as_ref()
     }
 
+    /// How much of the time limit is left, if there is one.
+    pub(super) fn time_left(&self, now: Instant) -> Option<Duration> {
+        match self.next {
+            Some((when, Step::TimeUp)) => Some(when.saturating_duration_since(now)),
+            _ => None,
+        }
+    }
+
     /// When [`Stop::tick`] is to be called.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.next.map(|(when, _)| when)

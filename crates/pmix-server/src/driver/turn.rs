@@ -165,6 +165,15 @@ impl Driver {
             EngineEvent::ProcessLost { proc, incarnation } => {
                 Notice::ProcessLost { proc, incarnation }
             }
+            EngineEvent::Cleanup {
+                target,
+                user,
+                cleanup,
+            } => Notice::Cleanup {
+                target,
+                user,
+                cleanup,
+            },
             EngineEvent::FenceMissing {
                 procs,
                 missing,

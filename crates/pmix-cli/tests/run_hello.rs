@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix run` serves the processes that it starts, `pmix hello` among them.
+
+mod command;
+
+use command::{Outcome, command, finish};
+
+const PMIX: &str = env!("CARGO_BIN_EXE_pmix");
+
+fn run(args: &[&str]) -> Outcome {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut command = command(&[&["run"], args].concat());
+    command
+        .env("PATH", "/usr/bin:/bin")
+        .env("TMPDIR", tmp.path());
+    let outcome = finish(command, b"");
+    let left: Vec<_> = std::fs::read_dir(&tmp).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+    outcome
+}
+
+fn sorted(outcome: &Outcome) -> Vec<String> {
+    let text = outcome.text();
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn every_process_hears_from_every_other() {
+    let outcome = run(&["-n", "4", "--host", "n1", PMIX, "hello"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let expected = (0..4).map(|rank| format!("rank {rank} of 4 on n1: 4 peers answered"));
+    assert_eq!(sorted(&outcome), expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn many_processes_and_much_data_get_through() {
+    let outcome = run(&[
+        "-n", "24", PMIX, "hello", "--quiet", "--fences", "20", "--bytes", "10000",
+    ]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn data_that_were_not_exchanged_are_fetched_when_they_are_wanted() {
+    let outcome = run(&["-n", "4", PMIX, "hello", "--quiet", "--no-collect"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn two_applications_are_one_job() {
+    let outcome = run(&["-n", "2", "--host", "n1", PMIX, "hello", ":", PMIX, "hello"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let expected = (0..3).map(|rank| format!("rank {rank} of 3 on n1: 3 peers answered"));
+    assert_eq!(sorted(&outcome), expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn of_a_larger_job_the_processes_that_are_here_find_each_other_and_no_others() {
+    let maps = ["--nodes", "n[1-1000]", "--procs", "*", "--host", "n7"];
+    let procs: Vec<String> = (0..1000)
+        .map(|n| format!("{}-{}", n * 4, n * 4 + 3))
+        .collect();
+    let procs = procs.join(";");
+    let maps = [&maps[..3], &[procs.as_str()], &maps[4..]].concat();
+    let hello = [PMIX, "hello", "--peers"];
+    // The two next ranks of the last one here are on other nodes.
+    let outcome = run(&[&maps[..], &hello[..], &["0"]].concat());
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    assert!(
+        outcome
+            .text()
+            .contains("rank 24 of 4000 on n7: 0 peers answered")
+    );
+    let outcome = run(&[&maps[..], &hello[..], &["1"]].concat());
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("PMIX_ERR_NOT_FOUND"),
+        "{}",
+        outcome.stderr
+    );
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Removing what processes asked to be removed at their end (`PMIX_REGISTER_CLEANUP` and relatives,
+//! PMIx Standard, "Job control attributes").
+//!
+//! A path is followed from the root by descriptors, a directory at a time, and through no link: it
+//! names what it says or nothing. Only what belongs to the user who asked is removed, and nothing
+//! that the launcher itself stands in or below ([`Guard`]).
+
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use pmix_server::{Cleanup, CleanupDirectory};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
+use rustix::io::Errno;
+
+/// Directories so deep are no work of a person.
+const DEEPEST: usize = 64;
+
+/// Directories that are not removed, nor any that they are in, whoever asks: where the launcher
+/// works, where sessions are made, the home of the user.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Guard(Vec<PathBuf>);
+
+impl Guard {
+    /// Guards these directories, under all their names that are known.
+    pub(crate) fn new(kept: impl IntoIterator<Item = PathBuf>) -> Self {
+        let mut all = Vec::new();
+        for path in kept {
+            all.extend(std::fs::canonicalize(&path).ok());
+            all.push(path);
+        }
+        Self(all)
+    }
+
+    fn keeps(&self, path: &Path) -> bool {
+        path == Path::new("/") || self.0.iter().any(|kept| kept.starts_with(path))
+    }
+}
+
+/// Removes what a user asked for; what cannot be removed is told in the log.
+pub(crate) fn remove(cleanup: &Cleanup, uid: u32, guard: &Guard) {
+    let sweep = Sweep {
+        ignored: cleanup.ignored.iter().map(|text| text.as_bytes()).collect(),
+        uid,
+    };
+    for file in &cleanup.files {
+        let path = Path::new(OsStr::from_bytes(file.as_bytes()));
+        told(path, sweep.file(path));
+    }
+    for directory in &cleanup.directories {
+        let path = Path::new(OsStr::from_bytes(directory.path.as_bytes()));
+        match guard.keeps(path) {
+            true => tracing::warn!("{} is not removed: the launcher needs it", path.display()),
+            false => told(path, sweep.directory(path, directory)),
+        }
+    }
+}
+
+fn told(path: &Path, result: Result<(), Errno>) {
+    match result {
+        Ok(()) => tracing::debug!("removed {}", path.display()),
+        // The process did it itself.
+        Err(Errno::NOENT) => {}
+        Err(e) => tracing::warn!("cannot remove {}: {e}", path.display()),
+    }
+}
+
+/// How entries are removed.
+struct Sweep<'a> {
+    /// Names and paths that stay.
+    ignored: Vec<&'a [u8]>,
+    /// Whose entries go.
+    uid: u32,
+}
+
+impl Sweep<'_> {
+    fn file(&self, path: &Path) -> Result<(), Errno> {
+        let (parent, name) = open_parent(path)?;
+        let about = statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW)?;
+        match FileType::from_raw_mode(about.st_mode) {
+            FileType::Directory => Err(Errno::ISDIR),
+            _ if self.is_ignored(path, &name) => Ok(()),
+            _ => self.unlink(&parent, &name, about.st_uid, AtFlags::empty()),
+        }
+    }
+
+    fn directory(&self, path: &Path, how: &CleanupDirectory) -> Result<(), Errno> {
+        let (parent, name) = open_parent(path)?;
+        if self.is_ignored(path, &name) {
+            return Ok(());
+        }
+        let dir = open_dir(parent.as_fd(), &name)?;
+        let owner = fstat(&dir)?.st_uid;
+        if owner != self.uid {
+            return Err(Errno::PERM);
+        }
+        self.empty(&dir, path, how, 0)?;
+        if how.leave_top {
+            return Ok(());
+        }
+        kept(self.unlink(&parent, &name, owner, AtFlags::REMOVEDIR))
+    }
+
+    /// Removes what is in a directory.
+    fn empty(
+        &self,
+        dir: &OwnedFd,
+        path: &Path,
+        how: &CleanupDirectory,
+        depth: usize,
+    ) -> Result<(), Errno> {
+        if depth == DEEPEST {
+            return Err(Errno::LOOP);
+        }
+        for entry in Dir::read_from(dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if [c".", c".."].contains(&name) {
+                continue;
+            }
+            let below = path.join(OsStr::from_bytes(name.to_bytes()));
+            if !self.is_ignored(&below, name) {
+                self.entry(dir, name, &below, how, depth)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &self,
+        dir: &OwnedFd,
+        name: &CStr,
+        path: &Path,
+        how: &CleanupDirectory,
+        depth: usize,
+    ) -> Result<(), Errno> {
+        let about = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if FileType::from_raw_mode(about.st_mode) != FileType::Directory {
+            return match how.only_empty {
+                true => Ok(()),
+                false => self.unlink(dir, name, about.st_uid, AtFlags::empty()),
+            };
+        }
+        if how.recursive && about.st_uid == self.uid {
+            self.empty(&open_dir(dir.as_fd(), name)?, path, how, depth + 1)?;
+        }
+        match how.recursive || how.only_empty {
+            true => kept(self.unlink(dir, name, about.st_uid, AtFlags::REMOVEDIR)),
+            false => Ok(()),
+        }
+    }
+
+    fn unlink(&self, dir: &OwnedFd, name: &CStr, owner: u32, flags: AtFlags) -> Result<(), Errno> {
+        match owner == self.uid {
+            true => unlinkat(dir, name, flags),
+            false => Err(Errno::PERM),
+        }
+    }
+
+    fn is_ignored(&self, path: &Path, name: &CStr) -> bool {
+        let path = path.as_os_str().as_bytes();
+        let mut ignored = self.ignored.iter();
+        ignored.any(|&ignored| ignored == name.to_bytes() || ignored == path)
+    }
+}
+
+/// A directory that is not empty stays: something in it was to stay.
+fn kept(result: Result<(), Errno>) -> Result<(), Errno> {
+    match result {
+        Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
+        other => other,
+    }
+}
+
+/// The directory that a path names an entry of, reached through no link, and the entry's name.
+fn open_parent(path: &Path) -> Result<(OwnedFd, CString), Errno> {
+    let mut names = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::RootDir => {}
+            Component::Normal(name) => {
+                names.push(CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?);
+            }
+            // The engine refuses them; what they mean depends on where one stands.
+            _ => return Err(Errno::INVAL),
+        }
+    }
+    let name = names.pop().ok_or(Errno::INVAL)?;
+    let mut dir = open_dir(rustix::fs::CWD, c"/")?;
+    for name in &names {
+        dir = open_dir(dir.as_fd(), name)?;
+    }
+    Ok((dir, name))
+}
+
+fn open_dir(dir: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(dir, name, flags, Mode::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_types::Text;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    struct Tree {
+        dir: tempfile::TempDir,
+        uid: u32,
+    }
+
+    impl Tree {
+        /// Files and, with a slash behind the name, directories.
+        fn of(names: &[&str]) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            for name in names {
+                let path = dir.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                match name.ends_with('/') {
+                    true => fs::create_dir_all(path).unwrap(),
+                    false => fs::write(path, "").unwrap(),
+                }
+            }
+            let uid = rustix::process::getuid().as_raw();
+            Self { dir, uid }
+        }
+
+        fn text(&self, name: &str) -> Text<'static> {
+            let path = self.dir.path().canonicalize().unwrap().join(name);
+            Text::new(path.into_os_string().into_encoded_bytes())
+        }
+
+        fn file(&self, name: &str) -> Cleanup {
+            Cleanup {
+                files: vec![self.text(name)],
+                ..Cleanup::default()
+            }
+        }
+
+        fn directory(&self, name: &str, change: impl FnOnce(&mut CleanupDirectory)) -> Cleanup {
+            let mut directory = CleanupDirectory {
+                path: self.text(name),
+                recursive: false,
+                only_empty: false,
+                leave_top: false,
+            };
+            change(&mut directory);
+            Cleanup {
+                directories: vec![directory],
+                ..Cleanup::default()
+            }
+        }
+
+        /// What is left, in order.
+        fn after(&self, cleanup: &Cleanup) -> Vec<String> {
+            remove(cleanup, self.uid, &Guard::default());
+            let mut left = Vec::new();
+            list(self.dir.path(), "", &mut left);
+            left.sort();
+            left
+        }
+    }
+
+    fn list(dir: &Path, prefix: &str, left: &mut Vec<String>) {
+        for entry in fs::read_dir(dir).unwrap().flatten() {
+            let name = format!("{prefix}{}", entry.file_name().to_str().unwrap());
+            if entry.file_type().unwrap().is_dir() {
+                list(&entry.path(), &format!("{name}/"), left);
+            }
+            left.push(name);
+        }
+    }
+
+    #[test]
+    fn a_file_goes_and_a_directory_is_no_file() {
+        let tree = Tree::of(&["a", "d/x"]);
+        assert_eq!(tree.after(&tree.file("a")), ["d", "d/x"]);
+        assert_eq!(tree.after(&tree.file("d")), ["d", "d/x"]);
+        assert_eq!(tree.after(&tree.file("absent")), ["d", "d/x"]);
+    }
+
+    #[test]
+    fn a_directory_goes_with_its_files_and_only_if_asked_with_what_is_below() {
+        let tree = Tree::of(&["d/x", "d/e/y", "f/z"]);
+        assert_eq!(
+            tree.after(&tree.directory("f", |_| {})),
+            ["d", "d/e", "d/e/y", "d/x"]
+        );
+        assert_eq!(
+            tree.after(&tree.directory("d", |_| {})),
+            ["d", "d/e", "d/e/y"]
+        );
+        let all = tree.directory("d", |d| d.recursive = true);
+        assert_eq!(tree.after(&all), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_to_stay_stays() {
+        let tree = Tree::of(&["d/x", "d/e/keep", "d/e/y"]);
+        let mut cleanup = tree.directory("d", |d| d.recursive = true);
+        cleanup.ignored.push("keep".into());
+        assert_eq!(tree.after(&cleanup), ["d", "d/e", "d/e/keep"]);
+        let top = tree.directory("d", |d| (d.recursive, d.leave_top) = (true, true));
+        assert_eq!(tree.after(&top), ["d"]);
+    }
+
+    #[test]
+    fn only_empty_directories_go_where_that_is_asked() {
+        let tree = Tree::of(&["d/x", "d/e/f/", "d/g/y"]);
+        let cleanup = tree.directory("d", |d| (d.recursive, d.only_empty) = (true, true));
+        assert_eq!(tree.after(&cleanup), ["d", "d/g", "d/g/y", "d/x"]);
+    }
+
+    #[test]
+    fn no_link_is_followed() {
+        let tree = Tree::of(&["precious/x", "d/y"]);
+        let root = tree.dir.path();
+        symlink(root.join("precious"), root.join("d/link")).unwrap();
+        symlink(root.join("precious"), root.join("link")).unwrap();
+        let through = tree.file("link/x");
+        assert!(tree.after(&through).contains(&"precious/x".to_owned()));
+        let link = tree.directory("link", |d| d.recursive = true);
+        assert!(tree.after(&link).contains(&"precious/x".to_owned()));
+        let around = tree.directory("d", |d| d.recursive = true);
+        assert_eq!(tree.after(&around), ["link", "precious", "precious/x"]);
+        // The link itself is a file of the user.
+        assert_eq!(tree.after(&tree.file("link")), ["precious", "precious/x"]);
+    }
+
+    #[test]
+    fn what_belongs_to_somebody_else_stays() {
+        let mut tree = Tree::of(&["a", "d/x"]);
+        tree.uid += 1;
+        assert_eq!(tree.after(&tree.file("a")), ["a", "d", "d/x"]);
+        let all = tree.directory("d", |d| d.recursive = true);
+        assert_eq!(tree.after(&all), ["a", "d", "d/x"]);
+    }
+
+    #[test]
+    fn where_the_launcher_stands_stays() {
+        let tree = Tree::of(&["home/user/x"]);
+        let guard = Guard::new([tree.dir.path().join("home/user")]);
+        for name in ["home/user", "home", ""] {
+            let all = tree.directory(name, |d| d.recursive = true);
+            remove(&all, tree.uid, &guard);
+            assert!(tree.dir.path().join("home/user/x").exists(), "{name:?}");
+        }
+        assert!(guard.keeps(Path::new("/")));
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The launcher as the host of its server.
+//!
+//! Upcalls come on the progress thread of the server, and all that they are about is known to the
+//! thread that watches the job. So each is put into the mail of that thread together with the
+//! completion that answers it; no state is shared and no lock is held.
+
+mod mail;
+
+use pmix_server::upcall::{
+    Abort, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex, Disconnect,
+    Fence, JobControl, Log, Lookup, NotifyEvent, Publish, Query, RegisterEvents, Unpublish,
+};
+use pmix_server::{Cleanup, Completion, Host, Notice};
+use pmix_types::{Info, Pdata, Proc, Status};
+
+pub(crate) use mail::{Mail, Mailbox, mailbox};
+
+/// The launcher as the host of its server: a host of one node.
+///
+/// What it leaves out is answered "not supported": it starts no further jobs, allocates nothing,
+/// and has no fabric.
+pub(crate) struct LocalHost {
+    mail: Mailbox,
+}
+
+/// An upcall that the watching thread answers, or something it is to know.
+pub(crate) enum Letter {
+    Connected(Proc<'static>),
+    Finalized(Proc<'static>),
+    Abort(Abort, Completion<()>),
+    Publish(Publish, Completion<()>),
+    Lookup(Lookup, Completion<Vec<Pdata<'static>>>),
+    Unpublish(Unpublish, Completion<()>),
+    Query(Query, Completion<Vec<Info<'static>>>),
+    JobControl(JobControl, Completion<Vec<Info<'static>>>),
+    Log(Log, Completion<()>),
+    /// What a user wants removed, as a process or the job has ended.
+    Cleanup(u32, Cleanup),
+}
+
+impl LocalHost {
+    pub(crate) fn new(mail: Mailbox) -> Self {
+        Self { mail }
+    }
+}
+
+impl Host for LocalHost {
+    fn client_connected(&self, call: ClientConnected, done: Completion<()>) {
+        self.mail.send(Letter::Connected(call.proc));
+        done.succeed(());
+    }
+
+    fn client_finalized(&self, call: ClientFinalized, done: Completion<()>) {
+        // The letter is under way before the client is told, so that when the process ends it is
+        // known that it did not end without finalising.
+        self.mail.send(Letter::Finalized(call.proc));
+        done.succeed(());
+    }
+
+    fn abort(&self, call: Abort, done: Completion<()>) {
+        self.mail.send(Letter::Abort(call, done));
+    }
+
+    /// Participants on other nodes are only described ([`Layout::of_maps`](crate::Layout)): they
+    /// count as arrived, with nothing to say.
+    fn fence(&self, call: Fence, done: Completion<Vec<u8>>) {
+        done.succeed(call.data);
+    }
+
+    /// Processes on other nodes are only described: they never put anything.
+    fn direct_modex(&self, call: DirectModex, done: Completion<Vec<u8>>) {
+        tracing::debug!("{:?} does not run here, so it has no data", call.proc);
+        done.fail(Status::ERR_NOT_FOUND);
+    }
+
+    fn publish(&self, call: Publish, done: Completion<()>) {
+        self.mail.send(Letter::Publish(call, done));
+    }
+
+    fn lookup(&self, call: Lookup, done: Completion<Vec<Pdata<'static>>>) {
+        self.mail.send(Letter::Lookup(call, done));
+    }
+
+    fn unpublish(&self, call: Unpublish, done: Completion<()>) {
+        self.mail.send(Letter::Unpublish(call, done));
+    }
+
+    fn connect(&self, _: Connect, done: Completion<()>) {
+        done.succeed(());
+    }
+
+    fn disconnect(&self, _: Disconnect, done: Completion<()>) {
+        done.succeed(());
+    }
+
+    /// All who could cause an event are on this node.
+    fn register_events(&self, _: RegisterEvents, done: Completion<()>) {
+        done.succeed(());
+    }
+
+    fn deregister_events(&self, _: DeregisterEvents, done: Completion<()>) {
+        done.succeed(());
+    }
+
+    /// All whom an event could reach are on this node.
+    fn notify_event(&self, _: NotifyEvent, done: Completion<()>) {
+        done.succeed(());
+    }
+
+    fn query(&self, call: Query, done: Completion<Vec<Info<'static>>>) {
+        self.mail.send(Letter::Query(call, done));
+    }
+
+    fn log(&self, call: Log, done: Completion<()>) {
+        self.mail.send(Letter::Log(call, done));
+    }
+
+    fn job_control(&self, call: JobControl, done: Completion<Vec<Info<'static>>>) {
+        self.mail.send(Letter::JobControl(call, done));
+    }
+
+    fn notice(&self, notice: Notice) {
+        match notice {
+            Notice::Refused { reason } => tracing::warn!("a connection was refused: {reason}"),
+            Notice::Cleanup { user, cleanup, .. } => {
+                self.mail.send(Letter::Cleanup(user.0, cleanup));
+            }
+            other => tracing::debug!("{other:?}"),
+        }
+    }
+}

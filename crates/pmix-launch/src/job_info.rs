@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the launcher tells its server about a job: the maps, and what does not follow from them.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use pmix_types::{DataArray, Info, Rank, Text, Value, keys};
+
+use crate::placement::{Policy, place};
+use crate::session_dir::SessionDir;
+use crate::topology::{Cpus, Level, Topology};
+use crate::{Error, Plan, process};
+
+/// Where processes are bound.
+#[derive(Debug, Default)]
+pub(crate) struct Bound {
+    /// What the node is made of; looked at only where something is bound.
+    pub(crate) topology: Option<Topology>,
+    /// The processors of each process here.
+    pub(crate) cpus: Vec<Cpus>,
+    /// Whether there are more processes here than processors that they may run on.
+    pub(crate) oversubscribed: bool,
+}
+
+/// Binds the processes of a plan if it says so; the machine is only looked at then.
+pub(crate) fn bind(plan: &Plan) -> Bound {
+    let num_here = plan.layout.here().len();
+    let allowed = process::allowed();
+    let num_allowed = allowed
+        .as_ref()
+        .map_or(usize::MAX, |cpus| cpus.len() as usize);
+    let oversubscribed = num_here > num_allowed;
+    if plan.policy.bind_to.is_none() {
+        return Bound {
+            oversubscribed,
+            ..Bound::default()
+        };
+    }
+    let topology = Topology::of_this_machine();
+    let everything = || topology.parts(Level::Node).first().cloned();
+    let allowed = allowed.or_else(everything).unwrap_or_default();
+    Bound {
+        cpus: place(plan.policy, &topology, &allowed, num_here),
+        topology: Some(topology),
+        oversubscribed,
+    }
+}
+
+/// The infos of a job.
+pub(crate) fn of_job(
+    plan: &Plan,
+    session: &SessionDir,
+    bound: &Bound,
+) -> Result<Vec<Info<'static>>, Error> {
+    let mut infos = maps(plan)?;
+    infos.extend(wide(plan, session, bound));
+    let mut first = 0u64;
+    for (number, app) in (0u32..).zip(&plan.apps) {
+        let mut about = vec![
+            Info::new(keys::APPNUM, number),
+            Info::new(keys::APP_SIZE, app.num_procs),
+            Info::new(keys::APP_ARGV, text(&argv(app))),
+        ];
+        if let Ok(leader) = u32::try_from(first) {
+            about.push(Info::new(keys::APPLDR, Value::Rank(Rank::new(leader))));
+        }
+        if let Ok(wdir) = std::path::absolute(app.wdir.as_deref().unwrap_or_else(|| Path::new(".")))
+        {
+            about.push(Info::new(keys::WDIR, path(&wdir)));
+        }
+        first += u64::from(app.num_procs);
+        infos.push(Info::new(keys::APP_INFO_ARRAY, array(about)));
+    }
+    for (index, &rank) in plan.layout.here().iter().enumerate() {
+        infos.push(of_process(rank, session, bound, index));
+    }
+    Ok(infos)
+}
+
+fn maps(plan: &Plan) -> Result<Vec<Info<'static>>, Error> {
+    let encode = |what: &str, list: &[u8]| {
+        let encoded = plan.preg.generate_regex(list);
+        let encoded = encoded.map(|regex| Value::Regex2(Box::new(regex.into())));
+        encoded.map_err(|e| Error::request(format!("{what} cannot be encoded: {e}")))
+    };
+    let (mut nodes, mut procs) = (Vec::new(), Vec::new());
+    plan.layout.nodes().write_text(b',', &mut nodes);
+    plan.layout.procs().write_text(&mut procs);
+    Ok(vec![
+        Info::new(keys::NODE_MAP, encode("the node map", &nodes)?),
+        Info::new(keys::PROC_MAP, encode("the process map", &procs)?),
+    ])
+}
+
+/// What holds for the job as a whole.
+fn wide(plan: &Plan, session: &SessionDir, bound: &Bound) -> Vec<Info<'static>> {
+    let Policy { map_by, bind_to } = plan.policy;
+    let bind_to = bind_to.map_or_else(|| "NONE".to_owned(), |l| l.name().to_ascii_uppercase());
+    let mut infos = vec![
+        Info::new(keys::JOBID, text(plan.nspace.as_bytes())),
+        Info::new(keys::TMPDIR, path(session.path())),
+        Info::new(keys::NSDIR, path(session.job())),
+        // Who makes directories in ours need not remove them.
+        Info::new(keys::TDIR_RMCLEAN, true),
+        Info::new(keys::MAPBY, text(map_by.attribute().as_bytes())),
+        Info::new(keys::BINDTO, text(bind_to.as_bytes())),
+    ];
+    if let Ok(num_procs) = u32::try_from(plan.layout.num_procs()) {
+        infos.push(Info::new(keys::UNIV_SIZE, num_procs));
+    }
+    if bound.oversubscribed {
+        infos.push(Info::new(keys::NODE_OVERSUBSCRIBED, true));
+    }
+    infos
+}
+
+fn of_process(rank: Rank, session: &SessionDir, bound: &Bound, index: usize) -> Info<'static> {
+    let mut about = vec![
+        Info::new(keys::RANK, Value::Rank(rank)),
+        // Nothing is started again.
+        Info::new(keys::REINCARNATION, 0u32),
+        Info::new(keys::PROCDIR, path(&session.of_process(rank))),
+    ];
+    if let (Some(cpus), Some(topology)) = (bound.cpus.get(index), &bound.topology) {
+        about.push(Info::new(keys::CPUSET, text(cpus.to_string().as_bytes())));
+        let locality = topology.locality(cpus);
+        about.push(Info::new(keys::LOCALITY_STRING, text(locality.as_bytes())));
+    }
+    Info::new(keys::PROC_INFO_ARRAY, array(about))
+}
+
+/// The words of a command line, separated by spaces as clients expect it.
+fn argv(app: &crate::App) -> Vec<u8> {
+    let words: Vec<&OsStr> = app.argv().collect();
+    words.join(OsStr::new(" ")).as_bytes().to_vec()
+}
+
+fn array(infos: Vec<Info<'static>>) -> Value<'static> {
+    Value::DataArray(DataArray::Info(infos))
+}
+
+fn text(bytes: &[u8]) -> Value<'static> {
+    Value::String(Some(Text::new(bytes.to_vec())))
+}
+
+fn path(path: &Path) -> Value<'static> {
+    text(path.as_os_str().as_bytes())
+}

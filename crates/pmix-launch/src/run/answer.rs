@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Answering the upcalls of the server.
+
+use std::time::Instant;
+
+use pmix_server::upcall::Abort;
+use pmix_types::{Proc, Status};
+
+use super::job::Job;
+use crate::Cause;
+use crate::cleanup;
+use crate::host::Letter;
+use crate::process::{Link, Process};
+
+impl Job<'_> {
+    /// Answers all that came.
+    pub(super) fn read_mail(&mut self) {
+        while let Some(letter) = self.mail.next() {
+            self.answer(letter);
+        }
+    }
+
+    fn answer(&mut self, letter: Letter) {
+        match letter {
+            Letter::Connected(proc) => self.linked(&proc, Link::Connected),
+            Letter::Finalized(proc) => self.linked(&proc, Link::Finalized),
+            Letter::Abort(call, done) => {
+                done.succeed(());
+                self.abort(&call);
+            }
+            Letter::Publish(call, done) => self.board.publish(&call, done),
+            Letter::Lookup(call, done) => self.board.lookup(&call, done),
+            Letter::Unpublish(call, done) => self.board.unpublish(&call, done),
+            Letter::Query(call, done) => {
+                let (status, found) = self.query(&call);
+                done.partly(status, found);
+            }
+            Letter::JobControl(call, done) => match self.control(&call) {
+                Status::SUCCESS => done.succeed(Vec::new()),
+                status => done.fail(status),
+            },
+            Letter::Cleanup(uid, cleanup) => cleanup::remove(&cleanup, uid, &self.guard),
+            Letter::Log(call, done) => match self.log(&call) {
+                Status::SUCCESS => done.succeed(()),
+                status => done.fail(status),
+            },
+        }
+    }
+
+    fn linked(&mut self, proc: &Proc<'_>, link: Link) {
+        if let Some(process) = self.process(proc) {
+            process.link = link;
+        }
+    }
+
+    /// A process of the job.
+    pub(super) fn process(&mut self, proc: &Proc<'_>) -> Option<&mut Process> {
+        let is_ours = proc.nspace.as_bytes() == self.plan.nspace.as_bytes();
+        is_ours.then(|| self.table.of_rank(proc.rank)).flatten()
+    }
+
+    /// Whichever processes are meant, without them the job cannot go on.
+    fn abort(&mut self, call: &Abort) {
+        let message = call.message.as_ref();
+        let cause = Cause::Aborted {
+            rank: call.proc.rank,
+            status: call.status.as_raw(),
+            message: message.map_or_else(String::new, |text| text.to_str_lossy().into_owned()),
+        };
+        if let Some(order) = self.stop.fail(cause, Instant::now()) {
+            self.obey(order);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processes that control others of their job, or end it.
+
+use pmix_server::upcall::JobControl;
+use pmix_types::{Info, Rank, Status, keys};
+use rustix::process::Signal;
+
+use super::job::Job;
+
+impl Job<'_> {
+    /// Does to the processes that are meant what is asked for: whatever comes down to a signal.
+    pub(super) fn control(&mut self, call: &JobControl) -> Status {
+        let signals: Result<Vec<_>, Status> = call.directives.iter().map(signal_of).collect();
+        let signals: Vec<_> = match signals {
+            Ok(signals) => signals.into_iter().flatten().collect(),
+            Err(status) => return status,
+        };
+        if signals.is_empty() {
+            return Status::ERR_NOT_SUPPORTED;
+        }
+        let own = |nspace: &[u8]| nspace == self.plan.nspace.as_bytes();
+        let targets: Vec<Rank> = match call.targets.is_empty() {
+            true if own(call.proc.nspace.as_bytes()) => vec![Rank::WILDCARD],
+            true => return Status::ERR_NOT_FOUND,
+            false => {
+                let meant = call.targets.iter();
+                let meant = meant.filter(|proc| own(proc.nspace.as_bytes()));
+                meant.map(|proc| proc.rank).collect()
+            }
+        };
+        let mut num_told = 0;
+        for signal in signals {
+            num_told += self.table.signal_some(&targets, signal);
+        }
+        match num_told {
+            0 => Status::ERR_NOT_FOUND,
+            _ => Status::SUCCESS,
+        }
+    }
+}
+
+/// The signal that a directive comes down to; none for one that says how, not what.
+fn signal_of(info: &Info<'_>) -> Result<Option<Signal>, Status> {
+    let wanted = |signal| Ok(info.truth().is_true().then_some(signal));
+    match () {
+        () if info.key.is(keys::JOB_CTRL_KILL) => wanted(Signal::KILL),
+        () if info.key.is(keys::JOB_CTRL_TERMINATE) => wanted(Signal::TERM),
+        () if info.key.is(keys::JOB_CTRL_PAUSE) => wanted(Signal::STOP),
+        () if info.key.is(keys::JOB_CTRL_RESUME) => wanted(Signal::CONT),
+        () if info.key.is(keys::JOB_CTRL_SIGNAL) => {
+            let number: Option<i32> = info.value.to_number().ok();
+            let signal = number.and_then(Signal::from_named_raw);
+            signal.map(Some).ok_or(Status::ERR_BAD_PARAM)
+        }
+        () if info.key.as_bytes().starts_with(b"pmix.jctrl.") => Err(Status::ERR_NOT_SUPPORTED),
+        () => Ok(None),
+    }
+}
