@@ -162,6 +162,20 @@ fn a_node_is_known_by_its_name_and_its_number() {
     assert_eq!(get(&elsewhere, JOB, keys::NODEID), None);
 }
 
+/// As `PMIx_Resolve_peers` of 4.2 asks when its caller names no node.
+#[test]
+fn a_null_name_of_a_node_names_none() {
+    let job = register(&maps("a,b,c", "0;1,3;2")).unwrap();
+    let how = [
+        Info::new(keys::NODE_INFO, true),
+        Info::new(keys::HOSTNAME, Value::String(None)),
+    ];
+    for rank in [Rank::UNDEF, Rank::WILDCARD] {
+        let request = Request::new(rank, keys::LOCAL_PEERS).with(&how);
+        assert_eq!(job.get(&request).unwrap().into_owned(), "1,3".into());
+    }
+}
+
 /// An application may tell of a node by its name or number, and be asked by any of its names.
 #[test]
 fn an_application_is_asked_about_a_node_by_any_of_its_names() {

@@ -49,9 +49,12 @@ impl<'r> Request<'r> {
         self
     }
 
+    /// What is said of a key. A null name says nothing: clients of 4.2 send one where their caller
+    /// named no node.
     fn qualifier(&self, key: &str) -> Option<&'r Value<'r>> {
         let found = self.qualifiers.iter().find(|info| info.key.is(key));
-        found.map(|info| &info.value)
+        let said = found.map(|info| &info.value);
+        said.filter(|value| !matches!(value, Value::String(None)))
     }
 
     fn names_node(&self) -> bool {
