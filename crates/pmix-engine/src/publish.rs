@@ -16,6 +16,7 @@ mod caller;
 mod directives;
 mod item;
 mod limits;
+mod lookup;
 mod serve;
 #[cfg(test)]
 mod tests;

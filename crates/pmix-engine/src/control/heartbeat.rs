@@ -33,8 +33,8 @@ impl Promise {
         let mut promise = Self {
             id: None,
             // DEVIATION: OpenPMIx raises PMIX_MONITOR_HEARTBEAT_ALERT whatever code was asked for,
-            // and does not count what may be missed; the Standard has both as they are here. Test:
-            // a_promise_is_broken_after_all_that_may_be_missed.
+            // and does not count what may be missed; the Standard has both as they are here;
+            // `a_promise_is_broken_after_all_that_may_be_missed`.
             event: match error {
                 Status::SUCCESS => Status::MONITOR_HEARTBEAT_ALERT,
                 other => other,

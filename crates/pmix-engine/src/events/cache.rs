@@ -16,6 +16,9 @@ use crate::PeerId;
 ///
 /// Bounded in number, in bytes, in age and in what one source may fill. Which peer has had which
 /// event is one bit each.
+///
+/// DEVIATION: OpenPMIx sends what it has kept when a peer connects and again with each of its
+/// registrations; `late_registrants_get_what_was_kept_in_order_and_once`.
 #[derive(Debug)]
 pub(crate) struct Cache {
     limits: EventLimits,

@@ -199,8 +199,11 @@ impl Engine {
         }
     }
 
-    /// A process reports an event. It is answered as soon as the event is on its way: whom it
-    /// reaches is not promised, and the host may take its time.
+    /// A process reports an event. It is answered as soon as the event is on its way.
+    ///
+    /// DEVIATION: OpenPMIx answers when the host has. Whom the event reaches is promised by neither,
+    /// and here the host may take its time;
+    /// `an_event_of_a_process_reaches_the_others_with_all_that_was_said`.
     pub(crate) fn notify_event(&mut self, ticket: Ticket, request: &request::Notify<'_>) {
         let Ok(member) = self.member(&ticket) else {
             return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
@@ -225,6 +228,9 @@ impl Engine {
 
     /// The only user whose processes a member may speak to; none if it may speak to all, as tools of
     /// root and of the server's user may.
+    ///
+    /// DEVIATION: with OpenPMIx the events of a process reach those of every user that the server
+    /// serves; `a_user_does_not_reach_processes_of_another`.
     pub(crate) fn only_user(&self, member: &Member) -> Option<u32> {
         let uid = member.user.0;
         let is_trusted = uid == 0 || self.config.user.is_some_and(|(own, _)| own == uid);
@@ -264,7 +270,9 @@ impl Engine {
     /// connections in particular are told, and the host, which knows how the process ended and
     /// tells of that.
     ///
-    /// Default handlers are passed over: to a client the loss of a connection is that of its own.
+    /// DEVIATION: OpenPMIx tells nobody but the host. Default handlers are passed over here, since
+    /// to a client the loss of a connection is that of its own;
+    /// `the_loss_of_a_process_is_told_to_who_asked_for_that`.
     pub(crate) fn events_lost(&mut self, member: &Member) {
         // Of a tool nobody knows what it belongs to; who is deregistered has been given up.
         let client = member.client.and_then(|id| self.registry.client(id));

@@ -40,8 +40,10 @@ impl Engine {
         });
     }
 
-    /// What was found is sent behind a partial success too; clients that do not expect it there
-    /// have read the status by then.
+    /// What was found is sent behind a partial success too.
+    ///
+    /// DEVIATION: OpenPMIx sends the status alone then, and its clients read no further than that;
+    /// `what_one_process_publishes_another_finds_until_it_is_taken_back`.
     fn looked_up(&mut self, ticket: Ticket, answer: Answer) {
         let status = answer.status();
         let Some(form) = self.form(ticket.peer()) else {
