@@ -18,7 +18,9 @@ mod get;
 mod job_info;
 mod level;
 mod modex;
+mod outcome;
 mod question;
+mod reader;
 mod waiting;
 
 use bfrops::Limits;

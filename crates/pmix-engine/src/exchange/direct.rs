@@ -91,7 +91,13 @@ impl Engine {
         if !has {
             return self.settle(waiter);
         }
-        let packed = self.put_by(&waiter.ticket, &waiter.question, puts, Scope::REMOTE, None);
+        let packed = self.put_by(
+            &waiter.ticket,
+            &waiter.question,
+            puts,
+            Scope::REMOTE,
+            Vec::new(),
+        );
         self.reply_packed(waiter.ticket, packed);
     }
 

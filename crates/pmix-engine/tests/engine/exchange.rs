@@ -325,17 +325,52 @@ fn a_job_that_is_registered_later_is_waited_for() {
     assert_eq!(client.status(put), None);
     let other = world.join(0, "other", 1);
     commit(&mut world, other, 1, &[(Scope::GLOBAL, "card", 4)]);
-    let objects = world.clients[who].objects(put);
-    // The job of another nspace comes first.
-    assert_eq!(objects[0].0, Rank::WILDCARD);
-    assert!(objects[0].1.iter().any(|kval| kval.key.is(keys::PROC_DATA)));
-    assert!(!objects[0].1.iter().any(|kval| kval.key.is(keys::PROC_BLOB)));
-    assert_eq!(objects[1].0, Rank::new(1));
+    let client = &world.clients[who];
+    assert_eq!(client.value(put, "card"), Some(Value::Uint32(4)));
+    // What is told first begins with the whole job, processes in the form of a get.
+    let (rank, whole) = &client.objects(size)[0];
+    assert_eq!(*rank, Rank::WILDCARD);
+    assert!(whole.iter().any(|kval| kval.key.is(keys::PROC_DATA)));
+    assert!(!whole.iter().any(|kval| kval.key.is(keys::PROC_BLOB)));
+    assert_eq!(client.objects(put).len(), 1);
     world.advance(seconds(61));
     assert_eq!(
         world.clients[who].status(never),
         Some(Status::ERR_NOT_FOUND)
     );
+}
+
+#[test]
+fn the_first_answer_about_another_job_brings_the_whole_of_it() {
+    // A client of 4.2 asks about the job where it wants to know of a process of it.
+    for (key, rank) in [
+        (keys::JOB_SIZE, Rank::WILDCARD),
+        (keys::LOCAL_RANK, Rank::WILDCARD),
+        (keys::LOCAL_RANK, Rank::new(1)),
+    ] {
+        let mut world = World::new(1);
+        world.job("job", &[1]);
+        world.job("other", &[2]);
+        let who = world.join(0, "job", 0);
+        let whole = |world: &mut World| {
+            let tag = ask(world, who, &get_with("other", rank, key, vec![]));
+            let client = &world.clients[who];
+            let succeeded = client.status(tag) == Some(Status::SUCCESS);
+            (
+                succeeded,
+                succeeded && client.value(tag, keys::PROC_DATA).is_some(),
+            )
+        };
+        assert_eq!(whole(&mut world), (true, true), "{key} of {rank:?}");
+        let is_there = key == keys::JOB_SIZE || rank.is_valid();
+        assert_eq!(
+            whole(&mut world),
+            (is_there, false),
+            "{key} of {rank:?} again"
+        );
+        let unknown = get_with("other", Rank::WILDCARD, "pmix.of.nobody", vec![]);
+        assert_eq!(world.status_of(who, &unknown), Some(Status::ERR_NOT_FOUND));
+    }
 }
 
 #[test]
