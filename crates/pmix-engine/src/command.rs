@@ -13,7 +13,6 @@ impl Engine {
         let Some(form) = self.form(peer) else {
             return;
         };
-        let num_open = self.peers.num_open(peer);
         let store = std::sync::Arc::clone(&self.store);
         let framer: &dyn bfrops::RegexFramer = store.preg().as_ref();
         let request = Request::decode(&form, Some(framer), payload);
@@ -27,17 +26,27 @@ impl Engine {
             }
             return;
         }
-        let ticket = self.peers.ticket(peer, tag);
-        match request {
-            Ok(_) if num_open >= self.config.requests_per_peer => {
-                let message = format!("{num_open} of its requests wait already");
-                let error = Error::new(Status::ERR_OUT_OF_RESOURCE, message);
-                self.reply_error(ticket, &error);
-            }
-            Ok(request) => self.serve(ticket, request),
-            Err(error) => {
-                self.reply_error(ticket, &error.into());
-            }
+        let room = self.check_room(peer);
+        let ticket = self.peers.ticket(peer, tag, payload.len());
+        match (request, room) {
+            (Ok(Request::Finalize), _) => self.finalize(ticket),
+            (Ok(request), Ok(())) => self.serve(ticket, request),
+            (Ok(_), Err(error)) => self.reply_error(ticket, &error),
+            (Err(error), _) => self.reply_error(ticket, &error.into()),
+        }
+    }
+
+    /// Whether one more request of a peer may wait for its answer.
+    fn check_room(&self, peer: PeerId) -> Result<(), Error> {
+        let (num_open, num_bytes) = self.peers.open(peer);
+        let is_full = num_open >= self.config.requests_per_peer
+            || num_bytes > self.config.request_bytes_per_peer;
+        match is_full {
+            false => Ok(()),
+            true => Err(Error::new(
+                Status::ERR_OUT_OF_RESOURCE,
+                format!("{num_open} of its requests wait already, of {num_bytes} bytes"),
+            )),
         }
     }
 

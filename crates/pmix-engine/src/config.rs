@@ -29,6 +29,11 @@ pub struct Config {
     pub max_message: u32,
     /// How many requests of one peer may wait for their answers. One more is refused.
     pub requests_per_peer: usize,
+    /// How many bytes these requests may have had. A request that waits when there are more is
+    /// refused.
+    pub request_bytes_per_peer: usize,
+    /// How many bytes of data one process may have put. What goes beyond is refused.
+    pub put_bytes_per_process: usize,
     /// How many bytes may wait for one peer to read them. With more the connection is closed.
     pub queued_bytes_per_peer: usize,
     /// How long a client waits for data of a job that is not registered, where it names no time.
@@ -72,6 +77,8 @@ impl Default for Config {
             greetings_per_user: 1024,
             max_message: 64 << 20,
             requests_per_peer: 16 << 10,
+            request_bytes_per_peer: 16 << 20,
+            put_bytes_per_process: 256 << 20,
             queued_bytes_per_peer: 64 << 20,
             registration_time: Duration::from_secs(60),
             key_time: Duration::from_secs(2),

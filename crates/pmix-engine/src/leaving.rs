@@ -38,6 +38,9 @@ impl Engine {
         member.is_finalized = true;
         let (proc, client) = (member.proc.clone(), member.client);
         let object = self.host_object(client);
+        if let Some(client) = client.and_then(|id| self.registry.client_mut(id)) {
+            client.finalize(peer);
+        }
         self.alarms.set(until, Alarm::Finalize(peer));
         self.leaving.insert(peer, Leaving { ticket, until });
         let call = ClientFinalized { proc, object };

@@ -67,7 +67,9 @@ impl Engine {
         if let Some(id) = self.collectives.find(&key, client) {
             return id;
         }
-        let mut tracker = Tracker::new(key);
+        let job = self.registry.client(client);
+        let job = job.map(|client| client.proc.nspace.clone());
+        let mut tracker = Tracker::new(key, job.unwrap_or_default());
         self.define(&mut tracker);
         // The caller is registered, whatever else is not.
         tracker.expect(client);
@@ -98,6 +100,7 @@ impl Engine {
     fn arrived(&mut self, id: TrackerId, client: ClientId, ticket: Ticket, infos: &[Info<'_>]) {
         let until = timeout(infos).or(self.config.collective_time);
         let until = until.and_then(|time| self.after(time));
+        self.collectives.join(id, client);
         let Some(tracker) = self.collectives.get_mut(id) else {
             return self.reply_status(ticket, Status::ERR_NOT_FOUND);
         };

@@ -10,7 +10,7 @@ use super::tracker::{Kind, Phase, Tracker};
 use crate::alarm::Alarm;
 use crate::exchange::enclosed;
 use crate::host::{Answer, Fence};
-use crate::peers::Ticket;
+use crate::peers::{Peer, Ticket};
 use crate::{Engine, EngineEvent, Error};
 
 /// How many of those that are missing a log line names.
@@ -92,7 +92,7 @@ impl Engine {
             .filter_map(|id| self.registry.client(id));
         let missing: Vec<_> = missing.map(|client| client.proc.clone()).collect();
         self.report(kind, procs, missing, status);
-        self.collectives.tidy(id);
+        self.collectives.keep_failed(id);
         for ticket in tickets {
             self.reply_status(ticket, status);
         }
@@ -146,17 +146,21 @@ impl Engine {
     }
 
     /// The reply to a connect: the jobs of the others, as far as this server knows them.
-    fn others_jobs(&self, ticket: &Ticket, tracker: &Tracker) -> Result<Vec<u8>, Error> {
+    fn others_jobs(&mut self, ticket: &Ticket, tracker: &Tracker) -> Result<Vec<u8>, Error> {
         let member = self.member(ticket)?;
         let form = member.form;
         let is_other = |nspace: &&Nspace<'_>| **nspace != member.proc.nspace;
         let jobs = tracker.key.1.jobs().map(|(nspace, _)| nspace);
-        let mut objects = Vec::new();
+        let (mut objects, mut told) = (Vec::new(), Vec::new());
         for nspace in jobs.filter(is_other) {
             if let Some(job) = self.store.job(nspace) {
                 let reply = job.reply(&self.wire(&form), form.release)?;
                 objects.extend(enclosed(&form, reply.to_vec())?);
+                told.push(nspace.clone());
             }
+        }
+        if let Some(member) = self.peers.get_mut(ticket.peer()).and_then(Peer::member_mut) {
+            member.knows.extend(told);
         }
         let status = Status::SUCCESS;
         let objects = &objects;

@@ -58,6 +58,16 @@ impl Members {
         self.0.iter().map(|(nspace, ranks)| (nspace, ranks))
     }
 
+    /// How much there is to remember.
+    pub(super) fn weight(&self) -> usize {
+        let jobs = self.jobs();
+        jobs.map(|(_, ranks)| match ranks {
+            Ranks::All => 1,
+            Ranks::Some(ranks) => ranks.len(),
+        })
+        .sum()
+    }
+
     /// Whether a process takes part.
     pub(crate) fn has(&self, proc: &Proc<'_>) -> bool {
         let mut jobs = self.jobs();

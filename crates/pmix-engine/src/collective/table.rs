@@ -3,12 +3,15 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::tracker::{Key, Phase, Tracker};
+use pmix_types::Nspace;
+
+use super::tracker::{Key, Tracker};
 use crate::registry::ClientId;
 
-/// How many collectives of the same participants may have failed without all of them knowing; one
-/// more and the oldest is forgotten.
-const MAX_FAILED: usize = 1024;
+/// How many collectives that processes of a job began may have failed without all participants
+/// knowing, and how many participants they may have. With more the oldest are forgotten.
+const MAX_FAILED: usize = 4096;
+const MAX_FAILED_MEMBERS: usize = 1 << 20;
 
 /// The name of a collective; none is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,22 +23,44 @@ pub(crate) struct TrackerId(u64);
 pub(crate) struct Collectives {
     last: u64,
     trackers: BTreeMap<TrackerId, Tracker>,
-    by_key: HashMap<Key, VecDeque<TrackerId>>,
+    by_key: HashMap<Key, Queue>,
+    /// Those that failed, by the job of who began them, and how many participants they have.
+    failed: HashMap<Nspace<'static>, (VecDeque<TrackerId>, usize)>,
+}
+
+/// Collectives of the same participants, in the order in which they began.
+#[derive(Debug, Default)]
+struct Queue {
+    trackers: VecDeque<TrackerId>,
+    /// The last one that each process took part in.
+    joined: HashMap<ClientId, TrackerId>,
 }
 
 impl Collectives {
     /// The first collective of these participants that a process has not taken part in.
     pub(super) fn find(&self, key: &Key, client: ClientId) -> Option<TrackerId> {
-        let mut same = self.by_key.get(key)?.iter();
+        let queue = self.by_key.get(key)?;
+        let last = queue.joined.get(&client);
+        let next = last.map_or(0, |last| queue.trackers.partition_point(|id| id <= last));
+        let mut later = queue.trackers.range(next..);
         let expects = |id: &TrackerId| self.get(*id).is_some_and(|t| t.expects(client));
-        same.find(|id| expects(id)).copied()
+        later.find(|id| expects(id)).copied()
+    }
+
+    /// A process takes part in a collective.
+    pub(super) fn join(&mut self, id: TrackerId, client: ClientId) {
+        let tracker = self.trackers.get(&id);
+        let queue = tracker.and_then(|tracker| self.by_key.get_mut(&tracker.key));
+        if let Some(queue) = queue {
+            queue.joined.insert(client, id);
+        }
     }
 
     pub(super) fn add(&mut self, tracker: Tracker) -> TrackerId {
         self.last += 1;
         let id = TrackerId(self.last);
-        let same = self.by_key.entry(tracker.key.clone()).or_default();
-        same.push_back(id);
+        let queue = self.by_key.entry(tracker.key.clone()).or_default();
+        queue.trackers.push_back(id);
         self.trackers.insert(id, tracker);
         id
     }
@@ -60,36 +85,46 @@ impl Collectives {
 
     pub(super) fn remove(&mut self, id: TrackerId) -> Option<Tracker> {
         let tracker = self.trackers.remove(&id)?;
-        if let Some(same) = self.by_key.get_mut(&tracker.key) {
-            same.retain(|other| *other != id);
-            if same.is_empty() {
+        if let Some(queue) = self.by_key.get_mut(&tracker.key) {
+            if let Ok(place) = queue.trackers.binary_search(&id) {
+                queue.trackers.remove(place);
+            }
+            if queue.trackers.is_empty() {
                 self.by_key.remove(&tracker.key);
+            }
+        }
+        if let Some((failed, num_members)) = self.failed.get_mut(&tracker.job)
+            && let Some(place) = failed.iter().position(|other| *other == id)
+        {
+            failed.remove(place);
+            *num_members = num_members.saturating_sub(tracker.weight);
+            if failed.is_empty() {
+                self.failed.remove(&tracker.job);
             }
         }
         Some(tracker)
     }
 
-    /// Removes a failed collective of which all participants know, or else one that is too old to
-    /// be kept for those who do not.
-    pub(super) fn tidy(&mut self, id: TrackerId) {
-        let Some(tracker) = self.trackers.get(&id) else {
+    /// Keeps a collective that failed until all participants know, but not too many of them.
+    pub(super) fn keep_failed(&mut self, id: TrackerId) {
+        let Some(tracker) = self.trackers.get_mut(&id) else {
             return;
         };
-        if tracker.is_complete() {
-            self.remove(id);
-            return;
-        }
-        let same = self.by_key.get(&tracker.key).into_iter().flatten();
-        let failed = |id: &&TrackerId| {
-            let phase = self.get(**id).map(|tracker| tracker.phase);
-            matches!(phase, Some(Phase::Failed(_)))
-        };
-        let mut failed = same.filter(failed).copied();
-        let oldest = failed.next();
-        if failed.count() >= MAX_FAILED
-            && let Some(oldest) = oldest
-        {
+        tracker.strip();
+        let (failed, num_members) = self.failed.entry(tracker.job.clone()).or_default();
+        failed.push_back(id);
+        *num_members += tracker.weight;
+        let is_too_much = failed.len() > MAX_FAILED || *num_members > MAX_FAILED_MEMBERS;
+        if let Some(oldest) = failed.front().copied().filter(|_| is_too_much) {
             self.remove(oldest);
+        }
+        self.tidy(id);
+    }
+
+    /// Removes a failed collective of which all participants know.
+    pub(super) fn tidy(&mut self, id: TrackerId) {
+        if self.get(id).is_some_and(Tracker::is_complete) {
+            self.remove(id);
         }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use pmix_types::{Info, Status, keys};
+use pmix_types::{Info, Nspace, Status, keys};
 
 use super::members::Members;
 use crate::exchange::says;
@@ -29,6 +29,8 @@ pub(super) type Key = (Kind, Members);
 #[derive(Debug)]
 pub(super) struct Tracker {
     pub(super) key: Key,
+    /// The job of the process that began it.
+    pub(super) job: Nspace<'static>,
     pub(super) phase: Phase,
     /// The local participants that are known.
     pub(super) slots: BTreeMap<ClientId, Slot>,
@@ -44,6 +46,8 @@ pub(super) struct Tracker {
     pub(super) until: Option<Instant>,
     /// Whether its time is up and the host gets a little more.
     pub(super) is_overdue: bool,
+    /// How much there is to remember of it, once it has failed.
+    pub(super) weight: usize,
 }
 
 /// How far a collective has come.
@@ -69,9 +73,10 @@ pub(super) enum Slot {
 }
 
 impl Tracker {
-    pub(super) fn new(key: Key) -> Self {
+    pub(super) fn new(key: Key, job: Nspace<'static>) -> Self {
         Self {
             key,
+            job,
             phase: Phase::Gathering,
             slots: BTreeMap::new(),
             missing: BTreeSet::new(),
@@ -80,6 +85,7 @@ impl Tracker {
             collects: false,
             until: None,
             is_overdue: false,
+            weight: 0,
         }
     }
 
@@ -118,6 +124,14 @@ impl Tracker {
     /// Whether all local participants are there.
     pub(super) fn is_complete(&self) -> bool {
         self.is_defined && self.missing.is_empty()
+    }
+
+    /// Forgets all but who is still to be told that it failed.
+    pub(super) fn strip(&mut self) {
+        let missing = &self.missing;
+        self.slots.retain(|client, _| missing.contains(client));
+        self.infos = Vec::new();
+        self.weight = self.key.1.weight() + self.missing.len();
     }
 
     /// The answers that are owed.

@@ -35,7 +35,7 @@ impl Engine {
         tracing::info!(%peer, %nspace, %rank, finalized = member.is_finalized, "disconnected");
         let client = member.client.and_then(|id| self.registry.client_mut(id));
         let is_lost = match client {
-            Some(client) => client.disconnect(peer, member.is_finalized),
+            Some(client) => client.disconnect(peer),
             None => !member.is_finalized,
         };
         if let Some(leaving) = self.leaving.remove(&peer) {

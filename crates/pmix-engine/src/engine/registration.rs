@@ -46,6 +46,7 @@ impl Engine {
             self.lost_to_collectives(id);
         }
         self.cleanup_job(nspace);
+        self.close_finalized(nspace);
         self.job_gone(&nspace.clone().into_owned());
         Ok(())
     }
@@ -119,6 +120,16 @@ impl Engine {
         Ok(())
     }
 
+    /// Closes what is left of connections of a job that have been told that they may leave.
+    fn close_finalized(&mut self, nspace: &Nspace<'_>) {
+        let members = self.peers.members();
+        let left = members.filter(|(peer, member)| {
+            member.proc.nspace == *nspace && !self.leaving.contains_key(peer)
+        });
+        let left: Vec<_> = left.map(|(peer, _)| peer).collect();
+        left.into_iter().for_each(|peer| self.close(peer));
+    }
+
     /// A job or its local processes are registered by now.
     fn job_changed(&mut self, nspace: &Nspace<'static>) {
         self.questions_about_job(nspace);
@@ -130,6 +141,7 @@ impl Engine {
     fn job_gone(&mut self, nspace: &Nspace<'static>) {
         self.end_questions_about(nspace);
         self.requests_about_job(nspace);
+        self.peers.forget_job(nspace);
         self.events_job_gone(nspace);
         self.iof_job_gone(nspace);
         self.cleanup_job(nspace);

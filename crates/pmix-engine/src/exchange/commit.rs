@@ -2,9 +2,11 @@
 //! What processes of this node put.
 
 use pmix_proto::request;
-use pmix_types::Status;
+use pmix_types::{Proc, Scope, Status};
 
+use super::answer;
 use crate::peers::Ticket;
+use crate::registry::ClientId;
 use crate::{Engine, Error};
 
 impl Engine {
@@ -23,19 +25,56 @@ impl Engine {
         &mut self,
         ticket: &Ticket,
         request: &request::Commit<'_>,
-    ) -> Result<pmix_types::Proc<'static>, Error> {
+    ) -> Result<Proc<'static>, Error> {
         let member = self.member(ticket)?;
         let Some(client) = member.client else {
             return Err(Error::denied("a tool has no data to share"));
         };
         let (proc, form) = (member.proc.clone(), member.form);
+        let len = request.blocks.len();
+        let put_bytes = self.put_room(client, len)?;
         let wire = self.wire(&form);
         self.store.change_puts(&proc.nspace, |puts| {
             puts.commit(&wire, proc.rank, request.blocks)
         })?;
         if let Some(client) = self.registry.client_mut(client) {
             client.has_committed = true;
+            client.put_bytes = put_bytes + len;
         }
         Ok(proc)
+    }
+
+    /// How many bytes a process has put at the most, if so many more are not too many.
+    ///
+    /// Clients up to 5.0 repeat everything in each commit, so that what they have sent says little
+    /// of what is there; that is looked at only when it matters.
+    fn put_room(&self, client: ClientId, len: usize) -> Result<usize, Error> {
+        let most = self.config.put_bytes_per_process;
+        let client = self.registry.client(client);
+        let client = client.ok_or_else(|| Error::not_found("the process is deregistered"))?;
+        if client.put_bytes.saturating_add(len) <= most {
+            return Ok(client.put_bytes);
+        }
+        let there = self.num_put_bytes(&client.proc)?;
+        match there.saturating_add(len) <= most {
+            true => Ok(there),
+            false => Err(Error::new(
+                Status::ERR_OUT_OF_RESOURCE,
+                format!("{len} bytes of data beside {there}, more than {most}"),
+            )),
+        }
+    }
+
+    /// How many bytes the data of a process take when they travel.
+    fn num_put_bytes(&self, proc: &Proc<'_>) -> Result<usize, Error> {
+        let Some(job) = self.store.job(&proc.nspace) else {
+            return Ok(0);
+        };
+        let puts = job.puts();
+        let form = self.config.modex_form();
+        let mut packed = Vec::new();
+        let kvals = puts.all(proc.rank, Scope::GLOBAL)?;
+        answer::bare(&form, self.framer(), kvals, &mut packed)?;
+        Ok(packed.len())
     }
 }

@@ -9,37 +9,82 @@ use pmix_types::{Info, Key, Proc, Scope, Status, Text, Value, keys};
 use super::question::Question;
 use super::waiting::{Later, Waiter};
 use crate::host::{Answer, DirectModex};
+use crate::peers::PeerId;
 use crate::{Engine, Error};
 
-/// The processes that the host is asked about now, and for which key.
+/// The processes that the host is asked about now.
 #[derive(Debug, Default)]
-pub(crate) struct Directs(HashMap<Proc<'static>, Option<Key<'static>>>);
+pub(crate) struct Directs {
+    asked: HashMap<Proc<'static>, Asked>,
+    /// How many of them for the sake of which peer first: a host that does not answer is not asked
+    /// without end.
+    by_peer: HashMap<PeerId, usize>,
+}
+
+/// What the host is asked about a process.
+#[derive(Debug)]
+struct Asked {
+    key: Option<Key<'static>>,
+    peer: PeerId,
+}
+
+impl Directs {
+    fn add(&mut self, proc: Proc<'static>, key: Option<Key<'static>>, peer: PeerId) {
+        *self.by_peer.entry(peer).or_default() += 1;
+        self.asked.insert(proc, Asked { key, peer });
+    }
+
+    fn take(&mut self, proc: &Proc<'static>) -> Option<Asked> {
+        let asked = self.asked.remove(proc)?;
+        if let Some(count) = self.by_peer.get_mut(&asked.peer) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.by_peer.remove(&asked.peer);
+            }
+        }
+        Some(asked)
+    }
+
+    fn num_of(&self, peer: PeerId) -> usize {
+        self.by_peer.get(&peer).copied().unwrap_or_default()
+    }
+}
 
 impl Engine {
     /// Asks the host about a process, unless it is asked already.
-    pub(super) fn ask_about(&mut self, question: &Question) {
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if the host has not answered too much already.
+    pub(super) fn ask_about(&mut self, question: &Question, peer: PeerId) -> Result<(), Error> {
         let proc = question.proc.clone();
-        if self.directs.0.contains_key(&proc) {
-            return;
+        if self.directs.asked.contains_key(&proc) {
+            return Ok(());
+        }
+        let open = self.directs.num_of(peer);
+        if open >= self.config.requests_per_peer {
+            let message = format!("the host is asked about {open} processes for this peer");
+            return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
         let mut infos = question.infos.clone();
         if let Some(key) = &question.key {
             let name = Text::new(key.as_bytes().to_vec());
             infos.push(Info::new(keys::REQUIRED_KEY, Value::String(Some(name))));
         }
-        self.directs.0.insert(proc.clone(), question.key.clone());
+        self.directs.add(proc.clone(), question.key.clone(), peer);
         let call = DirectModex {
             proc: proc.clone(),
             infos,
         };
         self.ask_for_all(call, move |engine, answer| {
-            engine.host_brought(&proc, answer)
+            engine.host_brought(&proc, answer);
         });
+        Ok(())
     }
 
     /// The host answered about a process.
     fn host_brought(&mut self, proc: &Proc<'static>, answer: Answer) {
-        let Some(key) = self.directs.0.remove(proc) else {
+        let Some(Asked { key, .. }) = self.directs.take(proc) else {
             return;
         };
         let status = answer.status();

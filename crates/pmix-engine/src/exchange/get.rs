@@ -67,15 +67,14 @@ impl Engine {
             waiter.until = self.patience(later);
         }
         let asks = later == Later::Host || (later == Later::Job && !waiter.was_asked);
-        let question = asks.then(|| waiter.question.clone());
+        if asks && let Err(error) = self.ask_about(&waiter.question, waiter.ticket.peer()) {
+            return self.reply_error(waiter.ticket, &error);
+        }
         let until = waiter.until;
         let proc = waiter.question.proc.clone();
         let id = WaitId(self.waiting.add(proc, waiter));
         if let Some((at, _)) = until {
             self.alarms.set(at, Alarm::Question(id));
-        }
-        if let Some(question) = question {
-            self.ask_about(&question);
         }
     }
 

@@ -20,6 +20,8 @@ pub(crate) struct Peer {
     pub(super) queued_bytes: usize,
     /// How many requests wait for their answers.
     pub(super) num_open: usize,
+    /// How many bytes they had.
+    pub(super) open_bytes: usize,
 }
 
 /// How far a connection has come.
@@ -62,6 +64,7 @@ impl Peer {
             phase: Phase::Greeting(until),
             queued_bytes: 0,
             num_open: 0,
+            open_bytes: 0,
         }
     }
 

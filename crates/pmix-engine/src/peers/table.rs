@@ -4,6 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use pmix_proto::{Header, Tag};
+use pmix_types::Nspace;
 
 use super::{Chunk, Member, Payload, Peer, PeerId, Ticket, Transmit};
 
@@ -46,27 +47,38 @@ impl Peers {
         peers.filter_map(|(id, peer)| Some((*id, peer.member()?)))
     }
 
+    /// A job is gone: one of the same name would be another.
+    pub(crate) fn forget_job(&mut self, nspace: &Nspace<'_>) {
+        let members = self.peers.values_mut().filter_map(Peer::member_mut);
+        members.for_each(|member| {
+            member.knows.remove(nspace.as_bytes());
+        });
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.peers.len()
     }
 
-    /// Takes a request on, and the duty to answer it.
-    pub(crate) fn ticket(&mut self, id: PeerId, tag: Tag) -> Ticket {
+    /// Takes a request of so many bytes on, and the duty to answer it.
+    pub(crate) fn ticket(&mut self, id: PeerId, tag: Tag, num_bytes: usize) -> Ticket {
         if let Some(peer) = self.get_mut(id) {
             peer.num_open += 1;
+            peer.open_bytes = peer.open_bytes.saturating_add(num_bytes);
         }
-        Ticket::new(id, tag)
+        Ticket::new(id, tag, num_bytes)
     }
 
-    /// How many requests of a peer wait for their answers.
-    pub(crate) fn num_open(&self, id: PeerId) -> usize {
-        self.get(id).map_or(0, |peer| peer.num_open)
+    /// How many requests of a peer wait for their answers, and how many bytes they had.
+    pub(crate) fn open(&self, id: PeerId) -> (usize, usize) {
+        let peer = self.get(id);
+        peer.map_or((0, 0), |peer| (peer.num_open, peer.open_bytes))
     }
 
     /// A request is off the books.
     pub(crate) fn settle(&mut self, ticket: Ticket) {
         if let Some(peer) = self.get_mut(ticket.peer()) {
             peer.num_open = peer.num_open.saturating_sub(1);
+            peer.open_bytes = peer.open_bytes.saturating_sub(ticket.num_bytes());
         }
     }
 

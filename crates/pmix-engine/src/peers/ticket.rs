@@ -12,11 +12,21 @@ use super::PeerId;
 pub(crate) struct Ticket {
     peer: PeerId,
     tag: Tag,
+    /// How many bytes the request had: as long as it waits, something of it is kept.
+    num_bytes: usize,
 }
 
 impl Ticket {
-    pub(super) const fn new(peer: PeerId, tag: Tag) -> Self {
-        Self { peer, tag }
+    pub(super) const fn new(peer: PeerId, tag: Tag, num_bytes: usize) -> Self {
+        Self {
+            peer,
+            tag,
+            num_bytes,
+        }
+    }
+
+    pub(super) const fn num_bytes(&self) -> usize {
+        self.num_bytes
     }
 
     /// Who asked.

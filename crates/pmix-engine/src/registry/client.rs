@@ -20,10 +20,12 @@ pub(crate) struct Client {
     pub(crate) life: Life,
     /// How often it has connected; a child that speaks for it does not count.
     pub(crate) incarnation: u32,
-    /// Its connections: one, unless children speak for it.
+    /// Its connections that have not said that they leave: one, unless children speak for it.
     pub(crate) peers: Vec<PeerId>,
     /// Whether it has committed what it put.
     pub(crate) has_committed: bool,
+    /// How many bytes it has put, at the most.
+    pub(crate) put_bytes: usize,
     /// Whether what it put was put by a life that ended without notice.
     is_orphaned: bool,
 }
@@ -51,6 +53,7 @@ impl Client {
             incarnation: 0,
             peers: Vec::new(),
             has_committed: false,
+            put_bytes: 0,
             is_orphaned: false,
         }
     }
@@ -64,23 +67,31 @@ impl Client {
             self.life = Life::Connected;
             self.has_committed &= !was_lost;
             self.is_orphaned = false;
+            // A connection of the life before may be about to close.
+            self.peers.clear();
         }
         self.peers.push(peer);
         was_lost
     }
 
-    /// A connection of it is closed. Tells whether that was the end of a life without notice.
-    pub(crate) fn disconnect(&mut self, peer: PeerId, is_finalized: bool) -> bool {
+    /// It has said over a connection that it leaves. Its life ends unless others speak for it.
+    pub(crate) fn finalize(&mut self, peer: PeerId) {
         self.peers.retain(|known| *known != peer);
-        if self.life != Life::Connected || !self.peers.is_empty() {
-            return false;
+        if self.peers.is_empty() && self.life == Life::Connected {
+            self.life = Life::Finalized;
         }
-        self.life = match is_finalized {
-            true => Life::Finalized,
-            false => Life::Lost,
-        };
-        self.is_orphaned = !is_finalized;
-        !is_finalized
+    }
+
+    /// A connection of it is closed. Tells whether that was the end of a life without notice.
+    pub(crate) fn disconnect(&mut self, peer: PeerId) -> bool {
+        let is_known = self.peers.contains(&peer);
+        self.peers.retain(|known| *known != peer);
+        let is_lost = is_known && self.peers.is_empty() && self.life == Life::Connected;
+        if is_lost {
+            self.life = Life::Lost;
+            self.is_orphaned = true;
+        }
+        is_lost
     }
 
     /// The host says that it is to come again.

@@ -475,3 +475,29 @@ fn a_job_that_is_deregistered_takes_its_fences_along() {
     assert!(all.iter().all(|who| !world.clients[*who].is_in()));
     assert_eq!(world.nodes[0].engine.num_peers(), 1);
 }
+
+#[test]
+fn fences_that_fail_without_end_are_not_kept_without_end() {
+    let mut world = World::new(1);
+    world.job("job", &[3]);
+    let all = world.join_all("job", &[3]);
+    let sets: [&[(&str, u32)]; 3] = [
+        &[("job", 0), ("job", 1)],
+        &[("job", 0), ("job", 2)],
+        &[("job", 0), ("job", 1), ("job", 2)],
+    ];
+    for _ in 0..2000 {
+        for set in sets {
+            world.ask(all[0], &fence_of(procs(set), limit(1)));
+        }
+        world.advance(Duration::from_secs(1));
+    }
+    // The latest are kept: the others are told of them, and then meet the first again.
+    let pair = fence_of(procs(sets[0]), vec![]);
+    let mut told = 0;
+    while world.status_of(all[1], &pair) == Some(Status::ERR_TIMEOUT) {
+        told += 1;
+    }
+    assert!((1000..2000).contains(&told), "{told}");
+    assert_eq!(world.status_of(all[0], &pair), DONE);
+}

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Peers that do what no peer should.
 
-use pmix_engine::{Config, Origin};
-use pmix_proto::{Command, Header, Request, Tag, reply};
-use pmix_types::Status;
+use std::time::Duration;
 
-use crate::exchange::get;
-use crate::world::{World, hello};
+use gds_hash::{Puts, Wire};
+use pmix_engine::{Config, Origin};
+use pmix_proto::{Command, Header, Request, Tag, reply, request};
+use pmix_types::{Info, Proc, Rank, Scope, Status, Value, keys};
+
+use crate::exchange::{commit, get};
+use crate::world::{Reaction, World, hello};
 
 fn frame(tag: Tag, payload: &[u8]) -> Vec<u8> {
     let len = u32::try_from(payload.len()).unwrap();
@@ -157,4 +160,100 @@ fn a_message_that_is_too_long_ends_the_connection() {
     world.run();
     assert_eq!(world.nodes[0].refusals(), [Status::ERR_OUT_OF_RESOURCE]);
     assert!(!world.clients[who].is_in());
+}
+
+#[test]
+fn requests_that_wait_have_so_many_bytes_and_no_more() {
+    let config = Config {
+        request_bytes_per_peer: 10_000,
+        ..Config::default()
+    };
+    let mut world = World::with(1, &config);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    let long = Request::Fence(request::Fence {
+        procs: vec![Proc::new("job", Rank::WILDCARD); 600],
+        infos: vec![],
+    });
+    // What is over the limit alone is taken, for it may be what is needed.
+    let tags = [(); 3].map(|()| world.ask(all[0], &long));
+    world.run();
+    let client = &world.clients[all[0]];
+    let seen = tags.map(|tag| client.status(tag));
+    assert_eq!(seen, [None, None, Some(Status::ERR_OUT_OF_RESOURCE)]);
+    // Leaving is always possible, and the other goes on.
+    assert_eq!(
+        world.status_of(all[0], &Request::Finalize),
+        Some(Status::SUCCESS)
+    );
+    assert_eq!(world.status_of(all[1], &long), Some(Status::SUCCESS));
+}
+
+#[test]
+fn a_process_puts_so_much_and_no_more() {
+    let config = Config {
+        put_bytes_per_process: 5_000,
+        ..Config::default()
+    };
+    let mut world = World::with(1, &config);
+    world.job("job", &[1]);
+    let who = world.join(0, "job", 0);
+    // The same again is not more: clients up to 5.0 repeat everything.
+    for _ in 0..100 {
+        commit(
+            &mut world,
+            who,
+            0,
+            &[(Scope::GLOBAL, "card", 1), (Scope::LOCAL, "shm", 2)],
+        );
+    }
+    let mut puts = Puts::default();
+    let value = Value::from("x".repeat(4_000));
+    puts.put(Rank::new(0), Scope::REMOTE, Info::new("long", value))
+        .unwrap();
+    let layout = world.clients[who].session.form().layout;
+    let blocks = puts
+        .commit_message(&Wire::new(layout), Rank::new(0))
+        .unwrap();
+    let request = Request::Commit(request::Commit { blocks: &blocks });
+    assert_eq!(world.status_of(who, &request), Some(Status::SUCCESS));
+    assert_eq!(
+        world.status_of(who, &request),
+        Some(Status::ERR_OUT_OF_RESOURCE)
+    );
+    let tag = world.ask(who, &get("job", 0, "card"));
+    world.run();
+    assert_eq!(
+        world.clients[who].value(tag, "card"),
+        Some(Value::Uint32(1))
+    );
+}
+
+#[test]
+fn a_host_that_never_answers_is_not_asked_without_end() {
+    let config = Config {
+        requests_per_peer: 10,
+        ..Config::default()
+    };
+    let mut world = World::with(1, &config);
+    world.job("job", &[1]);
+    let who = world.join(0, "job", 0);
+    world.rule(|_, _| Reaction::Silence);
+    let mut refused = 0;
+    for job in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"] {
+        let request = Request::Get(request::Get {
+            nspace: job.into(),
+            rank: Rank::new(0),
+            infos: vec![Info::new(keys::TIMEOUT, 1)],
+            key: Some("card".into()),
+        });
+        let tag = world.ask(who, &request);
+        world.advance(Duration::from_secs(1));
+        match world.clients[who].status(tag) {
+            Some(Status::ERR_TIMEOUT) => {}
+            Some(Status::ERR_OUT_OF_RESOURCE) => refused += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(refused, 2);
 }

@@ -79,6 +79,25 @@ fn a_process_may_begin_again_and_keeps_what_it_put() {
 }
 
 #[test]
+fn a_process_may_begin_again_before_its_last_connection_is_closed() {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    let first = world.join(0, "job", 0);
+    assert_eq!(
+        world.status_of(first, &Request::Finalize),
+        Some(Status::SUCCESS)
+    );
+    let second = world.join(0, "job", 0);
+    world.kill(first);
+    assert_eq!(num_lost(&world), 0);
+    let third = world.connect(0, &crate::world::hello("job", 0));
+    world.run();
+    assert!(!world.clients[third].is_in());
+    world.kill(second);
+    assert_eq!(num_lost(&world), 1);
+}
+
+#[test]
 fn what_a_lost_process_put_is_not_taken_for_that_of_its_next_life() {
     let mut world = World::new(1);
     world.job("job", &[2]);

@@ -115,7 +115,7 @@ fn the_process_table_tells_what_connections_tell() {
     let table = rows(value(&mut world, who, keys::QUERY_PROC_TABLE, of_job("b")));
     let states: Vec<_> = table.iter().map(|row| (row.proc.rank, row.state)).collect();
     let expected = [
-        (Rank::new(0), ProcState::CONNECTED),
+        (Rank::new(0), ProcState::TERMINATED),
         (Rank::new(1), ProcState::TERM_WO_SYNC),
         (Rank::new(2), ProcState::UNDEF),
         (Rank::new(3), ProcState::UNDEF),
@@ -135,7 +135,7 @@ fn the_process_table_tells_what_connections_tell() {
     assert_eq!(status, Value::Status(Status::SUCCESS));
     let of_rank = vec![Info::new(keys::PROCID, Proc::new("b", Rank::new(0)))];
     let state = value(&mut world, who, keys::PROC_STATE_STATUS, of_rank);
-    assert_eq!(state, Value::ProcState(ProcState::CONNECTED));
+    assert_eq!(state, Value::ProcState(ProcState::TERMINATED));
 }
 
 #[test]
