@@ -33,6 +33,9 @@ struct Core {
     state: State,
     work: Work,
     modexes: HashMap<DirectModexId, ModexCallback>,
+    /// The latest time that the engine was told: callers of several threads come in any order, and
+    /// its time never goes back.
+    clock: Instant,
     /// When the progress thread wakes by itself.
     wakes_at: Option<Instant>,
 }
@@ -83,6 +86,7 @@ impl Desk {
             state: State::New(engine),
             work: Work::default(),
             modexes: HashMap::new(),
+            clock: Instant::now(),
             wakes_at: None,
         };
         Self {
@@ -127,10 +131,11 @@ impl Desk {
     /// `PMIX_ERR_INIT` if the server is not started or finalised; what `request` says.
     pub(crate) fn request<R, E: Into<Error>>(
         &self,
-        request: impl FnOnce(&mut Engine) -> Result<R, E>,
+        request: impl FnOnce(&mut Engine, Instant) -> Result<R, E>,
     ) -> Result<R, Error> {
         let mut core = self.lock();
-        let result = request(core.engine()?).map_err(Into::into);
+        let now = core.at(Instant::now());
+        let result = request(core.engine()?, now).map_err(Into::into);
         self.release(core);
         result
     }
@@ -139,17 +144,14 @@ impl Desk {
     ///
     /// # Errors
     /// As [`Self::request`].
-    #[expect(
-        dead_code,
-        reason = "the engine does not collect data for other servers yet"
-    )]
     pub(crate) fn request_modex<E: Into<Error>>(
         &self,
-        request: impl FnOnce(&mut Engine) -> Result<DirectModexId, E>,
+        request: impl FnOnce(&mut Engine, Instant) -> Result<DirectModexId, E>,
         callback: ModexCallback,
     ) -> Result<(), Error> {
         let mut core = self.lock();
-        let id = request(core.engine()?).map_err(Into::into)?;
+        let now = core.at(Instant::now());
+        let id = request(core.engine()?, now).map_err(Into::into)?;
         core.modexes.insert(id, callback);
         self.release(core);
         Ok(())
@@ -158,18 +160,25 @@ impl Desk {
     /// Hands the engine an answer of the host.
     pub(crate) fn answer(&self, call: CallId, answer: Answer) {
         let mut core = self.lock();
+        let now = core.at(Instant::now());
         if let State::Running(engine) = &mut core.state {
-            engine.handle_host(call, answer, Instant::now());
+            engine.handle_host(call, answer, now);
         }
         self.release(core);
     }
 
     /// Lets the engine take what the progress thread has for it, and hands over what is left to
     /// do. Nothing is left of a server that is finalised.
-    pub(crate) fn progress(&self, input: impl FnOnce(&mut Engine), work: &mut Work) {
+    pub(crate) fn progress(
+        &self,
+        now: Instant,
+        input: impl FnOnce(&mut Engine, Instant),
+        work: &mut Work,
+    ) {
         let mut core = self.lock();
+        let now = core.at(now);
         if let State::Running(engine) = &mut core.state {
-            input(engine);
+            input(engine, now);
         }
         core.settle();
         // Both are empty or emptied by now; their memory is used again.
@@ -234,6 +243,12 @@ impl Desk {
 }
 
 impl Core {
+    /// A time for the engine, and never an earlier one afterwards.
+    fn at(&mut self, now: Instant) -> Instant {
+        self.clock = self.clock.max(now);
+        self.clock
+    }
+
     fn engine(&mut self) -> Result<&mut Engine, Error> {
         match &mut self.state {
             State::Running(engine) => Ok(engine),

@@ -19,20 +19,20 @@ impl Driver {
         let desk = Arc::clone(&self.desk);
         let mut work = std::mem::take(&mut self.work);
         let arrivals = self.acceptor.accept(now, self.connections.len());
-        let input = |engine: &mut Engine| {
+        let input = |engine: &mut Engine, now| {
             self.tell(engine, now);
             engine.handle_timeout(now);
             self.open(engine, arrivals, now);
             self.read(engine, now);
         };
-        desk.progress(input, &mut work);
+        desk.progress(now, input, &mut work);
         loop {
             self.write(&mut work);
             let called = self.call_host(&mut work);
             if !called && self.broken.is_empty() {
                 break;
             }
-            desk.progress(|engine| self.tell(engine, now), &mut work);
+            desk.progress(now, |engine, now| self.tell(engine, now), &mut work);
         }
         self.work = work;
     }
@@ -206,7 +206,7 @@ impl Driver {
     /// Writes what can still be written when the server is finalised.
     pub(crate) fn last_words(mut self) {
         let mut work = std::mem::take(&mut self.work);
-        self.desk.progress(|_| (), &mut work);
+        self.desk.progress(Instant::now(), |_, _| (), &mut work);
         self.write(&mut work);
         for connection in self.connections.iter_mut() {
             // Nobody is there any more who could be told that it failed.

@@ -3,8 +3,8 @@
 
 use std::ffi::OsString;
 
-use pmix_engine::HostObject;
-use pmix_types::{Info, Nspace, Proc, Text};
+use pmix_engine::{Engine, HostObject};
+use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Status, Text};
 
 use crate::fork::harvest;
 use crate::{Error, Server};
@@ -23,7 +23,7 @@ impl Server {
         infos: &[Info<'_>],
     ) -> Result<(), Error> {
         let desk = &self.0.desk;
-        desk.request(|engine| engine.register_nspace(nspace, num_local_procs, infos))
+        desk.request(|engine, _| engine.register_nspace(nspace, num_local_procs, infos))
     }
 
     /// Forgets a job, its processes and what they put (`PMIx_server_deregister_nspace`).
@@ -34,7 +34,7 @@ impl Server {
         self.0.fork.local_support.forget(nspace);
         self.0
             .desk
-            .request(|engine| engine.deregister_nspace(nspace))
+            .request(|engine, _| engine.deregister_nspace(nspace))
     }
 
     /// Registers a process of this node, before it is started: only who is this user and group may
@@ -52,7 +52,7 @@ impl Server {
         object: HostObject,
     ) -> Result<(), Error> {
         let desk = &self.0.desk;
-        desk.request(|engine| engine.register_client(proc, uid, gid, object))
+        desk.request(|engine, _| engine.register_client(proc, uid, gid, object))
     }
 
     /// Forgets a process of this node (`PMIx_server_deregister_client`).
@@ -60,7 +60,9 @@ impl Server {
     /// # Errors
     /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if it is not registered.
     pub fn deregister_client(&self, proc: &Proc<'_>) -> Result<(), Error> {
-        self.0.desk.request(|engine| engine.deregister_client(proc))
+        self.0
+            .desk
+            .request(|engine, _| engine.deregister_client(proc))
     }
 
     /// The variables to be set in the environment of a process before it is started
@@ -70,7 +72,7 @@ impl Server {
     /// # Errors
     /// `PMIX_ERR_INIT`.
     pub fn setup_fork(&self, proc: &Proc<'_>) -> Result<Vec<(OsString, OsString)>, Error> {
-        self.0.desk.request(|_| Ok::<_, Error>(()))?;
+        self.0.desk.request(|_, _| Ok::<_, Error>(()))?;
         Ok(self.0.fork.environment(proc))
     }
 
@@ -86,7 +88,7 @@ impl Server {
         _nspace: &Nspace<'_>,
         infos: &[Info<'_>],
     ) -> Result<Vec<Info<'static>>, Error> {
-        self.0.desk.request(|_| Ok::<_, Error>(()))?;
+        self.0.desk.request(|_, _| Ok::<_, Error>(()))?;
         Ok(harvest(&self.0.fork.surroundings, infos))
     }
 
@@ -102,7 +104,7 @@ impl Server {
         infos: &[Info<'_>],
     ) -> Result<(), Error> {
         let support = &self.0.fork.local_support;
-        self.0.desk.request(|_| support.set(nspace, infos))
+        self.0.desk.request(|_, _| support.set(nspace, infos))
     }
 
     /// Gives a name to processes (`PMIx_server_define_process_set`).
@@ -111,7 +113,7 @@ impl Server {
     /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM` without a name or members.
     pub fn define_process_set(&self, name: &Text<'_>, members: &[Proc<'_>]) -> Result<(), Error> {
         let desk = &self.0.desk;
-        desk.request(|engine| engine.define_process_set(name, members))
+        desk.request(|engine, _| engine.define_process_set(name, members))
     }
 
     /// Forgets the name of processes (`PMIx_server_delete_process_set`).
@@ -121,6 +123,54 @@ impl Server {
     pub fn delete_process_set(&self, name: &Text<'_>) -> Result<(), Error> {
         self.0
             .desk
-            .request(|engine| engine.delete_process_set(name))
+            .request(|engine, _| engine.delete_process_set(name))
+    }
+
+    /// Asks for what a local process put, for a server that was asked for it
+    /// (`PMIx_server_dmodex_request`). The callback is called when the process has put it, like a
+    /// method of the host; not at all, but dropped, if the server ends before.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`, and the callback is dropped.
+    pub fn dmodex_request(
+        &self,
+        proc: &Proc<'_>,
+        infos: &[Info<'_>],
+        callback: impl FnOnce(Result<Vec<u8>, Status>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let request = |engine: &mut Engine, now| engine.dmodex_request(proc, infos, now);
+        self.0.desk.request_modex(request, Box::new(callback))
+    }
+
+    /// Hands on what a process wrote to a stream; without data, the stream is closed
+    /// (`PMIx_server_IOF_deliver`).
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM` for a channel that is no output.
+    pub fn iof_deliver(
+        &self,
+        source: &Proc<'_>,
+        channel: IofChannel,
+        data: Vec<u8>,
+        infos: &[Info<'_>],
+    ) -> Result<(), Error> {
+        let desk = &self.0.desk;
+        desk.request(|engine, _| engine.iof_deliver(source, channel, data, infos))
+    }
+
+    /// Reports an event to the clients and tools that want to know of it, as far as the range
+    /// reaches (`PMIx_Notify_event`, called by a server).
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`; what the engine says of a range or a directive that cannot be.
+    pub fn notify(
+        &self,
+        status: Status,
+        source: &Proc<'_>,
+        range: DataRange,
+        infos: &[Info<'_>],
+    ) -> Result<(), Error> {
+        let desk = &self.0.desk;
+        desk.request(|engine, now| engine.notify(status, source, range, infos, now))
     }
 }
