@@ -168,21 +168,26 @@ impl Desk {
     }
 
     /// Lets the engine take what the progress thread has for it, and hands over what is left to
-    /// do. Nothing is left of a server that is finalised.
+    /// do. False if the server is finalised: nothing new comes of it then.
     pub(crate) fn progress(
         &self,
         now: Instant,
         input: impl FnOnce(&mut Engine, Instant),
         work: &mut Work,
-    ) {
+    ) -> bool {
         let mut core = self.lock();
         let now = core.at(now);
-        if let State::Running(engine) = &mut core.state {
-            input(engine, now);
-        }
+        let serves = match &mut core.state {
+            State::Running(engine) => {
+                input(engine, now);
+                true
+            }
+            _ => false,
+        };
         core.settle();
         // Both are empty or emptied by now; their memory is used again.
         std::mem::swap(&mut core.work, work);
+        serves
     }
 
     /// Says that the progress thread is about to wait: whether it may, and until when.

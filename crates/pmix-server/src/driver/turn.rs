@@ -25,14 +25,14 @@ impl Driver {
             self.open(engine, arrivals, now);
             self.read(engine, now);
         };
-        desk.progress(now, input, &mut work);
+        let mut serves = desk.progress(now, input, &mut work);
         loop {
             self.write(&mut work);
             let called = self.call_host(&mut work);
-            if !called && self.broken.is_empty() {
+            if !serves || (!called && self.broken.is_empty()) {
                 break;
             }
-            desk.progress(now, |engine, now| self.tell(engine, now), &mut work);
+            serves = desk.progress(now, |engine, now| self.tell(engine, now), &mut work);
         }
         self.work = work;
     }

@@ -209,3 +209,18 @@ fn a_host_may_call_its_server_from_a_call_and_end_it() {
     assert_eq!(*host.seen.lock().unwrap(), [Ok(()), Ok(()), Ok(())]);
     *host.server.lock().unwrap() = None;
 }
+
+#[test]
+fn connections_that_break_as_the_server_ends_do_not_hold_it_up() {
+    for _ in 0..20 {
+        let server = peer::serve(peer::builder(), 8);
+        let clients: Vec<_> = (0..8).map(|r| Peer::client(&server, r).unwrap()).collect();
+        let asked = clients.into_iter().map(|mut client| {
+            // Nobody will read the answer.
+            client.send(&Request::JobInfo).unwrap();
+        });
+        let left = asked.count();
+        server.finalize().unwrap();
+        assert_eq!(left, 8);
+    }
+}
