@@ -15,7 +15,6 @@
 //!
 //! Sources: PMIx Standard, chapter "Server"; the wire forms are those of `pmix-proto`.
 #![forbid(unsafe_code)]
-#![allow(dead_code, reason = "rooms that are still to be furnished")]
 
 mod admission;
 mod alarm;

@@ -76,7 +76,8 @@ impl Engine {
         self.collectives.add(tracker)
     }
 
-    /// Adds the local participants that are registered by now.
+    /// Adds the local participants that are registered by now, and looks whether one of them is
+    /// gone already. Who goes later ends the collective then.
     fn define(&self, tracker: &mut Tracker) {
         let mut is_defined = true;
         let members = tracker.key.1.clone();
@@ -95,6 +96,7 @@ impl Engine {
             }
         }
         tracker.is_defined = is_defined;
+        tracker.is_doomed = self.has_lost(tracker);
     }
 
     fn arrived(&mut self, id: TrackerId, client: ClientId, ticket: Ticket, infos: &[Info<'_>]) {
@@ -132,7 +134,7 @@ impl Engine {
         if tracker.phase != Phase::Gathering {
             return;
         }
-        if self.has_lost(tracker) {
+        if tracker.is_doomed {
             self.fail(id, Status::ERR_LOST_CONNECTION);
         } else if tracker.is_complete() {
             self.call_host(id);

@@ -38,6 +38,8 @@ pub(super) struct Tracker {
     pub(super) missing: BTreeSet<ClientId>,
     /// Whether all local participants are known.
     pub(super) is_defined: bool,
+    /// Whether one of them was gone when it began.
+    pub(super) is_doomed: bool,
     /// What the participants said about it.
     pub(super) infos: Vec<Info<'static>>,
     /// Whether any of them wants what the others put.
@@ -81,6 +83,7 @@ impl Tracker {
             slots: BTreeMap::new(),
             missing: BTreeSet::new(),
             is_defined: false,
+            is_doomed: false,
             infos: Vec::new(),
             collects: false,
             until: None,
