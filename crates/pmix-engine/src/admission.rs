@@ -86,7 +86,7 @@ impl Engine {
 
     /// Closes a connection because of what came over it.
     pub(crate) fn refuse(&mut self, peer: PeerId, reason: Error) {
-        tracing::warn!(%peer, %reason, "peer refused");
+        tracing::debug!(%peer, %reason, "peer refused");
         self.outcomes
             .push_back(EngineEvent::Refused { peer, reason });
         self.close(peer);

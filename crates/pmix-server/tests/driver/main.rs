@@ -4,5 +4,6 @@
 mod admission;
 mod hostile;
 mod life;
+mod munge;
 mod peer;
 mod upcalls;

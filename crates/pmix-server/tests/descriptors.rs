@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A server whose process has no descriptors left. Alone in its program, as the limit is one of
+//! the whole process.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pmix_server::{NoHost, Server};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use socket2::{Domain, Socket, Type};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Clients, and how many of them find a descriptor.
+const CLIENTS: usize = 24;
+const ROOM: usize = 6;
+
+/// What the server logs.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+impl Log {
+    fn count(&self, text: &str) -> usize {
+        let bytes = self.0.lock().unwrap();
+        String::from_utf8_lossy(&bytes).matches(text).count()
+    }
+}
+
+/// The lowest number that no descriptor has.
+fn next_descriptor() -> u64 {
+    use std::os::fd::AsRawFd;
+    let probe = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    probe.as_raw_fd().try_into().unwrap()
+}
+
+/// Waits until the server hangs up.
+fn hung_up(socket: Socket) -> bool {
+    let mut stream = TcpStream::from(socket);
+    let patience = Some(Duration::from_secs(20));
+    stream.set_read_timeout(patience).unwrap();
+    matches!(stream.read(&mut [0; 8]), Ok(0) | Err(_))
+}
+
+#[test]
+fn connections_wait_until_others_are_closed_and_nothing_spins() {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).finish();
+    tracing::subscriber::set_global_default(subscriber).unwrap();
+    let builder = Server::builder().host(NoHost).config(|config| {
+        config.greeting_time = Duration::from_millis(300);
+    });
+    let server = builder.params(pmix_mca::Params::default()).build().unwrap();
+    let (_, address) = server.uri().split_once("://").unwrap();
+    let address: std::net::SocketAddr = address.parse().unwrap();
+    let new = || Socket::new(Domain::for_address(address), Type::STREAM, None).unwrap();
+    let clients: Vec<_> = (0..CLIENTS).map(|_| new()).collect();
+    let before = getrlimit(Resource::Nofile);
+    let limit = next_descriptor() + u64::try_from(ROOM).unwrap();
+    let lower = Rlimit {
+        current: Some(limit),
+        ..before
+    };
+    setrlimit(Resource::Nofile, lower).unwrap();
+    // The kernel completes these, whether or not the server accepts them.
+    for client in &clients {
+        client.connect(&address.into()).unwrap();
+    }
+    server.start().unwrap();
+    // Those that were accepted say nothing, are dropped and make room for the next ones.
+    for client in clients {
+        assert!(hung_up(client));
+    }
+    setrlimit(Resource::Nofile, before).unwrap();
+    server.finalize().unwrap();
+    let refusals = log.count("in time who it is");
+    assert_eq!(refusals, CLIENTS, "all were accepted in the end");
+    // Once for each batch, and a few times for the pauses between: not once for each turn.
+    let waits = log.count("new connections wait");
+    assert!((1..60).contains(&waits), "{waits}");
+}

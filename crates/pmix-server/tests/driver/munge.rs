@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Credentials of MUNGE, with a daemon of our own; skipped where MUNGE is not installed.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use pmix_mca::{Params, Source};
+use pmix_proto::{Hello, Role};
+use pmix_types::{Proc, Rank};
+
+use super::peer::{self, JOB, Peer};
+
+/// A daemon that ends with this value.
+struct Daemon {
+    process: Child,
+    directory: tempfile::TempDir,
+}
+
+impl Daemon {
+    fn start() -> Option<Self> {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let key: Vec<u8> = (0..=u8::MAX).cycle().take(1024).collect();
+        let mut command = Command::new("munged");
+        std::fs::write(at("key"), key).unwrap();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(at("key"), private).unwrap();
+        for (option, file) in [
+            ("key-file", "key"),
+            ("socket", "socket"),
+            ("pid-file", "pid"),
+        ] {
+            command.arg(format!("--{option}={}", at(file).display()));
+        }
+        command.arg(format!("--seed-file={}", at("seed").display()));
+        // In a directory of one user only; that is what `--force` passes over.
+        command.args(["--foreground", "--force", "--num-threads=1"]);
+        let spawned = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let Ok(mut process) = spawned else {
+            eprintln!("skipped: munged is not installed");
+            return None;
+        };
+        let mut log = BufReader::new(process.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("work thread") {
+            line.clear();
+            if log.read_line(&mut line).unwrap() == 0 {
+                eprintln!("skipped: munged does not run here");
+                return None;
+            }
+        }
+        // Read on, or the daemon would wait for room in the pipe.
+        std::thread::spawn(move || log.read_to_end(&mut Vec::new()));
+        Some(Self { process, directory })
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.directory.path().join("socket")
+    }
+
+    /// A credential as clients send it: with its NUL.
+    fn credential(&self) -> Vec<u8> {
+        let mut munge = Command::new("munge");
+        munge
+            .arg("-n")
+            .arg(format!("--socket={}", self.socket().display()));
+        let mut credential = munge.output().unwrap().stdout;
+        credential.truncate(credential.trim_ascii_end().len());
+        credential.push(0);
+        credential
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+fn params(socket: &Path) -> Params {
+    let socket = socket.to_str().unwrap();
+    let params = Params::builder().set("psec", "munge,native", Source::Api);
+    params
+        .set("psec_munge_socket", socket, Source::Api)
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn a_credential_of_munge_is_good_once() {
+    let Some(daemon) = Daemon::start() else {
+        return;
+    };
+    let server = peer::serve(peer::builder().params(params(&daemon.socket())), 1);
+    let environment = server.setup_fork(&Proc::new(JOB, Rank::new(0))).unwrap();
+    assert!(environment.contains(&("PMIX_SECURITY_MODE".into(), "munge,native".into())));
+    let connect = |credential: &[u8]| {
+        let client = Some(Proc::new(JOB, Rank::new(0)));
+        let hello = peer::hello(Role::CLIENT, client, credential);
+        let munge = Hello {
+            psec: "munge".into(),
+            ..hello
+        };
+        Peer::with(peer::address(&server), &munge)
+    };
+    let credential = daemon.credential();
+    drop(connect(&credential).unwrap());
+    assert!(connect(&credential).is_err(), "it was used before");
+    assert!(connect(b"MUNGE:AAAA:\0").is_err());
+    assert!(connect(b"").is_err());
+    assert!(connect(&daemon.credential()).is_ok());
+    assert!(
+        Peer::client(&server, 0).is_ok(),
+        "native is accepted as well"
+    );
+    let fresh = daemon.credential();
+    drop(daemon);
+    assert!(connect(&fresh).is_err(), "nobody is there to ask");
+}
