@@ -11,6 +11,8 @@
 mod cache;
 mod directives;
 mod limits;
+#[cfg(test)]
+mod model;
 mod notice;
 mod registry;
 mod serve;

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Random lives of a server's events, beside a model that looks at everything it ever saw.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use pmix_types::{DataRange, Info, Nspace, Proc, Rank, Status, keys};
+
+use super::registry::DEFAULT;
+use super::{EventLimits, Events, Listener, Notice, Reporter};
+use crate::PeerId;
+
+const LIMITS: EventLimits = EventLimits {
+    codes_per_peer: 100,
+    procs_per_peer: 100,
+    kept: 5,
+    kept_per_source: 3,
+    kept_bytes: usize::MAX,
+    kept_for: Duration::from_secs(10),
+};
+
+/// Peers 0 to 3: two processes of each of two jobs; every other one is of another user.
+const NUM_PEERS: u8 = 4;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Register(u8, Vec<i8>),
+    Deregister(u8, i8),
+    Raise(u8, i8, Kind),
+    Wait(u8),
+    Leave(u8),
+    EndJob(bool),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    range: u8,
+    non_default: bool,
+    do_not_cache: bool,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let peer = 0..NUM_PEERS;
+    let code = -3..3_i8;
+    let kind = (0..8_u8, any::<bool>(), prop::bool::weighted(0.2));
+    let kind = kind.prop_map(|(range, non_default, do_not_cache)| Kind {
+        range,
+        non_default,
+        do_not_cache,
+    });
+    let codes = prop::collection::vec(code.clone(), 0..3);
+    let step = prop_oneof![
+        4 => (peer.clone(), codes).prop_map(|(peer, codes)| Step::Register(peer, codes)),
+        2 => (peer.clone(), code.clone()).prop_map(|(peer, code)| Step::Deregister(peer, code)),
+        8 => (peer.clone(), code, kind).prop_map(|(peer, code, kind)| Step::Raise(peer, code, kind)),
+        1 => (1..6_u8).prop_map(Step::Wait),
+        1 => peer.prop_map(Step::Leave),
+        1 => any::<bool>().prop_map(Step::EndJob),
+    ];
+    prop::collection::vec(step, 0..60)
+}
+
+fn nspace_of(peer: u8) -> &'static str {
+    if peer < 2 { "a" } else { "b" }
+}
+
+fn listener(peer: u8) -> Listener {
+    Listener {
+        proc: Proc::new(nspace_of(peer), Rank::new(peer.into())),
+        uid: u32::from(peer % 2),
+    }
+}
+
+/// Code 0 stands for the default handler where codes are taken back.
+fn status(code: i8) -> Status {
+    match code {
+        0 => DEFAULT,
+        other => Status::from_raw(other.into()),
+    }
+}
+
+/// What the model remembers of an event.
+#[derive(Clone, Debug)]
+struct Seen {
+    from: u8,
+    code: i8,
+    kind: Kind,
+    at: u64,
+    had: BTreeSet<u8>,
+}
+
+/// Everything that was said, looked through again for every question.
+#[derive(Debug, Default)]
+struct Model {
+    now: u64,
+    registered: Vec<(u8, i8)>,
+    kept: Vec<Seen>,
+}
+
+impl Model {
+    fn hears(&self, peer: u8, seen: &Seen) -> bool {
+        let is_in = match seen.kind.range {
+            1 | 6 | 7 => false,
+            3 => nspace_of(peer) == nspace_of(seen.from),
+            _ => true,
+        };
+        let wants = self.registered.iter().any(|(who, code)| {
+            let named = *code != 0 && *code == seen.code;
+            *who == peer && (named || (*code == 0 && !seen.kind.non_default))
+        });
+        is_in && wants && peer != seen.from && peer % 2 == seen.from % 2
+    }
+
+    fn expire(&mut self) {
+        let now = self.now;
+        self.kept
+            .retain(|seen| now - seen.at < LIMITS.kept_for.as_secs());
+    }
+
+    fn raise(&mut self, from: u8, code: i8, kind: Kind) -> Vec<u8> {
+        let mut seen = Seen {
+            from,
+            code,
+            kind,
+            at: self.now,
+            had: BTreeSet::new(),
+        };
+        let told: Vec<_> = (0..NUM_PEERS)
+            .filter(|peer| self.hears(*peer, &seen))
+            .collect();
+        seen.had = told.iter().copied().collect();
+        if !kind.do_not_cache {
+            self.expire();
+            let own: Vec<_> = (0..self.kept.len())
+                .filter(|i| self.kept[*i].from == from)
+                .collect();
+            if own.len() >= LIMITS.kept_per_source {
+                self.kept.remove(own[0]);
+            }
+            if self.kept.len() >= LIMITS.kept {
+                self.kept.remove(0);
+            }
+            self.kept.push(seen);
+        }
+        told
+    }
+
+    fn register(&mut self, peer: u8, codes: &[i8]) -> Vec<i8> {
+        let distinct: BTreeSet<_> = match codes {
+            [] => BTreeSet::from([0]),
+            codes => codes.iter().copied().collect(),
+        };
+        self.registered
+            .extend(distinct.into_iter().map(|code| (peer, code)));
+        self.expire();
+        let due = (0..self.kept.len()).filter(|place| {
+            let seen = &self.kept[*place];
+            !seen.had.contains(&peer) && self.hears(peer, seen)
+        });
+        let due: Vec<_> = due.collect();
+        for place in &due {
+            self.kept[*place].had.insert(peer);
+        }
+        due.into_iter().map(|place| self.kept[place].code).collect()
+    }
+
+    fn deregister(&mut self, peer: u8, code: i8) {
+        if let Some(place) = self
+            .registered
+            .iter()
+            .position(|known| *known == (peer, code))
+        {
+            self.registered.remove(place);
+        }
+    }
+}
+
+/// The real one, driven by the same steps.
+struct Real {
+    events: Events,
+    now: Instant,
+}
+
+fn alone(_: &Nspace<'_>) -> Option<u32> {
+    None
+}
+
+impl Real {
+    fn raise(&mut self, from: u8, code: i8, kind: Kind) -> Vec<u8> {
+        let range = DataRange::from_raw(kind.range);
+        let mut infos = vec![
+            Info::new(keys::EVENT_NON_DEFAULT, kind.non_default),
+            Info::new(keys::EVENT_DO_NOT_CACHE, kind.do_not_cache),
+        ];
+        if range == DataRange::CUSTOM {
+            infos.push(Info::new(
+                keys::EVENT_CUSTOM_RANGE,
+                Proc::new("c", Rank::WILDCARD),
+            ));
+        }
+        let Listener { proc, uid } = listener(from);
+        let reporter = Reporter::Peer(PeerId::of(from.into()));
+        let notice = Notice::new(reporter, Status::from_raw(code.into()), proc, range, infos);
+        let notice = Arc::new(notice.unwrap().only(Some(uid)));
+        let told = self.events.take(&notice, &alone, self.now);
+        told.into_iter()
+            .map(|peer| u8::try_from(peer.index()).unwrap())
+            .collect()
+    }
+
+    fn register(&mut self, peer: u8, codes: &[i8]) -> Vec<i8> {
+        let id = PeerId::of(peer.into());
+        let statuses: Vec<_> = codes.iter().copied().map(status).collect();
+        let registered = self.events.register(id, &listener(peer), &statuses, &[]);
+        registered.unwrap();
+        let replayed = self.events.replay(id, &alone, self.now).into_iter();
+        let code = |notice: Arc<Notice>| i8::try_from(notice.status.as_raw()).unwrap();
+        replayed.map(code).collect()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+
+    /// Whatever happens in whatever order, the same peers hear the same events, once and in order.
+    #[test]
+    fn events_reach_whom_a_naive_model_says(steps in steps()) {
+        let mut model = Model::default();
+        let mut real = Real { events: Events::new(LIMITS), now: Instant::now() };
+        for step in steps {
+            match step {
+                Step::Register(peer, codes) => {
+                    prop_assert_eq!(real.register(peer, &codes), model.register(peer, &codes));
+                }
+                Step::Deregister(peer, code) => {
+                    real.events.deregister(PeerId::of(peer.into()), &[status(code)]);
+                    model.deregister(peer, code);
+                }
+                Step::Raise(from, code, kind) => {
+                    let told = real.raise(from, code, kind);
+                    prop_assert_eq!(told, model.raise(from, code, kind));
+                }
+                Step::Wait(seconds) => {
+                    real.now += Duration::from_secs(seconds.into());
+                    model.now += u64::from(seconds);
+                }
+                Step::Leave(peer) => {
+                    real.events.forget(PeerId::of(peer.into()));
+                    model.registered.retain(|(who, _)| *who != peer);
+                    // Who comes back is somebody else.
+                    model.kept.iter_mut().for_each(|seen| _ = seen.had.remove(&peer));
+                }
+                Step::EndJob(first) => {
+                    let nspace = if first { "a" } else { "b" };
+                    real.events.forget_nspace(&Nspace::new(nspace));
+                    model.kept.retain(|seen| nspace_of(seen.from) != nspace);
+                }
+            }
+        }
+    }
+}
