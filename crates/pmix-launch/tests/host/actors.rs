@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The parts that the processes of the jobs play.
+
+use std::path::PathBuf;
+
+use pmix_client::{Client, Fence, Settings};
+use pmix_proto::{Request, reply, request};
+use pmix_types::{App, DataArray, Info, Proc, Query, Rank, Status, Value, keys};
+
+/// The process of a job; by itself it does nothing.
+#[test]
+#[ignore = "a process of the jobs that the other tests start"]
+fn actor() {
+    let Ok(act) = std::env::var("ACT") else {
+        return;
+    };
+    let settings = Settings::from_env().unwrap();
+    let rank = settings.proc.rank.as_raw();
+    // Who fails says why, and is not taken for a test.
+    match act.as_str() {
+        "leave" if rank == 0 => {}
+        "leave" => connected(settings).finalize().unwrap(),
+        "abort" => abort(connected(settings)),
+        "vanish" => vanish(connected(settings)),
+        "publish" => publish(connected(settings)),
+        "table" => table(connected(settings)),
+        "control" => control(connected(settings)),
+        "log" => log(connected(settings)),
+        "cleanup" => cleanup(connected(settings)),
+        "spawn" => spawn(connected(settings)),
+        other => panic!("no act is called {other}"),
+    }
+    std::process::exit(0);
+}
+
+fn connected(settings: Settings) -> Client {
+    Client::init(settings).unwrap()
+}
+
+fn rank(client: &Client) -> u32 {
+    client.proc().rank.as_raw()
+}
+
+fn peer(client: &Client, rank: u32) -> Proc<'static> {
+    Proc::new(client.proc().nspace.clone(), Rank::new(rank))
+}
+
+/// Waits for all, which does not end as long as one of them does not come.
+fn wait_for_all(client: &mut Client) {
+    client.fence(&Fence::new()).unwrap();
+}
+
+fn abort(mut client: Client) {
+    wait_for_all(&mut client);
+    if rank(&client) == 1 {
+        client.abort(7, "no more fuel", &[]).unwrap();
+    }
+    // Nobody comes to the end of this one.
+    let _ = client.fence(&Fence::new().of([peer(&client, 0), peer(&client, 1)]));
+    loop {
+        std::thread::park();
+    }
+}
+
+fn vanish(mut client: Client) {
+    wait_for_all(&mut client);
+    if rank(&client) != 1 {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+fn publish(mut client: Client) {
+    match rank(&client) {
+        0 => {
+            // The other one waits by now, or will find it at once.
+            client.publish(&[Info::new("port", "17")]).unwrap();
+            wait_for_all(&mut client);
+            client.unpublish(&["port"], &[]).unwrap();
+        }
+        _ => {
+            let wait = Info::new(keys::WAIT, 0i32);
+            let found = client.lookup(&["port"], &[wait]).unwrap();
+            assert_eq!(found[0].value, Value::from("17"));
+            assert_eq!(found[0].proc, peer(&client, 0));
+            wait_for_all(&mut client);
+        }
+    }
+    client.finalize().unwrap();
+}
+
+fn table(mut client: Client) {
+    wait_for_all(&mut client);
+    if rank(&client) == 0 {
+        let query = Query {
+            keys: vec![keys::QUERY_PROC_TABLE.into()],
+            qualifiers: Vec::new(),
+        };
+        let queries = vec![query];
+        let payload = client.request(&Request::Query(request::Query { queries }));
+        let payload = payload.unwrap();
+        let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
+        assert_eq!(answer.status, Status::SUCCESS);
+        let infos = answer.infos.unwrap();
+        let Value::DataArray(DataArray::ProcInfo(about)) = &infos[0].value else {
+            panic!("{infos:?}");
+        };
+        for process in about {
+            println!("{} {}", process.proc.rank, process.pid);
+        }
+    }
+    client.finalize().unwrap();
+}
+
+fn control(mut client: Client) {
+    wait_for_all(&mut client);
+    if rank(&client) == 1 {
+        loop {
+            std::thread::park();
+        }
+    }
+    let request = request::JobControl {
+        targets: vec![peer(&client, 1)],
+        infos: vec![Info::new(keys::JOB_CTRL_TERMINATE, true)],
+    };
+    let payload = client.request(&Request::JobControl(request)).unwrap();
+    let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
+    assert_eq!(answer.status, Status::SUCCESS);
+    println!("asked and done");
+    // Not before the launcher noticed.
+    loop {
+        std::thread::park();
+    }
+}
+
+fn log(mut client: Client) {
+    let rank = rank(&client);
+    let request = request::Log {
+        time: 0,
+        data: vec![
+            Info::new(keys::LOG_STDOUT, format!("to output of {rank}\n")),
+            Info::new(keys::LOG_STDERR, format!("to errors of {rank}\n")),
+        ],
+        directives: Vec::new(),
+    };
+    let payload = client.request(&Request::Log(request)).unwrap();
+    let answer = reply::Done::decode(client.form(), None, &payload).unwrap();
+    assert_eq!(answer.status, Status::SUCCESS);
+    client.finalize().unwrap();
+}
+
+fn cleanup(mut client: Client) {
+    let place = PathBuf::from(std::env::var_os("PLACE").unwrap());
+    let path = |name: &str| place.join(name).into_os_string().into_string().unwrap();
+    std::fs::write(path("file"), "").unwrap();
+    std::fs::write(path("sub/file"), "").unwrap();
+    for infos in [
+        vec![Info::new(keys::REGISTER_CLEANUP, path("file"))],
+        vec![Info::new(keys::REGISTER_CLEANUP_DIR, path("sub"))],
+    ] {
+        let targets = Vec::new();
+        let request = request::JobControl { targets, infos };
+        let payload = client.request(&Request::JobControl(request)).unwrap();
+        let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
+        assert_eq!(answer.status, Status::SUCCESS);
+    }
+    client.finalize().unwrap();
+    assert!(place.join("file").exists());
+}
+
+fn spawn(mut client: Client) {
+    let app = App {
+        cmd: Some("true".into()),
+        maxprocs: 1,
+        ..App::default()
+    };
+    let request = request::Spawn {
+        infos: Vec::new(),
+        apps: vec![app],
+    };
+    let payload = client.request(&Request::Spawn(request)).unwrap();
+    let answer = reply::Spawned::decode(client.form(), None, &payload).unwrap();
+    println!("{}", answer.status);
+    client.finalize().unwrap();
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the launcher answers to the processes that it starts.
+//!
+//! Each test starts a job whose processes are this very program, each playing the part of its rank
+//! ([`actors`]).
+
+mod actors;
+mod stage;
+
+use pmix_launch::{Cause, Ending};
+use pmix_types::Rank;
+use stage::{play, play_with};
+
+const SIGTERM: i32 = 15;
+
+#[test]
+fn an_abort_ends_the_job_with_its_status_and_reason() {
+    let played = play("abort", 3);
+    let expected = Cause::Aborted {
+        rank: Rank::new(1),
+        status: 7,
+        message: "no more fuel".to_owned(),
+    };
+    assert_eq!(played.outcome.cause, Some(expected), "{}", played.errors);
+    assert_eq!(played.outcome.exit_code(), 7);
+}
+
+#[test]
+fn to_end_without_finalising_ends_the_job() {
+    let played = play("vanish", 3);
+    let rank = Rank::new(1);
+    let cause = played.outcome.cause.clone();
+    assert_eq!(
+        cause,
+        Some(Cause::NotFinalized { rank }),
+        "{}",
+        played.errors
+    );
+    assert_eq!(played.outcome.ranks[1].ending, Ending::Exited(0));
+    assert_eq!(played.outcome.exit_code(), 1);
+}
+
+#[test]
+fn who_never_initialised_or_has_finalised_may_end() {
+    let played = play("leave", 3);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+}
+
+#[test]
+fn what_one_publishes_another_finds_though_it_comes_later() {
+    let played = play("publish", 2);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+}
+
+#[test]
+fn the_table_of_processes_has_their_numbers() {
+    let played = play("table", 2);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    let mut told: Vec<_> = played.output.lines().collect();
+    told.sort_unstable();
+    let ranks = played.outcome.ranks.iter();
+    let expected: Vec<_> = ranks.map(|r| format!("{} {}", r.rank, r.pid)).collect();
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn one_process_can_end_another() {
+    let played = play("control", 2);
+    let killed = Ending::Signalled {
+        signal: SIGTERM,
+        core: false,
+    };
+    assert_eq!(played.outcome.ranks[1].ending, killed, "{}", played.errors);
+    assert!(
+        played.output.contains("asked and done"),
+        "{}",
+        played.errors
+    );
+}
+
+#[test]
+fn what_is_logged_comes_out_of_the_launcher() {
+    let played = play("log", 2);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    assert_eq!(played.output, "to output of 0\nto output of 1\n");
+    assert_eq!(played.errors, "to errors of 0\nto errors of 1\n");
+}
+
+#[test]
+fn what_is_registered_for_cleanup_goes_at_the_end_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    std::fs::write(path("kept"), "").unwrap();
+    std::fs::create_dir(path("sub")).unwrap();
+    let played = play_with("cleanup", 1, &[("PLACE", dir.path())]);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    assert!(path("kept").exists());
+    assert!(!path("file").exists() && !path("sub").exists());
+}
+
+#[test]
+fn no_job_is_started_from_a_job() {
+    let played = play("spawn", 1);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    assert_eq!(played.output, "PMIX_ERR_NOT_SUPPORTED (-47)\n");
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Jobs of this program, and what becomes of them.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pmix_launch::{App, Export, Layout, Outcome, Output, Plan, Policy, Standard, launch};
+use pmix_mca::Params;
+
+/// A job that is over, and what its processes wrote.
+pub(crate) struct Played {
+    pub(crate) outcome: Outcome,
+    pub(crate) output: String,
+    pub(crate) errors: String,
+}
+
+/// Plays an act.
+pub(crate) fn play(act: &str, num_procs: u32) -> Played {
+    play_with(act, num_procs, &[])
+}
+
+/// Plays an act whose actors have some variables.
+pub(crate) fn play_with(act: &str, num_procs: u32, vars: &[(&str, &Path)]) -> Played {
+    let tmp = tempfile::tempdir().unwrap();
+    let set = |name: &str, value: &Path| Export::Set(name.into(), value.into());
+    let exports = vars.iter().map(|(name, value)| set(name, value));
+    let app = App {
+        program: std::env::current_exe().unwrap().into(),
+        args: ["--exact", "actors::actor", "--ignored", "--nocapture"]
+            .map(Into::into)
+            .to_vec(),
+        num_procs,
+        wdir: None,
+        exports: exports.chain([set("ACT", Path::new(act))]).collect(),
+    };
+    let params = Params::default();
+    let plan = Plan {
+        nspace: format!("{act}@1"),
+        layout: Layout::on_one_node(b"here", num_procs).unwrap(),
+        apps: vec![app],
+        policy: Policy::default(),
+        environment: Vec::new(),
+        preg: Arc::new(pmix_builtin::open_preg(&params).unwrap()),
+        params,
+        tmpdir: tmp.path().to_owned(),
+        output: Output::Plain,
+        timeout: Some(Duration::from_secs(60)),
+        grace: Duration::from_secs(5),
+        keep_going: false,
+        adopt: false,
+    };
+    let (input, mut output, mut errors) = (null(), scratch(), scratch());
+    let standard = Standard {
+        input: input.as_fd(),
+        output: output.as_fd(),
+        errors: errors.as_fd(),
+    };
+    let outcome = launch(&plan, standard).unwrap();
+    let left = std::fs::read_dir(&tmp).unwrap().count();
+    assert_eq!(left, 0, "the directory of the session is left");
+    Played {
+        outcome,
+        output: spoken(&mut output),
+        errors: spoken(&mut errors),
+    }
+}
+
+fn null() -> File {
+    File::open("/dev/null").unwrap()
+}
+
+fn scratch() -> File {
+    tempfile::tempfile().unwrap()
+}
+
+/// What the actors said, sorted, without what the test runner says around them.
+fn spoken(file: &mut File) -> String {
+    file.rewind().unwrap();
+    let mut text = String::new();
+    file.read_to_string(&mut text).unwrap();
+    let mut lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
+    lines.retain(|line| *line != "running 1 test");
+    lines.sort_unstable();
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
