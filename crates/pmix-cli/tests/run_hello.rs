@@ -49,6 +49,39 @@ fn data_that_were_not_exchanged_are_fetched_when_they_are_wanted() {
 }
 
 #[test]
+fn a_trace_has_every_message_of_every_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("trace");
+    let trace = ["-n", "2", "--trace", path.to_str().unwrap()];
+    let outcome = run(&[&trace[..], &[PMIX, "hello", "--quiet"]].concat());
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<serde_json::Value> = lines.collect();
+    assert!(
+        lines.iter().all(|line| line.get("fault").is_none()),
+        "{text}"
+    );
+    for rank in [0, 1] {
+        let own = lines.iter().filter(|line| line["rank"] == rank);
+        let what: Vec<_> = own.map(|line| line["what"].as_str().unwrap()).collect();
+        assert_eq!(
+            what[..4],
+            ["introduction", "welcome", "request REQ", "reply to REQ"]
+        );
+        let commands = ["COMMIT", "FENCENB", "GETNB", "FINALIZE"];
+        for command in commands {
+            let sent = what.contains(&format!("request {command}").as_str());
+            assert!(
+                sent && what.contains(&format!("reply to {command}").as_str()),
+                "{text}"
+            );
+        }
+        assert_eq!(what.last(), Some(&"closed"));
+    }
+}
+
+#[test]
 fn two_applications_are_one_job() {
     let outcome = run(&["-n", "2", "--host", "n1", PMIX, "hello", ":", PMIX, "hello"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));

@@ -48,7 +48,7 @@
 //!     output: output.as_fd(),
 //!     errors: errors.as_fd(),
 //! };
-//! let outcome = launch(&plan, standard)?;
+//! let outcome = launch(&plan, standard, None)?;
 //! std::process::exit(outcome.exit_code().into());
 //! # #[allow(unreachable_code)]
 //! # Ok::<(), Box<dyn std::error::Error>>(())

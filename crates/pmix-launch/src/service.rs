@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pmix_server::Server;
+use pmix_server::{Server, Tap};
 use pmix_types::Nspace;
 
 use crate::host::LocalHost;
@@ -11,9 +11,18 @@ use crate::session_dir::SessionDir;
 use crate::{Error, Plan};
 
 /// Starts a server for one job. Tools find it by the files in the directory of the session.
-pub(crate) fn start(plan: &Plan, session: &SessionDir, host: LocalHost) -> Result<Server, Error> {
+pub(crate) fn start(
+    plan: &Plan,
+    session: &SessionDir,
+    host: LocalHost,
+    tap: Option<Box<dyn Tap>>,
+) -> Result<Server, Error> {
     let cannot = |e| Error::server("the server cannot start", e);
-    let server = Server::builder()
+    let mut builder = Server::builder();
+    if let Some(tap) = tap {
+        builder = builder.tap(tap);
+    }
+    let server = builder
         .host(host)
         .nspace(server_nspace(&plan.nspace))
         .hostname(String::from_utf8_lossy(plan.layout.host()))

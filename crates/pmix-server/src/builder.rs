@@ -15,7 +15,7 @@ use preg_core::Preg;
 use crate::host::{Host, NoHost};
 use crate::net::listen::Listening;
 use crate::rendezvous::Offers;
-use crate::{Error, Server};
+use crate::{Error, Server, Tap};
 
 /// What a host may say about a server before it starts: each attribute of `PMIx_server_init` by
 /// its own method, or all of them at once by [`attributes`](Self::attributes).
@@ -36,6 +36,7 @@ pub struct Builder {
     surroundings: Option<Surroundings>,
     params: Option<Params>,
     preg: Option<Arc<Preg>>,
+    tap: Option<Box<dyn Tap>>,
 }
 
 impl Default for Builder {
@@ -56,6 +57,7 @@ impl Default for Builder {
             surroundings: None,
             params: None,
             preg: None,
+            tap: None,
         }
     }
 }
@@ -231,6 +233,12 @@ impl Builder {
     /// The encoders of maps; those of the MCA parameters if none are given.
     pub fn preg(mut self, preg: Arc<Preg>) -> Self {
         self.preg = Some(preg);
+        self
+    }
+
+    /// Who hears all that passes on the connections; nobody if none is given.
+    pub fn tap(mut self, tap: Box<dyn Tap>) -> Self {
+        self.tap = Some(tap);
         self
     }
 

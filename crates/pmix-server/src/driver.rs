@@ -25,6 +25,7 @@ use crate::Error;
 use crate::desk::{Desk, Wait, Work};
 use crate::host::Host;
 use crate::rendezvous::Rendezvous;
+use crate::tap::Tap;
 
 /// How many readiness events are taken at once.
 const EVENTS: usize = 256;
@@ -49,6 +50,7 @@ pub(crate) struct Driver {
     broken: Vec<PeerId>,
     buffer: Box<[u8]>,
     work: Work,
+    tap: Option<Box<dyn Tap>>,
     /// They go when the driver does.
     _rendezvous: Rendezvous,
 }
@@ -60,6 +62,7 @@ pub(crate) struct Parts {
     pub(crate) listener: TcpListener,
     pub(crate) address: SocketAddr,
     pub(crate) rendezvous: Rendezvous,
+    pub(crate) tap: Option<Box<dyn Tap>>,
 }
 
 impl Driver {
@@ -88,6 +91,7 @@ impl Driver {
             broken: Vec::new(),
             buffer: vec![0; BUFFER].into(),
             work: Work::default(),
+            tap: parts.tap,
             _rendezvous: parts.rendezvous,
         })
     }

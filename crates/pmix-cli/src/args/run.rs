@@ -54,6 +54,10 @@ pub(crate) struct Run {
     /// Say on standard error, at the end, who ran where, how long, and how it ended.
     #[arg(long, help_heading = "Output")]
     pub(crate) report: bool,
+    /// Write every message that passes between the processes and the server into this file, in the
+    /// form of `pmix wire decode --message`.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) trace: Option<PathBuf>,
     /// End the job after this time, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Ending")]
     pub(crate) timeout: Option<Duration>,

@@ -6,11 +6,12 @@ mod report;
 
 use std::ffi::OsString;
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pmix_launch::{Layout, Level, MapBy, Outcome, Output, Plan, Policy, Standard};
 use pmix_mca::Surroundings;
+use pmix_server::Tap;
 use preg_core::Status;
 
 use crate::args::Run;
@@ -18,18 +19,21 @@ use crate::failure::{Exit, Failure};
 use crate::get::host;
 use crate::input::{read_nodes, read_option, read_procs};
 use crate::session::Session;
+use crate::wire::Trace;
 
 /// Runs the command.
 pub(crate) fn run(session: &mut Session, args: Run) -> Result<Exit, Failure> {
     let report = args.report;
+    let trace = args.trace.clone();
     let plan = plan(session, args)?;
+    let trace = trace.map(|path| tap(session, &path)).transpose()?;
     let (input, output, errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let standard = Standard {
         input: input.as_fd(),
         output: output.as_fd(),
         errors: errors.as_fd(),
     };
-    let outcome = pmix_launch::launch(&plan, standard).map_err(refused)?;
+    let outcome = pmix_launch::launch(&plan, standard, trace).map_err(refused)?;
     if report {
         report::table(&outcome, &mut std::io::stderr().lock())?;
     }
@@ -50,6 +54,13 @@ fn ending(outcome: &Outcome, answered: bool) -> Result<Exit, Failure> {
         true => failure.answered(),
         false => failure,
     })
+}
+
+fn tap(session: &Session, path: &Path) -> Result<Box<dyn Tap>, Failure> {
+    let trace = Trace::create(path, Arc::clone(&session.preg));
+    let trace =
+        trace.map_err(|e| Failure::data(format!("cannot write {}: {e}", path.display())))?;
+    Ok(Box::new(trace))
 }
 
 fn refused(error: pmix_launch::Error) -> Failure {

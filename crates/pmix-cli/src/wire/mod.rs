@@ -13,7 +13,7 @@ use crate::args::{Wire, WireCommand};
 use crate::failure::{Exit, Failure};
 use crate::session::Session;
 
-pub(crate) use message::Side;
+pub(crate) use message::{Side, Trace};
 
 /// Runs one of the commands.
 pub(crate) fn run(session: &mut Session, args: &Wire) -> Result<Exit, Failure> {

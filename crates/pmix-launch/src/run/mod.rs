@@ -12,6 +12,8 @@ mod stop;
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
+use pmix_server::Tap;
+
 use crate::{Error, Outcome, Plan};
 use job::Job;
 
@@ -32,13 +34,19 @@ pub struct Standard<'a> {
 /// Signals that reach the launcher meanwhile are handed on to every process group of the job; they
 /// stay taken from then on.
 ///
+/// A tap hears all that passes between the processes and the server.
+///
 /// # Errors
 /// The job could not be started; what was started of it is ended. What becomes of a job that runs
 /// is told by its [`Outcome`].
-pub fn launch(plan: &Plan, standard: Standard<'_>) -> Result<Outcome, Error> {
+pub fn launch(
+    plan: &Plan,
+    standard: Standard<'_>,
+    tap: Option<Box<dyn Tap>>,
+) -> Result<Outcome, Error> {
     plan.check()?;
     let began = Instant::now();
-    let mut job = Job::start(plan, standard)?;
+    let mut job = Job::start(plan, standard, tap)?;
     job.watch()?;
     Ok(job.end(began))
 }

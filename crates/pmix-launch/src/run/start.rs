@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Instant;
 
 use mio::{Poll, Token};
-use pmix_server::HostObject;
+use pmix_server::{HostObject, Tap};
 use pmix_types::{Nspace, Proc, Rank};
 
 use super::Standard;
@@ -26,18 +26,26 @@ use crate::{Error, Output, Plan, service};
 
 impl<'a> Job<'a> {
     /// Starts every process of this node.
-    pub(super) fn start(plan: &'a Plan, standard: Standard<'a>) -> Result<Self, Error> {
+    pub(super) fn start(
+        plan: &'a Plan,
+        standard: Standard<'a>,
+        tap: Option<Box<dyn Tap>>,
+    ) -> Result<Self, Error> {
         let bound = job_info::bind(plan);
         // Before anything is made that would have to be taken back.
         let spawner = Spawner::new(plan, &bound)?;
-        let mut job = Self::prepare(plan, standard)?;
+        let mut job = Self::prepare(plan, standard, tap)?;
         job.register(&bound)?;
         job.spawn(&spawner, &bound)?;
         Ok(job)
     }
 
     /// Everything but the processes.
-    fn prepare(plan: &'a Plan, standard: Standard<'a>) -> Result<Self, Error> {
+    fn prepare(
+        plan: &'a Plan,
+        standard: Standard<'a>,
+        tap: Option<Box<dyn Tap>>,
+    ) -> Result<Self, Error> {
         let poll = Poll::new().map_err(|e| Error::system("cannot poll", e))?;
         let registry = poll.registry();
         let signals = Signals::take(registry, Token(SIGNALS))?;
@@ -51,7 +59,7 @@ impl<'a> Job<'a> {
             signals,
             table: Table::default(),
             orphans: Orphans::adopt(plan.adopt),
-            server: service::start(plan, &session, LocalHost::new(mailbox))?,
+            server: service::start(plan, &session, LocalHost::new(mailbox), tap)?,
             session,
             forward: Forward::new(FORWARD, standard.output, standard.errors, tag),
             keyboard: None,

@@ -59,7 +59,7 @@ pub(crate) fn play_with(act: &str, num_procs: u32, vars: &[(&str, &Path)]) -> Pl
         output: output.as_fd(),
         errors: errors.as_fd(),
     };
-    let outcome = launch(&plan, standard).unwrap();
+    let outcome = launch(&plan, standard, None).unwrap();
     let left = std::fs::read_dir(&tmp).unwrap().count();
     assert_eq!(left, 0, "the directory of the session is left");
     Played {

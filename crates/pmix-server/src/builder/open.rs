@@ -81,6 +81,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
         listener,
         address,
         rendezvous,
+        tap: settings.tap,
     })?;
     Ok(Server::new(
         driver,

@@ -82,7 +82,13 @@ impl Driver {
                 continue;
             };
             let peer = connection.peer;
-            let take = |bytes: &[u8]| engine.handle_input(peer, bytes, now);
+            let tap = &mut self.tap;
+            let take = |bytes: &[u8]| {
+                if let Some(tap) = tap {
+                    tap.received(peer, bytes);
+                }
+                engine.handle_input(peer, bytes, now)
+            };
             match connection.read(&mut self.buffer, take) {
                 Input::Drained => {}
                 Input::More => self.readable.push(token),
@@ -97,6 +103,10 @@ impl Driver {
     /// Queues what the engine sends and writes what can be written.
     fn write(&mut self, work: &mut Work) {
         for transmit in work.transmits.drain(..) {
+            if let Some(tap) = &mut self.tap {
+                let bytes = &transmit.bytes;
+                tap.sent(transmit.peer, bytes.head(), bytes.payload());
+            }
             let Some(token) = self.connections.token(transmit.peer) else {
                 continue;
             };
@@ -198,8 +208,11 @@ impl Driver {
 
     /// Closes a connection; its descriptor may be what others wait for.
     fn close(&mut self, token: Token) {
-        if self.connections.remove(token).is_some() {
+        if let Some(closed) = self.connections.remove(token) {
             self.acceptor.resume();
+            if let Some(tap) = &mut self.tap {
+                tap.closed(closed.peer);
+            }
         }
     }
 

@@ -10,10 +10,12 @@ mod capture;
 mod commands;
 mod frame;
 mod show;
+mod trace;
 mod walk;
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::sync::Arc;
 
 use bfrops::{BufferKind, Layout, Limits, Note};
 use pmix_proto::outline::{self, Part};
@@ -28,11 +30,12 @@ use crate::input::Source;
 use crate::session::Session;
 use frame::Frame;
 pub(crate) use frame::Side;
+pub(crate) use trace::Trace;
 use walk::Walk;
 
 /// What is known of a connection while its messages pass by.
-struct Connection<'a> {
-    preg: &'a Preg,
+struct Connection {
+    preg: Arc<Preg>,
     layout: Layout,
     limits: Limits,
     /// The first number of the client's release.
@@ -87,7 +90,7 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
     }
     let (frames, rest) = frames(args, source)?;
     let mut connection = Connection {
-        preg: &session.preg,
+        preg: Arc::clone(&session.preg),
         layout: args.peer.layout(),
         limits: args.limits(),
         major: 5,
@@ -130,13 +133,14 @@ fn frames(args: &WireDecode, source: Source) -> Result<(Vec<Frame>, usize), Fail
     Ok((frames, rest.len()))
 }
 
-impl Connection<'_> {
+impl Connection {
     /// Reads one message.
     fn read(&mut self, frame: &Frame) -> Message {
         if frame.header.is_hello() {
             return self.first(frame);
         }
-        let mut walk = Walk::new(self.layout, self.limits, self.preg, self.with_notes);
+        let preg = Arc::clone(&self.preg);
+        let mut walk = Walk::new(self.layout, self.limits, &*preg, self.with_notes);
         let mut part = walk.part(&frame.payload, 0);
         let plan = match frame.from {
             Side::Client => {
@@ -214,7 +218,8 @@ impl Connection<'_> {
         if let Some(form) = form {
             (self.layout, self.major) = (form.layout, form.major);
         }
-        let mut walk = Walk::new(self.layout, self.limits, self.preg, self.with_notes);
+        let preg = Arc::clone(&self.preg);
+        let mut walk = Walk::new(self.layout, self.limits, &*preg, self.with_notes);
         walk.notes = notes;
         let fault = match (hello, frame.payload.get(end..)) {
             (Err(error), _) => Some(Fault {
