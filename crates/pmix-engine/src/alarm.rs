@@ -39,6 +39,10 @@ impl Alarms {
         self.0.remove(&(at, alarm));
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// When the next one is.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.0.first().map(|(at, _)| *at)

@@ -26,5 +26,6 @@ mod loss;
 mod members;
 mod table;
 mod tracker;
+mod turn;
 
 pub(crate) use table::{Collectives, TrackerId};

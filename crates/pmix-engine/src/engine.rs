@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine: what happens goes in, what is to be done comes out.
 
+mod census;
 mod closing;
 mod outgoing;
 mod registration;
+
+pub use census::Census;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;

@@ -40,7 +40,7 @@ mod weight;
 
 pub use config::{Config, SecondConnection};
 pub use control::{Cleanup, CleanupDirectory, ControlLimits};
-pub use engine::Engine;
+pub use engine::{Census, Engine};
 pub use error::Error;
 pub use event::{DirectModexId, EngineEvent};
 pub use events::EventLimits;

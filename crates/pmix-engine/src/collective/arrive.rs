@@ -32,11 +32,13 @@ impl Engine {
     }
 
     fn take_part(&mut self, ticket: Ticket, kind: Kind, procs: &[Proc<'_>], infos: &[Info<'_>]) {
-        match self.participant(&ticket, procs) {
-            Ok((client, members)) => {
-                let id = self.tracker_of(client, (kind, members));
-                self.arrived(id, client, ticket, infos);
-            }
+        let participant = self.participant(&ticket, procs);
+        let tracker = participant.and_then(|(client, members)| {
+            let id = self.tracker_of(client, (kind, members))?;
+            Ok((client, id))
+        });
+        match tracker {
+            Ok((client, id)) => self.arrived(id, client, ticket, infos),
             Err(error) => self.reply_error(ticket, &error),
         }
     }
@@ -63,17 +65,22 @@ impl Engine {
     }
 
     /// The tracker that a call of a client belongs to; a new one if it is the first to come.
-    fn tracker_of(&mut self, client: ClientId, key: (Kind, Members)) -> TrackerId {
+    fn tracker_of(&mut self, client: ClientId, key: (Kind, Members)) -> Result<TrackerId, Error> {
         if let Some(id) = self.collectives.find(&key, client) {
-            return id;
+            return Ok(id);
         }
         let job = self.registry.client(client);
         let job = job.map(|client| client.proc.nspace.clone());
-        let mut tracker = Tracker::new(key, job.unwrap_or_default());
+        let job = job.unwrap_or_default();
+        if !self.collectives.has_room(&job) {
+            let message = "the job has too many fences that do not end";
+            return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
+        }
+        let mut tracker = Tracker::new(key, job);
         self.define(&mut tracker);
         // The caller is registered, whatever else is not.
         tracker.expect(client);
-        self.collectives.add(tracker)
+        Ok(self.collectives.add(tracker))
     }
 
     /// Adds the local participants that are registered by now, and looks whether one of them is
@@ -159,34 +166,44 @@ impl Engine {
             return;
         };
         let kind = tracker.key.0;
-        if kind == Kind::Fence && self.is_local(&tracker.key.1) {
-            return self.succeed(id);
-        }
         let procs = tracker.key.1.to_procs();
         let infos = tracker.infos.clone();
-        let data = match kind {
-            Kind::Fence => self.contribution(tracker),
-            Kind::Connect | Kind::Disconnect => Ok(Vec::new()),
-        };
+        if kind == Kind::Fence {
+            return self.call_host_to_fence(id, procs, infos);
+        }
         if let Some(tracker) = self.collectives.get_mut(id) {
             tracker.phase = Phase::Hosting;
         }
-        match (kind, data) {
-            (_, Err(error)) => {
+        let then = move |engine: &mut Self, answer| engine.host_ended(id, &answer);
+        match kind {
+            Kind::Disconnect => self.ask_for_all(Disconnect { procs, infos }, then),
+            _ => self.ask_for_all(Connect { procs, infos }, then),
+        };
+    }
+
+    fn call_host_to_fence(
+        &mut self,
+        id: TrackerId,
+        procs: Vec<Proc<'static>>,
+        infos: Vec<Info<'static>>,
+    ) {
+        let Some(tracker) = self.collectives.get(id) else {
+            return;
+        };
+        if self.is_local(&tracker.key.1) {
+            self.take_turn(id, None);
+            return self.succeed(id);
+        }
+        match self.contribution(tracker) {
+            Ok(data) => {
+                if let Some(tracker) = self.collectives.get_mut(id) {
+                    tracker.phase = Phase::Hosting;
+                }
+                self.take_turn(id, Some(Fence { procs, infos, data }));
+            }
+            Err(error) => {
                 tracing::error!(%error, "nothing can be contributed to a fence");
                 self.fail(id, error.status());
-            }
-            (Kind::Fence, Ok(data)) => {
-                let call = Fence { procs, infos, data };
-                self.ask_for_all(call, move |engine, answer| engine.fenced(id, answer));
-            }
-            (Kind::Connect, Ok(_)) => {
-                let call = Connect { procs, infos };
-                self.ask_for_all(call, move |engine, answer| engine.host_ended(id, &answer));
-            }
-            (Kind::Disconnect, Ok(_)) => {
-                let call = Disconnect { procs, infos };
-                self.ask_for_all(call, move |engine, answer| engine.host_ended(id, &answer));
             }
         }
     }

@@ -98,24 +98,28 @@ impl Engine {
         }
     }
 
-    /// Tells the servers of other nodes that a fence failed here, in place of data.
+    /// Tells the servers of other nodes that a fence failed here, in place of data. The
+    /// participants here are told already.
     fn tell_servers(&mut self, id: TrackerId, status: Status) {
         let Some(tracker) = self.collectives.get(id) else {
             return;
         };
         let members = &tracker.key.1;
-        if self.is_local(members) {
-            return;
-        }
-        let (procs, infos) = (members.to_procs(), tracker.infos.clone());
         let form = self.config.modex_form();
-        match failure(&form, status) {
-            Ok(data) => {
-                // The participants here are told already.
-                self.ask_for_all(Fence { procs, infos, data }, |_, _| {});
+        let data = failure(&form, status).map(|data| Fence {
+            procs: members.to_procs(),
+            infos: tracker.infos.clone(),
+            data,
+        });
+        let call = match data {
+            _ if self.is_local(members) => None,
+            Ok(call) => Some(call),
+            Err(error) => {
+                tracing::error!(%error, "a failure cannot be packed");
+                None
             }
-            Err(error) => tracing::error!(%error, "a failure cannot be packed"),
-        }
+        };
+        self.take_turn(id, call);
     }
 
     /// Says who is missing.

@@ -5,13 +5,17 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use pmix_types::Nspace;
 
-use super::tracker::{Key, Tracker};
+use super::tracker::{Key, Kind, Tracker};
+use super::turn::Turns;
 use crate::registry::ClientId;
 
 /// How many collectives that processes of a job began may have failed without all participants
 /// knowing, and how many participants they may have. With more the oldest are forgotten.
 const MAX_FAILED: usize = 4096;
 const MAX_FAILED_MEMBERS: usize = 1 << 20;
+
+/// How many fences that processes of a job began may be under way, here and with the host.
+const MAX_FENCES: usize = 1 << 16;
 
 /// The name of a collective; none is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,6 +28,9 @@ pub(crate) struct Collectives {
     last: u64,
     trackers: BTreeMap<TrackerId, Tracker>,
     by_key: HashMap<Key, Queue>,
+    pub(super) turns: Turns,
+    /// How many fences are under way, here and with the host, by the job of who began them.
+    fences: HashMap<Nspace<'static>, usize>,
     /// Those that failed, by the job of who began them, and how many participants they have.
     failed: HashMap<Nspace<'static>, (VecDeque<TrackerId>, usize)>,
 }
@@ -37,6 +44,10 @@ struct Queue {
 }
 
 impl Collectives {
+    pub(crate) fn len(&self) -> usize {
+        self.trackers.len()
+    }
+
     /// The first collective of these participants that a process has not taken part in.
     pub(super) fn find(&self, key: &Key, client: ClientId) -> Option<TrackerId> {
         let queue = self.by_key.get(key)?;
@@ -61,8 +72,27 @@ impl Collectives {
         let id = TrackerId(self.last);
         let queue = self.by_key.entry(tracker.key.clone()).or_default();
         queue.trackers.push_back(id);
+        if tracker.key.0 == Kind::Fence {
+            self.turns.begin(&tracker.key, &tracker.job, id);
+            *self.fences.entry(tracker.job.clone()).or_default() += 1;
+        }
         self.trackers.insert(id, tracker);
         id
+    }
+
+    /// Whether processes of a job may begin one more fence.
+    pub(super) fn has_room(&self, job: &Nspace<'static>) -> bool {
+        self.fences.get(job).is_none_or(|count| *count < MAX_FENCES)
+    }
+
+    /// A fence is under way no longer, here and with the host.
+    pub(super) fn fence_is_over(&mut self, job: &Nspace<'static>) {
+        if let Some(count) = self.fences.get_mut(job) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.fences.remove(job);
+            }
+        }
     }
 
     /// Takes a collective out of its place for a moment.

@@ -45,6 +45,10 @@ impl<T> ByProc<T> {
         Some((proc, thing))
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.things.len()
+    }
+
     pub(super) fn get(&self, name: u64) -> Option<&T> {
         self.things.get(&name).map(|(_, thing)| thing)
     }

@@ -48,6 +48,11 @@ impl Calls {
         id
     }
 
+    /// How many calls are not answered.
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+
     /// The next call to make.
     pub(crate) fn poll(&mut self) -> Option<HostCall> {
         self.queue.pop_front()

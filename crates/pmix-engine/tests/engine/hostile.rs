@@ -8,6 +8,7 @@ use pmix_engine::{Config, Origin};
 use pmix_proto::{Command, Header, Request, Tag, reply, request};
 use pmix_types::{Info, Proc, Rank, Scope, Status, Value, keys};
 
+use crate::dice::Dice;
 use crate::exchange::{commit, get};
 use crate::world::{Reaction, World, hello};
 
@@ -70,20 +71,14 @@ fn bytes_that_are_no_messages_end_one_connection_only() {
     world.job("job", &[2]);
     let good = world.join(0, "job", 0);
     let whole = hello("job", 1).encode().unwrap();
-    let mut number = 0x2545_f491_4f6c_dd1d_u64;
-    let mut random = || {
-        number ^= number << 13;
-        number ^= number >> 7;
-        number ^= number << 17;
-        number
-    };
+    let mut dice = Dice::new(7);
     for _ in 0..2000 {
         let mut bytes = whole.clone();
-        for _ in 0..=random() % 4 {
-            let place = usize::try_from(random()).unwrap() % bytes.len();
-            bytes[place] = random().to_le_bytes()[0];
+        for _ in 0..=dice.below(4) {
+            let place = dice.below(bytes.len());
+            bytes[place] = dice.byte();
         }
-        bytes.truncate(usize::try_from(random()).unwrap() % (bytes.len() + 1));
+        bytes.truncate(dice.below(bytes.len() + 1));
         let engine = &mut world.nodes[0].engine;
         let peer = engine.open(Origin::default(), world.now);
         engine.handle_input(peer, &bytes, world.now);

@@ -4,6 +4,7 @@
 mod admission;
 mod collective;
 mod control;
+mod dice;
 mod events;
 mod exchange;
 mod hostile;
@@ -12,4 +13,5 @@ mod ledger;
 mod output;
 mod publish;
 mod query;
+mod storm;
 mod world;

@@ -63,6 +63,17 @@ impl World {
         self.run();
     }
 
+    /// From now on answers of the host arrive when they are released, or again at once.
+    pub(crate) fn slow_host(&mut self, is_slow: bool) {
+        self.host.is_slow = is_slow;
+    }
+
+    /// Lets one of the answers of a slow host arrive.
+    pub(crate) fn release(&mut self, any: usize) {
+        self.host.release(any, &mut self.nodes, self.now);
+        self.run();
+    }
+
     /// Registers a job of consecutive ranks, so many on each node, and its processes.
     pub(crate) fn job(&mut self, nspace: &'static str, per_node: &[u32]) {
         self.job_of(nspace, per_node, UID);

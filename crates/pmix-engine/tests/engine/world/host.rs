@@ -35,6 +35,8 @@ pub(super) struct Host {
     /// Direct modexes that are asked of the engine of another node.
     asked: HashMap<(usize, DirectModexId), (usize, CallId)>,
     answers: Vec<(usize, CallId, Answer)>,
+    /// Whether answers are on their way until they are released one by one.
+    pub(super) is_slow: bool,
     /// Calls that are to be answered later, by the names of their upcalls.
     later: Vec<(usize, CallId, &'static str)>,
 }
@@ -50,6 +52,7 @@ impl Default for Host {
             gathering: BTreeMap::new(),
             asked: HashMap::new(),
             answers: Vec::new(),
+            is_slow: false,
             later: Vec::new(),
         }
     }
@@ -68,11 +71,23 @@ impl Host {
                 Reaction::Usual => self.usual(place, call, nodes, now),
             }
         }
-        for (place, call, answer) in std::mem::take(&mut self.answers) {
+        let ready = match self.is_slow {
+            true => Vec::new(),
+            false => std::mem::take(&mut self.answers),
+        };
+        for (place, call, answer) in ready {
             moved = true;
             nodes[place].engine.handle_host(call, answer, now);
         }
         moved
+    }
+
+    /// Lets one of the answers that are on their way arrive.
+    pub(super) fn release(&mut self, any: usize, nodes: &mut [Node], now: Instant) {
+        if !self.answers.is_empty() {
+            let (place, call, answer) = self.answers.remove(any % self.answers.len());
+            nodes[place].engine.handle_host(call, answer, now);
+        }
     }
 
     /// Answers the first of the calls of a name that were left for later.

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Fences come before the host in the order in which they began.
+//!
+//! The host meets the n-th fence of some processes on one node with the n-th on another. One that
+//! fails may end before an earlier one of the same processes; what the host is told of it waits
+//! then for its turn.
+
+use std::collections::{HashMap, VecDeque};
+
+use pmix_types::Nspace;
+
+use super::table::TrackerId;
+use super::tracker::Key;
+use crate::Engine;
+use crate::host::Fence;
+
+/// Fences that the host is still to be told of, those of the same participants in order.
+#[derive(Debug, Default)]
+pub(super) struct Turns(HashMap<Key, VecDeque<Turn>>);
+
+#[derive(Debug)]
+struct Turn {
+    id: TrackerId,
+    /// The job of the process that began it.
+    job: Nspace<'static>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// It is under way.
+    Open,
+    /// Nobody else has to be told of it.
+    Silent,
+    /// The host is to be told this.
+    Ready(Box<Fence>),
+}
+
+/// A fence whose turn it is.
+struct Due {
+    id: TrackerId,
+    job: Nspace<'static>,
+    /// What the host is told; nothing if the fence is over.
+    call: Option<Fence>,
+}
+
+impl Turns {
+    /// A fence begins.
+    pub(super) fn begin(&mut self, key: &Key, job: &Nspace<'static>, id: TrackerId) {
+        let turns = self.0.entry(key.clone()).or_default();
+        turns.push_back(Turn {
+            id,
+            job: job.clone(),
+            state: State::Open,
+        });
+    }
+
+    /// Says what the host is to be told of a fence, if anything, and returns those whose turn it is
+    /// now.
+    fn end(&mut self, key: &Key, id: TrackerId, call: Option<Fence>) -> Vec<Due> {
+        let Some(turns) = self.0.get_mut(key) else {
+            return Vec::new();
+        };
+        if let Some(turn) = turns.iter_mut().find(|turn| turn.id == id) {
+            turn.state = match call {
+                Some(call) => State::Ready(Box::new(call)),
+                None => State::Silent,
+            };
+        }
+        let mut due = Vec::new();
+        while let Some(turn) = turns.pop_front() {
+            let call = match turn.state {
+                State::Open => {
+                    turns.push_front(turn);
+                    break;
+                }
+                State::Silent => None,
+                State::Ready(call) => Some(*call),
+            };
+            due.push(Due {
+                id: turn.id,
+                job: turn.job,
+                call,
+            });
+        }
+        if turns.is_empty() {
+            self.0.remove(key);
+        }
+        due
+    }
+}
+
+impl Engine {
+    /// Says what the host is to be told of a fence, if anything, and tells it what is due.
+    pub(super) fn take_turn(&mut self, id: TrackerId, call: Option<Fence>) {
+        let Some(key) = self.collectives.get(id).map(|tracker| tracker.key.clone()) else {
+            return;
+        };
+        for Due { id, job, call } in self.collectives.turns.end(&key, id, call) {
+            let Some(call) = call else {
+                self.collectives.fence_is_over(&job);
+                continue;
+            };
+            self.ask_for_all(call, move |engine, answer| {
+                engine.collectives.fence_is_over(&job);
+                // Those that have failed by now are not there for the answer.
+                engine.fenced(id, answer);
+            });
+        }
+    }
+}
