@@ -52,7 +52,8 @@ pub struct Config {
     /// How much processes may ask to be done later.
     pub control: ControlLimits,
     /// How much longer than that, or than the participants say, the host may take once it was
-    /// called: it is told the time too and is to end a fence on all nodes alike.
+    /// called: it is told in `pmix.timeout` how many seconds are left, rounded up, and is to end a
+    /// collective on all nodes alike.
     pub host_grace: Duration,
 }
 

@@ -33,3 +33,10 @@ pub(crate) struct Control {
     /// The alarms that are set for signs of life.
     watched: HashMap<PeerId, Instant>,
 }
+
+impl Control {
+    /// How many peers are watched for signs of life.
+    pub(crate) fn num_watched(&self) -> usize {
+        self.hearts.len().max(self.watched.len())
+    }
+}

@@ -160,8 +160,7 @@ impl Events {
     }
 
     /// How many peers, codes, kept events and records of what peers have had there are.
-    #[cfg(test)]
-    fn len(&self) -> [usize; 4] {
+    pub(crate) fn len(&self) -> [usize; 4] {
         let (peers, codes) = self.registry.len();
         let (kept, had) = self.cache.len();
         [peers, codes, kept, had]

@@ -46,6 +46,10 @@ pub(crate) struct Ended {
 }
 
 impl Forwarding {
+    pub(crate) fn num_pulls(&self) -> usize {
+        self.pulls.len()
+    }
+
     pub(crate) fn new(limits: OutputLimits) -> Self {
         Self {
             limits,

@@ -64,7 +64,7 @@ impl Registry {
         let nspace = proc.nspace.clone().into_owned();
         let job = self.jobs.entry(nspace).or_default();
         job.owner.get_or_insert(user.0);
-        job.gone.remove(&proc.rank);
+        let was_here = job.gone.remove(&proc.rank);
         if let Some(id) = job.clients.get(&proc.rank).copied()
             && let Some(client) = self.clients.get_mut(&id)
         {
@@ -77,7 +77,10 @@ impl Registry {
         let id = ClientId(self.last);
         job.clients.insert(proc.rank, id);
         let proc = proc.clone().into_owned();
-        self.clients.insert(id, Client::new(proc, user, object));
+        let mut client = Client::new(proc, user, object);
+        // What the one of this name put that was removed is not this one's.
+        client.is_orphaned = was_here;
+        self.clients.insert(id, client);
         Ok(id)
     }
 
@@ -94,6 +97,12 @@ impl Registry {
 
     pub(crate) fn client_mut(&mut self, id: ClientId) -> Option<&mut Client> {
         self.clients.get_mut(&id)
+    }
+
+    /// Whether a process is registered here, or was.
+    pub(crate) fn was_here(&self, proc: &Proc<'_>) -> bool {
+        let job = self.job(&proc.nspace);
+        job.is_some_and(|job| job.clients.contains_key(&proc.rank) || job.gone.contains(&proc.rank))
     }
 
     /// The local process with a name, and where it stands.

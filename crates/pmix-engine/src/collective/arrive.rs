@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Participants that come.
 
+use std::time::Duration;
+
 use gds_hash::Request;
 use pmix_proto::request;
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, keys};
@@ -167,10 +169,10 @@ impl Engine {
         };
         let kind = tracker.key.0;
         let procs = tracker.key.1.to_procs();
-        let infos = tracker.infos.clone();
         if kind == Kind::Fence {
-            return self.call_host_to_fence(id, procs, infos);
+            return self.call_host_to_fence(id, procs);
         }
+        let infos = self.limit_host(id);
         if let Some(tracker) = self.collectives.get_mut(id) {
             tracker.phase = Phase::Hosting;
         }
@@ -181,12 +183,7 @@ impl Engine {
         };
     }
 
-    fn call_host_to_fence(
-        &mut self,
-        id: TrackerId,
-        procs: Vec<Proc<'static>>,
-        infos: Vec<Info<'static>>,
-    ) {
+    fn call_host_to_fence(&mut self, id: TrackerId, procs: Vec<Proc<'static>>) {
         let Some(tracker) = self.collectives.get(id) else {
             return;
         };
@@ -196,6 +193,7 @@ impl Engine {
         }
         match self.contribution(tracker) {
             Ok(data) => {
+                let infos = self.limit_host(id);
                 if let Some(tracker) = self.collectives.get_mut(id) {
                     tracker.phase = Phase::Hosting;
                 }
@@ -206,6 +204,31 @@ impl Engine {
                 self.fail(id, error.status());
             }
         }
+    }
+
+    /// What the host is told about a collective: what the participants said, and how many seconds
+    /// are left. The host is to end it for all servers alike, so that this one waits a little
+    /// longer than it says.
+    fn limit_host(&mut self, id: TrackerId) -> Vec<Info<'static>> {
+        let Some(tracker) = self.collectives.get_mut(id) else {
+            return Vec::new();
+        };
+        let mut infos = tracker.infos.clone();
+        let (Some(until), Some(now)) = (tracker.until, self.now) else {
+            return infos;
+        };
+        let left = until.saturating_duration_since(now);
+        let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+        let seconds = u32::try_from(seconds.max(1)).unwrap_or(u32::MAX);
+        infos.retain(|info| !info.key.is(keys::TIMEOUT));
+        infos.push(Info::new(keys::TIMEOUT, seconds));
+        let patience = Duration::from_secs(seconds.into()).saturating_add(self.config.host_grace);
+        self.alarms.cancel(until, Alarm::Collective(id));
+        tracker.until = now.checked_add(patience);
+        if let Some(until) = tracker.until {
+            self.alarms.set(until, Alarm::Collective(id));
+        }
+        infos
     }
 
     /// Whether all participants are local.
@@ -233,7 +256,8 @@ impl Engine {
         size.to_number().ok()
     }
 
-    /// A job or its processes are registered by now: who was waiting for that goes on.
+    /// A job or its processes are registered by now, or not any longer: who was waiting for that
+    /// goes on.
     pub(crate) fn collectives_of_job(&mut self, nspace: &Nspace<'static>) {
         let undefined = self.collectives.which(|tracker| {
             let mut jobs = tracker.key.1.jobs();
@@ -242,8 +266,12 @@ impl Engine {
         for id in undefined {
             if let Some(mut tracker) = self.collectives.lift(id) {
                 self.define(&mut tracker);
+                let has_failed = matches!(tracker.phase, Phase::Failed(_));
                 self.collectives.put_back(id, tracker);
-                self.go_on(id);
+                match has_failed {
+                    true => self.collectives.tidy(id),
+                    false => self.go_on(id),
+                }
             }
         }
     }

@@ -6,7 +6,6 @@ use pmix_types::Status;
 use super::table::TrackerId;
 use super::tracker::Phase;
 use crate::Engine;
-use crate::alarm::Alarm;
 use crate::registry::ClientId;
 
 impl Engine {
@@ -27,22 +26,10 @@ impl Engine {
         }
     }
 
-    /// The time of a collective is up. Once the host has gone on with it, the host is to end it
-    /// for all servers alike, and gets some time to do so.
+    /// The time of a collective is up.
     pub(crate) fn collective_expired(&mut self, id: TrackerId) {
-        let Some(tracker) = self.collectives.get_mut(id) else {
-            return;
-        };
-        let until = tracker.until.take();
-        if tracker.phase == Phase::Hosting && !tracker.is_overdue {
-            tracker.is_overdue = true;
-            let grace = self.config.host_grace;
-            let until = until.and_then(|until| until.checked_add(grace));
-            tracker.until = until;
-            if let Some(until) = until {
-                self.alarms.set(until, Alarm::Collective(id));
-            }
-            return;
+        if let Some(tracker) = self.collectives.get_mut(id) {
+            tracker.until = None;
         }
         self.fail(id, Status::ERR_TIMEOUT);
     }

@@ -46,8 +46,6 @@ pub(super) struct Tracker {
     pub(super) collects: bool,
     /// When it ends without success.
     pub(super) until: Option<Instant>,
-    /// Whether its time is up and the host gets a little more.
-    pub(super) is_overdue: bool,
     /// How much there is to remember of it, once it has failed.
     pub(super) weight: usize,
 }
@@ -87,7 +85,6 @@ impl Tracker {
             infos: Vec::new(),
             collects: false,
             until: None,
-            is_overdue: false,
             weight: 0,
         }
     }

@@ -119,6 +119,10 @@ impl Watched {
 }
 
 impl Heartbeats {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// A peer promises signs of life.
     ///
     /// # Errors

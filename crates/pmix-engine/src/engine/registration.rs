@@ -141,6 +141,7 @@ impl Engine {
     fn job_gone(&mut self, nspace: &Nspace<'static>) {
         self.end_questions_about(nspace);
         self.requests_about_job(nspace);
+        self.collectives_of_job(nspace);
         self.peers.forget_job(nspace);
         self.events_job_gone(nspace);
         self.iof_job_gone(nspace);

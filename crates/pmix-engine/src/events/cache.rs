@@ -155,7 +155,6 @@ impl Cache {
     }
 
     /// How many events are kept, and of how many peers it is known what they have had.
-    #[cfg(test)]
     pub(crate) fn len(&self) -> (usize, usize) {
         (self.kept.len(), self.had.len())
     }

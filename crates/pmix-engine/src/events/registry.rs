@@ -232,8 +232,7 @@ impl Registry {
         self.peers.get(&peer).map(|known| &known.listener)
     }
 
-    /// How many peers are registered for how many codes, for tests of what is left behind.
-    #[cfg(test)]
+    /// How many peers are registered for how many codes.
     pub(crate) fn len(&self) -> (usize, usize) {
         (self.peers.len(), self.codes.len())
     }

@@ -2,11 +2,11 @@
 //! Data of processes of other nodes, which the host brings: one call for all who wait.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use gds_hash::Puts;
 use pmix_types::{Info, Key, Proc, Scope, Status, Text, Value, keys};
 
-use super::question::Question;
 use super::waiting::{Later, Waiter};
 use crate::host::{Answer, DirectModex};
 use crate::peers::PeerId;
@@ -26,12 +26,15 @@ pub(crate) struct Directs {
 struct Asked {
     key: Option<Key<'static>>,
     peer: PeerId,
+    /// When the client stops waiting for whose sake the host was called, if it said so: the host
+    /// was told its time.
+    until: Option<Instant>,
 }
 
 impl Directs {
-    fn add(&mut self, proc: Proc<'static>, key: Option<Key<'static>>, peer: PeerId) {
-        *self.by_peer.entry(peer).or_default() += 1;
-        self.asked.insert(proc, Asked { key, peer });
+    fn add(&mut self, proc: Proc<'static>, asked: Asked) {
+        *self.by_peer.entry(asked.peer).or_default() += 1;
+        self.asked.insert(proc, asked);
     }
 
     fn take(&mut self, proc: &Proc<'static>) -> Option<Asked> {
@@ -45,6 +48,10 @@ impl Directs {
         Some(asked)
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.asked.len()
+    }
+
     fn num_of(&self, peer: PeerId) -> usize {
         self.by_peer.get(&peer).copied().unwrap_or_default()
     }
@@ -56,7 +63,8 @@ impl Engine {
     /// # Errors
     ///
     /// `PMIX_ERR_OUT_OF_RESOURCE` if the host has not answered too much already.
-    pub(super) fn ask_about(&mut self, question: &Question, peer: PeerId) -> Result<(), Error> {
+    pub(super) fn ask_about(&mut self, waiter: &Waiter) -> Result<(), Error> {
+        let (question, peer) = (&waiter.question, waiter.ticket.peer());
         let proc = question.proc.clone();
         if self.directs.asked.contains_key(&proc) {
             return Ok(());
@@ -71,7 +79,13 @@ impl Engine {
             let name = Text::new(key.as_bytes().to_vec());
             infos.push(Info::new(keys::REQUIRED_KEY, Value::String(Some(name))));
         }
-        self.directs.add(proc.clone(), question.key.clone(), peer);
+        let until = waiter.until.filter(|_| question.timeout.is_some());
+        let asked = Asked {
+            key: question.key.clone(),
+            peer,
+            until: until.map(|(at, _)| at),
+        };
+        self.directs.add(proc.clone(), asked);
         let call = DirectModex {
             proc: proc.clone(),
             infos,
@@ -84,7 +98,7 @@ impl Engine {
 
     /// The host answered about a process.
     fn host_brought(&mut self, proc: &Proc<'static>, answer: Answer) {
-        let Some(Asked { key, .. }) = self.directs.take(proc) else {
+        let Some(Asked { key, until, .. }) = self.directs.take(proc) else {
             return;
         };
         let status = answer.status();
@@ -105,6 +119,11 @@ impl Engine {
             match &brought {
                 Ok(Some(puts)) => self.answer_from(waiter, puts),
                 Ok(None) => self.settle(waiter),
+                // The time of another client was up. With its own the host is asked again.
+                Err(error) if error.status() == Status::ERR_TIMEOUT && waiter.outlasts(until) => {
+                    let later = waiter.later;
+                    self.park(waiter, later);
+                }
                 Err(error) => self.host_failed(waiter, error),
             }
         }

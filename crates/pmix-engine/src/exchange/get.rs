@@ -60,14 +60,14 @@ impl Engine {
         }
     }
 
-    fn park(&mut self, mut waiter: Waiter, later: Later) {
+    pub(super) fn park(&mut self, mut waiter: Waiter, later: Later) {
         let is_new = waiter.later != later;
         waiter.later = later;
         if waiter.question.timeout.is_none() && (is_new || waiter.until.is_none()) {
             waiter.until = self.patience(later);
         }
         let asks = later == Later::Host || (later == Later::Job && !waiter.was_asked);
-        if asks && let Err(error) = self.ask_about(&waiter.question, waiter.ticket.peer()) {
+        if asks && let Err(error) = self.ask_about(&waiter) {
             return self.reply_error(waiter.ticket, &error);
         }
         let until = waiter.until;

@@ -142,10 +142,10 @@ impl Engine {
         let proc = &question.proc;
         question
             .scope
-            .unwrap_or_else(|| match self.registry.find(&proc.nspace, proc.rank) {
-                Some(_) => Scope::LOCAL,
-                None if proc.rank.is_valid() => Scope::REMOTE,
-                None => Scope::GLOBAL,
+            .unwrap_or_else(|| match self.registry.was_here(proc) {
+                true => Scope::LOCAL,
+                false if proc.rank.is_valid() => Scope::REMOTE,
+                false => Scope::GLOBAL,
             })
     }
 

@@ -42,3 +42,11 @@ pub(crate) struct Waiter {
     /// When it ends without an answer, and how.
     pub(super) until: Option<(Instant, Status)>,
 }
+
+impl Waiter {
+    /// Whether it waits longer than until a time; none is for ever.
+    pub(super) fn outlasts(&self, until: Option<Instant>) -> bool {
+        let own = self.until.map(|(at, _)| at);
+        until.is_some_and(|until| own.is_none_or(|own| own > until))
+    }
+}

@@ -53,6 +53,11 @@ impl Calls {
         self.open.len()
     }
 
+    /// How many calls the driver has not taken yet.
+    pub(crate) fn num_queued(&self) -> usize {
+        self.queue.len()
+    }
+
     /// The next call to make.
     pub(crate) fn poll(&mut self) -> Option<HostCall> {
         self.queue.pop_front()

@@ -32,6 +32,10 @@ impl Greetings {
             }
         }
     }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_user.values().map(BTreeSet::len).sum()
+    }
 }
 
 #[cfg(test)]

@@ -59,6 +59,19 @@ impl Peers {
         self.peers.len()
     }
 
+    /// How many requests wait for their answers, and how many bytes to be written.
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        let peers = self.peers.values();
+        peers.fold((0, 0), |(open, bytes), peer| {
+            (open + peer.num_open, bytes + peer.queued_bytes)
+        })
+    }
+
+    /// How many messages the driver has not taken yet.
+    pub(crate) fn num_queued(&self) -> usize {
+        self.outbox.len()
+    }
+
     /// Takes a request of so many bytes on, and the duty to answer it.
     pub(crate) fn ticket(&mut self, id: PeerId, tag: Tag, num_bytes: usize) -> Ticket {
         if let Some(peer) = self.get_mut(id) {

@@ -26,8 +26,9 @@ pub(crate) struct Client {
     pub(crate) has_committed: bool,
     /// How many bytes it has put, at the most.
     pub(crate) put_bytes: usize,
-    /// Whether what it put was put by a life that ended without notice.
-    is_orphaned: bool,
+    /// Whether what it put was put by a life that ended without notice, or by a process of its
+    /// name that was removed.
+    pub(super) is_orphaned: bool,
 }
 
 /// Where a local process stands.

@@ -501,3 +501,57 @@ fn fences_that_fail_without_end_are_not_kept_without_end() {
     assert!((1000..2000).contains(&told), "{told}");
     assert_eq!(world.status_of(all[0], &pair), DONE);
 }
+
+#[test]
+fn the_host_is_told_how_much_time_is_left() {
+    let config = Config {
+        collective_time: Some(Duration::from_secs(9)),
+        ..Config::default()
+    };
+    let mut world = World::with(2, &config);
+    world.job("job", &[2, 1]);
+    let all = world.join_all("job", &[2, 1]);
+    let told = std::rc::Rc::new(std::cell::Cell::new(None));
+    let seen = std::rc::Rc::clone(&told);
+    world.rule(move |_, call| {
+        if let Upcall::Fence(fence) = call {
+            let limit = fence.infos.iter().find(|info| info.key.is(keys::TIMEOUT));
+            seen.set(limit.map(|info| info.value.to_number::<u32>().unwrap()));
+        }
+        Reaction::Silence
+    });
+    // The first one names no time, and the second comes late.
+    let mut tags = vec![world.ask(all[0], &fence(vec![]))];
+    world.advance(Duration::from_millis(3500));
+    tags.push(world.ask(all[1], &fence(limit(60))));
+    world.run();
+    assert_eq!(told.get(), Some(6));
+    world.advance(Duration::from_millis(6999));
+    assert_eq!(statuses(&world, &all[..2], &tags), [None; 2]);
+    world.advance(Duration::from_millis(1));
+    let expected = Some(Status::ERR_TIMEOUT);
+    assert_eq!(statuses(&world, &all[..2], &tags), [expected; 2]);
+}
+
+#[test]
+fn a_fence_of_a_job_that_was_never_whole_ends_with_it() {
+    let mut world = World::new(1);
+    let engine = &mut world.nodes[0].engine;
+    let infos = [
+        Info::new(keys::NODE_MAP, "n00"),
+        Info::new(keys::PROC_MAP, "0,1"),
+    ];
+    engine.register_nspace(&"job".into(), 2, &infos).unwrap();
+    let proc = Proc::new("job", Rank::new(0));
+    let object = HostObject(0);
+    engine.register_client(&proc, 1000, 1000, object).unwrap();
+    let who = world.join(0, "job", 0);
+    world.ask(who, &fence(vec![]));
+    world.run();
+    assert_eq!(world.nodes[0].engine.census().num_collectives, 1);
+    let engine = &mut world.nodes[0].engine;
+    engine.deregister_nspace(&"job".into()).unwrap();
+    world.run();
+    let nothing = pmix_engine::Census::default();
+    assert_eq!(world.nodes[0].engine.census(), nothing);
+}

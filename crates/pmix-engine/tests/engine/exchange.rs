@@ -438,3 +438,30 @@ fn all_clients_of_a_release_are_told_the_same_bytes() {
     let address = |place: usize| payloads[place].payload().as_ptr();
     assert_eq!((payloads.len(), address(0)), (2, address(1)));
 }
+
+#[test]
+fn a_client_waits_as_long_as_it_says_whoever_else_asks() {
+    let mut world = World::new(2);
+    world.job("job", &[2, 1]);
+    let all = world.join_all("job", &[2, 1]);
+    let within = |seconds: i32| {
+        let infos = vec![Info::new(keys::TIMEOUT, seconds)];
+        get_with("job", Rank::new(2), "card", infos)
+    };
+    let short = world.ask(all[0], &within(1));
+    world.run();
+    let long = world.ask(all[1], &within(4));
+    world.advance(Duration::from_secs(1));
+    let timeout = Some(Status::ERR_TIMEOUT);
+    assert_eq!(world.clients[all[0]].status(short), timeout);
+    assert_eq!(world.clients[all[1]].status(long), None);
+    let unlimited = world.ask(all[0], &get("job", 2, "card"));
+    world.advance(Duration::from_secs(4));
+    assert_eq!(world.clients[all[1]].status(long), timeout);
+    assert_eq!(world.clients[all[0]].status(unlimited), None);
+    commit(&mut world, all[2], 2, &[(Scope::GLOBAL, "card", 7)]);
+    assert_eq!(
+        world.clients[all[0]].value(unlimited, "card"),
+        Some(Value::Uint32(7))
+    );
+}

@@ -211,3 +211,37 @@ fn the_host_gets_what_a_process_put_when_it_is_there() {
     engine.deregister_client(&proc).unwrap();
     assert!(engine.dmodex_request(&proc, &[], now).is_err());
 }
+
+#[test]
+fn what_a_removed_process_put_is_not_taken_for_that_of_the_next_of_its_name() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    let data = [(Scope::GLOBAL, "card", 1), (Scope::LOCAL, "shm", 1)];
+    commit(&mut world, all[1], 1, &data);
+    let proc = Proc::new("job", Rank::new(1));
+    let engine = &mut world.nodes[0].engine;
+    engine.deregister_client(&proc).unwrap();
+    world.run();
+    // What it put for its node stays there as long as the job does.
+    for key in ["card", "shm"] {
+        let tag = world.ask(all[0], &get("job", 1, key));
+        world.run();
+        assert_eq!(
+            world.clients[all[0]].value(tag, key),
+            Some(Value::Uint32(1))
+        );
+    }
+    let engine = &mut world.nodes[0].engine;
+    let object = HostObject(1);
+    engine.register_client(&proc, 1000, 1000, object).unwrap();
+    let next = world.join(0, "job", 1);
+    let tag = world.ask(all[0], &get("job", 1, "card"));
+    world.run();
+    assert_eq!(world.clients[all[0]].status(tag), None);
+    commit(&mut world, next, 1, &[(Scope::GLOBAL, "card", 2)]);
+    assert_eq!(
+        world.clients[all[0]].value(tag, "card"),
+        Some(Value::Uint32(2))
+    );
+}
