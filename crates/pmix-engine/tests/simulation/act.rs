@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What processes do: connect, follow the script, leave.
+
+use std::time::Duration;
+
+use gds_hash::{Puts, Wire};
+use pmix_engine::Origin;
+use pmix_proto::{Request, Session, Tag, request};
+use pmix_types::{Info, Key, Proc, Rank, Status, keys};
+
+use crate::agenda::Event;
+use crate::client::{Asked, Client, What, Who, hello};
+use crate::fault::Fault;
+use crate::process::{KEYS, Kind, Meeting, Phase, ProcId, Stamp};
+use crate::world::World;
+
+/// How often a process may live.
+const MAX_LIVES: u16 = 3;
+
+impl World {
+    /// Opens a connection to a node.
+    pub(crate) fn open(&mut self, node: usize) -> Who {
+        let now = self.node_time(node);
+        let peer = self.nodes[node].engine.open(Origin::default(), now);
+        let who = self.clients.len();
+        self.clients.push(Client::new(node, peer));
+        self.nodes[node].peers.insert(peer, who);
+        self.drain(node);
+        who
+    }
+
+    /// A connection that says whom it belongs to.
+    pub(crate) fn connect(&mut self, proc: ProcId) -> Who {
+        let who = self.open(self.procs[proc].node);
+        let hello = hello(self.procs[proc].name());
+        self.clients[who].session = Some(Session::connect(&hello, u32::MAX).unwrap());
+        self.pump(who);
+        who
+    }
+
+    /// A process begins a life.
+    pub(crate) fn start(&mut self, place: ProcId) {
+        let proc = &mut self.procs[place];
+        if self.is_over || proc.client.is_some() || self.jobs[proc.job].is_gone {
+            return;
+        }
+        let life = proc.stamp.life + 1;
+        proc.stamp = Stamp {
+            life,
+            version: 0,
+            keys: u16::try_from(self.random.below(16)).unwrap(),
+        };
+        if life > 1 {
+            proc.is_restless = true;
+            self.tally.count(Fault::Again);
+            // Some hosts say that a process is to come again, others leave it to the process.
+            if self.random.once_in(2) {
+                self.register_again(place);
+            }
+        }
+        let who = self.connect(place);
+        self.clients[who].proc = Some(place);
+        self.procs[place].client = Some(who);
+        self.say(|| format!("process {place} begins life {life} on connection {who}"));
+    }
+
+    /// Hands on what a client has to say.
+    pub(crate) fn pump(&mut self, who: Who) {
+        while let Some(bytes) = self.clients[who]
+            .session
+            .as_mut()
+            .and_then(Session::poll_transmit)
+        {
+            self.send(who, bytes, true);
+        }
+    }
+
+    /// Bytes reach a client.
+    pub(crate) fn hear(&mut self, who: Who, bytes: &[u8]) {
+        let client = &mut self.clients[who];
+        let Some(session) = &mut client.session else {
+            return;
+        };
+        let was_in = session.welcome().is_some();
+        if let Err(error) = session.handle_input(bytes) {
+            assert!(client.is_spoiled, "connection {who}: {error}");
+            return;
+        }
+        let is_in = session.welcome().is_some();
+        let mut may_go_on = is_in && !was_in;
+        let mut leaves = false;
+        while let Some(response) = session.poll_reply() {
+            let asked = client.asked.remove(&response.tag);
+            may_go_on |= client.waits == Some(response.tag);
+            leaves |= asked.is_some_and(|asked| asked.what == What::Finalize);
+            if client.waits == Some(response.tag) {
+                client.waits = None;
+            }
+        }
+        while session.poll_notice().is_some() {}
+        if client.proc.is_none() {
+            return self.leave(who);
+        }
+        if leaves {
+            self.leave(who);
+        } else if may_go_on {
+            let pause = self.random.millis(0, 60);
+            self.after(pause, Event::Step(who));
+        }
+    }
+
+    /// A process closes its connection.
+    pub(crate) fn leave(&mut self, who: Who) {
+        if self.clients[who].is_open {
+            self.say(|| format!("connection {who} is closed by its client"));
+            self.clients[who].is_open = false;
+            self.send_close(who, true);
+            self.life_over(who);
+        }
+    }
+
+    /// A life of a process is over; there may be another one.
+    pub(crate) fn life_over(&mut self, who: Who) {
+        let Some(place) = self.clients[who].proc else {
+            return;
+        };
+        let proc = &mut self.procs[place];
+        proc.client = None;
+        let again = self.plan.has(Fault::Again) && proc.stamp.life < MAX_LIVES && !self.is_over;
+        if again && !self.random.once_in(3) {
+            proc.phase = self.random.below(self.script.len() + 1);
+            let after = self.random.millis(1, 500);
+            self.after(after, Event::Start(place));
+        }
+    }
+
+    /// A process does what is next, unless it waits for something.
+    pub(crate) fn step(&mut self, who: Who) {
+        let client = &self.clients[who];
+        let Some(place) = client
+            .proc
+            .filter(|_| client.is_open && client.waits.is_none())
+        else {
+            return;
+        };
+        let phase = self.procs[place].phase;
+        let Some(next) = self.script.get(phase).cloned() else {
+            let tag = self.ask(
+                who,
+                &Request::Finalize,
+                What::Finalize,
+                Some(Duration::from_secs(2)),
+            );
+            self.clients[who].waits = Some(tag);
+            return;
+        };
+        self.procs[place].phase += 1;
+        let waits = match next {
+            Phase::Own => self.do_own(who, place),
+            Phase::Meet {
+                meeting,
+                collects,
+                is_short,
+                timeout,
+            } => {
+                if meeting.members.contains(&place) {
+                    Some(self.meet(who, place, meeting, collects, is_short, timeout))
+                } else {
+                    None
+                }
+            }
+        };
+        self.clients[who].waits = waits;
+        if waits.is_none() {
+            self.after(Duration::from_millis(1), Event::Step(who));
+        }
+    }
+
+    /// Sends a request; by the time it has its answer, if there is one.
+    pub(crate) fn ask(
+        &mut self,
+        who: Who,
+        request: &Request<'_>,
+        what: What,
+        own: Option<Duration>,
+    ) -> Tag {
+        let command = request.command();
+        let client = &mut self.clients[who];
+        let session = client.session.as_mut().unwrap();
+        let tag = session.request(request, None).unwrap();
+        let at = self.now;
+        if command.is_answered() {
+            let answer = None;
+            client.asked.insert(
+                tag,
+                Asked {
+                    command,
+                    what,
+                    at,
+                    answer,
+                },
+            );
+        }
+        self.say(|| format!("connection {who} asks {command}, tag {tag}"));
+        if let Some(own) = own {
+            self.deadline_of(who, tag, own);
+        }
+        self.pump(who);
+        tag
+    }
+
+    fn meet(
+        &mut self,
+        who: Who,
+        place: ProcId,
+        meeting: Meeting,
+        collects: bool,
+        is_short: bool,
+        timeout: Option<u32>,
+    ) -> Tag {
+        let round = self.meets(place, &meeting, collects);
+        let mut infos = Vec::new();
+        if collects {
+            infos.push(Info::new(keys::COLLECT_DATA, true));
+        }
+        if let Some(seconds) = timeout {
+            infos.push(Info::new(keys::TIMEOUT, seconds));
+        }
+        let procs = self.named(&meeting, is_short);
+        let request = match meeting.kind {
+            Kind::Fence => Request::Fence(request::Fence { procs, infos }),
+            Kind::Connect => Request::Connect(request::Connect { procs, infos }),
+            Kind::Disconnect => Request::Disconnect(request::Disconnect { procs, infos }),
+        };
+        let own = timeout.map(|seconds| Duration::from_secs(seconds.into()));
+        let own = own.or(self.config.collective_time);
+        self.say(|| format!("process {place} comes to {meeting:?}, {round}"));
+        self.ask(who, &request, What::Meet(meeting, round), own)
+    }
+
+    /// The names of those who meet: one by one, or whole jobs where they are whole.
+    fn named(&self, meeting: &Meeting, is_short: bool) -> Vec<Proc<'static>> {
+        let mut names = Vec::new();
+        for job in &self.jobs {
+            let all = job.first..job.first + usize::try_from(job.size()).unwrap();
+            let own = meeting.members.iter().filter(|proc| all.contains(proc));
+            let own: Vec<_> = own.map(|proc| self.procs[*proc].name()).collect();
+            match is_short && own.len() == all.len() {
+                true => names.push(Proc::new(job.nspace, Rank::WILDCARD)),
+                false => names.extend(own),
+            }
+        }
+        names
+    }
+
+    /// Something that a process does alone. Tells for which answer it waits.
+    pub(crate) fn do_own(&mut self, who: Who, place: ProcId) -> Option<Tag> {
+        let soon = Some(Duration::ZERO);
+        let range = |infos: &mut Vec<Info<'static>>| {
+            infos.push(Info::new(keys::RANGE, pmix_types::DataRange::GLOBAL));
+        };
+        let tag = match self.random.below(20) {
+            0..=5 => self.commit(who, place),
+            6..=12 => self.get(who),
+            13 => {
+                let stamp = self.procs[place].stamp;
+                let key = format!("at.{}.{place}", stamp.life);
+                let mut infos = vec![Info::new(key, stamp.value(place, "card"))];
+                range(&mut infos);
+                let publish = request::Publish { uid: 0, infos };
+                self.ask(who, &Request::Publish(publish), What::Any, soon)
+            }
+            14 | 15 => {
+                let of = self.random.below(self.procs.len());
+                let life = self.procs[of].stamp.life;
+                let mut infos = Vec::new();
+                range(&mut infos);
+                if self.random.once_in(2) {
+                    infos.push(Info::new(keys::WAIT, 0_i32));
+                }
+                infos.push(Info::new(keys::TIMEOUT, 2_i32));
+                let keys = vec![Key::new(format!("at.{life}.{of}"))];
+                let lookup = request::Lookup {
+                    uid: 0,
+                    keys,
+                    infos,
+                };
+                let own = Some(Duration::from_secs(2));
+                self.ask(who, &Request::Lookup(lookup), What::Lookup(of), own)
+            }
+            16 => {
+                let codes = [Status::from_raw(-3000), Status::ERR_LOST_CONNECTION];
+                let codes = codes[..1 + self.random.below(2)].to_vec();
+                let register = request::RegisterEvents {
+                    codes,
+                    infos: vec![],
+                };
+                self.ask(who, &Request::RegisterEvents(register), What::Any, soon)
+            }
+            17 => {
+                let notify = request::Notify {
+                    status: Status::from_raw(-3000),
+                    range: pmix_types::DataRange::GLOBAL,
+                    infos: vec![],
+                };
+                self.ask(who, &Request::Notify(notify), What::Any, soon)
+            }
+            18 => self.ask(who, &Request::JobInfo, What::Any, soon),
+            _ => {
+                let queries = vec![pmix_types::Query {
+                    keys: vec![keys::QUERY_NAMESPACES.into()],
+                    qualifiers: vec![],
+                }];
+                let query = request::Query { queries };
+                self.ask(who, &Request::Query(query), What::Any, soon)
+            }
+        };
+        Some(tag)
+    }
+
+    fn commit(&mut self, who: Who, place: ProcId) -> Tag {
+        let proc = &mut self.procs[place];
+        proc.stamp.version += 1;
+        let stamp = proc.stamp;
+        proc.committed.push(stamp);
+        let rank = Rank::new(proc.rank);
+        let mut puts = Puts::default();
+        for (key, scope) in KEYS {
+            if stamp.has(key) {
+                let info = Info::new(key, stamp.value(place, key));
+                puts.put(rank, scope, info).unwrap();
+            }
+        }
+        let layout = self.clients[who].session.as_ref().unwrap().form().layout;
+        let blocks = puts.commit_message(&Wire::new(layout), rank).unwrap();
+        let commit = Request::Commit(request::Commit { blocks: &blocks });
+        self.ask(who, &commit, What::Commit(stamp), Some(Duration::ZERO))
+    }
+
+    pub(crate) fn get(&mut self, who: Who) -> Tag {
+        let of = self.random.below(self.procs.len());
+        let (mut key, _) = *self.random.pick(&KEYS);
+        if self.random.once_in(12) {
+            key = "nobody's";
+        }
+        let mut infos = Vec::new();
+        let mut limit = None;
+        if self.random.once_in(5) {
+            infos.push(Info::new(keys::IMMEDIATE, true));
+            limit = Some(Duration::ZERO);
+        } else if !self.random.once_in(5) {
+            let seconds = 1 + self.random.below_u32(4);
+            infos.push(Info::new(keys::TIMEOUT, seconds));
+            limit = Some(Duration::from_secs(seconds.into()));
+        }
+        let proc = &self.procs[of];
+        let get = request::Get {
+            nspace: proc.nspace.into(),
+            rank: Rank::new(proc.rank),
+            infos,
+            key: Some(Key::new(key)),
+        };
+        let floor = self
+            .floor(who, of)
+            .filter(|_| limit != Some(Duration::ZERO));
+        let stated = limit.filter(|limit| *limit > Duration::ZERO);
+        self.say(|| format!("connection {who} wants {key} of process {of} within {limit:?}"));
+        self.ask(
+            who,
+            &Request::Get(get),
+            What::Get(of, key, stated, floor),
+            limit,
+        )
+    }
+}

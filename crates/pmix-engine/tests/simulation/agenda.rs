@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is to happen, in the order of time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pmix_engine::{Answer, CallId};
+use pmix_proto::Tag;
+
+use crate::client::Who;
+use crate::fault::Fault;
+use crate::host::RoundId;
+use crate::process::ProcId;
+
+/// What is to happen.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A process connects for another life.
+    Start(ProcId),
+    /// A process goes on with what it has to do.
+    Step(Who),
+    /// The next bytes of a client arrive at its server.
+    Up(Who),
+    /// The next bytes of a server arrive at a client.
+    Down(Who),
+    /// A client reads again.
+    Wake(Who),
+    /// The time of an engine may be up.
+    Alarm(usize),
+    /// The host answers a server, as long as that is the same.
+    Answer(Call, Answer),
+    /// The host ends a collective whose time is up.
+    Expire(RoundId),
+    /// The host looks whether lookups have waited long enough.
+    Board,
+    /// An event comes to a server from the host.
+    Notice(usize, Box<crate::host::Notice>),
+    /// By now a request has its answer.
+    Deadline(Who, Tag),
+    /// Something goes wrong.
+    Strike(Fault),
+    /// A job is registered at last.
+    Register(usize),
+    /// The host ends all that is left.
+    End,
+}
+
+/// A call of the host, and by which life of which server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Call {
+    pub(crate) node: usize,
+    pub(crate) life: u32,
+    pub(crate) id: CallId,
+}
+
+/// What is to happen, in the order of time; of the same time, in the order in which it was said.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda {
+    last: u64,
+    events: BTreeMap<(Duration, u64), Event>,
+}
+
+impl Agenda {
+    pub(crate) fn add(&mut self, at: Duration, event: Event) {
+        self.last += 1;
+        self.events.insert((at, self.last), event);
+    }
+
+    pub(crate) fn next(&mut self) -> Option<(Duration, Event)> {
+        let ((at, _), event) = self.events.pop_first()?;
+        Some((at, event))
+    }
+}

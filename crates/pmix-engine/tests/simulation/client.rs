@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One connection: what the client knows, and what is on its way in both directions.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use bfrops::BufferKind;
+use pmix_engine::PeerId;
+use pmix_proto::{Command, Hello, Role, Session, Tag};
+use pmix_types::{Proc, Status};
+
+use crate::node::UID;
+use crate::process::{Meeting, ProcId, Stamp};
+
+/// The place of a connection among all.
+pub(crate) type Who = usize;
+
+/// One connection.
+pub(crate) struct Client {
+    pub(crate) node: usize,
+    pub(crate) peer: PeerId,
+    /// The process at this end; none for a stranger.
+    pub(crate) proc: Option<ProcId>,
+    /// Whose name a second connection claims.
+    pub(crate) claims: Option<ProcId>,
+    pub(crate) session: Option<Session>,
+    /// Whether this end is open.
+    pub(crate) is_open: bool,
+    /// Whether the other end is.
+    pub(crate) is_known: bool,
+    /// Whether the server let it in.
+    pub(crate) is_in: bool,
+    pub(crate) up: Link,
+    pub(crate) down: Link,
+    /// While it does not read: how many packets wait.
+    pub(crate) held: Option<usize>,
+    pub(crate) asked: BTreeMap<Tag, Asked>,
+    /// The answer without which it does not go on.
+    pub(crate) waits: Option<Tag>,
+    /// What it may rely on: fences have brought it that much.
+    pub(crate) learned: BTreeMap<ProcId, Stamp>,
+    /// Whether bytes were sent that no client sends.
+    pub(crate) is_spoiled: bool,
+}
+
+/// A request and what became of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) command: Command,
+    pub(crate) what: What,
+    pub(crate) at: Duration,
+    /// What the server answered, when it did; it may still be on its way.
+    pub(crate) answer: Option<Status>,
+}
+
+/// What was asked, as far as it matters for the answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum What {
+    /// Nothing is expected but an answer.
+    Any,
+    Commit(Stamp),
+    Meet(Meeting, usize),
+    Get(ProcId, &'static str, Option<Duration>, Option<Stamp>),
+    Lookup(ProcId),
+    Finalize,
+}
+
+/// One direction of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Link {
+    pub(crate) packets: VecDeque<Packet>,
+    /// When the last of them arrives.
+    pub(crate) last: Duration,
+}
+
+/// Something on its way.
+#[derive(Debug)]
+pub(crate) enum Packet {
+    /// Bytes, and the how-manieth they are of all.
+    Bytes(u64, Vec<u8>),
+    Close,
+}
+
+impl Client {
+    pub(crate) fn new(node: usize, peer: PeerId) -> Self {
+        Self {
+            node,
+            peer,
+            proc: None,
+            claims: None,
+            session: None,
+            is_open: true,
+            is_known: true,
+            is_in: false,
+            up: Link::default(),
+            down: Link::default(),
+            held: None,
+            asked: BTreeMap::new(),
+            waits: None,
+            learned: BTreeMap::new(),
+            is_spoiled: false,
+        }
+    }
+
+    /// Whether both ends are open and the client may speak.
+    pub(crate) fn is_live(&self) -> bool {
+        self.is_open && self.is_known && self.is_in
+    }
+}
+
+/// A client of 5.0.
+pub(crate) fn hello(proc: Proc<'static>) -> Hello<'static> {
+    Hello {
+        psec: "native".into(),
+        credential: &CREDENTIAL,
+        role: Role::CLIENT,
+        ids: None,
+        proc: Some(proc),
+        version: "5.0.11".into(),
+        module: "v41".into(),
+        buffer: BufferKind::NonDescribed,
+        gds: "hash".into(),
+        infos: vec![],
+    }
+}
+
+/// The credential of all clients.
+const CREDENTIAL: [u8; 8] = {
+    let [a, b, c, d] = UID.to_ne_bytes();
+    [a, b, c, d, a, b, c, d]
+};

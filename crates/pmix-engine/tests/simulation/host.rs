@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The host of all nodes: it carries collectives, direct modexes, events and publications, as well
+//! or as badly as the plan of a run wants it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use pmix_engine::host::{DirectModex, NotifyEvent};
+use pmix_engine::publish::{Board, Caller, Looked};
+use pmix_engine::{Answer, DirectModexId, HostCall, Upcall};
+use pmix_types::{DataRange, Info, Proc, Status, keys};
+
+use crate::agenda::{Call, Event};
+use crate::fault::Fault;
+use crate::process::{Kind, Meeting};
+use crate::world::World;
+
+/// The host of all nodes.
+#[derive(Default)]
+pub(crate) struct Host {
+    /// Calls without an answer that is on its way.
+    pub(crate) open: BTreeSet<Call>,
+    pub(crate) rounds: BTreeMap<Meeting, Vec<Round>>,
+    /// Direct modexes that are asked of the engine of another node.
+    pub(crate) asked: HashMap<(usize, DirectModexId), Call>,
+    pub(crate) board: Board<Call>,
+}
+
+/// A collective, by its participants and the how-manieth of theirs it is.
+pub(crate) type RoundId = (Meeting, usize);
+
+/// A collective as the host sees it.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    /// What servers contributed, and under which call.
+    contributed: BTreeMap<usize, (Option<Call>, Vec<u8>)>,
+    /// How it ended.
+    result: Option<Result<Vec<u8>, Status>>,
+}
+
+/// An event on its way to another server.
+#[derive(Debug)]
+pub(crate) struct Notice {
+    pub(crate) status: Status,
+    pub(crate) source: Proc<'static>,
+    pub(crate) range: DataRange,
+    pub(crate) infos: Vec<Info<'static>>,
+}
+
+/// What becomes of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Good,
+    Late,
+    Silent,
+    Dropped,
+    Twice,
+}
+
+impl World {
+    /// Takes a call of an engine.
+    pub(crate) fn host_call(&mut self, node: usize, call: HostCall) {
+        let id = Call {
+            node,
+            life: self.nodes[node].life,
+            id: call.id,
+        };
+        self.host.open.insert(id);
+        self.say(|| format!("node {node} calls {}", call.upcall.name()));
+        match call.upcall {
+            Upcall::Fence(fence) => {
+                self.contribute(id, Kind::Fence, &fence.procs, &fence.infos, fence.data);
+            }
+            Upcall::Connect(call) => {
+                self.contribute(id, Kind::Connect, &call.procs, &call.infos, Vec::new());
+            }
+            Upcall::Disconnect(call) => {
+                self.contribute(id, Kind::Disconnect, &call.procs, &call.infos, Vec::new());
+            }
+            Upcall::DirectModex(modex) => self.direct(id, &modex),
+            Upcall::NotifyEvent(event) => self.spread(id, event),
+            Upcall::Publish(call) => {
+                let caller = Caller::of_upcall(&call.proc, &call.infos);
+                let published = self.host.board.publish(&caller, &call.infos);
+                let status = published
+                    .as_ref()
+                    .err()
+                    .map_or(Status::SUCCESS, |e| e.status());
+                self.answer(id, Answer::Done(status));
+                self.looked(published.unwrap_or_default());
+            }
+            Upcall::Lookup(call) => {
+                let caller = Caller::of_upcall(&call.proc, &call.infos);
+                let now = self.instant();
+                let board = &mut self.host.board;
+                match board.lookup(id, &caller, &call.keys, &call.infos, now) {
+                    Ok(Some(looked)) => self.looked(vec![looked]),
+                    Ok(None) => self.set_board(),
+                    Err(error) => self.answer(id, Answer::Done(error.status())),
+                }
+            }
+            Upcall::Unpublish(call) => {
+                let caller = Caller::of_upcall(&call.proc, &call.infos);
+                let done = self.host.board.unpublish(&caller, &call.keys, &call.infos);
+                let status = done.err().map_or(Status::SUCCESS, |error| error.status());
+                self.answer(id, Answer::Done(status));
+            }
+            Upcall::ClientConnected(_) | Upcall::ClientFinalized(_) => {
+                self.answer(id, Answer::Done(Status::SUCCESS));
+            }
+            _ => self.answer(id, Answer::NotSupported),
+        }
+    }
+
+    fn fate(&mut self) -> Fate {
+        let fates = [
+            (Fault::HostLate, Fate::Late),
+            (Fault::HostSilent, Fate::Silent),
+            (Fault::HostDrops, Fate::Dropped),
+            (Fault::HostTwice, Fate::Twice),
+        ];
+        for (fault, fate) in fates {
+            if self.strikes(fault, 8) {
+                return fate;
+            }
+        }
+        Fate::Good
+    }
+
+    /// Answers a call that nobody but the host has to do with.
+    fn answer(&mut self, call: Call, answer: Answer) {
+        let answer = match self.strikes(Fault::HostError, 12) {
+            true => Answer::Done(Status::ERR_OUT_OF_RESOURCE),
+            false => answer,
+        };
+        // Nothing but the host limits such a call, so that one that will not be answered is
+        // given up.
+        let fate = match self.fate() {
+            Fate::Silent => Fate::Dropped,
+            fate => fate,
+        };
+        self.send_answer(call, answer, fate);
+    }
+
+    /// Sends an answer, or not. Tells whether it comes in time and as it is.
+    fn send_answer(&mut self, call: Call, answer: Answer, fate: Fate) -> bool {
+        let soon = self.random.millis(1, 200);
+        let late = self.random.millis(1500, 6000);
+        let (after, answer) = match fate {
+            Fate::Silent => return false,
+            Fate::Good | Fate::Twice => (soon, answer),
+            Fate::Late => (late, answer),
+            Fate::Dropped => (soon, Answer::DROPPED),
+        };
+        if fate == Fate::Twice {
+            self.after(late, Event::Answer(call, answer.clone()));
+        }
+        self.after(after, Event::Answer(call, answer));
+        matches!(fate, Fate::Good | Fate::Twice)
+    }
+
+    /// A server has its part of a collective.
+    fn contribute(
+        &mut self,
+        call: Call,
+        kind: Kind,
+        procs: &[Proc<'_>],
+        infos: &[Info<'_>],
+        data: Vec<u8>,
+    ) {
+        let (members, is_dead) = self.members(procs);
+        let meeting = Meeting { kind, members };
+        let rounds = self.host.rounds.entry(meeting.clone()).or_default();
+        let own = |round: &Round| !round.contributed.contains_key(&call.node);
+        let place = rounds.iter().position(own).unwrap_or_else(|| {
+            rounds.push(Round::default());
+            rounds.len() - 1
+        });
+        let round = &mut rounds[place];
+        round.contributed.insert(call.node, (Some(call), data));
+        let id = (meeting, place);
+        let limit = infos.iter().find(|info| info.key.is(keys::TIMEOUT));
+        let limit = limit.and_then(|info| info.value.to_number::<u32>().ok());
+        if let Some(seconds) = limit.filter(|seconds| *seconds > 0) {
+            let time = Duration::from_secs(seconds.into());
+            self.after(time, Event::Expire(id.clone()));
+        }
+        if is_dead {
+            self.end_round(&id, Err(Status::ERR_NOT_FOUND));
+        }
+        let expected: BTreeSet<_> =
+            id.0.members
+                .iter()
+                .map(|proc| self.procs[*proc].node)
+                .collect();
+        let round = &self.host.rounds[&id.0][id.1];
+        if let Some(result) = round.result.clone() {
+            return self.tell(&id, call, &result);
+        }
+        if !expected
+            .iter()
+            .all(|node| round.contributed.contains_key(node))
+        {
+            return;
+        }
+        let parts = round.contributed.values();
+        let mut whole: Vec<_> = parts.flat_map(|(_, data)| data.clone()).collect();
+        if self.strikes(Fault::HostError, 8) {
+            return self.end_round(&id, Err(Status::ERR_OUT_OF_RESOURCE));
+        }
+        if kind == Kind::Fence && self.strikes(Fault::HostNonsense, 4) {
+            self.spoil(&mut whole);
+        }
+        self.end_round(&id, Ok(whole));
+    }
+
+    /// Whom names mean, and whether a job of theirs has ended.
+    fn members(&self, procs: &[Proc<'_>]) -> (Vec<usize>, bool) {
+        let is_named = |place: usize| {
+            let own = self.procs[place].name();
+            let mut named = procs.iter();
+            named.any(|proc| proc.nspace == own.nspace && own.rank.matches(proc.rank))
+        };
+        let members = (0..self.procs.len()).filter(|place| is_named(*place));
+        let members: Vec<_> = members.collect();
+        let mut jobs = members.iter().map(|proc| self.procs[*proc].job);
+        let is_dead = jobs.any(|job| self.jobs[job].is_gone);
+        (members, is_dead)
+    }
+
+    /// Ends a collective for all that have contributed; who comes later is told the same.
+    pub(crate) fn end_round(&mut self, id: &RoundId, result: Result<Vec<u8>, Status>) {
+        let round = self
+            .host
+            .rounds
+            .get_mut(&id.0)
+            .and_then(|rounds| rounds.get_mut(id.1));
+        let Some(round) = round.filter(|round| round.result.is_none()) else {
+            return;
+        };
+        round.result = Some(result.clone());
+        let calls: Vec<_> = round
+            .contributed
+            .values()
+            .filter_map(|(call, _)| *call)
+            .collect();
+        for call in calls {
+            self.tell(id, call, &result);
+        }
+    }
+
+    fn tell(&mut self, id: &RoundId, call: Call, result: &Result<Vec<u8>, Status>) {
+        let fate = self.fate();
+        let answer = match (id.0.kind, result) {
+            (Kind::Fence, result) => Answer::Data(result.clone()),
+            (_, Ok(_)) => Answer::Done(Status::SUCCESS),
+            (_, Err(status)) => Answer::Done(*status),
+        };
+        if !self.send_answer(call, answer, fate) {
+            self.oracle.excused.insert((id.0.clone(), id.1, call.node));
+        }
+    }
+
+    fn direct(&mut self, call: Call, modex: &DirectModex) {
+        let home = self.procs.iter().find(|proc| proc.name() == modex.proc);
+        let home = home.map(|proc| proc.node).filter(|home| *home != call.node);
+        let Some(home) = home else {
+            return self.answer(call, Answer::Data(Err(Status::ERR_NOT_FOUND)));
+        };
+        let now = self.node_time(home);
+        let engine = &mut self.nodes[home].engine;
+        match engine.dmodex_request(&modex.proc, &modex.infos, now) {
+            Ok(request) => {
+                self.host.asked.insert((home, request), call);
+            }
+            Err(error) => self.answer(call, Answer::Data(Err(error.status()))),
+        }
+        self.drain(home);
+    }
+
+    /// An engine brought what another one wants.
+    pub(crate) fn brought(
+        &mut self,
+        node: usize,
+        request: DirectModexId,
+        result: Result<Vec<u8>, Status>,
+    ) {
+        let Some(call) = self.host.asked.remove(&(node, request)) else {
+            panic!("node {node} brought data that nobody asked for");
+        };
+        let fate = self.fate();
+        self.send_answer(call, Answer::Data(result), fate);
+    }
+
+    fn spread(&mut self, call: Call, event: NotifyEvent) {
+        for node in 0..self.nodes.len() {
+            if node != call.node {
+                let notice = Notice {
+                    status: event.status,
+                    source: event.source.clone(),
+                    range: event.range,
+                    infos: event.infos.clone(),
+                };
+                let after = self.random.millis(1, 100);
+                self.after(after, Event::Notice(node, Box::new(notice)));
+            }
+        }
+        self.answer(call, Answer::Done(Status::SUCCESS));
+    }
+
+    pub(crate) fn looked(&mut self, looked: Vec<Looked<Call>>) {
+        for Looked {
+            token,
+            status,
+            data,
+        } in looked
+        {
+            self.answer(token, Answer::Found(status, data));
+        }
+    }
+
+    fn set_board(&mut self) {
+        let now = self.instant();
+        if let Some(at) = self.host.board.poll_timeout() {
+            self.after(at.saturating_duration_since(now), Event::Board);
+        }
+    }
+
+    pub(crate) fn board_due(&mut self) {
+        let now = self.instant();
+        let looked = self.host.board.handle_timeout(now);
+        self.looked(looked);
+        self.set_board();
+    }
+
+    /// A server has gone: its calls with it, and what others wait for from it.
+    pub(crate) fn host_lost(&mut self, node: usize) {
+        self.host.open.retain(|call| call.node != node);
+        let asked: Vec<_> = self
+            .host
+            .asked
+            .extract_if(|(home, _), _| *home == node)
+            .collect();
+        let mut asked: Vec<_> = asked.into_iter().map(|(_, call)| call).collect();
+        asked.sort();
+        for call in asked {
+            self.answer(call, Answer::Data(Err(Status::ERR_LOST_CONNECTION)));
+        }
+        let rounds = self.host.rounds.iter().flat_map(|(meeting, rounds)| {
+            (0..rounds.len()).map(move |place| (meeting.clone(), place))
+        });
+        let ids: Vec<RoundId> = rounds.collect();
+        for id in ids {
+            if !id
+                .0
+                .members
+                .iter()
+                .any(|proc| self.procs[*proc].node == node)
+            {
+                continue;
+            }
+            self.end_round(&id, Err(Status::ERR_LOST_CONNECTION));
+            // The next server begins with the next round.
+            let rounds = self.host.rounds.get_mut(&id.0).unwrap();
+            rounds[id.1].contributed.entry(node).or_default();
+        }
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A seeded simulation: engines, clients and a host in one process, and everything that can go
+//! wrong between them.
+//!
+//! A seed says how many nodes and jobs there are, what the processes do and which faults happen;
+//! nothing else has any influence, so that a run that fails can be had again. What has to be true
+//! in all of them is in `oracle`:
+//!
+//! - Every request is answered once, in time, or its connection ends.
+//! - All participants of a collective are told the same, and success only if all have come.
+//! - A get brings what its process committed last, never another's or an older life's.
+//! - No engine holds more than its configuration allows, and nothing once everybody has left.
+
+mod act;
+mod agenda;
+mod client;
+mod fault;
+mod host;
+mod node;
+mod oracle;
+mod process;
+mod random;
+mod report;
+mod strike;
+mod world;
+
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use crate::fault::{Fault, Tally};
+use crate::report::{Failure, run};
+
+/// How many seeds are tried where nobody says another number.
+const NUM_SEEDS: u64 = 10_000;
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+#[test]
+fn ten_thousand_seeds() {
+    if let Some(seed) = number("PMIX_SEED") {
+        return report::show(seed);
+    }
+    let num_seeds = number("PMIX_SEEDS").unwrap_or(NUM_SEEDS);
+    let next = AtomicU64::new(0);
+    let sum = Mutex::new(Tally::default());
+    let failures = Mutex::new(Vec::<Failure>::new());
+    let work = || {
+        let mut own = Tally::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= num_seeds || failures.lock().unwrap().len() >= 5 {
+                break;
+            }
+            match run(seed, None, false) {
+                Ok(done) => own.add(&done.tally),
+                Err(failure) => failures.lock().unwrap().push(failure),
+            }
+        }
+        sum.lock().unwrap().add(&own);
+    };
+    report::quietly(|| {
+        thread::scope(|scope| {
+            scope.spawn(work);
+            scope.spawn(work);
+        });
+    });
+    let mut failures = failures.into_inner().unwrap();
+    failures.sort_by_key(|failure| failure.seed);
+    if let Some(first) = failures.first() {
+        for failure in &failures {
+            eprintln!("seed {}: {}", failure.seed, failure.message);
+        }
+        report::show(first.seed);
+    }
+    let sum = sum.into_inner().unwrap();
+    let mut out = std::io::stdout().lock();
+    let counts = Fault::ALL
+        .iter()
+        .map(|fault| format!("{fault} {}", sum.of(*fault)));
+    let counts: Vec<_> = counts.collect();
+    writeln!(out, "\n{num_seeds} seeds, faults: {}", counts.join(", ")).unwrap();
+    if num_seeds >= NUM_SEEDS {
+        let never = Fault::ALL.iter().filter(|fault| sum.of(**fault) == 0);
+        assert_eq!(
+            never.collect::<Vec<_>>(),
+            Vec::<&Fault>::new(),
+            "faults that never happened"
+        );
+    }
+}
+
+#[test]
+fn a_seed_says_all() {
+    for seed in 0..50 {
+        let [first, second] = [(); 2].map(|()| run(seed, None, false).map(|done| done.digest));
+        assert_eq!(first.ok(), second.ok(), "seed {seed}");
+    }
+}

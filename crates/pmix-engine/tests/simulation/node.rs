@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A node and the engine that serves it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use gds_hash::{Host, Store};
+use pmix_engine::{Claim, Config, Engine, Error, HostObject, PeerId, Psec, Verified};
+use pmix_types::{Info, Proc, Rank, Status, keys};
+use preg_core::{Params, Preg};
+
+use crate::client::Who;
+use crate::process::Job;
+
+/// The user of all jobs.
+pub(crate) const UID: u32 = 1000;
+
+/// A node and the engine that serves it.
+pub(crate) struct Node {
+    pub(crate) engine: Engine,
+    /// How many servers there were before this one.
+    pub(crate) life: u32,
+    /// Whose connections are open.
+    pub(crate) peers: HashMap<PeerId, Who>,
+    /// How far the clock of the node is ahead.
+    pub(crate) ahead: Duration,
+    /// When the engine is to be woken; what is on the agenda for later does no harm.
+    pub(crate) alarm: Option<Instant>,
+    /// The number of the last message that arrived, for telling that one was overtaken.
+    pub(crate) last_arrived: u64,
+}
+
+impl Node {
+    pub(crate) fn new(place: usize, life: u32, config: &Config) -> Self {
+        static PREG: OnceLock<Arc<Preg>> = OnceLock::new();
+        let preg = PREG.get_or_init(|| {
+            let preg = pmix_builtin::open_preg(&Params::default());
+            Arc::new(preg.unwrap())
+        });
+        let store = Store::new(Arc::clone(preg), Host::new(name(place)));
+        let config = Config {
+            server: Proc::new(format!("server{place}"), Rank::new(0)),
+            ..config.clone()
+        };
+        Self {
+            engine: Engine::new(config, Arc::new(store), vec![Box::new(Native)]),
+            life,
+            peers: HashMap::new(),
+            ahead: Duration::ZERO,
+            alarm: None,
+            last_arrived: 0,
+        }
+    }
+
+    /// Registers a job that has processes here, and these before it if the host is of that kind.
+    pub(crate) fn register(&mut self, place: usize, job: &Job, with_job: bool) {
+        let names: Vec<_> = (0..job.per_node.len()).map(name).collect();
+        let groups = (0..job.per_node.len()).map(|node| {
+            let ranks: Vec<_> = job.ranks_on(node).map(|rank| rank.to_string()).collect();
+            ranks.join(",")
+        });
+        let groups: Vec<_> = groups.collect();
+        let infos = [
+            Info::new(keys::NODE_MAP, names.join(",")),
+            Info::new(keys::PROC_MAP, groups.join(";")),
+        ];
+        for rank in job.ranks_on(place) {
+            self.register_client(job, rank);
+        }
+        let num_local = u32::try_from(job.ranks_on(place).count()).unwrap();
+        if with_job && num_local > 0 {
+            let nspace = job.nspace.into();
+            let engine = &mut self.engine;
+            engine.register_nspace(&nspace, num_local, &infos).unwrap();
+        }
+    }
+
+    pub(crate) fn register_client(&mut self, job: &Job, rank: u32) {
+        let proc = Proc::new(job.nspace, Rank::new(rank));
+        let object = HostObject(rank.into());
+        let engine = &mut self.engine;
+        engine.register_client(&proc, UID, UID, object).unwrap();
+    }
+}
+
+fn name(place: usize) -> String {
+    format!("n{place:02}")
+}
+
+/// Credentials of two numbers that are believed.
+struct Native;
+
+impl Psec for Native {
+    fn name(&self) -> &str {
+        "native"
+    }
+
+    fn verify(&self, credential: &[u8], _: &Claim<'_>) -> Result<Verified, Error> {
+        let ([uid, gid], []) = credential.as_chunks::<4>() else {
+            return Err(Error::new(Status::ERR_INVALID_CRED, "no two numbers"));
+        };
+        Ok(Verified {
+            uid: Some(u32::from_ne_bytes(*uid)),
+            gid: Some(u32::from_ne_bytes(*gid)),
+        })
+    }
+}

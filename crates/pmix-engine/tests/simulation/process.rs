@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Jobs, their processes, and what these have to do.
+
+use std::ops::Range;
+
+use pmix_types::{Proc, Rank, Scope, Value};
+
+use crate::client::Who;
+use crate::random::Random;
+
+/// The place of a process among all.
+pub(crate) type ProcId = usize;
+
+/// A job: consecutive ranks on each node.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) nspace: &'static str,
+    pub(crate) per_node: Vec<u32>,
+    /// The place of its first process among all.
+    pub(crate) first: ProcId,
+    /// Whether it was deregistered.
+    pub(crate) is_gone: bool,
+}
+
+impl Job {
+    pub(crate) fn size(&self) -> u32 {
+        self.per_node.iter().sum()
+    }
+
+    pub(crate) fn ranks_on(&self, node: usize) -> Range<u32> {
+        let Some(count) = self.per_node.get(node) else {
+            return 0..0;
+        };
+        let first = self.per_node[..node].iter().sum();
+        first..first + count
+    }
+}
+
+/// A process, whatever life it is in.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) job: usize,
+    pub(crate) rank: u32,
+    pub(crate) nspace: &'static str,
+    pub(crate) node: usize,
+    /// Its connection, while it lives.
+    pub(crate) client: Option<Who>,
+    /// How far it has come in the script.
+    pub(crate) phase: usize,
+    /// What it says about itself when it puts something.
+    pub(crate) stamp: Stamp,
+    /// What it has asked its server to share.
+    pub(crate) committed: Vec<Stamp>,
+    /// The last commit that its server has taken.
+    pub(crate) shared: Option<Stamp>,
+    /// Older lives are not to be seen on its node.
+    pub(crate) floor: u16,
+    /// Whether its last life ended without notice.
+    pub(crate) was_lost: bool,
+    /// The last life that its server let in, and how many this server has.
+    pub(crate) admitted: u16,
+    pub(crate) num_admitted: u32,
+    /// Whether it may connect.
+    pub(crate) is_registered: bool,
+    /// Whether it is not clear to others how many calls it has made.
+    pub(crate) is_restless: bool,
+}
+
+impl Process {
+    pub(crate) fn name(&self) -> Proc<'static> {
+        Proc::new(self.nspace, Rank::new(self.rank))
+    }
+}
+
+/// What a process puts: who it is, which life, the how-manieth commit, and which keys it uses in
+/// this life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Stamp {
+    pub(crate) life: u16,
+    pub(crate) version: u16,
+    pub(crate) keys: u16,
+}
+
+/// Keys that processes put, and for whom.
+pub(crate) const KEYS: [(&str, Scope); 4] = [
+    ("card", Scope::GLOBAL),
+    ("shm", Scope::LOCAL),
+    ("nic", Scope::REMOTE),
+    ("blob", Scope::GLOBAL),
+];
+
+impl Stamp {
+    /// Whether a key is among those that the process puts in this life.
+    pub(crate) fn has(self, key: &str) -> bool {
+        let place = KEYS.iter().position(|(known, _)| *known == key);
+        place.is_some_and(|place| self.keys & (1 << place) != 0)
+    }
+
+    /// A value that says whose it is.
+    pub(crate) fn value(self, proc: ProcId, key: &str) -> Value<'static> {
+        let number = u64::try_from(proc).unwrap() << 48
+            | u64::from(self.life) << 32
+            | u64::from(self.version) << 16
+            | u64::from(self.keys);
+        match key {
+            "blob" => {
+                let text = format!("{number:016x}");
+                Value::from(text.repeat(1 + usize::from(self.version) * 40))
+            }
+            _ => Value::from(number),
+        }
+    }
+
+    /// What a value says.
+    pub(crate) fn of(value: &Value<'_>) -> Option<(ProcId, Self)> {
+        let number = match value {
+            Value::Uint64(number) => *number,
+            Value::String(Some(text)) => {
+                let text = text.as_str()?;
+                let first = text.get(..16)?;
+                let is_whole = text.len().is_multiple_of(16)
+                    && text.as_bytes().chunks(16).all(|c| c == first.as_bytes());
+                let number = u64::from_str_radix(first, 16).ok()?;
+                is_whole.then_some(number)?
+            }
+            _ => return None,
+        };
+        let part = |shift: u32| u16::try_from(number >> shift & 0xffff).unwrap();
+        let stamp = Self {
+            life: part(32),
+            version: part(16),
+            keys: part(0),
+        };
+        Some((usize::from(part(48)), stamp))
+    }
+}
+
+/// What processes do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Fence,
+    Connect,
+    Disconnect,
+}
+
+/// Who meets for what.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Meeting {
+    pub(crate) kind: Kind,
+    /// In ascending order.
+    pub(crate) members: Vec<ProcId>,
+}
+
+/// A step that all processes take in the same order.
+#[derive(Clone, Debug)]
+pub(crate) enum Phase {
+    /// Each does something of its own.
+    Own,
+    /// Some do something together.
+    Meet {
+        meeting: Meeting,
+        collects: bool,
+        /// Whether whole jobs are named by a wildcard.
+        is_short: bool,
+        /// In seconds.
+        timeout: Option<u32>,
+    },
+}
+
+/// What all processes have to do.
+pub(crate) fn script(random: &mut Random, jobs: &[Job]) -> Vec<Phase> {
+    let mut known: Vec<Meeting> = Vec::new();
+    let num_phases = 3 + random.below(8);
+    let mut phases = vec![Phase::Own];
+    for _ in 0..num_phases {
+        if random.once_in(2) {
+            phases.push(Phase::Own);
+            continue;
+        }
+        let meeting = match known.len() {
+            0 => meeting(random, jobs),
+            _ if random.once_in(2) => meeting(random, jobs),
+            _ => random.pick(&known).clone(),
+        };
+        if meeting.members.is_empty() {
+            continue;
+        }
+        known.push(meeting.clone());
+        phases.push(Phase::Meet {
+            meeting,
+            collects: random.once_in(2),
+            is_short: random.once_in(2),
+            timeout: (!random.once_in(3)).then(|| 1 + random.below_u32(5)),
+        });
+    }
+    phases
+}
+
+fn meeting(random: &mut Random, jobs: &[Job]) -> Meeting {
+    let whole = |job: &Job| job.first..job.first + usize::try_from(job.size()).unwrap();
+    let own = whole(random.pick(jobs));
+    let all = 0..whole(jobs.last().unwrap()).end;
+    let members: Vec<_> = match random.below(4) {
+        0 | 1 => own.collect(),
+        2 => all.collect(),
+        _ => all.filter(|_| !random.once_in(3)).collect(),
+    };
+    let kind = match random.below(8) {
+        0 => Kind::Connect,
+        1 => Kind::Disconnect,
+        _ => Kind::Fence,
+    };
+    Meeting { kind, members }
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Faults that happen at a time.
+
+use std::time::Duration;
+
+use pmix_proto::{Request, Tag};
+
+use crate::agenda::Event;
+use crate::client::{Packet, What, Who, hello};
+use crate::fault::Fault;
+use crate::node::Node;
+use crate::process::ProcId;
+use crate::world::World;
+
+impl World {
+    /// Something goes wrong, if there is somebody whom it can happen to.
+    pub(crate) fn strike(&mut self, fault: Fault) {
+        if self.is_over {
+            return;
+        }
+        let has_struck = match fault {
+            Fault::CrashServer => self.crash_server(),
+            Fault::Stranger => self.stranger(),
+            Fault::Mute => self.mute(),
+            Fault::Deregister => {
+                let job = self.random.below(self.jobs.len());
+                self.deregister(job)
+            }
+            Fault::Dismiss => self.dismiss(),
+            Fault::Jump => self.jump(),
+            Fault::Duplicate => self.duplicate(),
+            _ => self.strike_somebody(fault),
+        };
+        if has_struck {
+            self.tally.count(fault);
+            self.say(|| format!("FAULT {fault}"));
+        }
+    }
+
+    fn strike_somebody(&mut self, fault: Fault) -> bool {
+        let clients = self.clients.iter().enumerate();
+        let live = clients.filter(|(_, client)| client.is_live() && client.proc.is_some());
+        let live = live.filter(|(_, client)| {
+            let session = client.session.as_ref();
+            session.is_some_and(|session| session.welcome().is_some())
+        });
+        let live: Vec<_> = live.map(|(who, _)| who).collect();
+        if live.is_empty() {
+            return false;
+        }
+        let who = *self.random.pick(&live);
+        match fault {
+            Fault::Drop => self.cut_off(who, true),
+            Fault::Crash => self.cut_off(who, false),
+            Fault::Garbage => self.garbage(who),
+            Fault::Slow => {
+                if self.clients[who].held.is_some() {
+                    return false;
+                }
+                self.clients[who].held = Some(0);
+                let after = self.random.millis(500, 4000);
+                self.after(after, Event::Wake(who));
+                for _ in 0..self.random.below(30) {
+                    self.ask(who, &Request::JobInfo, What::Any, None);
+                }
+            }
+            Fault::HitAndRun => {
+                let place = self.clients[who].proc.unwrap();
+                self.do_own(who, place);
+                self.step(who);
+                self.leave(who);
+            }
+            _ => self.flood(who),
+        }
+        true
+    }
+
+    /// A connection ends from one moment to the next: because its process did, or by itself.
+    fn cut_off(&mut self, who: Who, is_broken: bool) {
+        self.say(|| format!("connection {who} is cut off"));
+        let packets = &mut self.clients[who].up.packets;
+        let kept = self.random.below(packets.len() + 1);
+        packets.truncate(kept);
+        if let Some(Packet::Bytes(_, bytes)) = packets.back_mut() {
+            bytes.truncate(1 + self.random.below(bytes.len()));
+        }
+        if is_broken {
+            let packets = &mut self.clients[who].down.packets;
+            let kept = self.random.below(packets.len() + 1);
+            packets.truncate(kept);
+            self.send_close(who, false);
+            self.send_close(who, true);
+        } else {
+            self.leave(who);
+        }
+    }
+
+    fn garbage(&mut self, who: Who) {
+        self.clients[who].is_spoiled = true;
+        let place = self.clients[who].proc.unwrap();
+        self.procs[place].is_restless = true;
+        let mut bytes = vec![0; 1 + self.random.below(60)];
+        self.spoil(&mut bytes);
+        self.send(who, bytes, true);
+    }
+
+    /// Changes some bytes, and perhaps how many there are.
+    pub(crate) fn spoil(&mut self, bytes: &mut Vec<u8>) {
+        for _ in 0..=self.random.below(8) {
+            if !bytes.is_empty() {
+                let place = self.random.below(bytes.len());
+                bytes[place] = self.random.next().to_le_bytes()[0];
+            }
+        }
+        if self.random.once_in(3) {
+            let len = self.random.below(bytes.len() + 1);
+            bytes.truncate(len);
+        }
+    }
+
+    fn stranger(&mut self) -> bool {
+        let node = self.random.below(self.nodes.len());
+        let who = self.open(node);
+        let place = self.random.below(self.procs.len());
+        let name = self.procs[place].name();
+        let mut bytes = hello(name).encode().unwrap();
+        // One byte of the name is never right, so that this is not the process itself.
+        for byte in bytes.iter_mut().skip(16) {
+            *byte = byte.wrapping_add(1);
+        }
+        self.spoil(&mut bytes);
+        self.send(who, bytes, true);
+        self.after(Duration::from_secs(10), Event::Deadline(who, Tag::HELLO));
+        true
+    }
+
+    fn mute(&mut self) -> bool {
+        let node = self.random.below(self.nodes.len());
+        for _ in 0..=self.random.below(4) {
+            let who = self.open(node);
+            self.after(Duration::from_secs(10), Event::Deadline(who, Tag::HELLO));
+        }
+        true
+    }
+
+    fn duplicate(&mut self) -> bool {
+        let procs = self.procs.iter().enumerate();
+        let live = procs.filter(|(_, proc)| proc.client.is_some());
+        let live: Vec<_> = live.map(|(place, _)| place).collect();
+        if live.is_empty() {
+            return false;
+        }
+        let place = *self.random.pick(&live);
+        let who = self.connect(place);
+        self.clients[who].claims = Some(place);
+        self.say(|| format!("connection {who} claims to be process {place}"));
+        true
+    }
+
+    fn flood(&mut self, who: Who) {
+        let place = self.clients[who].proc.unwrap();
+        self.procs[place].is_restless = true;
+        for _ in 0..self.random.below(30) {
+            match self.random.once_in(3) {
+                true => self.ask(who, &Request::JobInfo, What::Any, Some(Duration::ZERO)),
+                false => self.get(who),
+            };
+        }
+    }
+
+    /// Another server takes the place of one that ends with all its connections.
+    fn crash_server(&mut self) -> bool {
+        let place = self.random.below(self.nodes.len());
+        self.say(|| format!("the server of node {place} ends"));
+        let mut who: Vec<_> = self.nodes[place]
+            .peers
+            .drain()
+            .map(|(_, who)| who)
+            .collect();
+        who.sort_unstable();
+        for who in who {
+            self.clients[who].is_known = false;
+            self.send_close(who, false);
+        }
+        let ahead = self.nodes[place].ahead;
+        let life = self.nodes[place].life + 1;
+        self.nodes[place] = Node::new(place, life, &self.config);
+        self.nodes[place].ahead = ahead;
+        for proc in self.procs.iter_mut().filter(|proc| proc.node == place) {
+            proc.shared = None;
+            proc.was_lost = false;
+            proc.floor = proc.stamp.life;
+            proc.num_admitted = 0;
+            proc.is_restless = true;
+            proc.is_registered = true;
+        }
+        for job in self.jobs.iter().filter(|job| !job.is_gone) {
+            self.nodes[place].register(place, job, true);
+        }
+        self.drain(place);
+        self.host_lost(place);
+        true
+    }
+
+    /// The host ends a job on all nodes.
+    pub(crate) fn deregister(&mut self, job: usize) -> bool {
+        if std::mem::replace(&mut self.jobs[job].is_gone, true) {
+            return false;
+        }
+        let nspace = self.jobs[job].nspace;
+        self.say(|| format!("job {nspace} is deregistered"));
+        for place in 0..self.nodes.len() {
+            let engine = &mut self.nodes[place].engine;
+            let is_here = self.jobs[job].ranks_on(place).next().is_some();
+            let done = engine.deregister_nspace(&nspace.into());
+            assert_eq!(done.is_ok(), is_here, "{done:?}");
+            self.drain(place);
+        }
+        let stopped = self.host.board.job_ended(&nspace.into());
+        for call in stopped {
+            let after = Duration::from_millis(1);
+            self.after(after, Event::Answer(call, pmix_engine::Answer::DROPPED));
+        }
+        true
+    }
+
+    /// The host ends a process.
+    fn dismiss(&mut self) -> bool {
+        let place = self.random.below(self.procs.len());
+        let proc = &mut self.procs[place];
+        if self.jobs[proc.job].is_gone || !proc.is_registered {
+            return false;
+        }
+        proc.is_restless = true;
+        proc.is_registered = false;
+        let (node, name) = (proc.node, proc.name());
+        self.say(|| format!("process {place} is deregistered"));
+        let engine = &mut self.nodes[node].engine;
+        engine.deregister_client(&name).unwrap();
+        self.drain(node);
+        // Its next life, if there is one, is the first of a new registration, and has nothing to
+        // do with what the one before put.
+        self.procs[place].num_admitted = 0;
+        self.procs[place].was_lost = true;
+        if self.random.once_in(2) {
+            self.register_again(place);
+        }
+        true
+    }
+
+    /// The host says that a process is to come, or to come again.
+    pub(crate) fn register_again(&mut self, place: ProcId) {
+        let proc = &mut self.procs[place];
+        proc.is_registered = true;
+        let (node, rank) = (proc.node, proc.rank);
+        let job = &self.jobs[proc.job];
+        self.nodes[node].register_client(job, rank);
+        self.drain(node);
+    }
+
+    fn jump(&mut self) -> bool {
+        let node = self.random.below(self.nodes.len());
+        self.nodes[node].ahead += self.random.millis(500, 20_000);
+        self.nodes[node].alarm = None;
+        self.oracle.jumped.insert(node);
+        let now = self.node_time(node);
+        self.nodes[node].engine.handle_timeout(now);
+        self.drain(node);
+        true
+    }
+}

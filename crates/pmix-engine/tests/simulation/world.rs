@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run: nodes, jobs, connections, a host and a clock, and what happens to them.
+
+use std::time::{Duration, Instant};
+
+use pmix_engine::{Config, Engine, EngineEvent, Transmit};
+use pmix_proto::{Header, Tag};
+
+use crate::agenda::{Agenda, Event};
+use crate::client::{Client, Packet, Who};
+use crate::fault::{Fault, Plan, Tally};
+use crate::host::Host;
+use crate::node::Node;
+use crate::oracle::Oracle;
+use crate::process::{Job, Phase, Process, Stamp, script};
+use crate::random::Random;
+
+/// When the host ends whatever is left.
+const END: Duration = Duration::from_secs(40);
+
+/// One run.
+pub(crate) struct World {
+    pub(crate) random: Random,
+    pub(crate) plan: Plan,
+    pub(crate) tally: Tally,
+    pub(crate) config: Config,
+    base: Instant,
+    pub(crate) now: Duration,
+    pub(crate) agenda: Agenda,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) procs: Vec<Process>,
+    pub(crate) script: Vec<Phase>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) host: Host,
+    pub(crate) oracle: Oracle,
+    /// How many packets were sent.
+    num_packets: u64,
+    pub(crate) is_over: bool,
+    /// What happened, if somebody wants to read it.
+    pub(crate) trace: Option<Vec<String>>,
+    /// A number that sums up what happened.
+    pub(crate) digest: u64,
+}
+
+impl World {
+    /// The run that follows from a seed, with some faults of its own or with these.
+    pub(crate) fn new(seed: u64, plan: Option<Plan>, is_traced: bool) -> Self {
+        let mut random = Random::new(seed);
+        let drawn = Plan::draw(&mut random);
+        let plan = plan.unwrap_or(drawn);
+        let config = config(&mut random, plan);
+        let num_nodes = 1 + random.below(3);
+        let jobs = jobs(&mut random, num_nodes);
+        let script = script(&mut random, &jobs);
+        let procs = jobs.iter().enumerate().flat_map(|(place, job)| {
+            (0..job.per_node.len()).flat_map(move |node| {
+                let ranks = job.ranks_on(node);
+                ranks.map(move |rank| process(place, job, node, rank))
+            })
+        });
+        let procs = procs.collect();
+        let nodes = (0..num_nodes).map(|place| Node::new(place, 0, &config));
+        let nodes = nodes.collect();
+        Self {
+            random,
+            plan,
+            tally: Tally::default(),
+            config,
+            base: Instant::now(),
+            now: Duration::ZERO,
+            agenda: Agenda::default(),
+            nodes,
+            jobs,
+            procs,
+            script,
+            clients: Vec::new(),
+            host: Host::default(),
+            oracle: Oracle::default(),
+            num_packets: 0,
+            is_over: false,
+            trace: is_traced.then(Vec::new),
+            digest: 0,
+        }
+    }
+
+    /// Runs to the end.
+    pub(crate) fn run(&mut self) {
+        self.begin();
+        while let Some((at, event)) = self.agenda.next() {
+            self.now = at;
+            self.happen(event);
+            self.check_bounds();
+        }
+        self.check_end();
+    }
+
+    fn begin(&mut self) {
+        for job in 0..self.jobs.len() {
+            let is_late = self.strikes(Fault::LateJob, 2);
+            for place in 0..self.nodes.len() {
+                let job = &self.jobs[job];
+                self.nodes[place].register(place, job, !is_late);
+            }
+            if is_late {
+                let after = self.random.millis(1, 3000);
+                self.after(after, Event::Register(job));
+                // Before that nobody knows that all of its processes are the whole job.
+                let own = self.procs.iter_mut().filter(|proc| proc.job == job);
+                own.for_each(|proc| proc.is_restless = true);
+            }
+        }
+        for proc in 0..self.procs.len() {
+            let after = self.random.millis(1, 100);
+            self.after(after, Event::Start(proc));
+        }
+        for fault in Fault::STRIKES {
+            for _ in 0..2 {
+                let after = self.random.millis(1, 1500);
+                if self.plan.has(*fault) {
+                    self.after(after, Event::Strike(*fault));
+                }
+            }
+        }
+        self.agenda.add(END, Event::End);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Start(proc) => self.start(proc),
+            Event::Step(who) => self.step(who),
+            Event::Up(who) => self.arrive_up(who),
+            Event::Down(who) => self.arrive_down(who),
+            Event::Wake(who) => self.wake(who),
+            Event::Alarm(node) => self.alarm(node),
+            Event::Answer(call, answer) => {
+                if self.nodes[call.node].life == call.life {
+                    self.host.open.remove(&call);
+                    let status = answer.status();
+                    self.say(|| format!("host answers node {}: {status}", call.node));
+                    let now = self.node_time(call.node);
+                    let engine = &mut self.nodes[call.node].engine;
+                    engine.handle_host(call.id, answer, now);
+                    self.drain(call.node);
+                }
+            }
+            Event::Expire(round) => {
+                self.end_round(&round, Err(pmix_types::Status::ERR_TIMEOUT));
+            }
+            Event::Board => self.board_due(),
+            Event::Notice(node, notice) => {
+                let now = self.node_time(node);
+                let engine = &mut self.nodes[node].engine;
+                let crate::host::Notice {
+                    status,
+                    source,
+                    range,
+                    infos,
+                } = *notice;
+                engine.notify(status, &source, range, &infos, now).unwrap();
+                self.drain(node);
+            }
+            Event::Deadline(who, tag) => self.check_deadline(who, tag),
+            Event::Strike(fault) => self.strike(fault),
+            Event::Register(job) => self.register(job),
+            Event::End => self.end(),
+        }
+    }
+
+    fn register(&mut self, job: usize) {
+        if self.jobs[job].is_gone {
+            return;
+        }
+        let name = self.jobs[job].nspace;
+        self.say(|| format!("job {name} is registered"));
+        for place in 0..self.nodes.len() {
+            let job = &self.jobs[job];
+            self.nodes[place].register(place, job, true);
+            self.drain(place);
+        }
+    }
+
+    /// Says what happens.
+    pub(crate) fn say(&mut self, what: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{:>9.3} {}", self.now.as_secs_f64(), what()));
+        }
+    }
+
+    /// Sums up what happens, so that two runs can be compared.
+    pub(crate) fn note(&mut self, numbers: &[u64]) {
+        for number in numbers {
+            self.digest = (self.digest ^ number)
+                .wrapping_mul(0x0100_0000_01b3)
+                .rotate_left(23);
+        }
+    }
+
+    /// Whether a fault happens that is planned and happens once in so many times.
+    pub(crate) fn strikes(&mut self, fault: Fault, times: usize) -> bool {
+        let strikes = self.plan.has(fault) && self.random.once_in(times) && !self.is_over;
+        if strikes {
+            self.tally.count(fault);
+            self.say(|| format!("FAULT {fault}"));
+        }
+        strikes
+    }
+
+    pub(crate) fn after(&mut self, time: Duration, event: Event) {
+        self.agenda.add(self.now + time, event);
+    }
+
+    /// The time of the host.
+    pub(crate) fn instant(&self) -> Instant {
+        self.base + self.now
+    }
+
+    /// The time of a node.
+    pub(crate) fn node_time(&self, node: usize) -> Instant {
+        self.instant() + self.nodes[node].ahead
+    }
+
+    fn alarm(&mut self, node: usize) {
+        let now = self.node_time(node);
+        let node_ = &mut self.nodes[node];
+        if node_.alarm.is_none_or(|at| at > now) {
+            return;
+        }
+        node_.alarm = None;
+        node_.engine.handle_timeout(now);
+        self.drain(node);
+    }
+
+    /// Takes from an engine what it has to say.
+    pub(crate) fn drain(&mut self, node: usize) {
+        while let Some(transmit) = self.nodes[node].engine.poll_transmit() {
+            self.transmit(node, &transmit);
+        }
+        while let Some(call) = self.nodes[node].engine.poll_host_call() {
+            self.host_call(node, call);
+        }
+        while let Some(event) = self.nodes[node].engine.poll_event() {
+            self.engine_event(node, event);
+        }
+        self.set_alarm(node);
+    }
+
+    fn set_alarm(&mut self, node: usize) {
+        let now = self.node_time(node);
+        let node_ = &mut self.nodes[node];
+        if let Some(at) = node_.engine.poll_timeout()
+            && node_.alarm.is_none_or(|known| at < known)
+        {
+            node_.alarm = Some(at);
+            let after = at.saturating_duration_since(now);
+            self.after(after, Event::Alarm(node));
+        }
+    }
+
+    fn transmit(&mut self, node: usize, transmit: &Transmit) {
+        let Some(who) = self.nodes[node].peers.get(&transmit.peer).copied() else {
+            panic!("node {node} speaks to a connection that it has closed");
+        };
+        let (head, payload) = (transmit.bytes.head(), transmit.bytes.payload());
+        match head.first_chunk::<{ Header::LEN }>() {
+            Some(head) => self.answered(who, Header::decode(head).tag, payload),
+            None => self.welcomed(who),
+        }
+        let bytes = [head, payload].concat();
+        self.send(who, bytes, false);
+    }
+
+    fn engine_event(&mut self, node: usize, event: EngineEvent) {
+        match event {
+            EngineEvent::Close(peer) => {
+                let who = self.nodes[node].peers.remove(&peer).expect("closed twice");
+                self.say(|| format!("node {node} closes connection {who}"));
+                self.clients[who].is_known = false;
+                self.send_close(who, false);
+            }
+            EngineEvent::DirectModex { request, result } => self.brought(node, request, result),
+            EngineEvent::ProcessLost { proc, incarnation } => {
+                self.lost(node, &proc, incarnation);
+            }
+            EngineEvent::Refused { peer, reason } => {
+                self.say(|| format!("node {node} refuses {peer}: {reason}"));
+            }
+            other => self.say(|| format!("node {node} says {other:?}")),
+        }
+    }
+
+    /// Puts bytes on their way, whole or in pieces.
+    pub(crate) fn send(&mut self, who: Who, bytes: Vec<u8>, is_up: bool) {
+        let mut rest = &bytes[..];
+        if bytes.len() > 1 && self.strikes(Fault::Cut, 6) {
+            for _ in 0..self.random.below(4) {
+                let (piece, tail) = rest.split_at(self.random.below(rest.len()));
+                if !piece.is_empty() {
+                    self.put(who, Some(piece), is_up);
+                }
+                rest = tail;
+            }
+        }
+        self.put(who, Some(rest), is_up);
+    }
+
+    pub(crate) fn send_close(&mut self, who: Who, is_up: bool) {
+        self.put(who, None, is_up);
+    }
+
+    fn put(&mut self, who: Who, bytes: Option<&[u8]>, is_up: bool) {
+        let latency = match self.plan.has(Fault::Reorder) {
+            true => self.random.millis(0, 40),
+            false => Duration::from_millis(1),
+        };
+        let latency = match self.strikes(Fault::Delay, 40) {
+            true => self.random.millis(300, 3000),
+            false => latency,
+        };
+        self.num_packets += 1;
+        let packet = match bytes {
+            Some(bytes) => Packet::Bytes(self.num_packets, bytes.to_vec()),
+            None => Packet::Close,
+        };
+        let at = self.now + latency;
+        let client = &mut self.clients[who];
+        let link = if is_up {
+            &mut client.up
+        } else {
+            &mut client.down
+        };
+        link.last = link.last.max(at);
+        link.packets.push_back(packet);
+        let event = if is_up {
+            Event::Up(who)
+        } else {
+            Event::Down(who)
+        };
+        let at = link.last;
+        self.agenda.add(at, event);
+    }
+
+    fn arrive_up(&mut self, who: Who) {
+        let client = &mut self.clients[who];
+        let Some(packet) = client.up.packets.pop_front() else {
+            return;
+        };
+        if !client.is_known {
+            return;
+        }
+        let (node, peer) = (client.node, client.peer);
+        let now = self.node_time(node);
+        match packet {
+            Packet::Bytes(number, bytes) => {
+                let last = self.nodes[node].last_arrived;
+                self.nodes[node].last_arrived = last.max(number);
+                if number < last && self.plan.has(Fault::Reorder) {
+                    self.tally.count(Fault::Reorder);
+                }
+                self.note(&[1, who as u64, bytes.len() as u64]);
+                self.nodes[node].engine.handle_input(peer, &bytes, now);
+            }
+            Packet::Close => {
+                self.say(|| format!("node {node} sees the end of connection {who}"));
+                self.clients[who].is_known = false;
+                self.nodes[node].engine.handle_closed(peer, now);
+                self.drain_closed(node, who);
+                return;
+            }
+        }
+        self.drain(node);
+    }
+
+    /// What was said to a connection before its end was seen goes nowhere.
+    fn drain_closed(&mut self, node: usize, who: Who) {
+        let peer = self.clients[who].peer;
+        self.nodes[node].peers.remove(&peer);
+        self.drain(node);
+    }
+
+    fn arrive_down(&mut self, who: Who) {
+        let client = &mut self.clients[who];
+        if let Some(held) = &mut client.held {
+            *held += 1;
+            return;
+        }
+        let Some(packet) = client.down.packets.pop_front() else {
+            return;
+        };
+        let (node, peer) = (client.node, client.peer);
+        match packet {
+            Packet::Bytes(_, bytes) => {
+                if self.clients[who].is_known {
+                    let engine: &mut Engine = &mut self.nodes[node].engine;
+                    engine.handle_written(peer, bytes.len());
+                    self.drain(node);
+                }
+                if self.clients[who].is_open {
+                    self.note(&[2, who as u64, bytes.len() as u64]);
+                    self.hear(who, &bytes);
+                }
+            }
+            Packet::Close => {
+                if self.clients[who].is_open {
+                    self.clients[who].is_open = false;
+                    self.life_over(who);
+                }
+            }
+        }
+    }
+
+    fn wake(&mut self, who: Who) {
+        let held = self.clients[who].held.take();
+        for _ in 0..held.unwrap_or(0) {
+            self.after(Duration::ZERO, Event::Down(who));
+        }
+    }
+
+    /// The host ends all jobs, gives up all calls, and everybody has left.
+    fn end(&mut self) {
+        self.say(|| "the host ends all that is left".to_owned());
+        self.is_over = true;
+        for job in 0..self.jobs.len() {
+            self.deregister(job);
+        }
+        for who in 0..self.clients.len() {
+            let client = &self.clients[who];
+            if client.is_known {
+                let (node, peer) = (client.node, client.peer);
+                let now = self.node_time(node);
+                self.clients[who].is_known = false;
+                self.nodes[node].peers.remove(&peer);
+                self.nodes[node].engine.handle_closed(peer, now);
+                self.send_close(who, false);
+                self.drain(node);
+            }
+        }
+        while let Some(call) = self.host.open.pop_first() {
+            let now = self.node_time(call.node);
+            let engine = &mut self.nodes[call.node].engine;
+            engine.handle_host(call.id, pmix_engine::Answer::DROPPED, now);
+            self.drain(call.node);
+        }
+        for (place, node) in self.nodes.iter().enumerate() {
+            let nothing = pmix_engine::Census::default();
+            assert_eq!(
+                node.engine.census(),
+                nothing,
+                "node {place} still holds something"
+            );
+            assert!(node.engine.store().nspaces().is_empty());
+        }
+    }
+
+    /// The time by which every answer is on its way that nobody is to wait for longer than `own`.
+    pub(crate) fn deadline(&self, own: Duration) -> Duration {
+        // A late packet each way, a late answer of the host, a server's grace for the host.
+        own + Duration::from_secs(4 + 7 + 3)
+    }
+
+    pub(crate) fn deadline_of(&mut self, who: Who, tag: Tag, own: Duration) {
+        let after = self.deadline(own);
+        self.after(after, Event::Deadline(who, tag));
+    }
+}
+
+fn config(random: &mut Random, plan: Plan) -> Config {
+    let has_limit = !random.once_in(4);
+    let mut config = Config {
+        collective_time: has_limit.then(|| Duration::from_secs(6)),
+        ..Config::default()
+    };
+    if plan.has(Fault::Slow) && random.once_in(2) {
+        config.queued_bytes_per_peer = 10_000;
+    }
+    if plan.has(Fault::Flood) && random.once_in(2) {
+        config.requests_per_peer = 12;
+    }
+    if plan.has(Fault::Mute) && random.once_in(2) {
+        config.greetings_per_user = 2;
+    }
+    config
+}
+
+fn jobs(random: &mut Random, num_nodes: usize) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    let mut first = 0;
+    for nspace in ["alpha", "beta"] {
+        if nspace == "beta" && !random.once_in(3) {
+            break;
+        }
+        let num_nodes = 1 + random.below(num_nodes);
+        let per_node = (0..num_nodes).map(|_| 1 + random.below_u32(3));
+        let job = Job {
+            nspace,
+            per_node: per_node.collect(),
+            first,
+            is_gone: false,
+        };
+        first += usize::try_from(job.size()).unwrap();
+        jobs.push(job);
+    }
+    jobs
+}
+
+fn process(place: usize, job: &Job, node: usize, rank: u32) -> Process {
+    Process {
+        job: place,
+        rank,
+        nspace: job.nspace,
+        node,
+        client: None,
+        phase: 0,
+        stamp: Stamp::default(),
+        committed: Vec::new(),
+        shared: None,
+        floor: 0,
+        was_lost: false,
+        admitted: 0,
+        num_admitted: 0,
+        is_registered: true,
+        is_restless: false,
+    }
+}
