@@ -99,7 +99,8 @@ fn plan(session: &Session, args: Run) -> Result<Plan, Failure> {
     };
     let nspace = args.nspace;
     Ok(Plan {
-        nspace: nspace.unwrap_or_else(|| format!("pmix-run-{host}-{}@1", std::process::id())),
+        // Programs make keys of it, and one that begins with "pmix" would be taken for reserved.
+        nspace: nspace.unwrap_or_else(|| format!("run-{host}-{}@1", std::process::id())),
         apps,
         layout,
         policy,

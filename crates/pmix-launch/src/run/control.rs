@@ -16,7 +16,10 @@ impl Job<'_> {
             Err(status) => return status,
         };
         if signals.is_empty() {
-            return Status::ERR_NOT_SUPPORTED;
+            return match call.directives.iter().any(tells) {
+                true => Status::SUCCESS,
+                false => Status::ERR_NOT_SUPPORTED,
+            };
         }
         let own = |nspace: &[u8]| nspace == self.plan.nspace.as_bytes();
         let targets: Vec<Rank> = match call.targets.is_empty() {
@@ -52,7 +55,14 @@ fn signal_of(info: &Info<'_>) -> Result<Option<Signal>, Status> {
             let signal = number.and_then(Signal::from_named_raw);
             signal.map(Some).ok_or(Status::ERR_BAD_PARAM)
         }
+        () if tells(info) => Ok(None),
         () if info.key.as_bytes().starts_with(b"pmix.jctrl.") => Err(Status::ERR_NOT_SUPPORTED),
         () => Ok(None),
     }
+}
+
+/// Whether a process says something of itself and asks for nothing: that it may be preempted, how
+/// it takes a checkpoint. A launcher of one job does neither.
+fn tells(info: &Info<'_>) -> bool {
+    info.key.is(keys::JOB_CTRL_PREEMPTIBLE) || info.key.is(keys::JOB_CTRL_CHECKPOINT_METHOD)
 }

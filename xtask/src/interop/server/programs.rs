@@ -50,7 +50,9 @@ fn programs() -> Vec<Program> {
         },
         program("publish", &[4]),
         program("jobinfo", &[1, 4, 24]),
+        program("resolve", &[4]),
         Program {
+            args: &["null"],
             left_out: resolving,
             ..program("resolve", &[4])
         },
@@ -72,12 +74,9 @@ fn default_handlers(launcher: &Launcher, _: &str) -> Option<&'static str> {
 }
 
 fn resolving(launcher: &Launcher, client: &str) -> Option<&'static str> {
-    let new = match launcher {
-        Launcher::Ours(_) => false,
-        Launcher::Host(_, release) | Launcher::Prterun(_, release) => release.starts_with("5."),
-    };
-    let why = "a client of 4.2 does not read the node arrays of a 5.0 server";
-    (new && client.starts_with("4.")).then_some(why)
+    let shares = matches!(launcher, Launcher::Host(_, release) if release.starts_with("4."));
+    let why = "a client of 4.2 takes no name for this node only in memory that it shares";
+    (!shares && client.starts_with("4.")).then_some(why)
 }
 
 fn spawning(launcher: &Launcher, _: &str) -> Option<&'static str> {
