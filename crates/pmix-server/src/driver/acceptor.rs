@@ -109,10 +109,6 @@ impl Acceptor {
                 Owner::Unknown => None,
                 Owner::Gone => return None,
             };
-            // A message is one piece, and waits for nothing.
-            if let Err(error) = stream.set_nodelay(true) {
-                tracing::debug!(%error, %from, "a connection keeps its delay");
-            }
             let same_node = ends.same_node();
             Some(Arrival {
                 stream,

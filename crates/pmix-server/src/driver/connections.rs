@@ -2,6 +2,7 @@
 //! All connections, by what the kernel and by what the engine call them.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use mio::Token;
 use pmix_engine::PeerId;
@@ -13,20 +14,48 @@ pub(super) const LISTENER: Token = Token(0);
 pub(super) const WAKER: Token = Token(1);
 const FIRST: usize = 2;
 
+/// Both names are numbers that count up here, so no peer can choose ones that collide.
+type ByNumber = BuildHasherDefault<NumberHasher>;
+
+/// Spreads a number over all bits.
+#[derive(Debug, Default)]
+struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64((*byte).into());
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The golden ratio of 2^64: neighbours end far apart.
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(u64::try_from(number).unwrap_or(u64::MAX));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// All connections. No token is used twice, so news of a connection that was closed meanwhile are
 /// never taken for those of another.
 #[derive(Debug)]
 pub(super) struct Connections {
-    by_token: HashMap<Token, Connection>,
-    by_peer: HashMap<PeerId, Token>,
+    by_token: HashMap<Token, Connection, ByNumber>,
+    by_peer: HashMap<PeerId, Token, ByNumber>,
     next: usize,
 }
 
 impl Connections {
     pub(super) fn new() -> Self {
         Self {
-            by_token: HashMap::new(),
-            by_peer: HashMap::new(),
+            by_token: HashMap::default(),
+            by_peer: HashMap::default(),
             next: FIRST,
         }
     }

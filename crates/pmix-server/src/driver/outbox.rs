@@ -9,6 +9,9 @@ use pmix_engine::Chunk;
 /// How many runs of bytes one system call takes.
 const SLICES: usize = 64;
 
+/// So few bytes are copied together: the system call is cheaper for one run than for several.
+const SMALL: usize = 256;
+
 /// What waits to be written to one peer, in order. Bytes that others are sent too are not copied.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
@@ -55,6 +58,9 @@ impl Outbox {
     }
 
     fn write_once(&self, to: &mut impl Write) -> io::Result<usize> {
+        if self.len <= SMALL {
+            return self.write_small(to);
+        }
         let mut slices = [IoSlice::new(&[]); SLICES];
         let mut used = 0;
         let mut skip = self.written;
@@ -73,6 +79,21 @@ impl Outbox {
             }
         }
         to.write_vectored(slices.get(..used).unwrap_or_default())
+    }
+
+    fn write_small(&self, to: &mut impl Write) -> io::Result<usize> {
+        let mut bytes = [0; SMALL];
+        let mut used = 0;
+        let mut skip = self.written;
+        for run in self.chunks.iter().flat_map(|c| [c.head(), c.payload()]) {
+            let rest = run.get(skip..).unwrap_or_default();
+            skip = skip.saturating_sub(run.len());
+            if let Some(room) = bytes.get_mut(used..used + rest.len()) {
+                room.copy_from_slice(rest);
+                used += rest.len();
+            }
+        }
+        to.write(bytes.get(..used).unwrap_or_default())
     }
 
     fn advance(&mut self, written: usize) {

@@ -134,6 +134,12 @@ fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
+    // A message is one piece, and waits for nothing. Connections inherit this and the next option.
+    socket.set_tcp_nodelay(true)?;
+    if address.ip().is_loopback() {
+        // Nothing is ever congested there; what paces itself by timers only costs.
+        let _ = rustix::net::sockopt::set_tcp_congestion(&socket, "reno");
+    }
     // A fixed port can be had again at once after a restart.
     socket.set_reuse_address(address.port() != 0)?;
     socket.bind(&address.into())?;
