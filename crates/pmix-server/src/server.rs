@@ -93,10 +93,17 @@ impl Server {
         let driver = self.0.take_driver()?;
         self.0.desk.start();
         let named = thread::Builder::new().name("pmix-progress".to_owned());
-        let thread = named.spawn(move || driver.run());
-        let thread = thread.map_err(|e| Error::io("starting the progress thread", &e))?;
-        *lock(&self.0.thread) = Some(thread);
-        Ok(())
+        match named.spawn(move || driver.run()) {
+            Ok(thread) => {
+                *lock(&self.0.thread) = Some(thread);
+                Ok(())
+            }
+            Err(error) => {
+                // The driver is gone with the thread that it was meant for.
+                self.0.desk.finish()?;
+                Err(Error::io("starting the progress thread", &error))
+            }
+        }
     }
 
     /// A descriptor that is readable when there is something to do for [`drive`](Self::drive). It is
