@@ -58,6 +58,10 @@ pub struct Config {
 }
 
 /// What happens to a second connection of a process that has one.
+///
+/// DEVIATION: it is refused unless the host wants it; OpenPMIx lets any number in, and who knows
+/// the name of a process speaks for it;
+/// `a_second_connection_of_a_process_is_refused_while_the_first_lives`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SecondConnection {
     /// It is refused.

@@ -92,6 +92,9 @@ impl Engine {
     }
 
     /// What the host says about a tool; one that takes no part in this leaves it to the engine.
+    ///
+    /// DEVIATION: a tool without a name gets one then; OpenPMIx turns it away;
+    /// `a_tool_is_given_a_name_that_nobody_has`.
     fn host_took_tool(&mut self, peer: PeerId, tool: Waiting, answer: Answer) {
         let status = answer.status();
         let named = match (answer, tool.proc) {

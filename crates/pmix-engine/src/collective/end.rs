@@ -10,7 +10,7 @@ use super::tracker::{Kind, Phase, Tracker};
 use crate::alarm::Alarm;
 use crate::exchange::enclosed;
 use crate::host::{Answer, Fence};
-use crate::peers::{Peer, Ticket};
+use crate::peers::Ticket;
 use crate::{Engine, EngineEvent, Error};
 
 /// How many of those that are missing a log line names.
@@ -160,11 +160,11 @@ impl Engine {
             if let Some(job) = self.store.job(nspace) {
                 let reply = job.reply(&self.wire(&form), form.release)?;
                 objects.extend(enclosed(&form, reply.to_vec())?);
-                told.push(nspace.clone());
+                told.push(nspace);
             }
         }
-        if let Some(member) = self.peers.get_mut(ticket.peer()).and_then(Peer::member_mut) {
-            member.knows.extend(told);
+        for nspace in told {
+            self.peers.knows_job(ticket.peer(), nspace);
         }
         let status = Status::SUCCESS;
         let objects = &objects;

@@ -11,6 +11,10 @@ use crate::registry::ClientId;
 impl Engine {
     /// A local process is gone. What it was to take part in ends, unless the host has gone on
     /// with it.
+    ///
+    /// DEVIATION: it ends for all participants with `PMIX_ERR_LOST_CONNECTION`; OpenPMIx goes on
+    /// with those who are left, and some of them are told of a success that others are not;
+    /// `a_participant_that_is_lost_ends_the_fence_for_all`.
     pub(crate) fn lost_to_collectives(&mut self, client: ClientId) {
         let known = |tracker: &super::tracker::Tracker| tracker.slots.contains_key(&client);
         for id in self.collectives.which(known) {

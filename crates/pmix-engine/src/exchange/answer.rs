@@ -5,7 +5,6 @@ use bfrops::{Encoder, RegexFramer, kind};
 use pmix_proto::{PeerForm, reply};
 use pmix_types::{Bytes, Kval, Proc, Status};
 
-use super::question::Form;
 use crate::Error;
 
 /// Packs one object: a process and what is known of it.
@@ -46,21 +45,10 @@ pub(super) fn bare<'k>(
     Ok(())
 }
 
-/// The reply with objects, or with the data alone.
-pub(super) fn success(
-    form: &PeerForm,
-    made_up: Form,
-    content: &[u8],
-) -> Result<Vec<u8>, pmix_proto::Error> {
-    let status = Status::SUCCESS;
-    match made_up {
-        Form::Objects => {
-            let objects = content;
-            reply::Objects { status, objects }.encode(form, None)
-        }
-        Form::Kvals => {
-            let kvals = content;
-            reply::Kvals { status, kvals }.encode(form, None)
-        }
-    }
+/// A reply of success, with the parts behind it: objects, or data alone.
+pub(super) fn success(form: &PeerForm, parts: &[&[u8]]) -> Result<Vec<u8>, Error> {
+    let mut out = reply::status(form, Status::SUCCESS)?;
+    out.reserve_exact(parts.iter().map(|part| part.len()).sum());
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+    Ok(out)
 }

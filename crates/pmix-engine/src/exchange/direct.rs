@@ -155,13 +155,7 @@ impl Engine {
         if !has {
             return self.settle(waiter);
         }
-        let packed = self.put_by(
-            &waiter.ticket,
-            &waiter.question,
-            puts,
-            Scope::REMOTE,
-            Vec::new(),
-        );
+        let packed = self.put_by(&waiter.ticket, &waiter.question, puts, Scope::REMOTE, &[]);
         self.reply_packed(waiter.ticket, packed);
     }
 

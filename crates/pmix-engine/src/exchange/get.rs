@@ -79,6 +79,10 @@ impl Engine {
     }
 
     /// How long a question waits whose client says nothing about it, and how it ends.
+    ///
+    /// DEVIATION: a key that a process has not put among others is not found in the end; OpenPMIx
+    /// says after as long that time is up, which the client has not limited;
+    /// `a_key_that_a_process_has_not_put_yet_is_waited_for_a_little`.
     fn patience(&self, later: Later) -> Option<(Instant, Status)> {
         let time = match later {
             Later::Job | Later::Clients => self.config.registration_time,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What becomes of a question: its answer, or what it has to wait for.
 
+use std::sync::Arc;
+
 use gds_hash::{Puts, Registered, Request};
 use pmix_types::{Rank, Scope, Status, keys};
 
@@ -30,11 +32,8 @@ impl Engine {
         if question.key.is_none() && !question.is_of_proc() {
             let form = self.member(&waiter.ticket)?.form;
             let object = self.whole_job(nspace, &job, &form)?;
-            return Ok(Outcome::Ready(answer::success(
-                &form,
-                question.form,
-                &object,
-            )?));
+            self.peers.knows_job(waiter.ticket.peer(), nspace);
+            return Ok(Outcome::Ready(answer::success(&form, &[&object])?));
         }
         self.put_by_proc(waiter, &job)
     }
@@ -46,9 +45,9 @@ impl Engine {
         let error = match self.job_level(job.job(), question) {
             Ok((proc, kval)) => {
                 let form = self.member(&waiter.ticket)?.form;
-                let mut content = self.introduction(waiter, job)?;
-                content.extend(answer::object(&form, self.framer(), &proc, &[kval])?);
-                let reply = answer::success(&form, question.form, &content)?;
+                let whole = self.introduction(waiter, job)?.unwrap_or_default();
+                let object = answer::object(&form, self.framer(), &proc, &[kval])?;
+                let reply = answer::success(&form, &[&whole, &object])?;
                 return Ok(Outcome::Ready(reply));
             }
             Err(error) => error,
@@ -63,16 +62,18 @@ impl Engine {
         let of_any = Request::new(Rank::UNDEF, key);
         if rank == Rank::WILDCARD && job.job().get(&of_any).is_ok() {
             let form = self.member(&waiter.ticket)?.form;
-            let content = self.introduction(waiter, job)?;
-            if !content.is_empty() {
-                let reply = answer::success(&form, question.form, &content)?;
-                return Ok(Outcome::Ready(reply));
+            if let Some(whole) = self.introduction(waiter, job)? {
+                return Ok(Outcome::Ready(answer::success(&form, &[&whole])?));
             }
         }
         Err(error)
     }
 
     /// A question about what a process put.
+    ///
+    /// DEVIATION: what is for the processes of other nodes only is answered with
+    /// `PMIX_ERR_EXISTS_OUTSIDE_SCOPE`, as the Standard has it; OpenPMIx says that it is not found;
+    /// `what_is_for_other_nodes_only_is_not_waited_for`.
     fn put_by_proc(&mut self, waiter: &Waiter, job: &Registered) -> Result<Outcome, Error> {
         let question = &waiter.question;
         let proc = &question.proc;
@@ -151,15 +152,19 @@ impl Engine {
 
     /// All that a process put for the client.
     fn ready(&mut self, waiter: &Waiter, job: &Registered, scope: Scope) -> Result<Outcome, Error> {
-        let front = self.introduction(waiter, job)?;
+        let whole = self.introduction(waiter, job)?.unwrap_or_default();
         let puts = job.puts();
-        let payload = self.put_by(&waiter.ticket, &waiter.question, &puts, scope, front)?;
+        let payload = self.put_by(&waiter.ticket, &waiter.question, &puts, scope, &whole)?;
         Ok(Outcome::Ready(payload))
     }
 
     /// The whole of another job, for a client that hears of it for the first time: it stands in
     /// front of what was asked. A client does not ask for the names of nodes of processes later.
-    fn introduction(&mut self, waiter: &Waiter, job: &Registered) -> Result<Vec<u8>, Error> {
+    fn introduction(
+        &mut self,
+        waiter: &Waiter,
+        job: &Registered,
+    ) -> Result<Option<Arc<[u8]>>, Error> {
         let question = &waiter.question;
         let nspace = &question.proc.nspace;
         let peer = self.peers.get_mut(waiter.ticket.peer());
@@ -169,9 +174,7 @@ impl Engine {
             (is_other && member.knows.insert(nspace.clone())).then_some(member.form)
         });
         let whole = form.map(|form| self.whole_job(nspace, job, &form));
-        Ok(whole
-            .transpose()?
-            .map_or_else(Vec::new, |whole| whole.to_vec()))
+        whole.transpose()
     }
 
     /// Packs all that a process put for the client, behind what is to stand in front of it.
@@ -181,18 +184,19 @@ impl Engine {
         question: &Question,
         puts: &Puts,
         scope: Scope,
-        front: Vec<u8>,
+        front: &[u8],
     ) -> Result<Vec<u8>, Error> {
         let form = self.member(ticket)?.form;
         let proc = &question.proc;
-        let mut content = front;
-        match question.form {
-            Form::Objects => content.extend(puts.answer(&self.wire(&form), proc, scope)?),
+        let content = match question.form {
+            Form::Objects => puts.answer(&self.wire(&form), proc, scope)?,
             Form::Kvals => {
+                let mut content = Vec::new();
                 let kvals = puts.all(proc.rank, scope)?;
                 answer::bare(&form, self.framer(), kvals, &mut content)?;
+                content
             }
-        }
-        Ok(answer::success(&form, question.form, &content)?)
+        };
+        answer::success(&form, &[front, &content])
     }
 }

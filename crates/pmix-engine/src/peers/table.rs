@@ -47,6 +47,13 @@ impl Peers {
         peers.filter_map(|(id, peer)| Some((*id, peer.member()?)))
     }
 
+    /// A peer was told of a job as a whole.
+    pub(crate) fn knows_job(&mut self, id: PeerId, nspace: &Nspace<'static>) {
+        if let Some(member) = self.get_mut(id).and_then(Peer::member_mut) {
+            member.knows.insert(nspace.clone());
+        }
+    }
+
     /// A job is gone: one of the same name would be another.
     pub(crate) fn forget_job(&mut self, nspace: &Nspace<'_>) {
         let members = self.peers.values_mut().filter_map(Peer::member_mut);
