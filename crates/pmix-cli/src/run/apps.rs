@@ -2,6 +2,7 @@
 //! The applications of a job: what stands between one ` : ` and the next.
 
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 use clap::Parser as _;
 use pmix_launch::{App, Export};
@@ -35,12 +36,20 @@ fn app(args: AppArgs) -> Result<App, Failure> {
     };
     let exports = args.exports.iter().map(|word| export(word));
     Ok(App {
-        program,
+        program: own(program),
         args: words.collect(),
         num_procs: args.num_procs.unwrap_or(1),
         wdir: args.wdir,
         exports: exports.collect::<Result<_, _>>()?,
     })
+}
+
+/// A program; `pmix` is this command itself, on the path or not.
+fn own(program: OsString) -> OsString {
+    if program != "pmix" {
+        return program;
+    }
+    std::env::current_exe().map_or(program, PathBuf::into_os_string)
 }
 
 fn export(word: &OsStr) -> Result<Export, Failure> {
