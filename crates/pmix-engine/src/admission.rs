@@ -17,8 +17,10 @@ mod identity;
 mod tool;
 
 use pmix_proto::{Frame, Hello, Role, Welcome, WelcomeForm};
+use pmix_types::Status;
 
 use self::identity::Identity;
+use crate::alarm::Alarm;
 use crate::peers::{Member, PeerId, Phase};
 use crate::{Engine, EngineEvent, Error};
 
@@ -46,6 +48,15 @@ impl Engine {
 
     fn consider(&mut self, peer: PeerId, hello: &Hello<'_>) -> Result<(), Error> {
         let form = hello.form()?;
+        if !hello
+            .gds
+            .as_bytes()
+            .split(|b| *b == b',')
+            .any(|name| name == b"hash")
+        {
+            let gds = &hello.gds;
+            tracing::warn!(%peer, %gds, "a peer that may not read what it is told; it takes hash");
+        }
         let origin = self.peers.get(peer).map(|peer| peer.origin);
         let identity = Identity::of(&self.psec, hello, origin.unwrap_or_default())?;
         let client = hello.proc.as_ref();
@@ -92,15 +103,29 @@ impl Engine {
         self.close(peer);
     }
 
-    /// Takes a connection from those that have not said who they are.
+    /// A connection has not come in in time.
+    pub(crate) fn greeting_expired(&mut self, peer: PeerId) {
+        match self.peers.get(peer).map(|peer| &peer.phase) {
+            Some(Phase::Waiting(_)) => self.turn_away(peer),
+            _ => {
+                let message = "it has not said in time who it is";
+                self.refuse(peer, Error::new(Status::ERR_TIMEOUT, message));
+            }
+        }
+    }
+
+    /// Takes a connection from those that are still to come in.
     fn end_greeting(&mut self, peer: PeerId) {
         let Some(found) = self.peers.get(peer) else {
             return;
         };
-        if let Phase::Greeting(until) = found.phase {
-            self.greetings.remove(found.origin.uid, peer);
-            self.alarms
-                .cancel(until, crate::alarm::Alarm::Greeting(peer));
+        match found.phase {
+            Phase::Greeting(until) => {
+                self.greetings.remove(found.origin.uid, peer);
+                self.alarms.cancel(until, Alarm::Greeting(peer));
+            }
+            Phase::Waiting(until) => self.alarms.cancel(until, Alarm::Greeting(peer)),
+            Phase::Member(_) => {}
         }
     }
 }

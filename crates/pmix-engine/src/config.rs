@@ -22,6 +22,8 @@ pub struct Config {
     pub second_connection: SecondConnection,
     /// How long a connection may take to say who it is.
     pub greeting_time: Duration,
+    /// How long a tool waits for the host to say whether it may come in.
+    pub tool_time: Duration,
     /// How many connections of one user may be open that have not said yet who they are. One more
     /// closes the oldest of them.
     pub greetings_per_user: usize,
@@ -79,6 +81,7 @@ impl Default for Config {
             foreign_tools: false,
             second_connection: SecondConnection::default(),
             greeting_time: Duration::from_secs(5),
+            tool_time: Duration::from_secs(30),
             greetings_per_user: 1024,
             max_message: 64 << 20,
             requests_per_peer: 16 << 10,

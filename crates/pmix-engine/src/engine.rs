@@ -205,7 +205,7 @@ impl Engine {
     fn handle_frame(&mut self, peer: PeerId, frame: Frame) {
         match self.peers.get(peer).map(|peer| &peer.phase) {
             Some(Phase::Greeting(_)) => self.greet(peer, &frame),
-            Some(Phase::Waiting) => {
+            Some(Phase::Waiting(_)) => {
                 let message = "a message before the welcome";
                 self.refuse(peer, Error::bad(message));
             }
@@ -225,10 +225,7 @@ impl Engine {
 
     fn handle_alarm(&mut self, alarm: Alarm) {
         match alarm {
-            Alarm::Greeting(peer) => {
-                let message = "it has not said in time who it is";
-                self.refuse(peer, Error::new(Status::ERR_TIMEOUT, message));
-            }
+            Alarm::Greeting(peer) => self.greeting_expired(peer),
             Alarm::Finalize(peer) => self.finalized(peer),
             Alarm::Heartbeat(peer) => self.heartbeat_due(peer),
             Alarm::Collective(id) => self.collective_expired(id),

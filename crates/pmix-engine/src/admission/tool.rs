@@ -7,6 +7,7 @@ use pmix_proto::{Hello, PeerForm, Role, Welcome};
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
 
 use super::identity::Identity;
+use crate::alarm::Alarm;
 use crate::host::{Answer, ToolConnected};
 use crate::peers::{Member, PeerId, Phase};
 use crate::{Engine, Error};
@@ -36,9 +37,11 @@ impl Engine {
             self.check_tool_name(proc)?;
         }
         let infos = about(hello, user, proc.as_ref());
+        let until = self.after(self.config.tool_time);
         self.end_greeting(peer);
-        if let Some(found) = self.peers.get_mut(peer) {
-            found.phase = Phase::Waiting;
+        if let (Some(found), Some(until)) = (self.peers.get_mut(peer), until) {
+            found.phase = Phase::Waiting(until);
+            self.alarms.set(until, Alarm::Greeting(peer));
         }
         let waiting = Waiting {
             role: hello.role,
@@ -118,6 +121,16 @@ impl Engine {
             knows: HashSet::new(),
         };
         self.let_in(peer, member);
+    }
+
+    /// The host has not said in time whether a tool may come in.
+    pub(super) fn turn_away(&mut self, peer: PeerId) {
+        let status = Status::ERR_TIMEOUT;
+        self.welcome(peer, &Welcome::Refused(status));
+        self.refuse(
+            peer,
+            Error::new(status, "the host said nothing of this tool"),
+        );
     }
 
     /// A name that no other tool has.

@@ -25,7 +25,7 @@ impl Engine {
                 self.greetings.remove(closed.origin.uid, peer);
                 self.alarms.cancel(until, Alarm::Greeting(peer));
             }
-            Phase::Waiting => {}
+            Phase::Waiting(until) => self.alarms.cancel(until, Alarm::Greeting(peer)),
             Phase::Member(member) => self.member_left(peer, &member),
         }
     }

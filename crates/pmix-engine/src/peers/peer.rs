@@ -29,8 +29,9 @@ pub(crate) struct Peer {
 pub(crate) enum Phase {
     /// It has not said who it is; at this time it is closed.
     Greeting(Instant),
-    /// A tool that the host is asked about. It waits for its welcome and has nothing to say.
-    Waiting,
+    /// A tool that the host is asked about. It waits for its welcome and has nothing to say; at
+    /// this time it is turned away.
+    Waiting(Instant),
     /// It is let in.
     Member(Box<Member>),
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{Answer, Config, Origin, SecondConnection, Upcall};
+use pmix_engine::{Answer, Census, Config, Origin, SecondConnection, Upcall};
 use pmix_proto::{Hello, Request, Role, Welcome, reply};
 use pmix_types::{Info, Proc, Rank, Status, keys};
 
@@ -296,6 +296,23 @@ fn the_host_names_tools_and_turns_them_away() {
         Some(Status::ERR_NO_PERMISSIONS)
     );
     assert!(world.clients[refused].peer.is_none());
+}
+
+#[test]
+fn a_tool_of_which_the_host_says_nothing_is_turned_away_in_time() {
+    let mut world = World::new(1);
+    world.rule(|_, _| Reaction::Silence);
+    let waits = world.connect(0, &tool());
+    let goes = world.connect(0, &tool());
+    world.run();
+    world.kill(goes);
+    world.advance(Duration::from_secs(29));
+    assert!(world.clients[waits].peer.is_some() && !world.clients[waits].is_in());
+    world.advance(Duration::from_secs(1));
+    let fault = world.clients[waits].fault.as_ref();
+    let expected = Some(Status::ERR_TIMEOUT);
+    assert_eq!(fault.map(pmix_proto::Error::status), expected);
+    assert_eq!(world.nodes[0].engine.census(), Census::default());
 }
 
 #[test]
