@@ -24,8 +24,9 @@
 //! Bytes of a peer are hostile: nothing is taken from memory by a length that was only claimed,
 //! and an error names the field and the byte.
 //!
-//! Sources: the protocol has no document but OpenPMIx itself; the tables of this crate follow
-//! captures of 4.2.2, 5.0.11 and a snapshot of 7.0 in `testdata/wire`.
+//! Sources: the protocol has no document but OpenPMIx itself; `docs/protocol.md` is made from the
+//! declarations of this crate, which follow captures of 4.2.2, 5.0.11 and a snapshot of 7.0 in
+//! `testdata/wire`.
 #![forbid(unsafe_code)]
 
 mod codec;

@@ -84,17 +84,17 @@ impl Shape for Group<'_> {
 
     fn outline(_: &'static str, major: u32) -> Vec<Part> {
         let context_id = vec![Part::One("context_id", DataType::SIZE)];
-        let mut rest = match major {
-            0..=5 => vec![Part::Maybe(context_id)],
+        let members = Part::Many("members", DataType::PROC);
+        let rest = match major {
+            0..=4 => context_id,
+            5 => vec![members, Part::Maybe(context_id)],
             _ => vec![
+                members,
                 Part::One("has_context_id", DataType::BOOL),
                 Part::If(context_id),
                 Part::Each("infos", DataType::INFO),
             ],
         };
-        if major >= 5 {
-            rest.insert(0, Part::Many("members", DataType::PROC));
-        }
         vec![Part::One("status", DataType::STATUS), Part::Maybe(rest)]
     }
 }
