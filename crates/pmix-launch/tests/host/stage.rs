@@ -50,7 +50,8 @@ pub(crate) fn play_with(act: &str, num_procs: u32, vars: &[(&str, &Path)]) -> Pl
         output: Output::Plain,
         timeout: Some(Duration::from_secs(60)),
         grace: Duration::from_secs(5),
-        keep_going: false,
+        // Who ends another hears that it was done, and is not ended with it.
+        keep_going: act == "control",
         adopt: false,
     };
     let (input, mut output, mut errors) = (null(), scratch(), scratch());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 use pmix_types::Status;
@@ -15,13 +16,16 @@ const ALL: Offers = Offers {
     scheduler: true,
 };
 
+/// When the server of these tests started: one time, whenever it is asked for.
+static STARTED: LazyLock<SystemTime> = LazyLock::new(SystemTime::now);
+
 fn contact() -> Contact {
     Contact {
         uri: "server.0;tcp4://127.0.0.1:4711".to_owned(),
         release: "5.0.11".to_owned(),
         pid: std::process::id(),
         user: (1, 2),
-        started: SystemTime::now(),
+        started: *STARTED,
     }
 }
 
