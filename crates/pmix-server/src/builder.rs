@@ -2,6 +2,8 @@
 //! What a host may say about a server before it starts.
 
 mod attributes;
+mod contact;
+mod names;
 mod open;
 
 use std::path::PathBuf;

@@ -50,7 +50,9 @@ impl Fork {
             vec![("PMIX_NAMESPACE", nspace), ("PMIX_RANK", rank.as_ref())];
         all.extend(URIS.map(|name| (name, self.uri.as_ref())));
         all.extend([
-            // The one data store whose bytes are the same in every release.
+            // DEVIATION: OpenPMIx names data stores in shared memory as well, of a form private
+            // to each release; the bytes of this one are the same in all of them;
+            // a_client_finds_its_server_and_itself
             ("PMIX_GDS_MODULE", OsStr::new("hash")),
             ("PMIX_SECURITY_MODE", self.security_mode.as_ref()),
             (

@@ -46,7 +46,7 @@ pub(crate) struct Places<'a> {
     pub(crate) server_dir: &'a Path,
     pub(crate) system_dir: &'a Path,
     pub(crate) host: &'a str,
-    pub(crate) nspace: &'a str,
+    pub(crate) nspace: String,
     /// Who may read the files: the nine bits of a mode.
     pub(crate) mode: u32,
 }

@@ -45,6 +45,9 @@ impl Ends {
 }
 
 /// Looks owners up.
+///
+/// DEVIATION: over TCP OpenPMIx believes the credential alone; here the kernel has the last word
+/// about peers of this node; a_lie_about_the_user_is_caught_by_the_owner_of_the_socket
 #[derive(Debug)]
 pub(crate) struct Owners {
     diag: Option<Diag>,

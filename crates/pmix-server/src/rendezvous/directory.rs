@@ -30,6 +30,9 @@ pub(super) struct Directory {
 impl Directory {
     /// Opens a directory; what of the path is not there is made, for this user alone.
     ///
+    /// DEVIATION: no link is followed and the directory of another user is refused, where OpenPMIx
+    /// takes any; no_link_on_the_path_is_followed, a_directory_of_another_user_is_refused
+    ///
     /// # Errors
     /// A name on the path is a link or no directory, or the directory is not safe.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {

@@ -61,6 +61,10 @@ impl Drop for Placed {
 
 /// Puts the contact of a server in a directory.
 ///
+/// DEVIATION: what a dead server left is replaced, and a live one is named; OpenPMIx 4.2 writes
+/// over any file, 5.0 does not start; what_a_dead_server_left_is_replaced,
+/// a_second_live_server_is_told_who_the_first_is
+///
 /// # Errors
 /// The name is taken by a live server, which the message names, or by something that is not to be
 /// replaced; or the file cannot be written.

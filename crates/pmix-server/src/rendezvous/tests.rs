@@ -34,7 +34,7 @@ fn open(top: &TempDir, offers: Offers) -> Result<Rendezvous, Error> {
         server_dir: &top.path().join("session"),
         system_dir: top.path(),
         host: "n01",
-        nspace: "server",
+        nspace: "server".to_owned(),
         mode: 0o600,
     };
     Rendezvous::open(offers, &places, &contact())
