@@ -128,10 +128,7 @@ fn control(mut client: Client) {
     let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
     assert_eq!(answer.status, Status::SUCCESS);
     println!("asked and done");
-    // Not before the launcher noticed.
-    loop {
-        std::thread::park();
-    }
+    client.finalize().unwrap();
 }
 
 fn log(mut client: Client) {
