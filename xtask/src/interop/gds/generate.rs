@@ -55,12 +55,19 @@ pub(super) fn plan(random: &mut Random, number: usize) -> Plan {
 fn rarer(random: &mut Random, plan: &mut Plan) {
     match random.within(0, 19) {
         0 => plan.form = Form::Regex2,
-        1 | 2 if anl::can_say(&plan.nodes) => plan.form = Form::Anl,
+        1 | 2 if anl::can_say(&plan.nodes) && !grows(plan) => plan.form = Form::Anl,
         3 if plan.form != Form::Library => idle(random, plan),
         4 | 5 if plan.form != Form::Library => again(random, plan),
         6..=8 if plan.form != Form::Library => update(random, plan),
         _ => {}
     }
+}
+
+/// Whether the job is stated to be larger than its maps: a PMI-2 map would go on until it is full.
+fn grows(plan: &Plan) -> bool {
+    let size = plan.size();
+    let grows = |e: &Entry| e.key == keys::JOB_SIZE && e.given != Given::Number(size);
+    plan.job.iter().any(grows)
 }
 
 /// Takes the processes of a node away.
