@@ -95,7 +95,7 @@ impl World {
     }
 
     /// A server sends a message that belongs to a tag.
-    pub(crate) fn answered(&mut self, who: Who, tag: Tag, paycensus: &[u8]) {
+    pub(crate) fn answered(&mut self, who: Who, tag: Tag, payload: &[u8]) {
         if !tag.is_request() {
             return;
         }
@@ -111,11 +111,11 @@ impl World {
             );
             return;
         };
-        let reply = reply::Reply::decode(asked.command, &form, None, paycensus);
+        let reply = reply::Reply::decode(asked.command, &form, None, payload);
         // Any request may be answered with a status alone, even one whose answer has none.
         let status = reply.map(|reply| reply.status());
         let status =
-            status.or_else(|_| reply::Done::decode(&form, None, paycensus).map(|d| d.status));
+            status.or_else(|_| reply::Done::decode(&form, None, payload).map(|d| d.status));
         let status = status.expect("an answer that can be read");
         if let Some(before) = asked.answer.replace(status) {
             panic!(
@@ -136,10 +136,10 @@ impl World {
                 asked.command, asked.what
             )
         });
-        self.check_answer(who, &asked, status, paycensus);
+        self.check_answer(who, &asked, status, payload);
     }
 
-    fn check_answer(&mut self, who: Who, asked: &Asked, status: Status, paycensus: &[u8]) {
+    fn check_answer(&mut self, who: Who, asked: &Asked, status: Status, payload: &[u8]) {
         match &asked.what {
             What::Any | What::Finalize => {}
             What::Commit(stamp) => {
@@ -151,9 +151,9 @@ impl World {
             }
             What::Meet(meeting, place) => self.check_meeting(who, meeting, *place, status),
             What::Get(proc, key, _, floor) => {
-                self.check_get(who, *proc, key, *floor, status, paycensus);
+                self.check_get(who, *proc, key, *floor, status, payload);
             }
-            What::Lookup(proc) => self.check_lookup(who, *proc, status, paycensus),
+            What::Lookup(proc) => self.check_lookup(who, *proc, status, payload),
         }
         if status == Status::ERR_TIMEOUT
             && let What::Get(_, _, Some(limit), _) = asked.what
@@ -239,7 +239,7 @@ impl World {
         key: &str,
         floor: Option<Stamp>,
         status: Status,
-        paycensus: &[u8],
+        payload: &[u8],
     ) {
         let is_local = self.procs[of].node == self.clients[who].node;
         let proc = &self.procs[of];
@@ -264,7 +264,7 @@ impl World {
             );
             return;
         }
-        let objects = reply::Objects::decode(&form, None, paycensus).unwrap();
+        let objects = reply::Objects::decode(&form, None, payload).unwrap();
         let mut values = Vec::new();
         for object in objects.procs(&form, None) {
             let object = object.unwrap();
@@ -305,12 +305,12 @@ impl World {
         }
     }
 
-    fn check_lookup(&mut self, who: Who, of: ProcId, status: Status, paycensus: &[u8]) {
+    fn check_lookup(&mut self, who: Who, of: ProcId, status: Status, payload: &[u8]) {
         if !status.is_success() {
             return;
         }
         let form = *self.clients[who].session.as_ref().unwrap().form();
-        let found = reply::Found::decode(&form, None, paycensus).unwrap();
+        let found = reply::Found::decode(&form, None, payload).unwrap();
         for data in found.data.into_iter().flatten() {
             let (owner, _) = Stamp::of(&data.value).expect("what was published");
             assert_eq!((owner, data.proc), (of, self.procs[of].name()));
