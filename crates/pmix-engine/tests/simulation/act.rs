@@ -3,15 +3,14 @@
 
 use std::time::Duration;
 
-use gds_hash::{Puts, Wire};
 use pmix_engine::Origin;
 use pmix_proto::{Request, Session, Tag, request};
-use pmix_types::{Info, Key, Proc, Rank, Status, keys};
+use pmix_types::{Info, Proc, Rank, keys};
 
 use crate::agenda::Event;
 use crate::client::{Asked, Client, What, Who, hello};
 use crate::fault::Fault;
-use crate::process::{KEYS, Kind, Meeting, Phase, ProcId, Stamp};
+use crate::process::{Kind, Meeting, Phase, ProcId, Stamp};
 use crate::world::World;
 
 /// How often a process may live.
@@ -162,13 +161,15 @@ impl World {
                 collects,
                 is_short,
                 timeout,
-            } => {
-                if meeting.members.contains(&place) {
-                    Some(self.meet(who, place, meeting, collects, is_short, timeout))
-                } else {
-                    None
-                }
-            }
+                is_loose,
+            } => meeting
+                .members
+                .contains(&place)
+                .then(|| {
+                    let tag = self.meet(who, place, meeting, collects, is_short, timeout);
+                    (!is_loose).then_some(tag)
+                })
+                .flatten(),
         };
         self.clients[who].waits = waits;
         if waits.is_none() {
@@ -251,125 +252,5 @@ impl World {
             }
         }
         names
-    }
-
-    /// Something that a process does alone. Tells for which answer it waits.
-    pub(crate) fn do_own(&mut self, who: Who, place: ProcId) -> Option<Tag> {
-        let soon = Some(Duration::ZERO);
-        let range = |infos: &mut Vec<Info<'static>>| {
-            infos.push(Info::new(keys::RANGE, pmix_types::DataRange::GLOBAL));
-        };
-        let tag = match self.random.below(20) {
-            0..=5 => self.commit(who, place),
-            6..=12 => self.get(who),
-            13 => {
-                let stamp = self.procs[place].stamp;
-                let key = format!("at.{}.{place}", stamp.life);
-                let mut infos = vec![Info::new(key, stamp.value(place, "card"))];
-                range(&mut infos);
-                let publish = request::Publish { uid: 0, infos };
-                self.ask(who, &Request::Publish(publish), What::Any, soon)
-            }
-            14 | 15 => {
-                let of = self.random.below(self.procs.len());
-                let life = self.procs[of].stamp.life;
-                let mut infos = Vec::new();
-                range(&mut infos);
-                if self.random.once_in(2) {
-                    infos.push(Info::new(keys::WAIT, 0_i32));
-                }
-                infos.push(Info::new(keys::TIMEOUT, 2_i32));
-                let keys = vec![Key::new(format!("at.{life}.{of}"))];
-                let lookup = request::Lookup {
-                    uid: 0,
-                    keys,
-                    infos,
-                };
-                let own = Some(Duration::from_secs(2));
-                self.ask(who, &Request::Lookup(lookup), What::Lookup(of), own)
-            }
-            16 => {
-                let codes = [Status::from_raw(-3000), Status::ERR_LOST_CONNECTION];
-                let codes = codes[..1 + self.random.below(2)].to_vec();
-                let register = request::RegisterEvents {
-                    codes,
-                    infos: vec![],
-                };
-                self.ask(who, &Request::RegisterEvents(register), What::Any, soon)
-            }
-            17 => {
-                let notify = request::Notify {
-                    status: Status::from_raw(-3000),
-                    range: pmix_types::DataRange::GLOBAL,
-                    infos: vec![],
-                };
-                self.ask(who, &Request::Notify(notify), What::Any, soon)
-            }
-            18 => self.ask(who, &Request::JobInfo, What::Any, soon),
-            _ => {
-                let queries = vec![pmix_types::Query {
-                    keys: vec![keys::QUERY_NAMESPACES.into()],
-                    qualifiers: vec![],
-                }];
-                let query = request::Query { queries };
-                self.ask(who, &Request::Query(query), What::Any, soon)
-            }
-        };
-        Some(tag)
-    }
-
-    fn commit(&mut self, who: Who, place: ProcId) -> Tag {
-        let proc = &mut self.procs[place];
-        proc.stamp.version += 1;
-        let stamp = proc.stamp;
-        proc.committed.push(stamp);
-        let rank = Rank::new(proc.rank);
-        let mut puts = Puts::default();
-        for (key, scope) in KEYS {
-            if stamp.has(key) {
-                let info = Info::new(key, stamp.value(place, key));
-                puts.put(rank, scope, info).unwrap();
-            }
-        }
-        let layout = self.clients[who].session.as_ref().unwrap().form().layout;
-        let blocks = puts.commit_message(&Wire::new(layout), rank).unwrap();
-        let commit = Request::Commit(request::Commit { blocks: &blocks });
-        self.ask(who, &commit, What::Commit(stamp), Some(Duration::ZERO))
-    }
-
-    pub(crate) fn get(&mut self, who: Who) -> Tag {
-        let of = self.random.below(self.procs.len());
-        let (mut key, _) = *self.random.pick(&KEYS);
-        if self.random.once_in(12) {
-            key = "nobody's";
-        }
-        let mut infos = Vec::new();
-        let mut limit = None;
-        if self.random.once_in(5) {
-            infos.push(Info::new(keys::IMMEDIATE, true));
-            limit = Some(Duration::ZERO);
-        } else if !self.random.once_in(5) {
-            let seconds = 1 + self.random.below_u32(4);
-            infos.push(Info::new(keys::TIMEOUT, seconds));
-            limit = Some(Duration::from_secs(seconds.into()));
-        }
-        let proc = &self.procs[of];
-        let get = request::Get {
-            nspace: proc.nspace.into(),
-            rank: Rank::new(proc.rank),
-            infos,
-            key: Some(Key::new(key)),
-        };
-        let floor = self
-            .floor(who, of)
-            .filter(|_| limit != Some(Duration::ZERO));
-        let stated = limit.filter(|limit| *limit > Duration::ZERO);
-        self.say(|| format!("connection {who} wants {key} of process {of} within {limit:?}"));
-        self.ask(
-            who,
-            &Request::Get(get),
-            What::Get(of, key, stated, floor),
-            limit,
-        )
     }
 }

@@ -13,11 +13,13 @@
 
 mod act;
 mod agenda;
+mod carry;
 mod client;
 mod fault;
 mod host;
 mod node;
 mod oracle;
+mod own;
 mod process;
 mod random;
 mod report;

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What has to be true, whatever goes wrong.
 
+mod data;
+mod meeting;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use pmix_proto::{Tag, reply};
 use pmix_types::{Proc, Status};
 
+use crate::agenda::Event;
 use crate::client::{Asked, What, Who};
-use crate::process::{KEYS, Kind, Meeting, ProcId, Stamp};
+use crate::fault::Fault;
+use crate::process::{Meeting, ProcId, Stamp};
 use crate::world::World;
 
 /// What was seen of collectives.
@@ -92,6 +98,35 @@ impl World {
         }
         assert_eq!(incarnation, proc.num_admitted, "lives are counted");
         proc.was_lost = true;
+        if let Some(place) = self.procs.iter().position(|proc| proc.name() == *name) {
+            self.expect_bad_news(node, place);
+        }
+    }
+
+    /// Who waits on a node for a process that is lost and will not come back is soon told so.
+    fn expect_bad_news(&mut self, node: usize, lost: ProcId) {
+        let may_return = [Fault::Again, Fault::Duplicate, Fault::Dismiss];
+        if may_return.iter().any(|fault| self.plan.has(*fault)) {
+            return;
+        }
+        let mut waiting = Vec::new();
+        for (who, client) in self.clients.iter().enumerate() {
+            for (tag, asked) in client.asked.iter().filter(|_| client.node == node) {
+                let What::Meet(meeting, place) = &asked.what else {
+                    continue;
+                };
+                let calls = self.oracle.calls.get(&(meeting.clone(), lost));
+                let came = calls.is_some_and(|calls| calls > place);
+                let mut members = meeting.members.iter();
+                let is_restless = members.any(|member| self.procs[*member].is_restless);
+                if meeting.members.contains(&lost) && !came && !is_restless {
+                    waiting.push((who, *tag));
+                }
+            }
+        }
+        for (who, tag) in waiting {
+            self.after(Duration::from_secs(4), Event::Deadline(who, tag));
+        }
     }
 
     /// A server sends a message that belongs to a tag.
@@ -151,7 +186,9 @@ impl World {
             }
             What::Meet(meeting, place) => self.check_meeting(who, meeting, *place, status),
             What::Get(proc, key, _, floor) => {
-                self.check_get(who, *proc, key, *floor, status, payload);
+                let (of, floor) = (*proc, *floor);
+                let wanted = data::Wanted { of, key, floor };
+                self.check_get(who, &wanted, status, payload);
             }
             What::Lookup(proc) => self.check_lookup(who, *proc, status, payload),
         }
@@ -161,159 +198,6 @@ impl World {
             && self.oracle.jumped.is_empty()
         {
             panic!("connection {who}: a get timed out before its time");
-        }
-    }
-
-    /// All local participants are told the same, and so are those of other nodes unless the host
-    /// kept it from their server. Nobody is told of success before all have come.
-    fn check_meeting(&mut self, who: Who, meeting: &Meeting, place: usize, status: Status) {
-        let mut members = meeting.members.iter();
-        let is_gone = |proc: ProcId| self.jobs[self.procs[proc].job].is_gone;
-        if members.any(|proc| self.procs[*proc].is_restless || is_gone(*proc)) {
-            return;
-        }
-        let node = self.clients[who].node;
-        let id = (meeting.clone(), place);
-        let round = self
-            .oracle
-            .rounds
-            .get_mut(&id)
-            .expect("a meeting that nobody called for");
-        if let Some(before) = round.told.insert(node, status) {
-            assert_eq!(
-                before, status,
-                "participants of one node are told different things"
-            );
-        }
-        let excused = |node: usize| {
-            let (meeting, place) = id.clone();
-            let jumped = &self.oracle.jumped;
-            jumped.contains(&node) || self.oracle.excused.contains(&(meeting, place, node))
-        };
-        // A connect that fails before the host is called is not told to it: there is nothing in
-        // its call that would say so.
-        let is_told = meeting.kind == Kind::Fence;
-        let round = &self.oracle.rounds[&id];
-        if !excused(node) && is_told {
-            for (other, told) in round.told.iter().filter(|(other, _)| !excused(**other)) {
-                assert_eq!(
-                    told.is_success(),
-                    status.is_success(),
-                    "{meeting:?}, {place}: node {other} told {told}, node {node} told {status}"
-                );
-            }
-        }
-        if status.is_success() {
-            let members = meeting.members.iter();
-            let told = members.filter(|member| is_told || self.procs[**member].node == node);
-            for member in told {
-                assert!(
-                    round.callers.contains_key(member),
-                    "process {member} did not come"
-                );
-            }
-            if round.collects && meeting.kind == Kind::Fence {
-                let learned = &mut self.clients[who].learned;
-                for (proc, stamp) in &round.callers {
-                    if let Some(stamp) = stamp {
-                        let known = learned.entry(*proc).or_default();
-                        *known = (*known).max(*stamp);
-                    }
-                }
-            }
-        }
-    }
-
-    /// What a process that asks now may rely on.
-    pub(crate) fn floor(&self, who: Who, of: ProcId) -> Option<Stamp> {
-        match self.procs[of].node == self.clients[who].node {
-            true => self.procs[of].shared,
-            false => self.clients[who].learned.get(&of).copied(),
-        }
-    }
-
-    fn check_get(
-        &mut self,
-        who: Who,
-        of: ProcId,
-        key: &str,
-        floor: Option<Stamp>,
-        status: Status,
-        payload: &[u8],
-    ) {
-        let is_local = self.procs[of].node == self.clients[who].node;
-        let proc = &self.procs[of];
-        let form = *self.clients[who].session.as_ref().unwrap().form();
-        if !status.is_success() {
-            let scope = KEYS
-                .iter()
-                .find(|(known, _)| *known == key)
-                .map(|(_, scope)| *scope);
-            let is_for_us = match scope {
-                Some(pmix_types::Scope::LOCAL) => is_local,
-                Some(pmix_types::Scope::REMOTE) => !is_local,
-                Some(_) => true,
-                None => false,
-            };
-            let is_there = is_for_us && floor.is_some_and(|stamp| stamp.has(key));
-            let gone = self.jobs[proc.job].is_gone || (is_local && proc.shared != floor);
-            let denied = status == Status::ERR_OUT_OF_RESOURCE;
-            assert!(
-                !is_there || gone || denied,
-                "connection {who}: {key} of process {of} is there, but the answer is {status}"
-            );
-            return;
-        }
-        let objects = reply::Objects::decode(&form, None, payload).unwrap();
-        let mut values = Vec::new();
-        for object in objects.procs(&form, None) {
-            let object = object.unwrap();
-            if object.of != proc.name() {
-                continue;
-            }
-            for kval in object.kvals(&form, None).unwrap() {
-                if let Some((owner, stamp)) = Stamp::of(&kval.value) {
-                    assert_eq!(owner, of, "{} of another process", kval.key);
-                    values.push((kval.key.is(key), stamp, kval.key.to_string()));
-                }
-            }
-        }
-        for (is_asked, stamp, name) in values {
-            assert!(
-                proc.committed.contains(&stamp),
-                "{name}: {stamp:?} was never put"
-            );
-            assert!(stamp.has(&name), "{name} was not put by {stamp:?}");
-            if !is_asked {
-                continue;
-            }
-            if is_local {
-                assert!(
-                    stamp.life >= proc.floor,
-                    "{name} of life {} is stale",
-                    stamp.life
-                );
-                if let Some(shared) = proc.shared.filter(|shared| shared.has(key)) {
-                    assert_eq!(stamp, shared, "{name} is not what was committed last");
-                }
-            } else if let Some(floor) = floor {
-                assert!(
-                    stamp >= floor,
-                    "{name}: {stamp:?}, but a fence brought {floor:?}"
-                );
-            }
-        }
-    }
-
-    fn check_lookup(&mut self, who: Who, of: ProcId, status: Status, payload: &[u8]) {
-        if !status.is_success() {
-            return;
-        }
-        let form = *self.clients[who].session.as_ref().unwrap().form();
-        let found = reply::Found::decode(&form, None, payload).unwrap();
-        for data in found.data.into_iter().flatten() {
-            let (owner, _) = Stamp::of(&data.value).expect("what was published");
-            assert_eq!((owner, data.proc), (of, self.procs[of].name()));
         }
     }
 

@@ -164,6 +164,8 @@ pub(crate) enum Phase {
         is_short: bool,
         /// In seconds.
         timeout: Option<u32>,
+        /// Whether they go on before they have met.
+        is_loose: bool,
     },
 }
 
@@ -191,6 +193,7 @@ pub(crate) fn script(random: &mut Random, jobs: &[Job]) -> Vec<Phase> {
             collects: random.once_in(2),
             is_short: random.once_in(2),
             timeout: (!random.once_in(3)).then(|| 1 + random.below_u32(5)),
+            is_loose: random.once_in(4),
         });
     }
     phases

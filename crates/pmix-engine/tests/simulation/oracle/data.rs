@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What gets and lookups bring.
+
+use pmix_proto::{PeerForm, reply};
+use pmix_types::{Proc, Scope, Status};
+
+use crate::client::Who;
+use crate::process::{KEYS, ProcId, Stamp};
+use crate::world::World;
+
+/// A get, as far as it matters for what it brings.
+pub(super) struct Wanted<'g> {
+    pub(super) of: ProcId,
+    pub(super) key: &'g str,
+    /// What the process that asks may rely on.
+    pub(super) floor: Option<Stamp>,
+}
+
+impl World {
+    /// What a process that asks now may rely on.
+    pub(crate) fn floor(&self, who: Who, of: ProcId) -> Option<Stamp> {
+        let (proc, node) = (&self.procs[of], self.clients[who].node);
+        // A server keeps nothing for jobs that it does not know.
+        let is_known = self.jobs[proc.job].ranks_on(node).next().is_some();
+        match proc.node == node {
+            true => proc.shared,
+            false if is_known => self.clients[who].learned.get(&of).copied(),
+            false => None,
+        }
+    }
+
+    pub(super) fn check_get(&self, who: Who, wanted: &Wanted<'_>, status: Status, payload: &[u8]) {
+        let Wanted { of, key, floor } = *wanted;
+        let is_local = self.procs[of].node == self.clients[who].node;
+        if !status.is_success() {
+            let is_gone = self.jobs[self.procs[of].job].is_gone
+                || (is_local && self.procs[of].shared != floor);
+            let is_refused = status == Status::ERR_OUT_OF_RESOURCE;
+            assert!(
+                !is_there(key, is_local, floor) || is_gone || is_refused,
+                "connection {who}: {key} of process {of} is there, but the answer is {status}"
+            );
+            return;
+        }
+        let form = self.clients[who].session.as_ref().unwrap().form();
+        let values = values(form, payload, &self.procs[of].name());
+        for (name, owner, stamp) in &values {
+            assert_eq!(*owner, of, "{name} of another process");
+            let was_put = self.procs[of].committed.contains(stamp) && stamp.has(name);
+            assert!(was_put, "{name}: {stamp:?} was never put");
+        }
+        let found = values.iter().find(|(name, ..)| name == key);
+        let (_, _, stamp) = found.expect("success, but nothing was brought");
+        self.check_age(wanted, *stamp, is_local);
+    }
+
+    /// On its node the last value is to be seen, elsewhere at least the one that a fence brought.
+    fn check_age(&self, wanted: &Wanted<'_>, stamp: Stamp, is_local: bool) {
+        let Wanted { of, key, floor } = *wanted;
+        let proc = &self.procs[of];
+        if !is_local {
+            let is_new = floor.is_none_or(|floor| stamp >= floor);
+            assert!(is_new, "{key}: {stamp:?}, but a fence brought {floor:?}");
+            return;
+        }
+        let life = stamp.life;
+        assert!(life >= proc.floor, "{key} of life {life} is stale");
+        if let Some(shared) = proc.shared.filter(|shared| shared.has(key)) {
+            assert_eq!(stamp, shared, "{key} is not what was committed last");
+        }
+    }
+
+    pub(super) fn check_lookup(&self, who: Who, of: ProcId, status: Status, payload: &[u8]) {
+        if !status.is_success() {
+            return;
+        }
+        let form = *self.clients[who].session.as_ref().unwrap().form();
+        let found = reply::Found::decode(&form, None, payload).unwrap();
+        for data in found.data.into_iter().flatten() {
+            let (owner, _) = Stamp::of(&data.value).expect("what was published");
+            assert_eq!((owner, data.proc), (of, self.procs[of].name()));
+        }
+    }
+}
+
+/// Whether a process that may rely on so much finds a key.
+fn is_there(key: &str, is_local: bool, floor: Option<Stamp>) -> bool {
+    let known = KEYS.iter().find(|(known, _)| *known == key);
+    let is_for_us = known.is_some_and(|(_, scope)| match *scope {
+        Scope::LOCAL => is_local,
+        Scope::REMOTE => !is_local,
+        _ => true,
+    });
+    is_for_us && floor.is_some_and(|stamp| stamp.has(key))
+}
+
+/// What the answer to a get brings of a process: keys, and whose values they say they are.
+fn values(form: &PeerForm, payload: &[u8], of: &Proc<'_>) -> Vec<(String, ProcId, Stamp)> {
+    let objects = reply::Objects::decode(form, None, payload).unwrap();
+    let mut values = Vec::new();
+    for object in objects.procs(form, None).map(Result::unwrap) {
+        if object.of != *of {
+            continue;
+        }
+        for kval in object.kvals(form, None).unwrap() {
+            if let Some((owner, stamp)) = Stamp::of(&kval.value) {
+                values.push((kval.key.to_string(), owner, stamp));
+            }
+        }
+    }
+    values
+}

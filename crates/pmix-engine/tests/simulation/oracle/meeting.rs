@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What participants are told of what they do together.
+
+use pmix_types::Status;
+
+use super::Seen;
+use crate::client::Who;
+use crate::process::{Kind, Meeting, ProcId};
+use crate::world::World;
+
+impl World {
+    /// All local participants are told the same, and so are those of other nodes unless the host
+    /// kept it from their server. Nobody is told of success before all have come.
+    pub(super) fn check_meeting(
+        &mut self,
+        who: Who,
+        meeting: &Meeting,
+        place: usize,
+        status: Status,
+    ) {
+        let mut members = meeting.members.iter();
+        let is_gone = |proc: ProcId| self.jobs[self.procs[proc].job].is_gone;
+        if members.any(|proc| self.procs[*proc].is_restless || is_gone(*proc)) {
+            return;
+        }
+        let node = self.clients[who].node;
+        let id = (meeting.clone(), place);
+        let round = self.oracle.rounds.get_mut(&id);
+        let round = round.expect("a meeting that nobody called for");
+        if let Some(before) = round.told.insert(node, status) {
+            assert_eq!(
+                before, status,
+                "participants of one node are told different things"
+            );
+        }
+        let round = &self.oracle.rounds[&id];
+        if meeting.kind == Kind::Fence {
+            self.compare_nodes(node, &id, round);
+        }
+        if status.is_success() {
+            self.check_attendance(node, meeting, round);
+            self.learn(who, &id);
+        }
+    }
+
+    /// Compares what a node was told with what others were, as far as the host told all of them.
+    fn compare_nodes(&self, node: usize, id: &(Meeting, usize), round: &Seen) {
+        let is_excused = |node: usize| {
+            let (meeting, place) = id.clone();
+            let jumped = &self.oracle.jumped;
+            jumped.contains(&node) || self.oracle.excused.contains(&(meeting, place, node))
+        };
+        if is_excused(node) {
+            return;
+        }
+        let status = round.told[&node];
+        let others = round.told.iter();
+        for (other, told) in others.filter(|(other, _)| !is_excused(**other)) {
+            assert_eq!(
+                told.is_success(),
+                status.is_success(),
+                "{id:?}: node {other} told {told}, node {node} told {status}"
+            );
+        }
+    }
+
+    /// All have come, if there was success. A connect that fails before the host is called is not
+    /// told to it, since nothing in its call would say so; then only a node's own are counted.
+    fn check_attendance(&self, node: usize, meeting: &Meeting, round: &Seen) {
+        let is_counted =
+            |proc: &ProcId| meeting.kind == Kind::Fence || self.procs[*proc].node == node;
+        for member in meeting.members.iter().filter(|proc| is_counted(proc)) {
+            let has_come = round.callers.contains_key(member);
+            assert!(has_come, "process {member} did not come");
+        }
+    }
+
+    /// What a fence brought can be relied on.
+    fn learn(&mut self, who: Who, id: &(Meeting, usize)) {
+        let round = &self.oracle.rounds[id];
+        if !round.collects || id.0.kind != Kind::Fence {
+            return;
+        }
+        let learned = &mut self.clients[who].learned;
+        for (proc, stamp) in &round.callers {
+            if let Some(stamp) = stamp {
+                let known = learned.entry(*proc).or_default();
+                *known = (*known).max(*stamp);
+            }
+        }
+    }
+}

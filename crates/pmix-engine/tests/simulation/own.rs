@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a process does alone.
+
+use std::time::Duration;
+
+use gds_hash::{Puts, Wire};
+use pmix_proto::{Request, Tag, request};
+use pmix_types::{DataRange, Info, Key, Query, Rank, Status, keys};
+
+use crate::client::{What, Who};
+use crate::process::{KEYS, ProcId};
+use crate::world::World;
+
+/// An event that processes tell each other.
+const EVENT: Status = Status::from_raw(-3000);
+
+impl World {
+    /// Something that a process does alone. Tells for which answer it waits.
+    pub(crate) fn do_own(&mut self, who: Who, place: ProcId) -> Option<Tag> {
+        let soon = Some(Duration::ZERO);
+        let tag = match self.random.below(20) {
+            0..=5 => self.commit(who, place),
+            6..=12 => self.get(who),
+            13 => self.publish(who, place),
+            14 | 15 => self.lookup(who),
+            16 => {
+                let codes = [EVENT, Status::ERR_LOST_CONNECTION];
+                let codes = codes[..1 + self.random.below(2)].to_vec();
+                let infos = Vec::new();
+                let register = request::RegisterEvents { codes, infos };
+                self.ask(who, &Request::RegisterEvents(register), What::Any, soon)
+            }
+            17 => {
+                let notify = request::Notify {
+                    status: EVENT,
+                    range: DataRange::GLOBAL,
+                    infos: Vec::new(),
+                };
+                self.ask(who, &Request::Notify(notify), What::Any, soon)
+            }
+            18 => self.ask(who, &Request::JobInfo, What::Any, soon),
+            _ => {
+                let queries = vec![Query {
+                    keys: vec![keys::QUERY_NAMESPACES.into()],
+                    qualifiers: vec![],
+                }];
+                let query = request::Query { queries };
+                self.ask(who, &Request::Query(query), What::Any, soon)
+            }
+        };
+        Some(tag)
+    }
+
+    /// Publishes a value under a key of this life.
+    fn publish(&mut self, who: Who, place: ProcId) -> Tag {
+        let stamp = self.procs[place].stamp;
+        let value = stamp.value(place, "card");
+        let infos = vec![
+            Info::new(board_key(place, stamp.life), value),
+            Info::new(keys::RANGE, DataRange::GLOBAL),
+        ];
+        let publish = Request::Publish(request::Publish { uid: 0, infos });
+        self.ask(who, &publish, What::Any, Some(Duration::ZERO))
+    }
+
+    fn lookup(&mut self, who: Who) -> Tag {
+        let of = self.random.below(self.procs.len());
+        let mut infos = vec![
+            Info::new(keys::RANGE, DataRange::GLOBAL),
+            Info::new(keys::TIMEOUT, 2_i32),
+        ];
+        if self.random.once_in(2) {
+            infos.push(Info::new(keys::WAIT, 0_i32));
+        }
+        let keys = vec![Key::new(board_key(of, self.procs[of].stamp.life))];
+        let (uid, own) = (0, Some(Duration::from_secs(2)));
+        let lookup = Request::Lookup(request::Lookup { uid, keys, infos });
+        self.ask(who, &lookup, What::Lookup(of), own)
+    }
+
+    fn commit(&mut self, who: Who, place: ProcId) -> Tag {
+        let proc = &mut self.procs[place];
+        proc.stamp.version += 1;
+        let stamp = proc.stamp;
+        proc.committed.push(stamp);
+        let rank = Rank::new(proc.rank);
+        let mut puts = Puts::default();
+        for (key, scope) in KEYS {
+            if stamp.has(key) {
+                let info = Info::new(key, stamp.value(place, key));
+                puts.put(rank, scope, info).unwrap();
+            }
+        }
+        let layout = self.clients[who].session.as_ref().unwrap().form().layout;
+        let blocks = puts.commit_message(&Wire::new(layout), rank).unwrap();
+        let commit = Request::Commit(request::Commit { blocks: &blocks });
+        self.ask(who, &commit, What::Commit(stamp), Some(Duration::ZERO))
+    }
+
+    pub(crate) fn get(&mut self, who: Who) -> Tag {
+        let of = self.random.below(self.procs.len());
+        let (mut key, _) = *self.random.pick(&KEYS);
+        if self.random.once_in(12) {
+            key = "nobody's";
+        }
+        let mut infos = Vec::new();
+        let mut limit = None;
+        if self.random.once_in(5) {
+            infos.push(Info::new(keys::IMMEDIATE, true));
+            limit = Some(Duration::ZERO);
+        } else if !self.random.once_in(5) {
+            let seconds = 1 + self.random.below_u32(4);
+            infos.push(Info::new(keys::TIMEOUT, seconds));
+            limit = Some(Duration::from_secs(seconds.into()));
+        }
+        let proc = &self.procs[of];
+        let get = request::Get {
+            nspace: proc.nspace.into(),
+            rank: Rank::new(proc.rank),
+            infos,
+            key: Some(Key::new(key)),
+        };
+        let floor = self
+            .floor(who, of)
+            .filter(|_| limit != Some(Duration::ZERO));
+        let stated = limit.filter(|limit| *limit > Duration::ZERO);
+        self.say(|| format!("connection {who} wants {key} of process {of} within {limit:?}"));
+        self.ask(
+            who,
+            &Request::Get(get),
+            What::Get(of, key, stated, floor),
+            limit,
+        )
+    }
+}
+
+/// The key under which a life of a process publishes.
+fn board_key(proc: ProcId, life: u16) -> String {
+    format!("at.{life}.{proc}")
+}
