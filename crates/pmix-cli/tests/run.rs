@@ -155,6 +155,44 @@ fn much_output_of_many_arrives_whole() {
 }
 
 #[test]
+fn processes_share_the_output_of_the_launcher_unless_it_does_something_with_it() {
+    let stream = ["-n", "2", "readlink", "/proc/self/fd/1"];
+    let shared = run(&stream);
+    let lines = sorted(&shared);
+    assert_eq!(lines[0], lines[1]);
+    let tagged = sorted(&run(&[&["--tag-output"], &stream[..]].concat()));
+    let pipe = |line: &str| line.rsplit(' ').next().unwrap().to_owned();
+    assert_ne!(pipe(&tagged[0]), pipe(&tagged[1]));
+}
+
+#[test]
+fn a_job_that_needs_more_descriptors_than_there_are_is_refused_at_once() {
+    let limited = |args: &[&str]| {
+        let tmp = tempfile::tempdir().unwrap();
+        let mut command = Command::new("sh");
+        let pmix = env!("CARGO_BIN_EXE_pmix");
+        command.args(["-c", "ulimit -n 100; exec \"$@\"", "sh", pmix, "run"]);
+        command.args(args).env("TMPDIR", tmp.path());
+        (finish(command, b""), tmp)
+    };
+    let (outcome, _) = limited(&["-n", "60", "true"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let (outcome, tmp) = limited(&["-n", "60", "--tag-output", "true"]);
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.contains("60 processes take 180 descriptors"));
+    assert_nothing_left(&tmp);
+}
+
+#[test]
+fn what_is_left_behind_may_finish_what_it_writes() {
+    let outcome = run(&["sh", "-c", "(sleep 0.1; echo late) & echo early"]);
+    assert_eq!(
+        (outcome.code, outcome.text()),
+        (0, "early\nlate".to_owned())
+    );
+}
+
+#[test]
 fn files_hold_what_each_process_wrote() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("out");
@@ -303,6 +341,7 @@ fn the_summary_says_how_each_process_ended() {
     assert_eq!(outcome.code, 137);
     assert_eq!(outcome.stderr.lines().count(), 1);
     assert_eq!(json["exit_code"], 137);
+    assert!(json["cpu_seconds"].as_f64().is_some_and(|used| used > 0.0));
     assert_eq!(json["cause"], "rank 1 ended with signal SIGKILL");
     assert_eq!(json["apps"][1]["argv"][0], "sh");
     assert_eq!(json["ranks"][0]["exit_code"], 0);

@@ -22,6 +22,8 @@ pub struct Outcome {
     pub cause: Option<Cause>,
     /// How long it took, from before the first process was started to after the last was gone.
     pub elapsed: Duration,
+    /// The processor time of this process so far: of launcher and server, not of the job.
+    pub processor_time: Duration,
 }
 
 /// What became of a process.

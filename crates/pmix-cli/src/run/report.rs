@@ -64,6 +64,7 @@ pub(super) fn summary(plan: &Plan, outcome: &Outcome) -> Json {
         "exit_code": outcome.exit_code(),
         "cause": outcome.cause.as_ref().map(ToString::to_string),
         "seconds": seconds(outcome.elapsed),
+        "cpu_seconds": seconds(outcome.processor_time),
         "apps": apps.collect::<Vec<_>>(),
         "ranks": outcome.ranks.iter().map(of_rank).collect::<Vec<_>>(),
     })

@@ -18,7 +18,7 @@ pub(crate) struct Files {
 
 impl Files {
     /// Makes the directory if it is not there.
-    pub(crate) fn create(dir: &Path, num_procs: u64) -> Result<Self, Error> {
+    pub(super) fn create(dir: &Path, num_procs: u64) -> Result<Self, Error> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o777)
@@ -31,7 +31,7 @@ impl Files {
     }
 
     /// The files for standard output and error of a process, emptied if they were there.
-    pub(crate) fn of(&self, rank: Rank) -> Result<(File, File), Error> {
+    pub(super) fn of(&self, rank: Rank) -> Result<[File; 2], Error> {
         let open = |stream: &str| {
             let name = format!(
                 "rank.{:0width$}.{stream}",
@@ -42,7 +42,7 @@ impl Files {
             File::create(&path)
                 .map_err(|e| Error::system(format!("cannot write {}", path.display()), e))
         };
-        Ok((open("stdout")?, open("stderr")?))
+        Ok([open("stdout")?, open("stderr")?])
     }
 }
 

@@ -4,7 +4,8 @@
 mod files;
 mod forward;
 mod lines;
+mod route;
 mod sink;
 
-pub(crate) use files::Files;
 pub(crate) use forward::{Forward, Kind};
+pub(crate) use route::Route;

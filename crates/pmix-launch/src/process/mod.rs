@@ -2,6 +2,7 @@
 //! The processes of this node: started, watched, signalled, and in the end reaped.
 
 mod affinity;
+pub(crate) mod descriptors;
 mod ending;
 mod orphans;
 mod program;

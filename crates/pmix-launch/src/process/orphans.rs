@@ -20,6 +20,8 @@ use super::Table;
 /// that it adopted.
 pub(crate) struct Orphans {
     adopts: bool,
+    /// Nobody waits for them any longer.
+    abandoned: bool,
 }
 
 impl Orphans {
@@ -27,9 +29,27 @@ impl Orphans {
     pub(crate) fn adopt(adopts: bool) -> Self {
         if adopts && let Err(e) = set_child_subreaper(Some(getpid())) {
             tracing::debug!("what leaves its process group is not adopted: {e}");
-            return Self { adopts: false };
+            return Self::new(false);
         }
-        Self { adopts }
+        Self::new(adopts)
+    }
+
+    fn new(adopts: bool) -> Self {
+        Self {
+            adopts,
+            abandoned: false,
+        }
+    }
+
+    /// Whether the job waits for some of them: they may have something to finish, `tee` for
+    /// example.
+    pub(crate) fn are_awaited(&self, table: &Table) -> bool {
+        !self.abandoned && !self.others(table).is_empty()
+    }
+
+    /// Waits for them no longer.
+    pub(crate) fn abandon(&mut self) {
+        self.abandoned = true;
     }
 
     /// Reaps those that ended.

@@ -2,7 +2,6 @@
 //! Starting processes.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -40,8 +39,8 @@ struct Prepared {
 /// What a process has for standard input, output and error.
 pub(crate) struct Standard {
     pub(crate) input: Stdio,
-    /// Where both go; pipes where there are none.
-    pub(crate) files: Option<(File, File)>,
+    pub(crate) output: Stdio,
+    pub(crate) errors: Stdio,
 }
 
 /// A process that runs, and our ends of its pipes.
@@ -99,11 +98,10 @@ impl<'a> Spawner<'a> {
             confinement.confine(cpus)?;
         }
         let mut command = self.command(app, vars);
-        command.stdin(standard.input);
-        match standard.files {
-            Some((output, errors)) => command.stdout(output).stderr(errors),
-            None => command.stdout(Stdio::piped()).stderr(Stdio::piped()),
-        };
+        command
+            .stdin(standard.input)
+            .stdout(standard.output)
+            .stderr(standard.errors);
         let started = Instant::now();
         let mut child = command.spawn().map_err(|e| {
             let program = self.plan.apps[app].program.display();

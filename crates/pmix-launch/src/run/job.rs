@@ -135,7 +135,8 @@ impl Job<'_> {
     fn collect(&mut self) {
         let now = Instant::now();
         let ended = self.table.ended(now);
-        if ended.is_empty() {
+        // News of several ends may come as one.
+        if ended.is_empty() || self.table.num_running() == 0 {
             self.orphans.reap(&self.table);
         }
         // What they said before they ended is there by now.
@@ -176,14 +177,18 @@ impl Job<'_> {
             }
             Order::Abandon if self.table.num_running() == 0 => {
                 self.forward.abandon(self.stop.is_impatient());
+                self.orphans.abandon();
             }
             Order::Abandon => {}
         }
     }
 
-    /// Whether all have ended and all they wrote went out.
+    /// Whether all have ended, what they left behind has too, and all they wrote went out.
     fn is_over(&self) -> bool {
-        self.table.num_running() == 0 && self.forward.num_open() == 0 && self.forward.is_drained()
+        self.table.num_running() == 0
+            && self.forward.num_open() == 0
+            && self.forward.is_drained()
+            && !self.orphans.are_awaited(&self.table)
     }
 
     /// How long to wait for news.
@@ -205,6 +210,7 @@ impl Job<'_> {
             ranks: ranks.collect(),
             cause: self.stop.cause().cloned(),
             elapsed: Duration::ZERO,
+            processor_time: Duration::ZERO,
         };
         // Nothing runs any more when files are removed.
         drop(std::mem::take(&mut self.table));
@@ -212,6 +218,7 @@ impl Job<'_> {
         self.dismiss();
         drop(self);
         outcome.elapsed = began.elapsed();
+        outcome.processor_time = processor_time();
         outcome
     }
 
@@ -224,6 +231,11 @@ impl Job<'_> {
         }
         self.read_mail();
     }
+}
+
+fn processor_time() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(used).unwrap_or_default()
 }
 
 fn of_process(process: &Process, began: Instant) -> RankOutcome {

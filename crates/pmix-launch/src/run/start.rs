@@ -18,8 +18,8 @@ use crate::cleanup::Guard;
 use crate::host::{LocalHost, mailbox};
 use crate::job_info::{self, Bound};
 use crate::keyboard::Keyboard;
-use crate::output::{Files, Forward, Kind};
-use crate::process::{self, Orphans, Spawner, Started, Table};
+use crate::output::{Forward, Kind, Route};
+use crate::process::{self, Orphans, Spawner, Started, Table, descriptors};
 use crate::session_dir::SessionDir;
 use crate::signals::Signals;
 use crate::{Error, Output, Plan, service};
@@ -35,8 +35,10 @@ impl<'a> Job<'a> {
         // Before anything is made that would have to be taken back.
         let spawner = Spawner::new(plan, &bound)?;
         let mut job = Self::prepare(plan, standard, tap)?;
+        let route = Route::new(plan, standard.output, standard.errors)?;
+        descriptors::check(plan.layout.here().len(), route.num_pipes())?;
         job.register(&bound)?;
-        job.spawn(&spawner, &bound)?;
+        job.spawn(&spawner, &route, &bound)?;
         Ok(job)
     }
 
@@ -89,16 +91,19 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    fn spawn(&mut self, spawner: &Spawner<'_>, bound: &Bound) -> Result<(), Error> {
+    fn spawn(
+        &mut self,
+        spawner: &Spawner<'_>,
+        route: &Route<'_>,
+        bound: &Bound,
+    ) -> Result<(), Error> {
         let plan = self.plan;
-        let files = match &plan.output {
-            Output::Files(dir) => Some(Files::create(dir, plan.layout.num_procs())?),
-            Output::Plain | Output::Tagged => None,
-        };
         for (index, &rank) in plan.layout.here().iter().enumerate() {
+            let [output, errors] = route.of(rank)?;
             let standard = process::Standard {
                 input: input_of(rank, self.standard.input)?,
-                files: files.as_ref().map(|files| files.of(rank)).transpose()?,
+                output,
+                errors,
             };
             let proc = Proc::new(plan.nspace.as_str(), rank);
             let vars = self.server.setup_fork(&proc);

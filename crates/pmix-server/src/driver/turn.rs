@@ -224,6 +224,9 @@ impl Driver {
         for connection in self.connections.iter_mut() {
             // Nobody is there any more who could be told that it failed.
             let _ = connection.write();
+            if let Some(tap) = &mut self.tap {
+                tap.closed(connection.peer);
+            }
         }
     }
 }
