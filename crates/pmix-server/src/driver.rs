@@ -153,6 +153,8 @@ impl Driver {
                     };
                     if event.is_readable() || event.is_error() {
                         connection.readable = true;
+                        // It is told once, perhaps together with the last bytes.
+                        connection.is_ending |= event.is_read_closed();
                         self.readable.push(token);
                     }
                     if event.is_writable() {
