@@ -50,6 +50,10 @@ fn programs() -> Vec<Program> {
         },
         program("publish", &[4]),
         program("jobinfo", &[1, 4, 24]),
+        Program {
+            left_out: launched,
+            ..program("launched", &[1, 4])
+        },
         program("resolve", &[4]),
         Program {
             args: &["null"],
@@ -82,6 +86,10 @@ fn resolving(launcher: &Launcher, client: &str) -> Option<&'static str> {
 
 fn aborting(launcher: &Launcher, _: &str) -> Option<&'static str> {
     matches!(launcher, Launcher::Prterun(..)).then_some("prterun does not always end then")
+}
+
+fn launched(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    matches!(launcher, Launcher::Host(..)).then_some("the host says nothing beyond the maps")
 }
 
 fn spawning(launcher: &Launcher, _: &str) -> Option<&'static str> {
