@@ -53,6 +53,8 @@ pub struct Config {
     pub output: OutputLimits,
     /// How much processes may ask to be done later.
     pub control: ControlLimits,
+    /// Whether heartbeats that processes promise are watched for here; otherwise by the host.
+    pub watches_heartbeats: bool,
     /// How much longer than that, or than the participants say, the host may take once it was
     /// called: it is told in `pmix.timeout` how many seconds are left, rounded up, and is to end a
     /// collective on all nodes alike.
@@ -95,6 +97,7 @@ impl Default for Config {
             events: EventLimits::default(),
             output: OutputLimits::default(),
             control: ControlLimits::default(),
+            watches_heartbeats: true,
             host_grace: Duration::from_secs(1),
         }
     }

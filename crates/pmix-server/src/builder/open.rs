@@ -42,6 +42,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     let driver = Driver::new(Parts {
         engine: Engine::new(settings.config, store, psec),
         host: settings.host,
+        is_gateway: settings.gateway,
         listener,
         address,
         rendezvous,
