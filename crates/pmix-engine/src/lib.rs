@@ -38,7 +38,7 @@ mod query;
 mod registry;
 mod weight;
 
-pub use config::{Config, SecondConnection};
+pub use config::{Config, ReplyLimits, SecondConnection};
 pub use control::{Cleanup, CleanupDirectory, ControlLimits};
 pub use engine::{Census, Engine};
 pub use error::Error;

@@ -53,7 +53,9 @@ pub use builder::Builder;
 pub use error::Error;
 pub use host::{Completion, Credential, Host, NoHost, Notice, Reply};
 pub use pmix_engine::host as upcall;
-pub use pmix_engine::{Cleanup, CleanupDirectory, Config, HostObject, PeerId, SecondConnection};
+pub use pmix_engine::{
+    Cleanup, CleanupDirectory, Config, HostObject, PeerId, ReplyLimits, SecondConnection,
+};
 pub use psec::psec_parameters;
 pub use server::Server;
 pub use tap::Tap;

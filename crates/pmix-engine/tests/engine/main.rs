@@ -14,4 +14,5 @@ mod output;
 mod publish;
 mod query;
 mod storm;
+mod told;
 mod world;
