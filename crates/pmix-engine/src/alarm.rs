@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use crate::DirectModexId;
-use crate::collective::TrackerId;
+use crate::collective::{EarlyId, TrackerId};
 use crate::exchange::WaitId;
 use crate::peers::PeerId;
+use crate::registry::ClientId;
 
 /// What is to happen when its time comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,6 +19,10 @@ pub(crate) enum Alarm {
     Finalize(PeerId),
     /// A process may have missed signs of life that it promised.
     Heartbeat(PeerId),
+    /// A call has waited long enough for its job to be registered.
+    Early(EarlyId),
+    /// A process that finalised has not come back in time.
+    Return(ClientId),
     /// The time of a collective is up.
     Collective(TrackerId),
     /// A question has waited long enough.

@@ -12,15 +12,19 @@
 //!   the n-th tracker, however far the others have come.
 //! - One that ended without success stays until its last participants have come and were told the
 //!   same, so that nobody's next call is taken for the one that failed.
-//! - A fence whose participants are all local ends without the host. Any other is told to the
-//!   host even if it failed here, with the failure in place of data, so that the servers of the
-//!   other nodes end it too.
+//! - A fence whose participants are all local ends without the host. Any collective with
+//!   participants on other nodes is told to the host even if it failed here, so that the servers
+//!   there end it too: a fence with the failure in place of data, others with a status.
+//! - Calls that come before all local processes of a job are registered wait for that; see `early`.
+//! - A process that has finalised may come again, so it is waited for until the host deregisters
+//!   it, but not longer than [`Config::return_time`](crate::Config::return_time).
 //! - A participant that goes away before the host was called ends it for all; one that goes
 //!   later has taken part. A process that comes back is another life: what it calls belongs to
 //!   trackers that do not know it as lost.
 
 mod arrive;
 mod contribution;
+mod early;
 mod end;
 mod loss;
 mod members;
@@ -28,4 +32,6 @@ mod table;
 mod tracker;
 mod turn;
 
+pub(crate) use early::EarlyId;
 pub(crate) use table::{Collectives, TrackerId};
+pub use tracker::Collective;

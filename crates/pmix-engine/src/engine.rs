@@ -228,6 +228,8 @@ impl Engine {
             Alarm::Greeting(peer) => self.greeting_expired(peer),
             Alarm::Finalize(peer) => self.finalized(peer),
             Alarm::Heartbeat(peer) => self.heartbeat_due(peer),
+            Alarm::Early(id) => self.early_expired(id),
+            Alarm::Return(client) => self.has_not_returned(client),
             Alarm::Collective(id) => self.collective_expired(id),
             Alarm::Question(id) => self.question_expired(id),
             Alarm::Requested(id) => self.request_expired(id),

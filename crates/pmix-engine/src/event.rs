@@ -3,7 +3,7 @@
 
 use pmix_types::{Proc, Status};
 
-use crate::{Cleanup, Error, PeerId};
+use crate::{Cleanup, Collective, Error, PeerId};
 
 /// What the engine tells its driver, in the order in which it happened.
 #[derive(Clone, Debug)]
@@ -44,9 +44,12 @@ pub enum EngineEvent {
     },
     /// A fence, a connect or a disconnect ended without success.
     FenceMissing {
+        /// Which of them.
+        operation: Collective,
         /// Whose it was.
         procs: Vec<Proc<'static>>,
-        /// The local participants that were not there.
+        /// The local participants that were not there, or are not there any longer, in ascending
+        /// order.
         missing: Vec<Proc<'static>>,
         /// What the others are told.
         status: Status,

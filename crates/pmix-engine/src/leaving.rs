@@ -10,7 +10,7 @@ use crate::Engine;
 use crate::alarm::Alarm;
 use crate::host::{Abort, ClientFinalized, HostObject};
 use crate::peers::{Peer, PeerId, Ticket};
-use crate::registry::ClientId;
+use crate::registry::{ClientId, Life};
 
 /// A process that has said that it leaves and waits for the answer.
 #[derive(Debug)]
@@ -38,8 +38,8 @@ impl Engine {
         member.is_finalized = true;
         let (proc, client) = (member.proc.clone(), member.client);
         let object = self.host_object(client);
-        if let Some(client) = client.and_then(|id| self.registry.client_mut(id)) {
-            client.finalize(peer);
+        if let Some(id) = client {
+            self.client_finalized(id, peer);
         }
         self.alarms.set(until, Alarm::Finalize(peer));
         self.leaving.insert(peer, Leaving { ticket, until });
@@ -51,6 +51,30 @@ impl Engine {
             }
             engine.finalized(peer);
         });
+    }
+
+    /// A process leaves as it should over a connection. It may come again, and the host says when
+    /// it does not, by deregistering it; a host that never does so is not waited for without end.
+    fn client_finalized(&mut self, id: ClientId, peer: PeerId) {
+        let until = self.config.return_time.and_then(|time| self.after(time));
+        let client = self.registry.client_mut(id);
+        if client.is_some_and(|client| client.finalize(peer, until))
+            && let Some(until) = until
+        {
+            self.alarms.set(until, Alarm::Return(id));
+        }
+    }
+
+    /// A process that has left has not come back in time: nobody waits for it any longer.
+    pub(crate) fn has_not_returned(&mut self, id: ClientId) {
+        let client = self.registry.client_mut(id);
+        let Some(client) = client.filter(|client| client.life == Life::Finalized) else {
+            return;
+        };
+        client.life = Life::Left;
+        client.until = None;
+        let proc = client.proc.clone();
+        self.lost_to_collectives(id, &proc);
     }
 
     /// Lets a process go that has said that it leaves.

@@ -38,7 +38,8 @@ mod query;
 mod registry;
 mod weight;
 
-pub use config::{Config, ReplyLimits, SecondConnection};
+pub use collective::Collective;
+pub use config::{Config, SecondConnection};
 pub use control::{Cleanup, CleanupDirectory, ControlLimits};
 pub use engine::{Census, Engine};
 pub use error::Error;

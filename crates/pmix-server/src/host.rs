@@ -3,7 +3,6 @@
 
 mod completion;
 mod dispatch;
-mod gateway;
 
 use pmix_engine::host::{
     Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex,
@@ -75,10 +74,10 @@ host! {
     /// A process starts a job (`spawn`). The answer is the name of the job.
     spawn(Spawn) -> Nspace<'static>;
 
-    /// All local participants of a connect are there (`connect`).
+    /// All local participants of a connect are there (`connect`), or it failed on this node.
     connect(Connect) -> ();
 
-    /// All local participants of a disconnect are there (`disconnect`).
+    /// All local participants of a disconnect are there (`disconnect`), or it failed on this node.
     disconnect(Disconnect) -> ();
 
     /// Someone here wants to know of events (`register_events`).
@@ -166,9 +165,12 @@ pub enum Notice {
     },
     /// A fence, a connect or a disconnect ended without success.
     FenceMissing {
+        /// Which of them.
+        operation: crate::Collective,
         /// Whose it was.
         procs: Vec<Proc<'static>>,
-        /// The local participants that were not there.
+        /// The local participants that were not there, or are not there any longer, in ascending
+        /// order.
         missing: Vec<Proc<'static>>,
         /// What the others are told.
         status: Status,

@@ -7,6 +7,7 @@ use pmix_proto::{Hello, PeerForm};
 use pmix_types::{IntoOwned, Status};
 
 use super::identity::Identity;
+use crate::alarm::Alarm;
 use crate::host::{Answer, ClientConnected};
 use crate::peers::{Member, PeerId};
 use crate::registry::{Client, ClientId, Life};
@@ -37,9 +38,13 @@ impl Engine {
                 format!("rank {rank} of {nspace} is connected already"),
             ));
         }
+        let until = client.until.take();
         let lost = client.connect(peer);
         let member = member(client, id, hello, form);
         let (proc, object) = (client.proc.clone(), client.object);
+        if let Some(until) = until {
+            self.alarms.cancel(until, Alarm::Return(id));
+        }
         if lost {
             self.forget_puts(&proc);
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Participants that come.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gds_hash::Request;
 use pmix_proto::request;
@@ -9,10 +9,9 @@ use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, keys};
 
 use super::members::{Members, Ranks};
 use super::table::TrackerId;
-use super::tracker::{Kind, Phase, Tracker};
+use super::tracker::{Collective, Key, Phase, Tracker};
 use crate::alarm::Alarm;
 use crate::exchange::timeout;
-use crate::host::{Connect, Disconnect, Fence};
 use crate::peers::Ticket;
 use crate::registry::{ClientId, Life};
 use crate::{Engine, Error};
@@ -20,29 +19,62 @@ use crate::{Engine, Error};
 impl Engine {
     /// FENCENB.
     pub(crate) fn fence(&mut self, ticket: Ticket, request: &request::Fence<'_>) {
-        self.take_part(ticket, Kind::Fence, &request.procs, &request.infos);
+        self.take_part(ticket, Collective::Fence, &request.procs, &request.infos);
     }
 
     /// CONNECT.
     pub(crate) fn connect(&mut self, ticket: Ticket, request: &request::Connect<'_>) {
-        self.take_part(ticket, Kind::Connect, &request.procs, &request.infos);
+        self.take_part(ticket, Collective::Connect, &request.procs, &request.infos);
     }
 
     /// DISCONNECT.
     pub(crate) fn disconnect(&mut self, ticket: Ticket, request: &request::Disconnect<'_>) {
-        self.take_part(ticket, Kind::Disconnect, &request.procs, &request.infos);
+        self.take_part(
+            ticket,
+            Collective::Disconnect,
+            &request.procs,
+            &request.infos,
+        );
     }
 
-    fn take_part(&mut self, ticket: Ticket, kind: Kind, procs: &[Proc<'_>], infos: &[Info<'_>]) {
-        let participant = self.participant(&ticket, procs);
-        let tracker = participant.and_then(|(client, members)| {
-            let id = self.tracker_of(client, (kind, members))?;
-            Ok((client, id))
-        });
-        match tracker {
-            Ok((client, id)) => self.arrived(id, client, ticket, infos),
+    fn take_part(
+        &mut self,
+        ticket: Ticket,
+        kind: Collective,
+        procs: &[Proc<'_>],
+        infos: &[Info<'_>],
+    ) {
+        let (client, members) = match self.participant(&ticket, procs) {
+            Ok(found) => found,
+            Err(error) => return self.reply_error(ticket, &error),
+        };
+        let infos = infos.to_vec().into_owned();
+        if self.is_early(&members) {
+            return self.came_early(ticket, client, (kind, members), infos);
+        }
+        let until = self.limit(&infos);
+        self.came(ticket, client, (kind, members), infos, until);
+    }
+
+    /// A participant is there, and it is known who the others are.
+    pub(super) fn came(
+        &mut self,
+        ticket: Ticket,
+        client: ClientId,
+        key: Key,
+        infos: Vec<Info<'static>>,
+        until: Option<Instant>,
+    ) {
+        match self.tracker_of(client, key) {
+            Ok(id) => self.arrived(id, client, ticket, infos, until),
             Err(error) => self.reply_error(ticket, &error),
         }
+    }
+
+    /// When a collective ends that began now, as far as a participant or the configuration says.
+    pub(super) fn limit(&self, infos: &[Info<'_>]) -> Option<Instant> {
+        let time = timeout(infos).or(self.config.collective_time);
+        time.and_then(|time| self.after(time))
     }
 
     /// Which client calls, and who takes part.
@@ -67,55 +99,60 @@ impl Engine {
     }
 
     /// The tracker that a call of a client belongs to; a new one if it is the first to come.
-    fn tracker_of(&mut self, client: ClientId, key: (Kind, Members)) -> Result<TrackerId, Error> {
+    pub(super) fn tracker_of(&mut self, client: ClientId, key: Key) -> Result<TrackerId, Error> {
         if let Some(id) = self.collectives.find(&key, client) {
             return Ok(id);
         }
         let job = self.registry.client(client);
         let job = job.map(|client| client.proc.nspace.clone());
         let job = job.unwrap_or_default();
-        if !self.collectives.has_room(&job) {
-            let message = "the job has too many fences that do not end";
-            return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
-        }
+        self.collectives.check_room(&job)?;
+        let (local, is_doomed) = (self.local(&key.1), self.has_lost(&key.1));
         let mut tracker = Tracker::new(key, job);
-        self.define(&mut tracker);
-        // The caller is registered, whatever else is not.
+        tracker.is_doomed = is_doomed;
+        for client in local {
+            tracker.expect(client);
+            // If it comes back, it is another life and has no part in this.
+            if self.is_lost(client) {
+                tracker.lose(client);
+            }
+        }
+        // A process that was removed since it called is told nothing, but others are.
         tracker.expect(client);
         Ok(self.collectives.add(tracker))
     }
 
-    /// Adds the local participants that are registered by now, and looks whether one of them is
-    /// gone already. Who goes later ends the collective then.
-    fn define(&self, tracker: &mut Tracker) {
-        let mut is_defined = true;
-        let members = tracker.key.1.clone();
+    /// The local participants.
+    pub(super) fn local(&self, members: &Members) -> Vec<ClientId> {
+        let mut local = Vec::new();
         for (nspace, ranks) in members.jobs() {
             // A job that nobody registered has no process here.
             let Some(job) = self.registry.job(nspace) else {
                 continue;
             };
-            is_defined &= job.is_complete();
             match ranks {
-                Ranks::All => job.clients.values().for_each(|id| tracker.expect(*id)),
+                Ranks::All => local.extend(job.clients.values()),
                 Ranks::Some(ranks) => {
-                    let local = ranks.iter().filter_map(|rank| job.clients.get(rank));
-                    local.for_each(|id| tracker.expect(*id));
+                    local.extend(ranks.iter().filter_map(|rank| job.clients.get(rank)));
                 }
             }
         }
-        tracker.is_defined = is_defined;
-        tracker.is_doomed = self.has_lost(tracker);
+        local
     }
 
-    fn arrived(&mut self, id: TrackerId, client: ClientId, ticket: Ticket, infos: &[Info<'_>]) {
-        let until = timeout(infos).or(self.config.collective_time);
-        let until = until.and_then(|time| self.after(time));
+    fn arrived(
+        &mut self,
+        id: TrackerId,
+        client: ClientId,
+        ticket: Ticket,
+        infos: Vec<Info<'static>>,
+        until: Option<Instant>,
+    ) {
         self.collectives.join(id, client);
         let Some(tracker) = self.collectives.get_mut(id) else {
             return self.reply_status(ticket, Status::ERR_NOT_FOUND);
         };
-        tracker.arrive(client, ticket, infos.to_vec().into_owned());
+        tracker.arrive(client, ticket, infos);
         if let Phase::Failed(status) = tracker.phase {
             let tickets = tracker.take_tickets();
             self.collectives.tidy(id);
@@ -150,54 +187,45 @@ impl Engine {
         }
     }
 
-    /// Whether a participant is gone and not expected to come back.
-    fn has_lost(&self, tracker: &Tracker) -> bool {
-        let client = |id: &ClientId| self.registry.client(*id);
-        let mut missing = tracker.missing.iter();
+    /// Whether a local participant is gone and not expected to come back.
+    pub(super) fn has_lost(&self, members: &Members) -> bool {
         let gone = |(nspace, ranks): (&Nspace<'_>, &Ranks)| {
             let job = self.registry.job(nspace);
             job.is_some_and(|job| job.gone.iter().any(|rank| ranks.has(*rank)))
         };
-        missing.any(|id| client(id).is_none_or(|client| client.life == Life::Lost))
-            || tracker.key.1.jobs().any(gone)
+        let mut local = self.local(members).into_iter();
+        local.any(|client| self.is_lost(client)) || members.jobs().any(gone)
     }
 
-    /// All local participants are there: the host goes on, unless there is nobody else.
+    /// Whether a process is gone and not expected to come back.
+    pub(super) fn is_lost(&self, client: ClientId) -> bool {
+        let client = self.registry.client(client);
+        client.is_none_or(|client| matches!(client.life, Life::Lost | Life::Left))
+    }
+
+    /// All local participants are there: the host goes on, unless there is nobody else to fence
+    /// with.
     fn call_host(&mut self, id: TrackerId) {
         let Some(tracker) = self.collectives.get(id) else {
             return;
         };
-        let kind = tracker.key.0;
-        let procs = tracker.key.1.to_procs();
-        if kind == Kind::Fence {
-            return self.call_host_to_fence(id, procs);
-        }
-        let infos = self.limit_host(id);
-        if let Some(tracker) = self.collectives.get_mut(id) {
-            tracker.phase = Phase::Hosting;
-        }
-        let then = move |engine: &mut Self, answer| engine.host_ended(id, &answer);
-        match kind {
-            Kind::Disconnect => self.ask_for_all(Disconnect { procs, infos }, then),
-            _ => self.ask_for_all(Connect { procs, infos }, then),
-        };
-    }
-
-    fn call_host_to_fence(&mut self, id: TrackerId, procs: Vec<Proc<'static>>) {
-        let Some(tracker) = self.collectives.get(id) else {
-            return;
-        };
-        if self.is_local(&tracker.key.1) {
+        if tracker.key.0 == Collective::Fence && self.is_local(&tracker.key.1) {
             self.take_turn(id, None);
             return self.succeed(id);
         }
-        match self.contribution(tracker) {
+        let data = match tracker.key.0 {
+            Collective::Fence => self.contribution(tracker),
+            Collective::Connect | Collective::Disconnect => Ok(Vec::new()),
+        };
+        match data {
             Ok(data) => {
                 let infos = self.limit_host(id);
-                if let Some(tracker) = self.collectives.get_mut(id) {
-                    tracker.phase = Phase::Hosting;
-                }
-                self.take_turn(id, Some(Fence { procs, infos, data }));
+                let Some(tracker) = self.collectives.get_mut(id) else {
+                    return;
+                };
+                tracker.phase = Phase::Hosting;
+                let call = tracker.call(infos, data, None);
+                self.take_turn(id, Some(call));
             }
             Err(error) => {
                 tracing::error!(%error, "nothing can be contributed to a fence");
@@ -254,25 +282,5 @@ impl Engine {
         let size = Request::new(Rank::WILDCARD, keys::JOB_SIZE);
         let size = job.job().get(&size).ok()?;
         size.to_number().ok()
-    }
-
-    /// A job or its processes are registered by now, or not any longer: who was waiting for that
-    /// goes on.
-    pub(crate) fn collectives_of_job(&mut self, nspace: &Nspace<'static>) {
-        let undefined = self.collectives.which(|tracker| {
-            let mut jobs = tracker.key.1.jobs();
-            !tracker.is_defined && jobs.any(|(known, _)| known == nspace)
-        });
-        for id in undefined {
-            if let Some(mut tracker) = self.collectives.lift(id) {
-                self.define(&mut tracker);
-                let has_failed = matches!(tracker.phase, Phase::Failed(_));
-                self.collectives.put_back(id, tracker);
-                match has_failed {
-                    true => self.collectives.tidy(id),
-                    false => self.go_on(id),
-                }
-            }
-        }
     }
 }

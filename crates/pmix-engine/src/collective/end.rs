@@ -1,54 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Collectives that end: everybody who waits is told the same.
 
-use gds_hash::Remote;
 use pmix_proto::reply;
 use pmix_types::{Nspace, Proc, Status};
 
 use super::contribution::failure;
 use super::table::TrackerId;
-use super::tracker::{Kind, Phase, Tracker};
+use super::tracker::{Collective, Key, Phase, Tracker};
 use crate::alarm::Alarm;
 use crate::exchange::enclosed;
-use crate::host::{Answer, Fence};
+use crate::host::Answer;
 use crate::peers::Ticket;
+use crate::registry::ClientId;
 use crate::{Engine, EngineEvent, Error};
 
 /// How many of those that are missing a log line names.
 const MAX_NAMED: usize = 8;
 
 impl Engine {
-    /// The host ended a fence: what all servers contributed is stored before anybody goes on.
-    pub(super) fn fenced(&mut self, id: TrackerId, answer: Answer) {
+    /// The host ended a collective. What all servers contributed to a fence is stored before
+    /// anybody goes on.
+    pub(super) fn host_ended(&mut self, id: TrackerId, answer: Answer) {
         let tracker = self.collectives.get(id);
         let Some(tracker) = tracker.filter(|tracker| tracker.phase == Phase::Hosting) else {
             return;
         };
-        let result = match answer {
-            Answer::Data(Ok(data)) => self.absorb_contributions(tracker, &data),
-            other => match other.status() {
+        let result = match (tracker.key.0, answer) {
+            (Collective::Fence, Answer::Data(Ok(data))) => {
+                self.absorb_contributions(tracker, &data)
+            }
+            (_, other) => match other.status() {
                 status if status.is_success() => Ok(()),
-                status => Err(Error::new(status, "the host did not end the fence")),
+                status => Err(Error::new(status, "the host did not end it")),
             },
         };
         match result {
             Ok(()) => self.succeed(id),
             Err(error) => {
-                tracing::warn!(%error, "a fence failed");
+                tracing::debug!(%error, "what the host ended");
                 self.fail(id, error.status());
             }
-        }
-    }
-
-    /// The host ended a connect or a disconnect.
-    pub(super) fn host_ended(&mut self, id: TrackerId, answer: &Answer) {
-        let tracker = self.collectives.get(id);
-        if tracker.is_none_or(|tracker| tracker.phase != Phase::Hosting) {
-            return;
-        }
-        match answer.status() {
-            status if status.is_success() => self.succeed(id),
-            status => self.fail(id, status),
         }
     }
 
@@ -61,8 +52,10 @@ impl Engine {
         let tickets = tracker.take_tickets();
         for ticket in tickets {
             match tracker.key.0 {
-                Kind::Fence | Kind::Disconnect => self.reply_status(ticket, Status::SUCCESS),
-                Kind::Connect => {
+                Collective::Fence | Collective::Disconnect => {
+                    self.reply_status(ticket, Status::SUCCESS)
+                }
+                Collective::Connect => {
                     let packed = self.others_jobs(&ticket, &tracker);
                     self.reply_packed(ticket, packed);
                 }
@@ -70,51 +63,47 @@ impl Engine {
         }
     }
 
-    /// Ends a collective without success. Who comes later is told the same.
+    /// Ends a collective without success, and says who is missing.
     pub(super) fn fail(&mut self, id: TrackerId, status: Status) {
+        if let Some(tracker) = self.collectives.get(id) {
+            let missing = tracker.missing.iter().copied().collect();
+            self.report(&tracker.key.clone(), missing, status);
+        }
+        self.fail_silently(id, status);
+    }
+
+    /// Ends a collective without success. Who comes later is told the same.
+    pub(super) fn fail_silently(&mut self, id: TrackerId, status: Status) {
         let Some(tracker) = self.collectives.get_mut(id) else {
             return;
         };
         let was_gathering = tracker.phase == Phase::Gathering;
         tracker.phase = Phase::Failed(status);
         let tickets = tracker.take_tickets();
-        let procs = tracker.key.1.to_procs();
-        let missing: Vec<_> = tracker.missing.iter().copied().collect();
-        let kind = tracker.key.0;
-        let until = tracker.until.take();
-        if let Some(until) = until {
+        if let Some(until) = tracker.until.take() {
             self.alarms.cancel(until, Alarm::Collective(id));
         }
-        if was_gathering && kind == Kind::Fence {
+        if was_gathering {
             self.tell_servers(id, status);
         }
-        let missing = missing
-            .into_iter()
-            .filter_map(|id| self.registry.client(id));
-        let missing: Vec<_> = missing.map(|client| client.proc.clone()).collect();
-        self.report(kind, procs, missing, status);
         self.collectives.keep_failed(id);
         for ticket in tickets {
             self.reply_status(ticket, status);
         }
     }
 
-    /// Tells the servers of other nodes that a fence failed here, in place of data. The
-    /// participants here are told already.
+    /// Tells the servers of other nodes that a collective failed here: of a fence in place of data.
     fn tell_servers(&mut self, id: TrackerId, status: Status) {
         let Some(tracker) = self.collectives.get(id) else {
             return;
         };
-        let members = &tracker.key.1;
-        let form = self.config.modex_form();
-        let data = failure(&form, status).map(|data| Fence {
-            procs: members.to_procs(),
-            infos: tracker.infos.clone(),
-            data,
-        });
+        let data = match tracker.key.0 {
+            Collective::Fence => failure(&self.config.modex_form(), status),
+            Collective::Connect | Collective::Disconnect => Ok(Vec::new()),
+        };
         let call = match data {
-            _ if self.is_local(members) => None,
-            Ok(call) => Some(call),
+            _ if self.is_local(&tracker.key.1) => None,
+            Ok(data) => Some(tracker.call(tracker.infos.clone(), data, Some(status))),
             Err(error) => {
                 tracing::error!(%error, "a failure cannot be packed");
                 None
@@ -123,22 +112,31 @@ impl Engine {
         self.take_turn(id, call);
     }
 
-    /// Says who is missing.
-    fn report(
-        &mut self,
-        kind: Kind,
-        procs: Vec<Proc<'static>>,
-        missing: Vec<Proc<'static>>,
-        status: Status,
-    ) {
+    /// Says who is missing: some who have not come, and all who are lost or removed.
+    pub(super) fn report(&mut self, key: &Key, missing: Vec<ClientId>, status: Status) {
+        let (operation, members) = (key.0, &key.1);
+        let lost = self.local(members).into_iter();
+        let missing = missing
+            .into_iter()
+            .chain(lost.filter(|id| self.is_lost(*id)));
+        let missing = missing.filter_map(|id| self.registry.client(id));
+        let mut missing: Vec<_> = missing.map(|client| client.proc.clone()).collect();
+        for (nspace, ranks) in members.jobs() {
+            let gone = self.registry.job(nspace).map(|job| job.gone.iter());
+            let gone = gone.into_iter().flatten().filter(|rank| ranks.has(**rank));
+            missing.extend(gone.map(|rank| Proc::new(nspace.clone(), *rank)));
+        }
+        missing.sort_unstable();
+        missing.dedup();
         let named = missing.iter().take(MAX_NAMED);
         let named: Vec<_> = named
             .map(|proc| format!("{}:{}", proc.nspace, proc.rank))
             .collect();
         let num_missing = missing.len();
-        tracing::warn!(?kind, %status, num_missing, missing = named.join(" "), "a collective failed");
+        tracing::warn!(%operation, %status, num_missing, missing = named.join(" "), "it failed");
         self.outcomes.push_back(EngineEvent::FenceMissing {
-            procs,
+            operation,
+            procs: members.to_procs(),
             missing,
             status,
         });
@@ -159,7 +157,7 @@ impl Engine {
         let (mut objects, mut told) = (Vec::new(), Vec::new());
         for nspace in jobs.filter(is_other) {
             if let Some(job) = self.store.job(nspace) {
-                let reply = job.reply(&self.wire(&form), form.release, Remote::Whole)?;
+                let reply = job.reply(&self.wire(&form), form.release)?;
                 objects.extend(enclosed(&form, reply.to_vec())?);
                 told.push(nspace);
             }

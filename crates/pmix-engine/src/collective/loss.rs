@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Participants that go, and time that passes.
 
-use pmix_types::Status;
+use pmix_types::{Proc, Status};
 
 use super::table::TrackerId;
 use super::tracker::Phase;
@@ -15,7 +15,8 @@ impl Engine {
     /// DEVIATION: it ends for all participants with `PMIX_ERR_LOST_CONNECTION`; OpenPMIx goes on
     /// with those who are left, and some of them are told of a success that others are not;
     /// `a_participant_that_is_lost_ends_the_fence_for_all`.
-    pub(crate) fn lost_to_collectives(&mut self, client: ClientId) {
+    pub(crate) fn lost_to_collectives(&mut self, client: ClientId, proc: &Proc<'static>) {
+        self.lost_to_early(client, proc);
         let known = |tracker: &super::tracker::Tracker| tracker.slots.contains_key(&client);
         for id in self.collectives.which(known) {
             let Some(tracker) = self.collectives.get_mut(id) else {

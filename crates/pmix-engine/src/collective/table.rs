@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use pmix_types::Nspace;
+use pmix_types::{Nspace, Status};
 
-use super::tracker::{Key, Kind, Tracker};
+use super::early::EarlyCalls;
+use super::tracker::{Key, Tracker};
 use super::turn::Turns;
+use crate::Error;
 use crate::registry::ClientId;
 
 /// How many collectives that processes of a job began may have failed without all participants
@@ -14,8 +16,8 @@ use crate::registry::ClientId;
 const MAX_FAILED: usize = 4096;
 const MAX_FAILED_MEMBERS: usize = 1 << 20;
 
-/// How many fences that processes of a job began may be under way, here and with the host.
-const MAX_FENCES: usize = 1 << 16;
+/// How many collectives that processes of a job began may be under way, here and with the host.
+const MAX_UNDER_WAY: usize = 1 << 16;
 
 /// The name of a collective; none is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,8 +31,10 @@ pub(crate) struct Collectives {
     trackers: BTreeMap<TrackerId, Tracker>,
     by_key: HashMap<Key, Queue>,
     pub(super) turns: Turns,
-    /// How many fences are under way, here and with the host, by the job of who began them.
-    fences: HashMap<Nspace<'static>, usize>,
+    /// Calls that came before it was known who takes part.
+    pub(super) early: EarlyCalls,
+    /// How many are under way, here and with the host, by the job of who began them.
+    under_way: HashMap<Nspace<'static>, usize>,
     /// Those that failed, by the job of who began them, and how many participants they have.
     failed: HashMap<Nspace<'static>, (VecDeque<TrackerId>, usize)>,
 }
@@ -45,7 +49,7 @@ struct Queue {
 
 impl Collectives {
     pub(crate) fn len(&self) -> usize {
-        self.trackers.len()
+        self.trackers.len() + self.early.len()
     }
 
     /// The first collective of these participants that a process has not taken part in.
@@ -72,37 +76,39 @@ impl Collectives {
         let id = TrackerId(self.last);
         let queue = self.by_key.entry(tracker.key.clone()).or_default();
         queue.trackers.push_back(id);
-        if tracker.key.0 == Kind::Fence {
-            self.turns.begin(&tracker.key, &tracker.job, id);
-            *self.fences.entry(tracker.job.clone()).or_default() += 1;
-        }
+        self.turns.begin(&tracker.key, &tracker.job, id);
+        self.begins(&tracker.job);
         self.trackers.insert(id, tracker);
         id
     }
 
-    /// Whether processes of a job may begin one more fence.
-    pub(super) fn has_room(&self, job: &Nspace<'static>) -> bool {
-        self.fences.get(job).is_none_or(|count| *count < MAX_FENCES)
+    /// Whether processes of a job may begin one more.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if too many do not end.
+    pub(super) fn check_room(&self, job: &Nspace<'static>) -> Result<(), Error> {
+        let count = self.under_way.get(job).copied().unwrap_or_default();
+        if count < MAX_UNDER_WAY {
+            return Ok(());
+        }
+        let message = format!("{count} collectives of the job are under way");
+        Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
     }
 
-    /// A fence is under way no longer, here and with the host.
-    pub(super) fn fence_is_over(&mut self, job: &Nspace<'static>) {
-        if let Some(count) = self.fences.get_mut(job) {
+    /// One more is under way.
+    pub(super) fn begins(&mut self, job: &Nspace<'static>) {
+        *self.under_way.entry(job.clone()).or_default() += 1;
+    }
+
+    /// One is under way no longer, here and with the host.
+    pub(super) fn is_over(&mut self, job: &Nspace<'static>) {
+        if let Some(count) = self.under_way.get_mut(job) {
             *count = count.saturating_sub(1);
             if *count == 0 {
-                self.fences.remove(job);
+                self.under_way.remove(job);
             }
         }
-    }
-
-    /// Takes a collective out of its place for a moment.
-    pub(super) fn lift(&mut self, id: TrackerId) -> Option<Tracker> {
-        self.trackers.remove(&id)
-    }
-
-    /// Puts it back.
-    pub(super) fn put_back(&mut self, id: TrackerId, tracker: Tracker) {
-        self.trackers.insert(id, tracker);
     }
 
     pub(super) fn get(&self, id: TrackerId) -> Option<&Tracker> {

@@ -2,18 +2,20 @@
 //! One collective, seen from this server.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::time::Instant;
 
 use pmix_types::{Info, Nspace, Status, keys};
 
 use super::members::Members;
 use crate::exchange::says;
+use crate::host::{Connect, Disconnect, Fence, Upcall};
 use crate::peers::Ticket;
 use crate::registry::ClientId;
 
 /// What processes do together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub enum Collective {
     /// They wait for each other, and may exchange what they put.
     Fence,
     /// They are treated as one job from now on.
@@ -22,8 +24,18 @@ pub(crate) enum Kind {
     Disconnect,
 }
 
+impl fmt::Display for Collective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fence => "fence",
+            Self::Connect => "connect",
+            Self::Disconnect => "disconnect",
+        })
+    }
+}
+
 /// What makes calls belong together: the same thing done by the same processes.
-pub(super) type Key = (Kind, Members);
+pub(super) type Key = (Collective, Members);
 
 /// One collective, seen from this server.
 #[derive(Debug)]
@@ -32,12 +44,10 @@ pub(super) struct Tracker {
     /// The job of the process that began it.
     pub(super) job: Nspace<'static>,
     pub(super) phase: Phase,
-    /// The local participants that are known.
+    /// The local participants.
     pub(super) slots: BTreeMap<ClientId, Slot>,
     /// Those of them that were not there yet.
     pub(super) missing: BTreeSet<ClientId>,
-    /// Whether all local participants are known.
-    pub(super) is_defined: bool,
     /// Whether one of them was gone when it began.
     pub(super) is_doomed: bool,
     /// What the participants said about it.
@@ -80,7 +90,6 @@ impl Tracker {
             phase: Phase::Gathering,
             slots: BTreeMap::new(),
             missing: BTreeSet::new(),
-            is_defined: false,
             is_doomed: false,
             infos: Vec::new(),
             collects: false,
@@ -121,9 +130,35 @@ impl Tracker {
         }
     }
 
+    /// What the host is told: all local participants are there and contribute data, or it failed
+    /// here.
+    pub(super) fn call(
+        &self,
+        infos: Vec<Info<'static>>,
+        data: Vec<u8>,
+        failed: Option<Status>,
+    ) -> Upcall {
+        let procs = self.key.1.to_procs();
+        match self.key.0 {
+            Collective::Fence => Fence { procs, infos, data }.into(),
+            Collective::Connect => Connect {
+                procs,
+                infos,
+                failed,
+            }
+            .into(),
+            Collective::Disconnect => Disconnect {
+                procs,
+                infos,
+                failed,
+            }
+            .into(),
+        }
+    }
+
     /// Whether all local participants are there.
     pub(super) fn is_complete(&self) -> bool {
-        self.is_defined && self.missing.is_empty()
+        self.missing.is_empty()
     }
 
     /// Forgets all but who is still to be told that it failed.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fences come before the host in the order in which they began.
+//! Collectives come before the host in the order in which they began.
 //!
-//! The host meets the n-th fence of some processes on one node with the n-th on another. One that
-//! fails may end before an earlier one of the same processes; what the host is told of it waits
-//! then for its turn.
+//! The host meets the n-th fence of some processes on one node with the n-th on another, and so it
+//! does with connects and disconnects. One that fails may end before an earlier one of the same
+//! processes; what the host is told of it waits then for its turn.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,9 +12,9 @@ use pmix_types::Nspace;
 use super::table::TrackerId;
 use super::tracker::Key;
 use crate::Engine;
-use crate::host::Fence;
+use crate::host::Upcall;
 
-/// Fences that the host is still to be told of, those of the same participants in order.
+/// Collectives that the host is still to be told of, those of the same participants in order.
 #[derive(Debug, Default)]
 pub(super) struct Turns(HashMap<Key, VecDeque<Turn>>);
 
@@ -33,19 +33,19 @@ enum State {
     /// Nobody else has to be told of it.
     Silent,
     /// The host is to be told this.
-    Ready(Box<Fence>),
+    Ready(Box<Upcall>),
 }
 
-/// A fence whose turn it is.
+/// A collective whose turn it is.
 struct Due {
     id: TrackerId,
     job: Nspace<'static>,
-    /// What the host is told; nothing if the fence is over.
-    call: Option<Fence>,
+    /// What the host is told; nothing if nobody else has to be told of it.
+    call: Option<Upcall>,
 }
 
 impl Turns {
-    /// A fence begins.
+    /// A collective begins.
     pub(super) fn begin(&mut self, key: &Key, job: &Nspace<'static>, id: TrackerId) {
         let turns = self.0.entry(key.clone()).or_default();
         turns.push_back(Turn {
@@ -55,9 +55,9 @@ impl Turns {
         });
     }
 
-    /// Says what the host is to be told of a fence, if anything, and returns those whose turn it is
-    /// now.
-    fn end(&mut self, key: &Key, id: TrackerId, call: Option<Fence>) -> Vec<Due> {
+    /// Says what the host is to be told of a collective, if anything, and returns those whose turn it
+    /// is now.
+    fn end(&mut self, key: &Key, id: TrackerId, call: Option<Upcall>) -> Vec<Due> {
         let Some(turns) = self.0.get_mut(key) else {
             return Vec::new();
         };
@@ -91,20 +91,20 @@ impl Turns {
 }
 
 impl Engine {
-    /// Says what the host is to be told of a fence, if anything, and tells it what is due.
-    pub(super) fn take_turn(&mut self, id: TrackerId, call: Option<Fence>) {
+    /// Says what the host is to be told of a collective, if anything, and tells it what is due.
+    pub(super) fn take_turn(&mut self, id: TrackerId, call: Option<Upcall>) {
         let Some(key) = self.collectives.get(id).map(|tracker| tracker.key.clone()) else {
             return;
         };
         for Due { id, job, call } in self.collectives.turns.end(&key, id, call) {
             let Some(call) = call else {
-                self.collectives.fence_is_over(&job);
+                self.collectives.is_over(&job);
                 continue;
             };
             self.ask_for_all(call, move |engine, answer| {
-                engine.collectives.fence_is_over(&job);
+                engine.collectives.is_over(&job);
                 // Those that have failed by now are not there for the answer.
-                engine.fenced(id, answer);
+                engine.host_ended(id, answer);
             });
         }
     }

@@ -49,7 +49,7 @@ impl Engine {
         if is_lost {
             self.process_lost(member);
             if let Some(client) = member.client {
-                self.lost_to_collectives(client);
+                self.lost_to_collectives(client, &member.proc);
             }
         }
         if member.client.is_some() {

@@ -3,7 +3,9 @@
 
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Status, Text};
 
+use crate::alarm::Alarm;
 use crate::host::HostObject;
+use crate::registry::{Client, ClientId};
 use crate::{Engine, Error};
 
 impl Engine {
@@ -39,11 +41,7 @@ impl Engine {
             stored?;
         }
         for (id, client) in self.registry.remove_job(nspace) {
-            for peer in client.peers {
-                tracing::debug!(%peer, "its job is deregistered");
-                self.close(peer);
-            }
-            self.lost_to_collectives(id);
+            self.client_removed(id, client);
         }
         self.cleanup_job(nspace);
         self.close_finalized(nspace);
@@ -83,11 +81,7 @@ impl Engine {
             let message = format!("rank {rank} of {nspace} is not registered");
             return Err(Error::not_found(message));
         };
-        for peer in client.peers {
-            tracing::debug!(%peer, "it is deregistered");
-            self.close(peer);
-        }
-        self.lost_to_collectives(id);
+        self.client_removed(id, client);
         self.cleanup_proc(proc);
         self.job_changed(&nspace.clone().into_owned());
         Ok(())
@@ -118,6 +112,18 @@ impl Engine {
         self.process_sets.delete(name)?;
         self.tell_of_set(Status::PROCESS_SET_DELETE, name, None);
         Ok(())
+    }
+
+    /// A process is registered no longer.
+    fn client_removed(&mut self, id: ClientId, client: Client) {
+        for peer in client.peers {
+            tracing::debug!(%peer, "its process is deregistered");
+            self.close(peer);
+        }
+        if let Some(until) = client.until {
+            self.alarms.cancel(until, Alarm::Return(id));
+        }
+        self.lost_to_collectives(id, &client.proc);
     }
 
     /// Closes what is left of connections of a job that have been told that they may leave.

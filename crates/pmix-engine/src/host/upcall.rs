@@ -137,20 +137,25 @@ upcalls! {
         apps: Vec<App<'static>>,
     }
 
-    /// All local participants of a connect are there (`connect`).
+    /// All local participants of a connect are there (`connect`), or it failed on this node.
     Connect {
         /// The participants.
         procs: Vec<Proc<'static>>,
         /// What they said about it.
         infos: Vec<Info<'static>>,
+        /// How it failed here, if it did: the participants of this node have been told, and those
+        /// of other nodes are to be told the same. Nobody waits for the answer then.
+        failed: Option<Status>,
     }
 
-    /// All local participants of a disconnect are there (`disconnect`).
+    /// All local participants of a disconnect are there (`disconnect`), or it failed on this node.
     Disconnect {
         /// The participants.
         procs: Vec<Proc<'static>>,
         /// What they said about it.
         infos: Vec<Info<'static>>,
+        /// As of a [`Connect`].
+        failed: Option<Status>,
     }
 
     /// Someone here wants to know of events (`register_events`).

@@ -76,11 +76,14 @@ impl Engine {
     fn state_of(&self, nspace: &Nspace<'static>, rank: Rank) -> ProcState {
         let client = self.registry.find(nspace, rank);
         match client.and_then(|id| self.registry.client(id)) {
+            None if self.registry.was_here(&Proc::new(nspace.clone(), rank)) => {
+                ProcState::TERMINATED
+            }
             None => ProcState::UNDEF,
             Some(client) => match client.life {
                 Life::Expected => ProcState::LAUNCH_UNDERWAY,
                 Life::Connected => ProcState::CONNECTED,
-                Life::Finalized => ProcState::TERMINATED,
+                Life::Finalized | Life::Left => ProcState::TERMINATED,
                 Life::Lost => ProcState::TERM_WO_SYNC,
             },
         }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A local process that may connect.
 
+use std::time::Instant;
+
 use pmix_types::Proc;
 
 use crate::host::HostObject;
@@ -18,6 +20,8 @@ pub(crate) struct Client {
     pub(crate) user: (u32, u32),
     pub(crate) object: HostObject,
     pub(crate) life: Life,
+    /// Until when it is waited for, once it has left as it should.
+    pub(crate) until: Option<Instant>,
     /// How often it has connected; a child that speaks for it does not count.
     pub(crate) incarnation: u32,
     /// Its connections that have not said that they leave: one, unless children speak for it.
@@ -40,6 +44,9 @@ pub(crate) enum Life {
     Connected,
     /// It has left as it should and may come back.
     Finalized,
+    /// It has left as it should and has not come back in time. It may still come back, but nobody
+    /// waits for it.
+    Left,
     /// It went away without saying so.
     Lost,
 }
@@ -51,6 +58,7 @@ impl Client {
             user,
             object,
             life: Life::Expected,
+            until: None,
             incarnation: 0,
             peers: Vec::new(),
             has_committed: false,
@@ -75,12 +83,16 @@ impl Client {
         was_lost
     }
 
-    /// It has said over a connection that it leaves. Its life ends unless others speak for it.
-    pub(crate) fn finalize(&mut self, peer: PeerId) {
+    /// It has said over a connection that it leaves. Its life ends unless others speak for it; it is
+    /// waited for until then. Tells whether it has ended.
+    pub(crate) fn finalize(&mut self, peer: PeerId, until: Option<Instant>) -> bool {
         self.peers.retain(|known| *known != peer);
-        if self.peers.is_empty() && self.life == Life::Connected {
+        let has_left = self.peers.is_empty() && self.life == Life::Connected;
+        if has_left {
             self.life = Life::Finalized;
+            self.until = until;
         }
+        has_left
     }
 
     /// A connection of it is closed. Tells whether that was the end of a life without notice.
@@ -97,7 +109,7 @@ impl Client {
 
     /// The host says that it is to come again.
     pub(super) fn revive(&mut self) {
-        if self.life == Life::Lost {
+        if matches!(self.life, Life::Lost | Life::Left) {
             self.life = Life::Expected;
         }
     }

@@ -10,19 +10,19 @@ use pmix_types::{Info, Proc, Rank, Scope, Status, Value, keys};
 use crate::exchange::{commit, get};
 use crate::world::{Reaction, Who, World};
 
-fn procs(list: &[(&'static str, u32)]) -> Vec<Proc<'static>> {
+pub(crate) fn procs(list: &[(&'static str, u32)]) -> Vec<Proc<'static>> {
     let procs = list.iter();
     procs
         .map(|(nspace, rank)| Proc::new(*nspace, Rank::new(*rank)))
         .collect()
 }
 
-fn fence_of(procs: Vec<Proc<'static>>, infos: Vec<Info<'static>>) -> Request<'static> {
+pub(crate) fn fence_of(procs: Vec<Proc<'static>>, infos: Vec<Info<'static>>) -> Request<'static> {
     Request::Fence(request::Fence { procs, infos })
 }
 
 /// A fence of a whole job.
-fn fence(infos: Vec<Info<'static>>) -> Request<'static> {
+pub(crate) fn fence(infos: Vec<Info<'static>>) -> Request<'static> {
     fence_of(vec![Proc::new("job", Rank::WILDCARD)], infos)
 }
 
@@ -30,24 +30,24 @@ fn collect() -> Vec<Info<'static>> {
     vec![Info::new(keys::COLLECT_DATA, true)]
 }
 
-fn limit(seconds: i32) -> Vec<Info<'static>> {
+pub(crate) fn limit(seconds: i32) -> Vec<Info<'static>> {
     vec![Info::new(keys::TIMEOUT, seconds)]
 }
 
-fn ask_all(world: &mut World, all: &[Who], request: &Request<'_>) -> Vec<Tag> {
+pub(crate) fn ask_all(world: &mut World, all: &[Who], request: &Request<'_>) -> Vec<Tag> {
     let tags = all.iter().map(|who| world.ask(*who, request)).collect();
     world.run();
     tags
 }
 
-fn statuses(world: &World, all: &[Who], tags: &[Tag]) -> Vec<Option<Status>> {
+pub(crate) fn statuses(world: &World, all: &[Who], tags: &[Tag]) -> Vec<Option<Status>> {
     let calls = all.iter().zip(tags);
     calls
         .map(|(who, tag)| world.clients[*who].status(*tag))
         .collect()
 }
 
-fn missing(world: &World, node: usize) -> Vec<(Vec<Rank>, Status)> {
+pub(crate) fn missing(world: &World, node: usize) -> Vec<(Vec<Rank>, Status)> {
     let events = world.nodes[node].events.iter();
     let reports = events.filter_map(|event| match event {
         EngineEvent::FenceMissing {
@@ -58,7 +58,7 @@ fn missing(world: &World, node: usize) -> Vec<(Vec<Rank>, Status)> {
     reports.collect()
 }
 
-const DONE: Option<Status> = Some(Status::SUCCESS);
+pub(crate) const DONE: Option<Status> = Some(Status::SUCCESS);
 
 #[test]
 fn four_processes_exchange_what_they_put_and_leave() {
@@ -303,6 +303,32 @@ fn a_process_between_two_lives_is_waited_for() {
 }
 
 #[test]
+fn a_process_that_has_finalised_is_waited_for_so_long() {
+    let mut world = World::new(2);
+    world.job("job", &[2, 1]);
+    let all = world.join_all("job", &[2, 1]);
+    let tag = world.ask(all[0], &fence(vec![]));
+    let far = world.ask(all[2], &fence(vec![]));
+    assert_eq!(world.status_of(all[1], &Request::Finalize), DONE);
+    world.kill(all[1]);
+    world.advance(Duration::from_millis(59_999));
+    assert_eq!(world.clients[all[0]].status(tag), None);
+    world.advance(Duration::from_millis(1));
+    let lost = Some(Status::ERR_LOST_CONNECTION);
+    assert_eq!(world.clients[all[0]].status(tag), lost);
+    assert_eq!(world.clients[all[2]].status(far), lost);
+    let report = (vec![Rank::new(1)], Status::ERR_LOST_CONNECTION);
+    assert_eq!(missing(&world, 0), [report]);
+    // Until it comes nobody waits for it; when it comes, it takes part.
+    assert_eq!(world.status_of(all[0], &fence(vec![])), lost);
+    assert_eq!(world.status_of(all[2], &fence(vec![])), lost);
+    let back = world.join(0, "job", 1);
+    let there = [all[0], back, all[2]];
+    let tags = ask_all(&mut world, &there, &fence(vec![]));
+    assert_eq!(statuses(&world, &there, &tags), [DONE; 3]);
+}
+
+#[test]
 fn a_process_that_is_deregistered_is_not_waited_for() {
     let mut world = World::new(1);
     world.job("job", &[2]);
@@ -383,35 +409,27 @@ fn a_fence_that_nobody_limits_ends_by_configuration() {
 }
 
 #[test]
-fn processes_that_are_registered_late_are_waited_for() {
-    let mut world = World::new(1);
-    let engine = &mut world.nodes[0].engine;
-    let infos = [
-        Info::new(keys::NODE_MAP, "n00"),
-        Info::new(keys::PROC_MAP, "0,1"),
-    ];
-    let proc = |rank| Proc::new("job", Rank::new(rank));
-    // A process may be registered before its job.
-    engine
-        .register_client(&proc(0), 1000, 1000, HostObject(0))
-        .unwrap();
-    engine.register_nspace(&"job".into(), 2, &infos).unwrap();
-    let first = world.join(0, "job", 0);
-    let tags = [
-        fence(vec![]),
-        fence_of(procs(&[("job", 0), ("job", 1)]), vec![]),
-    ];
-    let tags = tags.map(|request| world.ask(first, &request));
-    world.run();
-    let engine = &mut world.nodes[0].engine;
-    engine
-        .register_client(&proc(1), 1000, 1000, HostObject(1))
-        .unwrap();
-    let second = world.join(0, "job", 1);
-    for tag in tags {
-        assert_eq!(world.clients[first].status(tag), None);
-        assert_eq!(world.status_of(second, &fence(vec![])), DONE);
-        assert_eq!(world.clients[first].status(tag), DONE);
+fn a_connect_that_fails_on_one_node_fails_on_all() {
+    for is_connect in [true, false] {
+        let mut world = World::new(2);
+        world.job("job", &[2, 1]);
+        let all = world.join_all("job", &[2, 1]);
+        let procs = vec![Proc::new("job", Rank::WILDCARD)];
+        let infos = vec![];
+        let meet = match is_connect {
+            true => Request::Connect(request::Connect { procs, infos }),
+            false => Request::Disconnect(request::Disconnect { procs, infos }),
+        };
+        let there = [all[0], all[2]];
+        let tags = ask_all(&mut world, &there, &meet);
+        assert_eq!(statuses(&world, &there, &tags), [None; 2]);
+        world.kill(all[1]);
+        let lost = Some(Status::ERR_LOST_CONNECTION);
+        assert_eq!(statuses(&world, &there, &tags), [lost; 2]);
+        // The one that comes back meets the others in the next.
+        let there = [all[0], world.join(0, "job", 1), all[2]];
+        let tags = ask_all(&mut world, &there, &meet);
+        assert_eq!(statuses(&world, &there, &tags), [DONE; 3]);
     }
 }
 
@@ -531,27 +549,4 @@ fn the_host_is_told_how_much_time_is_left() {
     world.advance(Duration::from_millis(1));
     let expected = Some(Status::ERR_TIMEOUT);
     assert_eq!(statuses(&world, &all[..2], &tags), [expected; 2]);
-}
-
-#[test]
-fn a_fence_of_a_job_that_was_never_whole_ends_with_it() {
-    let mut world = World::new(1);
-    let engine = &mut world.nodes[0].engine;
-    let infos = [
-        Info::new(keys::NODE_MAP, "n00"),
-        Info::new(keys::PROC_MAP, "0,1"),
-    ];
-    engine.register_nspace(&"job".into(), 2, &infos).unwrap();
-    let proc = Proc::new("job", Rank::new(0));
-    let object = HostObject(0);
-    engine.register_client(&proc, 1000, 1000, object).unwrap();
-    let who = world.join(0, "job", 0);
-    world.ask(who, &fence(vec![]));
-    world.run();
-    assert_eq!(world.nodes[0].engine.census().num_collectives, 1);
-    let engine = &mut world.nodes[0].engine;
-    engine.deregister_nspace(&"job".into()).unwrap();
-    world.run();
-    let nothing = pmix_engine::Census::default();
-    assert_eq!(world.nodes[0].engine.census(), nothing);
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{Answer, EngineEvent, HostObject, Upcall};
+use pmix_engine::{Answer, Config, EngineEvent, HostObject, Upcall};
 use pmix_proto::{Request, request};
 use pmix_types::{Proc, Rank, Scope, Status, Value};
 
@@ -37,7 +37,8 @@ fn who_finalizes_is_let_go_when_the_host_knows() {
         );
         world.kill(who);
         assert_eq!(num_lost(&world), 0);
-        assert_eq!(world.nodes[0].engine.poll_timeout(), None);
+        let waited_for = Config::default().return_time.map(|time| world.now + time);
+        assert_eq!(world.nodes[0].engine.poll_timeout(), waited_for);
     }
 }
 

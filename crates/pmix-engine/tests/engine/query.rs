@@ -136,6 +136,13 @@ fn the_process_table_tells_what_connections_tell() {
     let of_rank = vec![Info::new(keys::PROCID, Proc::new("b", Rank::new(0)))];
     let state = value(&mut world, who, keys::PROC_STATE_STATUS, of_rank);
     assert_eq!(state, Value::ProcState(ProcState::TERMINATED));
+    // So it stays when the host has said that it ended.
+    let proc = Proc::new("b", Rank::new(0));
+    let engine = &mut world.nodes[0].engine;
+    engine.deregister_client(&proc).unwrap();
+    let of_rank = vec![Info::new(keys::PROCID, proc)];
+    let state = value(&mut world, who, keys::PROC_STATE_STATUS, of_rank);
+    assert_eq!(state, Value::ProcState(ProcState::TERMINATED));
 }
 
 #[test]

@@ -69,13 +69,15 @@ impl World {
         self.say(|| format!("node {node} calls {}", call.upcall.name()));
         match call.upcall {
             Upcall::Fence(fence) => {
-                self.contribute(id, Kind::Fence, &fence.procs, &fence.infos, fence.data);
+                self.contribute(id, Kind::Fence, &fence.procs, &fence.infos, Ok(fence.data));
             }
             Upcall::Connect(call) => {
-                self.contribute(id, Kind::Connect, &call.procs, &call.infos, Vec::new());
+                let part = call.failed.map_or(Ok(Vec::new()), Err);
+                self.contribute(id, Kind::Connect, &call.procs, &call.infos, part);
             }
             Upcall::Disconnect(call) => {
-                self.contribute(id, Kind::Disconnect, &call.procs, &call.infos, Vec::new());
+                let part = call.failed.map_or(Ok(Vec::new()), Err);
+                self.contribute(id, Kind::Disconnect, &call.procs, &call.infos, part);
             }
             Upcall::DirectModex(modex) => self.direct(id, &modex),
             Upcall::NotifyEvent(event) => self.spread(id, event),
@@ -166,7 +168,7 @@ impl World {
         kind: Kind,
         procs: &[Proc<'_>],
         infos: &[Info<'_>],
-        data: Vec<u8>,
+        part: Result<Vec<u8>, Status>,
     ) {
         let (members, is_dead) = self.members(procs);
         let meeting = Meeting { kind, members };
@@ -177,6 +179,8 @@ impl World {
             rounds.len() - 1
         });
         let round = &mut rounds[place];
+        let failed = part.as_ref().err().copied();
+        let data = part.unwrap_or_default();
         round.contributed.insert(call.node, (Some(call), data));
         let id = (meeting, place);
         let limit = infos.iter().find(|info| info.key.is(keys::TIMEOUT));
@@ -184,6 +188,9 @@ impl World {
         if let Some(seconds) = limit.filter(|seconds| *seconds > 0) {
             let time = Duration::from_secs(seconds.into());
             self.after(time, Event::Expire(id.clone()));
+        }
+        if let Some(status) = failed {
+            self.end_round(&id, Err(status));
         }
         if is_dead {
             self.end_round(&id, Err(Status::ERR_NOT_FOUND));

@@ -105,9 +105,6 @@ impl World {
             if is_late {
                 let after = self.random.millis(1, 3000);
                 self.after(after, Event::Register(job));
-                // Before that nobody knows that all of its processes are the whole job.
-                let own = self.procs.iter_mut().filter(|proc| proc.job == job);
-                own.for_each(|proc| proc.is_restless = true);
             }
         }
         for proc in 0..self.procs.len() {

@@ -43,7 +43,10 @@ pub(super) struct Host {
 
 /// One collective.
 #[derive(Default)]
-struct Round(BTreeMap<usize, (CallId, Vec<u8>)>);
+struct Round(BTreeMap<usize, (CallId, Part)>);
+
+/// What a node has to say: its data, or how it failed there.
+type Part = Result<Vec<u8>, Status>;
 
 impl Default for Host {
     fn default() -> Self {
@@ -111,19 +114,21 @@ impl Host {
     fn usual(&mut self, place: usize, call: HostCall, nodes: &mut [Node], now: Instant) {
         match call.upcall {
             Upcall::Fence(fence) => {
-                self.gather(place, call.id, ("fence", fence.procs), fence.data, nodes);
-            }
-            Upcall::Connect(connect) => {
                 self.gather(
                     place,
                     call.id,
-                    ("connect", connect.procs),
-                    Vec::new(),
+                    ("fence", fence.procs),
+                    Ok(fence.data),
                     nodes,
                 );
             }
+            Upcall::Connect(connect) => {
+                let part = connect.failed.map_or(Ok(Vec::new()), Err);
+                self.gather(place, call.id, ("connect", connect.procs), part, nodes);
+            }
             Upcall::Disconnect(end) => {
-                self.gather(place, call.id, ("disconnect", end.procs), Vec::new(), nodes);
+                let part = end.failed.map_or(Ok(Vec::new()), Err);
+                self.gather(place, call.id, ("disconnect", end.procs), part, nodes);
             }
             Upcall::DirectModex(modex) => self.direct(place, call.id, &modex, nodes, now),
             _ => self.answers.push((place, call.id, Answer::NotSupported)),
@@ -131,7 +136,7 @@ impl Host {
     }
 
     /// Waits for all nodes on which participants are.
-    fn gather(&mut self, place: usize, id: CallId, key: Key, data: Vec<u8>, nodes: &[Node]) {
+    fn gather(&mut self, place: usize, id: CallId, key: Key, part: Part, nodes: &[Node]) {
         let has_part = |node: &Node| {
             let mut procs = key.1.iter();
             procs.any(|proc| node.hosts(proc))
@@ -147,15 +152,15 @@ impl Host {
             rounds.len() - 1
         });
         let round = &mut rounds[open].0;
-        round.insert(place, (id, data));
+        round.insert(place, (id, part));
         if round.len() < expected {
             return;
         }
-        let whole: Vec<_> = round.values().flat_map(|(_, data)| data.clone()).collect();
+        let parts: Result<Vec<_>, _> = round.values().map(|(_, part)| part.clone()).collect();
         for (place, (id, _)) in std::mem::take(round) {
-            let answer = match name {
-                "fence" => Answer::Data(Ok(whole.clone())),
-                _ => Answer::Done(Status::SUCCESS),
+            let answer = match (name, &parts) {
+                ("fence", Ok(parts)) => Answer::Data(Ok(parts.concat())),
+                (_, parts) => Answer::Done(parts.as_ref().map_or_else(|e| *e, |_| Status::SUCCESS)),
             };
             self.answers.push((place, id, answer));
         }

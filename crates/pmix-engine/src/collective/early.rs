@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Calls that come before it is known who takes part.
+//!
+//! A job that has processes here is known once it is registered with all of these. Before that
+//! nobody can say whether "all of the job" and "its ranks 0 to 3" are the same. Calls that name
+//! such a job wait, and are taken in the order in which they came.
+//!
+//! One that fails meanwhile is answered and stays: it is a call that its process has made, and the
+//! n-th calls of all participants belong together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use pmix_types::{Info, Nspace, Proc, Status};
+
+use super::members::Members;
+use super::tracker::{Key, Phase};
+use crate::Engine;
+use crate::alarm::Alarm;
+use crate::peers::Ticket;
+use crate::registry::ClientId;
+
+/// The name of a call that came early; none is used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct EarlyId(u64);
+
+/// Calls that came early, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct EarlyCalls {
+    last: u64,
+    calls: BTreeMap<EarlyId, EarlyCall>,
+}
+
+/// A call that came early.
+#[derive(Debug)]
+struct EarlyCall {
+    client: ClientId,
+    /// The job of the process that calls.
+    job: Nspace<'static>,
+    /// What is to be done, and who takes part as far as that is known.
+    key: Key,
+    infos: Vec<Info<'static>>,
+    /// When the collective ends that it is a part of, if somebody says so.
+    limit: Option<Instant>,
+    /// When it ends itself if it still waits.
+    until: Option<Instant>,
+    state: State,
+    /// Participants that were lost since it came. They may come back as another life.
+    lost: BTreeSet<ClientId>,
+}
+
+#[derive(Debug)]
+enum State {
+    Waiting(Ticket),
+    Failed(Status),
+}
+
+impl EarlyCalls {
+    pub(super) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    fn add(&mut self, call: EarlyCall) -> EarlyId {
+        self.last += 1;
+        let id = EarlyId(self.last);
+        self.calls.insert(id, call);
+        id
+    }
+
+    /// All for which something is so.
+    fn which(&self, is_so: impl Fn(&EarlyCall) -> bool) -> Vec<EarlyId> {
+        let found = self.calls.iter().filter(|(_, call)| is_so(call));
+        found.map(|(id, _)| *id).collect()
+    }
+}
+
+impl Engine {
+    /// Whether it is not known yet who takes part.
+    pub(super) fn is_early(&self, members: &Members) -> bool {
+        let mut jobs = members.jobs();
+        jobs.any(|(nspace, _)| {
+            let job = self.registry.job(nspace);
+            job.is_some_and(|job| !job.is_complete())
+        })
+    }
+
+    /// A participant is there before it is known who the others are.
+    pub(super) fn came_early(
+        &mut self,
+        ticket: Ticket,
+        client: ClientId,
+        key: Key,
+        infos: Vec<Info<'static>>,
+    ) {
+        let job = self.registry.client(client);
+        let job = job.map(|client| client.proc.nspace.clone());
+        let job = job.unwrap_or_default();
+        if let Err(error) = self.collectives.check_room(&job) {
+            return self.reply_error(ticket, &error);
+        }
+        self.collectives.begins(&job);
+        let limit = self.limit(&infos);
+        let until = limit.or_else(|| self.after(self.config.registration_time));
+        let is_doomed = self.has_lost(&key.1);
+        let id = self.collectives.early.add(EarlyCall {
+            client,
+            job,
+            key,
+            infos,
+            limit,
+            until,
+            state: State::Waiting(ticket),
+            lost: BTreeSet::new(),
+        });
+        if let Some(until) = until {
+            self.alarms.set(until, Alarm::Early(id));
+        }
+        if is_doomed {
+            self.early_failed(id, Status::ERR_LOST_CONNECTION);
+        }
+    }
+
+    /// The time of a call is up that came early.
+    pub(crate) fn early_expired(&mut self, id: EarlyId) {
+        self.early_failed(id, Status::ERR_TIMEOUT);
+    }
+
+    /// A participant is gone before all of them were known.
+    pub(super) fn lost_to_early(&mut self, client: ClientId, proc: &Proc<'_>) {
+        let concerned = |call: &EarlyCall| call.key.1.has(proc);
+        for id in self.collectives.early.which(concerned) {
+            if let Some(call) = self.collectives.early.calls.get_mut(&id) {
+                call.lost.insert(client);
+            }
+            self.early_failed(id, Status::ERR_LOST_CONNECTION);
+        }
+    }
+
+    /// Answers a call that came early, and says who has not called.
+    fn early_failed(&mut self, id: EarlyId, status: Status) {
+        let Some(call) = self.collectives.early.calls.get_mut(&id) else {
+            return;
+        };
+        let State::Waiting(ticket) = std::mem::replace(&mut call.state, State::Failed(status))
+        else {
+            return;
+        };
+        if let Some(until) = call.until.take() {
+            self.alarms.cancel(until, Alarm::Early(id));
+        }
+        let key = call.key.clone();
+        let same = |call: &EarlyCall| call.key == key;
+        let calls = self.collectives.early.calls.values();
+        let there: BTreeSet<_> = calls.filter(|call| same(call)).map(|c| c.client).collect();
+        let local = self.local(&key.1).into_iter();
+        let missing = local.filter(|client| !there.contains(client)).collect();
+        self.report(&key, missing, status);
+        self.reply_status(ticket, status);
+    }
+
+    /// A job or its processes are registered by now, or not any longer: calls that waited for that
+    /// go on.
+    pub(crate) fn collectives_of_job(&mut self, nspace: &Nspace<'static>) {
+        let concerned = |call: &EarlyCall| call.key.1.jobs().any(|(known, _)| known == nspace);
+        for id in self.collectives.early.which(concerned) {
+            let calls = &self.collectives.early.calls;
+            if calls
+                .get(&id)
+                .is_some_and(|call| self.is_early(&call.key.1))
+            {
+                continue;
+            }
+            if let Some(call) = self.collectives.early.calls.remove(&id) {
+                if let Some(until) = call.until {
+                    self.alarms.cancel(until, Alarm::Early(id));
+                }
+                self.collectives.is_over(&call.job);
+                // Nobody calls for a job that is gone.
+                if self.registry.job(&call.job).is_some() {
+                    self.take_early(call);
+                }
+            }
+        }
+    }
+
+    /// Takes a call as if it came now.
+    fn take_early(&mut self, call: EarlyCall) {
+        let (kind, members) = call.key;
+        let size = |nspace: &Nspace<'_>| self.job_size(nspace);
+        let key = match Members::of(&members.to_procs(), &call.job, size) {
+            Ok(members) => (kind, members),
+            Err(_) => (kind, members),
+        };
+        match call.state {
+            State::Waiting(ticket) => {
+                self.came(ticket, call.client, key, call.infos, call.limit);
+            }
+            State::Failed(status) => self.has_failed(call.client, key, &call.lost, status),
+        }
+    }
+
+    /// A process has called and was told that it failed. So are all others now.
+    fn has_failed(
+        &mut self,
+        client: ClientId,
+        key: Key,
+        lost: &BTreeSet<ClientId>,
+        status: Status,
+    ) {
+        let Ok(id) = self.tracker_of(client, key) else {
+            return;
+        };
+        self.collectives.join(id, client);
+        let Some(tracker) = self.collectives.get_mut(id) else {
+            return;
+        };
+        tracker.lose(client);
+        for client in lost {
+            tracker.lose(*client);
+        }
+        match tracker.phase {
+            Phase::Failed(_) => self.collectives.tidy(id),
+            Phase::Gathering | Phase::Hosting => self.fail_silently(id, status),
+        }
+    }
+}
