@@ -11,7 +11,7 @@ use pmix_server::upcall::{
     Abort, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex, Disconnect,
     Fence, JobControl, Log, Lookup, NotifyEvent, Publish, Query, RegisterEvents, Unpublish,
 };
-use pmix_server::{Cleanup, Completion, Host, Notice};
+use pmix_server::{Cleanup, Collective, Completion, Host, Notice};
 use pmix_types::{Info, Pdata, Proc, Status};
 
 pub(crate) use mail::{Mail, Mailbox, mailbox};
@@ -35,6 +35,8 @@ pub(crate) enum Letter {
     Query(Query, Completion<Vec<Info<'static>>>),
     JobControl(JobControl, Completion<Vec<Info<'static>>>),
     Log(Log, Completion<()>),
+    /// What processes do together ended without success, and who did not come.
+    Missing(Collective, Status, Vec<Proc<'static>>),
     /// What a user wants removed, as a process or the job has ended.
     Cleanup(u32, Cleanup),
 }
@@ -126,6 +128,12 @@ impl Host for LocalHost {
             Notice::Cleanup { user, cleanup, .. } => {
                 self.mail.send(Letter::Cleanup(user.0, cleanup));
             }
+            Notice::FenceMissing {
+                operation,
+                missing,
+                status,
+                ..
+            } => self.mail.send(Letter::Missing(operation, status, missing)),
             other => tracing::debug!("{other:?}"),
         }
     }

@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use pmix_server::Collective;
 use pmix_server::upcall::Abort;
 use pmix_types::{Proc, Status};
 
@@ -11,6 +12,9 @@ use crate::Cause;
 use crate::cleanup;
 use crate::host::Letter;
 use crate::process::{Link, Process};
+
+/// How many of those that are missing are named.
+const MAX_NAMED: usize = 8;
 
 impl Job<'_> {
     /// Answers all that came.
@@ -39,12 +43,34 @@ impl Job<'_> {
                 Status::SUCCESS => done.succeed(Vec::new()),
                 status => done.fail(status),
             },
+            Letter::Missing(operation, status, missing) => {
+                self.warn_of_missing(operation, status, &missing);
+            }
             Letter::Cleanup(uid, cleanup) => cleanup::remove(&cleanup, uid, &self.guard),
             Letter::Log(call, done) => match self.log(&call) {
                 Status::SUCCESS => done.succeed(()),
                 status => done.fail(status),
             },
         }
+    }
+
+    /// Says who keeps the others waiting; once the job is being ended that is no news.
+    fn warn_of_missing(&self, operation: Collective, status: Status, missing: &[Proc<'_>]) {
+        if self.stop.cause().is_some() {
+            return;
+        }
+        let named = missing.iter().take(MAX_NAMED);
+        let mut named: Vec<_> = named.map(|proc| proc.rank.to_string()).collect();
+        if missing.len() > MAX_NAMED {
+            named.push(format!("{} more", missing.len() - MAX_NAMED));
+        }
+        let host = String::from_utf8_lossy(self.plan.layout.host());
+        let who = match named.len() {
+            0 => "nobody of this node is missing".to_owned(),
+            1 => format!("rank {} on {host} did not come", named.concat()),
+            _ => format!("ranks {} on {host} did not come", named.join(", ")),
+        };
+        tracing::warn!("a {operation} ended with {status}: {who}");
     }
 
     fn linked(&mut self, proc: &Proc<'_>, link: Link) {

@@ -17,7 +17,7 @@ use crate::cleanup::Guard;
 use crate::host::Mail;
 use crate::keyboard::Keyboard;
 use crate::output::Forward;
-use crate::process::{Orphans, Process, Table};
+use crate::process::{Link, Orphans, Process, Table};
 use crate::session_dir::SessionDir;
 use crate::signals::Signals;
 use crate::{Cause, Ending, Error, Outcome, Plan, RankOutcome};
@@ -154,6 +154,12 @@ impl Job<'_> {
             tracing::debug!("rank {rank} ended: {ending}");
             let proc = Proc::new(self.plan.nspace.clone(), rank);
             self.board.ended(&proc);
+            // Nobody is to wait for it; of one that is connected the server sees the end itself.
+            if link != Link::Connected
+                && let Err(e) = self.server.deregister_client(&proc)
+            {
+                tracing::debug!("rank {rank} is not deregistered: {e}");
+            }
             if let Some(order) = self.stop.ended(rank, ending, link, now) {
                 self.obey(order);
             }
