@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod captures;
+mod faults;
 mod fuzz;
 mod interop;
 mod matrix;
@@ -40,6 +42,12 @@ const TASKS: &[Task] = &[
         arguments: "[PART] [--seed N]",
         about: "our data into real PMIx libraries, theirs into us",
         run: interop::run,
+    },
+    Task {
+        name: "faults",
+        arguments: "[--short] [--only NAME] [--seed N]",
+        about: "a live server among hostile and dying peers",
+        run: faults::run,
     },
     Task {
         name: "test",

@@ -9,5 +9,5 @@ mod wire;
 
 pub use self::modex::{Member, Modex, ModexForm};
 pub use self::put::Puts;
-pub use self::reply::Replies;
+pub use self::reply::{Remote, Replies};
 pub use self::wire::{Inflate, Wire};

@@ -75,6 +75,20 @@ impl Job {
         self.nodes.of_rank(rank).is_some() || self.procs.all(rank.as_raw()).next().is_some()
     }
 
+    /// How many processes the maps of the job have.
+    #[must_use]
+    pub fn num_ranks(&self) -> u64 {
+        let maps = self.nodes.maps.as_ref();
+        maps.map_or(0, |maps| maps.procs.num_ranks())
+    }
+
+    /// Whether the maps have a process on the node of this server.
+    #[must_use]
+    pub fn is_here(&self, rank: Rank) -> bool {
+        self.own_node()
+            .is_some_and(|own| self.nodes.of_rank(rank) == Some(own))
+    }
+
     /// The bytes of heap that the job takes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {

@@ -31,7 +31,7 @@ mod shared;
 mod store;
 
 pub use error::Error;
-pub use exchange::{Inflate, Member, Modex, ModexForm, Puts, Replies, Wire};
+pub use exchange::{Inflate, Member, Modex, ModexForm, Puts, Remote, Replies, Wire};
 pub use host::Host;
 pub use job::{Answer, Job, KnownNode, Realm, Request, Subject};
 pub use query::Findings;

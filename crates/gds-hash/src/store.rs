@@ -10,7 +10,7 @@ use preg_core::Preg;
 
 use crate::job::Session;
 use crate::shared::{ArcSwap, Mutex, NameHasher};
-use crate::{Error, Host, Job, Modex, Puts, Replies, Request, Wire};
+use crate::{Error, Host, Job, Modex, Puts, Remote, Replies, Request, Wire};
 
 /// How many parts the jobs are in; a registration replaces one of them.
 const PARTS: usize = 64;
@@ -60,13 +60,18 @@ impl Registered {
     }
 
     /// What a client of a release is told about the job: built for the first one that asks, and
-    /// shared by all that speak the same.
+    /// shared by all that speak the same and are told as much.
     ///
     /// # Errors
     ///
     /// As [`Job::reply`].
-    pub fn reply(&self, wire: &Wire<'_>, release: Release) -> Result<Arc<[u8]>, Error> {
-        self.replies.get(&self.job, wire, release)
+    pub fn reply(
+        &self,
+        wire: &Wire<'_>,
+        release: Release,
+        remote: Remote,
+    ) -> Result<Arc<[u8]>, Error> {
+        self.replies.get(&self.job, wire, release, remote)
     }
 }
 

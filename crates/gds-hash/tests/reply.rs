@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bfrops::{BufferKind, Decoder, Layout, Limits, Module, kind};
-use gds_hash::{Host, Job, Replies, Request, Wire};
+use gds_hash::{Host, Job, Remote, Replies, Request, Wire};
 use pmix_types::{DataArray, Info, Kval, QualifiedValue, Rank, Release, Text, Value, keys};
 use preg_core::{Params, Preg};
 use proptest::prelude::*;
@@ -121,7 +121,9 @@ fn a_real_server_says_nothing_that_is_not_said() {
             proc(1),
         ];
         let job = register(&registered);
-        let ours = job.reply(&Wire::new(layout()), Release::V4_2_2).unwrap();
+        let ours = job
+            .reply(&Wire::new(layout()), Release::V4_2_2, Remote::Whole)
+            .unwrap();
         let ours = take(layout(), &ours);
         assert_eq!(ours.nspace, real.nspace);
         // The release of the server itself is not part of the job.
@@ -310,7 +312,9 @@ fn a_reply_holds_what_the_job_answers() {
         layout().with_buffer(BufferKind::Described),
         Layout::new(Module::V61),
     ] {
-        let reply = job.reply(&Wire::new(layout), Release::V5_0_11).unwrap();
+        let reply = job
+            .reply(&Wire::new(layout), Release::V5_0_11, Remote::Whole)
+            .unwrap();
         let told = take(layout, &reply);
         assert_answers(&job, &told);
         assert_complete(&job, &told, 21);
@@ -329,7 +333,11 @@ fn a_4_2_client_is_sent_no_key_that_ends_its_reading() {
     infos.insert(0, Info::new(unknown, 1_u32));
     let job = register(&infos);
     for (release, expected) in [(Release::V4_2_2, false), (Release::V5_0_11, true)] {
-        let told = take(layout(), &job.reply(&Wire::new(layout()), release).unwrap());
+        let told = take(
+            layout(),
+            &job.reply(&Wire::new(layout()), release, Remote::Whole)
+                .unwrap(),
+        );
         assert_eq!(told.job.iter().any(|(key, _)| key == unknown), expected);
         assert!(told.job.iter().any(|(key, _)| key == "site.note"));
     }
@@ -353,7 +361,9 @@ fn what_a_client_cannot_read_is_left_out_alone() {
     let job = register(&infos);
     for (module, expected) in [(Module::V41, 0), (Module::V61, 2)] {
         let layout = Layout::new(module);
-        let reply = job.reply(&Wire::new(layout), Release::Master).unwrap();
+        let reply = job
+            .reply(&Wire::new(layout), Release::Master, Remote::Whole)
+            .unwrap();
         let told = take(layout, &reply);
         assert_eq!(told.nodes.len(), 3);
         let of_node = told.nodes[0].iter().filter(|info| info.key == "site.regex");
@@ -372,7 +382,8 @@ fn a_node_named_twice_is_told_once() {
     let job = register(&infos);
     let told = take(
         layout(),
-        &job.reply(&Wire::new(layout()), Release::V4_2_2).unwrap(),
+        &job.reply(&Wire::new(layout()), Release::V4_2_2, Remote::Whole)
+            .unwrap(),
     );
     assert_eq!(told.nodes.len(), 2);
     assert_eq!(told.procs.len(), 3);
@@ -382,7 +393,9 @@ fn a_node_named_twice_is_told_once() {
 #[test]
 fn a_job_without_data_is_told_by_its_name() {
     let job = register(&[]);
-    let reply = job.reply(&Wire::new(layout()), Release::V4_2_2).unwrap();
+    let reply = job
+        .reply(&Wire::new(layout()), Release::V4_2_2, Remote::Whole)
+        .unwrap();
     assert_eq!(reply, b"\x02\x0aJOB1\0");
 }
 
@@ -390,7 +403,8 @@ fn a_job_without_data_is_told_by_its_name() {
 fn clients_of_one_kind_share_a_reply() {
     let job = register(&full());
     let replies = Replies::default();
-    let get = |layout, release| replies.get(&job, &Wire::new(layout), release).unwrap();
+    let of = |layout, release, remote| replies.get(&job, &Wire::new(layout), release, remote);
+    let get = |layout, release| of(layout, release, Remote::Whole).unwrap();
     let first = get(layout(), Release::V4_2_2);
     assert!(std::sync::Arc::ptr_eq(
         &first,
@@ -398,10 +412,125 @@ fn clients_of_one_kind_share_a_reply() {
     ));
     let described = get(layout().with_buffer(BufferKind::Described), Release::V4_2_2);
     assert_ne!(first, described);
+    let of_larger = of(layout(), Release::V4_2_2, Remote::Places).unwrap();
+    assert_ne!(first, of_larger);
     replies.clear();
     let again = get(layout(), Release::V4_2_2);
     assert!(!std::sync::Arc::ptr_eq(&first, &again));
     assert_eq!(first, again);
+}
+
+/// A reply that leaves out what is elsewhere, and the whole one.
+fn with_and_without(job: &Job, release: Release, remote: Remote) -> (Told, Told) {
+    let reply = |remote| {
+        take(
+            layout(),
+            &job.reply(&Wire::new(layout()), release, remote).unwrap(),
+        )
+    };
+    (reply(remote), reply(Remote::Whole))
+}
+
+#[test]
+fn of_processes_elsewhere_is_told_what_clients_never_ask_for() {
+    // Stated of processes elsewhere: a place and a key that is asked for.
+    let mut infos = full();
+    for (rank, key, value) in [
+        (1, keys::HOSTNAME, Value::from("n2.site")),
+        (2, keys::APPNUM, Value::Uint32(1)),
+        (3, keys::NODEID, Value::Uint32(1)),
+        (7, "app.color", Value::from("red")),
+    ] {
+        let rank = Info::new(keys::RANK, Value::Rank(Rank::new(rank)));
+        infos.push(array(keys::PROC_DATA, vec![rank, Info::new(key, value)]));
+    }
+    let job = register(&infos);
+    for (release, never, num_nodes) in [
+        (Release::V4_2_2, &[keys::HOSTNAME][..], 3),
+        (
+            Release::V5_0_11,
+            &[keys::HOSTNAME, keys::NODEID, keys::APPNUM],
+            1,
+        ),
+    ] {
+        let (told, whole) = with_and_without(&job, release, Remote::Places);
+        assert_eq!((&told.job, &told.apps), (&whole.job, &whole.apps));
+        assert_eq!(told.session, whole.session);
+        assert_eq!(told.nodes.len(), num_nodes);
+        assert!(
+            whole
+                .nodes
+                .iter()
+                .filter(|node| told.nodes.contains(node))
+                .count()
+                == num_nodes
+        );
+        assert!(told.procs.keys().eq(whole.procs.keys()));
+        for (rank, values) in &told.procs {
+            let whole = &whole.procs[rank];
+            if (4..7).contains(rank) {
+                // They are here.
+                assert_eq!(values, whole, "{rank}");
+                continue;
+            }
+            let is_told = |pair: &&(String, Value<'static>)| never.contains(&pair.0.as_str());
+            let mut expected: Vec<_> = whole.iter().filter(is_told).collect();
+            let mut values: Vec<_> = values.iter().collect();
+            expected.sort_by_key(|(key, _)| key);
+            values.sort_by_key(|(key, _)| key);
+            assert_eq!(values, expected, "{rank}");
+        }
+    }
+}
+
+#[test]
+fn of_processes_elsewhere_nothing_is_told_where_the_host_wants_it() {
+    let job = register(&full());
+    for release in [Release::V4_2_2, Release::V5_0_11] {
+        let (told, whole) = with_and_without(&job, release, Remote::Nothing);
+        assert_eq!((&told.job, &told.apps), (&whole.job, &whole.apps));
+        assert_eq!(told.nodes, [whole.nodes[1].clone()]);
+        assert!(told.procs.keys().eq(&[4, 5, 6]));
+        for (rank, values) in &told.procs {
+            assert_eq!(*values, whole.procs[rank]);
+        }
+    }
+}
+
+#[test]
+fn a_job_without_this_node_is_told_whole() {
+    let infos = [
+        Info::new(keys::NODE_MAP, "a,b"),
+        Info::new(keys::PROC_MAP, "0;1"),
+    ];
+    let job = register(&infos);
+    for remote in [Remote::Places, Remote::Nothing] {
+        let (told, whole) = with_and_without(&job, Release::V5_0_11, remote);
+        assert_eq!(told, whole);
+    }
+}
+
+#[test]
+fn a_process_elsewhere_takes_few_bytes() {
+    let names: Vec<_> = (0..100).map(|n| format!("n{n}")).collect();
+    let ranks: Vec<_> = (0..100)
+        .map(|n| format!("{}-{}", n * 100, n * 100 + 99))
+        .collect();
+    let infos = [
+        Info::new(keys::NODE_MAP, names.join(",")),
+        Info::new(keys::PROC_MAP, ranks.join(";")),
+    ];
+    let job = register(&infos);
+    let len = |release, remote| {
+        job.reply(&Wire::new(layout()), release, remote)
+            .unwrap()
+            .len()
+    };
+    for (release, most) in [(Release::V4_2_2, 45), (Release::V5_0_11, 62)] {
+        let each = len(release, Remote::Places) / 10_000;
+        assert!(each <= most, "{each} bytes a process");
+        assert!(len(release, Remote::Nothing) < 20_000);
+    }
 }
 
 proptest! {
@@ -447,7 +576,7 @@ proptest! {
             infos.push(array(keys::PROC_DATA, vec![rank, info]));
         }
         if let Ok(job) = Job::register(&preg(), &Host::new("n1"), "JOB1", &infos) {
-            let reply = job.reply(&Wire::new(layout()), Release::V5_0_11).unwrap();
+            let reply = job.reply(&Wire::new(layout()), Release::V5_0_11, Remote::Whole).unwrap();
             let told = take(layout(), &reply);
             assert_answers(&job, &told);
             assert_complete(&job, &told, 20);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gds_hash::{Error, Host, Request, Store, Wire};
+use gds_hash::{Error, Host, Remote, Request, Store, Wire};
 use pmix_types::{DataArray, Info, Nspace, Proc, Query, Rank, Release, Scope, Status, Value, keys};
 use preg_core::Params;
 
@@ -210,10 +210,10 @@ fn clients_of_a_release_share_one_reply() {
     store.register_nspace(&job, 1, &maps("a", "0,1")).unwrap();
     let wire = Wire::new(bfrops::Layout::new(bfrops::Module::V41));
     let known = store.job(&job).unwrap();
-    let first = known.reply(&wire, Release::V5_0_11).unwrap();
+    let first = known.reply(&wire, Release::V5_0_11, Remote::Whole).unwrap();
     assert!(Arc::ptr_eq(
         &first,
-        &known.reply(&wire, Release::V5_0_11).unwrap()
+        &known.reply(&wire, Release::V5_0_11, Remote::Whole).unwrap()
     ));
     store
         .register_nspace(&job, 1, &[Info::new("site.key", "news")])
@@ -221,7 +221,7 @@ fn clients_of_a_release_share_one_reply() {
     let after = store
         .job(&job)
         .unwrap()
-        .reply(&wire, Release::V5_0_11)
+        .reply(&wire, Release::V5_0_11, Remote::Whole)
         .unwrap();
     assert!(after.len() > first.len());
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use bfrops::{Layout, Module, RegexExtent, RegexFramer};
-use gds_hash::{Host, Request, Store, Wire};
+use gds_hash::{Host, Remote, Request, Store, Wire};
 use pmix_types::{Bytes, Info, Nspace, Rank, RegexBytes, Release, Scope, Value, keys};
 use preg_core::Params;
 
@@ -87,7 +87,9 @@ fn a_reader_does_not_wait_for_a_writer_in_the_middle_of_its_change() {
     let store = store();
     let job = Nspace::new(JOB);
     let shared = store.job(&job).unwrap();
-    let reply = shared.reply(&wire(), Release::V5_0_11).unwrap();
+    let reply = shared
+        .reply(&wire(), Release::V5_0_11, Remote::Whole)
+        .unwrap();
     let (stop, go) = stop();
     std::thread::scope(|scope| {
         let store = &store;
@@ -106,9 +108,13 @@ fn a_reader_does_not_wait_for_a_writer_in_the_middle_of_its_change() {
             assert_eq!(store.local_procs().len(), 2);
             let known = store.job(&job).unwrap();
             assert!(!known.puts().has_rank(Rank::new(0)), "half a change");
-            let again = known.reply(&wire(), Release::V5_0_11).unwrap();
+            let again = known
+                .reply(&wire(), Release::V5_0_11, Remote::Whole)
+                .unwrap();
             assert!(Arc::ptr_eq(&reply, &again));
-            known.reply(&wire(), Release::V4_2_2).unwrap();
+            known
+                .reply(&wire(), Release::V4_2_2, Remote::Whole)
+                .unwrap();
         });
     });
     assert!(shared.puts().has_rank(Rank::new(0)));
@@ -118,22 +124,30 @@ fn a_reader_does_not_wait_for_a_writer_in_the_middle_of_its_change() {
 fn a_reply_does_not_wait_for_one_to_another_release_that_is_being_built() {
     let store = store();
     let known = store.job(&Nspace::new(JOB)).unwrap();
-    let built = known.reply(&wire(), Release::V4_2_2).unwrap();
+    let built = known
+        .reply(&wire(), Release::V4_2_2, Remote::Whole)
+        .unwrap();
     let (stop, go) = stop();
     std::thread::scope(|scope| {
         let known = &known;
         let slow = scope.spawn(move || {
             let framer = Stopping(Cell::new(Some(stop)));
             let wire = wire().with_framer(&framer);
-            known.reply(&wire, Release::V5_0_11).unwrap()
+            known.reply(&wire, Release::V5_0_11, Remote::Whole).unwrap()
         });
         go.meanwhile(|| {
-            known.reply(&wire(), Release::V6_1_0).unwrap();
-            let again = known.reply(&wire(), Release::V4_2_2).unwrap();
+            known
+                .reply(&wire(), Release::V6_1_0, Remote::Whole)
+                .unwrap();
+            let again = known
+                .reply(&wire(), Release::V4_2_2, Remote::Whole)
+                .unwrap();
             assert!(Arc::ptr_eq(&built, &again));
         });
         let slow = slow.join().unwrap();
-        let again = known.reply(&wire(), Release::V5_0_11).unwrap();
+        let again = known
+            .reply(&wire(), Release::V5_0_11, Remote::Whole)
+            .unwrap();
         assert!(Arc::ptr_eq(&slow, &again));
     });
 }

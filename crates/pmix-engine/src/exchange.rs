@@ -3,7 +3,7 @@
 //!
 //! | question | answer |
 //! | --- | --- |
-//! | REQ | the whole job information, built once for all clients of a release |
+//! | REQ | the job information, built once for all clients of a release; of large jobs only what they do not ask for later |
 //! | GETNB of a reserved key | what the job information says, at once: it never comes later |
 //! | GETNB of what a local process put | held until the process commits |
 //! | GETNB of what a remote process put | what a fence brought, else one direct modex for all who wait |

@@ -39,7 +39,7 @@ mod registry;
 mod weight;
 
 pub use collective::Collective;
-pub use config::{Config, SecondConnection};
+pub use config::{Config, ReplyLimits, SecondConnection};
 pub use control::{Cleanup, CleanupDirectory, ControlLimits};
 pub use engine::{Census, Engine};
 pub use error::Error;

@@ -37,7 +37,7 @@ pub(crate) fn bind(plan: &Plan) -> Bound {
             ..Bound::default()
         };
     }
-    let topology = Topology::of_this_machine();
+    let topology = Topology::of_this_machine(&plan.environment);
     let everything = || topology.parts(Level::Node).first().cloned();
     let allowed = allowed.or_else(everything).unwrap_or_default();
     Bound {
@@ -105,14 +105,30 @@ fn wide(plan: &Plan, session: &SessionDir, bound: &Bound) -> Vec<Info<'static>> 
         Info::new(keys::TDIR_RMCLEAN, true),
         Info::new(keys::MAPBY, text(map_by.attribute().as_bytes())),
         Info::new(keys::BINDTO, text(bind_to.as_bytes())),
+        // The only job of its session: ranks count through both alike.
+        Info::new(keys::NPROC_OFFSET, Value::Rank(Rank::new(0))),
+        of_node(plan),
     ];
     if let Ok(num_procs) = u32::try_from(plan.layout.num_procs()) {
         infos.push(Info::new(keys::UNIV_SIZE, num_procs));
+    }
+    // Who uses hwloc need not look at the machine again.
+    if let Some(xml) = bound.topology.as_ref().and_then(Topology::xml) {
+        infos.push(Info::new(keys::HWLOC_XML_V2, text(xml.as_bytes())));
     }
     if bound.oversubscribed {
         infos.push(Info::new(keys::NODE_OVERSUBSCRIBED, true));
     }
     infos
+}
+
+/// What holds for this node.
+fn of_node(plan: &Plan) -> Info<'static> {
+    let mut about = vec![Info::new(keys::HOSTNAME, text(plan.layout.host()))];
+    if let Ok(num_here) = u32::try_from(plan.layout.here().len()) {
+        about.push(Info::new(keys::NODE_SIZE, num_here));
+    }
+    Info::new(keys::NODE_INFO_ARRAY, array(about))
 }
 
 fn of_process(rank: Rank, session: &SessionDir, bound: &Bound, index: usize) -> Info<'static> {

@@ -4,23 +4,21 @@
 //! Anything but a terminal is handed to rank 0 as it is. A terminal cannot be: rank 0 is in a
 //! process group of its own, in the background, and would be stopped when it reads.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::process::ChildStdin;
 
 use mio::unix::SourceFd;
-use mio::unix::pipe::Sender;
 use mio::{Interest, Registry, Token};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::feed::Feed;
 
 /// What is typed, on its way to rank 0.
 pub(crate) struct Keyboard<'a> {
     terminal: BorrowedFd<'a>,
     token: Token,
-    /// Rank 0, until it ends or the input does.
-    rank0: Option<Sender>,
-    waiting: Vec<u8>,
-    ended: bool,
+    rank0: Feed,
 }
 
 impl<'a> Keyboard<'a> {
@@ -31,39 +29,28 @@ impl<'a> Keyboard<'a> {
         terminal: BorrowedFd<'a>,
         rank0: ChildStdin,
     ) -> io::Result<Self> {
-        let mut rank0 = Sender::from(rank0);
-        rank0.set_nonblocking(true)?;
-        registry.register(&mut rank0, Token(token + 1), Interest::WRITABLE)?;
+        let rank0 = Feed::new(registry, Token(token + 1), rank0)?;
         let fd = terminal.as_raw_fd();
         registry.register(&mut SourceFd(&fd), Token(token), Interest::READABLE)?;
         Ok(Self {
             terminal,
             token: Token(token),
-            rank0: Some(rank0),
-            waiting: Vec::new(),
-            ended: false,
+            rank0,
         })
     }
 
     /// Moves what was typed. To be called when a poll names one of its tokens, and when the
     /// launcher comes to the foreground.
     pub(crate) fn turn(&mut self, registry: &Registry) {
-        loop {
-            self.write();
-            if self.rank0.is_none() || !self.waiting.is_empty() || !self.may_read() {
-                break;
-            }
+        self.rank0.write();
+        while self.rank0.is_drained() && self.may_read() {
             let mut piece = [0; 4096];
             match rustix::io::read(self.terminal, &mut piece) {
-                Ok(0) => self.ended = true,
-                Ok(len) => self.waiting.extend_from_slice(&piece[..len]),
+                Ok(len @ 1..) => self.rank0.push(piece[..len].to_vec(), None),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => break,
-                // The terminal hung up.
-                Err(_) => self.ended = true,
-            }
-            if self.ended && self.waiting.is_empty() {
-                self.rank0 = None;
+                // The end of the input, or the terminal hung up.
+                Ok(0) | Err(_) => self.rank0.end(),
             }
         }
         // News may have come while nobody wanted it.
@@ -78,7 +65,7 @@ impl<'a> Keyboard<'a> {
     /// launcher.
     fn may_read(&self) -> bool {
         let foreground = rustix::termios::tcgetpgrp(self.terminal);
-        if self.ended || foreground != Ok(rustix::process::getpgrp()) {
+        if self.rank0.is_closed() || foreground != Ok(rustix::process::getpgrp()) {
             return false;
         }
         let mut fds = [PollFd::new(&self.terminal, PollFlags::IN)];
@@ -87,21 +74,5 @@ impl<'a> Keyboard<'a> {
             tv_nsec: 0,
         };
         poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
-    }
-
-    fn write(&mut self) {
-        while let Some(rank0) = self.rank0.as_mut().filter(|_| !self.waiting.is_empty()) {
-            match rank0.write(&self.waiting) {
-                Ok(len) => {
-                    self.waiting.drain(..len);
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => {
-                    self.rank0 = None;
-                    self.waiting.clear();
-                }
-            }
-        }
     }
 }

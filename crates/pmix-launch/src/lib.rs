@@ -59,6 +59,7 @@ mod board;
 mod cleanup;
 mod environment;
 mod error;
+mod feed;
 mod host;
 mod job_info;
 mod keyboard;

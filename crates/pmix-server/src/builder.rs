@@ -30,6 +30,7 @@ pub struct Builder {
     server_tmpdir: Option<PathBuf>,
     system_tmpdir: Option<PathBuf>,
     offers: Offers,
+    gateway: bool,
     rendezvous_required: bool,
     socket_mode: u32,
     report_uri: Option<String>,
@@ -51,6 +52,7 @@ impl Default for Builder {
             server_tmpdir: None,
             system_tmpdir: None,
             offers: Offers::default(),
+            gateway: false,
             rendezvous_required: true,
             socket_mode: 0o600,
             report_uri: None,
@@ -131,6 +133,22 @@ impl Builder {
     /// This is the server of the scheduler (`PMIX_SERVER_SCHEDULER`).
     pub fn scheduler(mut self, yes: bool) -> Self {
         self.offers.scheduler = yes;
+        self
+    }
+
+    /// This server serves what servers elsewhere cannot (`PMIX_SERVER_GATEWAY`): what processes ask
+    /// to be logged on standard output or error is written to those of this process, and does not
+    /// reach the host. Writing may wait for who reads them.
+    pub fn gateway(mut self, yes: bool) -> Self {
+        self.gateway = yes;
+        self
+    }
+
+    /// Whether the server itself watches for the heartbeats that processes promise
+    /// (`PMIX_SERVER_ENABLE_MONITORING`), as it does if nothing is said; otherwise they are the
+    /// host's to watch, like all else that can be monitored.
+    pub fn monitoring(mut self, yes: bool) -> Self {
+        self.config.watches_heartbeats = yes;
         self
     }
 

@@ -39,6 +39,7 @@ pub(crate) struct Driver {
     events: Events,
     desk: Arc<Desk>,
     host: Arc<dyn Host>,
+    is_gateway: bool,
     acceptor: Acceptor,
     connections: Connections,
     /// Connections to be read in this turn or the next.
@@ -59,6 +60,7 @@ pub(crate) struct Driver {
 pub(crate) struct Parts {
     pub(crate) engine: Engine,
     pub(crate) host: Arc<dyn Host>,
+    pub(crate) is_gateway: bool,
     pub(crate) listener: TcpListener,
     pub(crate) address: SocketAddr,
     pub(crate) rendezvous: Rendezvous,
@@ -83,6 +85,7 @@ impl Driver {
             events: Events::with_capacity(EVENTS),
             desk: Arc::new(Desk::new(parts.engine, waker)),
             host: parts.host,
+            is_gateway: parts.is_gateway,
             acceptor,
             connections: Connections::new(),
             readable: Vec::new(),
@@ -153,6 +156,8 @@ impl Driver {
                     };
                     if event.is_readable() || event.is_error() {
                         connection.readable = true;
+                        // It is told once, perhaps together with the last bytes.
+                        connection.is_ending |= event.is_read_closed();
                         self.readable.push(token);
                     }
                     if event.is_writable() {

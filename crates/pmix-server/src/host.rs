@@ -3,6 +3,7 @@
 
 mod completion;
 mod dispatch;
+mod gateway;
 
 use pmix_engine::host::{
     Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex,

@@ -54,7 +54,8 @@ pub use error::Error;
 pub use host::{Completion, Credential, Host, NoHost, Notice, Reply};
 pub use pmix_engine::host as upcall;
 pub use pmix_engine::{
-    Cleanup, CleanupDirectory, Collective, Config, HostObject, PeerId, SecondConnection,
+    Cleanup, CleanupDirectory, Collective, Config, HostObject, PeerId, ReplyLimits,
+    SecondConnection,
 };
 pub use psec::psec_parameters;
 pub use server::Server;

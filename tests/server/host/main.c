@@ -183,7 +183,11 @@ int main(int argc, char **argv)
                 memory_kib("VmRSS"), memory_kib("VmHWM"));
         fclose(json);
     }
-    PMIx_server_finalize();
+    if (0 == code) {
+        PMIx_server_finalize();
+    }
     nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    return code;
+    /* A job that was killed leaves connections that are just being lost; they end with the host. */
+    fflush(NULL);
+    _exit(code);
 }

@@ -74,11 +74,6 @@ impl Options {
     fn wants(&self, part: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only == part)
     }
-
-    /// Whether this part was asked for by its name.
-    fn names(&self, part: &str) -> bool {
-        self.only.as_ref().is_some_and(|only| only == part)
-    }
 }
 
 /// The number behind a word of the command line.
@@ -103,7 +98,7 @@ fn try_run(args: &[String]) -> Result<Tally, String> {
     let mut tally = Tally::default();
     if options.install {
         install::packages(install::INTEROP);
-        if options.names("server") {
+        if options.wants("server") {
             install::packages(server::PACKAGES);
         }
     }
@@ -125,7 +120,7 @@ fn try_run(args: &[String]) -> Result<Tally, String> {
         println!("interop: gds, seed {}, {} jobs", options.seed, options.jobs);
         gds::run(&peers, options.seed, options.jobs, &mut tally)?;
     }
-    if options.names("server") {
+    if options.wants("server") {
         println!("interop: server");
         server::run(&peers, &mut tally)?;
     }

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use bfrops::{Layout, Module};
-use gds_hash::{Store, Wire};
+use gds_hash::{Remote, Store, Wire};
 use pmix_types::Release;
 
 use crate::{Fault, TOGETHER, nspace, show, timed};
@@ -22,18 +22,22 @@ pub(crate) fn time(store: &Store, release: &str) -> Result<(), Fault> {
     let wire = Wire::new(Layout::new(Module::V41));
     let mut built = Vec::new();
     for _ in 0..BUILT {
-        let (reply, took) = timed(|| known.job().reply(&wire, release));
+        let (reply, took) = timed(|| known.job().reply(&wire, release, Remote::Whole));
         reply?;
         built.push(took);
     }
     show("reply", built);
 
-    let first = known.reply(&wire, release)?;
+    let first = known.reply(&wire, release, Remote::Whole)?;
     let mut shared = Vec::new();
     for _ in 0..BUILT {
         let (again, took) = timed(|| {
             let mut turns = 0..TOGETHER;
-            turns.try_for_each(|_| known.reply(&wire, release).map(|r| drop(black_box(r))))
+            turns.try_for_each(|_| {
+                known
+                    .reply(&wire, release, Remote::Whole)
+                    .map(|r| drop(black_box(r)))
+            })
         });
         again?;
         shared.push(took / f64::from(TOGETHER));

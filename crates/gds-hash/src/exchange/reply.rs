@@ -16,6 +16,7 @@
 //! sent only keys that its release has. Nothing is sent that the client's module cannot read.
 
 mod procs;
+mod remote;
 mod stated;
 
 use std::sync::Arc;
@@ -23,6 +24,8 @@ use std::sync::Arc;
 use bfrops::{Encoder, Layout, kind};
 use pmix_types::{Attribute, DataArray, Info, Key, Kval, Rank, Release, Text, Value, keys};
 
+use self::remote::NeverAsked;
+pub use self::remote::Remote;
 use crate::job::{Nodes, ranks};
 use crate::shared::{ArcSwap, OnceLock};
 use crate::{Error, Job, Wire};
@@ -60,15 +63,15 @@ const OF_NODE: [&str; 3] = [keys::LOCAL_PEERS, keys::LOCALLDR, keys::LOCAL_SIZE]
 ///
 /// ```
 /// use bfrops::{Layout, Module};
-/// use gds_hash::{Host, Job, Replies, Wire};
+/// use gds_hash::{Host, Job, Remote, Replies, Wire};
 /// use pmix_types::{Info, Release, keys};
 /// # let preg = pmix_builtin::open_preg(&preg_core::Params::default())?;
 /// let infos = [Info::new(keys::NODE_MAP, "n00,n01"), Info::new(keys::PROC_MAP, "0,1;2,3")];
 /// let job = Job::register(&preg, &Host::new("n00"), "job@1", &infos)?;
 /// let replies = Replies::default();
 /// let wire = Wire::new(Layout::new(Module::V41));
-/// let first = replies.get(&job, &wire, Release::V5_0_11)?;
-/// let second = replies.get(&job, &wire, Release::V5_0_11)?;
+/// let first = replies.get(&job, &wire, Release::V5_0_11, Remote::Whole)?;
+/// let second = replies.get(&job, &wire, Release::V5_0_11, Remote::Whole)?;
 /// assert!(std::sync::Arc::ptr_eq(&first, &second));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -86,8 +89,8 @@ struct Shared {
     reply: OnceLock<Result<Arc<[u8]>, Error>>,
 }
 
-/// What clients differ in.
-type Kind = (Layout, Release);
+/// What replies differ in.
+type Kind = (Layout, Release, Remote);
 
 impl Replies {
     /// The reply for clients of a release with a layout.
@@ -95,9 +98,15 @@ impl Replies {
     /// # Errors
     ///
     /// As [`Job::reply`].
-    pub fn get(&self, job: &Job, wire: &Wire<'_>, release: Release) -> Result<Arc<[u8]>, Error> {
-        let shared = self.of_kind((wire.layout(), release));
-        let build = || job.reply(wire, release).map(Arc::from);
+    pub fn get(
+        &self,
+        job: &Job,
+        wire: &Wire<'_>,
+        release: Release,
+        remote: Remote,
+    ) -> Result<Arc<[u8]>, Error> {
+        let shared = self.of_kind((wire.layout(), release, remote));
+        let build = || job.reply(wire, release, remote).map(Arc::from);
         shared.reply.get_or_init(build).clone()
     }
 
@@ -131,12 +140,19 @@ impl Replies {
 impl Job {
     /// What a client of a release is told about the job, ready to be sent.
     ///
+    /// Where the node of the server is none of the job's, nothing is left out.
+    ///
     /// # Errors
     ///
     /// `PMIX_ERR_PACK_FAILURE` if the name of the job is too long for any client.
-    pub fn reply(&self, wire: &Wire<'_>, release: Release) -> Result<Vec<u8>, Error> {
-        let ranks = self.nodes.maps.as_ref().map_or(0, |m| m.procs.num_ranks());
-        let likely = usize::try_from(ranks)
+    pub fn reply(
+        &self,
+        wire: &Wire<'_>,
+        release: Release,
+        remote: Remote,
+    ) -> Result<Vec<u8>, Error> {
+        let here = self.own_node().filter(|_| remote != Remote::Whole);
+        let likely = usize::try_from(self.num_ranks())
             .unwrap_or(MOST_AT_ONCE)
             .saturating_mul(OF_ONE);
         let mut out = Vec::with_capacity(likely.min(MOST_AT_ONCE));
@@ -144,14 +160,18 @@ impl Job {
             job: self,
             wire,
             release,
+            elsewhere: here.map(|here| Elsewhere {
+                here,
+                remote,
+                never_asked: NeverAsked::by(release),
+            }),
             encoder: wire.encoder(&mut out),
         };
         writer.nspace()?;
         writer.job_values();
         writer.session();
-        writer.nodes(&self.nodes, |writer, infos| {
-            writer.array(keys::NODE_INFO_ARRAY, infos);
-        });
+        let array = |writer: &mut Writer<'_, '_>, infos| writer.array(keys::NODE_INFO_ARRAY, infos);
+        writer.nodes(&self.nodes, writer.elsewhere, array);
         writer.apps();
         writer.procs();
         Ok(out)
@@ -162,7 +182,25 @@ struct Writer<'r, 'o> {
     job: &'r Job,
     wire: &'r Wire<'r>,
     release: Release,
+    /// The nodes of which not all is told, if there are such.
+    elsewhere: Option<Elsewhere>,
     encoder: Encoder<'o>,
+}
+
+/// The nodes that are not the server's.
+#[derive(Clone, Copy)]
+struct Elsewhere {
+    /// The node that is.
+    here: u32,
+    remote: Remote,
+    never_asked: NeverAsked,
+}
+
+impl Elsewhere {
+    /// Whether a node is told.
+    fn tells_node(&self, slot: u32) -> bool {
+        slot == self.here || (self.remote == Remote::Places && self.never_asked.of_nodes)
+    }
 }
 
 impl Writer<'_, '_> {
@@ -195,7 +233,7 @@ impl Writer<'_, '_> {
         let session = &self.job.session;
         let mut infos: Vec<_> = session.values.infos().collect();
         infos.retain(|info| !info.key.is(keys::SESSION_ID));
-        self.nodes(&session.nodes, |_, node| {
+        self.nodes(&session.nodes, None, |_, node| {
             infos.push(Info::new(keys::NODE_INFO_ARRAY, node));
         });
         if infos.is_empty() && session.id.is_none() {
@@ -207,9 +245,15 @@ impl Writer<'_, '_> {
         self.array(keys::SESSION_INFO_ARRAY, infos);
     }
 
-    /// Calls `write` with what is known of each node.
-    fn nodes(&mut self, nodes: &Nodes, mut write: impl FnMut(&mut Self, Vec<Info<'static>>)) {
-        for slot in 0..nodes.num_slots() {
+    /// Calls `write` with what is known of each node, but for those that are left out.
+    fn nodes(
+        &mut self,
+        nodes: &Nodes,
+        elsewhere: Option<Elsewhere>,
+        mut write: impl FnMut(&mut Self, Vec<Info<'static>>),
+    ) {
+        let is_told = |slot: &u32| elsewhere.is_none_or(|elsewhere| elsewhere.tells_node(*slot));
+        for slot in (0..nodes.num_slots()).filter(is_told) {
             let infos = node(self.job, nodes, slot);
             if !infos.is_empty() {
                 write(self, infos);
@@ -228,7 +272,7 @@ impl Writer<'_, '_> {
                     infos.push(Info::new(key, value));
                 }
             }
-            self.nodes(&app.nodes, |_, node| {
+            self.nodes(&app.nodes, None, |_, node| {
                 infos.push(Info::new(keys::NODE_INFO_ARRAY, node));
             });
             self.array(keys::APP_INFO_ARRAY, infos);

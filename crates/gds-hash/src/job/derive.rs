@@ -203,10 +203,17 @@ impl Job {
         u16::try_from(place).ok()
     }
 
+    /// The slot of the node of this server, if it is one of the job's.
+    pub(crate) fn own_node(&self) -> Option<u32> {
+        let slot = self.host.names().find_map(|name| self.nodes.by_name(name));
+        slot.map(|slot| self.nodes.first(slot))
+    }
+
     /// The processes on the node of this server.
     pub(crate) fn local_procs(&self) -> Vec<Proc<'static>> {
-        let own = self.host.names().find_map(|name| self.nodes.by_name(name));
-        let value = own.and_then(|slot| self.about_node(&self.nodes, slot, keys::LOCAL_PROCS));
+        let value = self
+            .own_node()
+            .and_then(|slot| self.about_node(&self.nodes, slot, keys::LOCAL_PROCS));
         match value {
             Some(Value::DataArray(DataArray::Proc(procs))) => procs,
             _ => Vec::new(),

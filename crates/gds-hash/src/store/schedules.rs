@@ -179,7 +179,9 @@ fn who_holds_a_job_reads_on_when_it_is_forgotten() {
                 3 => assert!(!has_put(&puts, 0), "the job before put that"),
                 other => panic!("no job has {other} nodes"),
             }
-            known.reply(&wire(), Release::V5_0_11).unwrap();
+            known
+                .reply(&wire(), Release::V5_0_11, Remote::Whole)
+                .unwrap();
         }
         host.join().unwrap();
         let known = store.job(&job()).unwrap();
@@ -196,14 +198,18 @@ fn a_reply_is_built_once_for_each_kind_of_client() {
         let known = store.job(&job()).unwrap();
         let ask = |release| {
             let known = Arc::clone(&known);
-            spawn(move || known.reply(&wire(), release).unwrap())
+            spawn(move || known.reply(&wire(), release, Remote::Whole).unwrap())
         };
         let (same, other) = (ask(Release::V5_0_11), ask(Release::V4_2_2));
-        let own = known.reply(&wire(), Release::V5_0_11).unwrap();
+        let own = known
+            .reply(&wire(), Release::V5_0_11, Remote::Whole)
+            .unwrap();
         let (same, other) = (same.join().unwrap(), other.join().unwrap());
         assert!(Arc::ptr_eq(&own, &same), "built twice");
         assert!(!Arc::ptr_eq(&own, &other));
-        let again = known.reply(&wire(), Release::V4_2_2).unwrap();
+        let again = known
+            .reply(&wire(), Release::V4_2_2, Remote::Whole)
+            .unwrap();
         assert!(Arc::ptr_eq(&other, &again), "built twice");
     });
 }
@@ -214,11 +220,15 @@ fn no_read_takes_a_lock() {
         register(&store, &job(), 1);
         put(&store, 0).unwrap();
         let known = store.job(&job()).unwrap();
-        let reply = known.reply(&wire(), Release::V5_0_11).unwrap();
+        let reply = known
+            .reply(&wire(), Release::V5_0_11, Remote::Whole)
+            .unwrap();
         let _writer = store.writer.lock().unwrap();
         let known = store.job(&job()).unwrap();
         assert!(size(&known) == 1 && has_put(&known.puts(), 0));
-        let again = known.reply(&wire(), Release::V5_0_11).unwrap();
+        let again = known
+            .reply(&wire(), Release::V5_0_11, Remote::Whole)
+            .unwrap();
         assert!(Arc::ptr_eq(&reply, &again));
         let request = Request::new(Rank::WILDCARD, keys::CLUSTER_ID);
         let session = [

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Collectives that end: everybody who waits is told the same.
 
+use gds_hash::Remote;
 use pmix_proto::reply;
 use pmix_types::{Nspace, Proc, Status};
 
@@ -157,7 +158,7 @@ impl Engine {
         let (mut objects, mut told) = (Vec::new(), Vec::new());
         for nspace in jobs.filter(is_other) {
             if let Some(job) = self.store.job(nspace) {
-                let reply = job.reply(&self.wire(&form), form.release)?;
+                let reply = job.reply(&self.wire(&form), form.release, Remote::Whole)?;
                 objects.extend(enclosed(&form, reply.to_vec())?);
                 told.push(nspace);
             }

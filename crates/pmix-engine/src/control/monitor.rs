@@ -17,6 +17,7 @@ impl Engine {
     /// the host's.
     pub(crate) fn monitor(&mut self, ticket: Ticket, request: &request::Monitor<'_>) {
         let served = match request.monitor.key.as_text().as_str() {
+            _ if !self.config.watches_heartbeats => Ok(false),
             Some(keys::MONITOR_HEARTBEAT) => self.promise(ticket.peer(), request).map(|()| true),
             Some(keys::SEND_HEARTBEAT) => {
                 self.heartbeat(ticket.peer());

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bfrops::{Decoder, Encoder, Layout, RegexFramer, kind};
-use gds_hash::Registered;
+use gds_hash::{Registered, Remote};
 use pmix_proto::PeerForm;
 use pmix_types::{
     Bytes, DataArray, Info, IntoOwned, Kval, Nspace, Proc, Rank, Release, Value, keys,
@@ -52,7 +52,7 @@ impl Engine {
         if let Some(object) = self.foreign.find(nspace, kind) {
             return Ok(object);
         }
-        let reply = job.reply(&self.wire(form), form.release)?;
+        let reply = job.reply(&self.wire(form), form.release, Remote::Whole)?;
         let content = kvals(form, self.framer(), &reply)?;
         let object: Arc<[u8]> = object(form, self.framer(), nspace, &content)?.into();
         let built = self.foreign.0.entry(nspace.clone()).or_default();

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a client is told of its job when it has connected.
 
+use gds_hash::{Job, Remote};
 use pmix_proto::{reply, request};
 use pmix_types::Status;
 
-use crate::peers::{Payload, Ticket};
+use crate::peers::{Member, Payload, Ticket};
 use crate::{Engine, Error};
 
 impl Engine {
-    /// REQ: the job of the client as a whole; a tool gets its own name back.
+    /// REQ: the job of the client, as much of it as it does not ask for later; a tool gets its own
+    /// name back.
     pub(crate) fn job_info(&mut self, ticket: Ticket) {
         match self.own_job(&ticket) {
             Ok(payload) => self.reply(ticket, payload),
@@ -29,13 +31,25 @@ impl Engine {
         let member = self.member(ticket)?;
         let nspace = &member.proc.nspace;
         if let Some(job) = self.store.job(nspace) {
-            let reply = job.reply(&self.wire(&member.form), member.form.release)?;
-            return Ok(reply.into());
+            let remote = self.told_to(member, job.job());
+            let wire = self.wire(&member.form);
+            return Ok(job.reply(&wire, member.form.release, remote)?.into());
         }
         let alone = reply::JobInfo {
             nspace: nspace.clone(),
             kvals: &[],
         };
         Ok(alone.encode(&member.form, None)?.into())
+    }
+
+    /// How much a client is told of processes elsewhere. Clients before 4.2 may not ask for more,
+    /// and one that the maps have elsewhere would not find itself.
+    pub(super) fn told_to(&self, member: &Member, job: &Job) -> Remote {
+        let form = &member.form;
+        match self.config.reply.remote(job.num_ranks()) {
+            _ if (form.major, form.minor) < (4, 2) => Remote::Whole,
+            Remote::Nothing if !job.is_here(member.proc.rank) => Remote::Places,
+            remote => remote,
+        }
     }
 }

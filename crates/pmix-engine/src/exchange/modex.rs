@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use gds_hash::Puts;
+use gds_hash::{Puts, Remote};
 use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Rank, Scope, Status, Value, keys};
 
 use super::by_proc::ByProc;
@@ -50,7 +50,7 @@ impl Engine {
         })?;
         if proc.rank == Rank::WILDCARD {
             let form = self.config.modex_form();
-            let reply = job.reply(&self.wire(&form), form.release)?;
+            let reply = job.reply(&self.wire(&form), form.release, Remote::Whole)?;
             let kvals = foreign::kvals(&form, self.framer(), &reply)?;
             let (key, until) = (None, None);
             let id = DirectModexId(self.requested.add(proc, Pending { key, until }));

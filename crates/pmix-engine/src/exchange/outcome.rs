@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use gds_hash::{Puts, Registered, Request};
-use pmix_types::{Rank, Scope, Status, keys};
+use gds_hash::{Puts, Registered, Remote, Request};
+use pmix_types::{Kval, Rank, Scope, Status, keys};
 
 use super::answer;
 use super::question::{Form, Question};
@@ -160,8 +160,9 @@ impl Engine {
         Ok(Outcome::Ready(payload))
     }
 
-    /// The whole of another job, for a client that hears of it for the first time: it stands in
-    /// front of what was asked. A client does not ask for the names of nodes of processes later.
+    /// What stands in front of an answer, as clients do not ask for it: the whole of another job,
+    /// for a client that hears of it for the first time; where a process is, for a client that was
+    /// not told when it connected.
     fn introduction(
         &mut self,
         waiter: &Waiter,
@@ -170,13 +171,41 @@ impl Engine {
         let question = &waiter.question;
         let nspace = &question.proc.nspace;
         let peer = self.peers.get_mut(waiter.ticket.peer());
-        let member = peer.and_then(Peer::member_mut);
-        let form = member.and_then(|member| {
-            let is_other = member.proc.nspace != *nspace && question.form == Form::Objects;
-            (is_other && member.knows.insert(nspace.clone())).then_some(member.form)
+        let Some(member) = peer.and_then(Peer::member_mut) else {
+            return Ok(None);
+        };
+        if question.form != Form::Objects {
+            return Ok(None);
+        }
+        if member.proc.nspace == *nspace {
+            return self.place(waiter, job);
+        }
+        let form = member.form;
+        match member.knows.insert(nspace.clone()) {
+            true => self.whole_job(nspace, job, &form).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Where a process of the client's own job is, if the client was not told.
+    fn place(&self, waiter: &Waiter, job: &Registered) -> Result<Option<Arc<[u8]>>, Error> {
+        let proc = &waiter.question.proc;
+        let member = self.member(&waiter.ticket)?;
+        let is_told = self.told_to(member, job.job()) != Remote::Nothing;
+        if is_told || !proc.rank.is_valid() || job.job().is_here(proc.rank) {
+            return Ok(None);
+        }
+        let kvals = [keys::HOSTNAME, keys::NODEID, keys::APPNUM].map(|key| {
+            let value = job.job().get(&Request::new(proc.rank, key)).ok()?;
+            let value = value.into_owned();
+            Some(Kval {
+                key: key.into(),
+                value,
+            })
         });
-        let whole = form.map(|form| self.whole_job(nspace, job, &form));
-        whole.transpose()
+        let kvals: Vec<_> = kvals.into_iter().flatten().collect();
+        let object = answer::object(&member.form, self.framer(), proc, &kvals)?;
+        Ok(Some(object.into()))
     }
 
     /// Packs all that a process put for the client, behind what is to stand in front of it.

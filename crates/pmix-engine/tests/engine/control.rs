@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{Answer, Cleanup, EngineEvent, Upcall};
+use pmix_engine::{Answer, Cleanup, Config, EngineEvent, Upcall};
 use pmix_proto::{Hello, Request, reply, request};
 use pmix_types::{
     AllocDirective, App, Bytes, FabricOperation, Info, IntoOwned, Nspace, Proc, Rank,
@@ -274,6 +274,31 @@ fn what_else_is_to_be_watched_is_the_hosts() {
     let timeless = monitor(keys::MONITOR_HEARTBEAT, Value::Undef, vec![]);
     let status = world.status_of(all[0], &timeless);
     assert_eq!(status, Some(Status::ERR_BAD_PARAM));
+}
+
+#[test]
+fn heartbeats_are_the_hosts_where_nobody_watches_for_them_here() {
+    let config = Config {
+        watches_heartbeats: false,
+        ..Config::default()
+    };
+    let mut world = World::with(1, &config);
+    world.job("job", &[1]);
+    let all = world.join_all("job", &[1]);
+    let ledger = Ledger::answering(&mut world, Answer::Infos(Status::SUCCESS, vec![]));
+    let time = vec![Info::new(keys::MONITOR_HEARTBEAT_TIME, 5_u32)];
+    for (key, infos) in [
+        (keys::MONITOR_HEARTBEAT, time),
+        (keys::SEND_HEARTBEAT, vec![]),
+    ] {
+        let request = monitor(key, Value::Undef, infos);
+        assert_eq!(world.status_of(all[0], &request), Some(Status::SUCCESS));
+        let Upcall::Monitor(call) = ledger.one("Monitor") else {
+            panic!();
+        };
+        assert_eq!(call.monitor, Info::new(key, Value::Undef));
+    }
+    assert_eq!(world.nodes[0].engine.poll_timeout(), None);
 }
 
 /// Requests that the host serves, and the names of their upcalls.

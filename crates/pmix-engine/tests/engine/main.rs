@@ -15,4 +15,5 @@ mod output;
 mod publish;
 mod query;
 mod storm;
+mod told;
 mod world;

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 ///
 /// Found once here, so that the children of an application do not each search, and a name that no
 /// directory has is told before any process starts.
-pub(super) fn find(program: &OsStr, path: Option<&OsStr>, wdir: &Path) -> io::Result<PathBuf> {
+pub(crate) fn find(program: &OsStr, path: Option<&OsStr>, wdir: &Path) -> io::Result<PathBuf> {
     if program.as_bytes().contains(&b'/') {
         let found = wdir.join(program);
         return check(&found).map(|()| found);

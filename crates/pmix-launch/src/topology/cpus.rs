@@ -54,6 +54,11 @@ impl Cpus {
         self.words[word] |= bit;
     }
 
+    /// Adds a processor, unless none has such a number.
+    pub(super) fn try_insert(&mut self, cpu: u32) -> Option<()> {
+        (cpu < MOST).then(|| self.insert(cpu))
+    }
+
     /// Whether a processor is in the set.
     #[must_use]
     pub fn contains(&self, cpu: u32) -> bool {

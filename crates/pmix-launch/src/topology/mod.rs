@@ -2,9 +2,11 @@
 //! What a node is made of: packages, caches, cores, hardware threads.
 
 mod cpus;
+mod hwloc;
 mod sysfs;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -68,16 +70,39 @@ impl Level {
 #[derive(Clone, Debug)]
 pub struct Topology {
     parts: BTreeMap<Level, Vec<Cpus>>,
+    xml: Option<String>,
 }
 
 impl Topology {
-    /// This machine, as `/sys` describes it.
+    /// This machine, as hwloc describes it where it is installed, and `/sys` otherwise.
+    ///
+    /// The environment says where hwloc's `lstopo` is (`PATH`), or which file describes the machine
+    /// in its stead (`HWLOC_XMLFILE`).
     #[must_use]
-    pub fn of_this_machine() -> Self {
-        Self::read(Path::new("/sys/devices/system")).unwrap_or_else(|| {
+    pub fn of_this_machine(environment: &[(OsString, OsString)]) -> Self {
+        let exported = hwloc::export(environment);
+        let by_hwloc = exported.and_then(Self::of_xml);
+        let read = || Self::read(Path::new("/sys/devices/system"));
+        by_hwloc.or_else(read).unwrap_or_else(|| {
             tracing::debug!("/sys/devices/system does not describe the processors");
             Self::flat(std::thread::available_parallelism().map_or(1, usize::from))
         })
+    }
+
+    /// The machine that hwloc's XML, of release 2, describes.
+    #[must_use]
+    pub fn of_xml(xml: String) -> Option<Self> {
+        let parts = hwloc::parse(&xml)?;
+        Some(Self {
+            parts,
+            xml: Some(xml),
+        })
+    }
+
+    /// The XML that this was read from.
+    #[must_use]
+    pub fn xml(&self) -> Option<&str> {
+        self.xml.as_deref()
     }
 
     /// The machine that a directory laid out like `/sys/devices/system` describes.
@@ -88,7 +113,7 @@ impl Topology {
             sets.sort_by_key(Cpus::first);
         }
         number_as_hwloc(&mut parts);
-        Some(Self { parts })
+        Some(Self { parts, xml: None })
     }
 
     /// A machine of cores of which nothing is known but their number.
@@ -103,6 +128,7 @@ impl Topology {
         ];
         Self {
             parts: parts.into(),
+            xml: None,
         }
     }
 
@@ -110,6 +136,7 @@ impl Topology {
     pub(crate) fn of_parts(parts: impl Into<BTreeMap<Level, Vec<Cpus>>>) -> Self {
         Self {
             parts: parts.into(),
+            xml: None,
         }
     }
 

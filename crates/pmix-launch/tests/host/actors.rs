@@ -28,6 +28,7 @@ fn actor() {
         "log" => log(connected(settings)),
         "cleanup" => cleanup(connected(settings)),
         "spawn" => spawn(connected(settings)),
+        "machine" => machine(connected(settings)),
         other => panic!("no act is called {other}"),
     }
     std::process::exit(0);
@@ -164,6 +165,18 @@ fn cleanup(mut client: Client) {
     }
     client.finalize().unwrap();
     assert!(place.join("file").exists());
+}
+
+fn machine(mut client: Client) {
+    let rank = client.proc().rank;
+    let own = Proc::new(client.proc().nspace.clone(), rank);
+    for key in [keys::HWLOC_XML_V2, keys::UNIV_SIZE, keys::NPROC_OFFSET] {
+        println!("{key} {:?}", client.get_of_job(key).unwrap());
+    }
+    for key in [keys::CPUSET, keys::LOCALITY_STRING, keys::GLOBAL_RANK] {
+        println!("{key} {:?}", client.get(&own, key, &[]).unwrap());
+    }
+    client.finalize().unwrap();
 }
 
 fn spawn(mut client: Client) {

@@ -7,9 +7,9 @@
 mod actors;
 mod stage;
 
-use pmix_launch::{Cause, Ending};
-use pmix_types::Rank;
-use stage::{play, play_with};
+use pmix_launch::{Cause, Ending, Level, MapBy, Policy};
+use pmix_types::{Rank, Value, keys};
+use stage::{play, play_plan, play_with};
 
 const SIGTERM: i32 = 15;
 
@@ -96,6 +96,44 @@ fn what_is_registered_for_cleanup_goes_at_the_end_and_nothing_else() {
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
     assert!(path("kept").exists());
     assert!(!path("file").exists() && !path("sub").exists());
+}
+
+/// A processor that every machine has, as hwloc writes it.
+const MACHINE: &str = r#"<topology version="2.0">
+  <object type="Machine" os_index="0" cpuset="0x00000001" gp_index="1">
+    <object type="Package" os_index="3" cpuset="0x00000001" gp_index="2">
+      <object type="Core" os_index="0" cpuset="0x00000001" gp_index="3">
+        <object type="PU" os_index="0" cpuset="0x00000001" gp_index="4"/>
+      </object>
+    </object>
+  </object>
+</topology>
+"#;
+
+#[test]
+fn processes_that_are_bound_are_told_of_the_machine_and_their_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("machine.xml");
+    std::fs::write(&file, MACHINE).unwrap();
+    let played = play_plan("machine", 1, &[], |plan| {
+        plan.policy = Policy {
+            map_by: MapBy::Level(Level::Core),
+            bind_to: Some(Level::Core),
+        };
+        plan.environment = vec![("HWLOC_XMLFILE".into(), file.into())];
+    });
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    for (key, value) in [
+        (keys::HWLOC_XML_V2, Value::from(MACHINE)),
+        (keys::UNIV_SIZE, Value::Uint32(1)),
+        (keys::NPROC_OFFSET, Value::Rank(Rank::new(0))),
+        (keys::CPUSET, Value::from("0")),
+        (keys::LOCALITY_STRING, Value::from("SK0:CR0:HT0")),
+        (keys::GLOBAL_RANK, Value::Rank(Rank::new(0))),
+    ] {
+        let line = format!("{key} {value:?}\n");
+        assert!(played.output.contains(&line), "{line}{}", played.output);
+    }
 }
 
 #[test]

@@ -25,6 +25,16 @@ pub(crate) fn play(act: &str, num_procs: u32) -> Played {
 
 /// Plays an act whose actors have some variables.
 pub(crate) fn play_with(act: &str, num_procs: u32, vars: &[(&str, &Path)]) -> Played {
+    play_plan(act, num_procs, vars, |_| {})
+}
+
+/// As [`play_with`], of a plan that is changed before.
+pub(crate) fn play_plan(
+    act: &str,
+    num_procs: u32,
+    vars: &[(&str, &Path)],
+    change: impl FnOnce(&mut Plan),
+) -> Played {
     let tmp = tempfile::tempdir().unwrap();
     let set = |name: &str, value: &Path| Export::Set(name.into(), value.into());
     let exports = vars.iter().map(|(name, value)| set(name, value));
@@ -38,7 +48,7 @@ pub(crate) fn play_with(act: &str, num_procs: u32, vars: &[(&str, &Path)]) -> Pl
         exports: exports.chain([set("ACT", Path::new(act))]).collect(),
     };
     let params = Params::default();
-    let plan = Plan {
+    let mut plan = Plan {
         nspace: format!("{act}@1"),
         layout: Layout::on_one_node(b"here", num_procs).unwrap(),
         apps: vec![app],
@@ -54,6 +64,7 @@ pub(crate) fn play_with(act: &str, num_procs: u32, vars: &[(&str, &Path)]) -> Pl
         keep_going: act == "control",
         adopt: false,
     };
+    change(&mut plan);
     let (input, mut output, mut errors) = (null(), scratch(), scratch());
     let standard = Standard {
         input: input.as_fd(),

@@ -33,6 +33,8 @@ impl Builder {
             keys::SERVER_SESSION_SUPPORT => self.session_support(flag(value)?),
             keys::SERVER_SYSTEM_SUPPORT => self.system_support(flag(value)?),
             keys::SERVER_SCHEDULER => self.scheduler(flag(value)?),
+            keys::SERVER_GATEWAY => self.gateway(flag(value)?),
+            keys::SERVER_ENABLE_MONITORING => self.monitoring(flag(value)?),
             keys::SERVER_ALLOW_FOREIGN_TOOLS => self.foreign_tools(flag(value)?),
             keys::SOCKET_MODE => self.socket_mode(number(value)?),
             keys::SERVER_REMOTE_CONNECTIONS => self.remote_connections(flag(value)?),
@@ -51,19 +53,24 @@ impl Builder {
         })
     }
 
-    /// Attributes that ask for what is always so, and attributes that are not known.
+    /// Attributes that ask for what is always so or cannot be, and attributes that are not known.
     fn without_effect(&self, key: &str, info: &Info<'_>) -> Result<(), Error> {
+        let refused = |why: &str| Err(Error::new(Status::ERR_NOT_SUPPORTED, why));
         match key {
-            // There is one listening socket, and it is of TCP; requests that a gateway serves and
-            // monitoring are served by every server.
-            keys::SINGLE_LISTENER
-            | keys::USOCK_DISABLE
-            | keys::SERVER_GATEWAY
-            | keys::SERVER_ENABLE_MONITORING
-            | keys::HOMOGENEOUS_SYSTEM => flag(&info.value).map(drop),
+            // There is one listening socket whatever is said, it is of TCP, and how a peer packs
+            // is taken from what the peer says.
+            keys::SINGLE_LISTENER | keys::USOCK_DISABLE | keys::HOMOGENEOUS_SYSTEM => {
+                flag(&info.value).map(drop)
+            }
+            keys::EVENT_BASE => {
+                refused("there is no event base to join; external progress gives a descriptor")
+            }
+            keys::TOPOLOGY2 => refused("a topology is told by the infos of a job"),
+            keys::SERVER_SHARE_TOPOLOGY if flag(&info.value)? => {
+                refused("a topology is shared by the infos of a job")
+            }
             _ if info.flags.contains(InfoFlags::REQD) => {
-                let why = "this server does not know the attribute, and it is required";
-                Err(Error::new(Status::ERR_NOT_SUPPORTED, why))
+                refused("this server does not know the attribute, and it is required")
             }
             _ => {
                 tracing::debug!(key, "an attribute that is not known has no effect");
@@ -132,7 +139,11 @@ mod tests {
             Info::new(keys::TCP_IF_INCLUDE, "lo, 10.0.0.0/8"),
             Info::new(keys::TCP_IPV6_PORT, 4711_i32),
             Info::new(keys::EXTERNAL_PROGRESS, true),
+            Info::new(keys::SERVER_GATEWAY, true),
+            Info::new(keys::SERVER_ENABLE_MONITORING, false),
             Info::new(keys::USOCK_DISABLE, true),
+            Info::new(keys::SINGLE_LISTENER, false),
+            Info::new(keys::SERVER_SHARE_TOPOLOGY, false),
             Info::new("some.key", "of another library"),
         ]);
         let builder = builder.unwrap();
@@ -142,7 +153,8 @@ mod tests {
         assert_eq!(builder.socket_mode, 0o640);
         assert_eq!(builder.listening.include, ["lo", "10.0.0.0/8"]);
         assert_eq!(builder.listening.ipv6_port, 4711);
-        assert!(builder.external_progress);
+        assert!(builder.external_progress && builder.gateway);
+        assert!(!builder.config.watches_heartbeats);
     }
 
     #[test]
@@ -159,6 +171,18 @@ mod tests {
                 error.to_string().starts_with(&info.key.to_string()),
                 "{error}"
             );
+        }
+    }
+
+    #[test]
+    fn what_this_server_cannot_do_is_refused() {
+        for info in [
+            Info::new(keys::EVENT_BASE, Value::Pointer(())),
+            Info::new(keys::TOPOLOGY2, Value::Undef),
+            Info::new(keys::SERVER_SHARE_TOPOLOGY, true),
+        ] {
+            let error = take(std::slice::from_ref(&info)).err().unwrap();
+            assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED, "{error}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gds_hash::Store;
 use pmix_engine::{Config, Engine, Psec};
-use pmix_mca::Surroundings;
+use pmix_mca::{Catalog, ParamSpec, Params, Surroundings};
 
 use super::Builder;
 use super::contact::publish;
@@ -24,6 +24,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
         None => surroundings.params(None)?.build()?,
     };
     let psec = psec::open(&params)?;
+    limit_replies(&mut settings.config, &params)?;
     let preg = match settings.preg.take() {
         Some(preg) => preg,
         None => Arc::new(pmix_builtin::open_preg(&params)?),
@@ -42,6 +43,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     let driver = Driver::new(Parts {
         engine: Engine::new(settings.config, store, psec),
         host: settings.host,
+        is_gateway: settings.gateway,
         listener,
         address,
         rendezvous,
@@ -63,6 +65,32 @@ fn limit_greetings(config: &mut Config) {
     if let Some(limit) = limit.and_then(|limit| usize::try_from(limit).ok()) {
         config.greetings_per_user = config.greetings_per_user.min((limit / 4).max(4));
     }
+}
+
+/// How large jobs may be that are told to clients whole, or with the place of each process.
+const REPLY: [ParamSpec; 2] = [
+    ParamSpec {
+        name: "gds_hash_whole",
+        default: "1024",
+        help: "up to how many processes a job may have to be told to its clients whole",
+    },
+    ParamSpec {
+        name: "gds_hash_places",
+        default: "-1",
+        help: "up to how many processes a larger job may have for its clients to be told where \
+               each is; -1: any number",
+    },
+];
+
+/// The parameters, where they are set, outrank what the host configured.
+fn limit_replies(config: &mut Config, params: &Params) -> Result<(), Error> {
+    Catalog::new("gds_hash", &REPLY).check(params)?;
+    let limits = [&mut config.reply.whole, &mut config.reply.places];
+    for (limit, spec) in limits.into_iter().zip(&REPLY) {
+        let size = params.size(spec.name, u64::from(*limit))?;
+        *limit = u32::try_from(size).unwrap_or(u32::MAX);
+    }
+    Ok(())
 }
 
 /// Where the rendezvous files go, and who may read them.

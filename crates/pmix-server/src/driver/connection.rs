@@ -27,6 +27,8 @@ pub(super) struct Connection {
     outbox: Outbox,
     /// There may be something to read.
     pub(super) readable: bool,
+    /// The kernel has said that no more bytes come after those that are there.
+    pub(super) is_ending: bool,
 }
 
 /// What came of reading.
@@ -50,6 +52,7 @@ impl Connection {
             outbox: Outbox::default(),
             // Most peers have said who they are by the time they are accepted.
             readable: true,
+            is_ending: false,
         }
     }
 
@@ -64,7 +67,7 @@ impl Connection {
                 Ok(0) => return Input::Closed,
                 Ok(len) => {
                     take(buffer.get(..len).unwrap_or_default());
-                    if len < buffer.len() {
+                    if len < buffer.len() && !self.is_ending {
                         // Whatever comes now is told again.
                         self.readable = false;
                         return Input::Drained;

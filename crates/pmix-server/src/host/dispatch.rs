@@ -7,15 +7,22 @@ use std::sync::{Arc, Weak};
 
 use pmix_engine::{HostCall, Upcall};
 
-use super::{Completion, Host, Notice};
+use super::{Completion, Host, Notice, gateway};
 use crate::desk::Desk;
 
 /// Calls the method for an upcall. If it panics, the request has failed, and nothing else.
-pub(crate) fn call(host: &dyn Host, call: HostCall, desk: &Arc<Desk>) {
+///
+/// On a gateway, what the library itself serves there does not reach the host.
+pub(crate) fn call(host: &dyn Host, is_gateway: bool, call: HostCall, desk: &Arc<Desk>) {
     let name = call.upcall.name();
     let desk = Arc::downgrade(desk);
     // Unwinding drops the completion, which answers; what else the host broke is its own.
-    guarded(name, || dispatch(host, call, desk));
+    guarded(name, || match call.upcall {
+        Upcall::Log(request) if is_gateway => {
+            gateway::log(host, request, Completion::new(call.id, desk));
+        }
+        _ => dispatch(host, call, desk),
+    });
 }
 
 /// Tells the host something.

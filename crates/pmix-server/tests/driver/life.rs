@@ -168,6 +168,25 @@ fn a_host_may_drive_its_server_itself() {
     assert!(server.drive(Instant::now()).is_err());
 }
 
+#[test]
+fn an_end_that_comes_with_the_last_bytes_is_noticed() {
+    let server = peer::builder().external_progress(true).build().unwrap();
+    peer::register(&server, JOB, 1, peer::me());
+    let handle = server.clone();
+    let client = std::thread::spawn(move || Peer::client(&handle, 0).unwrap());
+    drive_until(&server, || client.is_finished());
+    let mut client = client.join().unwrap();
+    // The server looks only when both are there.
+    let unknown = Request::Unknown(pmix_proto::Command(99));
+    client.send(&unknown).unwrap();
+    let stream = client.into_stream();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let answer = std::thread::spawn(move || peer::closed(stream));
+    drive_until(&server, || answer.is_finished());
+    // Who has hung up is not answered.
+    assert_eq!(answer.join().unwrap(), b"");
+}
+
 /// A host that calls its server from within a call.
 #[derive(Default)]
 struct Reentrant {

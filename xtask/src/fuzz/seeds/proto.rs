@@ -3,64 +3,25 @@
 //! `fuzz/targets/proto.rs` chooses.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io;
 
-use crate::process::root;
-
-/// A message of a capture.
-struct Message {
-    from_client: bool,
-    header: Vec<u8>,
-    payload: Vec<u8>,
-}
+use crate::captures::{self, Message};
 
 /// The seeds of a target.
 pub(super) fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
-    let mut seeds = Vec::new();
-    for entry in fs::read_dir(root().join("testdata/wire"))? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "hex") {
-            let capture = messages(&fs::read_to_string(&path)?);
-            seeds.extend(match target {
-                "proto_handshake" => hellos(&capture),
-                "proto_frames" => streams(&capture),
-                _ => parts(&capture),
-            });
-        }
-    }
-    Ok(seeds)
-}
-
-fn messages(text: &str) -> Vec<Message> {
-    let mut messages = Vec::new();
-    let mut from_client = false;
-    for line in text.lines() {
-        if let Some(title) = line.strip_prefix("== ") {
-            from_client = title.starts_with("CLIENT");
-        } else if let Some(raw) = line.trim().strip_prefix("RAW ") {
-            let (header, payload) = raw.split_once(' ').unwrap_or((raw, ""));
-            messages.push(Message {
-                from_client,
-                header: unhex(header),
-                payload: unhex(payload),
-            });
-        }
-    }
-    messages
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    let byte = |at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
-    (0..text.len()).step_by(2).filter_map(byte).collect()
-}
-
-fn is_hello(message: &Message) -> bool {
-    message.header.starts_with(&[0xff; 8])
+    let of_capture = |capture: Vec<Message>| match target {
+        "proto_handshake" => hellos(&capture),
+        "proto_frames" => streams(&capture),
+        _ => parts(&capture),
+    };
+    Ok(captures::read_all()?
+        .into_iter()
+        .flat_map(of_capture)
+        .collect())
 }
 
 fn hellos(capture: &[Message]) -> Vec<Vec<u8>> {
-    let hellos = capture.iter().filter(|message| is_hello(message));
+    let hellos = capture.iter().filter(|message| message.is_hello());
     hellos.map(|message| message.payload.clone()).collect()
 }
 
@@ -85,9 +46,9 @@ fn streams(capture: &[Message]) -> Vec<Vec<u8>> {
 fn parts(capture: &[Message]) -> Vec<Vec<u8>> {
     let mut asked = HashMap::new();
     let mut parts = Vec::new();
-    let version = capture.iter().find(|message| is_hello(message));
+    let version = capture.iter().find(|message| message.is_hello());
     let major = version.map_or(4, |hello| major(&hello.payload));
-    for message in capture.iter().filter(|message| !is_hello(message)) {
+    for message in capture.iter().filter(|message| !message.is_hello()) {
         let tag = message.header.get(4..8).unwrap_or_default();
         let what = match (message.from_client, tag) {
             (true, _) => {

@@ -55,32 +55,41 @@ impl Launcher {
     /// # Errors
     /// The launcher cannot describe such a job.
     pub(crate) fn command_of_larger(&self, num_local: u32, far: Far) -> Result<Command, String> {
-        let mut command = self.command(num_local);
         match self {
             Self::Ours(_) => {
+                // The maps say how many processes there are.
                 let (nodes, procs) = far.maps(num_local);
+                let mut command = self.launching();
                 command.args(["--host", HERE, "--nodes", &nodes, "--procs", &procs]);
+                Ok(command)
             }
             Self::Host(..) => {
+                let mut command = self.command(num_local);
                 command.args(["--far", &far.text()]);
+                Ok(command)
             }
-            Self::Prterun(..) => return Err("prterun does not describe other nodes".to_owned()),
+            Self::Prterun(..) => Err("prterun does not describe other nodes".to_owned()),
         }
-        Ok(command)
     }
 
     /// A command that starts so many processes; the program and its arguments are to be added.
     pub(crate) fn command(&self, num_procs: u32) -> Command {
-        let number = num_procs.to_string();
+        let mut command = self.launching();
+        command.args(["-n", &num_procs.to_string()]);
+        command
+    }
+
+    /// A command that starts processes, which does not say yet how many.
+    fn launching(&self) -> Command {
         let mut command;
         match self {
             Self::Ours(program) => {
                 command = Command::new(program);
-                command.args(["run", "-n", &number]);
+                command.arg("run");
             }
             Self::Host(program, _) => {
                 command = Command::new(program);
-                command.args(["-n", &number, "--timeout", "120"]);
+                command.args(["--timeout", "120"]);
                 // A foreign launcher: Open MPI 4.1 asks for a sign that it has one.
                 command.env("JSM_JSRUN_PORT", "1");
             }
@@ -88,7 +97,7 @@ impl Launcher {
                 command = Command::new(program);
                 // More slots than processors, and no complaint of being root.
                 command.args(["--allow-run-as-root", "--bind-to", "none"]);
-                command.args(["--host", "localhost:4096", "-n", &number]);
+                command.args(["--host", "localhost:4096"]);
             }
         }
         clean(&mut command);

@@ -16,7 +16,7 @@ pub(crate) mod programs;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::install;
 use super::ours::Ours;
@@ -97,21 +97,35 @@ fn hello(pmix: &Path, launcher: &Launcher) -> Vec<Case> {
     runs.into_iter().map(case).collect()
 }
 
+/// How many of the longest runs are shown.
+const LONGEST: usize = 8;
+
+/// What a thread of the checks brings: counts, and how long each run took.
+#[derive(Default)]
+struct Work {
+    tally: Tally,
+    took: Vec<(Duration, String)>,
+}
+
 /// Runs every case, a few at a time.
 fn run_all(cases: Vec<Case>, tally: &mut Tally) -> Result<(), String> {
     let home = install::scratch("interop/server")?;
+    let began = Instant::now();
     let waiting = Mutex::new(cases.into_iter().enumerate().collect::<VecDeque<_>>());
-    let tallies: Vec<Option<Tally>> = std::thread::scope(|scope| {
+    let works: Vec<Option<Work>> = std::thread::scope(|scope| {
         let worker = || {
-            let mut tally = Tally::default();
+            let mut work = Work::default();
             while let Some((number, mut case)) = waiting.lock().ok()?.pop_front() {
                 let output = home.join(format!("output-{number}"));
+                let began = Instant::now();
                 match case.run(&output, &home) {
-                    Ok(()) => tally.pass(&case.what),
-                    Err(why) => tally.fail(&case.what, &why),
+                    Ok(()) => work.tally.pass(&case.what),
+                    Err(why) => work.tally.fail(&case.what, &why),
                 }
+                let title = format!("{}: {}", case.what, case.name);
+                work.took.push((began.elapsed(), title));
             }
-            Some(tally)
+            Some(work)
         };
         let running: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(worker)).collect();
         running
@@ -119,8 +133,17 @@ fn run_all(cases: Vec<Case>, tally: &mut Tally) -> Result<(), String> {
             .map(|r| r.join().ok().flatten())
             .collect()
     });
-    for part in tallies {
-        tally.merge(part.ok_or("a thread of the checks panicked")?);
+    let mut took = Vec::new();
+    for work in works {
+        let work = work.ok_or("a thread of the checks panicked")?;
+        tally.merge(work.tally);
+        took.extend(work.took);
+    }
+    took.sort_unstable();
+    let (runs, time) = (took.len(), began.elapsed().as_secs());
+    println!("{runs} runs in {time} s, {AT_ONCE} at a time; the longest:");
+    for (time, title) in took.iter().rev().take(LONGEST) {
+        println!("  {:5.1} s  {title}", time.as_secs_f64());
     }
     Ok(())
 }

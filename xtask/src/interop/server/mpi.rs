@@ -6,15 +6,19 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::case::{Case, Judge};
-use super::launcher::Launcher;
+use super::launcher::{Far, Launcher};
 use crate::interop::install;
 use crate::interop::peers::Peer;
 use crate::process;
 
-/// The programs that run on every size.
-const COLLECTIVES: [&str; 4] = ["hello", "allreduce", "alltoall", "split"];
+/// What runs with how many processes; all but the smallest share processors.
+const PROGRAMS: [(&[&str], &[u32]); 2] = [
+    (&["hello", "allreduce", "alltoall", "split"], &[2, 8, 32]),
+    (&["bcast", "ring", "window", "shared", "about"], &[1, 3, 8]),
+];
 
-const SIZES: [u32; 3] = [2, 8, 32];
+/// Nodes of a larger job that are not here.
+const FAR: Far = Far(&[(3, 4)]);
 
 /// A compiler wrapper and what it is called.
 struct Release {
@@ -68,13 +72,27 @@ impl Release {
     ) -> Result<Case, String> {
         let mut command = launcher.command(size);
         command.arg(self.compile(name)?).arg(size.to_string());
-        Ok(Case {
+        Ok(self.run(format!("{name} on {size}"), command, launcher, judge))
+    }
+
+    /// The processes here of a job that has others.
+    fn part(&self, num_local: u32, launcher: &Launcher) -> Result<Case, String> {
+        let mut command = launcher.command_of_larger(num_local, FAR)?;
+        let size = num_local + FAR.num_procs();
+        let sizes = [num_local, size].map(|number| number.to_string());
+        command.arg(self.compile("part")?).args(sizes);
+        let name = format!("part, {num_local} of {size}");
+        Ok(self.run(name, command, launcher, Judge::Code(0)))
+    }
+
+    fn run(&self, name: String, command: Command, launcher: &Launcher, judge: Judge) -> Case {
+        Case {
             what: format!("server: Open MPI {} under {}", self.name, launcher.title()),
-            name: format!("{name} on {size}"),
+            name,
             command,
-            limit: Duration::from_secs(90),
+            limit: Duration::from_secs(60),
             judge,
-        })
+        }
     }
 }
 
@@ -89,11 +107,15 @@ pub(super) fn cases(peers: &[Peer], launcher: &Launcher) -> Vec<Result<Case, Str
                 continue;
             }
         };
-        for size in SIZES {
-            for name in COLLECTIVES {
+        for (names, sizes) in PROGRAMS {
+            for (name, size) in names
+                .iter()
+                .flat_map(|n| sizes.iter().map(move |s| (n, *s)))
+            {
                 cases.push(release.case(name, size, launcher, Judge::Code(0)));
             }
         }
+        cases.push(release.part(4, launcher));
         cases.push(release.case("spawn", 2, launcher, Judge::Code(0)));
         cases.push(release.case("abort", 4, launcher, Judge::Code(9)));
     }

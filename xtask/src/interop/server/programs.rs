@@ -50,6 +50,10 @@ fn programs() -> Vec<Program> {
         },
         program("publish", &[4]),
         program("jobinfo", &[1, 4, 24]),
+        Program {
+            left_out: launched,
+            ..program("launched", &[1, 4])
+        },
         program("resolve", &[4]),
         Program {
             args: &["null"],
@@ -63,6 +67,7 @@ fn programs() -> Vec<Program> {
         },
         Program {
             judge: Judge::Code(7),
+            left_out: aborting,
             ..program("abort", &[4])
         },
     ]
@@ -77,6 +82,14 @@ fn resolving(launcher: &Launcher, client: &str) -> Option<&'static str> {
     let shares = matches!(launcher, Launcher::Host(_, release) if release.starts_with("4."));
     let why = "a client of 4.2 takes no name for this node only in memory that it shares";
     (!shares && client.starts_with("4.")).then_some(why)
+}
+
+fn aborting(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    matches!(launcher, Launcher::Prterun(..)).then_some("prterun does not always end then")
+}
+
+fn launched(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    matches!(launcher, Launcher::Host(..)).then_some("the host says nothing beyond the maps")
 }
 
 fn spawning(launcher: &Launcher, _: &str) -> Option<&'static str> {

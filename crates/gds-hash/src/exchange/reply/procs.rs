@@ -2,12 +2,13 @@
 //! The processes of a reply, streamed node by node from the folded map.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use bfrops::{KvalStencil, kind};
 use pmix_types::{Key, Kval, Rank, Value, keys};
 
 use super::stated::{Keys, Stated};
-use super::{Writer, ranks_of};
+use super::{Remote, Writer, ranks_of};
 use crate::Job;
 
 /// What follows for a process and has nothing to do with its node.
@@ -33,26 +34,45 @@ impl Writer<'_, '_> {
             return;
         };
         let mut blob = Blob::new(self);
-        let mut placed = Vec::new();
-        for slot in 0..job.nodes.num_slots() {
-            if job.nodes.first(slot) != slot {
-                continue;
-            }
+        let told = self.elsewhere.map(|elsewhere| elsewhere.remote);
+        for slot in self
+            .told_slots()
+            .filter(|slot| job.nodes.first(*slot) == *slot)
+        {
+            let is_elsewhere = self.is_elsewhere(Some(slot));
             let mut node = None;
             for (place, rank) in ranks_of(job, slot) {
                 let node = node.get_or_insert_with(|| Node::new(&blob, slot));
-                blob.placed(rank, place, node);
-                self.blob(&stencil, &mut blob);
-                if blob.has_stated {
-                    placed.push(rank);
+                match is_elsewhere {
+                    true => blob.elsewhere(rank, Some(node)),
+                    false => blob.placed(rank, place, node),
                 }
+                self.blob(&stencil, &mut blob);
             }
         }
-        placed.sort_unstable();
-        for rank in only_described(job, &placed) {
-            blob.described(rank);
+        for rank in only_described(job) {
+            match self.is_elsewhere(job.node_of(rank)) {
+                true if told == Some(Remote::Nothing) => continue,
+                true => blob.elsewhere(rank, None),
+                false => blob.described(rank),
+            }
             self.blob(&stencil, &mut blob);
         }
+    }
+
+    /// The slots whose processes are told.
+    fn told_slots(&self) -> Range<u32> {
+        match &self.elsewhere {
+            Some(elsewhere) if elsewhere.remote == Remote::Nothing => {
+                elsewhere.here..elsewhere.here + 1
+            }
+            _ => 0..self.job.nodes.num_slots(),
+        }
+    }
+
+    /// Whether a process on this node is one of which not all is told.
+    fn is_elsewhere(&self, slot: Option<u32>) -> bool {
+        (self.elsewhere.as_ref()).is_some_and(|elsewhere| slot != Some(elsewhere.here))
     }
 
     fn blob(&mut self, stencil: &KvalStencil, blob: &mut Blob<'_>) {
@@ -63,10 +83,10 @@ impl Writer<'_, '_> {
     }
 }
 
-/// The processes that no map has, with those of the maps in ascending order at hand.
-fn only_described<'p>(job: &Job, placed: &'p [Rank]) -> impl Iterator<Item = Rank> + use<'p> {
+/// The processes that no map has.
+fn only_described(job: &Job) -> impl Iterator<Item = Rank> + use<'_> {
     let described = job.procs.spans().into_iter().flatten().map(Rank::new);
-    described.filter(|rank| placed.binary_search(rank).is_err())
+    described.filter(|rank| job.nodes.of_rank(*rank).is_none())
 }
 
 /// Name and number of a node, packed once for all its processes.
@@ -101,6 +121,10 @@ struct Blob<'r> {
     wire: &'r crate::Wire<'r>,
     has_stated: bool,
     stated: Stated<'r>,
+    /// The keys that are told of a process elsewhere.
+    of_elsewhere: &'static [&'static str],
+    /// What the host states under them.
+    stated_elsewhere: Stated<'r>,
     /// What can follow in this job, apart from the node.
     derived: Vec<&'static str>,
     /// The places on a node, packed for all processes that have them.
@@ -115,11 +139,14 @@ impl<'r> Blob<'r> {
             keys::GLOBAL_RANK => job.job.plain(keys::NPROC_OFFSET.as_bytes()).is_some(),
             _ => !job.apps.is_empty(),
         };
+        let of_elsewhere = writer.elsewhere.map_or(&[][..], |e| e.never_asked.of_procs);
         Self {
             job,
             wire: writer.wire,
             has_stated: !job.procs.is_empty(),
-            stated: Stated::new(writer),
+            stated: Stated::new(writer, |_| true),
+            of_elsewhere,
+            stated_elsewhere: Stated::new(writer, |key| of_elsewhere.iter().any(|of| key.is(of))),
             derived: OF_PROC.into_iter().filter(possible).collect(),
             places: Vec::new(),
             bytes: Vec::with_capacity(256),
@@ -138,6 +165,22 @@ impl<'r> Blob<'r> {
         self.bytes.extend_from_slice(&node.name);
         if !stated.has(keys::NODEID) {
             self.bytes.extend_from_slice(&node.id);
+        }
+    }
+
+    /// A process of which not all is told.
+    fn elsewhere(&mut self, rank: Rank, node: Option<&Node>) {
+        self.rank(rank);
+        let stated = self.stated_elsewhere.pack(rank, self.wire, &mut self.bytes);
+        // The host may say that it is not where the map has it.
+        let node = node.filter(|_| !stated.has(keys::HOSTNAME));
+        for key in self.of_elsewhere.iter().filter(|key| !stated.has(key)) {
+            match (*key, node) {
+                (keys::HOSTNAME, Some(node)) => self.bytes.extend_from_slice(&node.name),
+                (keys::NODEID, Some(node)) => self.bytes.extend_from_slice(&node.id),
+                (keys::APPNUM, _) if !self.derived.contains(key) => {}
+                _ => self.follow(rank, stated, &[key]),
+            }
         }
     }
 
@@ -176,10 +219,14 @@ impl<'r> Blob<'r> {
         self.follow(rank, stated, &OF_PLACE);
     }
 
-    /// What the host stated, and its keys.
-    fn stated(&mut self, rank: Rank) -> Keys {
+    fn rank(&mut self, rank: Rank) {
         let mut encoder = self.wire.encoder(&mut self.bytes);
         let _ = encoder.one::<kind::Rank>(&rank);
+    }
+
+    /// What the host stated, and its keys.
+    fn stated(&mut self, rank: Rank) -> Keys {
+        self.rank(rank);
         if !self.has_stated {
             return Keys::default();
         }

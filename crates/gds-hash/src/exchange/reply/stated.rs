@@ -55,8 +55,10 @@ pub(super) struct Stated<'r> {
 }
 
 impl<'r> Stated<'r> {
-    pub(super) fn new(writer: &Writer<'r, '_>) -> Self {
+    /// Of the keys that are wanted.
+    pub(super) fn new(writer: &Writer<'r, '_>, is_wanted: impl Fn(&Key<'_>) -> bool) -> Self {
         let readers = writer.job.procs.readers().into_iter();
+        let readers = readers.filter(|reader| is_wanted(reader.key()));
         let columns = readers.map(|reader| Column {
             key: Keys::of(reader.key()),
             is_sent: knows(writer.release, reader.key()),

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a client is told of the processes and nodes that its server does not serve.
+//!
+//! What a client was not told it asks for when it needs it, but for this, which it looks for only
+//! in what it has:
+//!
+//! | release | of a process | of a node |
+//! | --- | --- | --- |
+//! | 4.2 | `pmix.hname` | everything: it asks for keys of the node of a process as optional ones |
+//! | 5.0 and later | `pmix.hname`, `pmix.nodeid`, `pmix.appnum` | nothing |
+
+use pmix_types::{Release, keys};
+
+/// What a reply says of the processes and nodes that are not on the node of its server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Remote {
+    /// All that is known of them.
+    #[default]
+    Whole,
+    /// What clients do not ask for later: where each process is, and what leads to the rest. Every
+    /// question finds the answer that it finds after a whole reply.
+    Places,
+    /// Nothing. Clients do not learn where a process is unless they ask for something else that is
+    /// known of it first, and must not ask for keys of its node before.
+    Nothing,
+}
+
+/// What a client does not ask for where it was not told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NeverAsked {
+    /// Of processes.
+    pub(super) of_procs: &'static [&'static str],
+    /// Whether it does not ask for keys of nodes.
+    pub(super) of_nodes: bool,
+}
+
+impl NeverAsked {
+    pub(super) const fn by(release: Release) -> Self {
+        match release {
+            Release::V4_2_2 => Self {
+                of_procs: &[keys::HOSTNAME],
+                of_nodes: true,
+            },
+            _ => Self {
+                of_procs: &[keys::HOSTNAME, keys::NODEID, keys::APPNUM],
+                of_nodes: false,
+            },
+        }
+    }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix run` at a terminal: what is typed, and the keys that send signals.
+
+mod command;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use tempfile::TempDir;
+
+/// A launcher in the foreground of a terminal of its own, of which the test has the other side.
+struct Terminal {
+    child: Child,
+    keyboard: File,
+    screen: BufReader<File>,
+    _tmp: TempDir,
+}
+
+impl Terminal {
+    fn start(args: &[&str]) -> Self {
+        let tmp = tempfile::tempdir().unwrap();
+        let side = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&side).unwrap();
+        unlockpt(&side).unwrap();
+        let name = ptsname(&side, Vec::new()).unwrap().into_string().unwrap();
+        // Whoever opens it by its name without more would have it for a controlling terminal.
+        let terminal = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(name)
+            .unwrap();
+        let mut modes = tcgetattr(&terminal).unwrap();
+        modes
+            .local_modes
+            .remove(LocalModes::ECHO | LocalModes::ECHOCTL);
+        tcsetattr(&terminal, OptionalActions::Now, &modes).unwrap();
+        let stdio = || Stdio::from(terminal.try_clone().unwrap());
+        // The command of util-linux runs a program at the terminal that is its standard input.
+        let launcher = command::command(&[&["run"], args].concat());
+        let child = Command::new("setsid")
+            .args(["--ctty", env!("CARGO_BIN_EXE_pmix")])
+            .args(launcher.get_args())
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("TMPDIR", tmp.path())
+            .stdin(stdio())
+            .stdout(stdio())
+            .stderr(stdio())
+            .spawn()
+            .unwrap();
+        let screen = File::from(side);
+        Self {
+            child,
+            keyboard: screen.try_clone().unwrap(),
+            screen: BufReader::new(screen),
+            _tmp: tmp,
+        }
+    }
+
+    fn press(&mut self, keys: &[u8]) {
+        self.keyboard.write_all(keys).unwrap();
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.screen.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// The exit code.
+    fn end(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // A test that failed leaves no launcher; one that has ended cannot be signalled.
+        let _ = self.child.kill();
+    }
+}
+
+const CTRL_C: &[u8] = b"\x03";
+const CTRL_D: &[u8] = b"\x04";
+const CTRL_Z: &[u8] = b"\x1a";
+
+/// The state of a process as the system has it: `S` sleeps, `T` is stopped.
+fn state(pid: &str) -> Option<char> {
+    let about = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).ok()?;
+    about.rsplit_once(") ")?.1.chars().next()
+}
+
+#[test]
+fn what_is_typed_reaches_rank_0_to_its_end() {
+    let mut terminal = Terminal::start(&[
+        "-n",
+        "2",
+        "sh",
+        "-c",
+        "while read x; do echo \"<$x>\"; done",
+    ]);
+    terminal.press(b"first\n");
+    assert_eq!(terminal.line(), "<first>");
+    terminal.press(b"second\n");
+    assert_eq!(terminal.line(), "<second>");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn an_interrupt_is_for_the_job_and_the_second_ends_it() {
+    let stubborn = "trap 'echo told' INT; echo ready; while :; do sleep 1000 & wait; done";
+    let mut terminal = Terminal::start(&["sh", "-c", stubborn]);
+    assert_eq!(terminal.line(), "ready");
+    terminal.press(CTRL_C);
+    assert_eq!(terminal.line(), "told");
+    terminal.press(CTRL_C);
+    assert!(terminal.line().ends_with("the launcher got SIGINT twice"));
+    assert_eq!(terminal.end(), Some(130));
+}
+
+#[test]
+fn an_interrupt_ends_programs_that_do_not_care() {
+    let mut terminal = Terminal::start(&["-n", "2", "sh", "-c", "echo ready; exec sleep 1000"]);
+    assert_eq!(terminal.line(), "ready");
+    assert_eq!(terminal.line(), "ready");
+    terminal.press(CTRL_C);
+    assert!(terminal.line().ends_with("ended with signal SIGINT"));
+    assert_eq!(terminal.end(), Some(130));
+}
+
+#[test]
+fn the_job_stops_and_goes_on_with_the_launcher() {
+    let worker = "echo $$; trap 'echo awake; exit 3' CONT; while :; do sleep 1000 & wait; done";
+    let mut terminal = Terminal::start(&["-n", "1", "sh", "-c", worker]);
+    let worker = terminal.line();
+    terminal.press(CTRL_Z);
+    let (_, status) = waitpid(Some(terminal.pid()), WaitOptions::UNTRACED)
+        .unwrap()
+        .unwrap();
+    assert!(WaitStatus::stopped(status), "{status:?}");
+    // The signal was sent before the launcher stopped, and is acted on when the worker next runs.
+    while state(&worker) != Some('T') {
+        std::thread::yield_now();
+    }
+    kill_process(terminal.pid(), Signal::CONT).unwrap();
+    assert_eq!(terminal.line(), "awake");
+    assert!(terminal.line().contains("exit code 3"));
+    assert_eq!(terminal.end(), Some(3));
+}

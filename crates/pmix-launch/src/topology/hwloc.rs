@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What hwloc knows of the machine, in the XML of its release 2 (hwloc documentation, "Importing and
+//! exporting topologies from/to XML files").
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{Cpus, Level};
+use crate::process::find_program;
+
+/// The commands of hwloc's packages that export a topology.
+const COMMANDS: [&str; 2] = ["lstopo-no-graphics", "lstopo"];
+
+/// The XML of this machine: the file that `HWLOC_XMLFILE` names, as for whatever else uses hwloc,
+/// or what its command says; none where hwloc is not installed.
+pub(super) fn export(environment: &[(OsString, OsString)]) -> Option<String> {
+    let var = |wanted: &str| {
+        let mut vars = environment.iter();
+        let found = vars.find(|(name, value)| name == wanted && !value.is_empty());
+        found.map(|(_, value)| value.as_os_str())
+    };
+    let (source, text) = match var("HWLOC_XMLFILE") {
+        Some(file) => (file, fs::read(file)),
+        None => {
+            let find = |name: &&str| find_program(name.as_ref(), var("PATH"), Path::new("")).ok();
+            let command = COMMANDS.iter().find_map(find)?;
+            (OsStr::new("lstopo"), run(&command, environment))
+        }
+    };
+    let text = text.map_err(|e| tracing::warn!("{}: {e}", source.display()));
+    String::from_utf8(text.ok()?).ok()
+}
+
+fn run(command: &Path, environment: &[(OsString, OsString)]) -> std::io::Result<Vec<u8>> {
+    let mut command = Command::new(command);
+    command.args(["--of", "xml", "--no-io", "-"]);
+    command.env_clear().envs(environment.iter().cloned());
+    let output = command.stdin(Stdio::null()).output()?;
+    match output.status.success() {
+        true => Ok(output.stdout),
+        false => Err(std::io::Error::other(output.status.to_string())),
+    }
+}
+
+/// The parts of each level, as hwloc numbers them; none if there is no processor in it.
+///
+/// An object stands in the XML where it stands in the tree, so the order of the tags is that of
+/// hwloc's logical indices.
+pub(super) fn parse(xml: &str) -> Option<BTreeMap<Level, Vec<Cpus>>> {
+    let mut found: BTreeMap<Level, Vec<Cpus>> = BTreeMap::new();
+    for tag in xml
+        .split('<')
+        .filter_map(|text| text.strip_prefix("object "))
+    {
+        let tag = tag.split('>').next().unwrap_or_default();
+        let (Some(level), Some(cpus)) = (attribute(tag, "type"), attribute(tag, "cpuset")) else {
+            continue;
+        };
+        let Some(level) = level_of(level) else {
+            continue;
+        };
+        let cpus = bitmap(cpus)?;
+        // Memory without processors near it is no place to run.
+        if !cpus.is_empty() {
+            found.entry(level).or_default().push(cpus);
+        }
+    }
+    let is_whole = [Level::Node, Level::HwThread]
+        .iter()
+        .all(|level| found.contains_key(level));
+    is_whole.then_some(found)
+}
+
+/// The value of an attribute; names and bitmaps have no character that XML would escape.
+fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
+    let mut rest = tag;
+    while let Some((found, after)) = rest.split_once("=\"") {
+        let (value, next) = after.split_once('"')?;
+        if found.trim() == name {
+            return Some(value);
+        }
+        rest = next;
+    }
+    None
+}
+
+fn level_of(name: &str) -> Option<Level> {
+    Some(match name {
+        "Machine" => Level::Node,
+        "Package" => Level::Package,
+        "NUMANode" => Level::Numa,
+        "L3Cache" => Level::L3Cache,
+        "L2Cache" => Level::L2Cache,
+        "L1Cache" => Level::L1Cache,
+        "Core" => Level::Core,
+        "PU" => Level::HwThread,
+        _ => return None,
+    })
+}
+
+/// A set like `0x1,,0xff000000`: words of 32 bits, the highest first; an empty one is 0.
+fn bitmap(text: &str) -> Option<Cpus> {
+    let mut set = Cpus::new();
+    for (index, word) in (0u32..).zip(text.rsplit(',')) {
+        let bits = match word.strip_prefix("0x") {
+            Some(digits) => u32::from_str_radix(digits, 16).ok()?,
+            None if word.is_empty() => 0,
+            None => return None,
+        };
+        for bit in (0..32).filter(|bit| bits >> bit & 1 == 1) {
+            set.try_insert(index.checked_mul(32)? + bit)?;
+        }
+    }
+    Some(set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two packages of a core each, the second of two threads, as hwloc 2.9 writes them, and memory
+    /// of its own beside them.
+    const XML: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd">
+<topology version="2.0">
+  <object type="Machine" os_index="0" cpuset="0x00000001,0x00000005" gp_index="1">
+    <info name="OSName" value="Linux"/>
+    <object type="NUMANode" os_index="2" cpuset="0x0" nodeset="0x00000004" gp_index="9"/>
+    <object type="Package" os_index="0" complete_cpuset="0x3" cpuset="0x00000001" gp_index="2">
+      <object type="NUMANode" os_index="0" cpuset="0x00000001" gp_index="3">
+        <page_type size="4096" count="6"/>
+      </object>
+      <object type="L1iCache" cpuset="0x00000001" gp_index="4">
+        <object type="Core" os_index="0" cpuset="0x00000001" gp_index="5">
+          <object type="PU" os_index="0" cpuset="0x00000001" gp_index="6"/>
+        </object>
+      </object>
+    </object>
+    <object type="Package" os_index="1" cpuset="0x00000001,0x00000004" gp_index="7">
+      <object type="Core" os_index="0" cpuset="0x00000001,0x00000004" gp_index="8">
+        <object type="PU" os_index="32" cpuset="0x00000001," gp_index="10"/>
+        <object type="PU" os_index="2" cpuset="0x00000004" gp_index="11"/>
+      </object>
+    </object>
+  </object>
+  <support name="discovery.pu"/>
+</topology>
+"#;
+
+    fn lists(parts: &BTreeMap<Level, Vec<Cpus>>, level: Level) -> Vec<String> {
+        let parts = parts.get(&level).into_iter().flatten();
+        parts.map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn parts_stand_in_the_order_of_hwloc() {
+        let parts = parse(XML).unwrap();
+        assert_eq!(lists(&parts, Level::Node), ["0,2,32"]);
+        assert_eq!(lists(&parts, Level::Package), ["0", "2,32"]);
+        assert_eq!(lists(&parts, Level::Numa), ["0"], "one has no processors");
+        assert_eq!(lists(&parts, Level::Core), ["0", "2,32"]);
+        assert_eq!(lists(&parts, Level::HwThread), ["0", "32", "2"]);
+        assert_eq!(lists(&parts, Level::L1Cache), [""; 0], "for instructions");
+    }
+
+    #[test]
+    fn sets_are_words_of_which_the_highest_stands_first() {
+        let list = |text| bitmap(text).map(|set| set.to_string());
+        assert_eq!(list("0x80000001").as_deref(), Some("0,31"));
+        assert_eq!(list("0x3,,0x0000000f").as_deref(), Some("0-3,64-65"));
+        assert_eq!(list("0x0").as_deref(), Some(""));
+        for wrong in ["0xf...f,0x1", "3", "0x1ffffffff", "0x1,x"] {
+            assert_eq!(list(wrong), None, "{wrong}");
+        }
+        let far = format!("0x1{}", ",".repeat(4096));
+        assert_eq!(bitmap(&far), None, "no machine has so many processors");
+    }
+
+    #[test]
+    fn what_describes_no_processors_is_no_topology() {
+        assert!(parse("").is_none());
+        assert!(parse("<object type=\"Machine\" cpuset=\"0x1\">").is_none());
+        assert!(parse(&XML.replace("0x00000004", "0xf...f")).is_none());
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A gateway: where requests end that no server elsewhere can serve, as it is where people look.
+//!
+//! Of these the library itself serves one, to log what is for the standard streams. All else is the
+//! host's, as everywhere.
+
+use std::io::{self, Write};
+
+use pmix_engine::host::Log;
+use pmix_types::{Info, Value, keys};
+
+use super::{Completion, Host};
+
+/// Writes what is for the standard streams; what is for other channels is left to the host.
+pub(super) fn log(host: &dyn Host, mut call: Log, done: Completion<()>) {
+    let had_any = !call.data.is_empty();
+    call.data = not_written(
+        call.data,
+        &mut io::stdout().lock(),
+        &mut io::stderr().lock(),
+    );
+    match had_any && call.data.is_empty() {
+        true => done.succeed(()),
+        false => host.log(call, done),
+    }
+}
+
+/// Writes what is for these streams; the answer is what is not, or could not be written.
+fn not_written<'a>(
+    data: Vec<Info<'static>>,
+    output: &'a mut dyn Write,
+    errors: &'a mut dyn Write,
+) -> Vec<Info<'static>> {
+    let mut write = |info: &Info<'_>| -> bool {
+        let stream: &mut dyn Write = match () {
+            () if info.key.is(keys::LOG_STDOUT) => &mut *output,
+            () if info.key.is(keys::LOG_STDERR) => &mut *errors,
+            () => return false,
+        };
+        let Value::String(Some(text)) = &info.value else {
+            return false;
+        };
+        let written = stream.write_all(text.as_bytes());
+        written.and_then(|()| stream.flush()).is_ok()
+    };
+    data.into_iter().filter(|info| !write(info)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stream that nobody reads any more.
+    struct Gone;
+
+    impl Write for Gone {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_for_the_streams_is_written_and_the_rest_is_the_hosts() {
+        let data = vec![
+            Info::new(keys::LOG_STDERR, "oops\n"),
+            Info::new(keys::LOG_SYSLOG, "noted"),
+            Info::new(keys::LOG_STDOUT, "hello\n"),
+            Info::new(keys::LOG_STDOUT, 7_u32),
+        ];
+        let (mut output, mut errors) = (Vec::new(), Vec::new());
+        let rest = not_written(data.clone(), &mut output, &mut errors);
+        assert_eq!(
+            (output.as_slice(), errors.as_slice()),
+            (&b"hello\n"[..], &b"oops\n"[..])
+        );
+        assert_eq!(rest, [data[1].clone(), data[3].clone()]);
+        let rest = not_written(data, &mut Gone, &mut errors);
+        assert_eq!(rest.len(), 3, "a stream that is gone took nothing");
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The messages in the captures of `testdata/wire`.
+
+use std::fs;
+use std::io;
+
+use crate::process::root;
+
+/// A message of a capture.
+#[derive(Clone)]
+pub(crate) struct Message {
+    pub(crate) from_client: bool,
+    pub(crate) header: Vec<u8>,
+    pub(crate) payload: Vec<u8>,
+}
+
+impl Message {
+    /// Whether it is the first one of a connection.
+    pub(crate) fn is_hello(&self) -> bool {
+        self.header.starts_with(&[0xff; 8])
+    }
+}
+
+/// Every capture, each with its messages in order; in the order of their names.
+pub(crate) fn read_all() -> io::Result<Vec<Vec<Message>>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(root().join("testdata/wire"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "hex") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let read = |path| Ok(messages(&fs::read_to_string(path)?));
+    paths.into_iter().map(read).collect()
+}
+
+fn messages(text: &str) -> Vec<Message> {
+    let mut messages = Vec::new();
+    let mut from_client = false;
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("== ") {
+            from_client = title.starts_with("CLIENT");
+        } else if let Some(raw) = line.trim().strip_prefix("RAW ") {
+            let (header, payload) = raw.split_once(' ').unwrap_or((raw, ""));
+            messages.push(Message {
+                from_client,
+                header: unhex(header),
+                payload: unhex(payload),
+            });
+        }
+    }
+    messages
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let byte = |at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    (0..text.len()).step_by(2).filter_map(byte).collect()
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask faults`: a live server among peers that lie, stall and die, and on a machine that
+//! has run out of things.
+//!
+//! The server is a process of its own (`crates/pmix-server/examples/fault_host.rs`), so what it
+//! takes is what the kernel says of that process. Each scenario is a line with what was measured.
+
+mod attack;
+mod good;
+mod identity;
+mod malformed;
+mod mutate;
+mod peer;
+mod raw;
+mod server;
+mod silent;
+mod wait;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use crate::Outcome;
+use crate::interop::install;
+use server::Server;
+
+/// The seed unless told otherwise.
+const SEED: u64 = 5;
+
+/// Where scenarios are run, and how long they may be.
+struct Field {
+    program: PathBuf,
+    home: PathBuf,
+    seed: u64,
+    short: bool,
+}
+
+/// How a scenario ended that did not fail.
+enum Verdict {
+    /// What was measured.
+    Held(String),
+    /// Why it cannot be run here.
+    Skipped(String),
+}
+
+/// One line of the report.
+struct Scenario {
+    name: &'static str,
+    run: fn(&Field) -> Result<Verdict, String>,
+}
+
+const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "malformed",
+        run: malformed::run,
+    },
+    Scenario {
+        name: "silent",
+        run: silent::dropped,
+    },
+    Scenario {
+        name: "silent-limited",
+        run: silent::limited,
+    },
+    Scenario {
+        name: "identity-forged",
+        run: identity::forged,
+    },
+    Scenario {
+        name: "identity-foreign",
+        run: identity::foreign,
+    },
+];
+
+impl Field {
+    /// As many as that, or in the short form fewer.
+    fn count(&self, full: usize, short: usize) -> usize {
+        if self.short { short } else { full }
+    }
+
+    /// A new directory, below which a scenario works.
+    fn directory(&self, name: &str) -> Result<PathBuf, String> {
+        let directory = self.home.join(name);
+        let fault = |e: std::io::Error| format!("{}: {e}", directory.display());
+        if directory.exists() {
+            std::fs::remove_dir_all(&directory).map_err(fault)?;
+        }
+        std::fs::create_dir_all(&directory).map_err(fault)?;
+        Ok(directory)
+    }
+
+    /// A server with a directory of its own.
+    fn server(&self, name: &str, args: &[&str]) -> Result<Server, String> {
+        Server::start(&self.program, &self.directory(name)?, args)
+    }
+}
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq)]
+struct Options {
+    short: bool,
+    only: Option<String>,
+    seed: u64,
+}
+
+impl Options {
+    fn parse(args: &[String]) -> Result<Self, String> {
+        let mut options = Self {
+            short: false,
+            only: None,
+            seed: SEED,
+        };
+        let mut rest = args.iter();
+        while let Some(arg) = rest.next() {
+            match arg.as_str() {
+                "--short" => options.short = true,
+                "--only" => options.only = Some(rest.next().ok_or("--only needs a name")?.clone()),
+                "--seed" => {
+                    let seed = rest.next().and_then(|word| word.parse().ok());
+                    options.seed = seed.ok_or("--seed needs a number")?;
+                }
+                _ => return Err(format!("{arg}: expected --short, --only NAME or --seed N")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Runs every scenario that was asked for.
+pub(crate) fn run(args: &[String]) -> Outcome {
+    if let Some((_, what)) = args.split_first().filter(|(first, _)| *first == "peer") {
+        peer_process(what);
+    }
+    match try_run(args) {
+        Ok(outcome) => outcome,
+        Err(why) => {
+            eprintln!("faults: {why}");
+            Outcome::of(false)
+        }
+    }
+}
+
+/// This process is one of the peers.
+fn peer_process(what: &[String]) -> ! {
+    let done = peer::main(what);
+    if let Err(why) = &done {
+        eprintln!("{why}");
+    }
+    std::process::exit(i32::from(done.is_err()));
+}
+
+fn try_run(args: &[String]) -> Result<Outcome, String> {
+    let options = Options::parse(args)?;
+    let asked = |scenario: &&Scenario| {
+        let only = options.only.as_deref();
+        only.is_none_or(|only| scenario.name.starts_with(only))
+    };
+    let scenarios: Vec<_> = SCENARIOS.iter().filter(asked).collect();
+    if scenarios.is_empty() {
+        let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+        return Err(format!("no such scenario; there are {}", names.join(", ")));
+    }
+    let field = Field {
+        program: server::build()?,
+        home: install::scratch("faults")?,
+        seed: options.seed,
+        short: options.short,
+    };
+    println!("faults: seed {}", field.seed);
+    let mut outcome = Outcome::default();
+    for scenario in scenarios {
+        let begun = Instant::now();
+        let (word, said) = match (scenario.run)(&field) {
+            Ok(Verdict::Held(said)) => ("ok", said),
+            Ok(Verdict::Skipped(why)) => ("SKIPPED", why),
+            Err(why) => ("FAILED", why),
+        };
+        let took = wait::shown(begun.elapsed());
+        println!("{word:7} {:24} {said} [{took}]", scenario.name);
+        if word != "SKIPPED" {
+            outcome += Outcome::of(word == "ok");
+        }
+    }
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_can_be_repeated_by_name_and_seed() {
+        let words = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
+        let options = Options::parse(&words("--only malformed --seed 7 --short"));
+        let expected = Options {
+            short: true,
+            only: Some("malformed".to_owned()),
+            seed: 7,
+        };
+        assert_eq!(options, Ok(expected));
+        assert!(Options::parse(&words("--seed soon")).is_err());
+        assert!(Options::parse(&words("--long")).is_err());
+    }
+
+    #[test]
+    fn names_are_unique_and_short() {
+        for (number, scenario) in SCENARIOS.iter().enumerate() {
+            let mut others = SCENARIOS[..number].iter();
+            assert!(others.all(|other| other.name != scenario.name));
+            assert!(scenario.name.len() <= 24, "{}", scenario.name);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Connections that say nothing, or hardly anything.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use bfrops::{Layout, Module};
+use pmix_client::Uri;
+use pmix_proto::Role;
+use pmix_types::{Proc, Rank};
+
+use super::server::me;
+use super::wait::{Times, shown, until};
+use super::{Field, Verdict, good, raw};
+
+/// How many say nothing, or one byte a second.
+const SILENT: usize = 256;
+
+/// How long connecting may take good clients, all but one in a hundred.
+const MOST: Duration = Duration::from_millis(50);
+
+/// How much later than configured a connection may be dropped.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// They are dropped in time, and hold up nobody.
+pub(super) fn dropped(field: &Field) -> Result<Verdict, String> {
+    // The default, which need not be said.
+    let (args, limit): (&[&str], _) = match field.short {
+        false => (&[], Duration::from_secs(5)),
+        true => (&["1000"], Duration::from_secs(1)),
+    };
+    let mut server = field.server("silent", args)?;
+    let before = server.figures()?;
+    server.job("good", 1)?;
+    let begun = Instant::now();
+    let mut idle = connect(&server.uri)?;
+    let over = AtomicBool::new(false);
+    let (lasted, clients) = thread::scope(|scope| {
+        let clients = scope.spawn(|| connecting(&server.uri, &over));
+        let lasted = drip_until_closed(&mut idle, begun, limit);
+        sleep(Duration::from_millis(50));
+        over.store(true, Ordering::SeqCst);
+        (lasted, clients.join().map_err(|_| "panicked".to_owned()))
+    });
+    let (lasted, mut times) = (lasted?, clients??);
+    let after = server.settle(before.descriptors)?;
+    server.end()?;
+    let p99 = times.percentile(99);
+    let figures = format!(
+        "{SILENT} dropped {} to {} after they connected, limit {}; {} good clients connected, \
+         p99 {}, worst {}; descriptors {} and {}",
+        shown(lasted.0),
+        shown(lasted.1),
+        shown(limit),
+        times.len(),
+        shown(p99),
+        shown(times.worst()),
+        before.descriptors,
+        after.descriptors,
+    );
+    match p99 < MOST && lasted.1 < limit + GRACE {
+        true => Ok(Verdict::Held(figures)),
+        false => Err(figures),
+    }
+}
+
+/// One user has only so many of them, and good clients of that user come in.
+pub(super) fn limited(field: &Field) -> Result<Verdict, String> {
+    const KEPT: usize = 64;
+    let mut server = field.server("limited", &["60000", &KEPT.to_string()])?;
+    server.job("good", 1)?;
+    let base = server.figures()?.descriptors;
+    let mut idle = connect(&server.uri)?;
+    for stream in &idle {
+        stream.set_nonblocking(true).map_err(|e| e.to_string())?;
+    }
+    let closed = until(GRACE * 5, || {
+        idle.retain_mut(|stream| !is_closed(stream));
+        (idle.len() <= KEPT).then(|| SILENT - idle.len())
+    });
+    let kept = server.settle(base + KEPT)?.descriptors - base;
+    let client = good::connect(&server.uri, "good", 0);
+    client
+        .and_then(|c| c.finalize())
+        .map_err(|e| e.to_string())?;
+    drop(idle);
+    server.settle(base)?;
+    server.end()?;
+    match closed {
+        Some(closed) if kept == KEPT => Ok(Verdict::Held(format!(
+            "of {SILENT} of one user {closed} were closed at once, {kept} kept"
+        ))),
+        _ => Err(format!(
+            "of {SILENT} of one user {kept} were kept, not {KEPT}"
+        )),
+    }
+}
+
+fn connect(uri: &Uri) -> Result<Vec<TcpStream>, String> {
+    let idle = (0..SILENT).map(|_| raw::connect(uri.address));
+    idle.collect::<Result<_, _>>().map_err(|e| e.to_string())
+}
+
+/// Every other one says a byte of a good hello now and then, until all are closed: how long the
+/// first and the last one was open.
+fn drip_until_closed(
+    idle: &mut Vec<TcpStream>,
+    begun: Instant,
+    limit: Duration,
+) -> Result<(Duration, Duration), String> {
+    let proc = Proc::new("good", Rank::new(0));
+    let credential = raw::credential(me());
+    let layout = Layout::new(Module::V41);
+    let hello = raw::hello(Role::CLIENT, Some(proc), &credential, layout);
+    let hello = hello.encode().map_err(|e| e.to_string())?;
+    for stream in idle.iter() {
+        stream.set_nonblocking(true).map_err(|e| e.to_string())?;
+    }
+    let pause = limit / 5;
+    let (mut first, mut said) = (None, 0);
+    let all_closed = until(limit + GRACE * 5, || {
+        if begun.elapsed() > pause * u32::try_from(said).unwrap_or(u32::MAX) {
+            let byte = hello.get(said..=said).unwrap_or_default();
+            said += 1;
+            for stream in idle.iter_mut().step_by(2) {
+                // Who is closed cannot be told anything.
+                let _ = stream.write(byte);
+            }
+        }
+        let before = idle.len();
+        idle.retain_mut(|stream| !is_closed(stream));
+        if idle.len() < before {
+            first.get_or_insert_with(|| begun.elapsed());
+        }
+        idle.is_empty().then_some(())
+    });
+    match all_closed {
+        Some(()) => Ok((first.unwrap_or_default(), begun.elapsed())),
+        None => Err(format!("{} silent connections stay open", idle.len())),
+    }
+}
+
+fn is_closed(stream: &mut TcpStream) -> bool {
+    match stream.read(&mut [0; 16]) {
+        Ok(len) => len == 0,
+        Err(error) => error.kind() != ErrorKind::WouldBlock,
+    }
+}
+
+/// How long it takes one client after the other to come in and be told of its job.
+fn connecting(uri: &Uri, over: &AtomicBool) -> Result<Times, String> {
+    let mut times = Times::default();
+    while !over.load(Ordering::SeqCst) {
+        let begun = Instant::now();
+        let client = good::connect(uri, "good", 0).map_err(|e| e.to_string())?;
+        times.push(begun.elapsed());
+        client.finalize().map_err(|e| e.to_string())?;
+        sleep(Duration::from_millis(2));
+    }
+    Ok(times)
+}
