@@ -15,6 +15,7 @@
 //! A 4.2 client ends at the first `pmix` key it does not know and loses what follows, so it is
 //! sent only keys that its release has. Nothing is sent that the client's module cannot read.
 
+mod flat;
 mod procs;
 mod remote;
 mod stated;
@@ -26,7 +27,7 @@ use pmix_types::{Attribute, DataArray, Info, Key, Kval, Rank, Release, Text, Val
 
 use self::remote::NeverAsked;
 pub use self::remote::Remote;
-use crate::job::{Nodes, ranks};
+use crate::job::{App, Nodes, ranks};
 use crate::shared::{ArcSwap, OnceLock};
 use crate::{Error, Job, Wire};
 
@@ -173,6 +174,7 @@ impl Job {
         let array = |writer: &mut Writer<'_, '_>, infos| writer.array(keys::NODE_INFO_ARRAY, infos);
         writer.nodes(&self.nodes, writer.elsewhere, array);
         writer.apps();
+        writer.flat();
         writer.procs();
         Ok(out)
     }
@@ -263,15 +265,7 @@ impl Writer<'_, '_> {
 
     fn apps(&mut self) {
         for (number, app) in &self.job.apps {
-            let mut infos = vec![Info::new(keys::APPNUM, *number)];
-            let stated = app.values.infos();
-            infos.extend(stated.filter(|info| !info.key.is(keys::APPNUM)));
-            for key in OF_APP {
-                let stated = app.values.plain(key.as_bytes()).is_some();
-                if !stated && let Some(value) = self.job.derived_of_app(*number, key) {
-                    infos.push(Info::new(key, value));
-                }
-            }
+            let mut infos = self::app(self.job, *number, app);
             self.nodes(&app.nodes, None, |_, node| {
                 infos.push(Info::new(keys::NODE_INFO_ARRAY, node));
             });
@@ -320,6 +314,20 @@ fn node(job: &Job, nodes: &Nodes, slot: u32) -> Vec<Info<'static>> {
     for info in nodes.all(slot) {
         if !infos.iter().take(sent).any(|sent| sent.key == info.key) {
             infos.push(info);
+        }
+    }
+    infos
+}
+
+/// What is known of an application, its nodes apart: its number first.
+fn app(job: &Job, number: u32, app: &App) -> Vec<Info<'static>> {
+    let mut infos = vec![Info::new(keys::APPNUM, number)];
+    let stated = app.values.infos();
+    infos.extend(stated.filter(|info| !info.key.is(keys::APPNUM)));
+    for key in OF_APP {
+        let stated = app.values.plain(key.as_bytes()).is_some();
+        if !stated && let Some(value) = job.derived_of_app(number, key) {
+            infos.push(Info::new(key, value));
         }
     }
     infos

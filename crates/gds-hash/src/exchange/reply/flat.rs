@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What clients before release 4 look for among the values of the job.
+//!
+//! They take the arrays of sessions, nodes and applications in part or not at all, and never ask a
+//! server for what is missing. So it is said again in the form they know:
+//!
+//! | part | call | content | module |
+//! | --- | --- | --- | --- |
+//! | values | `PMIX_KVAL` each | of the session, of the server's node, of the one application | v3 and before |
+//! | nodes | `PMIX_KVAL` | `pmix.nmap`: the names of the nodes between commas | v21 and before |
+//! | map | `PMIX_KVAL` | `pmix.mblob`: a byte object with a call of `PMIX_SIZE`, the number of nodes, then for each node a `PMIX_KVAL`, its name and its ranks between commas | v21 and before |
+
+use std::borrow::Cow;
+
+use bfrops::{Module, kind};
+use pmix_types::{Info, Key, Kval, Value, keys};
+
+use super::{OF_JOB, Writer, app, node};
+use crate::Job;
+
+/// Names of a node, which are none of the job.
+const NAMES: [&str; 3] = [keys::HOSTNAME, keys::NODEID, keys::HOSTNAME_ALIASES];
+
+impl Writer<'_, '_> {
+    pub(super) fn flat(&mut self) {
+        let module = self.wire.layout().module;
+        if module <= Module::V3 {
+            self.flat_values();
+        }
+        if module <= Module::V21 {
+            self.node_names();
+            self.map_blob();
+        }
+    }
+
+    fn flat_values(&mut self) {
+        let job = self.job;
+        let mut infos: Vec<_> = job.session.values.infos().collect();
+        if let Some(own) = job.own_node() {
+            infos.extend(node(job, &job.nodes, own));
+        }
+        // With several applications a client would take those of another for its own.
+        if let (Some((number, about)), 1) = (job.apps.iter().next(), job.apps.len()) {
+            infos.extend(app(job, *number, about));
+        }
+        let is_of_job = |key: &Key<'_>| {
+            job.job.plain(key.as_bytes()).is_some() || OF_JOB.iter().any(|of| key.is(of))
+        };
+        for Info { key, value, .. } in infos {
+            if !is_of_job(&key) && !NAMES.iter().any(|name| key.is(name)) {
+                self.value(Kval { key, value });
+            }
+        }
+    }
+
+    fn node_names(&mut self) {
+        if let Some(value) = self.job.derived_of_job(keys::NODE_LIST) {
+            self.value(Kval {
+                key: Key::new(keys::NODE_MAP),
+                value,
+            });
+        }
+    }
+
+    fn map_blob(&mut self) {
+        let job = self.job;
+        let nodes = (0..job.nodes.num_slots()).filter(|slot| job.nodes.first(*slot) == *slot);
+        let kvals: Vec<_> = nodes.filter_map(|slot| peers(job, slot)).collect();
+        let packed = self.wire.pack(|encoder| {
+            encoder.one::<kind::Size>(&u64::try_from(kvals.len()).unwrap_or(u64::MAX))?;
+            kvals
+                .iter()
+                .try_for_each(|kval| encoder.one::<kind::Kval>(kval))
+        });
+        if let Ok(packed) = packed {
+            self.value(Kval {
+                key: Key::new(keys::MAP_BLOB),
+                value: Value::ByteObject(Cow::Owned(packed)),
+            });
+        }
+    }
+}
+
+/// Name and ranks of a node that has processes. Of the others nothing is said: these clients take
+/// an empty list for none at all.
+fn peers(job: &Job, slot: u32) -> Option<Kval<'static>> {
+    let about = |key| match job.about_node(&job.nodes, slot, key) {
+        Some(Value::String(Some(text))) if !text.is_empty() => Some(text),
+        _ => None,
+    };
+    let key = Key::new(about(keys::HOSTNAME)?);
+    let value = Value::String(Some(about(keys::LOCAL_PEERS)?));
+    (key.as_bytes().len() <= Key::MAX_LEN).then_some(Kval { key, value })
+}
