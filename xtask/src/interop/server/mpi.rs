@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Open MPI: the programs of `tests/server/mpi` with both releases, and the two Python clients.
+//! Open MPI: the programs of `tests/server/mpi` with three releases, and the two Python clients.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,7 +26,7 @@ struct Release {
     compiler: PathBuf,
 }
 
-/// The release of Debian, and the one of the wheel.
+/// The release of Debian, the one of the wheel, and an older one with a client of its own.
 fn releases(peers: &[Peer]) -> Vec<Result<Release, String>> {
     let debian = Path::new("/usr/bin/mpicc.openmpi");
     let debian = match debian.exists() {
@@ -49,7 +49,9 @@ fn releases(peers: &[Peer]) -> Vec<Result<Release, String>> {
             compiler,
         })
     };
-    vec![debian.and_then(release), wheel.and_then(release)]
+    [debian, wheel, install::older_mpicc()]
+        .map(|compiler| compiler.and_then(release))
+        .into()
 }
 
 impl Release {
