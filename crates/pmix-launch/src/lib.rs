@@ -41,6 +41,7 @@
 //!     grace: Duration::from_secs(2),
 //!     keep_going: false,
 //!     adopt: true,
+//!     forward_io: false,
 //! };
 //! let (input, output, errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
 //! let standard = Standard {
@@ -59,10 +60,9 @@ mod board;
 mod cleanup;
 mod environment;
 mod error;
-mod feed;
 mod host;
+mod input;
 mod job_info;
-mod keyboard;
 mod layout;
 mod outcome;
 mod output;

@@ -43,6 +43,10 @@ pub struct Plan {
     /// a process of the job leaves behind in a process group of its own is adopted then. Not for a
     /// process that has other children.
     pub adopt: bool,
+    /// Whether the output of the processes may be pulled, and input pushed to rank 0, by tools and
+    /// by processes. Output passes through the launcher then, and what is pushed is all that rank 0
+    /// reads.
+    pub forward_io: bool,
 }
 
 /// A program, its arguments, and how many processes run it.
@@ -99,6 +103,10 @@ impl Plan {
             return Err(Error::request(format!(
                 "the applications have {asked} processes, the process map {placed}"
             )));
+        }
+        if self.forward_io && matches!(self.output, Output::Files(_)) {
+            let message = "output that goes to files does not pass through the launcher";
+            return Err(Error::request(message));
         }
         // Ranks that the applications do not number have no program.
         match self.layout.here().last() {

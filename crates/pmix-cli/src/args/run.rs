@@ -51,6 +51,10 @@ pub(crate) struct Run {
     /// Have each process write to files of its own: DIR/rank.N.stdout and DIR/rank.N.stderr.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) output_dir: Option<PathBuf>,
+    /// Let tools and processes pull the output of others and push the input of rank 0, over PMIx:
+    /// output passes through the launcher too, and rank 0 reads what is pushed and nothing else.
+    #[arg(long, conflicts_with = "output_dir", help_heading = "Output")]
+    pub(crate) forward_io: bool,
     /// Say on standard error, at the end, who ran where, how long, and how it ended.
     #[arg(long, help_heading = "Output")]
     pub(crate) report: bool,
@@ -82,7 +86,7 @@ pub(crate) struct Run {
 #[derive(Args)]
 pub(crate) struct AppArgs {
     /// How many processes to start; 1, or as many as --procs has.
-    #[arg(short, long = "num-procs", alias = "np", value_name = "N")]
+    #[arg(short, long = "num-procs", alias = "np", value_name = "N", value_parser = count)]
     pub(crate) num_procs: Option<u32>,
     /// Set a variable for the processes, or pass on one that would be held back; PREFIX* passes
     /// all that begin so.
@@ -187,6 +191,15 @@ impl BindTo {
             Self::Hwthread => Some(Level::HwThread),
         }
     }
+}
+
+/// How many processes.
+fn count(word: &str) -> Result<u32, String> {
+    word.parse().map_err(|_| match word {
+        // What is left of `-np 4`.
+        "p" => "what others call -np is -n here, as in -n 4".to_owned(),
+        _ => "expected a number, as in -n 4".to_owned(),
+    })
 }
 
 /// A time in seconds, with a fraction or not.

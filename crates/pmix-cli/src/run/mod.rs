@@ -113,6 +113,7 @@ fn plan(session: &Session, args: Run) -> Result<Plan, Failure> {
         grace: args.grace,
         keep_going: args.keep_going,
         adopt: true,
+        forward_io: args.forward_io,
     })
 }
 

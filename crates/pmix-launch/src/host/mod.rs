@@ -9,7 +9,8 @@ mod mail;
 
 use pmix_server::upcall::{
     Abort, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex, Disconnect,
-    Fence, JobControl, Log, Lookup, NotifyEvent, Publish, Query, RegisterEvents, Unpublish,
+    Fence, IofPull, JobControl, Log, Lookup, NotifyEvent, Publish, PushStdin, Query,
+    RegisterEvents, Unpublish,
 };
 use pmix_server::{Cleanup, Collective, Completion, Host, Notice};
 use pmix_types::{Info, Pdata, Proc, Status};
@@ -22,6 +23,8 @@ pub(crate) use mail::{Mail, Mailbox, mailbox};
 /// and has no fabric.
 pub(crate) struct LocalHost {
     mail: Mailbox,
+    /// Whether output and input pass through the launcher.
+    forwards: bool,
 }
 
 /// An upcall that the watching thread answers, or something it is to know.
@@ -35,6 +38,7 @@ pub(crate) enum Letter {
     Query(Query, Completion<Vec<Info<'static>>>),
     JobControl(JobControl, Completion<Vec<Info<'static>>>),
     Log(Log, Completion<()>),
+    PushStdin(PushStdin, Completion<()>),
     /// What processes do together ended without success, and who did not come.
     Missing(Collective, Status, Vec<Proc<'static>>),
     /// What a user wants removed, as a process or the job has ended.
@@ -42,8 +46,8 @@ pub(crate) enum Letter {
 }
 
 impl LocalHost {
-    pub(crate) fn new(mail: Mailbox) -> Self {
-        Self { mail }
+    pub(crate) fn new(mail: Mailbox, forwards: bool) -> Self {
+        Self { mail, forwards }
     }
 }
 
@@ -120,6 +124,18 @@ impl Host for LocalHost {
 
     fn job_control(&self, call: JobControl, done: Completion<Vec<Info<'static>>>) {
         self.mail.send(Letter::JobControl(call, done));
+    }
+
+    /// What passes through the launcher is told to the server whoever pulls it.
+    fn iof_pull(&self, _: IofPull, done: Completion<()>) {
+        match self.forwards {
+            true => done.succeed(()),
+            false => done.not_supported(),
+        }
+    }
+
+    fn push_stdin(&self, call: PushStdin, done: Completion<()>) {
+        self.mail.send(Letter::PushStdin(call, done));
     }
 
     fn notice(&self, notice: Notice) {

@@ -37,10 +37,20 @@ pub(crate) struct Forward<'a> {
     awaited: [bool; 2],
     /// Streams that may have more to read; a poll tells of each piece of news only once.
     unread: Vec<usize>,
+    /// What was read since it was last asked for, if it is.
+    heard: Option<Vec<Heard>>,
     piece: Vec<u8>,
 }
 
+/// A piece of what a process wrote; an empty one is the end of the stream.
+pub(crate) struct Heard {
+    pub(crate) rank: Rank,
+    pub(crate) kind: Kind,
+    pub(crate) bytes: Vec<u8>,
+}
+
 struct Stream {
+    rank: Rank,
     pipe: Receiver,
     kind: Kind,
     lines: Option<Lines>,
@@ -62,8 +72,20 @@ impl<'a> Forward<'a> {
             sinks: [Sink::new(output), Sink::new(errors)],
             awaited: [false; 2],
             unread: Vec::new(),
+            heard: None,
             piece: vec![0; TURN],
         }
+    }
+
+    /// Keeps what is read for [`Forward::heard`], or does not.
+    pub(crate) fn heard_if(mut self, kept: bool) -> Self {
+        self.heard = kept.then(Vec::new);
+        self
+    }
+
+    /// What was read since the last time.
+    pub(crate) fn heard(&mut self) -> Vec<Heard> {
+        self.heard.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Adds a stream of a process.
@@ -77,7 +99,12 @@ impl<'a> Forward<'a> {
         let index = self.streams.len();
         registry.register(&mut pipe, Token(self.first + index), Interest::READABLE)?;
         let lines = self.lines(rank, kind);
-        self.streams.push(Some(Stream { pipe, kind, lines }));
+        self.streams.push(Some(Stream {
+            rank,
+            pipe,
+            kind,
+            lines,
+        }));
         self.num_open += 1;
         Ok(())
     }
@@ -149,7 +176,7 @@ impl<'a> Forward<'a> {
             let closed = sink.is_gone()
                 || match sink.is_full() {
                     true => Read::More,
-                    false => stream.read(&mut self.piece, sink.buffer()),
+                    false => stream.read(&mut self.piece, sink.buffer(), self.heard.as_mut()),
                 }
                 .resolve(index, &mut self.unread);
             if closed {
@@ -173,6 +200,9 @@ impl<'a> Forward<'a> {
     fn close(&mut self, index: usize) {
         if let Some(mut stream) = self.streams[index].take() {
             self.num_open -= 1;
+            if let Some(heard) = &mut self.heard {
+                heard.push(stream.heard(&[]));
+            }
             if let Some(lines) = &mut stream.lines {
                 lines.finish(self.sinks[stream.kind as usize].buffer());
             }
@@ -243,11 +273,27 @@ impl Read {
 }
 
 impl Stream {
-    fn read(&mut self, piece: &mut [u8], out: &mut Vec<u8>) -> Read {
+    fn heard(&self, bytes: &[u8]) -> Heard {
+        Heard {
+            rank: self.rank,
+            kind: self.kind,
+            bytes: bytes.to_vec(),
+        }
+    }
+
+    fn read(
+        &mut self,
+        piece: &mut [u8],
+        out: &mut Vec<u8>,
+        heard: Option<&mut Vec<Heard>>,
+    ) -> Read {
         loop {
             return match self.pipe.read(piece) {
                 Ok(0) => Read::End,
                 Ok(len) => {
+                    if let Some(heard) = heard {
+                        heard.push(self.heard(&piece[..len]));
+                    }
                     match &mut self.lines {
                         Some(lines) => lines.push(&piece[..len], out),
                         None => out.extend_from_slice(&piece[..len]),

@@ -31,7 +31,10 @@ impl<'a> Route<'a> {
         output: BorrowedFd<'a>,
         errors: BorrowedFd<'a>,
     ) -> Result<Self, Error> {
-        let shared = |fd| (!rustix::termios::isatty(fd)).then_some(fd);
+        let shared = |fd| {
+            let passes = plan.forward_io || rustix::termios::isatty(fd);
+            (!passes).then_some(fd)
+        };
         Ok(match &plan.output {
             Output::Plain => Self::Streams([shared(output), shared(errors)]),
             Output::Tagged => Self::Streams([None, None]),

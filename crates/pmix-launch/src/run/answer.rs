@@ -47,6 +47,7 @@ impl Job<'_> {
                 self.warn_of_missing(operation, status, &missing);
             }
             Letter::Cleanup(uid, cleanup) => cleanup::remove(&cleanup, uid, &self.guard),
+            Letter::PushStdin(call, done) => self.input.push(&self.plan.nspace, call, done),
             Letter::Log(call, done) => match self.log(&call) {
                 Status::SUCCESS => done.succeed(()),
                 status => done.fail(status),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
 use pmix_server::Server;
-use pmix_types::{Nspace, Proc};
+use pmix_types::{IofChannel, Nspace, Proc};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2};
 
@@ -15,8 +15,8 @@ use super::stop::{Order, Stop};
 use crate::board::Board;
 use crate::cleanup::Guard;
 use crate::host::Mail;
-use crate::keyboard::Keyboard;
-use crate::output::Forward;
+use crate::input::Input;
+use crate::output::{Forward, Kind};
 use crate::process::{Link, Orphans, Process, Table};
 use crate::session_dir::SessionDir;
 use crate::signals::Signals;
@@ -26,8 +26,8 @@ use crate::{Cause, Ending, Error, Outcome, Plan, RankOutcome};
 pub(super) const MAIL: usize = 0;
 /// The token of signals.
 pub(super) const SIGNALS: usize = 1;
-/// The first of the two tokens of the terminal.
-pub(super) const KEYBOARD: usize = 2;
+/// The first of the two tokens of input.
+pub(super) const INPUT: usize = 2;
 /// The first of all the tokens of output.
 pub(super) const FORWARD: usize = 4;
 
@@ -41,7 +41,7 @@ pub(super) struct Job<'a> {
     pub(super) server: Server,
     pub(super) session: SessionDir,
     pub(super) forward: Forward<'a>,
-    pub(super) keyboard: Option<Keyboard<'a>>,
+    pub(super) input: Input<'a>,
     pub(super) stop: Stop,
     pub(super) mail: Mail,
     pub(super) board: Board,
@@ -58,6 +58,7 @@ impl Job<'_> {
         let mut events = Events::with_capacity(256);
         loop {
             self.forward.turn(self.poll.registry());
+            self.tell_output();
             if self.is_over() {
                 return Ok(());
             }
@@ -87,13 +88,22 @@ impl Job<'_> {
                     self.signal(signal);
                 }
             }
-            _ => self.type_on(),
+            _ => self.input.turn(self.poll.registry()),
         }
     }
 
-    fn type_on(&mut self) {
-        if let Some(keyboard) = &mut self.keyboard {
-            keyboard.turn(self.poll.registry());
+    /// Tells the server what processes wrote, for those who pull it.
+    fn tell_output(&mut self) {
+        for heard in self.forward.heard() {
+            let source = Proc::new(self.plan.nspace.as_str(), heard.rank);
+            let channel = match heard.kind {
+                Kind::Output => IofChannel::STDOUT_CHANNEL,
+                Kind::Errors => IofChannel::STDERR_CHANNEL,
+            };
+            let told = self.server.iof_deliver(&source, channel, heard.bytes, &[]);
+            if let Err(e) = told {
+                tracing::warn!("output is not forwarded: {e}");
+            }
         }
     }
 
@@ -112,7 +122,7 @@ impl Job<'_> {
             }
             SIGCONT => {
                 self.table.signal(Signal::CONT);
-                self.type_on();
+                self.input.turn(self.poll.registry());
             }
             ending => self.end_by(ending),
         }

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Starting a job.
 
-use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Instant;
 
 use mio::{Poll, Token};
 use pmix_server::{HostObject, Tap};
-use pmix_types::{Nspace, Proc, Rank};
+use pmix_types::{Nspace, Proc};
 
 use super::Standard;
-use super::job::{FORWARD, Job, KEYBOARD, MAIL, SIGNALS};
+use super::job::{FORWARD, INPUT, Job, MAIL, SIGNALS};
 use super::stop::Stop;
 use crate::board::Board;
 use crate::cleanup::Guard;
 use crate::host::{LocalHost, mailbox};
+use crate::input::{self, Input};
 use crate::job_info::{self, Bound};
-use crate::keyboard::Keyboard;
 use crate::output::{Forward, Kind, Route};
 use crate::process::{self, Orphans, Spawner, Started, Table, descriptors};
 use crate::session_dir::SessionDir;
@@ -61,10 +59,16 @@ impl<'a> Job<'a> {
             signals,
             table: Table::default(),
             orphans: Orphans::adopt(plan.adopt),
-            server: service::start(plan, &session, LocalHost::new(mailbox), tap)?,
+            server: service::start(
+                plan,
+                &session,
+                LocalHost::new(mailbox, plan.forward_io),
+                tap,
+            )?,
             session,
-            forward: Forward::new(FORWARD, standard.output, standard.errors, tag),
-            keyboard: None,
+            forward: Forward::new(FORWARD, standard.output, standard.errors, tag)
+                .heard_if(plan.forward_io),
+            input: Input::Own,
             stop: Stop::new(plan, Instant::now()),
             mail,
             board: Board::default(),
@@ -101,7 +105,7 @@ impl<'a> Job<'a> {
         for (index, &rank) in plan.layout.here().iter().enumerate() {
             let [output, errors] = route.of(rank)?;
             let standard = process::Standard {
-                input: input_of(rank, self.standard.input)?,
+                input: input::of(plan, rank, self.standard.input)?,
                 output,
                 errors,
             };
@@ -129,9 +133,8 @@ impl<'a> Job<'a> {
             }
         }
         if let Some(rank0) = started.input {
-            let made = Keyboard::new(registry, KEYBOARD, self.standard.input, rank0);
-            let made = made.map_err(|e| Error::system("cannot read from the terminal", e))?;
-            self.keyboard = Some(made);
+            let made = Input::new(self.plan, registry, INPUT, self.standard.input, rank0);
+            self.input = made.map_err(|e| Error::system("cannot fill standard input", e))?;
         }
         Ok(())
     }
@@ -146,18 +149,4 @@ fn kept(plan: &Plan) -> impl Iterator<Item = PathBuf> {
         .into_iter()
         .chain(home)
         .chain(wdirs)
-}
-
-/// What a process reads. Only rank 0 reads what the launcher would, and unless that is a terminal
-/// it reads it without us, no byte more than it wants.
-fn input_of(rank: Rank, input: BorrowedFd<'_>) -> Result<Stdio, Error> {
-    if rank.as_raw() != 0 {
-        return Ok(Stdio::null());
-    }
-    if rustix::termios::isatty(input) {
-        return Ok(Stdio::piped());
-    }
-    let own = input.try_clone_to_owned();
-    own.map(Stdio::from)
-        .map_err(|e| Error::system("cannot hand standard input on", e))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pmix_client::{Client, Fence, Settings};
 use pmix_proto::{Request, reply, request};
-use pmix_types::{App, DataArray, Info, Proc, Query, Rank, Status, Value, keys};
+use pmix_types::{App, DataArray, Info, IofChannel, Proc, Query, Rank, Status, Value, keys};
 
 /// The process of a job; by itself it does nothing.
 #[test]
@@ -28,6 +28,7 @@ fn actor() {
         "log" => log(connected(settings)),
         "cleanup" => cleanup(connected(settings)),
         "spawn" => spawn(connected(settings)),
+        "forward" => forward(connected(settings)),
         "machine" => machine(connected(settings)),
         other => panic!("no act is called {other}"),
     }
@@ -165,6 +166,36 @@ fn cleanup(mut client: Client) {
     }
     client.finalize().unwrap();
     assert!(place.join("file").exists());
+}
+
+/// The last one pulls what the first writes and pushes what it reads.
+fn forward(mut client: Client) {
+    if rank(&client) == 0 {
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).unwrap();
+        println!("rank 0 read {line:?}");
+        return client.finalize().unwrap();
+    }
+    let pull = request::IofPull {
+        procs: vec![peer(&client, 0)],
+        infos: Vec::new(),
+        channels: IofChannel::STDOUT_CHANNEL,
+        local_id: 1,
+    };
+    let payload = client.request(&Request::IofPull(pull)).unwrap();
+    let answer = reply::Pulled::decode(client.form(), None, &payload).unwrap();
+    println!("pull: {}", answer.status);
+    for (rank, data) in [(1, "nobody"), (0, "ping\n")] {
+        let push = request::IofPush {
+            procs: vec![peer(&client, rank)],
+            infos: Vec::new(),
+            data: Some(data.as_bytes().into()),
+        };
+        let payload = client.request(&Request::IofPush(push)).unwrap();
+        let answer = reply::Done::decode(client.form(), None, &payload).unwrap();
+        println!("push to {rank}: {}", answer.status);
+    }
+    client.finalize().unwrap();
 }
 
 fn machine(mut client: Client) {

@@ -137,6 +137,19 @@ fn processes_that_are_bound_are_told_of_the_machine_and_their_place() {
 }
 
 #[test]
+fn output_is_pulled_and_input_pushed_where_they_pass_through_the_launcher() {
+    let played = play_plan("forward", 2, &[], |plan| plan.forward_io = true);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    let said = "pull: PMIX_SUCCESS (0)\npush to 0: PMIX_SUCCESS (0)\n\
+                push to 1: PMIX_ERR_NOT_FOUND (-46)\nrank 0 read \"ping\\n\"\n";
+    assert_eq!(played.output, said);
+    let played = play("forward", 2);
+    let said = "pull: PMIX_ERR_NOT_SUPPORTED (-47)\npush to 0: PMIX_ERR_NOT_SUPPORTED (-47)\n\
+                push to 1: PMIX_ERR_NOT_SUPPORTED (-47)\nrank 0 read \"\"\n";
+    assert_eq!(played.output, said);
+}
+
+#[test]
 fn no_job_is_started_from_a_job() {
     let played = play("spawn", 1);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);

@@ -63,6 +63,7 @@ pub(crate) fn play_plan(
         // Who ends another hears that it was done, and is not ended with it.
         keep_going: act == "control",
         adopt: false,
+        forward_io: false,
     };
     change(&mut plan);
     let (input, mut output, mut errors) = (null(), scratch(), scratch());

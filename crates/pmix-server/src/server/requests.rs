@@ -131,7 +131,8 @@ impl Server {
     /// method of the host; not at all, but dropped, if the server ends before.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`, and the callback is dropped.
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` for a job that is not registered and a process that is
+    /// not here. The callback is dropped then.
     pub fn dmodex_request(
         &self,
         proc: &Proc<'_>,

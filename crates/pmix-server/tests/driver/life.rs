@@ -6,10 +6,11 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use pmix_proto::Request;
+use gds_hash::{Puts, Wire};
+use pmix_proto::{Request, request};
 use pmix_server::upcall::ClientConnected;
 use pmix_server::{Completion, Error, Host, HostObject, Server};
-use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
+use pmix_types::{Info, Nspace, Proc, Rank, Scope, Status, keys};
 
 use super::peer::{self, JOB, Peer};
 
@@ -62,6 +63,32 @@ fn maps_need_no_server_that_runs() {
         server.parse_regex2(regex2.as_view()).unwrap(),
         b"n01,n02,n03"
     );
+}
+
+#[test]
+fn what_a_process_put_is_given_to_the_server_that_asks_for_it() {
+    let server = peer::serve(peer::builder(), 2);
+    let mut client = Peer::client(&server, 1).unwrap();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let ask = |rank: u32| {
+        let sender = sender.clone();
+        let proc = Proc::new(JOB, Rank::new(rank));
+        let told = move |result| sender.send((rank, result)).unwrap();
+        server.dmodex_request(&proc, &[], told)
+    };
+    ask(1).unwrap();
+    assert!(receiver.try_recv().is_err(), "it has put nothing yet");
+    let mut puts = Puts::default();
+    let info = Info::new("card", "ib0");
+    puts.put(Rank::new(1), Scope::REMOTE, info).unwrap();
+    let wire = Wire::new(client.form().layout);
+    let blocks = puts.commit_message(&wire, Rank::new(1)).unwrap();
+    let commit = Request::Commit(request::Commit { blocks: &blocks });
+    assert_eq!(client.ask_status(&commit).unwrap(), Status::SUCCESS);
+    let (rank, data) = receiver.recv().unwrap();
+    assert_eq!(rank, 1);
+    assert!(data.unwrap().windows(3).any(|bytes| bytes == b"ib0"));
+    assert_eq!(ask(7).unwrap_err().status(), Status::ERR_NOT_FOUND);
 }
 
 #[test]

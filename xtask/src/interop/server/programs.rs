@@ -14,6 +14,8 @@ use crate::process;
 struct Program {
     source: &'static str,
     args: &'static [&'static str],
+    /// What our launcher is told for it.
+    options: &'static [&'static str],
     /// With how many processes.
     sizes: &'static [u32],
     judge: Judge,
@@ -29,6 +31,7 @@ const fn program(source: &'static str, sizes: &'static [u32]) -> Program {
     Program {
         source,
         args: &[],
+        options: &[],
         sizes,
         judge: Judge::Code(0),
         left_out: nowhere,
@@ -62,6 +65,11 @@ fn programs() -> Vec<Program> {
         },
         program("control", &[4]),
         Program {
+            options: &["--forward-io"],
+            left_out: forwarding,
+            ..program("forward", &[2, 4])
+        },
+        Program {
             left_out: spawning,
             ..program("spawn", &[4])
         },
@@ -90,6 +98,14 @@ fn aborting(launcher: &Launcher, _: &str) -> Option<&'static str> {
 
 fn launched(launcher: &Launcher, _: &str) -> Option<&'static str> {
     matches!(launcher, Launcher::Host(..)).then_some("the host says nothing beyond the maps")
+}
+
+fn forwarding(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    match launcher {
+        Launcher::Ours(_) => None,
+        Launcher::Host(..) => Some("the host forwards nothing"),
+        Launcher::Prterun(..) => Some("prterun forwards, and then does not always end"),
+    }
 }
 
 fn spawning(launcher: &Launcher, _: &str) -> Option<&'static str> {
@@ -140,6 +156,9 @@ pub(super) fn cases(peer: &Peer, launchers: &[Launcher]) -> Result<Vec<Case>, St
 
 fn case(program: &Program, path: &Path, peer: &Peer, launcher: &Launcher, size: u32) -> Case {
     let mut command = launcher.command(size);
+    if matches!(launcher, Launcher::Ours(_)) {
+        command.args(program.options);
+    }
     command.arg(path).args(program.args);
     if program.source == "jobinfo" {
         command.arg(size.to_string());

@@ -27,7 +27,7 @@ struct Piece {
 
 impl Feed {
     /// The poll tells of room by this token.
-    pub(crate) fn new(registry: &Registry, token: Token, pipe: ChildStdin) -> io::Result<Self> {
+    pub(super) fn new(registry: &Registry, token: Token, pipe: ChildStdin) -> io::Result<Self> {
         let mut pipe = Sender::from(pipe);
         pipe.set_nonblocking(true)?;
         registry.register(&mut pipe, token, Interest::WRITABLE)?;
@@ -39,17 +39,17 @@ impl Feed {
     }
 
     /// Whether there is nobody who reads any more.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.pipe.is_none()
     }
 
     /// Whether all that came has been written.
-    pub(crate) fn is_drained(&self) -> bool {
+    pub(super) fn is_drained(&self) -> bool {
         self.waiting.is_empty()
     }
 
     /// Writes bytes as there is room; the completion is answered when they are in the pipe.
-    pub(crate) fn push(&mut self, bytes: Vec<u8>, done: Option<Completion<()>>) {
+    pub(super) fn push(&mut self, bytes: Vec<u8>, done: Option<Completion<()>>) {
         self.waiting.push_back(Piece {
             bytes,
             written: 0,
@@ -59,13 +59,13 @@ impl Feed {
     }
 
     /// Closes the pipe behind what waits.
-    pub(crate) fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.ends = true;
         self.write();
     }
 
     /// Writes what there is room for. To be called when a poll names the token.
-    pub(crate) fn write(&mut self) {
+    pub(super) fn write(&mut self) {
         while let Some(piece) = self.waiting.front_mut() {
             let Some(pipe) = self.pipe.as_mut().filter(|_| !piece.is_written()) else {
                 let piece = self.waiting.pop_front();

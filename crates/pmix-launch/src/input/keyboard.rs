@@ -6,13 +6,12 @@
 
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
-use std::process::ChildStdin;
 
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::feed::Feed;
+use super::feed::Feed;
 
 /// What is typed, on its way to rank 0.
 pub(crate) struct Keyboard<'a> {
@@ -22,26 +21,24 @@ pub(crate) struct Keyboard<'a> {
 }
 
 impl<'a> Keyboard<'a> {
-    /// Uses two tokens, `token` and the next.
-    pub(crate) fn new(
+    /// The poll tells of typing by this token.
+    pub(super) fn new(
         registry: &Registry,
-        token: usize,
+        token: Token,
         terminal: BorrowedFd<'a>,
-        rank0: ChildStdin,
+        rank0: Feed,
     ) -> io::Result<Self> {
-        let rank0 = Feed::new(registry, Token(token + 1), rank0)?;
         let fd = terminal.as_raw_fd();
-        registry.register(&mut SourceFd(&fd), Token(token), Interest::READABLE)?;
+        registry.register(&mut SourceFd(&fd), token, Interest::READABLE)?;
         Ok(Self {
             terminal,
-            token: Token(token),
+            token,
             rank0,
         })
     }
 
-    /// Moves what was typed. To be called when a poll names one of its tokens, and when the
-    /// launcher comes to the foreground.
-    pub(crate) fn turn(&mut self, registry: &Registry) {
+    /// Moves what was typed.
+    pub(super) fn turn(&mut self, registry: &Registry) {
         self.rank0.write();
         while self.rank0.is_drained() && self.may_read() {
             let mut piece = [0; 4096];

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What rank 0 reads. The other processes read nothing.
+
+mod feed;
+mod keyboard;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::process::{ChildStdin, Stdio};
+
+use mio::{Registry, Token};
+use pmix_server::Completion;
+use pmix_server::upcall::PushStdin;
+use pmix_types::{Rank, Status, keys};
+
+use self::feed::Feed;
+use self::keyboard::Keyboard;
+use crate::{Error, Plan};
+
+/// Where the input of rank 0 comes from.
+pub(crate) enum Input<'a> {
+    /// From where the launcher's would: it reads that itself, no byte more than it wants.
+    Own,
+    /// From the terminal of the launcher.
+    Typed(Keyboard<'a>),
+    /// From whoever pushes it.
+    Pushed(Feed),
+}
+
+/// What a process has for standard input.
+pub(crate) fn of(plan: &Plan, rank: Rank, input: BorrowedFd<'_>) -> Result<Stdio, Error> {
+    if rank.as_raw() != 0 {
+        return Ok(Stdio::null());
+    }
+    if plan.forward_io || rustix::termios::isatty(input) {
+        return Ok(Stdio::piped());
+    }
+    let own = input.try_clone_to_owned();
+    own.map(Stdio::from)
+        .map_err(|e| Error::system("cannot hand standard input on", e))
+}
+
+impl<'a> Input<'a> {
+    /// What fills the pipe that rank 0 reads. It uses two tokens, `token` and the next.
+    pub(crate) fn new(
+        plan: &Plan,
+        registry: &Registry,
+        token: usize,
+        terminal: BorrowedFd<'a>,
+        rank0: ChildStdin,
+    ) -> io::Result<Self> {
+        let feed = Feed::new(registry, Token(token + 1), rank0)?;
+        Ok(match plan.forward_io {
+            true => Self::Pushed(feed),
+            false => Self::Typed(Keyboard::new(registry, Token(token), terminal, feed)?),
+        })
+    }
+
+    /// Moves what can be moved. To be called when a poll names one of the tokens, and when the
+    /// launcher comes to the foreground.
+    pub(crate) fn turn(&mut self, registry: &Registry) {
+        match self {
+            Self::Own => {}
+            Self::Typed(keyboard) => keyboard.turn(registry),
+            Self::Pushed(feed) => feed.write(),
+        }
+    }
+
+    /// Takes what somebody pushes for the processes of a job, of which rank 0 reads.
+    pub(crate) fn push(&mut self, nspace: &str, call: PushStdin, done: Completion<()>) {
+        let Self::Pushed(feed) = self else {
+            return done.not_supported();
+        };
+        let reads = |rank: Rank| rank.as_raw() == 0 || rank == Rank::WILDCARD;
+        let is_meant = call.targets.is_empty()
+            || (call.targets.iter())
+                .any(|proc| proc.nspace.as_bytes() == nspace.as_bytes() && reads(proc.rank));
+        if !is_meant {
+            return done.fail(Status::ERR_NOT_FOUND);
+        }
+        let mut directives = call.directives.iter();
+        let ends = call.data.is_empty()
+            || directives.any(|info| info.key.is(keys::IOF_COMPLETE) && info.truth().is_true());
+        feed.push(call.data, Some(done));
+        if ends {
+            feed.end();
+        }
+    }
+}
