@@ -17,6 +17,7 @@ mod foreign;
 mod get;
 mod job_info;
 mod level;
+mod lost;
 mod modex;
 mod outcome;
 mod question;

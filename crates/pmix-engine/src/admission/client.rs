@@ -45,6 +45,7 @@ impl Engine {
         if let Some(until) = until {
             self.alarms.cancel(until, Alarm::Return(id));
         }
+        // What a life of a process put goes when the next one begins, if it ended without notice.
         if lost {
             self.forget_puts(&proc);
         }
@@ -73,17 +74,6 @@ impl Engine {
                 peer,
                 Error::new(status, "the host does not want this client"),
             );
-        }
-    }
-
-    /// What a life of a process put goes when the next one begins, if it ended without notice.
-    fn forget_puts(&mut self, proc: &pmix_types::Proc<'_>) {
-        let forgotten = self.store.change_puts(&proc.nspace, |puts| {
-            puts.forget(proc.rank);
-            Ok(())
-        });
-        if let Err(error) = forgotten {
-            tracing::debug!(%error, "nothing to forget");
         }
     }
 }

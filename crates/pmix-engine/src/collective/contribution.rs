@@ -74,7 +74,11 @@ impl Engine {
         let members = self.modex_members(&tracker.key.1);
         let mut modex = Modex::parse(&wire, ModexForm::Named, &members, &data)?;
         // What processes of this node put is there already, and may be newer.
-        modex.retain(|nspace, rank| self.registry.find(nspace, rank).is_none());
+        modex.retain(|nspace, rank| {
+            let mut distrusted = tracker.distrusted.iter();
+            let is_stale = distrusted.any(|proc| proc.nspace == *nspace && proc.rank == rank);
+            !is_stale && self.registry.find(nspace, rank).is_none()
+        });
         self.store.absorb(&modex);
         Ok(())
     }

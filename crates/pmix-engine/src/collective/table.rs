@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use pmix_types::{Nspace, Status};
+use pmix_types::{IntoOwned, Nspace, Proc, Status};
 
 use super::early::EarlyCalls;
-use super::tracker::{Key, Tracker};
+use super::tracker::{Key, Phase, Tracker};
 use super::turn::Turns;
 use crate::Error;
 use crate::registry::ClientId;
@@ -161,6 +161,15 @@ impl Collectives {
     pub(super) fn tidy(&mut self, id: TrackerId) {
         if self.get(id).is_some_and(Tracker::is_complete) {
             self.remove(id);
+        }
+    }
+
+    /// What servers contribute of a process to fences that are under way is not to be kept.
+    pub(crate) fn distrust(&mut self, proc: &Proc<'_>) {
+        let open = self.trackers.values_mut();
+        let open = open.filter(|tracker| !matches!(tracker.phase, Phase::Failed(_)));
+        for tracker in open.filter(|tracker| tracker.key.1.has(proc)) {
+            tracker.distrusted.push(proc.clone().into_owned());
         }
     }
 

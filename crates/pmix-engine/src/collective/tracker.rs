@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Instant;
 
-use pmix_types::{Info, Nspace, Status, keys};
+use pmix_types::{Info, Nspace, Proc, Status, keys};
 
 use super::members::Members;
 use crate::exchange::says;
@@ -54,6 +54,9 @@ pub(super) struct Tracker {
     pub(super) infos: Vec<Info<'static>>,
     /// Whether any of them wants what the others put.
     pub(super) collects: bool,
+    /// Participants of other nodes that were lost since it began: what comes of them may be that of
+    /// another life.
+    pub(super) distrusted: Vec<Proc<'static>>,
     /// When it ends without success.
     pub(super) until: Option<Instant>,
     /// How much there is to remember of it, once it has failed.
@@ -93,6 +96,7 @@ impl Tracker {
             is_doomed: false,
             infos: Vec::new(),
             collects: false,
+            distrusted: Vec::new(),
             until: None,
             weight: 0,
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the infos of an event or of a registration say about who is meant.
 
-use pmix_types::{DataArray, Info, Proc, Value, keys};
+use pmix_types::{DataArray, Info, IntoOwned, Proc, Value, keys};
 
 use crate::Error;
 use crate::procs::Procs;
@@ -70,6 +70,22 @@ impl Directives {
 /// `PMIX_ERR_BAD_PARAM` if a list of processes is of another type.
 pub(crate) fn affected(infos: &[Info<'_>]) -> Result<Option<Procs>, Error> {
     Directives::read(infos).map(|directives| directives.affected)
+}
+
+/// The processes that an event of the host is about: those that it names, or else its source. What a
+/// process reported and a server relayed is about nobody: anyone can say anything.
+pub(super) fn about(infos: &[Info<'_>], source: &Proc<'_>) -> Vec<Proc<'static>> {
+    if infos.iter().any(|info| info.key.is(RELAYED)) {
+        return Vec::new();
+    }
+    let named = [keys::EVENT_AFFECTED_PROC, keys::EVENT_AFFECTED_PROCS];
+    let named = |info: &&Info<'_>| named.iter().any(|key| info.key.is(key));
+    let named = infos.iter().filter(named).flat_map(procs).flatten();
+    let named: Vec<_> = named.map(|proc| proc.clone().into_owned()).collect();
+    match named.is_empty() {
+        true => vec![source.clone().into_owned()],
+        false => named,
+    }
 }
 
 /// One process or an array of them; tools write either.

@@ -11,6 +11,7 @@ use gds_hash::{Request, Store};
 use pmix_proto::{Event, PeerForm, Tag, request};
 use pmix_types::{DataRange, Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
 
+use super::directives::about;
 use super::{Listener, Notice, RELAYED, Reporter, is_environmental};
 use crate::host::{DeregisterEvents, NotifyEvent, RegisterEvents};
 use crate::peers::{Member, PeerId, Ticket};
@@ -21,7 +22,8 @@ impl Engine {
     /// in its range that are registered for it are told now, others when they register. It does
     /// not come back to the host.
     ///
-    /// A source that is a process is taken to have seen the event itself.
+    /// A source that is a process is taken to have seen the event itself. If the event is the loss
+    /// of a process of another node, what that one put is asked of its node again.
     ///
     /// # Errors
     ///
@@ -38,7 +40,9 @@ impl Engine {
         self.now = Some(now);
         let source = source.clone().into_owned();
         let infos = infos.to_vec().into_owned();
+        let about = about(&infos, &source);
         let notice = Notice::new(Reporter::Host, status, source, range, infos)?;
+        self.forget_lost(status, &about);
         self.raise(notice);
         Ok(())
     }

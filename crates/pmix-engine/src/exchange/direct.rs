@@ -29,6 +29,8 @@ struct Asked {
     /// When the client stops waiting for whose sake the host was called, if it said so: the host
     /// was told its time.
     until: Option<Instant>,
+    /// Whether the process was lost since: what comes may be that of its life before.
+    is_stale: bool,
 }
 
 impl Directs {
@@ -46,6 +48,16 @@ impl Directs {
             }
         }
         Some(asked)
+    }
+
+    /// What comes of a process is not to be kept.
+    pub(super) fn distrust(&mut self, proc: &Proc<'_>) {
+        let asked = self.asked.iter_mut();
+        let same = |known: &Proc<'_>| known.nspace == proc.nspace && known.rank == proc.rank;
+        let mut asked = asked.filter(|(known, _)| same(known));
+        if let Some((_, asked)) = asked.next() {
+            asked.is_stale = true;
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -84,6 +96,7 @@ impl Engine {
             key: question.key.clone(),
             peer,
             until: until.map(|(at, _)| at),
+            is_stale: false,
         };
         self.directs.add(proc.clone(), asked);
         let call = DirectModex {
@@ -98,9 +111,19 @@ impl Engine {
 
     /// The host answered about a process.
     fn host_brought(&mut self, proc: &Proc<'static>, answer: Answer) {
-        let Some(Asked { key, until, .. }) = self.directs.take(proc) else {
+        let Some(Asked {
+            key,
+            until,
+            is_stale,
+            ..
+        }) = self.directs.take(proc)
+        else {
             return;
         };
+        if is_stale {
+            // Whoever still waits asks again.
+            return self.settle_all(self.waiting.of_proc(proc));
+        }
         let status = answer.status();
         let data = match answer {
             Answer::Data(Ok(data)) => data,

@@ -100,7 +100,7 @@ impl Engine {
         Some(waiter)
     }
 
-    fn settle_all(&mut self, ids: Vec<u64>) {
+    pub(super) fn settle_all(&mut self, ids: Vec<u64>) {
         for id in ids {
             if let Some(waiter) = self.take_waiter(id) {
                 self.settle(waiter);

@@ -26,7 +26,7 @@ pub(crate) fn fence(infos: Vec<Info<'static>>) -> Request<'static> {
     fence_of(vec![Proc::new("job", Rank::WILDCARD)], infos)
 }
 
-fn collect() -> Vec<Info<'static>> {
+pub(crate) fn collect() -> Vec<Info<'static>> {
     vec![Info::new(keys::COLLECT_DATA, true)]
 }
 

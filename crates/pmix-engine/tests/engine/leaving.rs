@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use pmix_engine::{Answer, Config, EngineEvent, HostObject, Upcall};
 use pmix_proto::{Request, request};
-use pmix_types::{Proc, Rank, Scope, Status, Value};
+use pmix_types::{DataRange, Info, Proc, Rank, Scope, Status, Value, keys};
 
+use crate::collective::{collect, fence};
 use crate::exchange::{commit, get};
 use crate::world::{Reaction, World};
 
@@ -245,4 +246,44 @@ fn what_a_removed_process_put_is_not_taken_for_that_of_the_next_of_its_name() {
         world.clients[all[0]].value(tag, "card"),
         Some(Value::Uint32(2))
     );
+}
+
+#[test]
+fn what_a_lost_process_put_is_not_taken_for_that_of_its_next_life_elsewhere_either() {
+    for (is_fenced, is_told_late) in [(true, false), (true, true), (false, false), (false, true)] {
+        let mut world = World::new(2);
+        world.job("job", &[1, 1]);
+        let all = world.join_all("job", &[1, 1]);
+        commit(&mut world, all[1], 1, &[(Scope::GLOBAL, "card", 1)]);
+        world.slow_host(is_told_late);
+        let mut waits = world.ask(all[0], &get("job", 1, "card"));
+        if is_fenced {
+            waits = world.ask(all[0], &fence(collect()));
+            world.ask(all[1], &fence(collect()));
+        }
+        world.run();
+        world.kill(all[1]);
+        let lost = Proc::new("job", Rank::new(1));
+        let (status, range) = (Status::ERR_PROC_ABORTED, DataRange::NAMESPACE);
+        let (now, server) = (world.now, Proc::new("server1", Rank::new(0)));
+        let infos = [Info::new(keys::EVENT_AFFECTED_PROC, lost)];
+        let engine = &mut world.nodes[0].engine;
+        engine.notify(status, &server, range, &infos, now).unwrap();
+        let back = world.join(1, "job", 1);
+        commit(&mut world, back, 1, &[(Scope::GLOBAL, "card", 2)]);
+        // What the host was about to bring is that of the life before.
+        world.slow_host(false);
+        world.run();
+        let expected = if is_told_late { 2 } else { 1 };
+        let brought = world.clients[all[0]].status(waits);
+        assert_eq!(brought, Some(Status::SUCCESS));
+        if !is_fenced {
+            let brought = world.clients[all[0]].value(waits, "card");
+            assert_eq!(brought, Some(Value::Uint32(expected)));
+        }
+        let tag = world.ask(all[0], &get("job", 1, "card"));
+        world.run();
+        let found = world.clients[all[0]].value(tag, "card");
+        assert_eq!(found, Some(Value::Uint32(2)));
+    }
 }

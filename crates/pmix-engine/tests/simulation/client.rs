@@ -60,7 +60,8 @@ pub(crate) enum What {
     Any,
     Commit(Stamp),
     Meet(Meeting, usize),
-    Get(ProcId, &'static str, Option<Duration>, Option<Stamp>),
+    /// Whose which key, within which time; what is there at least, and of which life on.
+    Get(ProcId, &'static str, Option<Duration>, Option<Stamp>, u16),
     Lookup(ProcId),
     Finalize,
 }

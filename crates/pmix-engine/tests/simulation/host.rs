@@ -12,7 +12,7 @@ use pmix_types::{DataRange, Info, Proc, Status, keys};
 
 use crate::agenda::{Call, Event};
 use crate::fault::Fault;
-use crate::process::{Kind, Meeting};
+use crate::process::{Kind, Meeting, ProcId};
 use crate::world::World;
 
 /// The host of all nodes.
@@ -45,6 +45,8 @@ pub(crate) struct Notice {
     pub(crate) source: Proc<'static>,
     pub(crate) range: DataRange,
     pub(crate) infos: Vec<Info<'static>>,
+    /// Which life of which process is lost, if that is what happened.
+    pub(crate) lost: Option<(ProcId, u16)>,
 }
 
 /// What becomes of an answer.
@@ -300,9 +302,14 @@ impl World {
     }
 
     fn spread(&mut self, call: Call, event: NotifyEvent) {
+        let is_loss = event.status == Status::ERR_LOST_CONNECTION;
+        let source = self.procs.iter().position(|p| p.name() == event.source);
+        let lost = source.filter(|_| is_loss);
+        let lost = lost.map(|proc| (proc, self.procs[proc].admitted));
         for node in 0..self.nodes.len() {
             if node != call.node {
                 let notice = Notice {
+                    lost,
                     status: event.status,
                     source: event.source.clone(),
                     range: event.range,

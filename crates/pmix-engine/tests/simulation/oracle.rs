@@ -185,15 +185,20 @@ impl World {
                 }
             }
             What::Meet(meeting, place) => self.check_meeting(who, meeting, *place, status),
-            What::Get(proc, key, _, floor) => {
-                let (of, floor) = (*proc, *floor);
-                let wanted = data::Wanted { of, key, floor };
+            What::Get(proc, key, _, floor, first_life) => {
+                let (of, floor, first_life) = (*proc, *floor, *first_life);
+                let wanted = data::Wanted {
+                    of,
+                    key,
+                    floor,
+                    first_life,
+                };
                 self.check_get(who, &wanted, status, payload);
             }
             What::Lookup(proc) => self.check_lookup(who, *proc, status, payload),
         }
         if status == Status::ERR_TIMEOUT
-            && let What::Get(_, _, Some(limit), _) = asked.what
+            && let What::Get(_, _, Some(limit), ..) = asked.what
             && self.now < asked.at + limit
             && self.oracle.jumped.is_empty()
         {

@@ -123,12 +123,13 @@ impl World {
         let floor = self
             .floor(who, of)
             .filter(|_| limit != Some(Duration::ZERO));
+        let first_life = self.first_life(who, of);
         let stated = limit.filter(|limit| *limit > Duration::ZERO);
         self.say(|| format!("connection {who} wants {key} of process {of} within {limit:?}"));
         self.ask(
             who,
             &Request::Get(get),
-            What::Get(of, key, stated, floor),
+            What::Get(of, key, stated, floor, first_life),
             limit,
         )
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Jobs, their processes, and what these have to do.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use pmix_types::{Proc, Rank, Scope, Value};
@@ -55,6 +56,8 @@ pub(crate) struct Process {
     pub(crate) shared: Option<Stamp>,
     /// Older lives are not to be seen on its node.
     pub(crate) floor: u16,
+    /// The last life of which other nodes have heard that it is lost.
+    pub(crate) heard: BTreeMap<usize, u16>,
     /// Whether its last life ended without notice.
     pub(crate) was_lost: bool,
     /// The last life that its server let in, and how many this server has.

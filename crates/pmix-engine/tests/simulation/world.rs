@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One run: nodes, jobs, connections, a host and a clock, and what happens to them.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use pmix_engine::{Config, EngineEvent, Transmit};
@@ -153,8 +154,12 @@ impl World {
                     source,
                     range,
                     infos,
+                    lost,
                 } = *notice;
                 engine.notify(status, &source, range, &infos, now).unwrap();
+                if let Some((proc, life)) = lost {
+                    self.heard_of_loss(node, proc, life);
+                }
                 self.drain(node);
             }
             Event::Deadline(who, tag) => self.check_deadline(who, tag),
@@ -385,6 +390,7 @@ fn process(place: usize, job: &Job, node: usize, rank: u32) -> Process {
         committed: Vec::new(),
         shared: None,
         floor: 0,
+        heard: BTreeMap::new(),
         was_lost: false,
         admitted: 0,
         num_admitted: 0,

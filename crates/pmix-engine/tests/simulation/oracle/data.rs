@@ -4,8 +4,9 @@
 use pmix_proto::{PeerForm, reply};
 use pmix_types::{Proc, Scope, Status};
 
+use super::Seen;
 use crate::client::Who;
-use crate::process::{KEYS, ProcId, Stamp};
+use crate::process::{KEYS, Meeting, ProcId, Stamp};
 use crate::world::World;
 
 /// A get, as far as it matters for what it brings.
@@ -14,6 +15,8 @@ pub(super) struct Wanted<'g> {
     pub(super) key: &'g str,
     /// What the process that asks may rely on.
     pub(super) floor: Option<Stamp>,
+    /// Older lives are not to be seen.
+    pub(super) first_life: u16,
 }
 
 impl World {
@@ -29,8 +32,33 @@ impl World {
         }
     }
 
+    /// The first life of a process that a process which asks now may see.
+    pub(crate) fn first_life(&self, who: Who, of: ProcId) -> u16 {
+        let (proc, node) = (&self.procs[of], self.clients[who].node);
+        let heard = proc.heard.get(&node).copied().unwrap_or_default();
+        // Until it comes back, its last words are known.
+        if proc.node != node && proc.admitted > heard {
+            heard + 1
+        } else {
+            0
+        }
+    }
+
+    /// A node hears that a life of a process is lost. What the process has said in a fence that goes
+    /// on may still come.
+    pub(crate) fn heard_of_loss(&mut self, node: usize, of: ProcId, life: u16) {
+        let mut rounds = self.oracle.rounds.iter();
+        let has_said = |((meeting, _), seen): (&(Meeting, usize), &Seen)| {
+            let is_open = !seen.told.contains_key(&node);
+            meeting.members.contains(&of) && is_open && seen.callers.contains_key(&of)
+        };
+        if !rounds.any(has_said) {
+            self.procs[of].heard.insert(node, life);
+        }
+    }
+
     pub(super) fn check_get(&self, who: Who, wanted: &Wanted<'_>, status: Status, payload: &[u8]) {
-        let Wanted { of, key, floor } = *wanted;
+        let Wanted { of, key, floor, .. } = *wanted;
         let is_local = self.procs[of].node == self.clients[who].node;
         if !status.is_success() {
             let is_gone = self.jobs[self.procs[of].job].is_gone
@@ -56,14 +84,15 @@ impl World {
 
     /// On its node the last value is to be seen, elsewhere at least the one that a fence brought.
     fn check_age(&self, wanted: &Wanted<'_>, stamp: Stamp, is_local: bool) {
-        let Wanted { of, key, floor } = *wanted;
+        let Wanted { of, key, floor, .. } = *wanted;
         let proc = &self.procs[of];
+        let life = stamp.life;
+        assert!(life >= wanted.first_life, "{key} of a life that is lost");
         if !is_local {
             let is_new = floor.is_none_or(|floor| stamp >= floor);
             assert!(is_new, "{key}: {stamp:?}, but a fence brought {floor:?}");
             return;
         }
-        let life = stamp.life;
         assert!(life >= proc.floor, "{key} of life {life} is stale");
         if let Some(shared) = proc.shared.filter(|shared| shared.has(key)) {
             assert_eq!(stamp, shared, "{key} is not what was committed last");

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Data of processes of other nodes that are lost: the next life of such a process has others.
+
+use pmix_types::{Proc, Status};
+
+use crate::Engine;
+
+impl Engine {
+    /// The host says what became of processes of other nodes. What was brought of those that are
+    /// lost, or is on its way, is asked for again when it is wanted: the node of a process knows
+    /// whether there is another life of it.
+    pub(crate) fn forget_lost(&mut self, status: Status, procs: &[Proc<'_>]) {
+        if !is_loss(status) {
+            return;
+        }
+        for proc in procs {
+            if proc.rank.is_valid() && !self.registry.was_here(proc) {
+                self.forget_puts(proc);
+                self.directs.distrust(proc);
+                self.collectives.distrust(proc);
+            }
+        }
+    }
+
+    /// Forgets what a process put.
+    pub(crate) fn forget_puts(&self, proc: &Proc<'_>) {
+        let forgotten = self.store.change_puts(&proc.nspace, |puts| {
+            puts.forget(proc.rank);
+            Ok(())
+        });
+        if let Err(error) = forgotten {
+            tracing::debug!(%error, "nothing to forget");
+        }
+    }
+}
+
+/// Whether an event says that a process ended without notice.
+fn is_loss(status: Status) -> bool {
+    matches!(
+        status,
+        Status::ERR_LOST_CONNECTION
+            | Status::ERR_PROC_ABORTED
+            | Status::ERR_PROC_ABORTED_BY_SIG
+            | Status::ERR_PROC_KILLED_BY_CMD
+            | Status::ERR_PROC_TERM_WO_SYNC
+            | Status::ERR_EXIT_NONZERO_TERM
+    )
+}
