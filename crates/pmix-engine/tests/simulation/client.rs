@@ -39,6 +39,11 @@ pub(crate) struct Client {
     pub(crate) waits: Option<Tag>,
     /// What it may rely on: fences have brought it that much.
     pub(crate) learned: BTreeMap<ProcId, Stamp>,
+    /// Whether it has asked for the events of processes, and whether it was told that it gets them.
+    pub(crate) wants_events: bool,
+    pub(crate) gets_events: bool,
+    /// The events that it was told of.
+    pub(crate) heard: Vec<u32>,
     /// Whether bytes were sent that no client sends.
     pub(crate) is_spoiled: bool,
 }
@@ -63,6 +68,10 @@ pub(crate) enum What {
     /// Whose which key, within which time; what is there at least, and of which life on.
     Get(ProcId, &'static str, Option<Duration>, Option<Stamp>, u16),
     Lookup(ProcId),
+    /// To hear of events; whether those of processes are among them.
+    Listen(bool),
+    /// To report the event with a number.
+    Report(u32),
     Finalize,
 }
 
@@ -99,6 +108,9 @@ impl Client {
             asked: BTreeMap::new(),
             waits: None,
             learned: BTreeMap::new(),
+            wants_events: false,
+            gets_events: false,
+            heard: Vec::new(),
             is_spoiled: false,
         }
     }

@@ -2,6 +2,7 @@
 //! What has to be true, whatever goes wrong.
 
 mod data;
+pub(crate) mod events;
 mod meeting;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,8 @@ pub(crate) struct Oracle {
     rounds: BTreeMap<(Meeting, usize), Seen>,
     /// Servers that the host did not answer in time and as the others.
     pub(crate) excused: BTreeSet<(Meeting, usize, usize)>,
+    /// Events, in the order in which servers took them in.
+    taken: Vec<events::Taken>,
     /// Servers whose clock is not that of the others.
     pub(crate) jumped: BTreeSet<usize>,
 }
@@ -131,6 +134,12 @@ impl World {
 
     /// A server sends a message that belongs to a tag.
     pub(crate) fn answered(&mut self, who: Who, tag: Tag, payload: &[u8]) {
+        if tag == Tag::EVENT
+            && let Some(session) = &self.clients[who].session
+        {
+            let form = *session.form();
+            self.event_sent(who, &form, payload);
+        }
         if !tag.is_request() {
             return;
         }
@@ -176,7 +185,15 @@ impl World {
 
     fn check_answer(&mut self, who: Who, asked: &Asked, status: Status, payload: &[u8]) {
         match &asked.what {
-            What::Any | What::Finalize => {}
+            What::Any => {}
+            What::Finalize => self.check_heard(who),
+            What::Listen(wants) => self.clients[who].gets_events |= *wants && status.is_success(),
+            What::Report(number) => {
+                if status.is_success() {
+                    let node = self.clients[who].node;
+                    self.event_taken(node, events::Reporter::Peer(who), *number);
+                }
+            }
             What::Commit(stamp) => {
                 if let Some(proc) = self.clients[who].proc
                     && status.is_success()

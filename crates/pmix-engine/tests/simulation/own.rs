@@ -8,11 +8,12 @@ use pmix_proto::{Request, Tag, request};
 use pmix_types::{DataRange, Info, Key, Query, Rank, Status, keys};
 
 use crate::client::{What, Who};
+use crate::oracle::events::{NUMBER, names_it};
 use crate::process::{KEYS, ProcId};
 use crate::world::World;
 
 /// An event that processes tell each other.
-const EVENT: Status = Status::from_raw(-3000);
+pub(crate) const EVENT: Status = Status::from_raw(-3000);
 
 impl World {
     /// Something that a process does alone. Tells for which answer it waits.
@@ -26,17 +27,23 @@ impl World {
             16 => {
                 let codes = [EVENT, Status::ERR_LOST_CONNECTION];
                 let codes = codes[..1 + self.random.below(2)].to_vec();
+                let is_named = names_it(&codes);
+                self.clients[who].wants_events |= is_named;
                 let infos = Vec::new();
                 let register = request::RegisterEvents { codes, infos };
-                self.ask(who, &Request::RegisterEvents(register), What::Any, soon)
+                let what = What::Listen(is_named);
+                self.ask(who, &Request::RegisterEvents(register), what, soon)
             }
             17 => {
+                self.num_events += 1;
+                let number = self.num_events;
                 let notify = request::Notify {
                     status: EVENT,
                     range: DataRange::GLOBAL,
-                    infos: Vec::new(),
+                    infos: vec![Info::new(NUMBER, number)],
                 };
-                self.ask(who, &Request::Notify(notify), What::Any, soon)
+                let what = What::Report(number);
+                self.ask(who, &Request::Notify(notify), what, soon)
             }
             18 => self.ask(who, &Request::JobInfo, What::Any, soon),
             _ => {

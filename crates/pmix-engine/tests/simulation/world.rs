@@ -13,6 +13,7 @@ use crate::fault::{Fault, Plan, Tally};
 use crate::host::Host;
 use crate::node::Node;
 use crate::oracle::Oracle;
+use crate::oracle::events::{Reporter, number};
 use crate::process::{Job, Phase, Process, Stamp, script};
 use crate::random::Random;
 
@@ -37,6 +38,8 @@ pub(crate) struct World {
     pub(crate) oracle: Oracle,
     /// How many packets were sent.
     pub(crate) num_packets: u64,
+    /// How many events were reported.
+    pub(crate) num_events: u32,
     pub(crate) is_over: bool,
     /// What happened, if somebody wants to read it.
     pub(crate) trace: Option<Vec<String>>,
@@ -79,6 +82,7 @@ impl World {
             host: Host::default(),
             oracle: Oracle::default(),
             num_packets: 0,
+            num_events: 0,
             is_over: false,
             trace: is_traced.then(Vec::new),
             digest: 0,
@@ -157,6 +161,11 @@ impl World {
                     lost,
                 } = *notice;
                 engine.notify(status, &source, range, &infos, now).unwrap();
+                if let Some(number) = number(&infos)
+                    && let Some(by) = self.procs.iter().position(|proc| proc.name() == source)
+                {
+                    self.event_taken(node, Reporter::Host(by), number);
+                }
                 if let Some((proc, life)) = lost {
                     self.heard_of_loss(node, proc, life);
                 }

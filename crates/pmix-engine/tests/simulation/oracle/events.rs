@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who hears of the events that processes report.
+
+use pmix_proto::{Event, PeerForm};
+use pmix_types::{Info, Status, Value};
+
+use crate::client::Who;
+use crate::own::EVENT;
+use crate::world::World;
+
+/// The key of the number that an event has; no two have the same.
+pub(crate) const NUMBER: &str = "number";
+
+/// An event that a server has taken in.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    number: u32,
+    /// The server's node, and the how-manieth server of it that is.
+    node: usize,
+    life: u32,
+    /// Who has seen it where it was raised: a connection, or a process of that name.
+    by: Reporter,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reporter {
+    Peer(Who),
+    Host(usize),
+}
+
+impl World {
+    /// A server has taken an event in.
+    pub(crate) fn event_taken(&mut self, node: usize, by: Reporter, number: u32) {
+        let life = self.nodes[node].life;
+        let event = Taken {
+            number,
+            node,
+            life,
+            by,
+        };
+        self.oracle.taken.push(event);
+    }
+
+    /// A server sends an event to a client: one that it asked for, and once.
+    pub(super) fn event_sent(&mut self, who: Who, form: &PeerForm, payload: &[u8]) {
+        let event = Event::decode(form, None, payload).expect("an event that can be read");
+        let Some(number) = number(&event.infos).filter(|_| event.status == EVENT) else {
+            return;
+        };
+        let client = &mut self.clients[who];
+        assert!(
+            client.wants_events,
+            "connection {who} did not ask for events"
+        );
+        assert!(
+            !client.heard.contains(&number),
+            "connection {who} is told of event {number} twice"
+        );
+        client.heard.push(number);
+    }
+
+    /// A client that wants events, and is served until now, has been told of all that its server
+    /// took in, in the order in which it did.
+    pub(super) fn check_heard(&self, who: Who) {
+        let client = &self.clients[who];
+        let Some(place) = client.proc.filter(|_| client.gets_events) else {
+            return;
+        };
+        let (node, life) = (client.node, self.nodes[client.node].life);
+        let own = |taken: &Taken| match taken.by {
+            Reporter::Peer(by) => by == who,
+            Reporter::Host(source) => source == place,
+        };
+        let taken = self.oracle.taken.iter();
+        let taken = taken.filter(|taken| (taken.node, taken.life) == (node, life) && !own(taken));
+        let mut expected: Vec<_> = taken.map(|taken| taken.number).collect();
+        if self.jobs.iter().any(|job| job.is_gone) {
+            // What was kept of its events went with it.
+            expected.retain(|number| client.heard.contains(number));
+        }
+        assert_eq!(client.heard, expected, "what connection {who} is told of");
+    }
+}
+
+/// The number of an event.
+pub(crate) fn number(infos: &[Info<'_>]) -> Option<u32> {
+    let number = infos.iter().find(|info| info.key.is(NUMBER))?;
+    match number.value {
+        Value::Uint32(number) => Some(number),
+        _ => None,
+    }
+}
+
+/// Whether codes name the event that processes report.
+pub(crate) fn names_it(codes: &[Status]) -> bool {
+    codes.contains(&EVENT)
+}
