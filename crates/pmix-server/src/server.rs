@@ -140,7 +140,8 @@ impl Server {
         }
     }
 
-    /// Ends the server: closes all connections and removes the rendezvous files. Called from a
+    /// Ends the server: closes all connections and removes the rendezvous files. What the host is
+    /// still to be told ([`Host::notice`](crate::Host::notice)) it is told before. Called from a
     /// method of the host, it takes effect when the method has returned.
     ///
     /// # Errors

@@ -218,11 +218,16 @@ impl Driver {
         }
     }
 
-    /// Writes what can still be written when the server is finalised.
+    /// Tells the host what it was still to be told when the server was finalised, and writes what
+    /// can still be written.
     pub(crate) fn last_words(mut self) {
         let mut work = std::mem::take(&mut self.work);
         self.desk.progress(Instant::now(), |_, _| (), &mut work);
         self.write(&mut work);
+        // Answers would come too late; what happened has happened.
+        for event in work.events.drain(..) {
+            self.handle_event(event);
+        }
         for connection in self.connections.iter_mut() {
             // Nobody is there any more who could be told that it failed.
             let _ = connection.write();

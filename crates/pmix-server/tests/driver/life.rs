@@ -9,7 +9,7 @@ use std::time::Instant;
 use gds_hash::{Puts, Wire};
 use pmix_proto::{Request, request};
 use pmix_server::upcall::ClientConnected;
-use pmix_server::{Completion, Error, Host, HostObject, Server};
+use pmix_server::{Completion, Error, Host, HostObject, Notice, Server};
 use pmix_types::{Info, Nspace, Proc, Rank, Scope, Status, keys};
 
 use super::peer::{self, JOB, Peer};
@@ -212,6 +212,39 @@ fn an_end_that_comes_with_the_last_bytes_is_noticed() {
     drive_until(&server, || answer.is_finished());
     // Who has hung up is not answered.
     assert_eq!(answer.join().unwrap(), b"");
+}
+
+/// A host that keeps what it is told.
+#[derive(Default)]
+struct Listener(Mutex<Vec<Notice>>);
+
+impl Host for Listener {
+    fn notice(&self, notice: Notice) {
+        self.0.lock().unwrap().push(notice);
+    }
+}
+
+#[test]
+fn what_happened_before_the_end_is_told_though_nobody_drives_any_more() {
+    let host = Arc::new(Listener::default());
+    let builder = peer::builder().shared_host(Arc::clone(&host) as Arc<dyn Host>);
+    let server = builder.external_progress(true).build().unwrap();
+    peer::register(&server, JOB, 1, peer::me());
+    let handle = server.clone();
+    let client = std::thread::spawn(move || {
+        let mut client = Peer::client(&handle, 0).unwrap();
+        let infos = vec![Info::new(keys::REGISTER_CLEANUP, "/no/such/file")];
+        let targets = Vec::new();
+        let request = request::JobControl { targets, infos };
+        client.ask_status(&Request::JobControl(request)).unwrap()
+    });
+    drive_until(&server, || client.is_finished());
+    assert_eq!(client.join().unwrap(), Status::SUCCESS);
+    server.deregister_nspace(&JOB.into()).unwrap();
+    server.finalize().unwrap();
+    let told = host.0.lock().unwrap();
+    let is_cleanup = |notice: &&Notice| matches!(notice, Notice::Cleanup { .. });
+    assert_eq!(told.iter().filter(is_cleanup).count(), 1, "{told:?}");
 }
 
 /// A host that calls its server from within a call.
