@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Many calls that differ in one datum alone.
 
-use pmix_types::{DataType, Key, Kval, Value};
+use pmix_types::{DataArray, DataType, Info, Key, Kval, Value};
 
 use crate::kind::dispatch;
 use crate::{Encoder, Error, Layout, kind};
@@ -55,7 +55,76 @@ impl KvalStencil {
     }
 }
 
+/// A call of one `PMIX_KVAL` that holds an array of infos, up to the datum of each: keys and types
+/// are packed once, for any number of calls.
+#[derive(Clone, Debug)]
+pub struct InfosStencil {
+    layout: Layout,
+    /// The type of each datum, and what stands in front of it.
+    parts: Box<[(DataType, Box<[u8]>)]>,
+}
+
+impl InfosStencil {
+    /// The stencil of a key with infos that have the keys and types of these.
+    ///
+    /// # Errors
+    ///
+    /// If the module does not have one of the types.
+    pub fn new(layout: Layout, key: &Key<'_>, like: &[Info<'_>]) -> Result<Self, Error> {
+        let mut items = Vec::new();
+        for info in like {
+            let (mut item, mut datum) = (Vec::new(), Vec::new());
+            Encoder::new(layout, &mut item).field::<kind::Info>(info)?;
+            dispatch::encode_value(&mut Encoder::new(layout, &mut datum), &info.value)?;
+            items.push((info.value.data_type(), item, datum.len()));
+        }
+        // What stands in front of the first info.
+        let mut head = Vec::new();
+        Encoder::new(layout, &mut head).one::<kind::Kval>(&Kval {
+            key: key.clone(),
+            value: Value::DataArray(DataArray::Info(like.to_vec())),
+        })?;
+        let len: usize = items.iter().map(|(_, item, _)| item.len()).sum();
+        head.truncate(head.len().saturating_sub(len));
+        let parts = items.into_iter().map(|(data_type, item, datum)| {
+            let mut part = std::mem::take(&mut head);
+            let len = item.len().saturating_sub(datum);
+            part.extend_from_slice(item.get(..len).unwrap_or_default());
+            (data_type, part.into())
+        });
+        Ok(Self {
+            layout,
+            parts: parts.collect(),
+        })
+    }
+}
+
 impl Encoder<'_> {
+    /// Packs a call of one kval with an array of infos whose keys a stencil has.
+    ///
+    /// # Errors
+    ///
+    /// If the stencil is of another layout or has other types, or if no peer could read a datum.
+    pub fn fill_infos(
+        &mut self,
+        stencil: &InfosStencil,
+        values: &[Value<'_>],
+    ) -> Result<(), Error> {
+        let types = stencil.parts.iter().map(|(data_type, _)| *data_type);
+        if stencil.layout != self.layout() || !types.eq(values.iter().map(Value::data_type)) {
+            return Err(Error::unpackable(
+                "a stencil for other infos, or in another layout",
+            ));
+        }
+        self.whole(|encoder| {
+            for ((_, part), value) in stencil.parts.iter().zip(values) {
+                encoder.bytes(part);
+                dispatch::encode_value(encoder, value)?;
+            }
+            Ok(())
+        })
+    }
+
     /// Packs a call of one kval whose key a stencil has.
     ///
     /// # Errors
@@ -104,6 +173,35 @@ mod tests {
                     encoder.one::<kind::Kval>(&Kval { key, value }).unwrap();
                     assert_eq!(filled, whole, "{layout:?}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn filled_infos_are_the_whole_call_in_every_layout() {
+        let infos = |name: &'static str, number| {
+            vec![
+                Info::new("some.name", name),
+                Info::new("some.number", Value::Uint32(number)),
+                Info::new("another", Value::Uint16(7)),
+            ]
+        };
+        for module in Module::ALL {
+            for buffer in [BufferKind::NonDescribed, BufferKind::Described] {
+                let mut layout = Layout::new(module);
+                layout.buffer = buffer;
+                let key = Key::new("some.key");
+                let stencil = InfosStencil::new(layout, &key, &infos("", 0)).unwrap();
+                let infos = infos("host", 70_000);
+                let values: Vec<_> = infos.iter().map(|info| info.value.clone()).collect();
+                let (mut filled, mut whole) = (Vec::new(), Vec::new());
+                let mut encoder = Encoder::new(layout, &mut filled);
+                encoder.fill_infos(&stencil, &values).unwrap();
+                assert!(encoder.fill_infos(&stencil, &values[1..]).is_err());
+                let value = Value::DataArray(DataArray::Info(infos));
+                let mut encoder = Encoder::new(layout, &mut whole);
+                encoder.one::<kind::Kval>(&Kval { key, value }).unwrap();
+                assert_eq!(filled, whole, "{layout:?}");
             }
         }
     }

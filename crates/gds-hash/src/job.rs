@@ -21,10 +21,10 @@ use pmix_types::{Nspace, Rank};
 
 use self::columns::Columns;
 pub(crate) use self::columns::Reader;
-pub(crate) use self::derive::ranks;
+pub(crate) use self::derive::{num_ranks, ranks, write_peers};
 pub use self::get::{Answer, Request};
 pub use self::list::KnownNode;
-pub(crate) use self::nodes::Nodes;
+pub(crate) use self::nodes::{Maps, Nodes};
 pub use self::realm::Realm;
 pub use self::subject::Subject;
 use self::table::Table;

@@ -70,8 +70,13 @@ impl Registered {
         wire: &Wire<'_>,
         release: Release,
         remote: Remote,
-    ) -> Result<Arc<[u8]>, Error> {
+    ) -> Result<Arc<Vec<u8>>, Error> {
         self.replies.get(&self.job, wire, release, remote)
+    }
+
+    /// Forgets what clients are told, when no more are expected; another one has it built anew.
+    pub fn forget_replies(&self) {
+        self.replies.clear();
     }
 }
 

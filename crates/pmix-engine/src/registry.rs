@@ -105,6 +105,20 @@ impl Registry {
         job.is_some_and(|job| job.clients.contains_key(&proc.rank) || job.gone.contains(&proc.rank))
     }
 
+    /// A local process is told of its job. Whether all have been by now, so that nobody is
+    /// expected to ask again.
+    pub(crate) fn tell(&mut self, nspace: &Nspace<'_>) -> bool {
+        let Some(job) = self.jobs.get_mut(nspace.as_bytes()) else {
+            return false;
+        };
+        job.num_told += 1;
+        let is_last = job.num_local.is_some_and(|all| job.num_told >= all);
+        if is_last {
+            job.num_told = 0;
+        }
+        is_last
+    }
+
     /// The local process with a name, and where it stands.
     pub(crate) fn client_of(&self, proc: &Proc<'_>) -> Option<&Client> {
         self.client(self.find(&proc.nspace, proc.rank)?)

@@ -16,6 +16,7 @@
 //! sent only keys that its release has. Nothing is sent that the client's module cannot read.
 
 mod flat;
+mod nodes;
 mod procs;
 mod remote;
 mod stated;
@@ -25,9 +26,10 @@ use std::sync::Arc;
 use bfrops::{Encoder, Layout, kind};
 use pmix_types::{Attribute, DataArray, Info, Key, Kval, Rank, Release, Text, Value, keys};
 
+use self::nodes::nested;
 use self::remote::NeverAsked;
 pub use self::remote::Remote;
-use crate::job::{App, Nodes, ranks};
+use crate::job::{App, ranks};
 use crate::shared::{ArcSwap, OnceLock};
 use crate::{Error, Job, Wire};
 
@@ -52,9 +54,6 @@ const OF_APP: [&str; 4] = [
     keys::NUM_NODES,
     keys::NODE_LIST,
 ];
-
-/// What follows for a node, its names apart.
-const OF_NODE: [&str; 3] = [keys::LOCAL_PEERS, keys::LOCALLDR, keys::LOCAL_SIZE];
 
 /// The replies of one job, each built when the first client of its kind asks.
 ///
@@ -87,7 +86,7 @@ pub struct Replies {
 struct Shared {
     kind: Kind,
     /// The job does not change, so neither does what cannot be packed of it.
-    reply: OnceLock<Result<Arc<[u8]>, Error>>,
+    reply: OnceLock<Result<Arc<Vec<u8>>, Error>>,
 }
 
 /// What replies differ in.
@@ -105,9 +104,9 @@ impl Replies {
         wire: &Wire<'_>,
         release: Release,
         remote: Remote,
-    ) -> Result<Arc<[u8]>, Error> {
+    ) -> Result<Arc<Vec<u8>>, Error> {
         let shared = self.of_kind((wire.layout(), release, remote));
-        let build = || job.reply(wire, release, remote).map(Arc::from);
+        let build = || job.reply(wire, release, remote).map(Arc::new);
         shared.reply.get_or_init(build).clone()
     }
 
@@ -171,8 +170,7 @@ impl Job {
         writer.nspace()?;
         writer.job_values();
         writer.session();
-        let array = |writer: &mut Writer<'_, '_>, infos| writer.array(keys::NODE_INFO_ARRAY, infos);
-        writer.nodes(&self.nodes, writer.elsewhere, array);
+        writer.nodes();
         writer.apps();
         writer.flat();
         writer.procs();
@@ -235,9 +233,7 @@ impl Writer<'_, '_> {
         let session = &self.job.session;
         let mut infos: Vec<_> = session.values.infos().collect();
         infos.retain(|info| !info.key.is(keys::SESSION_ID));
-        self.nodes(&session.nodes, None, |_, node| {
-            infos.push(Info::new(keys::NODE_INFO_ARRAY, node));
-        });
+        infos.extend(nested(self.job, &session.nodes));
         if infos.is_empty() && session.id.is_none() {
             return;
         }
@@ -247,28 +243,10 @@ impl Writer<'_, '_> {
         self.array(keys::SESSION_INFO_ARRAY, infos);
     }
 
-    /// Calls `write` with what is known of each node, but for those that are left out.
-    fn nodes(
-        &mut self,
-        nodes: &Nodes,
-        elsewhere: Option<Elsewhere>,
-        mut write: impl FnMut(&mut Self, Vec<Info<'static>>),
-    ) {
-        let is_told = |slot: &u32| elsewhere.is_none_or(|elsewhere| elsewhere.tells_node(*slot));
-        for slot in (0..nodes.num_slots()).filter(is_told) {
-            let infos = node(self.job, nodes, slot);
-            if !infos.is_empty() {
-                write(self, infos);
-            }
-        }
-    }
-
     fn apps(&mut self) {
         for (number, app) in &self.job.apps {
             let mut infos = self::app(self.job, *number, app);
-            self.nodes(&app.nodes, None, |_, node| {
-                infos.push(Info::new(keys::NODE_INFO_ARRAY, node));
-            });
+            infos.extend(nested(self.job, &app.nodes));
             self.array(keys::APP_INFO_ARRAY, infos);
         }
     }
@@ -296,27 +274,6 @@ impl Writer<'_, '_> {
             let _ = self.encoder.one::<kind::Kval>(&kval);
         }
     }
-}
-
-/// What is known of a node: its names and what follows from them first.
-fn node(job: &Job, nodes: &Nodes, slot: u32) -> Vec<Info<'static>> {
-    if nodes.first(slot) != slot {
-        // Another place of a node that was sent.
-        return Vec::new();
-    }
-    let names = [keys::HOSTNAME, keys::NODEID];
-    let named = names.iter().chain(&OF_NODE).filter_map(|key| {
-        let value = job.about_node(nodes, slot, key)?;
-        Some(Info::new(*key, value))
-    });
-    let mut infos: Vec<_> = named.collect();
-    let sent = infos.len();
-    for info in nodes.all(slot) {
-        if !infos.iter().take(sent).any(|sent| sent.key == info.key) {
-            infos.push(info);
-        }
-    }
-    infos
 }
 
 /// What is known of an application, its nodes apart: its number first.

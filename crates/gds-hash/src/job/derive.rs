@@ -233,9 +233,13 @@ impl Job {
         let maps = nodes.maps.as_ref()?;
         let mut peers = ranks(maps, slot);
         match key {
-            keys::LOCAL_SIZE => number(count(maps, slot)),
+            keys::LOCAL_SIZE => number(num_ranks(maps, slot)),
             keys::LOCALLDR => peers.next().map(Value::Rank),
-            keys::LOCAL_PEERS => Some(peer_list(maps, slot)),
+            keys::LOCAL_PEERS => {
+                let mut list = Vec::new();
+                write_peers(maps, slot, &mut list);
+                Some(text(list))
+            }
             keys::LOCAL_PROCS => {
                 let nspace = &self.nspace;
                 let procs = peers.map(|rank| Proc {
@@ -281,7 +285,7 @@ pub(crate) fn ranks(maps: &Maps, slot: u32) -> impl Iterator<Item = Rank> {
 }
 
 /// How many ranks a node has.
-fn count(maps: &Maps, slot: u32) -> u64 {
+pub(crate) fn num_ranks(maps: &Maps, slot: u32) -> u64 {
     let ranks = places(maps, slot).filter_map(|place| maps.procs.ranks_of(place));
     // The hint is exact.
     ranks.map(|ranks| ranks.size_hint().0 as u64).sum()
@@ -295,18 +299,17 @@ fn places(maps: &Maps, slot: u32) -> impl Iterator<Item = usize> {
     slots.filter_map(|slot| usize::try_from(slot).ok())
 }
 
-fn peer_list(maps: &Maps, slot: u32) -> Value<'static> {
-    let mut list = Vec::new();
+/// Writes the ranks of a node, with commas between them.
+pub(crate) fn write_peers(maps: &Maps, slot: u32, list: &mut Vec<u8>) {
     for place in places(maps, slot) {
         let before = list.len();
         if before > 0 {
             list.push(b',');
         }
-        maps.procs.write_node(place, &mut list);
+        maps.procs.write_node(place, list);
         if list.len() == before + 1 && before > 0 {
             // This place has no ranks.
             list.pop();
         }
     }
-    Value::String(Some(Text::new(list)))
 }

@@ -61,12 +61,17 @@ impl Maps {
 
     /// All slots of the node that a slot names, if it stands in the map more than once.
     pub(crate) fn repeated(&self, slot: u32) -> Option<&[u32]> {
-        let repeated = self.repeated.get_or_init(|| repeated(&self.nodes));
+        let repeated = self.repeated_slots();
         if repeated.is_empty() {
             return None;
         }
         let first = self.first_slot(slot);
         repeated.get(&first).map(Vec::as_slice)
+    }
+
+    /// The nodes that stand in the map more than once, each by its first slot with all of them.
+    fn repeated_slots(&self) -> &HashMap<u32, Vec<u32>> {
+        self.repeated.get_or_init(|| repeated(&self.nodes))
     }
 
     /// Whether a slot is the first of its node.
@@ -178,6 +183,12 @@ impl Nodes {
             Value::Uint32(id) => Some(id),
             _ => None,
         }
+    }
+
+    /// Whether the nodes are those of the map, each once, and the host states nothing of them.
+    pub(crate) fn is_plain(&self) -> bool {
+        let is_once = |maps: &Maps| maps.repeated_slots().is_empty();
+        self.extra.is_empty() && self.values.is_empty() && self.maps.as_ref().is_some_and(is_once)
     }
 
     /// How many slots there are.

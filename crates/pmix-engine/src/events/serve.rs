@@ -83,7 +83,7 @@ impl Engine {
 
     /// Sends an event to peers; it is packed once for all that read the same.
     fn tell(&mut self, peers: &[PeerId], notice: &Notice) {
-        let mut packed: Vec<(Layout, Arc<[u8]>)> = Vec::new();
+        let mut packed: Vec<(Layout, Arc<Vec<u8>>)> = Vec::new();
         for peer in peers {
             let Some(form) = self.form(*peer) else {
                 continue;
@@ -95,7 +95,7 @@ impl Engine {
                     let Some(bytes) = self.pack_event(&form, notice) else {
                         continue;
                     };
-                    let bytes: Arc<[u8]> = bytes.into();
+                    let bytes: Arc<Vec<u8>> = bytes.into();
                     packed.push((form.layout, Arc::clone(&bytes)));
                     bytes
                 }

@@ -25,7 +25,7 @@ pub(crate) struct Foreign(HashMap<Nspace<'static>, Vec<Built>>);
 type Kind = (Layout, Release);
 
 /// An answer, and for whom.
-type Built = (Kind, Arc<[u8]>);
+type Built = (Kind, Arc<Vec<u8>>);
 
 impl Foreign {
     /// A job has changed or is gone.
@@ -33,7 +33,7 @@ impl Foreign {
         self.0.remove(nspace.as_bytes());
     }
 
-    fn find(&self, nspace: &Nspace<'_>, kind: Kind) -> Option<Arc<[u8]>> {
+    fn find(&self, nspace: &Nspace<'_>, kind: Kind) -> Option<Arc<Vec<u8>>> {
         let built = self.0.get(nspace.as_bytes())?;
         let found = built.iter().find(|(known, _)| *known == kind);
         found.map(|(_, object)| Arc::clone(object))
@@ -47,14 +47,14 @@ impl Engine {
         nspace: &Nspace<'static>,
         job: &Registered,
         form: &PeerForm,
-    ) -> Result<Arc<[u8]>, Error> {
+    ) -> Result<Arc<Vec<u8>>, Error> {
         let kind = (form.layout, form.release);
         if let Some(object) = self.foreign.find(nspace, kind) {
             return Ok(object);
         }
         let reply = job.reply(&self.wire(form), form.release, Remote::Whole)?;
         let content = kvals(form, self.framer(), &reply)?;
-        let object: Arc<[u8]> = object(form, self.framer(), nspace, &content)?.into();
+        let object: Arc<Vec<u8>> = object(form, self.framer(), nspace, &content)?.into();
         let built = self.foreign.0.entry(nspace.clone()).or_default();
         built.push((kind, Arc::clone(&object)));
         Ok(object)

@@ -27,13 +27,18 @@ impl Engine {
         }
     }
 
-    fn own_job(&self, ticket: &Ticket) -> Result<Payload, Error> {
+    fn own_job(&mut self, ticket: &Ticket) -> Result<Payload, Error> {
         let member = self.member(ticket)?;
         let nspace = &member.proc.nspace;
         if let Some(job) = self.store.job(nspace) {
             let remote = self.told_to(member, job.job());
             let wire = self.wire(&member.form);
-            return Ok(job.reply(&wire, member.form.release, remote)?.into());
+            let reply = job.reply(&wire, member.form.release, remote)?;
+            let nspace = nspace.clone();
+            if self.registry.tell(&nspace) {
+                job.forget_replies();
+            }
+            return Ok(reply.into());
         }
         let alone = reply::JobInfo {
             nspace: nspace.clone(),

@@ -167,7 +167,7 @@ impl Engine {
         &mut self,
         waiter: &Waiter,
         job: &Registered,
-    ) -> Result<Option<Arc<[u8]>>, Error> {
+    ) -> Result<Option<Arc<Vec<u8>>>, Error> {
         let question = &waiter.question;
         let nspace = &question.proc.nspace;
         let peer = self.peers.get_mut(waiter.ticket.peer());
@@ -188,7 +188,7 @@ impl Engine {
     }
 
     /// Where a process of the client's own job is, if the client was not told.
-    fn place(&self, waiter: &Waiter, job: &Registered) -> Result<Option<Arc<[u8]>>, Error> {
+    fn place(&self, waiter: &Waiter, job: &Registered) -> Result<Option<Arc<Vec<u8>>>, Error> {
         let proc = &waiter.question.proc;
         let member = self.member(&waiter.ticket)?;
         let is_told = self.told_to(member, job.job()) != Remote::Nothing;

@@ -33,7 +33,7 @@ pub(crate) enum Payload {
     /// For this peer alone.
     Owned(Vec<u8>),
     /// For others too.
-    Shared(Arc<[u8]>),
+    Shared(Arc<Vec<u8>>),
 }
 
 impl Payload {
@@ -51,8 +51,8 @@ impl From<Vec<u8>> for Payload {
     }
 }
 
-impl From<Arc<[u8]>> for Payload {
-    fn from(bytes: Arc<[u8]>) -> Self {
+impl From<Arc<Vec<u8>>> for Payload {
+    fn from(bytes: Arc<Vec<u8>>) -> Self {
         Self::Shared(bytes)
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct LocalJob {
     pub(crate) gone: BTreeSet<Rank>,
     /// The user whose job it is: that of the first process that was registered.
     pub(crate) owner: Option<u32>,
+    /// How many processes were told of the job since all of them had been.
+    pub(super) num_told: u32,
 }
 
 impl LocalJob {

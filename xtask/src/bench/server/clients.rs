@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What clients that all come at once cost a server: connecting, job information, fences.
 
-use super::rows::{Pair, kib};
+use super::rows::Pair;
 use super::runs::{Field, Figures, Release};
 use crate::bench::Report;
 use crate::bench::table::time;
-use crate::interop::server::launcher::{Far, Launcher};
+use crate::interop::server::launcher::Launcher;
 
 /// How often each run is made; the least of each figure counts.
 const RUNS: usize = 3;
@@ -124,63 +124,6 @@ pub(super) fn fences(field: &Field, report: &mut Report) -> Result<(), String> {
                 }
                 Err(why) => report.add("fences", Err(why)),
             }
-        }
-    }
-    Ok(())
-}
-
-/// Where the other processes of a large job are.
-const FAR: Far = Far(&[(4095, 128), (1, 124)]);
-
-/// Four clients of a job of half a million processes.
-pub(super) fn large(field: &Field, report: &mut Report) -> Result<(), String> {
-    for release in &field.releases {
-        let input = format!(
-            "4 of {} processes, {}",
-            FAR.num_procs() + 4,
-            release.peer.version
-        );
-        let run = |launcher: &Launcher| {
-            field.time(launcher.command_of_larger(4, FAR)?, &release.timing, 4, 5)
-        };
-        let both = run(&field.ours).and_then(|mut ours| {
-            let theirs = run(&release.host)?;
-            for _ in 0..RUNS {
-                ours = ours.or_less(&run(&field.ours)?);
-            }
-            Ok((ours, theirs))
-        });
-        let (ours, theirs) = match both {
-            Ok(both) => both,
-            Err(why) => {
-                report.add("large job", Err(why));
-                continue;
-            }
-        };
-        // What is promised is promised of the older release.
-        let judged = release.peer.version.starts_with("4.2");
-        for (figure, title, bound, shown) in [
-            (
-                "init_ns",
-                "PMIx_Init, median of the ranks",
-                20.0,
-                time as fn(f64) -> String,
-            ),
-            ("server_peak_kib", "server memory at most", 50.0, kib),
-            ("client_kib", "client memory", 1.0, kib),
-        ] {
-            let row = ours.get(figure).and_then(|ours| {
-                Ok(Pair {
-                    figure: title,
-                    input: input.clone(),
-                    ours,
-                    peer: theirs.get(figure)?,
-                    name: release.host.title(),
-                    bound: Some(bound).filter(|_| judged),
-                    shown,
-                })
-            });
-            report.add(title, row.map(Pair::row));
         }
     }
     Ok(())

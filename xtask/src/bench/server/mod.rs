@@ -7,6 +7,7 @@
 
 mod clients;
 mod commands;
+mod large;
 mod rows;
 mod runs;
 
@@ -21,7 +22,7 @@ const PARTS: &[Part] = &[
     ("connect", clients::connecting),
     ("fence", clients::fences),
     ("whole", commands::whole),
-    ("large", clients::large),
+    ("large", large::large),
     ("start", commands::start),
     ("idle", commands::idle),
     ("many", commands::many),

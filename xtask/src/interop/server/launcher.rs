@@ -106,7 +106,7 @@ impl Launcher {
 }
 
 /// What this node is called in a larger job.
-const HERE: &str = "here";
+pub(crate) const HERE: &str = "here";
 
 /// Nodes of a job that are not here: so many, so many processes on each.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +125,7 @@ impl Far {
     }
 
     /// The maps of the whole job, as we take them.
-    fn maps(self, num_local: u32) -> (String, String) {
+    pub(crate) fn maps(self, num_local: u32) -> (String, String) {
         let mut names = vec![HERE.to_owned()];
         let mut ranks = vec![format!("0-{}", num_local - 1)];
         let mut next = num_local;

@@ -9,6 +9,7 @@
 
 pub(crate) mod case;
 mod examples;
+mod large;
 pub(crate) mod launcher;
 mod mpi;
 pub(crate) mod programs;
@@ -46,6 +47,9 @@ pub(super) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
     let mut all = theirs.clone();
     all.insert(0, ours.clone());
 
+    for peer in peers {
+        large::compare(peer, &ours, tally)?;
+    }
     let mut cases = Vec::new();
     for peer in peers {
         cases.extend(programs::cases(peer, &all)?);

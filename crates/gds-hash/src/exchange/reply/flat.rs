@@ -15,7 +15,8 @@ use std::borrow::Cow;
 use bfrops::{Module, kind};
 use pmix_types::{Info, Key, Kval, Value, keys};
 
-use super::{OF_JOB, Writer, app, node};
+use super::nodes::node;
+use super::{OF_JOB, Writer, app};
 use crate::Job;
 
 /// Names of a node, which are none of the job.

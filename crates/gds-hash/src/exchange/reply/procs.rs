@@ -7,20 +7,17 @@ use std::ops::Range;
 use bfrops::{KvalStencil, kind};
 use pmix_types::{Key, Kval, Rank, Value, keys};
 
-use super::stated::{Keys, Stated};
+use super::stated::{
+    APP_RANK, APPNUM, Followed, GLOBAL_RANK, HOSTNAME, Keys, LOCAL_RANK, NODE_RANK, NODEID, Stated,
+};
 use super::{Remote, Writer, ranks_of};
-use crate::Job;
+use crate::{Job, Wire};
 
 /// What follows for a process and has nothing to do with its node.
-const OF_PROC: [&str; 3] = [keys::APPNUM, keys::APP_RANK, keys::GLOBAL_RANK];
+const OF_PROC: [Followed; 3] = [APPNUM, APP_RANK, GLOBAL_RANK];
 
 /// What follows for a process from its node.
-const OF_PLACE: [&str; 4] = [
-    keys::LOCAL_RANK,
-    keys::NODE_RANK,
-    keys::HOSTNAME,
-    keys::NODEID,
-];
+const OF_PLACE: [Followed; 4] = [LOCAL_RANK, NODE_RANK, HOSTNAME, NODEID];
 
 impl Writer<'_, '_> {
     /// Every process of the job: those of the map, and those that only a description names.
@@ -42,7 +39,7 @@ impl Writer<'_, '_> {
             let is_elsewhere = self.is_elsewhere(Some(slot));
             let mut node = None;
             for (place, rank) in ranks_of(job, slot) {
-                let node = node.get_or_insert_with(|| Node::new(&blob, slot));
+                let node = node.get_or_insert_with(|| blob.node(slot));
                 match is_elsewhere {
                     true => blob.elsewhere(rank, Some(node)),
                     false => blob.placed(rank, place, node),
@@ -89,53 +86,66 @@ fn only_described(job: &Job) -> impl Iterator<Item = Rank> + use<'_> {
     described.filter(|rank| job.nodes.of_rank(*rank).is_none())
 }
 
-/// Name and number of a node, packed once for all its processes.
-struct Node {
-    name: Vec<u8>,
-    id: Vec<u8>,
+/// Data packed one behind the other, and how long the first one is.
+#[derive(Default)]
+struct Pair {
+    bytes: Vec<u8>,
+    first: usize,
 }
 
-impl Node {
-    fn new(blob: &Blob<'_>, slot: u32) -> Self {
-        let packed = |key: &'static str| {
-            let mut bytes = Vec::new();
-            if let Some(value) = blob.job.place_of(slot, key) {
-                let kval = Kval {
-                    key: key.into(),
-                    value,
-                };
-                let _ = blob.wire.encoder(&mut bytes).one::<kind::Kval>(&kval);
-            }
-            bytes
-        };
-        Self {
-            name: packed(keys::HOSTNAME),
-            id: packed(keys::NODEID),
+impl Pair {
+    /// Packs what there is of two data.
+    fn new(wire: &Wire<'_>, data: [(Followed, Option<Value<'_>>); 2]) -> Self {
+        let mut pair = Self::default();
+        let [first, second] = data;
+        pair.push(wire, first);
+        pair.first = pair.bytes.len();
+        pair.push(wire, second);
+        pair
+    }
+
+    fn push(&mut self, wire: &Wire<'_>, ((key, _), value): (Followed, Option<Value<'_>>)) {
+        if let Some(value) = value {
+            let key = key.into();
+            let _ = wire
+                .encoder(&mut self.bytes)
+                .one::<kind::Kval>(&Kval { key, value });
         }
+    }
+
+    /// The parts that are wanted.
+    fn parts(&self, first: bool, second: bool) -> &[u8] {
+        let range = match (first, second) {
+            (true, true) => 0..self.bytes.len(),
+            (true, false) => 0..self.first,
+            (false, true) => self.first..self.bytes.len(),
+            (false, false) => 0..0,
+        };
+        self.bytes.get(range).unwrap_or_default()
     }
 }
 
 /// What is known of one process.
 struct Blob<'r> {
     job: &'r Job,
-    wire: &'r crate::Wire<'r>,
+    wire: &'r Wire<'r>,
     has_stated: bool,
     stated: Stated<'r>,
     /// The keys that are told of a process elsewhere.
-    of_elsewhere: &'static [&'static str],
+    of_elsewhere: &'static [Followed],
     /// What the host states under them.
     stated_elsewhere: Stated<'r>,
     /// What can follow in this job, apart from the node.
-    derived: Vec<&'static str>,
-    /// The places on a node, packed for all processes that have them.
-    places: Vec<[Vec<u8>; 2]>,
+    derived: [Option<Followed>; 3],
+    /// Local rank and node rank of each place on a node, packed for all processes that have it.
+    places: Vec<Pair>,
     bytes: Vec<u8>,
 }
 
 impl<'r> Blob<'r> {
     fn new(writer: &Writer<'r, '_>) -> Self {
         let job = writer.job;
-        let possible = |key: &&str| match *key {
+        let possible = |(key, _): &Followed| match *key {
             keys::GLOBAL_RANK => job.job.plain(keys::NPROC_OFFSET.as_bytes()).is_some(),
             _ => !job.apps.is_empty(),
         };
@@ -146,40 +156,48 @@ impl<'r> Blob<'r> {
             has_stated: !job.procs.is_empty(),
             stated: Stated::new(writer, |_| true),
             of_elsewhere,
-            stated_elsewhere: Stated::new(writer, |key| of_elsewhere.iter().any(|of| key.is(of))),
-            derived: OF_PROC.into_iter().filter(possible).collect(),
+            stated_elsewhere: Stated::new(writer, |key| {
+                of_elsewhere.iter().any(|(of, _)| key.is(of))
+            }),
+            derived: OF_PROC.map(|followed| possible(&followed).then_some(followed)),
             places: Vec::new(),
             bytes: Vec::with_capacity(256),
         }
     }
 
+    /// Name and number of a node, packed for all its processes.
+    fn node(&self, slot: u32) -> Pair {
+        let place = |of: Followed| (of, self.job.place_of(slot, of.0));
+        Pair::new(self.wire, [place(HOSTNAME), place(NODEID)])
+    }
+
     /// A process that has a place on a node.
-    fn placed(&mut self, rank: Rank, place: usize, node: &Node) {
+    fn placed(&mut self, rank: Rank, place: usize, node: &Pair) {
         let stated = self.stated(rank);
         self.place(place, stated);
         self.follow_everywhere(rank, stated);
-        if stated.has(keys::HOSTNAME) {
+        if stated.has(HOSTNAME) {
             // The host says that it is elsewhere.
-            return self.follow(rank, stated, &[keys::NODEID]);
+            return self.follow(rank, stated, &[NODEID]);
         }
-        self.bytes.extend_from_slice(&node.name);
-        if !stated.has(keys::NODEID) {
-            self.bytes.extend_from_slice(&node.id);
-        }
+        let parts = node.parts(true, !stated.has(NODEID));
+        self.bytes.extend_from_slice(parts);
     }
 
     /// A process of which not all is told.
-    fn elsewhere(&mut self, rank: Rank, node: Option<&Node>) {
+    fn elsewhere(&mut self, rank: Rank, node: Option<&Pair>) {
         self.rank(rank);
         let stated = self.stated_elsewhere.pack(rank, self.wire, &mut self.bytes);
         // The host may say that it is not where the map has it.
-        let node = node.filter(|_| !stated.has(keys::HOSTNAME));
-        for key in self.of_elsewhere.iter().filter(|key| !stated.has(key)) {
-            match (*key, node) {
-                (keys::HOSTNAME, Some(node)) => self.bytes.extend_from_slice(&node.name),
-                (keys::NODEID, Some(node)) => self.bytes.extend_from_slice(&node.id),
-                (keys::APPNUM, _) if !self.derived.contains(key) => {}
-                _ => self.follow(rank, stated, &[key]),
+        let node = node.filter(|_| !stated.has(HOSTNAME));
+        for followed in self.of_elsewhere.iter().filter(|key| !stated.has(**key)) {
+            match (followed.0, node) {
+                (keys::HOSTNAME, Some(node)) => {
+                    self.bytes.extend_from_slice(node.parts(true, false))
+                }
+                (keys::NODEID, Some(node)) => self.bytes.extend_from_slice(node.parts(false, true)),
+                (keys::APPNUM, _) if self.job.apps.is_empty() => {}
+                _ => self.follow(rank, stated, &[*followed]),
             }
         }
     }
@@ -190,25 +208,13 @@ impl<'r> Blob<'r> {
             let Ok(next) = u16::try_from(self.places.len()) else {
                 return;
             };
-            let packed = [keys::LOCAL_RANK, keys::NODE_RANK].map(|key| {
-                let mut bytes = Vec::new();
-                let value = Value::Uint16(next);
-                let kval = Kval {
-                    key: key.into(),
-                    value,
-                };
-                let _ = self.wire.encoder(&mut bytes).one::<kind::Kval>(&kval);
-                bytes
-            });
-            self.places.push(packed);
+            let next = |of: Followed| (of, Some(Value::Uint16(next)));
+            let pair = Pair::new(self.wire, [next(LOCAL_RANK), next(NODE_RANK)]);
+            self.places.push(pair);
         }
-        if let Some([local, on_node]) = self.places.get(place) {
-            if !stated.has(keys::LOCAL_RANK) {
-                self.bytes.extend_from_slice(local);
-            }
-            if !stated.has(keys::NODE_RANK) {
-                self.bytes.extend_from_slice(on_node);
-            }
+        if let Some(pair) = self.places.get(place) {
+            let parts = pair.parts(!stated.has(LOCAL_RANK), !stated.has(NODE_RANK));
+            self.bytes.extend_from_slice(parts);
         }
     }
 
@@ -239,19 +245,15 @@ impl<'r> Blob<'r> {
 
     /// What follows from more than the node.
     fn follow_everywhere(&mut self, rank: Rank, stated: Keys) {
-        for key in OF_PROC {
-            if self.derived.contains(&key) {
-                self.follow(rank, stated, &[key]);
-            }
+        for followed in self.derived.into_iter().flatten() {
+            self.follow(rank, stated, &[followed]);
         }
     }
 
     /// What follows of these keys where the host states nothing.
-    fn follow(&mut self, rank: Rank, stated: Keys, keys: &[&'static str]) {
-        for key in keys {
-            if !stated.has(key)
-                && let Some(value) = self.job.about_proc(rank, key)
-            {
+    fn follow(&mut self, rank: Rank, stated: Keys, keys: &[Followed]) {
+        for (key, _) in keys.iter().filter(|key| !stated.has(**key)) {
+            if let Some(value) = self.job.about_proc(rank, key) {
                 self.value(Key::new(*key), value);
             }
         }

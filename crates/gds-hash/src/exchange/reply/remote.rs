@@ -9,7 +9,9 @@
 //! | 4.2 | `pmix.hname` | everything: it asks for keys of the node of a process as optional ones |
 //! | 5.0 and later | `pmix.hname`, `pmix.nodeid`, `pmix.appnum` | nothing |
 
-use pmix_types::{Release, keys};
+use pmix_types::Release;
+
+use super::stated::{APPNUM, Followed, HOSTNAME, NODEID};
 
 /// What a reply says of the processes and nodes that are not on the node of its server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +31,7 @@ pub enum Remote {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NeverAsked {
     /// Of processes.
-    pub(super) of_procs: &'static [&'static str],
+    pub(super) of_procs: &'static [Followed],
     /// Whether it does not ask for keys of nodes.
     pub(super) of_nodes: bool,
 }
@@ -38,11 +40,11 @@ impl NeverAsked {
     pub(super) const fn by(release: Release) -> Self {
         match release {
             Release::V4_2_2 => Self {
-                of_procs: &[keys::HOSTNAME],
+                of_procs: &[HOSTNAME],
                 of_nodes: true,
             },
             _ => Self {
-                of_procs: &[keys::HOSTNAME, keys::NODEID, keys::APPNUM],
+                of_procs: &[HOSTNAME, NODEID, APPNUM],
                 of_nodes: false,
             },
         }

@@ -9,31 +9,40 @@ use crate::Wire;
 use crate::job::Reader;
 
 /// Keys of a process that may follow, as a set: one bit for each.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Keys(u8);
 
-/// The keys that have a bit.
-const BITS: [&str; 7] = [
-    keys::LOCAL_RANK,
-    keys::NODE_RANK,
-    keys::HOSTNAME,
-    keys::NODEID,
-    keys::APPNUM,
-    keys::APP_RANK,
-    keys::GLOBAL_RANK,
+/// A key that may follow, and the set of it alone.
+pub(super) type Followed = (&'static str, Keys);
+
+pub(super) const LOCAL_RANK: Followed = (keys::LOCAL_RANK, Keys(1));
+pub(super) const NODE_RANK: Followed = (keys::NODE_RANK, Keys(1 << 1));
+pub(super) const HOSTNAME: Followed = (keys::HOSTNAME, Keys(1 << 2));
+pub(super) const NODEID: Followed = (keys::NODEID, Keys(1 << 3));
+pub(super) const APPNUM: Followed = (keys::APPNUM, Keys(1 << 4));
+pub(super) const APP_RANK: Followed = (keys::APP_RANK, Keys(1 << 5));
+pub(super) const GLOBAL_RANK: Followed = (keys::GLOBAL_RANK, Keys(1 << 6));
+
+const ALL: [Followed; 7] = [
+    LOCAL_RANK,
+    NODE_RANK,
+    HOSTNAME,
+    NODEID,
+    APPNUM,
+    APP_RANK,
+    GLOBAL_RANK,
 ];
 
 impl Keys {
     /// The set of this key, empty if it cannot follow.
     fn of(key: &Key<'_>) -> Self {
-        let place = BITS.iter().position(|bit| key.is(bit));
-        Self(place.map_or(0, |place| 1 << place))
+        let known = ALL.iter().find(|(name, _)| key.is(name));
+        known.map_or_else(Self::default, |(_, bit)| *bit)
     }
 
     /// Whether a key is in the set.
-    pub(super) fn has(self, key: &str) -> bool {
-        let place = BITS.iter().position(|bit| *bit == key);
-        place.is_some_and(|place| self.0 & (1 << place) != 0)
+    pub(super) const fn has(self, (_, key): Followed) -> bool {
+        self.0 & key.0 != 0
     }
 }
 
