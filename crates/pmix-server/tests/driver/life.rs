@@ -4,9 +4,11 @@
 use std::fs;
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gds_hash::{Puts, Wire};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
 use pmix_proto::{Request, request};
 use pmix_server::upcall::ClientConnected;
 use pmix_server::{Completion, Error, Host, HostObject, Notice, Server};
@@ -169,11 +171,30 @@ fn names_that_would_break_the_address_or_a_path_are_refused() {
     }
 }
 
-/// Drives a server until something is done elsewhere.
+/// Drives a server until something is done elsewhere: as a host with a loop of its own does, only
+/// when the descriptor is readable or the time has come that it was told.
 fn drive_until(server: &Server, done: impl Fn() -> bool) {
+    let fd = server.fd();
+    let (mut poll, mut events) = (Poll::new().unwrap(), Events::with_capacity(1));
+    let registry = poll.registry();
+    registry
+        .register(&mut SourceFd(&fd), Token(0), Interest::READABLE)
+        .unwrap();
+    let mut next = Some(Instant::now());
     while !done() {
-        server.drive(Instant::now()).unwrap();
-        std::thread::yield_now();
+        let now = Instant::now();
+        if events.is_empty() && next.is_none_or(|next| next > now) {
+            let soon = Duration::from_millis(5);
+            poll.poll(&mut events, Some(soon)).unwrap();
+            continue;
+        }
+        next = server.drive(now).unwrap();
+        events.clear();
+        // What is left is news again.
+        let again = poll
+            .registry()
+            .reregister(&mut SourceFd(&fd), Token(0), Interest::READABLE);
+        again.unwrap();
     }
 }
 

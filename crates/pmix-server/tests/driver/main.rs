@@ -2,6 +2,7 @@
 //! A server over real sockets, with clients of the protocol crate.
 
 mod admission;
+mod attributes;
 mod hostile;
 mod life;
 mod munge;

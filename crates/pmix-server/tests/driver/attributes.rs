@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What each attribute of `PMIx_server_init` changes about a server. What comes of tools, users and
+//! interfaces is tested where they are let in and listened on.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::time::Instant;
+
+use pmix_server::{Error, Server};
+use pmix_types::{Info, Rank, Status, Value, keys};
+
+use super::peer;
+
+/// A server with these attributes, whose files go into a directory.
+fn open(top: &Path, infos: &[Info<'_>]) -> Result<Server, Error> {
+    let top = top.to_str().unwrap().to_owned();
+    let places = [
+        Info::new(keys::SERVER_TMPDIR, format!("{top}/server")),
+        Info::new(keys::SYSTEM_TMPDIR, format!("{top}/system")),
+    ];
+    for directory in ["server", "system"] {
+        fs::create_dir_all(format!("{top}/{directory}")).unwrap();
+    }
+    let builder = peer::builder().attributes(&places)?;
+    builder.attributes(infos)?.build()
+}
+
+fn opened(infos: &[Info<'_>]) -> Server {
+    let top = tempfile::tempdir().unwrap();
+    open(top.path(), infos).unwrap()
+}
+
+/// The rendezvous files of a server with an attribute that is true, below the directory, and their
+/// modes.
+fn files(infos: &[Info<'_>]) -> Vec<(String, u32)> {
+    let top = tempfile::tempdir().unwrap();
+    let server = open(top.path(), infos).unwrap();
+    let about = |path: &std::path::PathBuf| {
+        let mode = fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let path = path.strip_prefix(top.path()).unwrap();
+        (path.to_str().unwrap().to_owned(), mode)
+    };
+    server.rendezvous_files().iter().map(about).collect()
+}
+
+#[test]
+fn the_name_of_a_server_is_in_its_address() {
+    let named = opened(&[
+        Info::new(keys::SERVER_NSPACE, "rm"),
+        Info::new(keys::SERVER_RANK, Value::Rank(Rank::new(7))),
+    ]);
+    assert!(named.uri().starts_with("rm.7;tcp4://"), "{}", named.uri());
+    assert_eq!(named.proc().rank, Rank::new(7));
+}
+
+#[test]
+fn each_role_has_its_files() {
+    let pid = std::process::id();
+    let names = |key: &'static str| -> Vec<String> {
+        let infos = [Info::new(key, true), Info::new(keys::SERVER_NSPACE, "rm")];
+        files(&infos).into_iter().map(|(name, _)| name).collect()
+    };
+    assert_eq!(files(&[]), []);
+    assert_eq!(names(keys::SERVER_SYSTEM_SUPPORT), ["system/pmix.sys.n00"]);
+    assert_eq!(names(keys::SERVER_SCHEDULER), ["system/pmix.sched.n00"]);
+    assert_eq!(
+        names(keys::SERVER_SESSION_SUPPORT),
+        ["server/pmix.n00.tool"]
+    );
+    assert_eq!(
+        names(keys::SERVER_TOOL_SUPPORT),
+        [
+            format!("server/pmix.n00.tool.{pid}"),
+            "server/pmix.n00.tool.rm".to_owned()
+        ]
+    );
+}
+
+#[test]
+fn the_mode_says_who_reads_the_files() {
+    let mode = |infos: &[Info<'static>]| {
+        let system = [Info::new(keys::SERVER_SYSTEM_SUPPORT, true)];
+        files(&[&system, infos].concat())[0].1
+    };
+    assert_eq!(mode(&[]), 0o600);
+    assert_eq!(mode(&[Info::new(keys::SOCKET_MODE, 0o640_u32)]), 0o640);
+    let foreign = Info::new(keys::SERVER_ALLOW_FOREIGN_TOOLS, true);
+    assert_eq!(mode(&[foreign]), 0o644);
+}
+
+#[test]
+fn families_and_ports_are_obeyed() {
+    let off = |key| opened(&[Info::new(key, true)]).uri().to_owned();
+    assert!(off(keys::TCP_DISABLE_IPV6).contains(";tcp4://127.0.0.1:"));
+    assert!(off(keys::TCP_DISABLE_IPV4).contains(";tcp6://[::1]:"));
+    for (key, family) in [
+        (keys::TCP_IPV4_PORT, keys::TCP_DISABLE_IPV6),
+        (keys::TCP_IPV6_PORT, keys::TCP_DISABLE_IPV4),
+    ] {
+        // A port that is free, as it was free a moment ago.
+        let port = peer::address(&opened(&[Info::new(family, true)])).port();
+        let infos = [Info::new(family, true), Info::new(key, i32::from(port))];
+        assert_eq!(peer::address(&opened(&infos)).port(), port, "{key}");
+    }
+}
+
+#[test]
+fn interfaces_are_chosen_among_those_that_may_be() {
+    let lo = Info::new(keys::TCP_IF_INCLUDE, "lo");
+    assert!(peer::address(&opened(&[lo])).ip().is_loopback());
+    let top = tempfile::tempdir().unwrap();
+    let none = Info::new(keys::TCP_IF_INCLUDE, "no0");
+    assert!(open(top.path(), &[none]).is_err());
+    let none = Info::new(keys::TCP_IF_EXCLUDE, "127.0.0.0/8,::1");
+    assert!(open(top.path(), &[none]).is_err());
+    // On a node without a network there is the loopback all the same.
+    let remote = Info::new(keys::SERVER_REMOTE_CONNECTIONS, true);
+    assert!(open(top.path(), &[remote]).is_ok());
+}
+
+#[test]
+fn the_address_is_reported_where_that_is_wanted() {
+    let top = tempfile::tempdir().unwrap();
+    let file = top
+        .path()
+        .join("uri")
+        .into_os_string()
+        .into_string()
+        .unwrap();
+    let report = Info::new(keys::TCP_REPORT_URI, file.clone());
+    let server = open(top.path(), &[report]).unwrap();
+    let text = fs::read_to_string(file).unwrap();
+    assert_eq!(text.lines().next(), Some(server.uri()));
+}
+
+#[test]
+fn a_host_with_a_loop_of_its_own_has_no_thread_beside_it() {
+    let server = opened(&[Info::new(keys::EXTERNAL_PROGRESS, true)]);
+    assert_eq!(server.start().unwrap_err().status(), Status::ERR_INIT);
+    assert!(server.drive(Instant::now()).is_ok());
+    assert!(server.fd() >= 0);
+}
