@@ -10,7 +10,8 @@ use crate::host::LocalHost;
 use crate::session_dir::SessionDir;
 use crate::{Error, Plan};
 
-/// Starts a server for one job. Tools find it by the files in the directory of the session.
+/// Starts a server for one job, which goes on when the job lets it. Tools find it by the files in
+/// the directory of the session.
 pub(crate) fn start(
     plan: &Plan,
     session: &SessionDir,
@@ -22,7 +23,7 @@ pub(crate) fn start(
     if let Some(tap) = tap {
         builder = builder.tap(tap);
     }
-    let server = builder
+    builder
         .host(host)
         .nspace(server_nspace(&plan.nspace))
         .hostname(String::from_utf8_lossy(plan.layout.host()))
@@ -32,10 +33,9 @@ pub(crate) fn start(
         .rendezvous_required(false)
         .params(plan.params.clone())
         .preg(Arc::clone(&plan.preg))
+        .external_progress(true)
         .build()
-        .map_err(cannot)?;
-    server.start().map_err(cannot)?;
-    Ok(server)
+        .map_err(cannot)
 }
 
 /// The server's own job: that of the processes with `.server` behind, cut short where that is too

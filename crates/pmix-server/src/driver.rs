@@ -129,23 +129,29 @@ impl Driver {
     /// One turn without waiting: whether the next one may wait, and until when.
     pub(crate) fn drive(&mut self, now: Instant) -> Wait {
         self.desk.end_wait();
-        self.wait(Some(Duration::ZERO));
+        // Who waits for the descriptor may be told of news only once, so all of them are taken.
+        let more = self.wait(Some(Duration::ZERO)).then_some(now);
         self.serve(now);
         match self.desk.begin_wait() {
-            Wait::Until(deadline) => Wait::Until(earliest(deadline, self.own_deadline(now))),
+            Wait::Until(deadline) => {
+                Wait::Until(earliest(more, earliest(deadline, self.own_deadline(now))))
+            }
             other => other,
         }
     }
 
-    /// Waits for news, at most so long.
-    fn wait(&mut self, timeout: Option<Duration>) {
+    /// Waits for news, at most so long; whether there may be more than were taken.
+    fn wait(&mut self, timeout: Option<Duration>) -> bool {
         if let Err(error) = self.poll.poll(&mut self.events, timeout) {
-            if error.kind() != io::ErrorKind::Interrupted {
+            let interrupted = error.kind() == io::ErrorKind::Interrupted;
+            if !interrupted {
                 tracing::error!(%error, "waiting for connections failed");
             }
-            return;
+            return interrupted;
         }
+        let mut taken = 0;
         for event in &self.events {
+            taken += 1;
             let token = event.token();
             match token {
                 LISTENER => self.acceptor.ready(),
@@ -166,6 +172,7 @@ impl Driver {
                 }
             }
         }
+        taken == EVENTS
     }
 
     /// When to turn again although nothing new happens.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The launcher as the host of its server.
 //!
-//! Upcalls come on the progress thread of the server, and all that they are about is known to the
-//! thread that watches the job. So each is put into the mail of that thread together with the
-//! completion that answers it; no state is shared and no lock is held.
+//! Upcalls come while the watched job lets its server go on, and are about that job. So each is put
+//! into its mail, together with the completion that answers it, and read when the server has gone
+//! on; no state is shared and no lock is held.
 
 mod mail;
 
@@ -27,7 +27,7 @@ pub(crate) struct LocalHost {
     forwards: bool,
 }
 
-/// An upcall that the watching thread answers, or something it is to know.
+/// An upcall that the watched job answers, or something it is to know.
 pub(crate) enum Letter {
     Connected(Proc<'static>),
     Finalized(Proc<'static>),

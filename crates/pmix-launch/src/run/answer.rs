@@ -17,11 +17,29 @@ use crate::process::{Link, Process};
 const MAX_NAMED: usize = 8;
 
 impl Job<'_> {
-    /// Answers all that came.
-    pub(super) fn read_mail(&mut self) {
-        while let Some(letter) = self.mail.next() {
-            self.answer(letter);
+    /// Lets the server do what there is to do, and answers what it asks for its clients.
+    pub(super) fn serve(&mut self) {
+        loop {
+            match self.server.drive(Instant::now()) {
+                Ok(next) => self.next_turn = next,
+                Err(e) => return tracing::error!("the server does not go on: {e}"),
+            }
+            if !self.read_mail() {
+                return;
+            }
         }
+    }
+
+    /// Answers all that came, if anything did.
+    fn read_mail(&mut self) -> bool {
+        let first = self.mail.next();
+        let any = first.is_some();
+        let mut next = first;
+        while let Some(letter) = next {
+            self.answer(letter);
+            next = self.mail.next();
+        }
+        any
     }
 
     fn answer(&mut self, letter: Letter) {

@@ -22,8 +22,8 @@ use crate::session_dir::SessionDir;
 use crate::signals::Signals;
 use crate::{Cause, Ending, Error, Outcome, Plan, RankOutcome};
 
-/// The token of mail.
-pub(super) const MAIL: usize = 0;
+/// The token of the server.
+pub(super) const SERVER: usize = 0;
 /// The token of signals.
 pub(super) const SIGNALS: usize = 1;
 /// The first of the two tokens of input.
@@ -39,6 +39,8 @@ pub(super) struct Job<'a> {
     pub(super) table: Table,
     pub(super) orphans: Orphans,
     pub(super) server: Server,
+    /// When the server is to go on although nothing new happens.
+    pub(super) next_turn: Option<Instant>,
     pub(super) session: SessionDir,
     pub(super) forward: Forward<'a>,
     pub(super) input: Input<'a>,
@@ -66,6 +68,7 @@ impl Job<'_> {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 result => result.map_err(|e| Error::system("cannot poll", e))?,
             }
+            self.serve();
             for event in &events {
                 self.notice(event.token());
             }
@@ -82,7 +85,8 @@ impl Job<'_> {
             return;
         }
         match token.0 {
-            MAIL => self.read_mail(),
+            // It goes on in every turn.
+            SERVER => {}
             SIGNALS => {
                 for signal in self.signals.pending() {
                     self.signal(signal);
@@ -150,7 +154,7 @@ impl Job<'_> {
             self.orphans.reap(&self.table);
         }
         // What they said before they ended is there by now.
-        self.read_mail();
+        self.serve();
         for index in ended {
             let Some(&Process {
                 rank,
@@ -212,7 +216,7 @@ impl Job<'_> {
         if self.forward.is_busy() {
             return Some(Duration::ZERO);
         }
-        let deadlines = [self.stop.deadline(), self.board.deadline()];
+        let deadlines = [self.stop.deadline(), self.board.deadline(), self.next_turn];
         let deadline = deadlines.into_iter().flatten().min()?;
         Some(deadline.saturating_duration_since(Instant::now()))
     }
@@ -242,10 +246,10 @@ impl Job<'_> {
     fn dismiss(&mut self) {
         let nspace = Nspace::new(self.plan.nspace.as_str());
         let ended = self.server.deregister_nspace(&nspace);
+        self.serve();
         if let Err(e) = ended.and_then(|()| self.server.finalize()) {
             tracing::warn!("the server did not end as it should: {e}");
         }
-        self.read_mail();
     }
 }
 

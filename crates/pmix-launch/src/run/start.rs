@@ -4,12 +4,13 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use mio::{Poll, Token};
+use mio::unix::SourceFd;
+use mio::{Interest, Poll, Token};
 use pmix_server::{HostObject, Tap};
 use pmix_types::{Nspace, Proc};
 
 use super::Standard;
-use super::job::{FORWARD, INPUT, Job, MAIL, SIGNALS};
+use super::job::{FORWARD, INPUT, Job, SERVER, SIGNALS};
 use super::stop::Stop;
 use crate::board::Board;
 use crate::cleanup::Guard;
@@ -46,11 +47,24 @@ impl<'a> Job<'a> {
         standard: Standard<'a>,
         tap: Option<Box<dyn Tap>>,
     ) -> Result<Self, Error> {
-        let poll = Poll::new().map_err(|e| Error::system("cannot poll", e))?;
+        let cannot_poll = |e| Error::system("cannot poll", e);
+        let poll = Poll::new().map_err(cannot_poll)?;
         let registry = poll.registry();
         let signals = Signals::take(registry, Token(SIGNALS))?;
-        let (mailbox, mail) = mailbox(registry, Token(MAIL))?;
+        let (mailbox, mail) = mailbox();
         let session = SessionDir::create(&plan.tmpdir, plan.layout.here())?;
+        let server = service::start(
+            plan,
+            &session,
+            LocalHost::new(mailbox, plan.forward_io),
+            tap,
+        )?;
+        let watched = registry.register(
+            &mut SourceFd(&server.fd()),
+            Token(SERVER),
+            Interest::READABLE,
+        );
+        watched.map_err(cannot_poll)?;
         let tag = (plan.output == Output::Tagged).then(|| plan.nspace.clone());
         Ok(Self {
             plan,
@@ -59,12 +73,8 @@ impl<'a> Job<'a> {
             signals,
             table: Table::default(),
             orphans: Orphans::adopt(plan.adopt),
-            server: service::start(
-                plan,
-                &session,
-                LocalHost::new(mailbox, plan.forward_io),
-                tap,
-            )?,
+            server,
+            next_turn: None,
             session,
             forward: Forward::new(FORWARD, standard.output, standard.errors, tag)
                 .heard_if(plan.forward_io),
@@ -114,6 +124,8 @@ impl<'a> Job<'a> {
             let vars = vars.map_err(|e| Error::server("the server has no address", e))?;
             let started = spawner.start(rank, bound.cpus.get(index), &vars, standard)?;
             self.adopt(started)?;
+            // Those that run are not kept waiting for those that do not.
+            self.serve();
         }
         Ok(())
     }
