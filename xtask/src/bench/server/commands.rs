@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+use super::floor::Floor;
 use super::rows::{Pair, kib};
 use super::runs::{Field, Figures};
 use crate::bench::Report;
@@ -136,6 +137,8 @@ pub(super) fn many(field: &Field, report: &mut Report) -> Result<(), String> {
         let used = best(many)? - best(few)?;
         Ok::<_, String>(used * 1e9 / f64::from(size) / f64::from(many - few))
     };
+    let floor = Floor::compile().and_then(|floor| floor.growth(field));
+    report.add("floor", floor);
     let row = each(64).and_then(|small| {
         let large = each(1000)?;
         let ratio = large / small;

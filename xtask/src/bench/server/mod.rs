@@ -7,6 +7,7 @@
 
 mod clients;
 mod commands;
+mod floor;
 mod large;
 mod rows;
 mod runs;
