@@ -10,10 +10,12 @@
 //! | `pmix.<host>.tool.<nspace>` | server | tools that know the name |
 //!
 //! A file appears whole, and goes when the server ends, if it is still its own. One that a dead
-//! server left is replaced; one of a live server is an error that names it.
+//! server left is replaced, or removed by the next one in the same directory; one of a live server
+//! is an error that names it.
 
 mod contact;
 mod directory;
+mod left_over;
 mod place;
 mod process;
 
@@ -81,6 +83,9 @@ impl Rendezvous {
         .into();
         files.place_all(places.system_dir, in_system, contact, places.mode)?;
         files.place_all(places.server_dir, in_server, contact, places.mode)?;
+        if let Some(placed) = files.0.last().filter(|_| tools) {
+            left_over::remove(placed.directory(), &format!("pmix.{host}.tool."));
+        }
         Ok(files)
     }
 

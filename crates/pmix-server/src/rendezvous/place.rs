@@ -46,6 +46,11 @@ impl Placed {
     pub(super) fn path(&self) -> PathBuf {
         self.directory.path().join(&self.name)
     }
+
+    /// What it is in.
+    pub(super) fn directory(&self) -> &Directory {
+        &self.directory
+    }
 }
 
 impl Drop for Placed {
@@ -95,7 +100,7 @@ pub(super) fn place(
 }
 
 /// Gives a file its name, unless that is taken.
-fn move_in(directory: &Directory, from: &str, to: &str) -> Result<(), Errno> {
+pub(super) fn move_in(directory: &Directory, from: &str, to: &str) -> Result<(), Errno> {
     match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
         // This file system cannot; a link is refused in the same way where the name is taken.
         Err(Errno::INVAL | Errno::NOSYS) => {
@@ -167,6 +172,13 @@ fn is_stale(directory: &Directory, name: &str, path: &Path) -> Result<bool, Erro
         return Err(refused(Status::ERR_NO_PERMISSIONS, why));
     }
     Ok(true)
+}
+
+/// Whether a file is one of a server of this user that is gone.
+pub(super) fn is_left_over(directory: &Directory, name: &str) -> bool {
+    let text = openat(directory, name, READ, Mode::empty()).map(read);
+    let names_one = text.is_ok_and(|text| contact::holder(&text).is_some());
+    names_one && is_stale(directory, name, &directory.path().join(name)).unwrap_or(false)
 }
 
 fn read(file: OwnedFd) -> String {

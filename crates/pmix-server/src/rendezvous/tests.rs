@@ -106,6 +106,27 @@ fn a_second_live_server_is_told_who_the_first_is() {
 }
 
 #[test]
+fn what_killed_servers_left_under_names_of_their_own_goes() {
+    let top = tempfile::tempdir().unwrap();
+    let session = top.path().join("session");
+    fs::create_dir(&session).unwrap();
+    for name in ["pmix.n01.tool.99", "pmix.n01.tool.gone", "pmix.n02.tool.99"] {
+        leave(&session.join(name));
+    }
+    // What a server was writing when it was killed, and what no server wrote.
+    leave(&session.join(".pmix.n01.tool.7.99.123"));
+    fs::write(session.join("pmix.n01.tool.mine"), "mine").unwrap();
+    symlink("pmix.n02.tool.99", session.join("pmix.n01.tool.link")).unwrap();
+    drop(open(&top, ALL).unwrap());
+    let kept = [
+        "pmix.n01.tool.link",
+        "pmix.n01.tool.mine",
+        "pmix.n02.tool.99",
+    ];
+    assert_eq!(names(&session), kept);
+}
+
+#[test]
 fn what_a_dead_server_left_is_replaced() {
     let top = tempfile::tempdir().unwrap();
     let path = top.path().join("pmix.sys.n01");
