@@ -48,24 +48,21 @@ impl Engine {
 
     fn consider(&mut self, peer: PeerId, hello: &Hello<'_>) -> Result<(), Error> {
         let form = hello.form()?;
-        if !hello
-            .gds
-            .as_bytes()
-            .split(|b| *b == b',')
-            .any(|name| name == b"hash")
-        {
-            let gds = &hello.gds;
-            tracing::warn!(%peer, %gds, "a peer that may not read what it is told; it takes hash");
-        }
         let origin = self.peers.get(peer).map(|peer| peer.origin);
         let identity = Identity::of(&self.psec, hello, origin.unwrap_or_default())?;
         let client = hello.proc.as_ref();
         let client = client.and_then(|proc| self.registry.find(&proc.nspace, proc.rank));
         match client {
-            Some(client) => self.admit_client(peer, hello, form, identity, client),
-            None if hello.role == Role::CLIENT => Err(unregistered(hello)),
-            None => self.admit_tool(peer, hello, form, identity),
+            Some(client) => self.admit_client(peer, hello, form, identity, client)?,
+            None if hello.role == Role::CLIENT => return Err(unregistered(hello)),
+            None => self.admit_tool(peer, hello, form, identity)?,
         }
+        let gds = &hello.gds;
+        let mut modules = gds.as_bytes().split(|byte| *byte == b',');
+        if !modules.any(|name| name == b"hash") {
+            tracing::info!(%peer, %gds, "a peer that may not read what it is told; it takes hash");
+        }
+        Ok(())
     }
 
     /// Makes a connection that of a member and answers its hello.

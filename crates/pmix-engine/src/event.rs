@@ -19,6 +19,13 @@ pub enum EngineEvent {
         /// Why.
         reason: Error,
     },
+    /// A request was refused because of who asked; the connection stays.
+    Denied {
+        /// The connection.
+        peer: PeerId,
+        /// Why.
+        reason: Error,
+    },
     /// The data of a local process that the host asked for.
     DirectModex {
         /// What `dmodex_request` returned.

@@ -8,6 +8,7 @@ mod acceptor;
 mod connection;
 mod connections;
 mod outbox;
+mod refusals;
 mod turn;
 
 use std::io;
@@ -21,6 +22,7 @@ use pmix_engine::{Engine, PeerId};
 
 use self::acceptor::Acceptor;
 use self::connections::{Connections, LISTENER, WAKER};
+use self::refusals::Refusals;
 use crate::Error;
 use crate::desk::{Desk, Wait, Work};
 use crate::host::Host;
@@ -46,11 +48,15 @@ pub(crate) struct Driver {
     readable: Vec<Token>,
     /// Connections to be written in this turn.
     writable: Vec<Token>,
+    /// Connections that the other end closed in this turn. They are there until its end, as the log
+    /// tells whose they were.
+    ended: Vec<Token>,
     /// What the engine is to be told: bytes that were written, connections that broke.
     written: Vec<(PeerId, usize)>,
     broken: Vec<PeerId>,
     buffer: Box<[u8]>,
     work: Work,
+    refusals: Refusals,
     tap: Option<Box<dyn Tap>>,
     /// They go when the driver does.
     _rendezvous: Rendezvous,
@@ -90,10 +96,12 @@ impl Driver {
             connections: Connections::new(),
             readable: Vec::new(),
             writable: Vec::new(),
+            ended: Vec::new(),
             written: Vec::new(),
             broken: Vec::new(),
             buffer: vec![0; BUFFER].into(),
             work: Work::default(),
+            refusals: Refusals::default(),
             tap: parts.tap,
             _rendezvous: parts.rendezvous,
         })
@@ -178,7 +186,10 @@ impl Driver {
     /// When to turn again although nothing new happens.
     fn own_deadline(&self, now: Instant) -> Option<Instant> {
         let unread = (!self.readable.is_empty()).then_some(now);
-        earliest(unread, self.acceptor.due(now))
+        earliest(
+            earliest(unread, self.acceptor.due(now)),
+            self.refusals.due(),
+        )
     }
 }
 

@@ -11,7 +11,7 @@ use super::question::Question;
 use super::waiting::{Later, WaitId, Waiter};
 use crate::alarm::Alarm;
 use crate::peers::{PeerId, Ticket};
-use crate::{Engine, Error};
+use crate::{Engine, EngineEvent, Error};
 
 impl Engine {
     /// GETNB.
@@ -36,8 +36,13 @@ impl Engine {
         match self.check_reader(&waiter) {
             Ok(()) => self.settle(waiter),
             Err(error) => {
-                tracing::warn!(peer = %waiter.ticket.peer(), %error, "request refused");
+                let peer = waiter.ticket.peer();
                 self.reply_error(waiter.ticket, &error);
+                let denied = EngineEvent::Denied {
+                    peer,
+                    reason: error,
+                };
+                self.outcomes.push_back(denied);
             }
         }
     }

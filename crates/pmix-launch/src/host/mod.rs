@@ -140,7 +140,6 @@ impl Host for LocalHost {
 
     fn notice(&self, notice: Notice) {
         match notice {
-            Notice::Refused { reason } => tracing::warn!("a connection was refused: {reason}"),
             Notice::Cleanup { user, cleanup, .. } => {
                 self.mail.send(Letter::Cleanup(user.0, cleanup));
             }

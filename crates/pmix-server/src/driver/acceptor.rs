@@ -25,6 +25,8 @@ pub(super) struct Acceptor {
     owners: Owners,
     /// Connections may wait to be accepted.
     waiting: bool,
+    /// There were no descriptors for some, and it was said.
+    is_short: bool,
     /// Nothing is accepted until then, unless something is closed before.
     paused_until: Option<Instant>,
 }
@@ -45,6 +47,7 @@ impl Acceptor {
             address,
             owners: Owners::new(),
             waiting: false,
+            is_short: false,
             paused_until: None,
         }
     }
@@ -85,9 +88,14 @@ impl Acceptor {
 
     fn refused(&mut self, error: &io::Error, now: Instant, num_open: usize) {
         match Errno::from_io_error(error) {
-            Some(Errno::AGAIN) => self.waiting = false,
+            Some(Errno::AGAIN) => {
+                self.waiting = false;
+                self.is_short = false;
+            }
             Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                tracing::warn!(%error, num_open, "new connections wait until others are closed");
+                if !std::mem::replace(&mut self.is_short, true) {
+                    tracing::warn!(%error, num_open, "new connections wait until others are closed");
+                }
                 self.paused_until = Some(now + PAUSE);
             }
             // Such as a connection that was reset before it was accepted.

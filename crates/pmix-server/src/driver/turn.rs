@@ -35,6 +35,10 @@ impl Driver {
             serves = desk.progress(now, |engine, now| self.tell(engine, now), &mut work);
         }
         self.work = work;
+        for token in std::mem::take(&mut self.ended) {
+            self.close(token);
+        }
+        self.refusals.end_period(now);
     }
 
     /// Tells the engine what became of connections.
@@ -94,7 +98,7 @@ impl Driver {
                 Input::More => self.readable.push(token),
                 Input::Closed => {
                     engine.handle_closed(peer, now);
-                    self.close(token);
+                    self.ended.push(token);
                 }
             }
         }
@@ -167,10 +171,13 @@ impl Driver {
                 return;
             }
             EngineEvent::Refused { peer, reason } => {
-                self.log_refusal(peer, &reason);
+                self.log_refusal(peer, &reason, "a connection was refused");
                 Notice::Refused {
                     reason: reason.into(),
                 }
+            }
+            EngineEvent::Denied { peer, reason } => {
+                return self.log_refusal(peer, &reason, "a request was refused");
             }
             EngineEvent::ProcessLost { proc, incarnation } => {
                 Notice::ProcessLost { proc, incarnation }
@@ -200,12 +207,14 @@ impl Driver {
         host::notice(&*self.host, notice);
     }
 
-    fn log_refusal(&mut self, peer: PeerId, reason: &pmix_engine::Error) {
+    fn log_refusal(&mut self, peer: PeerId, reason: &pmix_engine::Error, what: &str) {
         let token = self.connections.token(peer);
         let connection = token.and_then(|token| self.connections.get_mut(token));
         let from = connection.as_ref().map(|connection| connection.from);
         let uid = connection.and_then(|connection| connection.uid);
-        tracing::warn!(%peer, ?from, uid, %reason, "a connection was refused");
+        if self.refusals.count(uid, reason.status(), Instant::now()) {
+            tracing::warn!(%peer, ?from, uid, %reason, "{what}");
+        }
     }
 
     /// Closes a connection; its descriptor may be what others wait for.
@@ -228,6 +237,7 @@ impl Driver {
         for event in work.events.drain(..) {
             self.handle_event(event);
         }
+        self.refusals.write();
         for connection in self.connections.iter_mut() {
             // Nobody is there any more who could be told that it failed.
             let _ = connection.write();

