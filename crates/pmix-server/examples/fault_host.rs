@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | `job NAME PROCS HERE UID GID` | registers a job and those of its processes that are here |
 //! | `forget NAME` | forgets it |
+//! | `exited NAME RANK` | a process has ended, whether it came or not |
 //! | `modex NAME RANK` | asks for what a process put, as the server of another node would |
 //! | `notify CODE` | reports an event to everybody |
 //! | `hold` | from now on calls of the server are not answered |
@@ -52,6 +53,7 @@ fn run() -> Result<(), Fault> {
         .server_tmpdir(directory)
         .system_tmpdir(directory)
         .tool_support(true)
+        .session_support(true)
         .config(|config| {
             if let Some(time) = time {
                 config.greeting_time = Duration::from_millis(time);
@@ -87,6 +89,10 @@ fn obey(server: &Server, held: &Held, line: &str) -> Result<String, Fault> {
             register(server, name, procs.parse()?, here.parse()?, user)?;
         }
         ["forget", name] => server.deregister_nspace(&Nspace::new((*name).to_owned()))?,
+        ["exited", name, rank] => {
+            let proc = Proc::new((*name).to_owned(), Rank::new(rank.parse()?));
+            server.deregister_client(&proc)?;
+        }
         ["modex", name, rank] => {
             let proc = Proc::new((*name).to_owned(), Rank::new(rank.parse()?));
             server.dmodex_request(&proc, &[], drop)?;

@@ -29,6 +29,9 @@ const FIRST: u32 = 8;
 /// How much more memory the server may have at the end, in KiB.
 const MOST_GROWTH: u64 = 4096;
 
+/// How long its log may become, in lines.
+const MOST_LINES: usize = 1000;
+
 /// Every kind of wrong hello and message.
 pub(super) fn run(field: &Field) -> Result<Verdict, String> {
     let armoury = Armoury::read()?;
@@ -51,21 +54,31 @@ pub(super) fn run(field: &Field) -> Result<Verdict, String> {
     let fences = fences?;
     let after = server.settle(before.descriptors)?;
     let growth = after.memory.saturating_sub(base?.memory);
-    let log = server.log().len() / 1024;
-    server.end()?;
+    let log = server.end()?;
+    let lines = log.lines().count();
     let figures = format!(
         "{count} in {}; {} good fences, worst {}; growth {growth} KiB; descriptors {} and {}; \
-         log {log} KiB",
+         {} refusals in {lines} lines of log",
         shown(took),
         fences.len() / GOOD as usize,
         shown(fences.worst()),
         before.descriptors,
         after.descriptors,
+        refusals(&log),
     );
-    match growth < MOST_GROWTH {
+    match growth < MOST_GROWTH && lines < MOST_LINES {
         true => Ok(Verdict::Held(figures)),
-        false => Err(format!("the server grew: {figures}")),
+        false => Err(figures),
     }
+}
+
+/// How many refusals a log tells of: those in full, and those that are only counted.
+fn refusals(log: &str) -> u64 {
+    let of_line = |line: &str| match line.split_once(" more=") {
+        Some((_, more)) => more.split(' ').next()?.parse().ok(),
+        None => line.contains(" was refused").then_some(1),
+    };
+    log.lines().filter_map(of_line).sum()
 }
 
 /// Attacks so often, each time by a connection of its own or by one of several messages of one.

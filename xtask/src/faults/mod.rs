@@ -6,13 +6,18 @@
 //! takes is what the kernel says of that process. Each scenario is a line with what was measured.
 
 mod attack;
+mod churn;
+mod client_killed;
 mod good;
 mod identity;
 mod malformed;
 mod mutate;
 mod peer;
+mod points;
 mod raw;
 mod server;
+mod server_killed;
+mod shortage;
 mod silent;
 mod wait;
 
@@ -68,6 +73,34 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "identity-foreign",
         run: identity::foreign,
+    },
+    Scenario {
+        name: "client-killed",
+        run: client_killed::run,
+    },
+    Scenario {
+        name: "server-killed",
+        run: server_killed::run,
+    },
+    Scenario {
+        name: "shortage-descriptors",
+        run: shortage::descriptors,
+    },
+    Scenario {
+        name: "shortage-disk",
+        run: shortage::disk,
+    },
+    Scenario {
+        name: "directories",
+        run: shortage::directories,
+    },
+    Scenario {
+        name: "planted",
+        run: shortage::planted,
+    },
+    Scenario {
+        name: "churn",
+        run: churn::run,
     },
 ];
 

@@ -5,12 +5,15 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 use bfrops::{Layout, Module};
 use pmix_client::Uri;
 use pmix_proto::{Request, Role, Tag, reply, request};
 use pmix_types::{Key, Proc, Rank, Status};
 
+use super::points::Point;
 use super::raw::{self, Peer};
 use super::server::me;
 use crate::process;
@@ -49,6 +52,13 @@ pub(super) fn main(args: &[String]) -> Result<(), String> {
         ["read", uri, job, of] => {
             let status = read(&address(uri)?, job, of)?;
             println!("{}", status.as_raw());
+        }
+        ["reach", point, uri, job] => {
+            let point = Point::named(point).ok_or("no such point")?;
+            let _stream = point.reach(&address(uri)?, job)?;
+            println!("here");
+            // Until it is killed.
+            sleep(Duration::from_secs(60));
         }
         _ => return Err(format!("{args:?} is nothing that a peer does")),
     }

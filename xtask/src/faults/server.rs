@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use pmix_client::Uri;
-use rustix::process::{getegid, geteuid};
+use rustix::process::{Pid, Signal, getegid, geteuid, kill_process};
 
 use super::wait::until;
 use crate::interop::install;
@@ -72,7 +72,8 @@ impl Server {
     /// As [`Self::start`].
     pub(super) fn start_by(mut command: Command, directory: &Path) -> Result<Self, String> {
         let fault = |e: std::io::Error| format!("the server cannot be started: {e}");
-        let log = directory.with_extension("log");
+        let name = directory.file_name().unwrap_or_default();
+        let log = install::scratch("faults")?.join(name).with_extension("log");
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -134,6 +135,18 @@ impl Server {
         Figures::of(self.child.id())
     }
 
+    /// How many descriptors it has whose numbers are below a limit. It may have inherited others.
+    pub(super) fn descriptors_below(&self, limit: u32) -> u32 {
+        let names = files(Path::new(&format!("/proc/{}/fd", self.child.id())));
+        let numbers = names.iter().filter_map(|name| name.parse::<u32>().ok());
+        numbers.filter(|number| *number < limit).map(|_| 1).sum()
+    }
+
+    /// The root of the file systems that it sees.
+    pub(super) fn root(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root", self.child.id()))
+    }
+
     /// Waits until its descriptors are no more than that.
     ///
     /// # Errors
@@ -158,11 +171,33 @@ impl Server {
         let _ = self.child.wait();
     }
 
-    /// Ends it in good order: nothing of it is left.
+    /// Stops all of its threads; from then on it can only be killed.
+    ///
+    /// # Errors
+    /// It does not stop.
+    pub(super) fn stop(&self) -> Result<(), String> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let stopped = pid.map(|pid| kill_process(pid, Signal::STOP));
+        if stopped.is_none_or(|result| result.is_err()) {
+            return Err("the server is gone".to_owned());
+        }
+        let tasks = PathBuf::from(format!("/proc/{}/task", self.child.id()));
+        let is_stopped = |task: &String| {
+            let stat = fs::read_to_string(tasks.join(task).join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ")
+                .is_some_and(|(_, rest)| rest.starts_with('T'))
+        };
+        let all = until(PATIENCE, || {
+            files(&tasks).iter().all(is_stopped).then_some(())
+        });
+        all.ok_or_else(|| "the server does not stop".to_owned())
+    }
+
+    /// Ends it in good order: nothing of it is left but its log.
     ///
     /// # Errors
     /// It does not end, ends with an error, or leaves files.
-    pub(super) fn end(mut self) -> Result<(), String> {
+    pub(super) fn end(mut self) -> Result<String, String> {
         drop(self.input.take());
         let status = until(PATIENCE, || self.child.try_wait().ok().flatten());
         match status {
@@ -171,7 +206,7 @@ impl Server {
             None => return Err("the server does not end".to_owned()),
         }
         match files(&self.directory) {
-            left if left.is_empty() => Ok(()),
+            left if left.is_empty() => Ok(self.log()),
             left => Err(format!("the server left {}", left.join(", "))),
         }
     }

@@ -101,7 +101,11 @@ fn launched(launcher: &Launcher, _: &str) -> Option<&'static str> {
 }
 
 fn forwarding(launcher: &Launcher, _: &str) -> Option<&'static str> {
-    matches!(launcher, Launcher::Host(..)).then_some("the host forwards nothing")
+    match launcher {
+        Launcher::Ours(_) => None,
+        Launcher::Host(..) => Some("the host forwards nothing"),
+        Launcher::Prterun(..) => Some("prterun forwards, and then does not always end"),
+    }
 }
 
 fn spawning(launcher: &Launcher, _: &str) -> Option<&'static str> {
