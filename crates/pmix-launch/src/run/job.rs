@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2};
 
 use super::Standard;
-use super::stop::{Order, Stop};
+use super::stop::{Interrupt, Order, Stop};
 use crate::board::Board;
 use crate::cleanup::Guard;
 use crate::host::Mail;
@@ -48,8 +48,6 @@ pub(super) struct Job<'a> {
     pub(super) mail: Mail,
     pub(super) board: Board,
     pub(super) guard: Guard,
-    /// Signals that were to end the launcher, of which the second of a kind does.
-    pub(super) told: Vec<i32>,
     pub(super) signals: Signals,
     pub(super) poll: Poll,
 }
@@ -136,12 +134,17 @@ impl Job<'_> {
     /// processes do about it.
     fn end_by(&mut self, number: i32) {
         let now = Instant::now();
-        if self.told.contains(&number) || self.table.num_running() == 0 {
-            let order = self.stop.fail(Cause::Interrupted { signal: number }, now);
-            order.into_iter().for_each(|order| self.obey(order));
-        } else if let Some(signal) = Signal::from_named_raw(number) {
-            self.told.push(number);
-            self.table.signal(signal);
+        let interrupt = match self.table.num_running() {
+            0 => Interrupt::Again,
+            _ => self.stop.interrupted(number, now),
+        };
+        match (interrupt, Signal::from_named_raw(number)) {
+            (Interrupt::HandOn, Some(signal)) => self.table.signal(signal),
+            (Interrupt::HandOn | Interrupt::Same, _) => {}
+            (Interrupt::Again, _) => {
+                let order = self.stop.fail(Cause::Interrupted { signal: number }, now);
+                order.into_iter().for_each(|order| self.obey(order));
+            }
         }
     }
 

@@ -69,7 +69,6 @@ impl<'a> Job<'a> {
         Ok(Self {
             plan,
             standard,
-            told: Vec::new(),
             signals,
             table: Table::default(),
             orphans: Orphans::adopt(plan.adopt),

@@ -12,6 +12,10 @@ use crate::{Cause, Plan};
 /// process group, and is not waited for.
 const ABANDON: Duration = Duration::from_millis(200);
 
+/// How long after a signal another of its kind is the same one: `timeout` signals its child, and then
+/// its process group with the child in it.
+const SAME: Duration = Duration::from_millis(50);
+
 /// What is to be done with the processes of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
@@ -21,6 +25,17 @@ pub(super) enum Order {
     Kill,
     /// Wait no longer for what they may write.
     Abandon,
+}
+
+/// What a signal comes to that ends programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Interrupt {
+    /// The processes are to have it.
+    HandOn,
+    /// They have it already.
+    Same,
+    /// Whoever sends it again does not want to wait.
+    Again,
 }
 
 /// Whether and why a job is to end.
@@ -34,6 +49,8 @@ pub(super) struct Stop {
     cause: Option<Cause>,
     killed: bool,
     impatient: bool,
+    /// The signals that were handed on, and when.
+    interrupts: Vec<(i32, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +72,20 @@ impl Stop {
             cause: None,
             killed: false,
             impatient: false,
+            interrupts: Vec::new(),
+        }
+    }
+
+    /// A signal came that ends programs.
+    pub(super) fn interrupted(&mut self, signal: i32, now: Instant) -> Interrupt {
+        let mut known = self.interrupts.iter();
+        match known.find(|(known, _)| *known == signal) {
+            Some((_, first)) if now.saturating_duration_since(*first) < SAME => Interrupt::Same,
+            Some(_) => Interrupt::Again,
+            None => {
+                self.interrupts.push((signal, now));
+                Interrupt::HandOn
+            }
         }
     }
 
@@ -172,6 +203,7 @@ mod tests {
             cause: None,
             killed: false,
             impatient: false,
+            interrupts: Vec::new(),
         };
         (stop, now)
     }
@@ -231,6 +263,15 @@ mod tests {
         let (mut stop, now) = stop(None, false);
         let cause = Cause::Interrupted { signal: 2 };
         assert_eq!(stop.fail(cause, now), Some(Order::Kill));
+    }
+
+    #[test]
+    fn a_signal_that_comes_twice_at_once_came_once() {
+        let (mut stop, now) = stop(None, false);
+        assert_eq!(stop.interrupted(15, now), Interrupt::HandOn);
+        assert_eq!(stop.interrupted(15, now), Interrupt::Same);
+        assert_eq!(stop.interrupted(2, now), Interrupt::HandOn);
+        assert_eq!(stop.interrupted(15, now + SAME), Interrupt::Again);
     }
 
     #[test]
