@@ -56,4 +56,4 @@ pub use layout::{BufferKind, Integers, Layout};
 pub use limits::Limits;
 pub use module::Module;
 pub use notes::{Note, Notes};
-pub use stencil::{InfosStencil, KvalStencil};
+pub use stencil::{CallStencil, InfosStencil, KvalStencil};

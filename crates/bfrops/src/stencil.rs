@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Many calls that differ in one datum alone.
 
+use std::marker::PhantomData;
+
 use pmix_types::{DataArray, DataType, Info, Key, Kval, Value};
 
 use crate::kind::dispatch;
-use crate::{Encoder, Error, Layout, kind};
+use crate::{Encoder, Error, Kind, Layout, kind};
 
 /// A call of one `PMIX_KVAL` up to the datum of its value: key and type are packed once, for any
 /// number of calls.
@@ -51,6 +53,42 @@ impl KvalStencil {
             layout,
             data_type: like.data_type(),
             bytes: bytes.into(),
+        })
+    }
+}
+
+impl KvalStencil {
+    /// It is not for this, or not for the layout.
+    #[cold]
+    fn refuses(&self, found: DataType) -> Error {
+        let expected = self.data_type;
+        let message = format!("a stencil for {expected} in another layout, or for {found}");
+        Error::unpackable(message)
+    }
+}
+
+/// A call of one datum of a kind: what stands in front of it is packed once, for any number of
+/// calls.
+#[derive(Clone, Debug)]
+pub struct CallStencil<K> {
+    layout: Layout,
+    head: Box<[u8]>,
+    kind: PhantomData<K>,
+}
+
+impl<K: Kind> CallStencil<K> {
+    /// The stencil of a kind.
+    ///
+    /// # Errors
+    ///
+    /// If the module does not have the type.
+    pub fn new(layout: Layout) -> Result<Self, Error> {
+        let mut head = Vec::new();
+        Encoder::new(layout, &mut head).head(K::TYPE, 1)?;
+        Ok(Self {
+            layout,
+            head: head.into(),
+            kind: PhantomData,
         })
     }
 }
@@ -125,6 +163,46 @@ impl Encoder<'_> {
         })
     }
 
+    /// Packs a call of one datum of the kind that a stencil has.
+    ///
+    /// # Errors
+    ///
+    /// If the stencil is of another layout, or if no peer could read the datum.
+    #[inline]
+    pub fn fill_call<K: Kind>(
+        &mut self,
+        stencil: &CallStencil<K>,
+        item: &K::Item<'_>,
+    ) -> Result<(), Error> {
+        if stencil.layout != self.layout() {
+            return Err(Error::unpackable("a stencil for another layout"));
+        }
+        self.whole(|encoder| {
+            encoder.bytes(&stencil.head);
+            encoder.field::<K>(item)
+        })
+    }
+
+    /// Packs a call of one kval whose key a stencil has, with a datum of this kind.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::fill`].
+    #[inline]
+    pub fn fill_datum<K: Kind>(
+        &mut self,
+        stencil: &KvalStencil,
+        item: &K::Item<'_>,
+    ) -> Result<(), Error> {
+        if stencil.layout != self.layout() || stencil.data_type != K::TYPE {
+            return Err(stencil.refuses(K::TYPE));
+        }
+        self.whole(|encoder| {
+            encoder.bytes(&stencil.bytes);
+            encoder.field::<K>(item)
+        })
+    }
+
     /// Packs a call of one kval whose key a stencil has.
     ///
     /// # Errors
@@ -133,9 +211,7 @@ impl Encoder<'_> {
     #[inline]
     pub fn fill(&mut self, stencil: &KvalStencil, value: &Value<'_>) -> Result<(), Error> {
         if stencil.layout != self.layout() || stencil.data_type != value.data_type() {
-            let (found, expected) = (value.data_type(), stencil.data_type);
-            let message = format!("a stencil for {expected} in another layout, or for {found}");
-            return Err(Error::unpackable(message));
+            return Err(stencil.refuses(value.data_type()));
         }
         self.whole(|encoder| {
             encoder.bytes(&stencil.bytes);
@@ -146,6 +222,8 @@ impl Encoder<'_> {
 
 #[cfg(test)]
 mod tests {
+    use pmix_types::Rank;
+
     use super::*;
     use crate::{BufferKind, Module};
 
@@ -168,9 +246,36 @@ mod tests {
                     let (mut filled, mut whole) = (Vec::new(), Vec::new());
                     let mut encoder = Encoder::new(layout, &mut filled);
                     encoder.fill(&stencil, value).unwrap();
+                    if let Value::Uint16(number) = value {
+                        let mut datum = Vec::new();
+                        let mut encoder = Encoder::new(layout, &mut datum);
+                        encoder
+                            .fill_datum::<kind::Uint16>(&stencil, number)
+                            .unwrap();
+                        assert_eq!(datum, filled, "{layout:?}");
+                    }
                     let value = value.clone();
                     let mut encoder = Encoder::new(layout, &mut whole);
                     encoder.one::<kind::Kval>(&Kval { key, value }).unwrap();
+                    assert_eq!(filled, whole, "{layout:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_filled_call_is_the_whole_call_in_every_layout() {
+        for module in Module::ALL {
+            for buffer in [BufferKind::NonDescribed, BufferKind::Described] {
+                let mut layout = Layout::new(module);
+                layout.buffer = buffer;
+                let stencil = CallStencil::<kind::Rank>::new(layout).unwrap();
+                for rank in [0, 300, u32::MAX].map(Rank::new) {
+                    let (mut filled, mut whole) = (Vec::new(), Vec::new());
+                    let mut encoder = Encoder::new(layout, &mut filled);
+                    encoder.fill_call(&stencil, &rank).unwrap();
+                    let mut encoder = Encoder::new(layout, &mut whole);
+                    encoder.one::<kind::Rank>(&rank).unwrap();
                     assert_eq!(filled, whole, "{layout:?}");
                 }
             }
@@ -213,6 +318,7 @@ mod tests {
         let mut out = vec![9];
         let mut encoder = Encoder::new(layout, &mut out);
         assert!(encoder.fill(&stencil, &Value::Uint32(1)).is_err());
+        assert!(encoder.fill_datum::<kind::Uint32>(&stencil, &1).is_err());
         let mut encoder = Encoder::new(Layout::new(Module::V12), &mut out);
         assert!(encoder.fill(&stencil, &Value::Uint16(1)).is_err());
         assert_eq!(out, [9]);

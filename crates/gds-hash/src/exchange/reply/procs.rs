@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use bfrops::{KvalStencil, kind};
-use pmix_types::{Key, Kval, Rank, Value, keys};
+use bfrops::{CallStencil, KvalStencil, kind};
+use pmix_types::{Bytes, Key, Kval, Rank, Value, keys};
 
 use super::stated::{
     APP_RANK, APPNUM, Followed, GLOBAL_RANK, HOSTNAME, Keys, LOCAL_RANK, NODE_RANK, NODEID, Stated,
@@ -23,31 +23,30 @@ impl Writer<'_, '_> {
     /// Every process of the job: those of the map, and those that only a description names.
     pub(super) fn procs(&mut self) {
         let job = self.job;
-        let (key, empty) = (
-            Key::new(keys::PROC_BLOB),
-            Value::ByteObject(Cow::Borrowed(&[])),
-        );
-        let Ok(stencil) = KvalStencil::new(self.wire.layout(), &key, &empty) else {
+        let (layout, key) = (self.wire.layout(), Key::new(keys::PROC_BLOB));
+        let stencil = KvalStencil::new(layout, &key, &Value::ByteObject(Cow::Borrowed(&[])));
+        let (Ok(stencil), Ok(rank)) = (stencil, CallStencil::new(layout)) else {
             return;
         };
-        let mut blob = Blob::new(self);
-        let told = self.elsewhere.map(|elsewhere| elsewhere.remote);
-        for slot in self
-            .told_slots()
-            .filter(|slot| job.nodes.first(*slot) == *slot)
-        {
+        let (mut blob, mut node) = (Blob::new(self, rank), Pair::default());
+        let mut placed = Vec::new();
+        let slots = self.told_slots();
+        for slot in slots.filter(|slot| job.nodes.first(*slot) == *slot) {
             let is_elsewhere = self.is_elsewhere(Some(slot));
-            let mut node = None;
-            for (place, rank) in ranks_of(job, slot) {
-                let node = node.get_or_insert_with(|| blob.node(slot));
+            blob.pack_node(slot, &mut node);
+            ranks_of(job, slot).for_each(|(place, rank)| {
                 match is_elsewhere {
-                    true => blob.elsewhere(rank, Some(node)),
-                    false => blob.placed(rank, place, node),
+                    true => blob.elsewhere(rank, Some(&node)),
+                    false => blob.placed(rank, place, &node),
                 }
                 self.blob(&stencil, &mut blob);
-            }
+                if blob.has_stated {
+                    placed.push(rank);
+                }
+            });
         }
-        for rank in only_described(job) {
+        let told = self.elsewhere.map(|elsewhere| elsewhere.remote);
+        for rank in only_described(job, placed) {
             match self.is_elsewhere(job.node_of(rank)) {
                 true if told == Some(Remote::Nothing) => continue,
                 true => blob.elsewhere(rank, None),
@@ -73,20 +72,25 @@ impl Writer<'_, '_> {
     }
 
     fn blob(&mut self, stencil: &KvalStencil, blob: &mut Blob<'_>) {
-        let bytes = Value::ByteObject(Cow::Borrowed(&blob.bytes));
+        let bytes = Bytes::Borrowed(&blob.bytes);
         // Bytes can always be sent.
-        let _ = self.encoder.fill(stencil, &bytes);
+        let _ = self.encoder.fill_datum::<kind::ByteObject>(stencil, &bytes);
         blob.bytes.clear();
     }
 }
 
-/// The processes that no map has.
-fn only_described(job: &Job) -> impl Iterator<Item = Rank> + use<'_> {
+/// The processes that the host describes, but for those that were told with their node.
+fn only_described(job: &Job, mut told: Vec<Rank>) -> impl Iterator<Item = Rank> + use<> {
+    told.sort_unstable();
+    let mut told = told.into_iter().peekable();
     let described = job.procs.spans().into_iter().flatten().map(Rank::new);
-    described.filter(|rank| job.nodes.of_rank(*rank).is_none())
+    described.filter(move |rank| {
+        while told.next_if(|told| told < rank).is_some() {}
+        told.next_if_eq(rank).is_none()
+    })
 }
 
-/// Data packed one behind the other, and how long the first one is.
+/// Two data packed one behind the other, and how long the first one is.
 #[derive(Default)]
 struct Pair {
     bytes: Vec<u8>,
@@ -95,21 +99,15 @@ struct Pair {
 
 impl Pair {
     /// Packs what there is of two data.
-    fn new(wire: &Wire<'_>, data: [(Followed, Option<Value<'_>>); 2]) -> Self {
-        let mut pair = Self::default();
-        let [first, second] = data;
-        pair.push(wire, first);
-        pair.first = pair.bytes.len();
-        pair.push(wire, second);
-        pair
-    }
-
-    fn push(&mut self, wire: &Wire<'_>, ((key, _), value): (Followed, Option<Value<'_>>)) {
-        if let Some(value) = value {
-            let key = key.into();
-            let _ = wire
-                .encoder(&mut self.bytes)
-                .one::<kind::Kval>(&Kval { key, value });
+    fn pack(&mut self, wire: &Wire<'_>, heads: &Heads, values: [Option<Value<'_>>; 2]) {
+        self.bytes.clear();
+        for (place, (head, value)) in heads.iter().zip(values).enumerate() {
+            if place == 1 {
+                self.first = self.bytes.len();
+            }
+            if let (Some(head), Some(value)) = (head, value) {
+                let _ = wire.encoder(&mut self.bytes).fill(head, &value);
+            }
         }
     }
 
@@ -125,10 +123,19 @@ impl Pair {
     }
 }
 
+/// What stands in front of each of two data.
+type Heads = [Option<KvalStencil>; 2];
+
+/// The heads of two keys with values like these.
+fn heads(wire: &Wire<'_>, keys: [(Followed, Value<'_>); 2]) -> Heads {
+    keys.map(|((key, _), like)| KvalStencil::new(wire.layout(), &Key::new(key), &like).ok())
+}
+
 /// What is known of one process.
 struct Blob<'r> {
     job: &'r Job,
     wire: &'r Wire<'r>,
+    rank: CallStencil<kind::Rank>,
     has_stated: bool,
     stated: Stated<'r>,
     /// The keys that are told of a process elsewhere.
@@ -137,13 +144,15 @@ struct Blob<'r> {
     stated_elsewhere: Stated<'r>,
     /// What can follow in this job, apart from the node.
     derived: [Option<Followed>; 3],
+    node_heads: Heads,
+    place_heads: Heads,
     /// Local rank and node rank of each place on a node, packed for all processes that have it.
     places: Vec<Pair>,
     bytes: Vec<u8>,
 }
 
 impl<'r> Blob<'r> {
-    fn new(writer: &Writer<'r, '_>) -> Self {
+    fn new(writer: &Writer<'r, '_>, rank: CallStencil<kind::Rank>) -> Self {
         let job = writer.job;
         let possible = |(key, _): &Followed| match *key {
             keys::GLOBAL_RANK => job.job.plain(keys::NPROC_OFFSET.as_bytes()).is_some(),
@@ -153,6 +162,7 @@ impl<'r> Blob<'r> {
         Self {
             job,
             wire: writer.wire,
+            rank,
             has_stated: !job.procs.is_empty(),
             stated: Stated::new(writer, |_| true),
             of_elsewhere,
@@ -160,15 +170,20 @@ impl<'r> Blob<'r> {
                 of_elsewhere.iter().any(|(of, _)| key.is(of))
             }),
             derived: OF_PROC.map(|followed| possible(&followed).then_some(followed)),
+            node_heads: heads(writer.wire, [(HOSTNAME, "".into()), (NODEID, 0_u32.into())]),
+            place_heads: heads(
+                writer.wire,
+                [LOCAL_RANK, NODE_RANK].map(|followed| (followed, Value::Uint16(0))),
+            ),
             places: Vec::new(),
             bytes: Vec::with_capacity(256),
         }
     }
 
     /// Name and number of a node, packed for all its processes.
-    fn node(&self, slot: u32) -> Pair {
-        let place = |of: Followed| (of, self.job.place_of(slot, of.0));
-        Pair::new(self.wire, [place(HOSTNAME), place(NODEID)])
+    fn pack_node(&self, slot: u32, node: &mut Pair) {
+        let values = [HOSTNAME, NODEID].map(|(key, _)| self.job.place_of(slot, key));
+        node.pack(self.wire, &self.node_heads, values);
     }
 
     /// A process that has a place on a node.
@@ -208,8 +223,9 @@ impl<'r> Blob<'r> {
             let Ok(next) = u16::try_from(self.places.len()) else {
                 return;
             };
-            let next = |of: Followed| (of, Some(Value::Uint16(next)));
-            let pair = Pair::new(self.wire, [next(LOCAL_RANK), next(NODE_RANK)]);
+            let mut pair = Pair::default();
+            let values = [(); 2].map(|()| Some(Value::Uint16(next)));
+            pair.pack(self.wire, &self.place_heads, values);
             self.places.push(pair);
         }
         if let Some(pair) = self.places.get(place) {
@@ -227,7 +243,7 @@ impl<'r> Blob<'r> {
 
     fn rank(&mut self, rank: Rank) {
         let mut encoder = self.wire.encoder(&mut self.bytes);
-        let _ = encoder.one::<kind::Rank>(&rank);
+        let _ = encoder.fill_call(&self.rank, &rank);
     }
 
     /// What the host stated, and its keys.
