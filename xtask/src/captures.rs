@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The messages in the captures of `testdata/wire`.
+//! The messages in the captures of `testdata/wire`, and every way to pack them again.
 
 use std::fs;
 use std::io;
+
+use bfrops::{BufferKind, Layout, Module};
 
 use crate::process::root;
 
@@ -33,6 +35,13 @@ pub(crate) fn read_all() -> io::Result<Vec<Vec<Message>>> {
     paths.sort();
     let read = |path| Ok(messages(&fs::read_to_string(path)?));
     paths.into_iter().map(read).collect()
+}
+
+/// Every way to pack: each module, first without and then with descriptions.
+pub(crate) fn layouts() -> Vec<Layout> {
+    let kinds = [BufferKind::NonDescribed, BufferKind::Described];
+    let of_module = |module| kinds.map(|kind| Layout::new(module).with_buffer(kind));
+    Module::ALL.into_iter().flat_map(of_module).collect()
 }
 
 fn messages(text: &str) -> Vec<Message> {

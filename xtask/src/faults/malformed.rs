@@ -15,6 +15,7 @@ use super::good::Fencing;
 use super::raw::{self, Peer};
 use super::wait::shown;
 use super::{Field, Verdict};
+use crate::captures;
 use crate::interop::random::Random;
 
 /// How many good clients there are.
@@ -111,7 +112,7 @@ fn work(
     left: &AtomicUsize,
     random: &mut Random,
 ) -> Result<(), String> {
-    let layouts = raw::layouts();
+    let layouts = captures::layouts();
     let take = |number: usize| {
         let taken = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
             (left > 0).then(|| left.saturating_sub(number))

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use bfrops::{BufferKind, Layout, Module};
+use bfrops::{Layout, Module};
 use pmix_proto::{Command, Header, Hello, Inbox, PeerForm, Request, Role, Tag};
 use pmix_types::{Proc, Rank};
 
@@ -54,13 +54,6 @@ fn version(module: Module) -> &'static str {
         Module::V41 => "5.0.11",
         _ => "7.0.0",
     }
-}
-
-/// Every way to pack.
-pub(super) fn layouts() -> Vec<Layout> {
-    let kinds = [BufferKind::NonDescribed, BufferKind::Described];
-    let of_module = |module: Module| kinds.map(|kind| Layout::new(module).with_buffer(kind));
-    Module::ALL.iter().copied().flat_map(of_module).collect()
 }
 
 /// Connects, and waits for nothing longer than is sensible.

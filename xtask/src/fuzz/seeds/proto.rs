@@ -2,17 +2,20 @@
 //! Seeds of the targets of the protocol: the messages of the captures, behind the bytes by which
 //! `fuzz/targets/proto.rs` chooses.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
-use crate::captures::{self, Message};
+use bfrops::{Layout, Module};
+use pmix_proto::{PeerForm, Request};
+
+use crate::captures::{self, Message, layouts};
 
 /// The seeds of a target.
 pub(super) fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
     let of_capture = |capture: Vec<Message>| match target {
         "proto_handshake" => hellos(&capture),
         "proto_frames" => streams(&capture),
-        _ => parts(&capture),
+        _ => [parts(&capture), requests_anew(&capture)].concat(),
     };
     Ok(captures::read_all()?
         .into_iter()
@@ -63,6 +66,28 @@ fn parts(capture: &[Message]) -> Vec<Vec<u8>> {
     parts
 }
 
+/// The requests as they are packed in every layout, one of each command.
+fn requests_anew(capture: &[Message]) -> Vec<Vec<u8>> {
+    let v41 = PeerForm::new(Layout::new(Module::V41), b"5.0.11");
+    let mut seen = HashSet::new();
+    let mut seeds = Vec::new();
+    for message in capture.iter().filter(|message| message.from_client) {
+        let Ok(request) = Request::decode(&v41, None, &message.payload) else {
+            continue;
+        };
+        if message.is_hello() || !seen.insert(request.command()) {
+            continue;
+        }
+        for (choice, layout) in (0..).zip(layouts()) {
+            let form = PeerForm::new(layout, b"5.0.11");
+            if let Ok(payload) = request.encode(&form, None) {
+                seeds.push([&[choice, 2, 0][..], &payload].concat());
+            }
+        }
+    }
+    seeds
+}
+
 /// The first number of the version: the digit before the first dot.
 fn major(hello: &[u8]) -> u8 {
     let dot = hello.windows(2).position(|pair| pair[1] == b'.');
@@ -83,5 +108,20 @@ mod tests {
         let messages = of("proto_messages").expect("the captures are there");
         // A request for job information of a client of 5.0.
         assert!(messages.contains(&vec![10, 2, 0, 2, 0]));
+    }
+
+    #[test]
+    fn every_module_has_a_seed_of_every_captured_command() {
+        let messages = of("proto_messages").expect("the captures are there");
+        for (choice, layout) in (0..).zip(layouts()) {
+            let form = PeerForm::new(layout, b"5.0.11");
+            let of_layout = messages
+                .iter()
+                .filter(|seed| seed.starts_with(&[choice, 2, 0]));
+            let commands: HashSet<_> = of_layout
+                .filter_map(|seed| Request::command_of(&form, &seed[3..]))
+                .collect();
+            assert!(commands.len() >= 20, "{layout:?}: {}", commands.len());
+        }
     }
 }
