@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The component `munge`: the daemon of the node says who made the credential.
+//!
+//! The library asks the daemon on the thread that drives the server. One that hangs holds up
+//! everybody for as long as the library waits for it.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
