@@ -105,13 +105,15 @@ impl Engine {
             return self.put_elsewhere(waiter, job);
         };
         match client.life {
-            _ if client.has_committed => Ok(Outcome::Later(Later::Key)),
-            Life::Expected | Life::Connected => Ok(Outcome::Later(Later::Commit)),
+            Life::Expected | Life::Connected => Ok(Outcome::Later(match client.has_committed {
+                true => Later::Key,
+                false => Later::Commit,
+            })),
             Life::Finalized | Life::Left => {
-                Err(Error::not_found("the process left without a commit"))
+                Err(Error::not_found("the process left without putting it"))
             }
             Life::Lost => {
-                let message = "the process was lost before a commit";
+                let message = "the process was lost before it put it";
                 Err(Error::new(Status::ERR_LOST_CONNECTION, message))
             }
         }

@@ -129,6 +129,8 @@ fn nobody_waits_for_data_of_a_process_that_is_gone() {
     let mut world = World::new(2);
     world.job("job", &[3, 1]);
     let all = world.join_all("job", &[3, 1]);
+    // Nor for a key that a process has not put among others.
+    commit(&mut world, all[1], 1, &[(Scope::GLOBAL, "other", 1)]);
     let of_lost = world.ask(all[0], &get("job", 1, "card"));
     let of_left = world.ask(all[0], &get("job", 2, "card"));
     let from_far = world.ask(all[3], &get("job", 1, "card"));

@@ -4,6 +4,7 @@
 mod data;
 pub(crate) mod events;
 mod meeting;
+mod news;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,9 +12,7 @@ use std::time::Duration;
 use pmix_proto::{Tag, reply};
 use pmix_types::{Proc, Status};
 
-use crate::agenda::Event;
 use crate::client::{Asked, What, Who};
-use crate::fault::Fault;
 use crate::process::{Meeting, ProcId, Stamp};
 use crate::world::World;
 
@@ -102,33 +101,7 @@ impl World {
         assert_eq!(incarnation, proc.num_admitted, "lives are counted");
         proc.was_lost = true;
         if let Some(place) = self.procs.iter().position(|proc| proc.name() == *name) {
-            self.expect_bad_news(node, place);
-        }
-    }
-
-    /// Who waits on a node for a process that is lost and will not come back is soon told so.
-    fn expect_bad_news(&mut self, node: usize, lost: ProcId) {
-        let may_return = [Fault::Again, Fault::Duplicate, Fault::Dismiss];
-        if may_return.iter().any(|fault| self.plan.has(*fault)) {
-            return;
-        }
-        let mut waiting = Vec::new();
-        for (who, client) in self.clients.iter().enumerate() {
-            for (tag, asked) in client.asked.iter().filter(|_| client.node == node) {
-                let What::Meet(meeting, place) = &asked.what else {
-                    continue;
-                };
-                let calls = self.oracle.calls.get(&(meeting.clone(), lost));
-                let came = calls.is_some_and(|calls| calls > place);
-                let mut members = meeting.members.iter();
-                let is_restless = members.any(|member| self.procs[*member].is_restless);
-                if meeting.members.contains(&lost) && !came && !is_restless {
-                    waiting.push((who, *tag));
-                }
-            }
-        }
-        for (who, tag) in waiting {
-            self.after(Duration::from_secs(4), Event::Deadline(who, tag));
+            self.expect_bad_news(node, place, Duration::ZERO);
         }
     }
 
@@ -186,7 +159,10 @@ impl World {
     fn check_answer(&mut self, who: Who, asked: &Asked, status: Status, payload: &[u8]) {
         match &asked.what {
             What::Any => {}
-            What::Finalize => self.check_heard(who),
+            What::Finalize => {
+                self.check_heard(who);
+                self.expect_news_of_leaving(who);
+            }
             What::Listen(wants) => self.clients[who].gets_events |= *wants && status.is_success(),
             What::Report(number) => {
                 if status.is_success() {

@@ -352,6 +352,7 @@ fn config(random: &mut Random, plan: Plan) -> Config {
     let has_limit = !random.once_in(4);
     let mut config = Config {
         collective_time: has_limit.then(|| Duration::from_secs(6)),
+        return_time: Some(Duration::from_secs(3)),
         ..Config::default()
     };
     if plan.has(Fault::Slow) && random.once_in(2) {

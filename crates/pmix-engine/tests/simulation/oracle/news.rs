@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who waits for a process that will not come back is soon told so.
+
+use std::time::Duration;
+
+use crate::agenda::Event;
+use crate::client::{Asked, What, Who};
+use crate::fault::Fault;
+use crate::process::ProcId;
+use crate::world::World;
+
+impl World {
+    /// A process was told that it may leave.
+    pub(super) fn expect_news_of_leaving(&mut self, who: Who) {
+        if let Some(place) = self.clients[who].proc {
+            let return_time = self.config.return_time.unwrap_or(Duration::MAX);
+            self.expect_bad_news(self.clients[who].node, place, return_time);
+        }
+    }
+
+    /// A process is gone from its node and will not come back, which fences there learn after a
+    /// time. Nobody waits for it much longer than that.
+    pub(super) fn expect_bad_news(&mut self, node: usize, lost: ProcId, after: Duration) {
+        let faults = [Fault::Again, Fault::Duplicate, Fault::Dismiss];
+        if self.has_any(&faults) {
+            return;
+        }
+        let mut waiting = Vec::new();
+        for (who, client) in self.clients.iter().enumerate() {
+            let is_here = client.node == node;
+            for (tag, asked) in &client.asked {
+                if is_here && self.meets_in_vain(asked, lost) {
+                    waiting.push((who, *tag, after + Duration::from_secs(4)));
+                } else if let Some(time) = self.asks_in_vain(asked, lost, client.node) {
+                    waiting.push((who, *tag, time));
+                }
+            }
+        }
+        for (who, tag, time) in waiting {
+            self.after(time, Event::Deadline(who, tag));
+        }
+    }
+
+    fn has_any(&self, faults: &[Fault]) -> bool {
+        faults.iter().any(|fault| self.plan.has(*fault))
+    }
+
+    fn meets_in_vain(&self, asked: &Asked, lost: ProcId) -> bool {
+        let What::Meet(meeting, place) = &asked.what else {
+            return false;
+        };
+        let calls = self.oracle.calls.get(&(meeting.clone(), lost));
+        let came = calls.is_some_and(|calls| calls > place);
+        let mut members = meeting.members.iter();
+        let is_restless = members.any(|member| self.procs[*member].is_restless);
+        meeting.members.contains(&lost) && !came && !is_restless
+    }
+
+    /// Within which time a get of a process that is gone has its answer: what it committed before,
+    /// or that it did not.
+    fn asks_in_vain(&self, asked: &Asked, lost: ProcId, node: usize) -> Option<Duration> {
+        let is_unclear = [Fault::LateJob, Fault::CrashServer, Fault::HostSilent];
+        let is_asked = matches!(asked.what, What::Get(of, ..) if of == lost);
+        let proc = &self.procs[lost];
+        // A server that does not know a job waits for it to be registered.
+        let is_known = self.jobs[proc.job].ranks_on(node).next().is_some();
+        if !is_asked || !is_known || self.has_any(&is_unclear) {
+            return None;
+        }
+        let key_time = self.config.key_time;
+        Some(match proc.node == node {
+            true => key_time + Duration::from_secs(1),
+            false => self.deadline(key_time),
+        })
+    }
+}
