@@ -35,7 +35,8 @@ use crate::{Config, EngineEvent, Error, Psec};
 /// drains, in this order, [`poll_transmit`](Self::poll_transmit),
 /// [`poll_host_call`](Self::poll_host_call) and [`poll_event`](Self::poll_event) until each has
 /// nothing more, and calls [`handle_timeout`](Self::handle_timeout) when
-/// [`poll_timeout`](Self::poll_timeout) says so. A connection that an event says is to be closed may
+/// [`poll_timeout`](Self::poll_timeout) says so. Calls of the host that take no time happen at the
+/// one that was handed in last; a driver hands it in before them. A connection that an event says is to be closed may
 /// have had last words among the bytes.
 pub struct Engine {
     pub(crate) config: Config,

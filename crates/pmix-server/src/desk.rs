@@ -135,7 +135,10 @@ impl Desk {
     ) -> Result<R, Error> {
         let mut core = self.lock();
         let now = core.at(Instant::now());
-        let result = request(core.engine()?, now).map_err(Into::into);
+        let engine = core.engine()?;
+        // What follows from the request happens now, not when something happened last.
+        engine.handle_timeout(now);
+        let result = request(engine, now).map_err(Into::into);
         self.release(core);
         result
     }

@@ -146,6 +146,7 @@ impl Engine {
     /// A job is gone.
     fn job_gone(&mut self, nspace: &Nspace<'static>) {
         self.end_questions_about(nspace);
+        self.directs.forget_job(nspace);
         self.requests_about_job(nspace);
         self.collectives_of_job(nspace);
         self.peers.forget_job(nspace);

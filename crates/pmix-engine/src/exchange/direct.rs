@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Data of processes of other nodes, which the host brings: one call for all who wait.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use gds_hash::Puts;
-use pmix_types::{Info, Key, Proc, Scope, Status, Text, Value, keys};
+use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Scope, Status, Text, Value, keys};
 
 use super::waiting::{Later, Waiter};
 use crate::host::{Answer, DirectModex};
@@ -19,6 +19,9 @@ pub(crate) struct Directs {
     /// How many of them for the sake of which peer first: a host that does not answer is not asked
     /// without end.
     by_peer: HashMap<PeerId, usize>,
+    /// Those that were lost once. What comes of them is not kept: it may be the last words of a life,
+    /// and nobody tells this server when the next one begins.
+    lost: HashSet<Proc<'static>>,
 }
 
 /// What the host is asked about a process.
@@ -52,12 +55,18 @@ impl Directs {
 
     /// What comes of a process is not to be kept.
     pub(super) fn distrust(&mut self, proc: &Proc<'_>) {
+        self.lost.insert(proc.clone().into_owned());
         let asked = self.asked.iter_mut();
         let same = |known: &Proc<'_>| known.nspace == proc.nspace && known.rank == proc.rank;
         let mut asked = asked.filter(|(known, _)| same(known));
         if let Some((_, asked)) = asked.next() {
             asked.is_stale = true;
         }
+    }
+
+    /// A job is gone.
+    pub(crate) fn forget_job(&mut self, nspace: &Nspace<'_>) {
+        self.lost.retain(|proc| proc.nspace != *nspace);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -152,10 +161,12 @@ impl Engine {
         }
     }
 
-    /// Stores what the host brought; it is handed back if there is no job to store it with.
+    /// Stores what the host brought; it is handed back if it is not to be kept, or if there is no job
+    /// to keep it with.
     fn keep(&mut self, proc: &Proc<'static>, data: &[u8]) -> Result<Option<Puts>, Error> {
         let wire = self.wire(&self.config.modex_form());
-        if self.store.job(&proc.nspace).is_some() {
+        let is_kept = !self.directs.lost.contains(proc);
+        if is_kept && self.store.job(&proc.nspace).is_some() {
             if proc.rank.is_valid() {
                 self.store.change_puts(&proc.nspace, |puts| {
                     puts.absorb_direct(&wire, proc.rank, data)

@@ -19,6 +19,8 @@ pub(crate) enum Event {
     Start(ProcId),
     /// A process goes on with what it has to do.
     Step(Who),
+    /// Somebody elsewhere wants to know what a process of another life has put.
+    Curious(ProcId),
     /// The next bytes of a client arrive at its server.
     Up(Who),
     /// The next bytes of a server arrive at a client.

@@ -30,6 +30,8 @@ faults! {
     Reorder,
     /// A process ends without a word.
     Crash,
+    /// A process leaves as it should, but before the others expect it.
+    Quit,
     /// A server ends, and all its clients and calls with it; another one takes its place.
     CrashServer,
     /// A process begins another life.
@@ -75,6 +77,7 @@ impl Fault {
     pub(crate) const STRIKES: &[Self] = &[
         Self::Drop,
         Self::Crash,
+        Self::Quit,
         Self::CrashServer,
         Self::Garbage,
         Self::Stranger,

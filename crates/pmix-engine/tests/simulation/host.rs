@@ -219,6 +219,7 @@ impl World {
         }
         if kind == Kind::Fence && self.strikes(Fault::HostNonsense, 4) {
             self.spoil(&mut whole);
+            self.oracle.spoiled.insert(id.clone());
         }
         self.end_round(&id, Ok(whole));
     }

@@ -6,9 +6,11 @@
 //! nothing else has any influence, so that a run that fails can be had again. What has to be true
 //! in all of them is in `oracle`:
 //!
-//! - Every request is answered once, in time, or its connection ends.
+//! - Every request is answered once, in time, or its connection ends. Who waits for a process that is
+//!   gone is told soon.
 //! - All participants of a collective are told the same, and success only if all have come.
 //! - A get brings what its process committed last, never another's or an older life's.
+//! - Who listens to events hears each once, in the order in which its server took them in.
 //! - No engine holds more than its configuration allows, and nothing once everybody has left.
 
 mod act;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use pmix_proto::{Tag, reply};
 use pmix_types::{Proc, Status};
 
+use crate::agenda::Event;
 use crate::client::{Asked, What, Who};
 use crate::process::{Meeting, ProcId, Stamp};
 use crate::world::World;
@@ -28,6 +29,8 @@ pub(crate) struct Oracle {
     taken: Vec<events::Taken>,
     /// Servers whose clock is not that of the others.
     pub(crate) jumped: BTreeSet<usize>,
+    /// Collectives of which the host brought what nobody sent.
+    pub(crate) spoiled: BTreeSet<(Meeting, usize)>,
 }
 
 /// What was seen of one collective.
@@ -71,9 +74,12 @@ impl World {
         let is_itself = client.proc.is_some();
         let proc = &mut self.procs[place];
         let last = proc.admitted;
+        let mut is_back = false;
         proc.num_admitted += 1;
         if is_itself {
             proc.admitted = proc.stamp.life;
+            is_back = proc.stamp.life > 1;
+            proc.admitted_at = self.now;
         } else {
             proc.is_restless = true;
         }
@@ -83,6 +89,12 @@ impl World {
             proc.floor = last + 1;
         }
         self.say(|| format!("connection {who} is let in"));
+        if is_back {
+            for _ in 0..3 {
+                let after = self.random.millis(1, 600);
+                self.after(after, Event::Curious(place));
+            }
+        }
     }
 
     /// A server says that a process is lost.

@@ -7,7 +7,7 @@ use gds_hash::{Puts, Wire};
 use pmix_proto::{Request, Tag, request};
 use pmix_types::{DataRange, Info, Key, Query, Rank, Status, keys};
 
-use crate::client::{What, Who};
+use crate::client::{Client, What, Who};
 use crate::oracle::events::{NUMBER, names_it};
 use crate::process::{KEYS, ProcId};
 use crate::world::World;
@@ -104,8 +104,29 @@ impl World {
         self.ask(who, &commit, What::Commit(stamp), Some(Duration::ZERO))
     }
 
+    /// Somebody on another node asks for what a process has put.
+    pub(crate) fn be_curious(&mut self, of: ProcId) {
+        let node = self.procs[of].node;
+        let clients = self.clients.iter().enumerate();
+        let live = clients.filter(|(_, client)| client.is_live() && client.node != node);
+        let is_in = |client: &Client| {
+            let session = client.session.as_ref();
+            session.is_some_and(|session| session.welcome().is_some())
+        };
+        let live = live.filter(|(_, client)| client.proc.is_some() && is_in(client));
+        let live: Vec<_> = live.map(|(who, _)| who).collect();
+        if !live.is_empty() && !self.is_over {
+            let who = *self.random.pick(&live);
+            self.get_of(who, of);
+        }
+    }
+
     pub(crate) fn get(&mut self, who: Who) -> Tag {
         let of = self.random.below(self.procs.len());
+        self.get_of(who, of)
+    }
+
+    fn get_of(&mut self, who: Who, of: ProcId) -> Tag {
         let (mut key, _) = *self.random.pick(&KEYS);
         if self.random.once_in(12) {
             key = "nobody's";

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Duration;
 
 use pmix_types::{Proc, Rank, Scope, Value};
 
@@ -56,12 +57,16 @@ pub(crate) struct Process {
     pub(crate) shared: Option<Stamp>,
     /// Older lives are not to be seen on its node.
     pub(crate) floor: u16,
-    /// The last life of which other nodes have heard that it is lost.
+    /// The last life of which other nodes have heard that it is lost, and the one of which nothing
+    /// was on its way to them then.
     pub(crate) heard: BTreeMap<usize, u16>,
+    pub(crate) settled: BTreeMap<usize, u16>,
     /// Whether its last life ended without notice.
     pub(crate) was_lost: bool,
     /// The last life that its server let in, and how many this server has.
     pub(crate) admitted: u16,
+    /// When that was.
+    pub(crate) admitted_at: Duration,
     pub(crate) num_admitted: u32,
     /// Whether it may connect.
     pub(crate) is_registered: bool,

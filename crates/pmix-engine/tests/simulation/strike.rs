@@ -52,6 +52,10 @@ impl World {
         match fault {
             Fault::Drop => self.cut_off(who, true),
             Fault::Crash => self.cut_off(who, false),
+            Fault::Quit => {
+                let place = self.clients[who].proc.unwrap();
+                self.procs[place].phase = self.script.len();
+            }
             Fault::Garbage => self.garbage(who),
             Fault::Slow => {
                 if self.clients[who].held.is_some() {
@@ -210,6 +214,7 @@ impl World {
         let nspace = self.jobs[job].nspace;
         self.say(|| format!("job {nspace} is deregistered"));
         for place in 0..self.nodes.len() {
+            self.hand_in_time(place);
             let engine = &mut self.nodes[place].engine;
             let is_here = self.jobs[job].ranks_on(place).next().is_some();
             let done = engine.deregister_nspace(&nspace.into());
@@ -235,6 +240,7 @@ impl World {
         proc.is_registered = false;
         let (node, name) = (proc.node, proc.name());
         self.say(|| format!("process {place} is deregistered"));
+        self.hand_in_time(node);
         let engine = &mut self.nodes[node].engine;
         engine.deregister_client(&name).unwrap();
         self.drain(node);
@@ -253,7 +259,9 @@ impl World {
         let proc = &mut self.procs[place];
         proc.is_registered = true;
         let (node, rank) = (proc.node, proc.rank);
-        let job = &self.jobs[proc.job];
+        let job = proc.job;
+        self.hand_in_time(node);
+        let job = &self.jobs[job];
         self.nodes[node].register_client(job, rank);
         self.drain(node);
     }

@@ -131,6 +131,7 @@ impl World {
         match event {
             Event::Start(proc) => self.start(proc),
             Event::Step(who) => self.step(who),
+            Event::Curious(proc) => self.be_curious(proc),
             Event::Up(who) => self.arrive_up(who),
             Event::Down(who) => self.arrive_down(who),
             Event::Wake(who) => self.wake(who),
@@ -185,6 +186,7 @@ impl World {
         let name = self.jobs[job].nspace;
         self.say(|| format!("job {name} is registered"));
         for place in 0..self.nodes.len() {
+            self.hand_in_time(place);
             let job = &self.jobs[job];
             self.nodes[place].register(place, job, true);
             self.drain(place);
@@ -229,6 +231,12 @@ impl World {
     /// The time of a node.
     pub(crate) fn node_time(&self, node: usize) -> Instant {
         self.instant() + self.nodes[node].ahead
+    }
+
+    /// Tells an engine the time, before the host does something.
+    pub(crate) fn hand_in_time(&mut self, node: usize) {
+        let now = self.node_time(node);
+        self.nodes[node].engine.handle_timeout(now);
     }
 
     fn alarm(&mut self, node: usize) {
@@ -401,6 +409,8 @@ fn process(place: usize, job: &Job, node: usize, rank: u32) -> Process {
         shared: None,
         floor: 0,
         heard: BTreeMap::new(),
+        settled: BTreeMap::new(),
+        admitted_at: Duration::ZERO,
         was_lost: false,
         admitted: 0,
         num_admitted: 0,

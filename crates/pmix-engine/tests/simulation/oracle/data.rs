@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What gets and lookups bring.
 
+use std::time::Duration;
+
 use pmix_proto::{PeerForm, reply};
 use pmix_types::{Proc, Scope, Status};
 
 use super::Seen;
 use crate::client::Who;
+use crate::fault::Fault;
 use crate::process::{KEYS, Meeting, ProcId, Stamp};
 use crate::world::World;
 
@@ -35,9 +38,12 @@ impl World {
     /// The first life of a process that a process which asks now may see.
     pub(crate) fn first_life(&self, who: Who, of: ProcId) -> u16 {
         let (proc, node) = (&self.procs[of], self.clients[who].node);
-        let heard = proc.heard.get(&node).copied().unwrap_or_default();
-        // Until it comes back, its last words are known.
-        if proc.node != node && proc.admitted > heard {
+        let heard = proc.settled.get(&node).copied().unwrap_or_default();
+        // Until it comes back, its last words are known; they may be on their way then.
+        let is_slow = self.plan.has(Fault::HostLate) || self.plan.has(Fault::HostTwice);
+        let is_back =
+            proc.admitted > heard && self.now > proc.admitted_at + Duration::from_millis(300);
+        if proc.node != node && is_back && !is_slow {
             heard + 1
         } else {
             0
@@ -52,8 +58,11 @@ impl World {
             let is_open = !seen.told.contains_key(&node);
             meeting.members.contains(&of) && is_open && seen.callers.contains_key(&of)
         };
-        if !rounds.any(has_said) {
-            self.procs[of].heard.insert(node, life);
+        let is_open = rounds.any(has_said);
+        let proc = &mut self.procs[of];
+        proc.heard.insert(node, life);
+        if !is_open {
+            proc.settled.insert(node, life);
         }
     }
 
@@ -61,8 +70,11 @@ impl World {
         let Wanted { of, key, floor, .. } = *wanted;
         let is_local = self.procs[of].node == self.clients[who].node;
         if !status.is_success() {
-            let is_gone = self.jobs[self.procs[of].job].is_gone
-                || (is_local && self.procs[of].shared != floor);
+            let proc = &self.procs[of];
+            let heard = proc.heard.get(&self.clients[who].node);
+            let was_lost = heard.is_some_and(|life| floor.is_some_and(|f| f.life <= *life));
+            let is_changed = is_local && proc.shared != floor;
+            let is_gone = self.jobs[proc.job].is_gone || is_changed || was_lost;
             let is_refused = status == Status::ERR_OUT_OF_RESOURCE;
             assert!(
                 !is_there(key, is_local, floor) || is_gone || is_refused,
@@ -75,7 +87,10 @@ impl World {
         for (name, owner, stamp) in &values {
             assert_eq!(*owner, of, "{name} of another process");
             let was_put = self.procs[of].committed.contains(stamp) && stamp.has(name);
-            assert!(was_put, "{name}: {stamp:?} was never put");
+            assert!(
+                was_put || self.plan.has(Fault::HostNonsense),
+                "{name}: {stamp:?} was never put"
+            );
         }
         let found = values.iter().find(|(name, ..)| name == key);
         let (_, _, stamp) = found.expect("success, but nothing was brought");

@@ -26,6 +26,9 @@ impl World {
         }
         let node = self.clients[who].node;
         let id = (meeting.clone(), place);
+        if self.oracle.spoiled.contains(&id) {
+            return;
+        }
         let round = self.oracle.rounds.get_mut(&id);
         let round = round.expect("a meeting that nobody called for");
         // Who calls before the job is registered may be told at another time than the others, and
