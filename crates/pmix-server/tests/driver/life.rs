@@ -12,7 +12,7 @@ use mio::{Events, Interest, Poll, Token};
 use pmix_proto::{Request, request};
 use pmix_server::upcall::ClientConnected;
 use pmix_server::{Completion, Error, Host, HostObject, Notice, Server};
-use pmix_types::{Info, Nspace, Proc, Rank, Scope, Status, keys};
+use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Rank, Scope, Status, keys};
 
 use super::peer::{self, JOB, Peer};
 
@@ -29,6 +29,9 @@ fn every_request(server: &Server) -> Vec<Result<(), Error>> {
         server.setup_local_support(&job, &[]),
         server.define_process_set(&"set".into(), std::slice::from_ref(&proc)),
         server.delete_process_set(&"set".into()),
+        server.dmodex_request(&proc, &[], drop),
+        server.iof_deliver(&proc, IofChannel::STDOUT_CHANNEL, Vec::new(), &[]),
+        server.notify(Status::ERROR, &proc, DataRange::LOCAL, &[]),
     ]
 }
 

@@ -101,11 +101,7 @@ fn launched(launcher: &Launcher, _: &str) -> Option<&'static str> {
 }
 
 fn forwarding(launcher: &Launcher, _: &str) -> Option<&'static str> {
-    match launcher {
-        Launcher::Ours(_) => None,
-        Launcher::Host(..) => Some("the host forwards nothing"),
-        Launcher::Prterun(..) => Some("prterun forwards, and then does not always end"),
-    }
+    matches!(launcher, Launcher::Host(..)).then_some("the host forwards nothing")
 }
 
 fn spawning(launcher: &Launcher, _: &str) -> Option<&'static str> {
