@@ -68,7 +68,7 @@ int main(void)
     fence_all(false);
     if (asks) {
         ask();
-        /* Without a callback 4.2.2 waits with a lock that is gone when the answer comes at once. */
+        /* Without a callback real libraries may wait for an answer that has come. */
         arrival_t over = ARRIVAL;
         must("PMIx_IOF_deregister", PMIx_IOF_deregister(handler, NULL, 0, op_done, &over));
         require(await(&over, 1, 10000));
