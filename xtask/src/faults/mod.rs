@@ -5,18 +5,14 @@
 //! The server is a process of its own (`crates/pmix-server/examples/fault_host.rs`), so what it
 //! takes is what the kernel says of that process. Each scenario is a line with what was measured.
 
-mod attack;
 mod churn;
-mod client_killed;
 mod good;
 mod identity;
+mod killed;
 mod malformed;
-mod mutate;
 mod peer;
-mod points;
 mod raw;
 mod server;
-mod server_killed;
 mod shortage;
 mod silent;
 mod wait;
@@ -76,11 +72,11 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "client-killed",
-        run: client_killed::run,
+        run: killed::client::run,
     },
     Scenario {
         name: "server-killed",
-        run: server_killed::run,
+        run: killed::server::run,
     },
     Scenario {
         name: "shortage-descriptors",

@@ -13,7 +13,7 @@ use pmix_client::Uri;
 use pmix_proto::{Request, Role, Tag, reply, request};
 use pmix_types::{Key, Proc, Rank, Status};
 
-use super::points::Point;
+use super::killed::points::Point;
 use super::raw::{self, Peer};
 use super::server::me;
 use crate::process;

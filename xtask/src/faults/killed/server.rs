@@ -11,9 +11,9 @@ use pmix_proto::{Request, request};
 use pmix_types::{Proc, Rank, Scope, Status};
 
 use super::points;
-use super::server::{Server, files};
-use super::wait::{Times, shown};
-use super::{Field, Verdict, good};
+use crate::faults::server::{Server, files, me};
+use crate::faults::wait::{Times, shown};
+use crate::faults::{Field, Verdict, good};
 
 const JOB: &str = "orphans";
 
@@ -87,7 +87,7 @@ fn ask(client: &mut Client, request: fn(&str) -> Request<'static>) -> Result<(),
 }
 
 /// Kills a server at every point, so many times.
-pub(super) fn run(field: &Field) -> Result<Verdict, String> {
+pub(in crate::faults) fn run(field: &Field) -> Result<Verdict, String> {
     let directory = field.directory("server-killed")?;
     let rounds = field.count(5, 1);
     let mut times = Times::default();
@@ -120,7 +120,7 @@ pub(super) fn run(field: &Field) -> Result<Verdict, String> {
 
 /// One server lives and dies: how long after that its clients knew.
 fn round(server: &mut Server, point: &Point) -> Result<Times, String> {
-    let (uid, gid) = super::server::me();
+    let (uid, gid) = me();
     server.tell(&format!("job {JOB} 6 5 {uid} {gid}"))?;
     server.tell("hold")?;
     let uri = server.uri.clone();

@@ -5,8 +5,8 @@ use bfrops::{BufferKind, Layout, Module};
 use pmix_proto::{Header, Hello, PeerForm, Request, Role, Tag};
 
 use super::mutate::mutate;
-use super::raw::{self, Peer};
 use crate::captures;
+use crate::faults::raw::{self, Peer};
 use crate::interop::random::Random;
 
 /// What attacks are made of: the messages that real clients and tools sent.

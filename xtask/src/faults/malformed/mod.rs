@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Hellos and messages that are wrong, by the ten thousand, while good clients fence.
 
+mod attack;
+mod mutate;
+
 use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,13 +13,13 @@ use std::time::Instant;
 use bfrops::Layout;
 use pmix_client::Uri;
 
-use super::attack::{Armoury, Tail};
-use super::good::Fencing;
-use super::raw::{self, Peer};
-use super::wait::shown;
-use super::{Field, Verdict};
 use crate::captures;
+use crate::faults::good::Fencing;
+use crate::faults::raw::{self, Peer};
+use crate::faults::wait::shown;
+use crate::faults::{Field, Verdict};
 use crate::interop::random::Random;
+use attack::{Armoury, Tail};
 
 /// How many good clients there are.
 const GOOD: u32 = 16;
@@ -34,7 +37,7 @@ const MOST_GROWTH: u64 = 4096;
 const MOST_LINES: usize = 1000;
 
 /// Every kind of wrong hello and message.
-pub(super) fn run(field: &Field) -> Result<Verdict, String> {
+pub(in crate::faults) fn run(field: &Field) -> Result<Verdict, String> {
     let armoury = Armoury::read()?;
     let mut server = field.server("malformed", &[])?;
     let before = server.figures()?;

@@ -10,12 +10,12 @@ use bfrops::{Layout, Module};
 use pmix_proto::{Request, Tag, reply};
 use pmix_types::Status;
 
-use super::peer::{self, argument};
 use super::points::{self, Others, POINTS, Point};
-use super::raw::Peer;
-use super::server::{Server, files, me};
-use super::wait::{Times, shown};
-use super::{Field, Verdict};
+use crate::faults::peer::{self, argument};
+use crate::faults::raw::Peer;
+use crate::faults::server::{Server, files, me};
+use crate::faults::wait::{Times, shown};
+use crate::faults::{Field, Verdict};
 
 /// How long survivors may wait for a result, in seconds, if nobody tells them of the loss.
 const LIMIT: i32 = 1;
@@ -26,7 +26,7 @@ const DEADLINE: Duration = Duration::from_secs(4);
 const JOB: &str = "mortal";
 
 /// Kills a client at every point, so many times.
-pub(super) fn run(field: &Field) -> Result<Verdict, String> {
+pub(in crate::faults) fn run(field: &Field) -> Result<Verdict, String> {
     let mut server = field.server("client-killed", &[])?;
     // What the first ones need stays for the others.
     round(&mut server, &POINTS[4])?;

@@ -9,20 +9,20 @@ use pmix_client::Uri;
 use pmix_proto::{Request, Role, Tag, request};
 use pmix_types::{App, DataRange, Info, Key, Proc, Rank, Status, Value, keys};
 
-use super::raw::{self, Peer};
-use super::server::me;
+use crate::faults::raw::{self, Peer};
+use crate::faults::server::me;
 
 /// A point in the life of a client.
-pub(super) struct Point {
-    pub(super) name: &'static str,
+pub(in crate::faults) struct Point {
+    pub(in crate::faults) name: &'static str,
     /// What the other processes of its job wait for meanwhile.
-    pub(super) others: Others,
+    pub(in crate::faults) others: Others,
     stage: Stage,
 }
 
 /// What others wait for when the client dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Others {
+pub(in crate::faults) enum Others {
     Nothing,
     /// All of them are in a fence of the job.
     Fence,
@@ -58,7 +58,7 @@ const fn point(name: &'static str, others: Others, stage: Stage) -> Point {
 }
 
 /// Every point.
-pub(super) const POINTS: &[Point] = &[
+pub(in crate::faults) const POINTS: &[Point] = &[
     point("connected", Others::Nothing, Stage::Hello(0)),
     point("hello-header", Others::Nothing, Stage::Hello(7)),
     point("hello-half", Others::Fence, Stage::Hello(40)),
@@ -93,13 +93,13 @@ pub(super) const POINTS: &[Point] = &[
 
 impl Point {
     /// The point of this name.
-    pub(super) fn named(name: &str) -> Option<&'static Self> {
+    pub(in crate::faults) fn named(name: &str) -> Option<&'static Self> {
         POINTS.iter().find(|point| point.name == name)
     }
 
     /// Whether its death is a loss to the server: it does not miss who has not said yet who it is,
     /// or has taken its leave.
-    pub(super) fn is_missed(&self) -> bool {
+    pub(in crate::faults) fn is_missed(&self) -> bool {
         !matches!(self.stage, Stage::Hello(_)) && self.name != "finalize"
     }
 
@@ -107,7 +107,7 @@ impl Point {
     ///
     /// # Errors
     /// It cannot.
-    pub(super) fn reach(&self, uri: &Uri, job: &str) -> Result<TcpStream, String> {
+    pub(in crate::faults) fn reach(&self, uri: &Uri, job: &str) -> Result<TcpStream, String> {
         let fault = |e: std::io::Error| e.to_string();
         if let Stage::Hello(len) = self.stage {
             let proc = Proc::new(job.to_owned(), Rank::new(0));
@@ -142,12 +142,12 @@ impl Point {
 }
 
 /// All processes of a job.
-pub(super) fn all(job: &str) -> Proc<'static> {
+pub(in crate::faults) fn all(job: &str) -> Proc<'static> {
     Proc::new(job.to_owned(), Rank::WILDCARD)
 }
 
 /// The processes of a job that are here.
-pub(super) fn here(job: &str) -> Vec<Proc<'static>> {
+pub(in crate::faults) fn here(job: &str) -> Vec<Proc<'static>> {
     let proc = |rank| Proc::new(job.to_owned(), Rank::new(rank));
     (0..3).map(proc).collect()
 }
@@ -163,7 +163,7 @@ fn commit(_: &str) -> Request<'static> {
 }
 
 /// A fence of the processes that are here.
-pub(super) fn fence(job: &str) -> Request<'static> {
+pub(in crate::faults) fn fence(job: &str) -> Request<'static> {
     Request::Fence(request::Fence {
         procs: here(job),
         infos: Vec::new(),
@@ -171,7 +171,7 @@ pub(super) fn fence(job: &str) -> Request<'static> {
 }
 
 /// The same with data.
-pub(super) fn collect(job: &str) -> Request<'static> {
+pub(in crate::faults) fn collect(job: &str) -> Request<'static> {
     Request::Fence(request::Fence {
         procs: here(job),
         infos: vec![Info::new(keys::COLLECT_DATA, Value::Bool(true))],
@@ -179,7 +179,7 @@ pub(super) fn collect(job: &str) -> Request<'static> {
 }
 
 /// A fence that may last so many seconds.
-pub(super) fn fence_within(job: &str, seconds: i32) -> Request<'static> {
+pub(in crate::faults) fn fence_within(job: &str, seconds: i32) -> Request<'static> {
     Request::Fence(request::Fence {
         procs: here(job),
         infos: vec![Info::new(keys::TIMEOUT, seconds)],
@@ -187,7 +187,7 @@ pub(super) fn fence_within(job: &str, seconds: i32) -> Request<'static> {
 }
 
 /// Asks for what a process puts.
-pub(super) fn get(job: &str, rank: u32) -> Request<'static> {
+pub(in crate::faults) fn get(job: &str, rank: u32) -> Request<'static> {
     Request::Get(request::Get {
         nspace: job.to_owned().into(),
         rank: Rank::new(rank),
@@ -197,18 +197,18 @@ pub(super) fn get(job: &str, rank: u32) -> Request<'static> {
 }
 
 /// Of a process on another node.
-pub(super) fn get_remote(job: &str) -> Request<'static> {
+pub(in crate::faults) fn get_remote(job: &str) -> Request<'static> {
     get(job, 3)
 }
 
-pub(super) fn publish(_: &str) -> Request<'static> {
+pub(in crate::faults) fn publish(_: &str) -> Request<'static> {
     Request::Publish(request::Publish {
         uid: me().0,
         infos: vec![Info::new("service", "here")],
     })
 }
 
-pub(super) fn lookup(_: &str) -> Request<'static> {
+pub(in crate::faults) fn lookup(_: &str) -> Request<'static> {
     Request::Lookup(request::Lookup {
         uid: me().0,
         keys: vec![Key::from("service")],
@@ -223,7 +223,7 @@ fn events(_: &str) -> Request<'static> {
     })
 }
 
-pub(super) fn notify(_: &str) -> Request<'static> {
+pub(in crate::faults) fn notify(_: &str) -> Request<'static> {
     Request::Notify(request::Notify {
         status: Status::ERR_PROC_ABORTED,
         range: DataRange::GLOBAL,
@@ -231,7 +231,7 @@ pub(super) fn notify(_: &str) -> Request<'static> {
     })
 }
 
-pub(super) fn spawn(_: &str) -> Request<'static> {
+pub(in crate::faults) fn spawn(_: &str) -> Request<'static> {
     let app = App {
         cmd: Some("true".into()),
         maxprocs: 1,
@@ -243,14 +243,14 @@ pub(super) fn spawn(_: &str) -> Request<'static> {
     })
 }
 
-pub(super) fn connect(job: &str) -> Request<'static> {
+pub(in crate::faults) fn connect(job: &str) -> Request<'static> {
     Request::Connect(request::Connect {
         procs: here(job),
         infos: Vec::new(),
     })
 }
 
-pub(super) fn abort(job: &str) -> Request<'static> {
+pub(in crate::faults) fn abort(job: &str) -> Request<'static> {
     Request::Abort(request::Abort {
         status: Status::from_raw(7),
         message: Some("enough".into()),
