@@ -88,7 +88,7 @@ impl Default for ReplyLimits {
     fn default() -> Self {
         Self {
             whole: 1024,
-            places: u32::MAX,
+            places: 1 << 17,
         }
     }
 }

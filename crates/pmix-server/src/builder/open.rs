@@ -76,7 +76,7 @@ const REPLY: [ParamSpec; 2] = [
     },
     ParamSpec {
         name: "gds_hash_places",
-        default: "-1",
+        default: "131072",
         help: "up to how many processes a larger job may have for its clients to be told where \
                each is; -1: any number",
     },
