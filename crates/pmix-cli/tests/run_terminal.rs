@@ -42,10 +42,13 @@ impl Terminal {
         modes.local_modes.insert(LocalModes::NOFLSH);
         tcsetattr(&terminal, OptionalActions::Now, &modes).unwrap();
         let stdio = || Stdio::from(terminal.try_clone().unwrap());
-        // The command of util-linux runs a program at the terminal that is its standard input.
+        // Who runs the tests in the background ignores what comes from a keyboard, and a launcher
+        // leaves such signals alone. The command of util-linux runs a program at the terminal that
+        // is its standard input.
         let launcher = command::command(&[&["run"], args].concat());
-        let child = Command::new("setsid")
-            .args(["--ctty", env!("CARGO_BIN_EXE_pmix")])
+        let child = Command::new("env")
+            .args(["--default-signal", "setsid", "--ctty"])
+            .arg(env!("CARGO_BIN_EXE_pmix"))
             .args(launcher.get_args())
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
