@@ -97,7 +97,11 @@ fn aborting(launcher: &Launcher, _: &str) -> Option<&'static str> {
 }
 
 fn launched(launcher: &Launcher, _: &str) -> Option<&'static str> {
-    matches!(launcher, Launcher::Host(..)).then_some("the host says nothing beyond the maps")
+    match launcher {
+        Launcher::Ours(_) => None,
+        Launcher::Host(..) => Some("the host says nothing beyond the maps"),
+        Launcher::Prterun(..) => Some("prterun's PMIX_NODE_SIZE depends on its surroundings"),
+    }
 }
 
 fn forwarding(launcher: &Launcher, _: &str) -> Option<&'static str> {
