@@ -45,7 +45,7 @@ mod limits;
 mod module;
 mod notes;
 mod refusal;
-mod stencil;
+mod sheet;
 
 pub use decode::{Call, Decoder};
 pub use encode::Encoder;
@@ -56,4 +56,4 @@ pub use layout::{BufferKind, Integers, Layout};
 pub use limits::Limits;
 pub use module::Module;
 pub use notes::{Note, Notes};
-pub use stencil::{CallStencil, InfosStencil, KvalStencil};
+pub use sheet::{Head, Sheet};

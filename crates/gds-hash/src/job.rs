@@ -21,7 +21,7 @@ use pmix_types::{Nspace, Rank};
 
 use self::columns::Columns;
 pub(crate) use self::columns::Reader;
-pub(crate) use self::derive::{num_ranks, ranks, write_peers};
+pub(crate) use self::derive::ranks;
 pub use self::get::{Answer, Request};
 pub use self::list::KnownNode;
 pub(crate) use self::nodes::{Maps, Nodes};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How bytes for a peer or from one are packed, and a place in such bytes.
 
-use bfrops::{Decoder, Encoder, Kind, Layout, Limits, RegexFramer, kind};
-use pmix_types::Bytes;
+use bfrops::{Decoder, Encoder, Kind, Layout, Limits, RegexFramer, Sheet, kind};
+use pmix_types::{Bytes, Key};
 
 use super::put::Entry;
 use crate::Error;
@@ -72,6 +72,23 @@ impl<'w> Wire<'w> {
         match self.framer {
             Some(framer) => encoder.with_framer(framer),
             None => encoder,
+        }
+    }
+
+    /// An empty sheet.
+    pub(crate) fn sheet(&self) -> Sheet<'w> {
+        self.framed(Sheet::new(self.layout))
+    }
+
+    /// An empty sheet that is written as a byte object under a key.
+    pub(crate) fn sheet_in_object(&self, key: &Key<'_>) -> Result<Sheet<'w>, bfrops::Error> {
+        Sheet::in_object(self.layout, key).map(|sheet| self.framed(sheet))
+    }
+
+    fn framed(&self, sheet: Sheet<'w>) -> Sheet<'w> {
+        match self.framer {
+            Some(framer) => sheet.with_framer(framer),
+            None => sheet,
         }
     }
 

@@ -205,8 +205,11 @@ impl Numbers {
                 );
             }
             Self::Dense(first, cells) => {
-                let last = (*first..).zip(cells.iter()).last();
-                spans.extend(last.map(|(last, _)| *first..=last));
+                // There is a cell for each number up to the last.
+                let behind = u32::try_from(cells.len())
+                    .ok()
+                    .and_then(|n| n.checked_sub(1));
+                spans.extend(behind.map(|behind| *first..=first.saturating_add(behind)));
             }
             Self::Sparse(indices, _) => spans.extend(indices.iter().map(|i| *i..=*i)),
         }
@@ -303,6 +306,15 @@ impl Cells {
             Self::Short(cells) => cells.get(place).map(|n| (*n).into()),
             Self::Word(cells) => cells.get(place).map(|n| (*n).into()),
             Self::Long(cells) => cells.get(place).copied(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Byte(cells) => cells.len(),
+            Self::Short(cells) => cells.len(),
+            Self::Word(cells) => cells.len(),
+            Self::Long(cells) => cells.len(),
         }
     }
 

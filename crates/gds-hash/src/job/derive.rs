@@ -285,7 +285,7 @@ pub(crate) fn ranks(maps: &Maps, slot: u32) -> impl Iterator<Item = Rank> {
 }
 
 /// How many ranks a node has.
-pub(crate) fn num_ranks(maps: &Maps, slot: u32) -> u64 {
+fn num_ranks(maps: &Maps, slot: u32) -> u64 {
     let ranks = places(maps, slot).filter_map(|place| maps.procs.ranks_of(place));
     // The hint is exact.
     ranks.map(|ranks| ranks.size_hint().0 as u64).sum()
@@ -300,7 +300,7 @@ fn places(maps: &Maps, slot: u32) -> impl Iterator<Item = usize> {
 }
 
 /// Writes the ranks of a node, with commas between them.
-pub(crate) fn write_peers(maps: &Maps, slot: u32, list: &mut Vec<u8>) {
+fn write_peers(maps: &Maps, slot: u32, list: &mut Vec<u8>) {
     for place in places(maps, slot) {
         let before = list.len();
         if before > 0 {

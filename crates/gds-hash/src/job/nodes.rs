@@ -164,12 +164,21 @@ impl Nodes {
 
     /// The name of a node, if it is known.
     pub(crate) fn name(&self, slot: u32) -> Option<Vec<u8>> {
+        let mut name = Vec::new();
+        self.write_name(slot, &mut name).then_some(name)
+    }
+
+    /// Appends the name of a node; `false` if it is not known.
+    pub(crate) fn write_name(&self, slot: u32, out: &mut Vec<u8>) -> bool {
+        let place = |slot: u32| usize::try_from(slot).ok();
         let mapped = self.mapped();
         if slot < mapped {
-            return self.maps.as_ref()?.nodes.nth(usize::try_from(slot).ok()?);
+            let maps = self.maps.as_ref().zip(place(slot));
+            return maps.is_some_and(|(maps, place)| maps.nodes.write_nth(place, out));
         }
-        let extra = self.extra.get(usize::try_from(slot - mapped).ok()?)?;
-        (!extra.is_empty()).then(|| extra.clone())
+        let extra = place(slot - mapped).and_then(|place| self.extra.get(place));
+        out.extend(extra.into_iter().flatten());
+        extra.is_some_and(|extra| !extra.is_empty())
     }
 
     /// The number of a node: what the host stated, or its place in the map.

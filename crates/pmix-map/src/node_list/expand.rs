@@ -25,7 +25,8 @@ impl NodeList {
         let shape = self.shapes.get(block.shape);
         let start = out.len();
         out.extend_from_slice(shape.text);
-        shape.write(&mut out[start..], self.number_at(block, place));
+        // The text of a shape is the name of its number 0.
+        shape.rewrite(&mut out[start..], 0, self.number_at(block, place));
         true
     }
 

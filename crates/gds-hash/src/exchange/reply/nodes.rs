@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The nodes of a reply: an array for each, with its names and what follows from them in front.
 
-use bfrops::{InfosStencil, Layout};
+use bfrops::{Head, Sheet};
 use pmix_types::{Info, Key, Rank, Text, Value, keys};
 
 use super::Writer;
-use crate::Job;
-use crate::job::{Maps, Nodes, num_ranks, ranks, write_peers};
+use crate::job::{Maps, Nodes};
+use crate::{Job, Wire};
 
 /// What follows for a node.
 const OF_NODE: [&str; 5] = [
@@ -21,12 +21,12 @@ impl Writer<'_, '_> {
     /// The nodes of the job, but for those that are not told.
     pub(super) fn nodes(&mut self) {
         let (job, elsewhere) = (self.job, self.elsewhere);
-        let mut plain = Plain::new(job, self.wire.layout());
+        let mut plain = Plain::new(job, self.wire);
         let is_told = |slot: &u32| elsewhere.is_none_or(|elsewhere| elsewhere.tells_node(*slot));
         for slot in (0..job.nodes.num_slots()).filter(is_told) {
-            let values = plain.as_mut().and_then(|plain| plain.values(slot));
-            if let Some((stencil, values)) = values
-                && self.encoder.fill_infos(stencil, &values).is_ok()
+            if let Some(plain) = &mut plain
+                && plain.put(slot).is_some()
+                && plain.sheet.write(&mut self.encoder).is_ok()
             {
                 continue;
             }
@@ -41,43 +41,57 @@ impl Writer<'_, '_> {
 /// Nodes of which the host states nothing beyond the maps: their arrays differ in the values alone.
 struct Plain<'r> {
     maps: &'r Maps,
-    stencil: InfosStencil,
+    sheet: Sheet<'r>,
+    heads: Vec<Head>,
     /// Name and peers of the node that is packed.
     texts: [Vec<u8>; 2],
 }
 
 impl<'r> Plain<'r> {
     /// None if the host states something of some node, or one stands in the map twice.
-    fn new(job: &'r Job, layout: Layout) -> Option<Self> {
+    fn new(job: &'r Job, wire: &Wire<'r>) -> Option<Self> {
         let maps = job.nodes.maps.as_ref().filter(|_| job.nodes.is_plain())?;
         let like = OF_NODE.map(|key| match key {
             keys::HOSTNAME | keys::LOCAL_PEERS => Info::new(key, ""),
             keys::LOCALLDR => Info::new(key, Value::Rank(Rank::new(0))),
             _ => Info::new(key, 0_u32),
         });
+        let mut sheet = wire.sheet();
+        let heads = sheet.infos(&Key::new(keys::NODE_INFO_ARRAY), &like);
         Some(Self {
             maps,
-            stencil: InfosStencil::new(layout, &Key::new(keys::NODE_INFO_ARRAY), &like).ok()?,
+            heads: heads.ok()?,
+            sheet,
             texts: Default::default(),
         })
     }
 
-    /// The values of a node, in the order of their keys; none if it has no processes.
-    fn values(&mut self, slot: u32) -> Option<(&InfosStencil, [Value<'_>; 5])> {
-        let leader = ranks(self.maps, slot).next()?;
+    /// Puts a node on the sheet; not all of it if it has no processes or cannot be packed.
+    fn put(&mut self, slot: u32) -> Option<()> {
+        self.sheet.start_again();
+        let Maps { nodes, procs, .. } = self.maps;
+        let place = usize::try_from(slot).ok()?;
+        let mut ranks = procs.ranks_of(place)?;
+        let num_ranks = ranks.size_hint().0 as u64;
+        let leader = ranks.next()?;
         let [name, peers] = &mut self.texts;
-        *name = self.maps.nodes.nth(usize::try_from(slot).ok()?)?;
+        name.clear();
+        nodes.write_nth(place, name).then_some(())?;
         peers.clear();
-        write_peers(self.maps, slot, peers);
+        procs.write_node(place, peers);
         let text = |bytes| Value::String(Some(Text::new(bytes)));
-        let values = [
-            text(&name[..]),
-            Value::Uint32(slot),
-            text(&peers[..]),
-            Value::Rank(leader),
-            Value::Uint32(u32::try_from(num_ranks(self.maps, slot)).ok()?),
-        ];
-        Some((&self.stencil, values))
+        let slot = u64::from(slot);
+        for (head, key) in self.heads.iter().zip(OF_NODE) {
+            let put = match key {
+                keys::HOSTNAME => self.sheet.put(*head, slot, || text(&name[..])),
+                keys::LOCAL_PEERS => self.sheet.put(*head, slot, || text(&peers[..])),
+                keys::LOCALLDR => self.sheet.put_number(*head, leader.as_raw().into()),
+                keys::LOCAL_SIZE => self.sheet.put_number(*head, num_ranks),
+                _ => self.sheet.put_number(*head, slot),
+            };
+            put.ok()?;
+        }
+        Some(())
     }
 }
 

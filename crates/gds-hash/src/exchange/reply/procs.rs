@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The processes of a reply, streamed node by node from the folded map.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
-use bfrops::{CallStencil, KvalStencil, kind};
-use pmix_types::{Bytes, Key, Kval, Rank, Value, keys};
+use bfrops::{Error, Head, Sheet, kind};
+use pmix_types::{Key, Rank, Text, Value, keys};
 
 use super::stated::{
     APP_RANK, APPNUM, Followed, GLOBAL_RANK, HOSTNAME, Keys, LOCAL_RANK, NODE_RANK, NODEID, Stated,
 };
 use super::{Remote, Writer, ranks_of};
-use crate::{Job, Wire};
+use crate::Job;
 
 /// What follows for a process and has nothing to do with its node.
 const OF_PROC: [Followed; 3] = [APPNUM, APP_RANK, GLOBAL_RANK];
@@ -23,23 +22,21 @@ impl Writer<'_, '_> {
     /// Every process of the job: those of the map, and those that only a description names.
     pub(super) fn procs(&mut self) {
         let job = self.job;
-        let (layout, key) = (self.wire.layout(), Key::new(keys::PROC_BLOB));
-        let stencil = KvalStencil::new(layout, &key, &Value::ByteObject(Cow::Borrowed(&[])));
-        let (Ok(stencil), Ok(rank)) = (stencil, CallStencil::new(layout)) else {
+        let Ok(mut blob) = Blob::new(self) else {
+            // No module is without ranks and byte objects.
             return;
         };
-        let (mut blob, mut node) = (Blob::new(self, rank), Pair::default());
-        let mut placed = Vec::new();
+        let (mut placed, mut node) = (Placed::default(), Node::default());
         let slots = self.told_slots();
         for slot in slots.filter(|slot| job.nodes.first(*slot) == *slot) {
             let is_elsewhere = self.is_elsewhere(Some(slot));
-            blob.pack_node(slot, &mut node);
+            node.is(job, slot);
             ranks_of(job, slot).for_each(|(place, rank)| {
                 match is_elsewhere {
                     true => blob.elsewhere(rank, Some(&node)),
                     false => blob.placed(rank, place, &node),
                 }
-                self.blob(&stencil, &mut blob);
+                self.blob(&mut blob);
                 if blob.has_stated {
                     placed.push(rank);
                 }
@@ -52,7 +49,7 @@ impl Writer<'_, '_> {
                 true => blob.elsewhere(rank, None),
                 false => blob.described(rank),
             }
-            self.blob(&stencil, &mut blob);
+            self.blob(&mut blob);
         }
     }
 
@@ -71,166 +68,189 @@ impl Writer<'_, '_> {
         (self.elsewhere.as_ref()).is_some_and(|elsewhere| slot != Some(elsewhere.here))
     }
 
-    fn blob(&mut self, stencil: &KvalStencil, blob: &mut Blob<'_>) {
-        let bytes = Bytes::Borrowed(&blob.bytes);
+    fn blob(&mut self, blob: &mut Blob<'_>) {
         // Bytes can always be sent.
-        let _ = self.encoder.fill_datum::<kind::ByteObject>(stencil, &bytes);
-        blob.bytes.clear();
+        let _ = blob.sheet.write(&mut self.encoder);
+    }
+}
+
+/// The ranks that were told with their node, as runs in the order in which they were told.
+#[derive(Default)]
+struct Placed(Vec<Range<u64>>);
+
+impl Placed {
+    #[inline]
+    fn push(&mut self, rank: Rank) {
+        let rank = u64::from(rank.as_raw());
+        match self.0.last_mut() {
+            Some(run) if run.end == rank => run.end += 1,
+            _ => self.0.push(rank..rank + 1),
+        }
     }
 }
 
 /// The processes that the host describes, but for those that were told with their node.
-fn only_described(job: &Job, mut told: Vec<Rank>) -> impl Iterator<Item = Rank> + use<> {
-    told.sort_unstable();
-    let mut told = told.into_iter().peekable();
-    let described = job.procs.spans().into_iter().flatten().map(Rank::new);
-    described.filter(move |rank| {
-        while told.next_if(|told| told < rank).is_some() {}
-        told.next_if_eq(rank).is_none()
-    })
-}
-
-/// Two data packed one behind the other, and how long the first one is.
-#[derive(Default)]
-struct Pair {
-    bytes: Vec<u8>,
-    first: usize,
-}
-
-impl Pair {
-    /// Packs what there is of two data.
-    fn pack(&mut self, wire: &Wire<'_>, heads: &Heads, values: [Option<Value<'_>>; 2]) {
-        self.bytes.clear();
-        for (place, (head, value)) in heads.iter().zip(values).enumerate() {
-            if place == 1 {
-                self.first = self.bytes.len();
+fn only_described(job: &Job, Placed(mut told): Placed) -> impl Iterator<Item = Rank> + use<> {
+    told.sort_unstable_by_key(|run| run.start);
+    let mut told = told.iter().peekable();
+    let mut only = Vec::new();
+    for span in job.procs.spans() {
+        let (mut next, end) = (u64::from(*span.start()), u64::from(*span.end()) + 1);
+        // A run may go on behind the span.
+        while let Some(run) = told.peek().filter(|run| run.start < end) {
+            only.extend((next < run.start).then_some(next..run.start));
+            next = next.max(run.end.min(end));
+            if run.end > end {
+                break;
             }
-            if let (Some(head), Some(value)) = (head, value) {
-                let _ = wire.encoder(&mut self.bytes).fill(head, &value);
-            }
+            told.next();
         }
+        only.extend((next < end).then_some(next..end));
     }
-
-    /// The parts that are wanted.
-    fn parts(&self, first: bool, second: bool) -> &[u8] {
-        let range = match (first, second) {
-            (true, true) => 0..self.bytes.len(),
-            (true, false) => 0..self.first,
-            (false, true) => self.first..self.bytes.len(),
-            (false, false) => 0..0,
-        };
-        self.bytes.get(range).unwrap_or_default()
-    }
+    let ranks = only.into_iter().flatten();
+    ranks.filter_map(|rank| u32::try_from(rank).ok().map(Rank::new))
 }
 
-/// What stands in front of each of two data.
-type Heads = [Option<KvalStencil>; 2];
+/// A node whose processes are told.
+#[derive(Default)]
+struct Node {
+    slot: u32,
+    id: Option<u32>,
+    name: Vec<u8>,
+}
 
-/// The heads of two keys with values like these.
-fn heads(wire: &Wire<'_>, keys: [(Followed, Value<'_>); 2]) -> Heads {
-    keys.map(|((key, _), like)| KvalStencil::new(wire.layout(), &Key::new(key), &like).ok())
+impl Node {
+    /// The next one, in the room of the last.
+    fn is(&mut self, job: &Job, slot: u32) {
+        self.slot = slot;
+        self.id = job.nodes.id(job.nodes.first(slot));
+        self.name.clear();
+        job.nodes.write_name(slot, &mut self.name);
+    }
 }
 
 /// What is known of one process.
 struct Blob<'r> {
     job: &'r Job,
-    wire: &'r Wire<'r>,
-    rank: CallStencil<kind::Rank>,
+    sheet: Sheet<'r>,
+    rank: Head,
     has_stated: bool,
     stated: Stated<'r>,
+    qualified: Option<Head>,
     /// The keys that are told of a process elsewhere.
     of_elsewhere: &'static [Followed],
     /// What the host states under them.
     stated_elsewhere: Stated<'r>,
     /// What can follow in this job, apart from the node.
     derived: [Option<Followed>; 3],
-    node_heads: Heads,
-    place_heads: Heads,
-    /// Local rank and node rank of each place on a node, packed for all processes that have it.
-    places: Vec<Pair>,
-    bytes: Vec<u8>,
+    heads: Heads,
+    /// How many values were told that are nowhere else.
+    single: u64,
+}
+
+/// The heads of what may follow.
+struct Heads {
+    local_rank: Option<Head>,
+    node_rank: Option<Head>,
+    hostname: Option<Head>,
+    nodeid: Option<Head>,
+    appnum: Option<Head>,
+    app_rank: Option<Head>,
+    global_rank: Option<Head>,
+}
+
+impl Heads {
+    fn new(sheet: &mut Sheet<'_>) -> Self {
+        // What this client cannot read is left out.
+        let mut head = |(key, _): Followed, like: Value<'_>| sheet.kval(&Key::new(key), &like).ok();
+        Self {
+            local_rank: head(LOCAL_RANK, Value::Uint16(0)),
+            node_rank: head(NODE_RANK, Value::Uint16(0)),
+            hostname: head(HOSTNAME, Value::from("")),
+            nodeid: head(NODEID, Value::Uint32(0)),
+            appnum: head(APPNUM, Value::Uint32(0)),
+            app_rank: head(APP_RANK, Value::Rank(Rank::new(0))),
+            global_rank: head(GLOBAL_RANK, Value::Rank(Rank::new(0))),
+        }
+    }
+
+    fn of(&self, key: &str) -> Option<Head> {
+        match key {
+            keys::LOCAL_RANK => self.local_rank,
+            keys::NODE_RANK => self.node_rank,
+            keys::HOSTNAME => self.hostname,
+            keys::NODEID => self.nodeid,
+            keys::APPNUM => self.appnum,
+            keys::APP_RANK => self.app_rank,
+            keys::GLOBAL_RANK => self.global_rank,
+            _ => None,
+        }
+    }
 }
 
 impl<'r> Blob<'r> {
-    fn new(writer: &Writer<'r, '_>, rank: CallStencil<kind::Rank>) -> Self {
+    fn new(writer: &Writer<'r, '_>) -> Result<Self, Error> {
         let job = writer.job;
         let possible = |(key, _): &Followed| match *key {
             keys::GLOBAL_RANK => job.job.plain(keys::NPROC_OFFSET.as_bytes()).is_some(),
             _ => !job.apps.is_empty(),
         };
+        let mut sheet = writer.wire.sheet_in_object(&Key::new(keys::PROC_BLOB))?;
         let of_elsewhere = writer.elsewhere.map_or(&[][..], |e| e.never_asked.of_procs);
-        Self {
+        Ok(Self {
             job,
-            wire: writer.wire,
-            rank,
+            rank: sheet.call::<kind::Rank>()?,
             has_stated: !job.procs.is_empty(),
             stated: Stated::new(writer, |_| true),
+            qualified: None,
             of_elsewhere,
             stated_elsewhere: Stated::new(writer, |key| {
                 of_elsewhere.iter().any(|(of, _)| key.is(of))
             }),
             derived: OF_PROC.map(|followed| possible(&followed).then_some(followed)),
-            node_heads: heads(writer.wire, [(HOSTNAME, "".into()), (NODEID, 0_u32.into())]),
-            place_heads: heads(
-                writer.wire,
-                [LOCAL_RANK, NODE_RANK].map(|followed| (followed, Value::Uint16(0))),
-            ),
-            places: Vec::new(),
-            bytes: Vec::with_capacity(256),
-        }
-    }
-
-    /// Name and number of a node, packed for all its processes.
-    fn pack_node(&self, slot: u32, node: &mut Pair) {
-        let values = [HOSTNAME, NODEID].map(|(key, _)| self.job.place_of(slot, key));
-        node.pack(self.wire, &self.node_heads, values);
+            heads: Heads::new(&mut sheet),
+            single: 0,
+            sheet,
+        })
     }
 
     /// A process that has a place on a node.
-    fn placed(&mut self, rank: Rank, place: usize, node: &Pair) {
+    fn placed(&mut self, rank: Rank, place: usize, node: &Node) {
         let stated = self.stated(rank);
-        self.place(place, stated);
+        if let Ok(place) = u16::try_from(place) {
+            for (followed, head) in [
+                (LOCAL_RANK, self.heads.local_rank),
+                (NODE_RANK, self.heads.node_rank),
+            ] {
+                if !stated.has(followed) {
+                    self.number(head, place.into());
+                }
+            }
+        }
         self.follow_everywhere(rank, stated);
         if stated.has(HOSTNAME) {
             // The host says that it is elsewhere.
             return self.follow(rank, stated, &[NODEID]);
         }
-        let parts = node.parts(true, !stated.has(NODEID));
-        self.bytes.extend_from_slice(parts);
+        self.hostname(node);
+        if !stated.has(NODEID) {
+            self.nodeid(node);
+        }
     }
 
     /// A process of which not all is told.
-    fn elsewhere(&mut self, rank: Rank, node: Option<&Pair>) {
-        self.rank(rank);
-        let stated = self.stated_elsewhere.pack(rank, self.wire, &mut self.bytes);
+    fn elsewhere(&mut self, rank: Rank, node: Option<&Node>) {
+        self.number(Some(self.rank), rank.as_raw().into());
+        let stated = self.stated_elsewhere.put(rank, &mut self.sheet);
         // The host may say that it is not where the map has it.
         let node = node.filter(|_| !stated.has(HOSTNAME));
         for followed in self.of_elsewhere.iter().filter(|key| !stated.has(**key)) {
             match (followed.0, node) {
-                (keys::HOSTNAME, Some(node)) => {
-                    self.bytes.extend_from_slice(node.parts(true, false))
-                }
-                (keys::NODEID, Some(node)) => self.bytes.extend_from_slice(node.parts(false, true)),
+                (keys::HOSTNAME, Some(node)) => self.hostname(node),
+                (keys::NODEID, Some(node)) => self.nodeid(node),
                 (keys::APPNUM, _) if self.job.apps.is_empty() => {}
                 _ => self.follow(rank, stated, &[*followed]),
             }
-        }
-    }
-
-    /// The place on the node, as local rank and node rank.
-    fn place(&mut self, place: usize, stated: Keys) {
-        while self.places.len() <= place {
-            let Ok(next) = u16::try_from(self.places.len()) else {
-                return;
-            };
-            let mut pair = Pair::default();
-            let values = [(); 2].map(|()| Some(Value::Uint16(next)));
-            pair.pack(self.wire, &self.place_heads, values);
-            self.places.push(pair);
-        }
-        if let Some(pair) = self.places.get(place) {
-            let parts = pair.parts(!stated.has(LOCAL_RANK), !stated.has(NODE_RANK));
-            self.bytes.extend_from_slice(parts);
         }
     }
 
@@ -241,22 +261,33 @@ impl<'r> Blob<'r> {
         self.follow(rank, stated, &OF_PLACE);
     }
 
-    fn rank(&mut self, rank: Rank) {
-        let mut encoder = self.wire.encoder(&mut self.bytes);
-        let _ = encoder.fill_call(&self.rank, &rank);
-    }
-
     /// What the host stated, and its keys.
     fn stated(&mut self, rank: Rank) -> Keys {
-        self.rank(rank);
+        self.number(Some(self.rank), rank.as_raw().into());
         if !self.has_stated {
             return Keys::default();
         }
-        let stated = self.stated.pack(rank, self.wire, &mut self.bytes);
+        let stated = self.stated.put(rank, &mut self.sheet);
         for info in self.job.procs.all_qualified(rank.as_raw()) {
-            self.value(info.key, info.value);
+            if self.qualified.is_none() {
+                self.qualified = self.sheet.kval(&info.key, &info.value).ok();
+            }
+            self.single(self.qualified, info.value);
         }
         stated
+    }
+
+    fn hostname(&mut self, node: &Node) {
+        if let Some(head) = self.heads.hostname {
+            let name = || Value::String(Some(Text::new(&node.name[..])));
+            let _ = self.sheet.put(head, node.slot.into(), name);
+        }
+    }
+
+    fn nodeid(&mut self, node: &Node) {
+        if let Some(id) = node.id {
+            self.number(self.heads.nodeid, id.into());
+        }
     }
 
     /// What follows from more than the node.
@@ -269,15 +300,30 @@ impl<'r> Blob<'r> {
     /// What follows of these keys where the host states nothing.
     fn follow(&mut self, rank: Rank, stated: Keys, keys: &[Followed]) {
         for (key, _) in keys.iter().filter(|key| !stated.has(**key)) {
-            if let Some(value) = self.job.about_proc(rank, key) {
-                self.value(Key::new(*key), value);
+            let head = self.heads.of(key);
+            match self.job.about_proc(rank, key) {
+                Some(Value::Uint16(number)) => self.number(head, number.into()),
+                Some(Value::Uint32(number)) => self.number(head, number.into()),
+                Some(Value::Rank(number)) => self.number(head, number.as_raw().into()),
+                Some(other) => self.single(head, other),
+                None => {}
             }
         }
     }
 
-    fn value(&mut self, key: Key<'_>, value: Value<'_>) {
-        // What this client cannot read is left out.
-        let mut encoder = self.wire.encoder(&mut self.bytes);
-        let _ = encoder.one::<kind::Kval>(&Kval { key, value });
+    #[inline]
+    fn number(&mut self, head: Option<Head>, number: u64) {
+        if let Some(head) = head {
+            let _ = self.sheet.put_number(head, number);
+        }
+    }
+
+    /// A value that no other process is likely to have.
+    fn single(&mut self, head: Option<Head>, value: Value<'_>) {
+        if let Some(head) = head {
+            // Not the mark of any slot.
+            self.single += 1;
+            let _ = self.sheet.put(head, u64::MAX - self.single, || value);
+        }
     }
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host states of processes, packed column by column: everything but the number once.
+//! What the host states of processes, put column by column.
 
-use bfrops::{KvalStencil, kind};
-use pmix_types::{Key, Kval, Rank, keys};
+use bfrops::{Head, Sheet};
+use pmix_types::{Key, Rank, Value, keys};
 
 use super::{Writer, knows};
-use crate::Wire;
 use crate::job::Reader;
 
 /// Keys of a process that may follow, as a set: one bit for each.
@@ -52,10 +51,9 @@ struct Column<'r> {
     key: Keys,
     /// Whether a client goes on after the key.
     is_sent: bool,
-    /// What stands in front of a number.
-    stencil: Option<KvalStencil>,
-    /// The number that was packed last, and the whole call.
-    last: Option<(u64, Vec<u8>)>,
+    /// Whether the values are numbers that a sheet takes as such.
+    is_plain: bool,
+    head: Option<Head>,
 }
 
 /// What the host states of processes.
@@ -71,8 +69,8 @@ impl<'r> Stated<'r> {
         let columns = readers.map(|reader| Column {
             key: Keys::of(reader.key()),
             is_sent: knows(writer.release, reader.key()),
-            stencil: None,
-            last: None,
+            is_plain: reader.is_unsigned(),
+            head: None,
             reader,
         });
         Self {
@@ -80,14 +78,14 @@ impl<'r> Stated<'r> {
         }
     }
 
-    /// Packs all that is stated of a process; the keys of it that might follow otherwise.
-    pub(super) fn pack(&mut self, rank: Rank, wire: &Wire<'_>, out: &mut Vec<u8>) -> Keys {
+    /// Puts all that is stated of a process; the keys of it that might follow otherwise.
+    pub(super) fn put(&mut self, rank: Rank, sheet: &mut Sheet<'_>) -> Keys {
         let mut stated = Keys::default();
         for column in &mut self.columns {
             if let Some(number) = column.reader.number(rank.as_raw()) {
                 stated.0 |= column.key.0;
                 if column.is_sent {
-                    column.pack(number, wire, out);
+                    column.put(number, sheet);
                 }
             }
         }
@@ -96,37 +94,24 @@ impl<'r> Stated<'r> {
 }
 
 impl Column<'_> {
-    fn pack(&mut self, number: u64, wire: &Wire<'_>, out: &mut Vec<u8>) {
-        if let Some((last, bytes)) = &self.last
-            && *last == number
-        {
-            out.extend_from_slice(bytes);
-            return;
-        }
-        let Some(value) = self.reader.value(number) else {
+    #[inline]
+    fn put(&mut self, number: u64, sheet: &mut Sheet<'_>) {
+        // What this client cannot read is left out.
+        let Some(head) = self.head.or_else(|| self.first(number, sheet)) else {
             return;
         };
-        if self.reader.is_of_numbers() {
-            if self.stencil.is_none() {
-                self.stencil = KvalStencil::new(wire.layout(), self.reader.key(), &value).ok();
-            }
-            // What this client cannot read is left out.
-            if let Some(stencil) = &self.stencil {
-                let _ = wire.encoder(out).fill(stencil, &value);
-            }
-            return;
-        }
-        let start = out.len();
-        let key = self.reader.key().clone();
-        let _ = wire.encoder(out).one::<kind::Kval>(&Kval { key, value });
-        let packed = out.get(start..).unwrap_or_default();
-        match &mut self.last {
-            Some((last, bytes)) => {
-                *last = number;
-                bytes.clear();
-                bytes.extend_from_slice(packed);
-            }
-            None => self.last = Some((number, packed.to_vec())),
-        }
+        let _ = match self.is_plain {
+            true => sheet.put_number(head, number),
+            false => sheet.put(head, number, || {
+                self.reader.value(number).unwrap_or(Value::Undef)
+            }),
+        };
+    }
+
+    #[cold]
+    fn first(&mut self, number: u64, sheet: &mut Sheet<'_>) -> Option<Head> {
+        let like = self.reader.value(number)?;
+        self.head = sheet.kval(self.reader.key(), &like).ok();
+        self.head
     }
 }

@@ -64,10 +64,12 @@ impl<'c> Reader<'c> {
         runs.get(self.run)?.number(index)
     }
 
-    /// Whether the values are the numbers themselves.
-    #[inline]
-    pub(crate) fn is_of_numbers(&self) -> bool {
-        from_number(self.data_type, 0).is_some()
+    /// Whether the values are unsigned, and the numbers those values.
+    pub(crate) const fn is_unsigned(&self) -> bool {
+        matches!(
+            self.data_type,
+            DataType::UINT16 | DataType::UINT32 | DataType::UINT64 | DataType::PROC_RANK
+        )
     }
 
     /// The value that a number stands for.
