@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use pmix_types::{Bytes, DataArray, DataType, Info, Key, Kval, Rank, Value};
+use pmix_types::{Bytes, DataArray, DataType, Info, Key, Kval, Rank, Text, Value};
 
 use crate::kind::dispatch;
 use crate::{Encoder, Error, Integers, Kind, Layout, RegexFramer, flex, kind};
@@ -45,7 +45,10 @@ pub struct Sheet<'f> {
     framer: Option<&'f dyn RegexFramer>,
     object: Option<Object>,
     heads: Vec<Front>,
+    /// The front of the object and its size, if there is one, then the parts.
     bytes: Vec<u8>,
+    /// Where the first part starts.
+    first: usize,
     /// What is in the bytes, one behind the other.
     parts: Vec<Part>,
     /// The part that is put next.
@@ -57,8 +60,8 @@ pub struct Sheet<'f> {
 /// What stands in front of the whole, if it is a byte object in a call of one kval.
 struct Object {
     front: Box<[u8]>,
-    /// The same with the size behind it, for so many bytes.
-    sized: (usize, Vec<u8>),
+    /// The bytes of the object that its size says.
+    size: usize,
 }
 
 /// What stands in front of a datum of a [`Sheet`].
@@ -69,22 +72,30 @@ pub struct Head(usize);
 struct Front {
     data_type: DataType,
     bytes: Box<[u8]>,
-    /// Numbers below this are written in groups of seven bits, eight at the most; 0 if others are.
-    flex: u64,
 }
 
 /// A head and a datum.
 struct Part {
     head: Head,
-    /// Where the head starts.
+    /// Where the head starts, from the first part on.
     start: usize,
     /// Where the datum does.
     datum: usize,
     len: usize,
     /// Equal marks stand for equal data of a head.
     mark: u64,
-    /// The numbers whose data have the same length: the first, and how many there are.
-    alike: (u64, u64),
+    room: Room,
+}
+
+/// Which data can be written over the one that is there.
+#[derive(Clone, Copy)]
+enum Room {
+    /// None but by packing.
+    Other,
+    /// So many numbers from the first on, in groups of seven bits.
+    Numbers { first: u64, count: u64 },
+    /// Texts of this length, with a NUL behind them.
+    Text { len: usize },
 }
 
 impl<'f> Sheet<'f> {
@@ -97,6 +108,7 @@ impl<'f> Sheet<'f> {
             object: None,
             heads: Vec::new(),
             bytes: Vec::new(),
+            first: 0,
             parts: Vec::new(),
             at: 0,
             datum: Vec::new(),
@@ -114,7 +126,7 @@ impl<'f> Sheet<'f> {
         let front = sheet.front_of_kval(key, &none)?.into();
         sheet.object = Some(Object {
             front,
-            sized: (usize::MAX, Vec::new()),
+            size: usize::MAX,
         });
         Ok(sheet)
     }
@@ -190,12 +202,14 @@ impl<'f> Sheet<'f> {
             return self.put_other_number(head, number);
         };
         if part.mark != number {
-            let (first, count) = part.alike;
-            let place = part.datum..part.datum + part.len;
-            let place = self.bytes.get_mut(place);
-            let Some(place) = place.filter(|_| number.wrapping_sub(first) < count) else {
+            let start = self.first + part.datum;
+            let place = self.bytes.get_mut(start..start + part.len);
+            let (Room::Numbers { first, count }, Some(place)) = (part.room, place) else {
                 return self.put_other_number(head, number);
             };
+            if number.wrapping_sub(first) >= count {
+                return self.put_other_number(head, number);
+            }
             match place {
                 [one] => *one = number.to_le_bytes()[0],
                 more => {
@@ -232,6 +246,42 @@ impl<'f> Sheet<'f> {
         self.put_other(head, mark, &value())
     }
 
+    /// Puts a text behind a head, unless the one that was put there has the same mark.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::put`].
+    #[inline]
+    pub fn put_text<'v>(
+        &mut self,
+        head: Head,
+        mark: u64,
+        text: impl FnOnce() -> Text<'v>,
+    ) -> Result<(), Error> {
+        let part = self.parts.get_mut(self.at);
+        let Some(part) = part.filter(|part| part.head == head) else {
+            return self.put_other(head, mark, &Value::String(Some(text())));
+        };
+        if part.mark != mark {
+            let text = text();
+            let bytes = text.as_bytes();
+            let end = self.first + part.datum + part.len;
+            let place = match part.room {
+                Room::Text { len } if len == bytes.len() => {
+                    self.bytes.get_mut(end - 1 - len..end - 1)
+                }
+                _ => None,
+            };
+            let Some(place) = place else {
+                return self.put_other(head, mark, &Value::String(Some(text)));
+            };
+            place.copy_from_slice(bytes);
+            part.mark = mark;
+        }
+        self.at += 1;
+        Ok(())
+    }
+
     /// Appends everything that was put to a message, and starts again.
     ///
     /// # Errors
@@ -244,17 +294,29 @@ impl<'f> Sheet<'f> {
         }
         self.cut();
         self.at = 0;
-        if let Some(Object { front, sized }) = &mut self.object {
-            if sized.0 != self.bytes.len() {
-                let mut room = std::mem::take(&mut sized.1);
-                room.clear();
-                room.extend_from_slice(front);
-                Encoder::new(self.layout, &mut room).size(self.bytes.len())?;
-                *sized = (self.bytes.len(), room);
-            }
-            message.bytes(&sized.1);
+        let size = self.bytes.len() - self.first;
+        if self
+            .object
+            .as_ref()
+            .is_some_and(|object| object.size != size)
+        {
+            self.say_size(size)?;
         }
         message.bytes(&self.bytes);
+        Ok(())
+    }
+
+    #[cold]
+    fn say_size(&mut self, size: usize) -> Result<(), Error> {
+        let Some(object) = &mut self.object else {
+            return Ok(());
+        };
+        object.size = size;
+        let mut front = object.front.to_vec();
+        Encoder::new(self.layout, &mut front).size(size)?;
+        let len = front.len();
+        self.bytes.splice(..self.first, front);
+        self.first = len;
         Ok(())
     }
 
@@ -267,7 +329,7 @@ impl<'f> Sheet<'f> {
     #[inline]
     fn cut(&mut self) {
         if let Some(part) = self.parts.get(self.at) {
-            self.bytes.truncate(part.start);
+            self.bytes.truncate(self.first + part.start);
             self.parts.truncate(self.at);
         }
     }
@@ -296,26 +358,53 @@ impl<'f> Sheet<'f> {
             return Err(refused(data_type, value.data_type()));
         }
         let datum = self.packed(value)?;
+        let room = self.room(value, datum.len());
         match self.parts.get(self.at).filter(|part| part.head == head) {
-            Some(_) => self.replace(&datum, mark),
-            None => self.append(head, &datum, mark),
+            Some(_) => self.replace(&datum, mark, room),
+            None => self.append(head, &datum, mark, room),
         }
         self.at += 1;
         self.datum = datum;
         Ok(())
     }
 
+    /// Which data can be written over this one, which takes so many bytes.
+    fn room(&self, value: &Value<'_>, len: usize) -> Room {
+        let limit: u64 = match value {
+            Value::String(Some(text)) => {
+                return Room::Text {
+                    len: text.as_bytes().len(),
+                };
+            }
+            _ if self.layout.integers == Integers::Fixed => return Room::Other,
+            Value::Uint16(_) => 1 << 16,
+            Value::Uint32(_) | Value::Rank(_) => 1 << 32,
+            Value::Uint64(_) => 1 << 56,
+            _ => return Room::Other,
+        };
+        // What so many groups of seven bits hold.
+        let below = |groups: usize| match groups {
+            0 => 0,
+            1..=8 => limit.min(1 << (7 * groups)),
+            _ => limit,
+        };
+        let first = below(len.saturating_sub(1));
+        Room::Numbers {
+            first,
+            count: below(len) - first,
+        }
+    }
+
     /// Another datum at the same place; the parts behind it move.
-    fn replace(&mut self, datum: &[u8], mark: u64) {
+    fn replace(&mut self, datum: &[u8], mark: u64, room: Room) {
         let mut parts = self.parts.iter_mut().skip(self.at);
         let Some(part) = parts.next() else {
             return;
         };
-        let old = part.datum..part.datum + part.len;
+        let start = self.first + part.datum;
+        let old = start..start + part.len;
         let moved = datum.len() != part.len;
-        (part.len, part.mark) = (datum.len(), mark);
-        let flex = self.heads.get(part.head.0).map_or(0, |front| front.flex);
-        part.alike = alike(flex, part.len);
+        (part.len, part.mark, part.room) = (datum.len(), mark, room);
         if !moved {
             if let Some(place) = self.bytes.get_mut(old) {
                 place.copy_from_slice(datum);
@@ -332,36 +421,27 @@ impl<'f> Sheet<'f> {
     }
 
     /// A datum behind another head than the time before: what follows is put anew.
-    fn append(&mut self, head: Head, datum: &[u8], mark: u64) {
+    fn append(&mut self, head: Head, datum: &[u8], mark: u64, room: Room) {
         self.cut();
-        let start = self.bytes.len();
-        let front = self.heads.get(head.0);
-        if let Some(front) = front {
+        let start = self.bytes.len() - self.first;
+        if let Some(front) = self.heads.get(head.0) {
             self.bytes.extend_from_slice(&front.bytes);
         }
         self.parts.push(Part {
             head,
             start,
-            datum: self.bytes.len(),
+            datum: self.bytes.len() - self.first,
             len: datum.len(),
             mark,
-            alike: alike(front.map_or(0, |front| front.flex), datum.len()),
+            room,
         });
         self.bytes.extend_from_slice(datum);
     }
 
     fn head(&mut self, data_type: DataType, bytes: Vec<u8>) -> Head {
-        let flex = match (self.layout.integers, data_type) {
-            (Integers::Fixed, _) => 0,
-            (_, DataType::UINT16) => 1 << 16,
-            (_, DataType::UINT32 | DataType::PROC_RANK) => 1 << 32,
-            (_, DataType::UINT64) => 1 << 56,
-            _ => 0,
-        };
         self.heads.push(Front {
             data_type,
             bytes: bytes.into(),
-            flex,
         });
         Head(self.heads.len() - 1)
     }
@@ -404,17 +484,6 @@ impl<'f> Sheet<'f> {
     }
 }
 
-/// The numbers below a limit that take so many groups of seven bits.
-fn alike(limit: u64, len: usize) -> (u64, u64) {
-    let below = |groups: usize| match groups {
-        0 => 0,
-        1..=8 => limit.min(1 << (7 * groups)),
-        _ => limit,
-    };
-    let first = below(len.saturating_sub(1));
-    (first, below(len) - first)
-}
-
 /// A head is not for this.
 #[cold]
 fn refused(expected: DataType, found: impl Display) -> Error {
@@ -442,6 +511,13 @@ mod tests {
         encoder.one::<kind::Kval>(&Kval { key, value }).unwrap();
     }
 
+    /// Lengths around which the length of a text takes another byte, and two of one length.
+    const LONG: [&str; 3] = [
+        "a text of 62 bytes, whose length with the NUL is 63, so 1 byte",
+        "a text of 63 bytes, whose length with the NUL is 64, so 2 bytes",
+        "A TEXT OF 63 BYTES, WHOSE LENGTH WITH THE NUL IS 64, SO 2 BYTES",
+    ];
+
     /// Data of each head, time by time; with none where a head is left out.
     fn times() -> Vec<[Option<Value<'static>>; 5]> {
         let number = |n| Some(Value::Uint16(n));
@@ -456,6 +532,9 @@ mod tests {
             [number(0), rank(0), text("n1"), array(1), size(1)],
             [number(0), rank(0), text("n1"), array(1), size(1)],
             [number(1), rank(127), text("n2"), array(2), size(2)],
+            [number(2), rank(126), text(LONG[0]), array(2), size(2)],
+            [number(3), rank(128), text(LONG[1]), array(2), size(2)],
+            [number(4), rank(129), text(LONG[2]), array(2), size(2)],
             [number(300), rank(128), text("n100"), array(70_000), size(2)],
             [number(7), None, text("n"), array(1), None],
             [number(7), rank(u32::MAX), text("n"), None, size(u64::MAX)],
@@ -486,6 +565,9 @@ mod tests {
                     match value {
                         Value::Uint16(n) => sheet.put_number(*head, (*n).into()).unwrap(),
                         Value::Rank(n) => sheet.put_number(*head, n.as_raw().into()).unwrap(),
+                        Value::String(Some(text)) => {
+                            sheet.put_text(*head, mark, || text.clone()).unwrap()
+                        }
                         _ => sheet.put(*head, mark, || value.clone()).unwrap(),
                     }
                 }

@@ -79,12 +79,11 @@ impl<'r> Plain<'r> {
         nodes.write_nth(place, name).then_some(())?;
         peers.clear();
         procs.write_node(place, peers);
-        let text = |bytes| Value::String(Some(Text::new(bytes)));
         let slot = u64::from(slot);
         for (head, key) in self.heads.iter().zip(OF_NODE) {
             let put = match key {
-                keys::HOSTNAME => self.sheet.put(*head, slot, || text(&name[..])),
-                keys::LOCAL_PEERS => self.sheet.put(*head, slot, || text(&peers[..])),
+                keys::HOSTNAME => self.sheet.put_text(*head, slot, || Text::new(&name[..])),
+                keys::LOCAL_PEERS => self.sheet.put_text(*head, slot, || Text::new(&peers[..])),
                 keys::LOCALLDR => self.sheet.put_number(*head, leader.as_raw().into()),
                 keys::LOCAL_SIZE => self.sheet.put_number(*head, num_ranks),
                 _ => self.sheet.put_number(*head, slot),

@@ -279,8 +279,8 @@ impl<'r> Blob<'r> {
 
     fn hostname(&mut self, node: &Node) {
         if let Some(head) = self.heads.hostname {
-            let name = || Value::String(Some(Text::new(&node.name[..])));
-            let _ = self.sheet.put(head, node.slot.into(), name);
+            let name = || Text::new(&node.name[..]);
+            let _ = self.sheet.put_text(head, node.slot.into(), name);
         }
     }
 
