@@ -236,6 +236,8 @@ fn assert_complete(job: &Job, told: &Told, num_procs: u32) {
             keys::APP_RANK,
             keys::GLOBAL_RANK,
             "app.color",
+            "app.flag",
+            "app.text",
         ] {
             let known = job.get(&Request::new(Rank::new(rank), key)).ok();
             let said = values.and_then(|values| values.iter().find(|(k, _)| k == key));
@@ -537,10 +539,19 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn every_reply_holds_what_its_job_answers(
-        ppn in prop::collection::vec(0_u32..4, 1..6),
-        stated in prop::collection::vec((0_u32..20, 0_usize..6, 0_u16..5), 0..12),
+        ppn in prop_oneof![
+            prop::collection::vec(0_u32..4, 1..6),
+            prop::collection::vec(0_u32..60, 1..6),
+        ]
+        // A map without any process has no text.
+        .prop_filter("nobody", |ppn| ppn.iter().any(|count| *count > 0)),
+        // Around numbers that take another byte.
+        stated in prop::collection::vec(
+            (0_u32..200, 0_usize..8, prop_oneof![0_u16..5, 60..70_u16, 126..130_u16]),
+            0..40,
+        ),
         apps in prop::collection::vec(1_u32..5, 0..3),
-        offset in prop::option::of(0_u32..9),
+        offset in prop::option::of(prop_oneof![0_u32..9, 16_300..16_390_u32]),
     ) {
         let mut next = 0;
         let groups: Vec<String> = ppn.iter().map(|count| {
@@ -563,23 +574,28 @@ proptest! {
             ]));
             first += size;
         }
+        let mut by_rank = BTreeMap::<u32, BTreeMap<usize, u16>>::new();
         for (rank, what, number) in stated {
-            let info = match what {
+            by_rank.entry(rank).or_default().insert(what, number);
+        }
+        for (rank, values) in by_rank {
+            let mut about = vec![Info::new(keys::RANK, Value::Rank(Rank::new(rank)))];
+            about.extend(values.into_iter().map(|(what, number)| match what {
                 0 => Info::new(keys::LOCAL_RANK, Value::Uint16(number)),
                 1 => Info::new(keys::HOSTNAME, format!("n{number}")),
                 2 => Info::new(keys::NODEID, u32::from(number)),
                 3 => Info::new(keys::APPNUM, u32::from(number)),
                 4 => Info::new(keys::GLOBAL_RANK, Value::Rank(Rank::new(number.into()))),
+                5 => Info::new("app.flag", number % 2 == 0),
+                6 => Info::new("app.text", "x".repeat(number.into())),
                 _ => Info::new("app.color", u32::from(number)),
-            };
-            let rank = Info::new(keys::RANK, Value::Rank(Rank::new(rank)));
-            infos.push(array(keys::PROC_DATA, vec![rank, info]));
+            }));
+            infos.push(array(keys::PROC_DATA, about));
         }
-        if let Ok(job) = Job::register(&preg(), &Host::new("n1"), "JOB1", &infos) {
-            let reply = job.reply(&Wire::new(layout()), Release::V5_0_11, Remote::Whole).unwrap();
-            let told = take(layout(), &reply);
-            assert_answers(&job, &told);
-            assert_complete(&job, &told, 20);
-        }
+        let job = Job::register(&preg(), &Host::new("n1"), "JOB1", &infos).unwrap();
+        let reply = job.reply(&Wire::new(layout()), Release::V5_0_11, Remote::Whole).unwrap();
+        let told = take(layout(), &reply);
+        assert_answers(&job, &told);
+        assert_complete(&job, &told, 300);
     }
 }

@@ -17,11 +17,12 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use pmix_engine::{Engine, PeerId};
 
 use self::acceptor::Acceptor;
-use self::connections::{Connections, LISTENER, WAKER};
+use self::connections::{Connections, HOST, LISTENER, WAKER};
 use self::refusals::Refusals;
 use crate::Error;
 use crate::desk::{Desk, Wait, Work};
@@ -43,6 +44,9 @@ pub(crate) struct Driver {
     host: Arc<dyn Host>,
     is_gateway: bool,
     acceptor: Acceptor,
+    /// Whether the host gave a descriptor of its own, and whether there is news on it.
+    watches_host: bool,
+    host_news: bool,
     connections: Connections,
     /// Connections to be read in this turn or the next.
     readable: Vec<Token>,
@@ -93,6 +97,8 @@ impl Driver {
             host: parts.host,
             is_gateway: parts.is_gateway,
             acceptor,
+            watches_host: false,
+            host_news: false,
             connections: Connections::new(),
             readable: Vec::new(),
             writable: Vec::new(),
@@ -116,22 +122,38 @@ impl Driver {
         self.poll.as_raw_fd()
     }
 
+    /// Waits for a descriptor of the host's, too.
+    pub(crate) fn watch(&mut self, fd: RawFd) -> io::Result<()> {
+        if self.watches_host {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let registry = self.poll.registry();
+        registry.register(&mut SourceFd(&fd), HOST, Interest::READABLE)?;
+        self.watches_host = true;
+        Ok(())
+    }
+
     /// Turns until the server is finalised.
     pub(crate) fn run(mut self) {
-        loop {
-            let now = Instant::now();
-            let timeout = match self.desk.begin_wait() {
-                Wait::Over => return self.last_words(),
-                Wait::Not => Some(Duration::ZERO),
-                Wait::Until(deadline) => {
-                    let until = earliest(deadline, self.own_deadline(now));
-                    until.map(|until| until.saturating_duration_since(now))
-                }
-            };
-            self.wait(timeout);
-            self.desk.end_wait();
-            self.serve(Instant::now());
-        }
+        while self.turn(None).is_some() {}
+        self.last_words();
+    }
+
+    /// One turn, which first waits for news, until then at most: whether the descriptor of the host
+    /// has some. None if the server is finalised.
+    pub(crate) fn turn(&mut self, until: Option<Instant>) -> Option<bool> {
+        let now = Instant::now();
+        let until = match self.desk.begin_wait() {
+            Wait::Over => return None,
+            Wait::Not => Some(now),
+            // Who drives may have come across it.
+            Wait::Until(_) if self.host_news => Some(now),
+            Wait::Until(deadline) => earliest(until, earliest(deadline, self.own_deadline(now))),
+        };
+        self.wait(until.map(|until| until.saturating_duration_since(now)));
+        self.desk.end_wait();
+        self.serve(Instant::now());
+        Some(std::mem::take(&mut self.host_news))
     }
 
     /// One turn without waiting: whether the next one may wait, and until when.
@@ -164,6 +186,7 @@ impl Driver {
             match token {
                 LISTENER => self.acceptor.ready(),
                 WAKER => {}
+                HOST => self.host_news = true,
                 _ => {
                     let Some(connection) = self.connections.get_mut(token) else {
                         continue;

@@ -5,7 +5,7 @@ mod maps;
 mod requests;
 
 use std::fmt;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -120,11 +120,7 @@ impl Server {
     /// `PMIX_ERR_INIT` if the server has a progress thread or is finalised, or if this is called
     /// while it is running already.
     pub fn drive(&self, now: Instant) -> Result<Option<Instant>, Error> {
-        if !self.0.external_progress {
-            let why = "this server has a progress thread, or will have one";
-            return Err(Error::new(Status::ERR_INIT, why));
-        }
-        let mut driver = self.0.take_driver()?;
+        let mut driver = self.0.external_driver()?;
         match driver.drive(now) {
             Wait::Over => {
                 driver.last_words();
@@ -138,6 +134,40 @@ impl Server {
                 })
             }
         }
+    }
+
+    /// Waits until there is something to do, and does it: for a host that leaves its waiting to the
+    /// server, which costs less than to wait for [`fd`](Self::fd). Returns after one turn, at
+    /// `until` at the latest, and says whether the descriptor that was given to
+    /// [`watch`](Self::watch) has become readable since the last time.
+    ///
+    /// # Errors
+    /// As [`drive`](Self::drive).
+    pub fn turn(&self, until: Option<Instant>) -> Result<bool, Error> {
+        let mut driver = self.0.external_driver()?;
+        match driver.turn(until) {
+            None => {
+                driver.last_words();
+                Ok(false)
+            }
+            Some(host_news) => {
+                *lock(&self.0.driver) = Some(driver);
+                Ok(host_news)
+            }
+        }
+    }
+
+    /// Lets [`turn`](Self::turn) wait for a descriptor of the host as well: one alone, which may be
+    /// of `epoll` or its like and stand for many. News is told once each; when the descriptor is
+    /// closed it is not waited for any longer.
+    ///
+    /// # Errors
+    /// As [`drive`](Self::drive); the descriptor cannot be waited for, or another one is already.
+    pub fn watch(&self, fd: BorrowedFd<'_>) -> Result<(), Error> {
+        let mut driver = self.0.external_driver()?;
+        let watched = driver.watch(fd.as_raw_fd());
+        *lock(&self.0.driver) = Some(driver);
+        watched.map_err(|error| Error::io("waiting for a descriptor of the host", &error))
     }
 
     /// Ends the server: closes all connections and removes the rendezvous files. What the host is
@@ -176,6 +206,15 @@ impl fmt::Debug for Server {
 }
 
 impl Inner {
+    /// The driver, if it is the host that turns it.
+    fn external_driver(&self) -> Result<Box<Driver>, Error> {
+        if !self.external_progress {
+            let why = "this server has a progress thread, or will have one";
+            return Err(Error::new(Status::ERR_INIT, why));
+        }
+        self.take_driver()
+    }
+
     fn take_driver(&self) -> Result<Box<Driver>, Error> {
         let taken = lock(&self.driver).take();
         taken.ok_or_else(|| {

@@ -8,10 +8,9 @@ use pmix_server::upcall::Abort;
 use pmix_types::{Proc, Status};
 
 use super::job::Job;
-use crate::Cause;
-use crate::cleanup;
 use crate::host::Letter;
 use crate::process::{Link, Process};
+use crate::{Cause, Error, cleanup};
 
 /// How many of those that are missing are named.
 const MAX_NAMED: usize = 8;
@@ -20,14 +19,27 @@ impl Job<'_> {
     /// Lets the server do what there is to do, and answers what it asks for its clients.
     pub(super) fn serve(&mut self) {
         loop {
-            match self.server.drive(Instant::now()) {
-                Ok(next) => self.next_turn = next,
-                Err(e) => return tracing::error!("the server does not go on: {e}"),
+            if let Err(e) = self.server.drive(Instant::now()) {
+                return tracing::error!("the server does not go on: {e}");
             }
             if !self.read_mail() {
                 return;
             }
         }
+    }
+
+    /// The same when there is something to do, which is waited for at most so long. Whether there
+    /// is news that is not for the server.
+    ///
+    /// # Errors
+    /// The server ended too early.
+    pub(super) fn wait_and_serve(&mut self, until: Option<Instant>) -> Result<bool, Error> {
+        let news = self.server.turn(until);
+        let news = news.map_err(|e| Error::server("the server does not go on", e))?;
+        if self.read_mail() {
+            self.serve();
+        }
+        Ok(news)
     }
 
     /// Answers all that came, if anything did.

@@ -22,14 +22,15 @@ use crate::session_dir::SessionDir;
 use crate::signals::Signals;
 use crate::{Cause, Ending, Error, Outcome, Plan, RankOutcome};
 
-/// The token of the server.
-pub(super) const SERVER: usize = 0;
 /// The token of signals.
-pub(super) const SIGNALS: usize = 1;
+pub(super) const SIGNALS: usize = 0;
 /// The first of the two tokens of input.
-pub(super) const INPUT: usize = 2;
+pub(super) const INPUT: usize = 1;
 /// The first of all the tokens of output.
-pub(super) const FORWARD: usize = 4;
+pub(super) const FORWARD: usize = 3;
+
+/// How many readiness events are taken at once.
+const EVENTS: usize = 256;
 
 /// A job that runs. Fields are dropped in this order: nothing runs any more when the directory of
 /// the session goes.
@@ -39,8 +40,6 @@ pub(super) struct Job<'a> {
     pub(super) table: Table,
     pub(super) orphans: Orphans,
     pub(super) server: Server,
-    /// When the server is to go on although nothing new happens.
-    pub(super) next_turn: Option<Instant>,
     pub(super) session: SessionDir,
     pub(super) forward: Forward<'a>,
     pub(super) input: Input<'a>,
@@ -49,26 +48,33 @@ pub(super) struct Job<'a> {
     pub(super) board: Board,
     pub(super) guard: Guard,
     pub(super) signals: Signals,
+    /// All but the sockets of the server, which waits for this poll with them.
     pub(super) poll: Poll,
 }
 
 impl Job<'_> {
     /// Waits until the job is over.
     pub(super) fn watch(&mut self) -> Result<(), Error> {
-        let mut events = Events::with_capacity(256);
+        let mut events = Events::with_capacity(EVENTS);
         loop {
             self.forward.turn(self.poll.registry());
             self.tell_output();
             if self.is_over() {
                 return Ok(());
             }
-            match self.poll.poll(&mut events, self.patience()) {
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                result => result.map_err(|e| Error::system("cannot poll", e))?,
-            }
-            self.serve();
-            for event in &events {
-                self.notice(event.token());
+            let mut news = self.wait_and_serve(self.patience())?;
+            // The server says once that there is news, however much.
+            while news {
+                match self.poll.poll(&mut events, Some(Duration::ZERO)) {
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                    result => result.map_err(|e| Error::system("cannot poll", e))?,
+                }
+                let mut taken = 0;
+                for event in &events {
+                    taken += 1;
+                    self.notice(event.token());
+                }
+                news = taken == EVENTS;
             }
             let now = Instant::now();
             self.board.tick(now);
@@ -83,8 +89,6 @@ impl Job<'_> {
             return;
         }
         match token.0 {
-            // It goes on in every turn.
-            SERVER => {}
             SIGNALS => {
                 for signal in self.signals.pending() {
                     self.signal(signal);
@@ -214,14 +218,13 @@ impl Job<'_> {
             && !self.orphans.are_awaited(&self.table)
     }
 
-    /// How long to wait for news.
-    fn patience(&self) -> Option<Duration> {
+    /// Until when to wait for news.
+    fn patience(&self) -> Option<Instant> {
         if self.forward.is_busy() {
-            return Some(Duration::ZERO);
+            return Some(Instant::now());
         }
-        let deadlines = [self.stop.deadline(), self.board.deadline(), self.next_turn];
-        let deadline = deadlines.into_iter().flatten().min()?;
-        Some(deadline.saturating_duration_since(Instant::now()))
+        let deadlines = [self.stop.deadline(), self.board.deadline()];
+        deadlines.into_iter().flatten().min()
     }
 
     /// What became of it, when nothing of it is left.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Starting a job.
 
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use mio::unix::SourceFd;
-use mio::{Interest, Poll, Token};
+use mio::{Poll, Token};
 use pmix_server::{HostObject, Tap};
 use pmix_types::{Nspace, Proc};
 
 use super::Standard;
-use super::job::{FORWARD, INPUT, Job, SERVER, SIGNALS};
+use super::job::{FORWARD, INPUT, Job, SIGNALS};
 use super::stop::Stop;
 use crate::board::Board;
 use crate::cleanup::Guard;
@@ -59,12 +59,8 @@ impl<'a> Job<'a> {
             LocalHost::new(mailbox, plan.forward_io),
             tap,
         )?;
-        let watched = registry.register(
-            &mut SourceFd(&server.fd()),
-            Token(SERVER),
-            Interest::READABLE,
-        );
-        watched.map_err(cannot_poll)?;
+        let watched = server.watch(registry.as_fd());
+        watched.map_err(|e| Error::server("the server does not wait for the launcher", e))?;
         let tag = (plan.output == Output::Tagged).then(|| plan.nspace.clone());
         Ok(Self {
             plan,
@@ -73,7 +69,6 @@ impl<'a> Job<'a> {
             table: Table::default(),
             orphans: Orphans::adopt(plan.adopt),
             server,
-            next_turn: None,
             session,
             forward: Forward::new(FORWARD, standard.output, standard.errors, tag)
                 .heard_if(plan.forward_io),

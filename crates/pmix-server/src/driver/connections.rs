@@ -12,7 +12,8 @@ use super::connection::Connection;
 /// Tokens that are no connections.
 pub(super) const LISTENER: Token = Token(0);
 pub(super) const WAKER: Token = Token(1);
-const FIRST: usize = 2;
+pub(super) const HOST: Token = Token(2);
+const FIRST: usize = 3;
 
 /// Both names are numbers that count up here, so no peer can choose ones that collide.
 type ByNumber = BuildHasherDefault<NumberHasher>;

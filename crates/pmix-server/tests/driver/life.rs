@@ -2,7 +2,10 @@
 //! From the start of a server to its end.
 
 use std::fs;
+use std::io::Write;
 use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -217,6 +220,41 @@ fn a_host_may_drive_its_server_itself() {
     assert_eq!(client.join().unwrap(), Status::ERR_NOT_SUPPORTED);
     server.finalize().unwrap();
     assert!(server.drive(Instant::now()).is_err());
+}
+
+#[test]
+fn a_host_may_leave_its_waiting_to_the_server() {
+    let server = peer::builder().external_progress(true).build().unwrap();
+    peer::register(&server, JOB, 1, peer::me());
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    server.watch(ours.as_fd()).unwrap();
+    assert!(server.watch(theirs.as_fd()).is_err());
+    let soon = || Some(Instant::now() + Duration::from_millis(1));
+    assert!(!server.turn(soon()).unwrap());
+
+    let handle = server.clone();
+    let client = std::thread::spawn(move || {
+        let mut client = Peer::client(&handle, 0).unwrap();
+        let status = client.ask_status(&Request::Unknown(pmix_proto::Command(99)));
+        theirs.write_all(b"x").unwrap();
+        (status.unwrap(), theirs)
+    });
+    // Nothing but news ends the waiting: of the client, and at last of the host's descriptor.
+    while !server.turn(None).unwrap() {}
+    let (status, mut theirs) = client.join().unwrap();
+    assert_eq!(status, Status::ERR_NOT_SUPPORTED);
+    assert!(!server.turn(soon()).unwrap(), "it is told once");
+
+    // News that comes while the server is driven is told in the next turn.
+    theirs.write_all(b"x").unwrap();
+    server.drive(Instant::now()).unwrap();
+    assert!(server.turn(None).unwrap());
+
+    let handle = server.clone();
+    let waits = std::thread::spawn(move || while handle.turn(None).is_ok() {});
+    std::thread::sleep(Duration::from_millis(20));
+    server.finalize().unwrap();
+    waits.join().unwrap();
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::bench::table::time;
 use crate::interop::server::launcher::Launcher;
 
 /// How often each run is made; the least of each figure counts.
-const RUNS: usize = 3;
+const RUNS: usize = 6;
 
 const FENCES: u32 = 60;
 

@@ -12,7 +12,7 @@ use crate::bench::tools::bench_program;
 use crate::interop::server::launcher::Launcher;
 
 /// How often a whole command is run; the least time counts.
-const RUNS: usize = 7;
+const RUNS: usize = 21;
 
 /// `pmix run` beside prterun with the same client.
 pub(super) fn whole(field: &Field, report: &mut Report) -> Result<(), String> {

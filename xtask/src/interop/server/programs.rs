@@ -100,7 +100,7 @@ fn launched(launcher: &Launcher, _: &str) -> Option<&'static str> {
     match launcher {
         Launcher::Ours(_) => None,
         Launcher::Host(..) => Some("the host says nothing beyond the maps"),
-        Launcher::Prterun(..) => Some("prterun's PMIX_NODE_SIZE depends on its surroundings"),
+        Launcher::Prterun(..) => Some("prterun's PMIX_NODE_SIZE is any number at times"),
     }
 }
 
