@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is written is what single calls write.
+
+use super::*;
+use crate::{BufferKind, Module};
+
+fn layouts() -> impl Iterator<Item = Layout> {
+    Module::ALL.into_iter().flat_map(|module| {
+        [BufferKind::NonDescribed, BufferKind::Described].map(|buffer| {
+            let mut layout = Layout::new(module);
+            layout.buffer = buffer;
+            layout
+        })
+    })
+}
+
+fn kval(layout: Layout, key: &Key<'_>, value: &Value<'_>, out: &mut Vec<u8>) {
+    let (key, value) = (key.clone(), value.clone());
+    let mut encoder = Encoder::new(layout, out);
+    encoder.one::<kind::Kval>(&Kval { key, value }).unwrap();
+}
+
+/// Lengths around which the length of a text takes another byte, and two of one length.
+const LONG: [&str; 3] = [
+    "a text of 62 bytes, whose length with the NUL is 63, so 1 byte",
+    "a text of 63 bytes, whose length with the NUL is 64, so 2 bytes",
+    "A TEXT OF 63 BYTES, WHOSE LENGTH WITH THE NUL IS 64, SO 2 BYTES",
+];
+
+/// Data of each head, time by time; with none where a head is left out.
+fn times() -> Vec<[Option<Value<'static>>; 5]> {
+    let number = |n| Some(Value::Uint16(n));
+    let rank = |n| Some(Value::Rank(Rank::new(n)));
+    let text = |text: &'static str| Some(Value::from(text));
+    let array = |n| {
+        let infos = vec![Info::new("inside", Value::Pid(n))];
+        Some(Value::DataArray(DataArray::Info(infos)))
+    };
+    let size = |n| Some(Value::Size(n));
+    vec![
+        [number(0), rank(0), text("n1"), array(1), size(1)],
+        [number(0), rank(0), text("n1"), array(1), size(1)],
+        [number(1), rank(127), text("n2"), array(2), size(2)],
+        [number(2), rank(126), text(LONG[0]), array(2), size(2)],
+        [number(3), rank(128), text(LONG[1]), array(2), size(2)],
+        [number(4), rank(129), text(LONG[2]), array(2), size(2)],
+        [number(300), rank(128), text("n100"), array(70_000), size(2)],
+        [number(7), None, text("n"), array(1), None],
+        [number(7), rank(u32::MAX), text("n"), None, size(u64::MAX)],
+        [None, None, None, None, None],
+        [None, rank(5), None, array(3), None],
+        [number(u16::MAX), rank(5), text(""), array(3), size(0)],
+    ]
+}
+
+#[test]
+fn what_is_written_is_what_single_calls_write_in_every_layout() {
+    let keys = ["number", "rank", "text", "array", "size"].map(Key::new);
+    for layout in layouts() {
+        let mut sheet = Sheet::new(layout);
+        let times = times();
+        let heads: Vec<_> = (keys.iter().zip(&times[0]))
+            .map(|(key, like)| sheet.kval(key, like.as_ref().unwrap()).unwrap())
+            .collect();
+        let mut mark = 0;
+        for values in &times {
+            let (mut written, mut whole) = (Vec::new(), Vec::new());
+            for ((head, key), value) in heads.iter().zip(&keys).zip(values) {
+                mark += 1;
+                let Some(value) = value else {
+                    continue;
+                };
+                kval(layout, key, value, &mut whole);
+                match value {
+                    Value::Uint16(n) => sheet.put_number(*head, (*n).into()).unwrap(),
+                    Value::Rank(n) => sheet.put_number(*head, n.as_raw().into()).unwrap(),
+                    Value::String(Some(text)) => {
+                        sheet.put_text(*head, mark, || text.clone()).unwrap()
+                    }
+                    _ => sheet.put(*head, mark, || value.clone()).unwrap(),
+                }
+            }
+            sheet
+                .write(&mut Encoder::new(layout, &mut written))
+                .unwrap();
+            assert_eq!(written, whole, "{layout:?} {values:?}");
+        }
+    }
+}
+
+#[test]
+fn a_datum_of_the_same_mark_is_not_asked_for() {
+    let layout = Layout::new(Module::V41);
+    let mut sheet = Sheet::new(layout);
+    let head = sheet.kval(&Key::new("k"), &Value::from("")).unwrap();
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    sheet.put(head, 9, || Value::from("once")).unwrap();
+    sheet.write(&mut Encoder::new(layout, &mut first)).unwrap();
+    sheet.put(head, 9, || panic!("asked for")).unwrap();
+    sheet.write(&mut Encoder::new(layout, &mut second)).unwrap();
+    assert_eq!(first, second);
+}
+
+#[test]
+fn a_call_and_an_object_are_the_whole_call_in_every_layout() {
+    for layout in layouts() {
+        let (mut calls, mut whole) = (Vec::new(), Vec::new());
+        let key = Key::new("some.key");
+        let mut sheet = Sheet::in_object(layout, &key).unwrap();
+        let head = sheet.call::<kind::Rank>().unwrap();
+        for rank in [0, 300, u32::MAX] {
+            calls.clear();
+            let mut encoder = Encoder::new(layout, &mut calls);
+            encoder.one::<kind::Rank>(&Rank::new(rank)).unwrap();
+            whole.clear();
+            let object = Value::ByteObject(Bytes::Borrowed(&calls));
+            kval(layout, &key, &object, &mut whole);
+            let mut written = Vec::new();
+            sheet.put_number(head, rank.into()).unwrap();
+            sheet
+                .write(&mut Encoder::new(layout, &mut written))
+                .unwrap();
+            assert_eq!(written, whole, "{layout:?}");
+        }
+    }
+}
+
+#[test]
+fn infos_are_the_whole_call_in_every_layout() {
+    let infos = |name: &'static str, number| {
+        vec![
+            Info::new("some.name", name),
+            Info::new("some.number", Value::Uint32(number)),
+            Info::new("another", Value::Uint16(7)),
+        ]
+    };
+    for layout in layouts() {
+        let key = Key::new("some.key");
+        let mut sheet = Sheet::new(layout);
+        let heads = sheet.infos(&key, &infos("", 0)).unwrap();
+        for (mark, (name, number)) in (0..).zip([("a", 1), ("host", 70_000), ("b", 2)]) {
+            let (mut written, mut whole) = (Vec::new(), Vec::new());
+            let infos = infos(name, number);
+            for (head, info) in heads.iter().zip(&infos) {
+                sheet.put(*head, mark, || info.value.clone()).unwrap();
+            }
+            sheet
+                .write(&mut Encoder::new(layout, &mut written))
+                .unwrap();
+            let value = Value::DataArray(DataArray::Info(infos));
+            kval(layout, &key, &value, &mut whole);
+            assert_eq!(written, whole, "{layout:?}");
+        }
+    }
+}
+
+#[test]
+fn a_head_takes_no_other_type_and_a_sheet_no_other_layout() {
+    let layout = Layout::new(Module::V41);
+    let mut sheet = Sheet::new(layout);
+    let number = sheet.kval(&Key::new("k"), &Value::Uint16(0)).unwrap();
+    let text = sheet.kval(&Key::new("t"), &Value::from("")).unwrap();
+    assert!(sheet.put(number, 1, || Value::Uint32(1)).is_err());
+    assert!(sheet.put_number(number, 0x1_0000).is_err());
+    assert!(sheet.put_number(text, 1).is_err());
+    assert!(sheet.put_number(Head(2), 1).is_err());
+    let mut out = vec![9];
+    sheet.write(&mut Encoder::new(layout, &mut out)).unwrap();
+    sheet.put_number(number, 1).unwrap();
+    let mut other = Encoder::new(Layout::new(Module::V12), &mut out);
+    assert!(sheet.write(&mut other).is_err());
+    assert_eq!(out, [9]);
+}
