@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The directories of a session: one for it, one for the job, one for each process.
+//!
+//! Who uses one has a lock on it, which the kernel takes back however a launcher ends. So what was
+//! left by one that was killed is known, be it of another container with the same `/tmp`.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use pmix_types::Rank;
+use rustix::fs::OFlags;
 
 use crate::Error;
 
@@ -18,15 +22,20 @@ pub(crate) struct SessionDir {
     path: PathBuf,
     /// `PMIX_NSDIR`.
     job: PathBuf,
+    /// The directory, locked; none where the file system has no locks.
+    _lock: Option<File>,
 }
 
 impl SessionDir {
-    /// Makes the directory below `tmpdir`, and one for each process below it.
+    /// Makes the directory below `tmpdir`, and one for each process below it. What launchers of this
+    /// user left there that were killed is removed.
     pub(crate) fn create(tmpdir: &Path, ranks: &[Rank]) -> Result<Self, Error> {
-        let path = fresh(tmpdir)?;
+        remove_left_over(tmpdir);
+        let (path, lock) = fresh(tmpdir)?;
         let dir = Self {
             job: path.join("job"),
             path,
+            _lock: lock,
         };
         let make = |path: &Path| {
             let made = private().create(path);
@@ -66,22 +75,80 @@ impl Drop for SessionDir {
 
 /// Makes a directory that was not there before. A name that is taken, be it by a link, is left
 /// alone and the next one tried.
-fn fresh(tmpdir: &Path) -> Result<PathBuf, Error> {
+fn fresh(tmpdir: &Path) -> Result<(PathBuf, Option<File>), Error> {
     const TRIES: u32 = 1000;
-    let uid = rustix::process::getuid().as_raw();
+    let prefix = prefix();
     let pid = std::process::id();
     for number in 0..TRIES {
-        let path = tmpdir.join(format!("pmix-run.{uid}.{pid}.{number}"));
+        let path = tmpdir.join(format!("{prefix}{pid}.{number}"));
         match private().create(&path) {
-            Ok(()) => return Ok(path),
+            Ok(()) => match lock(&path) {
+                Ok(lock) => return Ok((path, Some(lock))),
+                // Another launcher takes it for a left-over, as it had no lock yet.
+                Err(e) if is_taken(&e) => {}
+                Err(e) => {
+                    tracing::debug!("{} cannot be locked: {e}", path.display());
+                    return Ok((path, None));
+                }
+            },
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(Error::system(format!("cannot make {}", path.display()), e)),
         }
     }
     Err(Error::request(format!(
-        "{} holds the left-overs of {TRIES} sessions of process {pid}: remove pmix-run.{uid}.{pid}.*",
+        "{} holds the left-overs of {TRIES} sessions of process {pid}: remove {prefix}{pid}.*",
         tmpdir.display()
     )))
+}
+
+/// How the names of all sessions of this user begin.
+fn prefix() -> String {
+    format!("pmix-run.{}.", rustix::process::getuid().as_raw())
+}
+
+/// Locks a directory of this user's, if nobody else has.
+fn lock(path: &Path) -> io::Result<File> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let dir = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let found = dir.metadata()?;
+    if found.uid() != rustix::process::getuid().as_raw() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    dir.try_lock()?;
+    // Who had the lock before may have removed it, and another may have made it anew.
+    let now = fs::symlink_metadata(path)?;
+    if (now.dev(), now.ino()) != (found.dev(), found.ino()) {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
+    Ok(dir)
+}
+
+/// Whether a directory could not be locked because somebody has it, or had it.
+fn is_taken(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::NotFound
+    )
+}
+
+/// Removes the sessions of this user that nobody has.
+fn remove_left_over(tmpdir: &Path) {
+    let prefix = prefix();
+    // What cannot be listed says why when something is made in it.
+    for entry in fs::read_dir(tmpdir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_one = name.to_str().is_some_and(|name| name.starts_with(&prefix));
+        // It is locked until it is gone.
+        let Some(Ok(_lock)) = is_one.then(|| lock(&entry.path())) else {
+            continue;
+        };
+        let path = entry.path();
+        match fs::remove_dir_all(&path) {
+            Ok(()) => tracing::info!("{}: removed what a killed launcher left", path.display()),
+            Err(e) => tracing::debug!("cannot remove {}: {e}", path.display()),
+        }
+    }
 }
 
 /// For its owner alone.
@@ -123,6 +190,32 @@ mod tests {
         drop(dir);
         assert!(elsewhere.path().join("precious").exists());
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_killed_launcher_left_is_removed_and_nothing_else() {
+        let tmp = tempfile::tempdir().unwrap();
+        let alive = SessionDir::create(tmp.path(), &[Rank::new(0)]).unwrap();
+        // Its lock goes with it, and its directory stays.
+        let mut killed = SessionDir::create(tmp.path(), &[Rank::new(0)]).unwrap();
+        fs::write(killed.of_process(Rank::new(0)).join("left"), "x").unwrap();
+        drop(killed._lock.take());
+        let killed = std::mem::ManuallyDrop::new(killed);
+
+        let prefix = prefix();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let link = tmp.path().join(format!("{prefix}1.0"));
+        symlink(elsewhere.path(), &link).unwrap();
+        fs::write(tmp.path().join(format!("{prefix}1.1")), "a file").unwrap();
+        let other = tmp.path().join("pmix-run.of-somebody");
+        fs::create_dir(&other).unwrap();
+
+        let next = SessionDir::create(tmp.path(), &[Rank::new(0)]).unwrap();
+        assert!(!killed.path().exists() || killed.path() == next.path());
+        for path in [alive.path(), next.path(), &link, &other, elsewhere.path()] {
+            assert!(path.exists(), "{}", path.display());
+        }
+        assert_eq!(fs::read_dir(tmp.path()).unwrap().count(), 5);
     }
 
     #[test]
