@@ -110,7 +110,10 @@ fn prefix() -> String {
 fn lock(path: &Path) -> io::Result<File> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let dir = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let dir = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)?;
     let found = dir.metadata()?;
     if found.uid() != rustix::process::getuid().as_raw() {
         return Err(io::ErrorKind::PermissionDenied.into());

@@ -41,7 +41,7 @@ enum Numbers {
 }
 
 /// Numbers that count up or down, or repeat.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Run {
     first: u32,
     count: u32,

@@ -11,7 +11,8 @@ pub(crate) struct Reader<'c> {
     data_type: DataType,
     numbers: &'c Numbers,
     pool: &'c [Value<'static>],
-    /// The run that was read last.
+    /// The run that was read last, and its place.
+    near: Run,
     run: usize,
 }
 
@@ -26,6 +27,7 @@ impl Columns {
                 data_type: *data_type,
                 numbers,
                 pool: &self.pool,
+                near: Run::default(),
                 run: 0,
             })
         });
@@ -49,19 +51,23 @@ impl<'c> Reader<'c> {
     /// numbers are equal values.
     #[inline]
     pub(crate) fn number(&mut self, index: u32) -> Option<u64> {
+        self.near.number(index).or_else(|| self.far(index))
+    }
+
+    fn far(&mut self, index: u32) -> Option<u64> {
         let Numbers::Runs(runs) = self.numbers else {
             return self.numbers.get(index);
         };
-        for near in [self.run, self.run + 1] {
-            if let Some(number) = runs.get(near).and_then(|run| run.number(index)) {
-                self.run = near;
-                return Some(number);
-            }
+        // Most who ask go on from run to run.
+        let next = runs.get(self.run + 1);
+        if next.is_some_and(|run| run.number(index).is_some()) {
+            self.run += 1;
+        } else {
+            let behind = runs.partition_point(|run| run.first <= index);
+            self.run = behind.checked_sub(1)?;
         }
-        self.run = runs
-            .partition_point(|run| run.first <= index)
-            .checked_sub(1)?;
-        runs.get(self.run)?.number(index)
+        self.near = *runs.get(self.run)?;
+        self.near.number(index)
     }
 
     /// Whether the values are unsigned, and the numbers those values.
