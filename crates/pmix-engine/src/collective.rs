@@ -33,5 +33,6 @@ mod tracker;
 mod turn;
 
 pub(crate) use early::EarlyId;
-pub(crate) use table::{Collectives, TrackerId};
+pub(crate) use table::Collectives;
 pub use tracker::Collective;
+pub(crate) use tracker::TrackerId;

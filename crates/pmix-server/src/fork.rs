@@ -13,7 +13,13 @@ use pmix_types::Proc;
 
 pub(crate) use self::harvest::harvest;
 pub(crate) use self::local_support::LocalSupport;
-use crate::server::RELEASE;
+
+/// The release of OpenPMIx that this server behaves like, as its clients understand it.
+///
+/// Clients look at this number for what they may ask: below 3.1.100 and 4.2.0 they fall back to
+/// older forms, from 7.0.0 on they delete keys and expect the server to pass that on, which this
+/// one does not do. The commands served are those of 5.0.
+pub(crate) const RELEASE: &str = "5.0.11";
 
 /// The variables that hold the address of the server, each for the clients that look for it: the
 /// first that a client finds says which form of the wire it uses.

@@ -19,13 +19,6 @@ use crate::driver::Driver;
 use crate::fork::Fork;
 use crate::{Builder, Error};
 
-/// The release of OpenPMIx that this server behaves like, as its clients understand it.
-///
-/// Clients look at this number for what they may ask: below 3.1.100 and 4.2.0 they fall back to
-/// older forms, from 7.0.0 on they delete keys and expect the server to pass that on, which this
-/// one does not do. The commands served are those of 5.0.
-pub(crate) const RELEASE: &str = "5.0.11";
-
 /// A server. Clones are handles of the same one; it ends with [`finalize`](Self::finalize) or with
 /// the last handle.
 ///

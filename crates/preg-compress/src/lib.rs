@@ -46,6 +46,7 @@
 #![forbid(unsafe_code)]
 
 mod component;
+mod damage;
 #[cfg(feature = "zlib")]
 mod deflate;
 mod explain;

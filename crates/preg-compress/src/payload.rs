@@ -2,8 +2,9 @@
 //! The payload: the length of the text, then one compressed stream of it (frozen: append only).
 
 use pmix_map::NodeListBuilder;
-use preg_core::{Error, Limits, NodeList, ProcMap, Status};
+use preg_core::{Error, Limits, NodeList, ProcMap};
 
+use crate::damage::damage;
 use crate::pcompress::{Backend, Pcompress};
 
 /// Bytes of the length field.
@@ -165,11 +166,6 @@ pub(crate) fn decode(
     limits: &Limits,
 ) -> Result<Vec<u8>, Error> {
     Parts::split(payload, pcompress)?.inflate(limits)
-}
-
-/// A fault of the payload; OpenPMIx reports these as not supported.
-pub(crate) fn damage(offset: usize, message: impl Into<String>) -> Error {
-    Error::new(Status::ERR_NOT_SUPPORTED, message).at(offset)
 }
 
 /// DEVIATION: OpenPMIx cuts the text at a NUL and loses the rest; here it is no list;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::map::MapInput;
+use super::input::MapInput;
 
 /// Arguments of `explain`.
 #[derive(Args)]

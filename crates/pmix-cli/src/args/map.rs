@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands under `pmix map`.
 
-use std::ffi::OsString;
-
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::input::MapInput;
 use super::inspect::{Draw, Explain, Pair, Where, Who};
 
 /// What to do with a map.
@@ -34,18 +33,6 @@ pub(crate) enum MapCommand {
     Draw(Draw),
     /// Answer requests, one JSON object a line, from standard input.
     Batch,
-}
-
-/// Where a map comes from.
-#[derive(Args)]
-pub(crate) struct MapInput {
-    /// Names, bracket lists like n[001-128,200], encoded values, @FILE, or - for standard input
-    /// (also read when nothing is given). Several are joined.
-    #[arg(value_name = "INPUT")]
-    pub(crate) words: Vec<OsString>,
-    /// It is a process map: ranks and ranges by commas, nodes by `;`, newlines or arguments.
-    #[arg(long)]
-    pub(crate) procs: bool,
 }
 
 /// Arguments of `encode`.

@@ -4,6 +4,7 @@
 mod dictionary;
 mod get;
 mod hello;
+mod input;
 mod inspect;
 mod map;
 mod plugins;
@@ -17,9 +18,10 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 pub(crate) use dictionary::{Attr, StatusArgs};
 pub(crate) use get::{Get, key};
 pub(crate) use hello::Hello;
+pub(crate) use input::MapInput;
 pub(crate) use inspect::{Draw, DrawAs, Explain, Pair, Where, Who};
 pub(crate) use map::{
-    Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, MapInput, Nth, Target,
+    Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, Nth, Target,
 };
 pub(crate) use plugins::{Info, PluginsCommand};
 pub(crate) use run::{AppArgs, NextApp, Run};

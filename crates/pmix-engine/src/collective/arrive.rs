@@ -8,8 +8,7 @@ use pmix_proto::request;
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, keys};
 
 use super::members::{Members, Ranks};
-use super::table::TrackerId;
-use super::tracker::{Collective, Key, Phase, Tracker};
+use super::tracker::{Collective, Key, Phase, Tracker, TrackerId};
 use crate::alarm::Alarm;
 use crate::exchange::timeout;
 use crate::peers::Ticket;

@@ -6,8 +6,7 @@ use pmix_proto::reply;
 use pmix_types::{Nspace, Proc, Status};
 
 use super::contribution::failure;
-use super::table::TrackerId;
-use super::tracker::{Collective, Key, Phase, Tracker};
+use super::tracker::{Collective, Key, Phase, Tracker, TrackerId};
 use crate::alarm::Alarm;
 use crate::exchange::enclosed;
 use crate::host::Answer;

@@ -3,8 +3,7 @@
 
 use pmix_types::{Proc, Status};
 
-use super::table::TrackerId;
-use super::tracker::Phase;
+use super::tracker::{Phase, TrackerId};
 use crate::Engine;
 use crate::registry::ClientId;
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use pmix_types::{IntoOwned, Nspace, Proc, Status};
 
 use super::early::EarlyCalls;
-use super::tracker::{Key, Phase, Tracker};
+use super::tracker::{Key, Phase, Tracker, TrackerId};
 use super::turn::Turns;
 use crate::Error;
 use crate::registry::ClientId;
@@ -18,10 +18,6 @@ const MAX_FAILED_MEMBERS: usize = 1 << 20;
 
 /// How many collectives that processes of a job began may be under way, here and with the host.
 const MAX_UNDER_WAY: usize = 1 << 16;
-
-/// The name of a collective; none is used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct TrackerId(u64);
 
 /// The collectives that are under way: those of the same participants in the order in which they
 /// began.

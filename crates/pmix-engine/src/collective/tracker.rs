@@ -37,6 +37,10 @@ impl fmt::Display for Collective {
 /// What makes calls belong together: the same thing done by the same processes.
 pub(super) type Key = (Collective, Members);
 
+/// The name of a collective; none is used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct TrackerId(pub(super) u64);
+
 /// One collective, seen from this server.
 #[derive(Debug)]
 pub(super) struct Tracker {

@@ -9,8 +9,7 @@ use std::collections::{HashMap, VecDeque};
 
 use pmix_types::Nspace;
 
-use super::table::TrackerId;
-use super::tracker::Key;
+use super::tracker::{Key, TrackerId};
 use crate::Engine;
 use crate::host::Upcall;
 

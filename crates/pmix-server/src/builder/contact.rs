@@ -8,8 +8,8 @@ use std::time::SystemTime;
 
 use super::Builder;
 use crate::Error;
+use crate::fork::RELEASE;
 use crate::rendezvous::{Contact, Places, Rendezvous};
-use crate::server::RELEASE;
 
 /// Writes the rendezvous files, and the address where the host wants to read it.
 ///
@@ -24,7 +24,7 @@ pub(super) fn publish(
         uri: uri.to_owned(),
         release: RELEASE.to_owned(),
         pid: std::process::id(),
-        user: super::open::user(),
+        user: user(),
         started: SystemTime::now(),
     };
     let opened = Rendezvous::open(settings.offers, places, &contact);
@@ -62,4 +62,10 @@ fn report(
     };
     written.map_err(|e| Error::io("reporting how the server is reached", &e))?;
     Ok(files)
+}
+
+/// The user and the group that this process runs as.
+pub(super) fn user() -> (u32, u32) {
+    use rustix::process::{getegid, geteuid};
+    (geteuid().as_raw(), getegid().as_raw())
 }

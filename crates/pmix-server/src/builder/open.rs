@@ -8,7 +8,7 @@ use pmix_engine::{Config, Engine, Psec};
 use pmix_mca::{Catalog, ParamSpec, Params, Surroundings};
 
 use super::Builder;
-use super::contact::publish;
+use super::contact::{publish, user};
 use super::names::{Place, own_nspace, uri};
 use crate::driver::{Driver, Parts};
 use crate::fork::{Fork, LocalSupport};
@@ -51,12 +51,6 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     })?;
     let external = settings.external_progress;
     Ok(Server::new(driver, fork, server, preg, files, external))
-}
-
-/// The user and the group that this process runs as.
-pub(super) fn user() -> (u32, u32) {
-    use rustix::process::{getegid, geteuid};
-    (geteuid().as_raw(), getegid().as_raw())
 }
 
 /// Connections that have not said who they are may not take all descriptors.

@@ -6,8 +6,8 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 use preg_core::Error;
 
 use super::{Backend, Format};
+use crate::damage::damage;
 use crate::deflate;
-use crate::payload::damage;
 
 /// RFC 1950 streams.
 pub(crate) struct Zlib;

@@ -6,7 +6,7 @@ use std::io::Read;
 use preg_core::Error;
 
 use super::{Backend, Format};
-use crate::payload::damage;
+use crate::damage::damage;
 
 /// RFC 8878 streams.
 pub(crate) struct Zstd;

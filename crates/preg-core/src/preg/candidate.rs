@@ -7,6 +7,9 @@ use super::{ComponentStatus, Module};
 use crate::dynamic::{self, Occupied};
 use crate::{Component, Error, Limits, Scheme};
 
+/// The framework's name.
+pub(crate) const FRAMEWORK: &str = "preg";
+
 /// A component that takes part in selection.
 pub(super) enum Candidate {
     /// Linked.

@@ -8,12 +8,9 @@ use pmix_mca::{Catalog, Decision, Header, Params, Refusal};
 
 use super::Preg;
 use super::candidate::Candidate::{self, Loaded, Static};
-use super::candidate::Modules;
+use super::candidate::{FRAMEWORK, Modules};
 use super::plugins;
 use crate::{Component, Error, ParamSpec};
-
-/// The framework's name.
-pub(crate) const FRAMEWORK: &str = "preg";
 
 /// The framework's own parameters.
 const PARAMS: &[ParamSpec] = &[

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use pmix_mca::{Params, Refusal};
 
-use super::candidate::Candidate;
-use super::open::FRAMEWORK;
+use super::candidate::{Candidate, FRAMEWORK};
 use crate::dynamic;
 
 /// Adds every usable plugin to the candidates; each of the others is one warning and an answer.
