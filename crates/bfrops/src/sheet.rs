@@ -16,7 +16,7 @@ use crate::{Encoder, Error, Integers, Kind, Layout, RegexFramer, flex, kind};
 /// What stands in front of each datum is packed once, as a [`Head`]. Each time the data are put in
 /// order, and [`Self::write`] appends the whole to a message. What was put the time before is kept
 /// up to the first datum that has another head; a datum before that which is equal costs nothing,
-/// and a number of as many bytes is written over the old one.
+/// and a number of as many bytes or a text of the same length is written over the old one.
 ///
 /// ```
 /// use bfrops::{Encoder, Layout, Module, Sheet, kind};
@@ -298,11 +298,8 @@ impl<'f> Sheet<'f> {
         self.cut();
         self.at = 0;
         let size = self.bytes.len() - self.first;
-        if self
-            .object
-            .as_ref()
-            .is_some_and(|object| object.size != size)
-        {
+        let said = self.object.as_ref().map(|object| object.size);
+        if said.is_some_and(|said| said != size) {
             self.say_size(size)?;
         }
         message.bytes(&self.bytes);
@@ -314,9 +311,9 @@ impl<'f> Sheet<'f> {
         let Some(object) = &mut self.object else {
             return Ok(());
         };
-        object.size = size;
         let mut front = object.front.to_vec();
         Encoder::new(self.layout, &mut front).size(size)?;
+        object.size = size;
         let len = front.len();
         self.bytes.splice(..self.first, front);
         self.first = len;

@@ -323,12 +323,13 @@ impl Cells {
     }
 
     fn memory_bytes(&self) -> usize {
-        match self {
-            Self::Byte(cells) => cells.len(),
-            Self::Short(cells) => cells.len() * 2,
-            Self::Word(cells) => cells.len() * 4,
-            Self::Long(cells) => cells.len() * 8,
-        }
+        let width = match self {
+            Self::Byte(_) => 1,
+            Self::Short(_) => 2,
+            Self::Word(_) => 4,
+            Self::Long(_) => 8,
+        };
+        self.len() * width
     }
 }
 

@@ -7,7 +7,8 @@ use bfrops::{Error, Head, Sheet, kind};
 use pmix_types::{Key, Rank, Text, Value, keys};
 
 use super::stated::{
-    APP_RANK, APPNUM, Followed, GLOBAL_RANK, HOSTNAME, Keys, LOCAL_RANK, NODE_RANK, NODEID, Stated,
+    ALL, APP_RANK, APPNUM, Followed, GLOBAL_RANK, HOSTNAME, Keys, LOCAL_RANK, NODE_RANK, NODEID,
+    Stated,
 };
 use super::{Remote, Writer, ranks_of};
 use crate::Job;
@@ -148,43 +149,25 @@ struct Blob<'r> {
     single: u64,
 }
 
-/// The heads of what may follow.
-struct Heads {
-    local_rank: Option<Head>,
-    node_rank: Option<Head>,
-    hostname: Option<Head>,
-    nodeid: Option<Head>,
-    appnum: Option<Head>,
-    app_rank: Option<Head>,
-    global_rank: Option<Head>,
-}
+/// The heads of what may follow, in the order of [`ALL`]; none where this client cannot read it.
+struct Heads([Option<Head>; 7]);
 
 impl Heads {
     fn new(sheet: &mut Sheet<'_>) -> Self {
-        // What this client cannot read is left out.
-        let mut head = |(key, _): Followed, like: Value<'_>| sheet.kval(&Key::new(key), &like).ok();
-        Self {
-            local_rank: head(LOCAL_RANK, Value::Uint16(0)),
-            node_rank: head(NODE_RANK, Value::Uint16(0)),
-            hostname: head(HOSTNAME, Value::from("")),
-            nodeid: head(NODEID, Value::Uint32(0)),
-            appnum: head(APPNUM, Value::Uint32(0)),
-            app_rank: head(APP_RANK, Value::Rank(Rank::new(0))),
-            global_rank: head(GLOBAL_RANK, Value::Rank(Rank::new(0))),
-        }
+        Self(ALL.map(|(key, _)| {
+            let like = match key {
+                keys::HOSTNAME => Value::from(""),
+                keys::LOCAL_RANK | keys::NODE_RANK => Value::Uint16(0),
+                keys::NODEID | keys::APPNUM => Value::Uint32(0),
+                _ => Value::Rank(Rank::new(0)),
+            };
+            sheet.kval(&Key::new(key), &like).ok()
+        }))
     }
 
-    fn of(&self, key: &str) -> Option<Head> {
-        match key {
-            keys::LOCAL_RANK => self.local_rank,
-            keys::NODE_RANK => self.node_rank,
-            keys::HOSTNAME => self.hostname,
-            keys::NODEID => self.nodeid,
-            keys::APPNUM => self.appnum,
-            keys::APP_RANK => self.app_rank,
-            keys::GLOBAL_RANK => self.global_rank,
-            _ => None,
-        }
+    #[inline]
+    fn of(&self, (_, key): Followed) -> Option<Head> {
+        self.0.get(key.place()).copied().flatten()
     }
 }
 
@@ -218,12 +201,9 @@ impl<'r> Blob<'r> {
     fn placed(&mut self, rank: Rank, place: usize, node: &Node) {
         let stated = self.stated(rank);
         if let Ok(place) = u16::try_from(place) {
-            for (followed, head) in [
-                (LOCAL_RANK, self.heads.local_rank),
-                (NODE_RANK, self.heads.node_rank),
-            ] {
+            for followed in [LOCAL_RANK, NODE_RANK] {
                 if !stated.has(followed) {
-                    self.number(head, place.into());
+                    self.number(self.heads.of(followed), place.into());
                 }
             }
         }
@@ -278,7 +258,7 @@ impl<'r> Blob<'r> {
     }
 
     fn hostname(&mut self, node: &Node) {
-        if let Some(head) = self.heads.hostname {
+        if let Some(head) = self.heads.of(HOSTNAME) {
             let name = || Text::new(&node.name[..]);
             let _ = self.sheet.put_text(head, node.slot.into(), name);
         }
@@ -286,7 +266,7 @@ impl<'r> Blob<'r> {
 
     fn nodeid(&mut self, node: &Node) {
         if let Some(id) = node.id {
-            self.number(self.heads.nodeid, id.into());
+            self.number(self.heads.of(NODEID), id.into());
         }
     }
 
@@ -299,9 +279,9 @@ impl<'r> Blob<'r> {
 
     /// What follows of these keys where the host states nothing.
     fn follow(&mut self, rank: Rank, stated: Keys, keys: &[Followed]) {
-        for (key, _) in keys.iter().filter(|key| !stated.has(**key)) {
-            let head = self.heads.of(key);
-            match self.job.about_proc(rank, key) {
+        for followed in keys.iter().filter(|key| !stated.has(**key)) {
+            let head = self.heads.of(*followed);
+            match self.job.about_proc(rank, followed.0) {
                 Some(Value::Uint16(number)) => self.number(head, number.into()),
                 Some(Value::Uint32(number)) => self.number(head, number.into()),
                 Some(Value::Rank(number)) => self.number(head, number.as_raw().into()),

@@ -22,7 +22,8 @@ pub(super) const APPNUM: Followed = (keys::APPNUM, Keys(1 << 4));
 pub(super) const APP_RANK: Followed = (keys::APP_RANK, Keys(1 << 5));
 pub(super) const GLOBAL_RANK: Followed = (keys::GLOBAL_RANK, Keys(1 << 6));
 
-const ALL: [Followed; 7] = [
+/// All of them, in the order of their bits.
+pub(super) const ALL: [Followed; 7] = [
     LOCAL_RANK,
     NODE_RANK,
     HOSTNAME,
@@ -37,6 +38,11 @@ impl Keys {
     fn of(key: &Key<'_>) -> Self {
         let known = ALL.iter().find(|(name, _)| key.is(name));
         known.map_or_else(Self::default, |(_, bit)| *bit)
+    }
+
+    /// The place of the only key of the set in [`ALL`].
+    pub(super) const fn place(self) -> usize {
+        self.0.trailing_zeros() as usize
     }
 
     /// Whether a key is in the set.
