@@ -464,6 +464,22 @@ fn what_left_its_process_group_is_ended_too() {
 }
 
 #[test]
+fn what_a_killed_launcher_leaves_goes_with_the_next() {
+    // The process goes on, and is not to count as somebody who uses the session.
+    let mut running = Running::start(&["sh", "-c", "echo $$; exec sleep 1000"]);
+    let pid = running.line();
+    running.signal("KILL");
+    running.child.wait().unwrap();
+    assert_eq!(std::fs::read_dir(&running.tmp).unwrap().count(), 1);
+    let (mut next, _) = launcher(&["true"]);
+    next.env("TMPDIR", running.tmp.path());
+    let outcome = finish(next, b"");
+    assert!(Command::new("kill").arg(pid).status().unwrap().success());
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert_nothing_left(&running.tmp);
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_the_writers() {
     let (mut command, tmp) = launcher(&["-n", "2", "yes"]);
     let mut child = command
