@@ -12,6 +12,7 @@ mod order;
 mod qualified;
 mod realm;
 mod register;
+mod registration;
 mod subject;
 mod table;
 
@@ -26,6 +27,7 @@ pub use self::get::{Answer, Request};
 pub use self::list::KnownNode;
 pub(crate) use self::nodes::{Maps, Nodes};
 pub use self::realm::Realm;
+pub use self::registration::Registration;
 pub use self::subject::Subject;
 use self::table::Table;
 use crate::Host;

@@ -33,6 +33,6 @@ mod store;
 pub use error::Error;
 pub use exchange::{Inflate, Member, Modex, ModexForm, Puts, Remote, Replies, Wire};
 pub use host::Host;
-pub use job::{Answer, Job, KnownNode, Realm, Request, Subject};
+pub use job::{Answer, Job, KnownNode, Realm, Registration, Request, Subject};
 pub use query::Findings;
 pub use store::{Registered, Store};

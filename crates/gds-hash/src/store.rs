@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::{Arc, PoisonError};
 
-use pmix_types::{Info, Nspace, Proc, Release, Status, Value};
+use pmix_types::{Nspace, Proc, Release, Status, Value};
 use preg_core::Preg;
 
 use crate::job::Session;
 use crate::shared::{ArcSwap, Mutex, NameHasher};
-use crate::{Error, Host, Job, Modex, Puts, Remote, Replies, Request, Wire};
+use crate::{Error, Host, Job, Modex, Puts, Registration, Remote, Replies, Request, Wire};
 
 /// How many parts the jobs are in; a registration replaces one of them.
 const PARTS: usize = 64;
@@ -113,11 +113,11 @@ impl Store {
     /// # Errors
     ///
     /// As [`Job::register`]; nothing has changed then.
-    pub fn register_nspace(
+    pub fn register_nspace<'i>(
         &self,
         nspace: &Nspace<'_>,
         num_local_procs: u32,
-        infos: &[Info<'_>],
+        registration: impl Into<Registration<'i>>,
     ) -> Result<(), Error> {
         let nspace = Nspace::new(nspace.as_bytes().to_vec());
         if nspace.is_empty() || nspace.as_bytes().len() > Nspace::MAX_LEN {
@@ -129,11 +129,11 @@ impl Store {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (job, puts) = match self.job(&nspace) {
             Some(known) => (
-                known.job.updated(&self.preg, infos)?,
+                known.job.updated(&self.preg, registration)?,
                 Arc::clone(&known.puts),
             ),
             None => {
-                let job = Job::register(&self.preg, &self.host, nspace.clone(), infos)?;
+                let job = Job::register(&self.preg, &self.host, nspace.clone(), registration)?;
                 (job, Arc::default())
             }
         };

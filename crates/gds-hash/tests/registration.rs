@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a registration may hold, and what it is refused for.
 
-use gds_hash::{Error, Host, Job, Request};
+use gds_hash::{Error, Host, Job, Registration, Request};
+use pmix_map::{Limits, NodeList, ProcMap};
 use pmix_types::{DataArray, Info, QualifiedValue, Rank, Status, Value, keys};
 use preg_core::Params;
 
@@ -337,4 +338,75 @@ fn qualifiers_tell_values_apart_at_every_level() {
         Info::new(keys::QUALIFIED_VALUE, 1_u32),
     ];
     assert!(refused(&[array(keys::PROC_INFO_ARRAY, broken)]).contains("qualified"));
+}
+
+fn folded(nodes: &str, procs: &str) -> (NodeList, ProcMap) {
+    let limits = Limits::default();
+    let nodes = NodeList::parse_text(nodes.as_bytes(), &limits).unwrap();
+    let procs = ProcMap::parse_text(procs.as_bytes(), &limits).unwrap();
+    (nodes, procs)
+}
+
+#[test]
+fn folded_maps_answer_as_their_text_does() {
+    let size = [Info::new(keys::UNIV_SIZE, 9_u32)];
+    let (nodes, procs) = folded("n1,n2,n3", "0,3;1,4;2,5");
+    let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
+    let host = Host::new("n2.site.org");
+    let registration = Registration::new(&size).with_maps(nodes, procs);
+    let job = Job::register(&preg, &host, "job@1", registration).unwrap();
+    let text = register(&[maps("n1,n2,n3", "0,3;1,4;2,5"), size.to_vec()].concat()).unwrap();
+    for rank in [JOB, Rank::new(0), Rank::new(4)] {
+        for key in [
+            keys::JOB_SIZE,
+            keys::NODE_LIST,
+            keys::PROC_MAP_RAW,
+            keys::UNIV_SIZE,
+            keys::HOSTNAME,
+            keys::LOCAL_RANK,
+            keys::LOCAL_PEERS,
+        ] {
+            assert_eq!(
+                ask(&job, rank, key, &[]),
+                ask(&text, rank, key, &[]),
+                "{key}"
+            );
+        }
+    }
+
+    // An update may bring other maps, and without any those of before stay.
+    let (nodes, procs) = folded("n7", "0,1");
+    let maps = Registration::default().with_maps(nodes, procs);
+    let job = job.updated(&preg, maps).unwrap();
+    assert_eq!(ask(&job, JOB, keys::JOB_SIZE, &[]), Some(Value::Uint32(2)));
+    let job = job.updated(&preg, &size).unwrap();
+    assert_eq!(ask(&job, JOB, keys::JOB_SIZE, &[]), Some(Value::Uint32(2)));
+    let no_data = [Info::new(keys::REGISTER_NODATA, true)];
+    let (nodes, procs) = folded("n7", "0,1");
+    let registration = Registration::new(&no_data).with_maps(nodes, procs);
+    let job = Job::register(&preg, &host, "job@1", registration).unwrap();
+    assert_eq!(ask(&job, JOB, keys::JOB_SIZE, &[]), None);
+}
+
+#[test]
+fn folded_maps_are_checked_as_their_text_is() {
+    let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
+    let refused = |nodes, procs, infos: &[Info<'_>]| {
+        let (nodes, procs) = folded(nodes, procs);
+        let registration = Registration::from(infos).with_maps(nodes, procs);
+        let job = Job::register(&preg, &Host::new("n2"), "job@1", registration);
+        job.unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused("a,b,c", "0;1", &[]),
+        "the node map has 3 nodes, the process map 2"
+    );
+    assert_eq!(
+        refused("a,b", "0,1;1", &[]),
+        "rank 1 stands in the map twice"
+    );
+    assert_eq!(
+        refused("a,b", "0;1", &maps("a,b", "0;1")),
+        "entry [0] pmix.nmap: the map is given twice"
+    );
 }

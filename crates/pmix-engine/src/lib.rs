@@ -45,6 +45,7 @@ pub use engine::{Census, Engine};
 pub use error::Error;
 pub use event::{DirectModexId, EngineEvent};
 pub use events::EventLimits;
+pub use gds_hash::Registration;
 pub use host::{Answer, CallId, HostCall, HostObject, Upcall};
 pub use iof::OutputLimits;
 pub use peers::{Chunk, Origin, PeerId, Transmit};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the launcher tells its server about a job: the maps, and what does not follow from them.
+//! What the launcher tells its server about a job: what does not follow from its maps.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,7 +10,7 @@ use pmix_types::{DataArray, Info, Rank, Text, Value, keys};
 use crate::placement::{Policy, place};
 use crate::session_dir::SessionDir;
 use crate::topology::{Cpus, Level, Topology};
-use crate::{Error, Plan, process};
+use crate::{Plan, process};
 
 /// Where processes are bound.
 #[derive(Debug, Default)]
@@ -47,14 +47,9 @@ pub(crate) fn bind(plan: &Plan) -> Bound {
     }
 }
 
-/// The infos of a job.
-pub(crate) fn of_job(
-    plan: &Plan,
-    session: &SessionDir,
-    bound: &Bound,
-) -> Result<Vec<Info<'static>>, Error> {
-    let mut infos = maps(plan)?;
-    infos.extend(wide(plan, session, bound));
+/// The infos of a job; its maps are handed over folded, beside them.
+pub(crate) fn of_job(plan: &Plan, session: &SessionDir, bound: &Bound) -> Vec<Info<'static>> {
+    let mut infos = wide(plan, session, bound);
     let mut first = 0u64;
     for (number, app) in (0u32..).zip(&plan.apps) {
         let mut about = vec![
@@ -75,22 +70,7 @@ pub(crate) fn of_job(
     for (index, &rank) in plan.layout.here().iter().enumerate() {
         infos.push(of_process(rank, session, bound, index));
     }
-    Ok(infos)
-}
-
-fn maps(plan: &Plan) -> Result<Vec<Info<'static>>, Error> {
-    let encode = |what: &str, list: &[u8]| {
-        let encoded = plan.preg.generate_regex(list);
-        let encoded = encoded.map(|regex| Value::Regex2(Box::new(regex.into())));
-        encoded.map_err(|e| Error::request(format!("{what} cannot be encoded: {e}")))
-    };
-    let (mut nodes, mut procs) = (Vec::new(), Vec::new());
-    plan.layout.nodes().write_text(b',', &mut nodes);
-    plan.layout.procs().write_text(&mut procs);
-    Ok(vec![
-        Info::new(keys::NODE_MAP, encode("the node map", &nodes)?),
-        Info::new(keys::PROC_MAP, encode("the process map", &procs)?),
-    ])
+    infos
 }
 
 /// What holds for the job as a whole.

@@ -54,7 +54,7 @@ pub use error::Error;
 pub use host::{Completion, Credential, Host, NoHost, Notice, Reply};
 pub use pmix_engine::host as upcall;
 pub use pmix_engine::{
-    Cleanup, CleanupDirectory, Collective, Config, HostObject, PeerId, ReplyLimits,
+    Cleanup, CleanupDirectory, Collective, Config, HostObject, PeerId, Registration, ReplyLimits,
     SecondConnection,
 };
 pub use psec::psec_parameters;

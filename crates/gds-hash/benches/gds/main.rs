@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Our side of `cargo xtask bench gds`: what a job costs a store.
 //!
-//! `gds NODE_MAP PROC_MAP NUM_NODES NUM_PROCS GETS CYCLES [procs] [reply RELEASE]` does what
+//! `gds NODE_MAP PROC_MAP NUM_NODES NUM_PROCS GETS CYCLES [procs] [folded] [reply RELEASE]` does what
 //! `benches/peers/gds.c` does to a real server, and prints the same lines: a name, the least and
 //! the median, in nanoseconds or bytes. It adds `calls_...`, how often a get asks for memory, and
 //! `scan`, how long it takes to look at each byte of both maps. With `procs` every process has an
-//! array of its own, too. With `reply` the figures of what a client of that release is told are
+//! array of its own, too. With `folded` the maps are read before and handed over as they are folded,
+//! and `peak` is the most that a registration holds at once. With `reply` the figures of what a client of that release is told are
 //! added. Memory is what the allocator was asked for and still holds.
 
 mod meter;
@@ -16,7 +17,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use gds_hash::{Host, Request, Store};
+use gds_hash::{Host, Registration, Request, Store};
+use pmix_map::{NodeList, ProcMap};
 use pmix_types::{DataArray, Info, Nspace, Rank, RegexBytes, Value, keys};
 use preg_core::Params;
 
@@ -136,12 +138,31 @@ impl Question {
 }
 
 /// Registers, and the bytes that are held then and were not before.
-fn register(store: &Store, infos: &[Info<'_>]) -> Result<(f64, usize), Fault> {
+fn register(store: &Store, given: &Given) -> Result<(f64, usize), Fault> {
+    let registration = given.registration();
+    meter::forget_peak();
     let (before, _) = meter::now();
-    let (result, took) = timed(|| store.register_nspace(&nspace(), 1, infos));
+    let (result, took) = timed(|| store.register_nspace(&nspace(), 1, registration));
     result?;
     let (after, _) = meter::now();
     Ok((took, after.saturating_sub(before)))
+}
+
+/// What is registered.
+struct Given {
+    infos: Vec<Info<'static>>,
+    /// The maps, where they are handed over folded.
+    maps: Option<(NodeList, ProcMap)>,
+}
+
+impl Given {
+    fn registration(&self) -> Registration<'_> {
+        let registration = Registration::new(&self.infos);
+        match self.maps.clone() {
+            Some((nodes, procs)) => registration.with_maps(nodes, procs),
+            None => registration,
+        }
+    }
 }
 
 fn deregister(store: &Store) -> Result<f64, Fault> {
@@ -161,7 +182,8 @@ fn scan(maps: [&[u8]; 2]) {
 fn run(arguments: &[String]) -> Result<(), Fault> {
     let [nodes, procs, num_nodes, num_procs, gets, cycles, rest @ ..] = arguments else {
         return Err(
-            "usage: gds NODE_MAP PROC_MAP NUM_NODES NUM_PROCS GETS CYCLES [procs] [reply RELEASE]"
+            "usage: gds NODE_MAP PROC_MAP NUM_NODES NUM_PROCS GETS CYCLES [procs] [folded] \
+             [reply RELEASE]"
                 .into(),
         );
     };
@@ -171,20 +193,30 @@ fn run(arguments: &[String]) -> Result<(), Fault> {
     };
     let (gets, cycles): (u32, usize) = (gets.parse()?, cycles.parse()?);
     let (nodes, procs) = (std::fs::read(nodes)?, std::fs::read(procs)?);
-    let mut infos = vec![map(keys::NODE_MAP, &nodes), map(keys::PROC_MAP, &procs)];
+    let preg = Arc::new(pmix_builtin::open_preg(&Params::default())?);
+    let mut infos = Vec::new();
+    let maps = match rest.iter().any(|word| word == "folded") {
+        true => Some((preg.parse_nodes(&nodes)?, preg.parse_procs(&procs)?)),
+        false => {
+            infos.extend([map(keys::NODE_MAP, &nodes), map(keys::PROC_MAP, &procs)]);
+            None
+        }
+    };
     if rest.iter().any(|word| word == "procs") {
         infos.extend(proc_arrays(size));
     }
-    let preg = Arc::new(pmix_builtin::open_preg(&Params::default())?);
+    let given = Given { infos, maps };
     let store = Store::new(preg, Host::new("server"));
 
     // The first job pays for what the store sets up once.
-    let (took, _) = register(&store, &infos)?;
+    let (took, _) = register(&store, &given)?;
     let mut registered = vec![took];
     let mut deregistered = vec![deregister(&store)?];
-    let (took, memory) = register(&store, &infos)?;
+    let (took, memory) = register(&store, &given)?;
     registered.push(took);
     println!("memory {memory} {memory}");
+    let peak = meter::peak();
+    println!("peak {peak} {peak}");
     let question = |name, key, ranks, nodes| Question {
         name,
         key,
@@ -204,7 +236,7 @@ fn run(arguments: &[String]) -> Result<(), Fault> {
     }
     deregistered.push(deregister(&store)?);
     for _ in 0..cycles {
-        registered.push(register(&store, &infos)?.0);
+        registered.push(register(&store, &given)?.0);
         deregistered.push(deregister(&store)?);
     }
     show("register", registered);

@@ -10,6 +10,20 @@ pub(crate) struct Meter;
 thread_local! {
     /// Bytes held, and how often memory was asked for.
     static COUNT: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
+    /// The bytes held when the peak was forgotten, and the most since.
+    static PEAK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+}
+
+/// Begins to look for the most bytes held at once.
+pub(crate) fn forget_peak() {
+    let (held, _) = COUNT.get();
+    PEAK.set((held, held));
+}
+
+/// The most bytes held at once since then, beyond what was held before.
+pub(crate) fn peak() -> usize {
+    let (before, most) = PEAK.get();
+    most - before
 }
 
 /// Bytes held by this thread, and how often it asked for memory.
@@ -20,7 +34,12 @@ pub(crate) fn now() -> (usize, u64) {
 fn count(more: usize, less: usize, asked: u64) {
     let _ = COUNT.try_with(|cell| {
         let (held, calls) = cell.get();
-        cell.set((held.wrapping_add(more).wrapping_sub(less), calls + asked));
+        let held = held.wrapping_add(more).wrapping_sub(less);
+        cell.set((held, calls + asked));
+        let _ = PEAK.try_with(|peak| {
+            let (before, most) = peak.get();
+            peak.set((before, most.max(held)));
+        });
     });
 }
 

@@ -26,7 +26,7 @@ use super::nodes::NodesBuilder;
 use super::qualified::qualified;
 use super::table::Table;
 use crate::job::{App, Session};
-use crate::{Error, Host, Job, Realm};
+use crate::{Error, Host, Job, Realm, Registration};
 
 impl Job {
     /// Registers a job.
@@ -37,14 +37,14 @@ impl Job {
     /// or array of another type, a rank twice in a map or described twice, an array that does not
     /// say which application, node or process it describes, an array under a key that looks like
     /// one that describes something and is not known, arrays nested too deep.
-    pub fn register(
+    pub fn register<'i>(
         preg: &Preg,
         host: &Host,
         nspace: impl Into<Nspace<'static>>,
-        infos: &[Info<'_>],
+        registration: impl Into<Registration<'i>>,
     ) -> Result<Self, Error> {
         let nspace = nspace.into();
-        Self::build(preg, host, &nspace, None, infos)
+        Self::build(preg, host, &nspace, None, registration.into())
     }
 
     /// The job after another registration of it: what is stated now outranks what was stated
@@ -53,8 +53,13 @@ impl Job {
     /// # Errors
     ///
     /// As [`Self::register`].
-    pub fn updated(&self, preg: &Preg, infos: &[Info<'_>]) -> Result<Self, Error> {
-        Self::build(preg, &self.host, &self.nspace, Some(self), infos)
+    pub fn updated<'i>(
+        &self,
+        preg: &Preg,
+        registration: impl Into<Registration<'i>>,
+    ) -> Result<Self, Error> {
+        let registration = registration.into();
+        Self::build(preg, &self.host, &self.nspace, Some(self), registration)
     }
 
     /// A job of which only the maps are known.
@@ -81,12 +86,21 @@ impl Job {
         host: &Host,
         nspace: &Nspace<'static>,
         known: Option<&Self>,
-        infos: &[Info<'_>],
+        registration: Registration<'_>,
     ) -> Result<Self, Error> {
-        let no_data =
-            (infos.iter()).any(|info| info.key.is(keys::REGISTER_NODATA) && info.truth().is_true());
-        let infos = if no_data { &[] } else { infos };
+        let no_data = (registration.infos.iter())
+            .any(|info| info.key.is(keys::REGISTER_NODATA) && info.truth().is_true());
+        let Registration {
+            infos,
+            maps: folded,
+        } = match no_data {
+            true => Registration::default(),
+            false => registration,
+        };
         let mut maps = MapFinder::new(preg, nspace);
+        if let Some((nodes, procs)) = folded {
+            maps.take(nodes, procs)?;
+        }
         maps.walk(infos, Target::Job, 0)?;
         if let Some(known) = known {
             maps.keep(known);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use bfrops::{Layout, Module};
 use loom::thread::{Builder, JoinHandle};
-use pmix_types::{Rank, Scope, keys};
+use pmix_types::{Info, Rank, Scope, keys};
 
 use super::*;
 

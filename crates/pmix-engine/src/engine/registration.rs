@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the host says about jobs and their processes.
 
-use pmix_types::{Info, IntoOwned, Nspace, Proc, Status, Text};
+use gds_hash::Registration;
+use pmix_types::{IntoOwned, Nspace, Proc, Status, Text};
 
 use crate::alarm::Alarm;
 use crate::host::HostObject;
@@ -15,13 +16,13 @@ impl Engine {
     /// # Errors
     ///
     /// As [`gds_hash::Store::register_nspace`]; nothing has changed then.
-    pub fn register_nspace(
+    pub fn register_nspace<'i>(
         &mut self,
         nspace: &Nspace<'_>,
         num_local_procs: u32,
-        infos: &[Info<'_>],
+        registration: impl Into<Registration<'i>>,
     ) -> Result<(), Error> {
-        self.store.register_nspace(nspace, num_local_procs, infos)?;
+        (self.store).register_nspace(nspace, num_local_procs, registration)?;
         let nspace = nspace.clone().into_owned();
         self.registry.add_job(nspace.clone(), num_local_procs);
         self.foreign.forget(&nspace);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use mio::{Poll, Token};
-use pmix_server::{HostObject, Tap};
+use pmix_server::{HostObject, Registration, Tap};
 use pmix_types::{Nspace, Proc};
 
 use super::Standard;
@@ -84,11 +84,14 @@ impl<'a> Job<'a> {
     /// Tells the server of the job and of its processes here.
     fn register(&self, bound: &Bound) -> Result<(), Error> {
         let here = self.plan.layout.here();
-        let infos = job_info::of_job(self.plan, &self.session, bound)?;
+        let infos = job_info::of_job(self.plan, &self.session, bound);
+        let layout = &self.plan.layout;
+        let maps = (layout.nodes().clone(), layout.procs().clone());
+        let registration = Registration::new(&infos).with_maps(maps.0, maps.1);
         let nspace = Nspace::new(self.plan.nspace.as_str());
         let num_here = u32::try_from(here.len()).unwrap_or(u32::MAX);
         let refused = |e| Error::server("the job cannot be registered", e);
-        (self.server.register_nspace(&nspace, num_here, &infos)).map_err(refused)?;
+        (self.server.register_nspace(&nspace, num_here, registration)).map_err(refused)?;
         let uid = rustix::process::getuid().as_raw();
         let gid = rustix::process::getgid().as_raw();
         for &rank in here {

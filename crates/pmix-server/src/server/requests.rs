@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 
-use pmix_engine::{Engine, HostObject};
+use pmix_engine::{Engine, HostObject, Registration};
 use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Status, Text};
 
 use crate::fork::harvest;
@@ -12,18 +12,19 @@ use crate::{Error, Server};
 impl Server {
     /// Registers a job, or updates it, with how many of its processes are on this node
     /// (`PMIx_server_register_nspace`). Jobs of which no process is here are registered too, if
-    /// processes here may have to do with them.
+    /// processes here may have to do with them. A host that has its maps folded adds them to the
+    /// infos by [`Registration::with_maps`].
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; an info that cannot be taken, and then nothing has changed.
-    pub fn register_nspace(
+    /// `PMIX_ERR_INIT`; a map or an info that cannot be taken, and then nothing has changed.
+    pub fn register_nspace<'i>(
         &self,
         nspace: &Nspace<'_>,
         num_local_procs: u32,
-        infos: &[Info<'_>],
+        registration: impl Into<Registration<'i>>,
     ) -> Result<(), Error> {
         let desk = &self.0.desk;
-        desk.request(|engine, _| engine.register_nspace(nspace, num_local_procs, infos))
+        desk.request(|engine, _| engine.register_nspace(nspace, num_local_procs, registration))
     }
 
     /// Forgets a job, its processes and what they put (`PMIx_server_deregister_nspace`).

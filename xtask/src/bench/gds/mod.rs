@@ -241,6 +241,12 @@ fn alone(ours: &Program, report: &mut Report) -> Result<(), String> {
             report.add("calls", calls(job, &figures));
         }
     }
+    for (nodes, each) in [(100_000, 128), (1_000_000, 128)] {
+        let job = job((Shape::Fold, nodes, each));
+        let figures = ours.run(&job.write(&dir)?, nodes, 3, &["folded"]);
+        let row = figures.and_then(|figures| handed_over(job, &figures));
+        report.add("register", row);
+    }
     for (shape, extra, bound) in [
         (Shape::Uneven, &[][..], 16.0),
         (Shape::Native, &["procs"][..], 64.0),
@@ -268,6 +274,21 @@ fn alone(ours: &Program, report: &mut Report) -> Result<(), String> {
         report.add("memory", row);
     }
     Ok(())
+}
+
+/// A registration of maps that the host has folded: no text of them is made.
+fn handed_over(job: Job, figures: &Figures) -> Result<Row, String> {
+    let (register, peak) = (figures.get("register")?, figures.get("peak")?.least);
+    let used = size(figures.get("memory")?.least);
+    Ok(Row {
+        figure: "register, maps handed over folded".to_owned(),
+        input: format!("{} x {}", job.nodes, job.each),
+        ours: format!("{}, {used}, {} at most", both(&register), size(peak)),
+        peer: String::new(),
+        ratio: String::new(),
+        bound: "10 ms, 1 MB".to_owned(),
+        verdict: Verdict::of(register.least < 10e6 && peak < 1e6),
+    })
 }
 
 /// The time of a registration, against that of looking at each byte of the maps.

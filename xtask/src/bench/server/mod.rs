@@ -7,6 +7,7 @@
 
 mod clients;
 mod commands;
+mod described;
 mod floor;
 mod large;
 mod rows;
@@ -24,6 +25,7 @@ const PARTS: &[Part] = &[
     ("fence", clients::fences),
     ("whole", commands::whole),
     ("large", large::large),
+    ("described", described::described),
     ("start", commands::start),
     ("idle", commands::idle),
     ("many", commands::many),

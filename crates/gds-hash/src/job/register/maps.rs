@@ -46,6 +46,14 @@ impl<'p> MapFinder<'p> {
         }
     }
 
+    /// Takes the maps of the job that the host has folded.
+    pub(super) fn take(&mut self, nodes: NodeList, procs: ProcMap) -> Result<(), Error> {
+        each_rank_once(&procs)?;
+        let pair = self.found.entry(Target::Job).or_default();
+        (pair.nodes, pair.procs) = (Some(nodes), Some(procs));
+        Ok(())
+    }
+
     pub(super) fn walk(
         &mut self,
         infos: &[Info<'_>],
@@ -100,9 +108,7 @@ impl<'p> MapFinder<'p> {
             once(&mut self.found.entry(about).or_default().nodes, nodes)?;
         } else if info.key.is(keys::PROC_MAP) {
             let procs = self.proc_map(&info.value)?;
-            if let Some(rank) = twice::in_map(&procs) {
-                return Err(Error::bad(format!("rank {rank} stands in the map twice")));
-            }
+            each_rank_once(&procs)?;
             once(&mut self.found.entry(about).or_default().procs, procs)?;
         }
         Ok(())
@@ -223,6 +229,14 @@ pub(super) fn paired(nodes: NodeList, procs: ProcMap) -> Result<Maps, Error> {
         return Err(Error::bad(message));
     }
     Ok(Maps::new(nodes, procs))
+}
+
+/// Refuses a process map that names a rank twice.
+fn each_rank_once(procs: &ProcMap) -> Result<(), Error> {
+    match twice::in_map(procs) {
+        Some(rank) => Err(Error::bad(format!("rank {rank} stands in the map twice"))),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn no_map(value: &Value<'_>) -> Error {

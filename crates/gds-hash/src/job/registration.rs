@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a host hands over when it registers a job.
+
+use pmix_map::{NodeList, ProcMap};
+use pmix_types::Info;
+
+/// What a host registers about a job: infos, and the two maps where the host has them folded.
+///
+/// A host that has its maps as text or encoded passes them as `PMIX_NODE_MAP` and `PMIX_PROC_MAP`
+/// among the infos; a list of infos converts into a registration by itself. A host that has a
+/// [`NodeList`] and a [`ProcMap`] passes them as they are, and no text is made of them: the cost
+/// depends on how many runs they fold to, not on how many nodes or processes the job has.
+///
+/// ```
+/// use gds_hash::{Host, Job, Registration, Request};
+/// use pmix_map::{Limits, NodeList, ProcMap};
+/// use pmix_types::{Info, Rank, Value, keys};
+/// # let preg = pmix_builtin::open_preg(&preg_core::Params::default())?;
+/// let nodes = NodeList::parse_text(b"n00,n01", &Limits::default())?;
+/// let procs = ProcMap::parse_text(b"0,1;2,3", &Limits::default())?;
+/// let infos = [Info::new(keys::UNIV_SIZE, 8_u32)];
+/// let registration = Registration::new(&infos).with_maps(nodes, procs);
+/// let job = Job::register(&preg, &Host::new("n00"), "job@1", registration)?;
+/// assert_eq!(*job.get(&Request::new(Rank::new(2), keys::HOSTNAME))?, Value::from("n01"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Source: PMIx Standard, `PMIx_server_register_nspace`.
+#[derive(Clone, Debug, Default)]
+pub struct Registration<'i> {
+    pub(crate) infos: &'i [Info<'i>],
+    pub(crate) maps: Option<(NodeList, ProcMap)>,
+}
+
+impl<'i> Registration<'i> {
+    /// Registers infos; maps may be among them.
+    #[must_use]
+    pub const fn new(infos: &'i [Info<'i>]) -> Self {
+        Self { infos, maps: None }
+    }
+
+    /// Adds the node map and the process map of the job. A map of the job among the infos is then
+    /// refused as given twice; maps of the session and of applications are not.
+    #[must_use]
+    pub fn with_maps(mut self, nodes: NodeList, procs: ProcMap) -> Self {
+        self.maps = Some((nodes, procs));
+        self
+    }
+}
+
+impl<'i, 'a: 'i> From<&'i [Info<'a>]> for Registration<'i> {
+    fn from(infos: &'i [Info<'a>]) -> Self {
+        Self::new(infos)
+    }
+}
+
+impl<'i, 'a: 'i> From<&'i Vec<Info<'a>>> for Registration<'i> {
+    fn from(infos: &'i Vec<Info<'a>>) -> Self {
+        Self::new(infos)
+    }
+}
+
+impl<'i, 'a: 'i, const N: usize> From<&'i [Info<'a>; N]> for Registration<'i> {
+    fn from(infos: &'i [Info<'a>; N]) -> Self {
+        Self::new(infos)
+    }
+}
