@@ -12,6 +12,7 @@ use std::sync::Mutex;
 use std::{fs, thread};
 
 use crate::Outcome;
+use crate::install;
 use crate::interop::peers;
 use crate::process::{self, cargo, root};
 
@@ -50,7 +51,17 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         Some(target) => vec![target],
         None => seeds::targets(),
     };
-    let peer = peer(&mut targets);
+    let peer = match peer(&mut targets) {
+        Ok(peer) => peer,
+        Err(why) if process::in_ci() => {
+            outcome.check(WITH_PEER, Err(format!("missing: {why}")));
+            None
+        }
+        Err(why) => {
+            outcome.skip(WITH_PEER, &why);
+            None
+        }
+    };
     let waiting = Mutex::new(targets.into_iter());
     let counted = Mutex::new(outcome);
     let next = || waiting.lock().ok()?.next();
@@ -95,22 +106,24 @@ fn folder() -> PathBuf {
 /// The targets that ask an installed library.
 const WITH_PEER: &str = "bfrops_peer";
 
-/// The interop peer of an installed library, if a target needs it; without one the target is left
-/// out, which is said.
-fn peer(targets: &mut Vec<String>) -> Option<PathBuf> {
+/// The interop peer of an installed library, if a target needs it.
+///
+/// # Errors
+/// There is none, and the target was taken out.
+fn peer(targets: &mut Vec<String>) -> Result<Option<PathBuf>, String> {
     if !targets.iter().any(|target| target == WITH_PEER) {
-        return None;
+        return Ok(None);
     }
+    install::packages(install::INTEROP);
     let mut reasons = Vec::new();
-    for peer in peers::find(false) {
+    for peer in peers::find() {
         match peer {
-            Ok(peer) => return Some(peer.bfrops),
+            Ok(peer) => return Ok(Some(peer.bfrops)),
             Err(why) => reasons.push(why),
         }
     }
-    println!("SKIPPED {WITH_PEER}: {}", reasons.join("; "));
     targets.retain(|target| target != WITH_PEER);
-    None
+    Err(reasons.join("; "))
 }
 
 /// Builds the fuzzer in a target directory of its own.
@@ -158,7 +171,7 @@ fn fuzz(fuzzer: &Path, target: &str, seconds: u32, peer: Option<&Path>) -> Resul
         .args([
             // A change is judged by the same inputs as the one before it; elsewhere (0) each run
             // looks somewhere else.
-            format!("-seed={}", u32::from(crate::process::in_ci())),
+            format!("-seed={}", u32::from(process::in_ci())),
             format!("-max_total_time={seconds}"),
             format!("-timeout={TIMEOUT}"),
             format!("-malloc_limit_mb={MALLOC_MB}"),

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The project's tasks, in place of shell scripts.
 //!
-//! `cargo xtask` alone lists them. Every task ends with the plain line `N passed, N failed` and
-//! exits with 0 only if nothing failed.
+//! `cargo xtask` alone lists them. Every task ends with the plain line `N passed, N failed, N
+//! skipped` and exits with 0 only if nothing failed. With `--install` a task installs what it needs
+//! and does not find, as it does where the variable `CI` is set.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod captures;
+mod ci;
 mod faults;
 mod fuzz;
+mod install;
 mod interop;
 mod matrix;
 mod outcome;
@@ -68,6 +71,12 @@ const TASKS: &[Task] = &[
         run: fuzz::run,
     },
     Task {
+        name: "ci",
+        arguments: "",
+        about: "all that must hold: test, matrix, fuzz, faults, interop",
+        run: ci::run,
+    },
+    Task {
         name: "tables",
         arguments: "[--check]",
         about: "the generated constants, from the tables of data/",
@@ -82,7 +91,11 @@ const TASKS: &[Task] = &[
 ];
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|word| word == "--install") {
+        arguments.retain(|word| word != "--install");
+        install::allow();
+    }
     let Some((name, rest)) = arguments.split_first() else {
         print!("{}", usage());
         return ExitCode::SUCCESS;
@@ -91,7 +104,7 @@ fn main() -> ExitCode {
         print!("{}", usage());
         return ExitCode::SUCCESS;
     }
-    let Some(task) = TASKS.iter().find(|task| task.name == name) else {
+    let Some(task) = task(name) else {
         eprintln!("there is no task {name:?}\n\n{}", usage());
         return ExitCode::from(2);
     };
@@ -104,9 +117,14 @@ fn main() -> ExitCode {
     }
 }
 
+/// The task of a name.
+fn task(name: &str) -> Option<&'static Task> {
+    TASKS.iter().find(|task| task.name == name)
+}
+
 /// The list of tasks.
 fn usage() -> String {
-    let mut text = String::from("usage: cargo xtask TASK [ARGUMENTS]\n\n");
+    let mut text = String::from("usage: cargo xtask TASK [ARGUMENTS] [--install]\n\n");
     for task in TASKS {
         let call = format!("{} {}", task.name, task.arguments);
         text.push_str(&format!("  {call:<26} {}\n", task.about));

@@ -1,33 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask test`: everything that needs nothing but Rust and a C compiler.
+//! `cargo xtask test`: everything that needs nothing but Rust, a C compiler and MUNGE.
+//!
+//! A test that not every machine can run is `#[ignore = "needs PROGRAM"]` or `#[ignore = "needs
+//! root"]`. It is run here wherever that is there, and counted as skipped elsewhere.
 
+use std::path::Path;
 use std::process::Command;
 
+use crate::install;
 use crate::process::{self, cargo};
 use crate::{Outcome, tidy};
+
+/// What the tests need beside Rust, as Debian calls it.
+const PACKAGES: &[&str] = &["gcc", "libc6-dev", "munge"];
 
 /// Runs every check; later ones run even if earlier ones failed.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     if let Some(unknown) = arguments.first() {
-        eprintln!("`cargo xtask test` takes no arguments, not {unknown:?}");
+        eprintln!("`cargo xtask test` takes `--install` alone, not {unknown:?}");
         return Outcome::of(false);
     }
+    install::packages(PACKAGES);
     let mut outcome = Outcome::default();
     let format = process::run(&mut cargo(["fmt", "--all", "--check"]));
     outcome.check("format", format);
     outcome.check("lints", lints(&["--workspace", "--all-targets"]));
     let bare = ["--package", "pmix-cli", "--no-default-features"];
     outcome.check("lints without features", lints(&bare));
-    outcome += tests(&mut cargo([
-        "test",
-        "--workspace",
-        "--locked",
-        "--no-fail-fast",
-    ]));
+    outcome += workspace();
     // The second compression back end, which no default build has.
     let zstd = ["--package", "preg-compress", "--features", "zstd"];
     let mut command = cargo(["test", "--locked", "--no-fail-fast"]);
-    outcome += tests(command.args(zstd));
+    outcome += tests(command.args(zstd)).0;
     outcome.check("documentation", documentation());
     outcome += tidy::run(&[]);
     outcome
@@ -39,31 +43,116 @@ fn lints(of: &[&str]) -> Result<(), String> {
     process::run(command.args(of).args(["--", "-D", "warnings"]))
 }
 
-/// Runs a `cargo test` and sums what its suites report.
-fn tests(command: &mut Command) -> Outcome {
+/// A test that `cargo test` ignored.
+#[derive(Debug, PartialEq, Eq)]
+struct Ignored {
+    name: String,
+    reason: String,
+}
+
+/// Runs the tests of the workspace, then those of the ignored ones that this machine can run.
+fn workspace() -> Outcome {
+    let test = ["test", "--workspace", "--locked", "--no-fail-fast"];
+    let (mut outcome, ignored) = tests(&mut cargo(test));
+    let (able, unable): (Vec<_>, Vec<_>) = ignored
+        .into_iter()
+        .partition(|test| need(&test.reason).is_some_and(is_met));
+    for test in unable {
+        // Where the project's own files install what is missing, nothing may be missing.
+        if process::in_ci() && need(&test.reason).is_some() {
+            outcome.check(
+                &test.name,
+                Err(format!("{} and it is missing", test.reason)),
+            );
+        } else {
+            outcome.skip(&test.name, &test.reason);
+        }
+    }
+    if able.is_empty() {
+        return outcome;
+    }
+    let mut command = cargo(test);
+    command.args(["--tests", "--", "--ignored", "--exact"]);
+    let (run, _) = tests(command.args(able.iter().map(|test| &test.name)));
+    let ran = run.passed + run.failed;
+    let all = match able.len() {
+        wanted if ran < wanted => Err(format!("{ran} of {wanted} ran")),
+        _ => Ok(()),
+    };
+    outcome += run;
+    outcome.check("ignored tests that can run here", all);
+    outcome
+}
+
+/// What an ignored test needs, if that is why it is ignored.
+fn need(reason: &str) -> Option<&str> {
+    reason.strip_prefix("needs ")
+}
+
+/// Whether a need is met: `root`, or a program on the path or among those of the system.
+fn is_met(need: &str) -> bool {
+    if need == "root" {
+        return install::is_root();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/sbin", "/sbin"].map(|dir| Path::new(dir).to_owned());
+    let mut folders = std::env::split_paths(&path).chain(system);
+    folders.any(|folder| folder.join(need).is_file())
+}
+
+/// Runs a `cargo test`, sums what its suites report and lists what they ignored.
+fn tests(command: &mut Command) -> (Outcome, Vec<Ignored>) {
     let mut outcome = Outcome::default();
+    let mut ignored = Vec::new();
+    let mut unnamed = 0;
     let result = process::run_lines(command, |line| {
         if let Some(suite) = suite_counts(line) {
-            outcome += suite;
+            outcome.passed += suite.passed;
+            outcome.failed += suite.failed;
+            unnamed += suite.ignored;
         }
+        ignored.extend(ignored_test(line));
     });
     // A suite that failed is counted already; one that did not even build is not.
     if outcome.failed == 0 {
         outcome.check("tests", result);
     }
-    outcome
+    if ignored.len() != unnamed {
+        let why = format!("{unnamed} tests were ignored, {} by name", ignored.len());
+        outcome.check("ignored tests", Err(why));
+    }
+    (outcome, ignored)
+}
+
+/// The counts of one suite.
+#[derive(Debug, PartialEq, Eq)]
+struct Suite {
+    passed: usize,
+    failed: usize,
+    ignored: usize,
 }
 
 /// The counts of a line such as `test result: ok. 12 passed; 0 failed; ...`.
-fn suite_counts(line: &str) -> Option<Outcome> {
+fn suite_counts(line: &str) -> Option<Suite> {
     let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
     let count = |word: &str| -> Option<usize> {
         let part = counts.split("; ").find(|part| part.ends_with(word))?;
         part.split(' ').next()?.parse().ok()
     };
-    Some(Outcome {
+    Some(Suite {
         passed: count("passed")?,
         failed: count("failed")?,
+        ignored: count("ignored")?,
+    })
+}
+
+/// The test of a line such as `test module::name ... ignored, needs munged`.
+fn ignored_test(line: &str) -> Option<Ignored> {
+    let (name, rest) = line.strip_prefix("test ")?.rsplit_once(" ... ignored")?;
+    let reason = rest.strip_prefix(", ").unwrap_or("no reason is stated");
+    Some(Ignored {
+        name: name.to_owned(),
+        reason: reason.to_owned(),
     })
 }
 
@@ -82,13 +171,33 @@ mod tests {
         let line =
             "test result: FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 0 filtered out";
         let counts = suite_counts(line).expect("a closing line");
-        assert_eq!((counts.passed, counts.failed), (12, 3));
+        assert_eq!((counts.passed, counts.failed, counts.ignored), (12, 3, 1));
         assert_eq!(suite_counts("test a_test ... ok"), None);
     }
 
     #[test]
+    fn ignored_tests_are_named_with_their_reason() {
+        let told = ignored_test("test munge::once ... ignored, needs munged").expect("a test");
+        assert_eq!(
+            (&*told.name, &*told.reason),
+            ("munge::once", "needs munged")
+        );
+        let doc = ignored_test("test src/lib.rs - a (line 7) ... ignored").expect("a test");
+        assert_eq!(doc.reason, "no reason is stated");
+        assert_eq!(ignored_test("test a_test ... ok"), None);
+    }
+
+    #[test]
+    fn a_need_is_a_program_or_root() {
+        assert!(is_met("sh"));
+        assert!(!is_met("no-such-program-anywhere"));
+        assert_eq!(need("needs munged"), Some("munged"));
+        assert_eq!(need("a process of other tests"), None);
+    }
+
+    #[test]
     fn a_run_that_does_not_start_is_a_failure() {
-        let outcome = tests(&mut Command::new("no-such-program-anywhere"));
+        let (outcome, _) = tests(&mut Command::new("no-such-program-anywhere"));
         assert_eq!((outcome.passed, outcome.failed), (0, 1));
     }
 }

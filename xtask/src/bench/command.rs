@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::table::{Row, Verdict, size};
 use super::{Effort, Race, Report, Tools, beside, lists, tools};
-use crate::interop::install;
+use crate::install;
 use crate::process;
 
 /// The programs beside the command; an error says what is missing.

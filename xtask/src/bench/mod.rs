@@ -18,7 +18,7 @@ mod table;
 mod tools;
 
 use crate::Outcome;
-use crate::interop::install;
+use crate::install;
 use table::Row;
 use tools::{Effort, Timing, Tools};
 
@@ -60,6 +60,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         Ok(report) => Outcome {
             passed: report.rows.len(),
             failed: report.failed,
+            ..Outcome::default()
         },
         Err(why) => {
             eprintln!("bench: {why}");

@@ -5,10 +5,11 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::install;
 use crate::interop::harness::Harness;
 use crate::interop::ours::Ours;
+use crate::interop::peers;
 use crate::interop::peers::Peer;
-use crate::interop::{install, peers};
 use crate::process;
 
 /// What the comparison needs, as Debian calls it.
@@ -102,7 +103,7 @@ impl Tools {
     pub(crate) fn prepare() -> Result<Self, String> {
         install::packages(PACKAGES);
         let mut found = Vec::new();
-        for peer in peers::find(true) {
+        for peer in peers::find() {
             match peer {
                 Ok(peer) => found.push(peer),
                 Err(why) => println!("without a peer: {why}"),

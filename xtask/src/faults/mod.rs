@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::Outcome;
-use crate::interop::install;
+use crate::install;
 use server::Server;
 
 /// The seed unless told otherwise.
@@ -198,16 +198,18 @@ fn try_run(args: &[String]) -> Result<Outcome, String> {
     let mut outcome = Outcome::default();
     for scenario in scenarios {
         let begun = Instant::now();
-        let (word, said) = match (scenario.run)(&field) {
+        let verdict = (scenario.run)(&field);
+        let took = wait::shown(begun.elapsed());
+        let (word, said) = match verdict {
             Ok(Verdict::Held(said)) => ("ok", said),
-            Ok(Verdict::Skipped(why)) => ("SKIPPED", why),
+            Ok(Verdict::Skipped(why)) => {
+                outcome.skip(scenario.name, &why);
+                continue;
+            }
             Err(why) => ("FAILED", why),
         };
-        let took = wait::shown(begun.elapsed());
         println!("{word:7} {:24} {said} [{took}]", scenario.name);
-        if word != "SKIPPED" {
-            outcome += Outcome::of(word == "ok");
-        }
+        outcome += Outcome::of(word == "ok");
     }
     Ok(outcome)
 }

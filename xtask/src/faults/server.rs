@@ -12,7 +12,7 @@ use pmix_client::Uri;
 use rustix::process::{Pid, Signal, getegid, geteuid, kill_process};
 
 use super::wait::until;
-use crate::interop::install;
+use crate::install;
 use crate::process::{self, cargo};
 
 /// How long the server may take for anything that it is told.

@@ -140,7 +140,7 @@ pub(crate) fn ours_to_theirs(
                 kind(case.procs)
             );
             let Some(list) = case.list() else {
-                tally.leave_out(&what);
+                tally.leave_out(&what, "no real library carries such a list");
                 continue;
             };
             if form.scheme != "auto" && value.status == DECLINED {
@@ -219,7 +219,7 @@ pub(crate) fn theirs_to_ours(
             let what = format!("{} to us: {setting} {}", peer.version, kind(case.procs));
             match theirs(&mut harness, case) {
                 Ok(Some((value, list))) => made.push((what, case, value, list)),
-                Ok(None) => tally.leave_out(&what),
+                Ok(None) => tally.leave_out(&what, "the library does not carry the list whole"),
                 Err(why) => tally.fail(&what, &format!("{}: {why}", case.name)),
             }
         }

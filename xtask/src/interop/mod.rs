@@ -11,7 +11,6 @@ mod bfrops;
 mod checks;
 mod gds;
 pub(crate) mod harness;
-pub(crate) mod install;
 mod lists;
 pub(crate) mod naive;
 pub(crate) mod ours;
@@ -23,14 +22,14 @@ mod vectors;
 
 use std::str::FromStr;
 
-use crate::Outcome;
+use crate::{Outcome, install};
 use ours::Ours;
 use peers::Peer;
 use tally::Tally;
 
 /// What the command line may say.
 const ARGUMENTS: &str =
-    "preg, bfrops, gds, server, --seed N, --lists N, --data N, --jobs N or --no-install";
+    "preg, bfrops, gds, server, --seed N, --lists N, --data N, --jobs N or --install";
 
 /// The seed unless told otherwise.
 const SEED: u64 = 2;
@@ -41,7 +40,6 @@ struct Options {
     lists: usize,
     data: usize,
     jobs: usize,
-    install: bool,
     only: Option<String>,
 }
 
@@ -52,7 +50,6 @@ impl Options {
             lists: 320,
             data: bfrops::DATA,
             jobs: gds::JOBS,
-            install: true,
             only: None,
         };
         let mut rest = args.iter();
@@ -62,7 +59,6 @@ impl Options {
                 "--lists" => options.lists = number(arg, rest.next())?,
                 "--data" => options.data = number(arg, rest.next())?,
                 "--jobs" => options.jobs = number(arg, rest.next())?,
-                "--no-install" => options.install = false,
                 "preg" | "bfrops" | "gds" | "server" => options.only = Some(arg.clone()),
                 _ => return Err(format!("{arg}: expected {ARGUMENTS}")),
             }
@@ -96,13 +92,11 @@ pub(crate) fn run(args: &[String]) -> Outcome {
 fn try_run(args: &[String]) -> Result<Tally, String> {
     let options = Options::parse(args)?;
     let mut tally = Tally::default();
-    if options.install {
-        install::packages(install::INTEROP);
-        if options.wants("server") {
-            install::packages(server::PACKAGES);
-        }
+    install::packages(install::INTEROP);
+    if options.wants("server") {
+        install::packages(server::PACKAGES);
     }
-    let peers = found(peers::find(options.install), &mut tally);
+    let peers = found(peers::find(), &mut tally);
     if peers.is_empty() {
         return Ok(tally);
     }

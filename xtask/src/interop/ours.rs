@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use super::harness::{from_hex, hex};
-use super::install;
+use crate::install;
 use crate::process;
 
 /// The status of an encoder that leaves a list to the next one.

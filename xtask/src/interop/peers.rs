@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::harness::Harness;
-use super::install;
+use crate::install;
 use crate::process;
 
 /// One real library with the program built for it.
@@ -26,10 +26,10 @@ pub(crate) struct Peer {
 const SONAME: &str = "libpmix.so.2";
 
 /// The system's library and the one in the Open MPI wheel; an error says what to install.
-pub(crate) fn find(may_install: bool) -> Vec<Result<Peer, String>> {
+pub(crate) fn find() -> Vec<Result<Peer, String>> {
     let system = system_library();
     let include = system_headers();
-    let wheel = wheel_library(may_install);
+    let wheel = wheel_library();
     let build =
         |name: &str, library: Result<PathBuf, String>| build(name, &include.clone()?, &library?);
     vec![build("system", system), build("wheel", wheel)]
@@ -81,18 +81,14 @@ fn system_library() -> Result<PathBuf, String> {
 }
 
 /// The library in the wheel: in our virtual environment, or else unpacked from the download.
-fn wheel_library(may_install: bool) -> Result<PathBuf, String> {
+fn wheel_library() -> Result<PathBuf, String> {
     let venv = install::target().join("venv");
-    let in_venv = if may_install {
-        install::pip(install::WHEEL)
-    } else {
-        Ok(())
-    };
+    let in_venv = install::pip(install::WHEEL);
     if let Some(found) = in_venv.is_ok().then(|| file_under(&venv, SONAME)).flatten() {
         return Ok(found);
     }
     let unpacked = install::target().join("wheels/unpacked");
-    if may_install && file_under(&unpacked, SONAME).is_none() {
+    if install::may_install() && file_under(&unpacked, SONAME).is_none() {
         install::unpack_wheel(install::WHEEL).map_err(|second| {
             let first = in_venv.err().unwrap_or_default();
             format!(

@@ -13,7 +13,8 @@ struct Row {
     passed: usize,
     failed: usize,
     declined: usize,
-    skipped: usize,
+    /// What was left out, by why.
+    skipped: BTreeMap<String, usize>,
 }
 
 /// What passed, failed, was declined by an encoder, or was left out and why.
@@ -53,13 +54,13 @@ impl Tally {
 
     /// Counts and shows what could not be checked here.
     pub(crate) fn skip(&mut self, what: &str, why: &str) {
-        self.row(what).skipped += 1;
         println!("SKIPPED {what}: {why}");
+        self.leave_out(what, why);
     }
 
     /// Counts what is left out by design, without a line for each.
-    pub(crate) fn leave_out(&mut self, what: &str) {
-        self.row(what).skipped += 1;
+    pub(crate) fn leave_out(&mut self, what: &str, why: &str) {
+        *self.row(what).skipped.entry(why.to_owned()).or_default() += 1;
     }
 
     /// Adds what another counted.
@@ -69,7 +70,9 @@ impl Tally {
             to.passed += from.passed;
             to.failed += from.failed;
             to.declined += from.declined;
-            to.skipped += from.skipped;
+            for (why, count) in from.skipped {
+                *to.skipped.entry(why).or_default() += count;
+            }
         }
     }
 
@@ -80,12 +83,21 @@ impl Tally {
         for (what, row) in &self.rows {
             println!(
                 "{what:width$} {:7} {:7} {:9} {:9}",
-                row.passed, row.failed, row.declined, row.skipped
+                row.passed,
+                row.failed,
+                row.declined,
+                row.skipped.values().sum::<usize>()
             );
         }
-        Outcome {
-            passed: self.rows.values().map(|r| r.passed).sum(),
-            failed: self.rows.values().map(|r| r.failed).sum(),
+        let mut outcome = Outcome::default();
+        for (what, row) in &self.rows {
+            outcome.passed += row.passed;
+            outcome.failed += row.failed;
+            for (why, count) in &row.skipped {
+                println!("left out {count:6}: {what}: {why}");
+                outcome.leave_out(what, why, *count);
+            }
         }
+        outcome
     }
 }

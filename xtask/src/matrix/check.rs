@@ -51,8 +51,8 @@ cell                               writes                       as regex2       
     }
 
     pub(crate) fn outcome(&self) -> Outcome {
-        let mut sum = self.own;
-        sum += self.foreign;
+        let mut sum = self.own.clone();
+        sum += self.foreign.clone();
         sum
     }
 
@@ -132,13 +132,11 @@ cell                               writes                       as regex2       
 
     /// Reads what every cell wrote.
     pub(crate) fn foreign(&mut self, pmix: &Pmix, lists: &[List], values: &Values) {
-        let before = self.own;
+        let before = std::mem::take(&mut self.own);
         let mut faults = Vec::new();
-        self.own = Outcome::default();
         self.decode(pmix, lists, values, &mut faults);
-        self.foreign = self.own;
+        self.foreign = std::mem::replace(&mut self.own, before);
         self.foreign += self.told(faults);
-        self.own = before;
     }
 
     fn decode(&mut self, pmix: &Pmix, lists: &[List], values: &Values, faults: &mut Vec<String>) {
@@ -175,8 +173,8 @@ cell                               writes                       as regex2       
             eprintln!("FAILED {}: {fault}", self.cell.name);
         }
         Outcome {
-            passed: 0,
             failed: faults.len(),
+            ..Outcome::default()
         }
     }
 }
@@ -228,7 +226,7 @@ impl fmt::Display for Report {
                 .collect::<Vec<_>>()
                 .join(" "),
         };
-        let count = |outcome: Outcome| match outcome.failed {
+        let count = |outcome: &Outcome| match outcome.failed {
             0 => format!("{} ok", outcome.passed),
             n => format!("{n} of {} FAILED", outcome.passed + n),
         };
@@ -238,8 +236,8 @@ impl fmt::Display for Report {
             self.cell.name,
             kinds(0),
             kinds(1),
-            count(self.own),
-            count(self.foreign),
+            count(&self.own),
+            count(&self.foreign),
         )
     }
 }

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use gds_hash::{Host, Job, Request};
-use pmix_types::{Info, InfoFlags, Rank, keys};
+use pmix_types::{Info, Rank, keys};
 use preg_core::{Preg, Status};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -212,7 +212,6 @@ impl Book<'_> {
         let mut qualifiers = value::infos(self.preg, &get.qualifiers)?;
         for info in &mut qualifiers {
             if !DIRECTIVES.iter().any(|key| info.key.is(key)) {
-                info.flags = InfoFlags::from_raw(info.flags.as_raw());
                 info.set_qualifier();
             }
         }

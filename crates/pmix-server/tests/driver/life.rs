@@ -251,10 +251,23 @@ fn a_host_may_leave_its_waiting_to_the_server() {
     assert!(server.turn(None).unwrap());
 
     let handle = server.clone();
-    let waits = std::thread::spawn(move || while handle.turn(None).is_ok() {});
-    std::thread::sleep(Duration::from_millis(20));
+    let (tell, told) = std::sync::mpsc::channel();
+    let waits = std::thread::spawn(move || {
+        tell.send(rustix::thread::gettid()).unwrap();
+        while handle.turn(None).is_ok() {}
+    });
+    until_it_waits(told.recv().unwrap());
     server.finalize().unwrap();
     waits.join().unwrap();
+}
+
+/// Returns once the kernel says that a thread of this process sleeps.
+fn until_it_waits(thread: rustix::thread::Pid) {
+    let path = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
+    // The state follows the name, which is in parentheses.
+    while !std::fs::read_to_string(&path).unwrap().contains(") S ") {
+        std::thread::yield_now();
+    }
 }
 
 #[test]

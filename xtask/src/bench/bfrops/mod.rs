@@ -8,7 +8,7 @@ mod programs;
 
 use super::tools::Effort;
 use super::{Race, Report, beside, machine, table};
-use crate::interop::install;
+use crate::install;
 use inputs::Input;
 use programs::{Job, Program};
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::bench::tools::{Effort, Timing, bench_program, timing};
-use crate::interop::{install, peers};
+use crate::install;
+use crate::interop::peers;
 use crate::process::root;
 
 /// What this comparison needs, as Debian calls it.
@@ -154,9 +155,7 @@ pub(crate) fn theirs() -> Vec<Program> {
         let name = peer.version;
         Ok::<_, String>(Program { name, path })
     };
-    let found = peers::find(true)
-        .into_iter()
-        .map(|peer| peer.and_then(build));
+    let found = peers::find().into_iter().map(|peer| peer.and_then(build));
     found
         .filter_map(|peer| peer.map_err(|why| println!("without a peer: {why}")).ok())
         .collect()

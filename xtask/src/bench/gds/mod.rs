@@ -9,7 +9,7 @@ mod reply;
 
 use super::table::{Row, Verdict, factor, size, time};
 use super::{Race, Report, both, machine, table};
-use crate::interop::install;
+use crate::install;
 use maps::{Job, Shape};
 use programs::{Figures, Program};
 

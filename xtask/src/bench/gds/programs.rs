@@ -7,7 +7,8 @@ use std::process::Command;
 
 use super::maps::Files;
 use crate::bench::tools::{Timing, bench_program};
-use crate::interop::{install, peers};
+use crate::install;
+use crate::interop::peers;
 use crate::process;
 
 /// What the programs share.
@@ -131,9 +132,7 @@ pub(super) fn theirs() -> Vec<Program> {
             replies,
         })
     };
-    let found = peers::find(true)
-        .into_iter()
-        .map(|peer| peer.and_then(build));
+    let found = peers::find().into_iter().map(|peer| peer.and_then(build));
     found
         .filter_map(|peer| peer.map_err(|why| println!("without a peer: {why}")).ok())
         .collect()

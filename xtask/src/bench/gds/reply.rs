@@ -17,7 +17,7 @@ use super::programs::{Program, clean};
 use crate::bench::table::{Verdict, time};
 use crate::bench::tools::Timing;
 use crate::bench::{Race, Report, Row, both};
-use crate::interop::install;
+use crate::install;
 
 /// How much faster we promise to build it.
 const BOUND: f64 = 20.0;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::runs::{Field, Figures};
 use crate::bench::table::{Row, Verdict, factor, time};
-use crate::interop::install;
+use crate::install;
 use crate::process;
 
 /// The loop of `tests/server/floor.c`.

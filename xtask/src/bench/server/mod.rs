@@ -14,7 +14,7 @@ mod rows;
 mod runs;
 
 use super::{Report, machine, table};
-use crate::interop::install;
+use crate::install;
 use runs::Field;
 
 /// A part, and what measures it.

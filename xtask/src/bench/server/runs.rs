@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::interop::install;
+use crate::install;
 use crate::interop::ours::Ours;
 use crate::interop::peers::{self, Peer};
 use crate::interop::server::case::run_within;
@@ -46,7 +46,7 @@ impl Field {
         install::packages(install::INTEROP);
         let pmix = Ours::build()?.program;
         let mut releases = Vec::new();
-        for peer in peers::find(true) {
+        for peer in peers::find() {
             match peer.and_then(release) {
                 Ok(release) => releases.push(release),
                 Err(why) => println!("without a peer: {why}"),

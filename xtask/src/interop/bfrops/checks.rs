@@ -135,7 +135,8 @@ impl<'a> Side<'a> {
                 Err(why) => self.tally.fail(&row, &cell.failure(&why)),
             }
             if is_mislabelled(cell.config.layout, cell.data_type) {
-                self.tally.leave_out(&row);
+                self.tally
+                    .leave_out(&row, "repacking what the library does not read itself");
             }
         }
         if answers.len() < lines {
@@ -170,7 +171,8 @@ impl<'a> Side<'a> {
                 // All but the packing of what the library reads and cannot pack.
                 Ok(false) => {
                     self.tally.passes(&row, *count);
-                    self.tally.leave_out(&row);
+                    self.tally
+                        .leave_out(&row, "repacking what the library cannot pack");
                 }
                 Err(why) => self.tally.fail(&row, &cell.failure(&why)),
             }

@@ -77,12 +77,12 @@ impl LeftOut {
                 "  {data_type} {place}: {why} ({release}: {})",
                 modules.join(", ")
             );
-            tally.leave_out(ROW);
+            tally.leave_out(ROW, "the library does not read what it packs itself");
         }
         println!("left out, because the peer program cannot make them:");
         for (data_type, why) in UNKNOWN {
             println!("  {data_type}: {why}");
-            tally.leave_out(ROW);
+            tally.leave_out(ROW, "the peer program cannot make them");
         }
     }
 }

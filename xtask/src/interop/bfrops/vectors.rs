@@ -175,7 +175,7 @@ fn check(
         let data_type = record["type"].as_str().unwrap_or_default();
         if let Some(reason) = loss(record, layout, peer) {
             *left_out.entry(reason).or_default() += 1;
-            tally.leave_out(&row);
+            tally.leave_out(&row, reason);
             continue;
         }
         let digits = record["bytes_hex"].as_str().unwrap_or_default();

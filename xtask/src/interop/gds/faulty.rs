@@ -81,7 +81,7 @@ pub(super) fn check(ours: &Ours, peers: &[Peer], tally: &mut Tally) -> Result<()
                         &format!("{}: {outcome:?}, and no reason", faulty.name),
                     );
                 }
-                Some(_) => tally.leave_out(&what),
+                Some(_) => tally.leave_out(&what, faulty.reason),
             }
         }
     }

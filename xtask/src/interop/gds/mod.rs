@@ -114,7 +114,9 @@ pub(super) fn run(peers: &[Peer], seed: u64, jobs: usize, tally: &mut Tally) -> 
         match needed.get(name) {
             Some(_) => tally.pass(what),
             // Only the usual run is known to meet everything, where both releases are here.
-            None if jobs < JOBS || seed != super::SEED || peers.len() < 2 => tally.leave_out(what),
+            None if jobs < JOBS || seed != super::SEED || peers.len() < 2 => {
+                tally.leave_out(what, "only the usual run of two releases meets every rule");
+            }
             None => tally.fail(what, name),
         }
     }
@@ -144,7 +146,7 @@ fn check_peer(
                 .find(|r| (r.explains)(&round.plan, &outcome));
             if let Some(rule) = rule {
                 *needed.entry(rule.name).or_default() += 1;
-                tally.leave_out(&what);
+                tally.leave_out(&what, rule.name);
             } else {
                 let job = round.plan.json();
                 tally.fail(&what, &format!("registering: {outcome:?} for {job}"));
@@ -168,7 +170,7 @@ fn check_peer(
                 };
                 if let Some(rule) = RULES.iter().find(|rule| (rule.explains)(&case)) {
                     *needed.entry(rule.name).or_default() += 1;
-                    tally.leave_out(&what);
+                    tally.leave_out(&what, rule.name);
                 } else {
                     tally.fail(&what, &case.shown(&right));
                 }

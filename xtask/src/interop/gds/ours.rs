@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::entry::Entry;
 use super::{Answer, Round, updated};
-use crate::interop::install;
+use crate::install;
 use crate::interop::tally::Tally;
 
 /// The release binary of the command.

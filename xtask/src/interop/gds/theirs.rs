@@ -7,8 +7,8 @@ use super::Answer;
 use super::entry::{Entry, THIS_HOST};
 use super::plan::Plan;
 use super::questions::Question;
+use crate::install;
 use crate::interop::harness::{Harness, hex};
-use crate::interop::install;
 use crate::interop::peers::Peer;
 use crate::process;
 

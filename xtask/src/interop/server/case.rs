@@ -160,7 +160,7 @@ mod tests {
     }
 
     fn run(mut case: Case, file: &str) -> Result<(), String> {
-        let dir = crate::interop::install::scratch("interop/server")?;
+        let dir = crate::install::scratch("interop/server")?;
         case.run(&dir.join(file), &dir)
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::case::run_within;
 use super::launcher::{Far, Launcher};
 use super::programs;
-use crate::interop::install;
+use crate::install;
 use crate::interop::peers::Peer;
 use crate::interop::tally::Tally;
 

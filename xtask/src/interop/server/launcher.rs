@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::interop::install;
+use crate::install;
 use crate::interop::peers::Peer;
 use crate::process;
 

@@ -19,10 +19,10 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::install;
 use super::ours::Ours;
 use super::peers::Peer;
 use super::tally::Tally;
+use crate::install;
 use case::{Case, Judge};
 use launcher::Launcher;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::case::{Case, Judge};
 use super::launcher::{Far, Launcher};
-use crate::interop::install;
-use crate::interop::peers::Peer;
+use crate::install;
+use crate::interop::peers::{self, Peer};
 use crate::process;
 
 /// What runs with how many processes; all but the smallest share processors.
@@ -149,5 +149,9 @@ pub(super) fn python(launcher: &Launcher) -> Vec<Result<Case, String>> {
     let client = client.display().to_string();
     // The package is for the system's Python, whichever other is first on the path.
     let wrapper = case("python3-pmix", Path::new("/usr/bin/python3"), &[&client]);
-    vec![mpi4py, Ok(wrapper)]
+    let wrapper = match peers::package_files(&["python3-pmix"]).is_empty() {
+        true => Err("no Python wrapper: install python3-pmix".to_owned()),
+        false => Ok(wrapper),
+    };
+    vec![mpi4py, wrapper]
 }

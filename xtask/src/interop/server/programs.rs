@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::case::{Case, Judge};
 use super::launcher::Launcher;
-use crate::interop::install;
+use crate::install;
 use crate::interop::peers::Peer;
 use crate::process;
 

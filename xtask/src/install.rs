@@ -1,10 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Getting what the peers need, where that is ours to do.
+//! Getting what the tests and the peers need: only when asked by `--install`, or unattended.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::process::{output, root};
+use crate::process::{in_ci, output, root};
+
+/// Whether the command line has `--install`.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// Allows this process to install what is missing.
+pub(crate) fn allow() {
+    ASKED.store(true, Ordering::Relaxed);
+}
+
+/// Whether what is missing is installed.
+pub(crate) fn may_install() -> bool {
+    ASKED.load(Ordering::Relaxed) || in_ci()
+}
 
 /// What the interop peers need, as Debian calls it.
 pub(crate) const INTEROP: &[&str] = &["gcc", "libc6-dev", "libpmix-dev", "python3-venv"];
@@ -30,14 +44,18 @@ pub(crate) fn scratch(name: &str) -> Result<PathBuf, String> {
     Ok(dir)
 }
 
-/// Installs Debian packages that are missing, if this is Debian and we may; otherwise says what
-/// to install. What is still missing afterwards shows when it is looked for.
+/// Installs Debian packages that are missing, if it was asked for, this is Debian and we are root;
+/// otherwise says what to install. What is still missing afterwards shows when it is looked for.
 pub(crate) fn packages(names: &[&str]) {
     let missing: Vec<_> = names.iter().copied().filter(|n| !installed(n)).collect();
     if missing.is_empty() {
         return;
     }
     let list = missing.join(" ");
+    if !may_install() {
+        println!("missing: {list}; `--install` installs what is missing");
+        return;
+    }
     if !Path::new("/usr/bin/apt-get").exists() {
         println!("not a Debian system; this needs what Debian calls: {list}");
         return;
@@ -71,7 +89,8 @@ fn installed(package: &str) -> bool {
         .is_ok_and(|o| o.stdout.starts_with(b"installed"))
 }
 
-fn is_root() -> bool {
+/// Whether this process may do everything.
+pub(crate) fn is_root() -> bool {
     Command::new("id")
         .arg("-u")
         .output()
@@ -90,16 +109,19 @@ fn venv_at(name: &str) -> Result<PathBuf, String> {
     let dir = target().join(name);
     let python = dir.join("bin/python");
     if !dir.join("bin/pip").exists() {
+        if !may_install() {
+            return Err(format!("no {}; `--install` makes it", dir.display()));
+        }
         output(Command::new("python3").args(["-m", "venv"]).arg(&dir))
             .map_err(|e| format!("no virtual environment (Debian: python3-venv): {e}"))?;
     }
     Ok(python)
 }
 
-/// Installs a requirement into the virtual environment.
+/// Installs a requirement into the virtual environment, if it is not there.
 ///
 /// # Errors
-/// pip failed, or there is no virtual environment.
+/// It is missing and nothing may be installed, pip failed, or there is no virtual environment.
 pub(crate) fn pip(requirement: &str) -> Result<(), String> {
     pip_into(&venv()?, requirement)
 }
@@ -128,6 +150,12 @@ fn pip_into(python: &Path, requirement: &str) -> Result<(), String> {
     if version.is_some() && (wanted.is_none() || version == wanted) {
         return Ok(());
     }
+    if !may_install() {
+        return Err(format!(
+            "no {requirement} in {}; `--install` gets it",
+            python.display()
+        ));
+    }
     println!("installing {requirement} from PyPI");
     output(pip("install").args(["--quiet", "--no-input", requirement])).map(drop)
 }
@@ -135,8 +163,11 @@ fn pip_into(python: &Path, requirement: &str) -> Result<(), String> {
 /// The wheel's files without a virtual environment: downloaded and unpacked.
 ///
 /// # Errors
-/// There is no pip at all, or the download failed.
+/// Nothing may be installed, there is no pip at all, or the download failed.
 pub(crate) fn unpack_wheel(requirement: &str) -> Result<PathBuf, String> {
+    if !may_install() {
+        return Err(format!("no {requirement}; `--install` gets it"));
+    }
     let dir = scratch("wheels")?;
     output(
         Command::new("python3")
