@@ -20,13 +20,13 @@ use pmix_proto::{Frame, Hello, Role, Welcome, WelcomeForm};
 use pmix_types::Status;
 
 use self::identity::Identity;
-use crate::alarm::Alarm;
 use crate::peers::{Member, PeerId, Phase};
+use crate::timer::Timer;
 use crate::{Engine, EngineEvent, Error};
 
 impl Engine {
     /// The first message of a connection.
-    pub(crate) fn greet(&mut self, peer: PeerId, frame: &Frame) {
+    pub(crate) fn handle_hello(&mut self, peer: PeerId, frame: &Frame) {
         let hello = match Hello::decode(&frame.payload) {
             Ok(hello) => hello,
             Err(error) => {
@@ -67,7 +67,7 @@ impl Engine {
 
     /// Makes a connection that of a member and answers its hello.
     fn let_in(&mut self, peer: PeerId, member: Member) {
-        self.end_greeting(peer);
+        self.end_handshake(peer);
         let (proc, form, role) = (member.proc.clone(), member.form, member.role);
         let (rank, nspace, release) = (proc.rank, &proc.nspace, form.release);
         tracing::info!(%peer, %nspace, %rank, %role, %release, "connected");
@@ -101,9 +101,9 @@ impl Engine {
     }
 
     /// A connection has not come in in time.
-    pub(crate) fn greeting_expired(&mut self, peer: PeerId) {
+    pub(crate) fn handshake_expired(&mut self, peer: PeerId) {
         match self.peers.get(peer).map(|peer| &peer.phase) {
-            Some(Phase::Waiting(_)) => self.turn_away(peer),
+            Some(Phase::PendingTool(_)) => self.turn_away(peer),
             _ => {
                 let message = "it has not said in time who it is";
                 self.refuse(peer, Error::new(Status::ERR_TIMEOUT, message));
@@ -112,16 +112,16 @@ impl Engine {
     }
 
     /// Takes a connection from those that are still to come in.
-    fn end_greeting(&mut self, peer: PeerId) {
+    fn end_handshake(&mut self, peer: PeerId) {
         let Some(found) = self.peers.get(peer) else {
             return;
         };
         match found.phase {
-            Phase::Greeting(until) => {
-                self.greetings.remove(found.origin.uid, peer);
-                self.alarms.cancel(until, Alarm::Greeting(peer));
+            Phase::Handshake(until) => {
+                self.handshaking.remove(found.origin.uid, peer);
+                self.timers.cancel(until, Timer::Handshake(peer));
             }
-            Phase::Waiting(until) => self.alarms.cancel(until, Alarm::Greeting(peer)),
+            Phase::PendingTool(until) => self.timers.cancel(until, Timer::Handshake(peer)),
             Phase::Member(_) => {}
         }
     }

@@ -19,7 +19,7 @@
 //! - A process that has finalised may come again, so it is waited for until the host deregisters
 //!   it, but not longer than [`Config::return_time`](crate::Config::return_time).
 //! - A participant that goes away before the host was called ends it for all; one that goes
-//!   later has taken part. A process that comes back is another life: what it calls belongs to
+//!   later has taken part. A process that comes back is another incarnation: what it calls belongs to
 //!   trackers that do not know it as lost.
 
 mod arrive;
@@ -27,10 +27,10 @@ mod contribution;
 mod early;
 mod end;
 mod loss;
-mod members;
+mod ordered_upcalls;
+mod participants;
 mod table;
 mod tracker;
-mod turn;
 
 pub(crate) use early::EarlyId;
 pub(crate) use table::Collectives;

@@ -21,13 +21,13 @@ pub struct Config {
     pub foreign_tools: bool,
     /// What happens to a second connection of a process that has one.
     pub second_connection: SecondConnection,
-    /// How long a connection may take to say who it is.
-    pub greeting_time: Duration,
+    /// How long a connection may take to complete its handshake.
+    pub handshake_time: Duration,
     /// How long a tool waits for the host to say whether it may come in.
     pub tool_time: Duration,
-    /// How many connections of one user may be open that have not said yet who they are. One more
+    /// How many connections of one user may be open that have not completed their handshake. One more
     /// closes the oldest of them.
-    pub greetings_per_user: usize,
+    pub handshakes_per_user: usize,
     /// The longest message that is taken from a peer, in bytes.
     pub max_message: u32,
     /// How many requests of one peer may wait for their answers. One more is refused.
@@ -59,7 +59,7 @@ pub struct Config {
     pub output: OutputLimits,
     /// How much processes may ask to be done later.
     pub control: ControlLimits,
-    /// Whether heartbeats that processes promise are watched for here; otherwise by the host.
+    /// Whether this server watches the heartbeats that processes set monitors for; otherwise the host does.
     pub watches_heartbeats: bool,
     /// How much longer than that, or than the participants say, the host may take once it was
     /// called: it is told in `pmix.timeout` how many seconds are left, rounded up, and is to end a
@@ -125,9 +125,9 @@ impl Default for Config {
             user: None,
             foreign_tools: false,
             second_connection: SecondConnection::default(),
-            greeting_time: Duration::from_secs(5),
+            handshake_time: Duration::from_secs(5),
             tool_time: Duration::from_secs(30),
-            greetings_per_user: 1024,
+            handshakes_per_user: 1024,
             max_message: 64 << 20,
             requests_per_peer: 16 << 10,
             request_bytes_per_peer: 16 << 20,

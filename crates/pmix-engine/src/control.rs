@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What processes ask to be done: jobs started and controlled, things logged, watched and removed.
 //!
-//! Most of it is the host's to do and only handed on. Signs of life are watched here, and what is
+//! Most of it is the host's to do and only handed on. heartbeats are watched here, and what is
 //! to be removed at the end of a process or a job is kept here and handed out then.
 //!
 //! Source: PMIx Standard, chapters "Job management" and "Server".
@@ -12,7 +12,7 @@ mod heartbeat;
 mod job;
 mod limits;
 mod monitor;
-mod pass;
+mod relay;
 mod user;
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use self::cleanup::Cleanups;
 pub use self::cleanup::{Cleanup, CleanupDirectory};
-use self::heartbeat::Heartbeats;
+use self::heartbeat::HeartbeatMonitors;
 pub use self::limits::ControlLimits;
 pub(crate) use self::user::with_user;
 use crate::PeerId;
@@ -29,14 +29,14 @@ use crate::PeerId;
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     cleanups: Cleanups,
-    hearts: Heartbeats,
-    /// The alarms that are set for signs of life.
+    monitors: HeartbeatMonitors,
+    /// The timers that are set for heartbeats.
     watched: HashMap<PeerId, Instant>,
 }
 
 impl Control {
-    /// How many peers are watched for signs of life.
-    pub(crate) fn num_watched(&self) -> usize {
-        self.hearts.len().max(self.watched.len())
+    /// How many peers are watched for heartbeats.
+    pub(crate) fn num_monitored(&self) -> usize {
+        self.monitors.len().max(self.watched.len())
     }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine: what happens goes in, what is to be done comes out.
 
-mod census;
 mod closing;
 mod outgoing;
 mod registration;
+mod stats;
 
-pub use census::Census;
+pub use stats::Stats;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -17,16 +17,16 @@ use gds_hash::Store;
 use pmix_proto::{Frame, Inbox, Tag};
 use pmix_types::Status;
 
-use crate::alarm::{Alarm, Alarms};
 use crate::collective::Collectives;
 use crate::control::Control;
 use crate::events::Events;
-use crate::exchange::{Directs, Foreign, Requested, Waiting};
+use crate::exchange::{InboundDmodex, JobInfoCache, OutboundDmodex, PendingGets};
+use crate::finalize::PendingFinalize;
 use crate::host::{Answer, CallId, Calls, HostCall};
 use crate::iof::Forwarding;
-use crate::leaving::Leaving;
-use crate::peers::{Greetings, Origin, Peer, PeerId, Peers, Phase, Transmit};
+use crate::peers::{Handshaking, Origin, Peer, PeerId, Peers, Phase, Transmit};
 use crate::registry::{ProcessSets, Registry};
+use crate::timer::{Timer, Timers};
 use crate::{Config, EngineEvent, Error, Psec};
 
 /// The logic of one server.
@@ -44,19 +44,19 @@ pub struct Engine {
     pub(crate) psec: Vec<Box<dyn Psec>>,
     /// The time that was handed in last; none before the first.
     pub(crate) now: Option<Instant>,
-    pub(crate) alarms: Alarms,
+    pub(crate) timers: Timers,
     pub(crate) peers: Peers,
-    pub(crate) greetings: Greetings,
+    pub(crate) handshaking: Handshaking,
     pub(crate) registry: Registry,
     pub(crate) process_sets: ProcessSets,
     pub(crate) calls: Calls,
     pub(crate) outcomes: VecDeque<EngineEvent>,
     pub(crate) collectives: Collectives,
-    pub(crate) waiting: Waiting,
-    pub(crate) directs: Directs,
-    pub(crate) requested: Requested,
-    pub(crate) foreign: Foreign,
-    pub(crate) leaving: HashMap<PeerId, Leaving>,
+    pub(crate) pending_gets: PendingGets,
+    pub(crate) outbound_dmodex: OutboundDmodex,
+    pub(crate) inbound_dmodex: InboundDmodex,
+    pub(crate) job_info_cache: JobInfoCache,
+    pub(crate) finalizing: HashMap<PeerId, PendingFinalize>,
     /// How many tools were given a name.
     pub(crate) num_tools: u64,
     pub(crate) events: Events,
@@ -76,19 +76,19 @@ impl Engine {
             store,
             psec,
             now: None,
-            alarms: Alarms::default(),
+            timers: Timers::default(),
             peers: Peers::default(),
-            greetings: Greetings::default(),
+            handshaking: Handshaking::default(),
             registry: Registry::default(),
             process_sets: ProcessSets::default(),
             calls: Calls::default(),
             outcomes: VecDeque::new(),
             collectives: Collectives::default(),
-            waiting: Waiting::default(),
-            directs: Directs::default(),
-            requested: Requested::default(),
-            foreign: Foreign::default(),
-            leaving: HashMap::new(),
+            pending_gets: PendingGets::default(),
+            outbound_dmodex: OutboundDmodex::default(),
+            inbound_dmodex: InboundDmodex::default(),
+            job_info_cache: JobInfoCache::default(),
+            finalizing: HashMap::new(),
             num_tools: 0,
         }
     }
@@ -114,12 +114,12 @@ impl Engine {
     /// A connection was opened. It has a limited time to say who it is.
     pub fn open(&mut self, origin: Origin, now: Instant) -> PeerId {
         self.now = Some(now);
-        let until = now + self.config.greeting_time;
+        let until = now + self.config.handshake_time;
         let inbox = Inbox::of_server(self.config.max_message);
         let peer = self.peers.add(Peer::new(origin, inbox, until));
-        self.alarms.set(until, Alarm::Greeting(peer));
-        let most = self.config.greetings_per_user;
-        if let Some(oldest) = self.greetings.add(origin.uid, peer, most) {
+        self.timers.set(until, Timer::Handshake(peer));
+        let most = self.config.handshakes_per_user;
+        if let Some(oldest) = self.handshaking.add(origin.uid, peer, most) {
             let message = "too many connections of its user have not said who they are";
             self.refuse(oldest, Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
@@ -161,8 +161,8 @@ impl Engine {
     /// Time passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = Some(now);
-        while let Some(alarm) = self.alarms.due(now) {
-            self.handle_alarm(alarm);
+        while let Some(timer) = self.timers.due(now) {
+            self.handle_timer(timer);
         }
     }
 
@@ -185,7 +185,7 @@ impl Engine {
     /// before; none if there is nothing to wait for.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.alarms.next()
+        self.timers.next()
     }
 
     /// So long from now; none if no time is known yet, and then nobody is there who could wait.
@@ -205,8 +205,8 @@ impl Engine {
 
     fn handle_frame(&mut self, peer: PeerId, frame: Frame) {
         match self.peers.get(peer).map(|peer| &peer.phase) {
-            Some(Phase::Greeting(_)) => self.greet(peer, &frame),
-            Some(Phase::Waiting(_)) => {
+            Some(Phase::Handshake(_)) => self.handle_hello(peer, &frame),
+            Some(Phase::PendingTool(_)) => {
                 let message = "a message before the welcome";
                 self.refuse(peer, Error::bad(message));
             }
@@ -224,16 +224,16 @@ impl Engine {
         }
     }
 
-    fn handle_alarm(&mut self, alarm: Alarm) {
-        match alarm {
-            Alarm::Greeting(peer) => self.greeting_expired(peer),
-            Alarm::Finalize(peer) => self.finalized(peer),
-            Alarm::Heartbeat(peer) => self.heartbeat_due(peer),
-            Alarm::Early(id) => self.early_expired(id),
-            Alarm::Return(client) => self.has_not_returned(client),
-            Alarm::Collective(id) => self.collective_expired(id),
-            Alarm::Question(id) => self.question_expired(id),
-            Alarm::Requested(id) => self.request_expired(id),
+    fn handle_timer(&mut self, timer: Timer) {
+        match timer {
+            Timer::Handshake(peer) => self.handshake_expired(peer),
+            Timer::Finalize(peer) => self.finalized(peer),
+            Timer::Heartbeat(peer) => self.heartbeat_due(peer),
+            Timer::Early(id) => self.early_expired(id),
+            Timer::Return(client) => self.has_not_returned(client),
+            Timer::Collective(id) => self.collective_expired(id),
+            Timer::Get(id) => self.get_expired(id),
+            Timer::InboundDmodex(id) => self.inbound_dmodex_expired(id),
         }
     }
 }

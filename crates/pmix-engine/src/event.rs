@@ -37,7 +37,7 @@ pub enum EngineEvent {
     ProcessLost {
         /// The process.
         proc: Proc<'static>,
-        /// Which life of the process it was, the first one being 1.
+        /// Which incarnation of the process it was, the first one being 1.
         incarnation: u32,
     },
     /// A process or a job has ended that wanted something removed then.

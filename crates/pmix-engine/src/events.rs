@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Events: who registered for what, what happened, and who is to hear of it.
 //!
-//! Everything of this room is a pure state machine; `serve` ties it to requests and to the host.
+//! The registry and the cache are pure state machines; `serve` ties them to requests and to the host.
 //! Events of one source reach each peer in the order in which the server received them, since they
 //! are sent as they are taken in and kept ones are replayed before the next is taken in.
 //!
@@ -13,7 +13,7 @@ mod directives;
 mod limits;
 #[cfg(test)]
 mod model;
-mod notice;
+mod notification;
 mod registry;
 mod serve;
 #[cfg(test)]
@@ -28,7 +28,7 @@ use pmix_types::{Info, Nspace, Status};
 use self::cache::Cache;
 pub(crate) use self::directives::RELAYED;
 pub use self::limits::EventLimits;
-pub(crate) use self::notice::{Listener, Notice, Reporter};
+pub(crate) use self::notification::{Listener, Notification, Reporter};
 use self::registry::Registry;
 pub(crate) use self::registry::is_environmental;
 use crate::{Error, PeerId};
@@ -46,7 +46,7 @@ pub(crate) struct Events {
     registry: Registry,
     cache: Cache,
     /// Events that came while another was told.
-    arrivals: VecDeque<Arc<Notice>>,
+    arrivals: VecDeque<Arc<Notification>>,
     /// Whether an event is being told.
     is_telling: bool,
 }
@@ -116,16 +116,16 @@ impl Events {
     /// Takes an event in: answers the peers that are to be told now, and keeps it for later.
     pub(crate) fn take(
         &mut self,
-        notice: &Arc<Notice>,
+        notification: &Arc<Notification>,
         sessions: Sessions<'_>,
         now: Instant,
     ) -> Vec<PeerId> {
-        let interested = self.registry.interested(notice).into_iter();
+        let interested = self.registry.interested(notification).into_iter();
         let told: Vec<_> = interested
-            .filter(|(peer, listener)| notice.is_for(*peer, listener, sessions))
+            .filter(|(peer, listener)| notification.is_for(*peer, listener, sessions))
             .map(|(peer, _)| peer)
             .collect();
-        self.cache.keep(notice, &told, now);
+        self.cache.keep(notification, &told, now);
         told
     }
 
@@ -135,7 +135,7 @@ impl Events {
         peer: PeerId,
         sessions: Sessions<'_>,
         now: Instant,
-    ) -> Vec<Arc<Notice>> {
+    ) -> Vec<Arc<Notification>> {
         let Self {
             registry, cache, ..
         } = self;
@@ -143,8 +143,9 @@ impl Events {
             return Vec::new();
         };
         cache.expire(now);
-        cache.replay(peer, |notice| {
-            registry.is_interested(peer, notice) && notice.is_for(peer, listener, sessions)
+        cache.replay(peer, |notification| {
+            registry.is_interested(peer, notification)
+                && notification.is_for(peer, listener, sessions)
         })
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What clients are told of their job, and the data that processes put for each other.
 //!
-//! | question | answer |
+//! | request | answer |
 //! | --- | --- |
 //! | REQ | the job information, built once for all clients of a release; of large jobs only what they do not ask for later |
 //! | GETNB of a reserved key | what the job information says, at once: it never comes later |
@@ -12,26 +12,26 @@
 mod answer;
 mod by_proc;
 mod commit;
-mod direct;
-mod foreign;
 mod get;
+mod get_request;
+mod inbound;
 mod job_info;
+mod job_info_cache;
 mod level;
 mod lost;
-mod modex;
-mod outcome;
-mod question;
+mod outbound;
+mod pending;
 mod reader;
-mod waiting;
+mod resolve;
 
 use bfrops::Limits;
 
 pub(crate) use answer::enclosed;
-pub(crate) use direct::Directs;
-pub(crate) use foreign::Foreign;
-pub(crate) use modex::Requested;
-pub(crate) use question::{says, timeout};
-pub(crate) use waiting::{WaitId, Waiting};
+pub(crate) use get_request::{says, timeout};
+pub(crate) use inbound::InboundDmodex;
+pub(crate) use job_info_cache::JobInfoCache;
+pub(crate) use outbound::OutboundDmodex;
+pub(crate) use pending::{GetId, PendingGets};
 
 /// What bytes of another server may cost: in proportion to them, as the datastore has it.
 pub(crate) const LIMITS: Limits = Limits {

@@ -7,23 +7,23 @@
 //!
 //! Source: PMIx Standard, chapter "Tools", "IO forwarding".
 
-mod kept;
 mod limits;
 mod piece;
 mod pull;
 mod serve;
 #[cfg(test)]
 mod tests;
+mod unclaimed;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pmix_types::{Info, IofChannel, Nspace, Proc, Status};
 
-use self::kept::Kept;
 pub use self::limits::OutputLimits;
 pub(crate) use self::piece::Piece;
 use self::pull::Pull;
+use self::unclaimed::UnclaimedOutput;
 use crate::{Error, PeerId};
 
 /// Who wants whose output.
@@ -32,7 +32,7 @@ pub(crate) struct Forwarding {
     limits: OutputLimits,
     pulls: BTreeMap<u64, Pull>,
     last: u64,
-    kept: Kept,
+    kept: UnclaimedOutput,
 }
 
 /// A piece of output for a peer, under the number that the peer gave its pull.
@@ -55,7 +55,7 @@ impl Forwarding {
             limits,
             pulls: BTreeMap::new(),
             last: 0,
-            kept: Kept::default(),
+            kept: UnclaimedOutput::default(),
         }
     }
 

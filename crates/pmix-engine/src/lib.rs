@@ -17,31 +17,31 @@
 #![forbid(unsafe_code)]
 
 mod admission;
-mod alarm;
 mod collective;
-mod command;
 mod config;
 mod control;
+mod dispatch;
 mod engine;
 mod error;
 mod event;
 mod events;
 mod exchange;
+mod finalize;
 pub mod host;
 mod iof;
-mod leaving;
 mod peers;
 mod procs;
 mod psec;
 pub mod publish;
 mod query;
 mod registry;
+mod timer;
 mod weight;
 
 pub use collective::Collective;
 pub use config::{Config, ReplyLimits, SecondConnection};
 pub use control::{Cleanup, CleanupDirectory, ControlLimits};
-pub use engine::{Census, Engine};
+pub use engine::{Engine, Stats};
 pub use error::Error;
 pub use event::{DirectModexId, EngineEvent};
 pub use events::EventLimits;

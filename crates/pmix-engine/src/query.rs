@@ -14,9 +14,9 @@
 mod known;
 mod resolve;
 mod serve;
-mod subject;
 mod support;
 mod table;
+mod target;
 
 use pmix_proto::request;
 use pmix_types::Status;

@@ -5,7 +5,7 @@ mod client;
 mod job;
 mod psets;
 
-pub(crate) use client::{Client, ClientId, Life};
+pub(crate) use client::{Client, ClientId, ClientState};
 pub(crate) use job::LocalJob;
 pub(crate) use psets::ProcessSets;
 

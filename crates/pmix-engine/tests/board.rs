@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use pmix_engine::publish::{Board, Caller, Looked};
+use pmix_engine::publish::{Caller, LookupResult, PubSub};
 use pmix_types::{DataRange, Info, Nspace, Persistence, Proc, Rank, Status, Text, keys};
 use proptest::prelude::*;
 
@@ -165,8 +165,8 @@ impl Model {
     }
 }
 
-fn told(looked: Vec<Looked<u32>>) -> Answers {
-    let told = |looked: Looked<u32>| {
+fn told(looked: Vec<LookupResult<u32>>) -> Answers {
+    let told = |looked: LookupResult<u32>| {
         let data = looked.data.into_iter();
         let data = data.map(|d| {
             (
@@ -191,7 +191,7 @@ proptest! {
     #[test]
     fn a_board_answers_what_a_naive_model_says(steps in steps()) {
         let mut model = Model::default();
-        let mut board = Board::<u32>::default();
+        let mut board = PubSub::<u32>::default();
         let mut now = Instant::now();
         let mut token = 0;
         for step in steps {

@@ -4,17 +4,17 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use pmix_engine::publish::{Board as Pins, Caller, Looked};
+use pmix_engine::publish::{Caller, LookupResult, PubSub};
 use pmix_server::Completion;
 use pmix_server::upcall::{Lookup, Publish, Unpublish};
 use pmix_types::{Pdata, Proc, Status};
 
 type Found = Completion<Vec<Pdata<'static>>>;
 
-/// The board of a job, and who waits for something to be pinned to it.
+/// Serves publish, lookup and unpublish for the processes of a job, and holds the lookups that wait.
 #[derive(Default)]
 pub(crate) struct Board {
-    pins: Pins<u64>,
+    pubsub: PubSub<u64>,
     waiting: HashMap<u64, Found>,
     last: u64,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Board {
 impl Board {
     pub(crate) fn publish(&mut self, call: &Publish, done: Completion<()>) {
         let caller = Caller::of_upcall(&call.proc, &call.infos);
-        match self.pins.publish(&caller, &call.infos) {
+        match self.pubsub.publish(&caller, &call.infos) {
             Ok(looked) => {
                 done.succeed(());
                 looked.into_iter().for_each(|looked| self.tell(looked));
@@ -36,7 +36,7 @@ impl Board {
         self.last += 1;
         let now = Instant::now();
         match self
-            .pins
+            .pubsub
             .lookup(self.last, &caller, &call.keys, &call.infos, now)
         {
             Ok(looked) => {
@@ -49,7 +49,7 @@ impl Board {
 
     pub(crate) fn unpublish(&mut self, call: &Unpublish, done: Completion<()>) {
         let caller = Caller::of_upcall(&call.proc, &call.infos);
-        match self.pins.unpublish(&caller, &call.keys, &call.infos) {
+        match self.pubsub.unpublish(&caller, &call.keys, &call.infos) {
             Ok(()) => done.succeed(()),
             Err(error) => done.fail(error.status()),
         }
@@ -57,25 +57,25 @@ impl Board {
 
     /// When [`Board::tick`] is to be called.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.pins.poll_timeout()
+        self.pubsub.poll_timeout()
     }
 
     /// Tells those who waited long enough.
     pub(crate) fn tick(&mut self, now: Instant) {
-        let late = self.pins.handle_timeout(now);
+        let late = self.pubsub.handle_timeout(now);
         late.into_iter().for_each(|looked| self.tell(looked));
     }
 
     /// A process ended: it waits for nothing any more, and takes along what was to go with it.
     pub(crate) fn ended(&mut self, proc: &Proc<'_>) {
-        for token in self.pins.proc_ended(proc) {
+        for token in self.pubsub.proc_ended(proc) {
             if let Some(done) = self.waiting.remove(&token) {
                 done.fail(Status::ERR_LOST_CONNECTION);
             }
         }
     }
 
-    fn tell(&mut self, looked: Looked<u64>) {
+    fn tell(&mut self, looked: LookupResult<u64>) {
         if let Some(done) = self.waiting.remove(&looked.token) {
             match looked.status {
                 Status::SUCCESS => done.succeed(looked.data),

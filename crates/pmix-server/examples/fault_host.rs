@@ -56,10 +56,10 @@ fn run() -> Result<(), Fault> {
         .session_support(true)
         .config(|config| {
             if let Some(time) = time {
-                config.greeting_time = Duration::from_millis(time);
+                config.handshake_time = Duration::from_millis(time);
             }
             if let Some(most) = most.and_then(|most| usize::try_from(most).ok()) {
-                config.greetings_per_user = most;
+                config.handshakes_per_user = most;
             }
         })
         .build()?;

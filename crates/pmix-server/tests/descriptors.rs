@@ -83,7 +83,7 @@ fn connections_wait_until_others_are_closed_and_nothing_spins() {
     let builder = Server::builder()
         .shared_host(host.clone())
         .config(|config| {
-            config.greeting_time = Duration::from_millis(300);
+            config.handshake_time = Duration::from_millis(300);
         });
     let server = builder.params(pmix_mca::Params::default()).build().unwrap();
     let (_, address) = server.uri().split_once("://").unwrap();

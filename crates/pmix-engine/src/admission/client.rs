@@ -7,10 +7,10 @@ use pmix_proto::{Hello, PeerForm};
 use pmix_types::{IntoOwned, Status};
 
 use super::identity::Identity;
-use crate::alarm::Alarm;
 use crate::host::{Answer, ClientConnected};
 use crate::peers::{Member, PeerId};
-use crate::registry::{Client, ClientId, Life};
+use crate::registry::{Client, ClientId, ClientState};
+use crate::timer::Timer;
 use crate::{Engine, Error, SecondConnection};
 
 impl Engine {
@@ -29,7 +29,7 @@ impl Engine {
         };
         let (uid, gid) = client.user;
         identity.check("its registration", Some(uid), Some(gid))?;
-        let is_first = client.life != Life::Connected;
+        let is_first = client.state != ClientState::Connected;
         if !is_first && second == SecondConnection::Refuse {
             let proc = &client.proc;
             let (rank, nspace) = (proc.rank, &proc.nspace);
@@ -43,9 +43,9 @@ impl Engine {
         let member = member(client, id, hello, form);
         let (proc, object) = (client.proc.clone(), client.object);
         if let Some(until) = until {
-            self.alarms.cancel(until, Alarm::Return(id));
+            self.timers.cancel(until, Timer::Return(id));
         }
-        // What a life of a process put goes when the next one begins, if it ended without notice.
+        // What an incarnation of a process put goes when the next one begins, if it ended without notice.
         if lost {
             self.forget_puts(&proc);
         }

@@ -7,14 +7,14 @@ use pmix_proto::{Hello, PeerForm, Role, Welcome};
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
 
 use super::identity::Identity;
-use crate::alarm::Alarm;
 use crate::host::{Answer, ToolConnected};
 use crate::peers::{Member, PeerId, Phase};
+use crate::timer::Timer;
 use crate::{Engine, Error};
 
 /// A tool that waits for what the host says.
 #[derive(Debug)]
-struct Waiting {
+struct PendingTool {
     role: Role,
     form: PeerForm,
     user: (u32, u32),
@@ -38,19 +38,19 @@ impl Engine {
         }
         let infos = about(hello, user, proc.as_ref());
         let until = self.after(self.config.tool_time);
-        self.end_greeting(peer);
+        self.end_handshake(peer);
         if let (Some(found), Some(until)) = (self.peers.get_mut(peer), until) {
-            found.phase = Phase::Waiting(until);
-            self.alarms.set(until, Alarm::Greeting(peer));
+            found.phase = Phase::PendingTool(until);
+            self.timers.set(until, Timer::Handshake(peer));
         }
-        let waiting = Waiting {
+        let pending = PendingTool {
             role: hello.role,
             form,
             user,
             proc,
         };
         self.ask(peer, ToolConnected { infos }, move |engine, answer| {
-            engine.host_took_tool(peer, waiting, answer);
+            engine.host_took_tool(peer, pending, answer);
         });
         Ok(())
     }
@@ -98,7 +98,7 @@ impl Engine {
     ///
     /// DEVIATION: a tool without a name gets one then; OpenPMIx turns it away;
     /// `a_tool_is_given_a_name_that_nobody_has`.
-    fn host_took_tool(&mut self, peer: PeerId, tool: Waiting, answer: Answer) {
+    fn host_took_tool(&mut self, peer: PeerId, tool: PendingTool, answer: Answer) {
         let status = answer.status();
         let named = match (answer, tool.proc) {
             (Answer::Tool(Ok(proc)), _) => Some(proc),

@@ -7,12 +7,12 @@ use gds_hash::Request;
 use pmix_proto::request;
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, keys};
 
-use super::members::{Members, Ranks};
+use super::participants::{Participants, Ranks};
 use super::tracker::{Collective, Key, Phase, Tracker, TrackerId};
-use crate::alarm::Alarm;
 use crate::exchange::timeout;
 use crate::peers::Ticket;
-use crate::registry::{ClientId, Life};
+use crate::registry::{ClientId, ClientState};
+use crate::timer::Timer;
 use crate::{Engine, Error};
 
 impl Engine {
@@ -43,16 +43,16 @@ impl Engine {
         procs: &[Proc<'_>],
         infos: &[Info<'_>],
     ) {
-        let (client, members) = match self.participant(&ticket, procs) {
+        let (client, participants) = match self.caller_and_participants(&ticket, procs) {
             Ok(found) => found,
             Err(error) => return self.reply_error(ticket, &error),
         };
         let infos = infos.to_vec().into_owned();
-        if self.is_early(&members) {
-            return self.came_early(ticket, client, (kind, members), infos);
+        if self.is_early(&participants) {
+            return self.came_early(ticket, client, (kind, participants), infos);
         }
         let until = self.limit(&infos);
-        self.came(ticket, client, (kind, members), infos, until);
+        self.came(ticket, client, (kind, participants), infos, until);
     }
 
     /// A participant is there, and it is known who the others are.
@@ -77,24 +77,24 @@ impl Engine {
     }
 
     /// Which client calls, and who takes part.
-    fn participant(
+    fn caller_and_participants(
         &self,
         ticket: &Ticket,
         procs: &[Proc<'_>],
-    ) -> Result<(ClientId, Members), Error> {
+    ) -> Result<(ClientId, Participants), Error> {
         let member = self.member(ticket)?;
         let Some(client) = member.client else {
             return Err(Error::denied("a tool takes part in nothing"));
         };
         let size = |nspace: &Nspace<'_>| self.job_size(nspace);
-        let members = Members::of(procs, &member.proc.nspace, size)?;
-        if !members.has(&member.proc) {
+        let participants = Participants::of(procs, &member.proc.nspace, size)?;
+        if !participants.has(&member.proc) {
             return Err(Error::bad("the caller is not among the participants"));
         }
-        for (nspace, _) in members.jobs() {
+        for (nspace, _) in participants.jobs() {
             self.check_reads(member, nspace)?;
         }
-        Ok((client, members))
+        Ok((client, participants))
     }
 
     /// The tracker that a call of a client belongs to; a new one if it is the first to come.
@@ -106,12 +106,12 @@ impl Engine {
         let job = job.map(|client| client.proc.nspace.clone());
         let job = job.unwrap_or_default();
         self.collectives.check_room(&job)?;
-        let (local, is_doomed) = (self.local(&key.1), self.has_lost(&key.1));
+        let (local, has_lost_participant) = (self.local(&key.1), self.has_lost(&key.1));
         let mut tracker = Tracker::new(key, job);
-        tracker.is_doomed = is_doomed;
+        tracker.has_lost_participant = has_lost_participant;
         for client in local {
             tracker.expect(client);
-            // If it comes back, it is another life and has no part in this.
+            // If it comes back, it is another incarnation and has no part in this.
             if self.is_lost(client) {
                 tracker.lose(client);
             }
@@ -122,9 +122,9 @@ impl Engine {
     }
 
     /// The local participants.
-    pub(super) fn local(&self, members: &Members) -> Vec<ClientId> {
+    pub(super) fn local(&self, participants: &Participants) -> Vec<ClientId> {
         let mut local = Vec::new();
-        for (nspace, ranks) in members.jobs() {
+        for (nspace, ranks) in participants.jobs() {
             // A job that nobody registered has no process here.
             let Some(job) = self.registry.job(nspace) else {
                 continue;
@@ -164,9 +164,9 @@ impl Engine {
         {
             let known = tracker.until.replace(until);
             if let Some(known) = known {
-                self.alarms.cancel(known, Alarm::Collective(id));
+                self.timers.cancel(known, Timer::Collective(id));
             }
-            self.alarms.set(until, Alarm::Collective(id));
+            self.timers.set(until, Timer::Collective(id));
         }
         self.go_on(id);
     }
@@ -179,7 +179,7 @@ impl Engine {
         if tracker.phase != Phase::Gathering {
             return;
         }
-        if tracker.is_doomed {
+        if tracker.has_lost_participant {
             self.fail(id, Status::ERR_LOST_CONNECTION);
         } else if tracker.is_complete() {
             self.call_host(id);
@@ -187,19 +187,19 @@ impl Engine {
     }
 
     /// Whether a local participant is gone and not expected to come back.
-    pub(super) fn has_lost(&self, members: &Members) -> bool {
+    pub(super) fn has_lost(&self, participants: &Participants) -> bool {
         let gone = |(nspace, ranks): (&Nspace<'_>, &Ranks)| {
             let job = self.registry.job(nspace);
             job.is_some_and(|job| job.gone.iter().any(|rank| ranks.has(*rank)))
         };
-        let mut local = self.local(members).into_iter();
-        local.any(|client| self.is_lost(client)) || members.jobs().any(gone)
+        let mut local = self.local(participants).into_iter();
+        local.any(|client| self.is_lost(client)) || participants.jobs().any(gone)
     }
 
     /// Whether a process is gone and not expected to come back.
     pub(super) fn is_lost(&self, client: ClientId) -> bool {
         let client = self.registry.client(client);
-        client.is_none_or(|client| matches!(client.life, Life::Lost | Life::Left))
+        client.is_none_or(|client| matches!(client.state, ClientState::Lost | ClientState::Left))
     }
 
     /// All local participants are there: the host goes on, unless there is nobody else to fence
@@ -209,7 +209,7 @@ impl Engine {
             return;
         };
         if tracker.key.0 == Collective::Fence && self.is_local(&tracker.key.1) {
-            self.take_turn(id, None);
+            self.queue_upcall(id, None);
             return self.succeed(id);
         }
         let data = match tracker.key.0 {
@@ -224,7 +224,7 @@ impl Engine {
                 };
                 tracker.phase = Phase::Hosting;
                 let call = tracker.call(infos, data, None);
-                self.take_turn(id, Some(call));
+                self.queue_upcall(id, Some(call));
             }
             Err(error) => {
                 tracing::error!(%error, "nothing can be contributed to a fence");
@@ -249,18 +249,18 @@ impl Engine {
         let seconds = u32::try_from(seconds.max(1)).unwrap_or(u32::MAX);
         infos.retain(|info| !info.key.is(keys::TIMEOUT));
         infos.push(Info::new(keys::TIMEOUT, seconds));
-        let patience = Duration::from_secs(seconds.into()).saturating_add(self.config.host_grace);
-        self.alarms.cancel(until, Alarm::Collective(id));
-        tracker.until = now.checked_add(patience);
+        let time = Duration::from_secs(seconds.into()).saturating_add(self.config.host_grace);
+        self.timers.cancel(until, Timer::Collective(id));
+        tracker.until = now.checked_add(time);
         if let Some(until) = tracker.until {
-            self.alarms.set(until, Alarm::Collective(id));
+            self.timers.set(until, Timer::Collective(id));
         }
         infos
     }
 
     /// Whether all participants are local.
-    pub(super) fn is_local(&self, members: &Members) -> bool {
-        members.jobs().all(|(nspace, ranks)| {
+    pub(super) fn is_local(&self, participants: &Participants) -> bool {
+        participants.jobs().all(|(nspace, ranks)| {
             let Some(job) = self.registry.job(nspace) else {
                 return false;
             };

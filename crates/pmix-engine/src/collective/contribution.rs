@@ -20,7 +20,7 @@ use gds_hash::{Member, Modex, ModexForm};
 use pmix_proto::PeerForm;
 use pmix_types::{Bytes, Proc, Status};
 
-use super::members::{Members, Ranks};
+use super::participants::{Participants, Ranks};
 use super::tracker::Tracker;
 use crate::{Engine, Error};
 
@@ -75,8 +75,8 @@ impl Engine {
         let mut modex = Modex::parse(&wire, ModexForm::Named, &members, &data)?;
         // What processes of this node put is there already, and may be newer.
         modex.retain(|nspace, rank| {
-            let mut distrusted = tracker.distrusted.iter();
-            let is_stale = distrusted.any(|proc| proc.nspace == *nspace && proc.rank == rank);
+            let mut stale = tracker.stale.iter();
+            let is_stale = stale.any(|proc| proc.nspace == *nspace && proc.rank == rank);
             !is_stale && self.registry.find(nspace, rank).is_none()
         });
         self.store.absorb(&modex);
@@ -84,7 +84,7 @@ impl Engine {
     }
 
     /// The participants in the order and the form of the datastore.
-    fn modex_members<'m>(&self, members: &'m Members) -> Vec<Member<'m>> {
+    fn modex_members<'m>(&self, members: &'m Participants) -> Vec<Member<'m>> {
         let jobs = members.jobs();
         let size = |nspace, ranks: &Ranks| {
             let listed = match ranks {

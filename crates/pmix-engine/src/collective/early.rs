@@ -13,12 +13,12 @@ use std::time::Instant;
 
 use pmix_types::{Info, Nspace, Proc, Status};
 
-use super::members::Members;
+use super::participants::Participants;
 use super::tracker::{Key, Phase};
 use crate::Engine;
-use crate::alarm::Alarm;
 use crate::peers::Ticket;
 use crate::registry::ClientId;
+use crate::timer::Timer;
 
 /// The name of a call that came early; none is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,7 +45,7 @@ struct EarlyCall {
     /// When it ends itself if it still waits.
     until: Option<Instant>,
     state: State,
-    /// Participants that were lost since it came. They may come back as another life.
+    /// Participants that were lost since it came. They may come back as another incarnation.
     lost: BTreeSet<ClientId>,
 }
 
@@ -76,8 +76,8 @@ impl EarlyCalls {
 
 impl Engine {
     /// Whether it is not known yet who takes part.
-    pub(super) fn is_early(&self, members: &Members) -> bool {
-        let mut jobs = members.jobs();
+    pub(super) fn is_early(&self, participants: &Participants) -> bool {
+        let mut jobs = participants.jobs();
         jobs.any(|(nspace, _)| {
             let job = self.registry.job(nspace);
             job.is_some_and(|job| !job.is_complete())
@@ -101,7 +101,7 @@ impl Engine {
         self.collectives.begins(&job);
         let limit = self.limit(&infos);
         let until = limit.or_else(|| self.after(self.config.registration_time));
-        let is_doomed = self.has_lost(&key.1);
+        let has_lost_participant = self.has_lost(&key.1);
         let id = self.collectives.early.add(EarlyCall {
             client,
             job,
@@ -113,9 +113,9 @@ impl Engine {
             lost: BTreeSet::new(),
         });
         if let Some(until) = until {
-            self.alarms.set(until, Alarm::Early(id));
+            self.timers.set(until, Timer::Early(id));
         }
-        if is_doomed {
+        if has_lost_participant {
             self.early_failed(id, Status::ERR_LOST_CONNECTION);
         }
     }
@@ -146,7 +146,7 @@ impl Engine {
             return;
         };
         if let Some(until) = call.until.take() {
-            self.alarms.cancel(until, Alarm::Early(id));
+            self.timers.cancel(until, Timer::Early(id));
         }
         let key = call.key.clone();
         let same = |call: &EarlyCall| call.key == key;
@@ -172,7 +172,7 @@ impl Engine {
             }
             if let Some(call) = self.collectives.early.calls.remove(&id) {
                 if let Some(until) = call.until {
-                    self.alarms.cancel(until, Alarm::Early(id));
+                    self.timers.cancel(until, Timer::Early(id));
                 }
                 self.collectives.is_over(&call.job);
                 // Nobody calls for a job that is gone.
@@ -185,11 +185,11 @@ impl Engine {
 
     /// Takes a call as if it came now.
     fn take_early(&mut self, call: EarlyCall) {
-        let (kind, members) = call.key;
+        let (kind, participants) = call.key;
         let size = |nspace: &Nspace<'_>| self.job_size(nspace);
-        let key = match Members::of(&members.to_procs(), &call.job, size) {
-            Ok(members) => (kind, members),
-            Err(_) => (kind, members),
+        let key = match Participants::of(&participants.to_procs(), &call.job, size) {
+            Ok(participants) => (kind, participants),
+            Err(_) => (kind, participants),
         };
         match call.state {
             State::Waiting(ticket) => {

@@ -7,11 +7,11 @@ use pmix_types::{Nspace, Proc, Status};
 
 use super::contribution::failure;
 use super::tracker::{Collective, Key, Phase, Tracker, TrackerId};
-use crate::alarm::Alarm;
 use crate::exchange::enclosed;
 use crate::host::Answer;
 use crate::peers::Ticket;
 use crate::registry::ClientId;
+use crate::timer::Timer;
 use crate::{Engine, EngineEvent, Error};
 
 /// How many of those that are missing a log line names.
@@ -81,7 +81,7 @@ impl Engine {
         tracker.phase = Phase::Failed(status);
         let tickets = tracker.take_tickets();
         if let Some(until) = tracker.until.take() {
-            self.alarms.cancel(until, Alarm::Collective(id));
+            self.timers.cancel(until, Timer::Collective(id));
         }
         if was_gathering {
             self.tell_servers(id, status);
@@ -109,19 +109,19 @@ impl Engine {
                 None
             }
         };
-        self.take_turn(id, call);
+        self.queue_upcall(id, call);
     }
 
     /// Says who is missing: some who have not come, and all who are lost or removed.
     pub(super) fn report(&mut self, key: &Key, missing: Vec<ClientId>, status: Status) {
-        let (operation, members) = (key.0, &key.1);
-        let lost = self.local(members).into_iter();
+        let (operation, participants) = (key.0, &key.1);
+        let lost = self.local(participants).into_iter();
         let missing = missing
             .into_iter()
             .chain(lost.filter(|id| self.is_lost(*id)));
         let missing = missing.filter_map(|id| self.registry.client(id));
         let mut missing: Vec<_> = missing.map(|client| client.proc.clone()).collect();
-        for (nspace, ranks) in members.jobs() {
+        for (nspace, ranks) in participants.jobs() {
             let gone = self.registry.job(nspace).map(|job| job.gone.iter());
             let gone = gone.into_iter().flatten().filter(|rank| ranks.has(**rank));
             missing.extend(gone.map(|rank| Proc::new(nspace.clone(), *rank)));
@@ -136,7 +136,7 @@ impl Engine {
         tracing::warn!(%operation, %status, num_missing, missing = named.join(" "), "it failed");
         self.outcomes.push_back(EngineEvent::FenceMissing {
             operation,
-            procs: members.to_procs(),
+            procs: participants.to_procs(),
             missing,
             status,
         });
@@ -144,7 +144,7 @@ impl Engine {
 
     fn cancel_deadline(&mut self, id: TrackerId, tracker: &Tracker) {
         if let Some(until) = tracker.until {
-            self.alarms.cancel(until, Alarm::Collective(id));
+            self.timers.cancel(until, Timer::Collective(id));
         }
     }
 

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use pmix_types::{IntoOwned, Nspace, Proc, Status};
 
 use super::early::EarlyCalls;
+use super::ordered_upcalls::OrderedUpcalls;
 use super::tracker::{Key, Phase, Tracker, TrackerId};
-use super::turn::Turns;
 use crate::Error;
 use crate::registry::ClientId;
 
@@ -26,7 +26,7 @@ pub(crate) struct Collectives {
     last: u64,
     trackers: BTreeMap<TrackerId, Tracker>,
     by_key: HashMap<Key, Queue>,
-    pub(super) turns: Turns,
+    pub(super) upcalls: OrderedUpcalls,
     /// Calls that came before it was known who takes part.
     pub(super) early: EarlyCalls,
     /// How many are under way, here and with the host, by the job of who began them.
@@ -72,7 +72,7 @@ impl Collectives {
         let id = TrackerId(self.last);
         let queue = self.by_key.entry(tracker.key.clone()).or_default();
         queue.trackers.push_back(id);
-        self.turns.begin(&tracker.key, &tracker.job, id);
+        self.upcalls.begin(&tracker.key, &tracker.job, id);
         self.begins(&tracker.job);
         self.trackers.insert(id, tracker);
         id
@@ -161,11 +161,11 @@ impl Collectives {
     }
 
     /// What servers contribute of a process to fences that are under way is not to be kept.
-    pub(crate) fn distrust(&mut self, proc: &Proc<'_>) {
+    pub(crate) fn mark_stale(&mut self, proc: &Proc<'_>) {
         let open = self.trackers.values_mut();
         let open = open.filter(|tracker| !matches!(tracker.phase, Phase::Failed(_)));
         for tracker in open.filter(|tracker| tracker.key.1.has(proc)) {
-            tracker.distrusted.push(proc.clone().into_owned());
+            tracker.stale.push(proc.clone().into_owned());
         }
     }
 

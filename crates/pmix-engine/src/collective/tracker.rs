@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use pmix_types::{Info, Nspace, Proc, Status, keys};
 
-use super::members::Members;
+use super::participants::Participants;
 use crate::exchange::says;
 use crate::host::{Connect, Disconnect, Fence, Upcall};
 use crate::peers::Ticket;
@@ -35,7 +35,7 @@ impl fmt::Display for Collective {
 }
 
 /// What makes calls belong together: the same thing done by the same processes.
-pub(super) type Key = (Collective, Members);
+pub(super) type Key = (Collective, Participants);
 
 /// The name of a collective; none is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,14 +53,14 @@ pub(super) struct Tracker {
     /// Those of them that were not there yet.
     pub(super) missing: BTreeSet<ClientId>,
     /// Whether one of them was gone when it began.
-    pub(super) is_doomed: bool,
+    pub(super) has_lost_participant: bool,
     /// What the participants said about it.
     pub(super) infos: Vec<Info<'static>>,
     /// Whether any of them wants what the others put.
     pub(super) collects: bool,
     /// Participants of other nodes that were lost since it began: what comes of them may be that of
-    /// another life.
-    pub(super) distrusted: Vec<Proc<'static>>,
+    /// another incarnation.
+    pub(super) stale: Vec<Proc<'static>>,
     /// When it ends without success.
     pub(super) until: Option<Instant>,
     /// How much there is to remember of it, once it has failed.
@@ -97,10 +97,10 @@ impl Tracker {
             phase: Phase::Gathering,
             slots: BTreeMap::new(),
             missing: BTreeSet::new(),
-            is_doomed: false,
+            has_lost_participant: false,
             infos: Vec::new(),
             collects: false,
-            distrusted: Vec::new(),
+            stale: Vec::new(),
             until: None,
             weight: 0,
         }

@@ -32,15 +32,15 @@ pub struct CleanupDirectory {
     pub leave_top: bool,
 }
 
-/// What a request asks to be removed.
+/// The cleanup that a job control request asks for.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Wish {
+pub(super) struct CleanupRequest {
     pub(super) cleanup: Cleanup,
     /// How many infos of the request were about it.
     pub(super) num_infos: usize,
 }
 
-impl Wish {
+impl CleanupRequest {
     /// Reads what a request asks to be removed.
     ///
     /// # Errors
@@ -48,21 +48,21 @@ impl Wish {
     /// `PMIX_ERR_BAD_PARAM` for a list that is no string, and for a path that is not absolute or
     /// goes up: what it means would be decided by somebody else.
     pub(super) fn read(infos: &[Info<'_>]) -> Result<Self, Error> {
-        let mut wish = Self::default();
+        let mut requested = Self::default();
         let (mut recursive, mut only_empty, mut leave_top) = (false, false, false);
         let mut directories = Vec::new();
         for info in infos {
             let is_true = info.truth().is_true();
             match info.key.as_text().as_str() {
-                Some(keys::REGISTER_CLEANUP) => wish.cleanup.files.extend(paths(info)?),
+                Some(keys::REGISTER_CLEANUP) => requested.cleanup.files.extend(paths(info)?),
                 Some(keys::REGISTER_CLEANUP_DIR) => directories.extend(paths(info)?),
-                Some(keys::CLEANUP_IGNORE) => wish.cleanup.ignored.extend(list(info)?),
+                Some(keys::CLEANUP_IGNORE) => requested.cleanup.ignored.extend(list(info)?),
                 Some(keys::CLEANUP_RECURSIVE) => recursive = is_true,
                 Some(keys::CLEANUP_EMPTY) => only_empty = is_true,
                 Some(keys::CLEANUP_LEAVE_TOPDIR) => leave_top = is_true,
                 _ => continue,
             }
-            wish.num_infos += 1;
+            requested.num_infos += 1;
         }
         let directory = |path| CleanupDirectory {
             path,
@@ -70,8 +70,8 @@ impl Wish {
             only_empty,
             leave_top,
         };
-        wish.cleanup.directories = directories.into_iter().map(directory).collect();
-        Ok(wish)
+        requested.cleanup.directories = directories.into_iter().map(directory).collect();
+        Ok(requested)
     }
 }
 
@@ -116,15 +116,15 @@ fn paths(info: &Info<'_>) -> Result<Vec<Text<'static>>, Error> {
     }
 }
 
-/// Whose end is waited for: a process, or with the wildcard for a rank a job; and for which user.
-pub(super) type Whose = (Proc<'static>, (u32, u32));
+/// The process at whose end something is removed (with the wildcard rank the job), and for which user.
+pub(super) type CleanupKey = (Proc<'static>, (u32, u32));
 
-/// What is to be removed at whose end.
+/// Holds what is to be removed at the end of which process or job.
 #[derive(Debug, Default)]
-pub(super) struct Cleanups(BTreeMap<Whose, Cleanup>);
+pub(super) struct Cleanups(BTreeMap<CleanupKey, Cleanup>);
 
 impl Cleanups {
-    /// Adds a wish for the end of each target, or of none with an error.
+    /// Adds a requested for the end of each target, or of none with an error.
     ///
     /// # Errors
     ///
@@ -134,30 +134,32 @@ impl Cleanups {
         &mut self,
         targets: &[Proc<'static>],
         user: (u32, u32),
-        wish: &Cleanup,
+        requested: &Cleanup,
         most: usize,
     ) -> Result<(), Error> {
         let mut changed = BTreeMap::new();
         for target in targets {
-            let whose = (target.clone(), user);
-            let known = changed
-                .remove(&whose)
-                .or_else(|| self.0.get(&whose).cloned());
+            let key = (target.clone(), user);
+            let known = changed.remove(&key).or_else(|| self.0.get(&key).cloned());
             let mut cleanup = known.unwrap_or_default();
-            cleanup.merge(wish);
+            cleanup.merge(requested);
             cleanup.check()?;
-            changed.insert(whose, cleanup);
+            changed.insert(key, cleanup);
         }
         self.check_room(&changed, most)?;
         self.0.extend(changed);
         Ok(())
     }
 
-    fn check_room(&self, changed: &BTreeMap<Whose, Cleanup>, most: usize) -> Result<(), Error> {
+    fn check_room(
+        &self,
+        changed: &BTreeMap<CleanupKey, Cleanup>,
+        most: usize,
+    ) -> Result<(), Error> {
         for (target, _) in changed.keys() {
-            let of_job = |((proc, _), _): &(&Whose, &Cleanup)| proc.nspace == target.nspace;
+            let of_job = |((proc, _), _): &(&CleanupKey, &Cleanup)| proc.nspace == target.nspace;
             let kept = self.0.iter().filter(of_job);
-            let kept = kept.filter(|(whose, _)| !changed.contains_key(*whose));
+            let kept = kept.filter(|(key, _)| !changed.contains_key(*key));
             let all = kept.chain(changed.iter().filter(of_job));
             let number: usize = all.map(|(_, cleanup)| cleanup.len()).sum();
             if number > most {
@@ -169,15 +171,15 @@ impl Cleanups {
     }
 
     /// A process has ended: what is to be removed now, for which users.
-    pub(super) fn proc_ended(&mut self, proc: &Proc<'_>) -> Vec<(Whose, Cleanup)> {
-        let own = |(known, _): &Whose| known == proc;
-        self.0.extract_if(.., |whose, _| own(whose)).collect()
+    pub(super) fn proc_ended(&mut self, proc: &Proc<'_>) -> Vec<(CleanupKey, Cleanup)> {
+        let own = |(known, _): &CleanupKey| known == proc;
+        self.0.extract_if(.., |key, _| own(key)).collect()
     }
 
     /// A job has ended: what is to be removed now, for which processes and users.
-    pub(super) fn job_ended(&mut self, nspace: &Nspace<'_>) -> Vec<(Whose, Cleanup)> {
-        let own = |(known, _): &Whose| known.nspace == *nspace;
-        self.0.extract_if(.., |whose, _| own(whose)).collect()
+    pub(super) fn job_ended(&mut self, nspace: &Nspace<'_>) -> Vec<(CleanupKey, Cleanup)> {
+        let own = |(known, _): &CleanupKey| known.nspace == *nspace;
+        self.0.extract_if(.., |key, _| own(key)).collect()
     }
 
     #[cfg(test)]
@@ -246,10 +248,10 @@ mod tests {
         Proc::new("a", Rank::new(rank))
     }
 
-    fn read(infos: &[(&'static str, &'static str)]) -> Result<Wish, Error> {
+    fn read(infos: &[(&'static str, &'static str)]) -> Result<CleanupRequest, Error> {
         let info = |(key, text): &(&'static str, &'static str)| Info::new(*key, *text);
         let infos: Vec<_> = infos.iter().map(info).collect();
-        Wish::read(&infos)
+        CleanupRequest::read(&infos)
     }
 
     fn texts(list: &[Text<'_>]) -> Vec<String> {
@@ -258,24 +260,24 @@ mod tests {
 
     #[test]
     fn paths_come_in_lists_and_flags_hold_for_the_request() {
-        let wish = read(&[
+        let requested = read(&[
             (keys::REGISTER_CLEANUP, "/t/a,/t/b,"),
             (keys::REGISTER_CLEANUP_DIR, "/t/d"),
             (keys::CLEANUP_RECURSIVE, "true"),
             (keys::CLEANUP_IGNORE, "core,/t/d/keep"),
             ("pmix.jctrl.pause", "true"),
         ]);
-        let wish = wish.unwrap();
-        assert_eq!(wish.num_infos, 4);
-        assert_eq!(texts(&wish.cleanup.files), ["/t/a", "/t/b"]);
-        assert_eq!(texts(&wish.cleanup.ignored), ["core", "/t/d/keep"]);
+        let requested = requested.unwrap();
+        assert_eq!(requested.num_infos, 4);
+        assert_eq!(texts(&requested.cleanup.files), ["/t/a", "/t/b"]);
+        assert_eq!(texts(&requested.cleanup.ignored), ["core", "/t/d/keep"]);
         let expected = CleanupDirectory {
             path: Text::from("/t/d"),
             recursive: true,
             only_empty: false,
             leave_top: false,
         };
-        assert_eq!(wish.cleanup.directories, [expected]);
+        assert_eq!(requested.cleanup.directories, [expected]);
     }
 
     #[test]
@@ -288,7 +290,7 @@ mod tests {
         }
         assert!(read(&[(keys::REGISTER_CLEANUP, "/t/..a/b..")]).is_ok());
         let number = [Info::new(keys::REGISTER_CLEANUP, 1_u32)];
-        let refused = Wish::read(&number).unwrap_err();
+        let refused = CleanupRequest::read(&number).unwrap_err();
         assert_eq!(refused.status(), Status::ERR_BAD_PARAM);
     }
 
@@ -296,8 +298,8 @@ mod tests {
     fn what_is_to_go_and_to_stay_is_a_conflict_that_changes_nothing() {
         let mut cleanups = Cleanups::default();
         let add = |cleanups: &mut Cleanups, infos| {
-            let wish = read(infos).unwrap();
-            let added = cleanups.add(&[proc(0)], USER, &wish.cleanup, 100);
+            let requested = read(infos).unwrap();
+            let added = cleanups.add(&[proc(0)], USER, &requested.cleanup, 100);
             added.map_err(|error| error.status())
         };
         add(&mut cleanups, &[(keys::REGISTER_CLEANUP, "/t/a")]).unwrap();
@@ -314,7 +316,7 @@ mod tests {
     #[test]
     fn what_is_asked_again_is_asked_once_and_the_wider_holds() {
         let mut cleanups = Cleanups::default();
-        let wishes = [
+        let requests = [
             &[
                 (keys::REGISTER_CLEANUP_DIR, "/d"),
                 (keys::CLEANUP_EMPTY, "true"),
@@ -325,9 +327,11 @@ mod tests {
             ],
             &[(keys::REGISTER_CLEANUP, "/f,/f")],
         ];
-        for wish in wishes {
-            let wish = read(wish).unwrap();
-            cleanups.add(&[proc(0)], USER, &wish.cleanup, 100).unwrap();
+        for requested in requests {
+            let requested = read(requested).unwrap();
+            cleanups
+                .add(&[proc(0)], USER, &requested.cleanup, 100)
+                .unwrap();
         }
         let (_, cleanup) = cleanups.proc_ended(&proc(0)).remove(0);
         assert_eq!(texts(&cleanup.files), ["/f"]);
@@ -338,17 +342,19 @@ mod tests {
     #[test]
     fn each_wish_is_handed_out_once_at_the_end_it_was_for() {
         let mut cleanups = Cleanups::default();
-        let wish = read(&[(keys::REGISTER_CLEANUP, "/f")]).unwrap().cleanup;
+        let requested = read(&[(keys::REGISTER_CLEANUP, "/f")]).unwrap().cleanup;
         let job = whole_job(&Nspace::new("a"));
         let targets = [proc(0), proc(1), job.clone()];
-        cleanups.add(&targets, USER, &wish, 100).unwrap();
-        cleanups.add(&targets[..1], (7, 7), &wish, 100).unwrap();
+        cleanups.add(&targets, USER, &requested, 100).unwrap();
+        cleanups
+            .add(&targets[..1], (7, 7), &requested, 100)
+            .unwrap();
         assert_eq!(cleanups.proc_ended(&proc(0)).len(), 2, "one for each user");
         assert_eq!(cleanups.proc_ended(&proc(0)), []);
         assert_eq!(cleanups.job_ended(&Nspace::new("b")), []);
         let ended = cleanups.job_ended(&Nspace::new("a"));
-        let whose: Vec<_> = ended.into_iter().map(|((proc, _), _)| proc).collect();
-        assert_eq!(whose, [proc(1), job], "processes first");
+        let key: Vec<_> = ended.into_iter().map(|((proc, _), _)| proc).collect();
+        assert_eq!(key, [proc(1), job], "processes first");
         assert_eq!(cleanups.len(), 0);
     }
 

@@ -4,7 +4,7 @@
 use pmix_proto::{reply, request};
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status};
 
-use super::cleanup::{Cleanup, Whose, Wish, is_about_cleanup, whole_job};
+use super::cleanup::{Cleanup, CleanupKey, CleanupRequest, is_about_cleanup, whole_job};
 use super::user::with_user;
 use crate::host::JobControl;
 use crate::peers::{Member, Ticket};
@@ -19,11 +19,11 @@ impl Engine {
             Ok(kept) if kept > 0 && kept == request.infos.len() => {
                 self.reply_infos(ticket, Status::SUCCESS, Vec::new());
             }
-            Ok(_) => self.pass_job_control(ticket, request),
+            Ok(_) => self.relay_job_control(ticket, request),
         }
     }
 
-    fn pass_job_control(&mut self, ticket: Ticket, request: &request::JobControl<'_>) {
+    fn relay_job_control(&mut self, ticket: Ticket, request: &request::JobControl<'_>) {
         let Ok(member) = self.member(&ticket) else {
             return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
@@ -47,8 +47,8 @@ impl Engine {
         ticket: &Ticket,
         request: &request::JobControl<'_>,
     ) -> Result<usize, Error> {
-        let wish = Wish::read(&request.infos)?;
-        if wish.num_infos == 0 {
+        let requested = CleanupRequest::read(&request.infos)?;
+        if requested.num_infos == 0 {
             return Ok(0);
         }
         let member = self.member(ticket)?;
@@ -63,8 +63,8 @@ impl Engine {
         let most = self.config.control.cleanups_per_job;
         self.control
             .cleanups
-            .add(&targets, user, &wish.cleanup, most)?;
-        Ok(wish.num_infos)
+            .add(&targets, user, &requested.cleanup, most)?;
+        Ok(requested.num_infos)
     }
 
     /// Whether a member may ask for something at the end of a process or a job: one that this
@@ -96,7 +96,7 @@ impl Engine {
         self.hand_out(ended);
     }
 
-    fn hand_out(&mut self, ended: Vec<(Whose, Cleanup)>) {
+    fn hand_out(&mut self, ended: Vec<(CleanupKey, Cleanup)>) {
         let outcomes = ended.into_iter();
         let outcomes = outcomes.map(|((target, user), cleanup)| EngineEvent::Cleanup {
             target,
@@ -107,7 +107,7 @@ impl Engine {
     }
 
     /// A connection of a process is closed. The process has ended if it did not say that it leaves;
-    /// a tool, whose name nobody registered, has ended with its connection.
+    /// a tool, key name nobody registered, has ended with its connection.
     pub(crate) fn cleanup_member(&mut self, member: &Member, is_lost: bool) {
         let nspace = &member.proc.nspace;
         if member.client.is_none() && self.registry.job(nspace).is_none() {

@@ -1,39 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes watched for signs of life.
+//! Serves `PMIx_Process_monitor` and heartbeats.
 
 use pmix_proto::request;
 use pmix_types::{Info, IntoOwned, Status, Value, keys};
 
-use super::heartbeat::{Promise, name};
+use super::heartbeat::{HeartbeatMonitor, name};
 use super::user::with_user;
-use crate::alarm::Alarm;
-use crate::events::{Notice, Reporter};
+use crate::events::{Notification, Reporter};
 use crate::host::Monitor;
 use crate::peers::{PeerId, Ticket};
+use crate::timer::Timer;
 use crate::{Engine, Error};
 
 impl Engine {
-    /// A process wants something watched. Signs of life of its own are watched here, all else is
+    /// Serves MONITOR: heartbeats of the process itself are watched here, all else is
     /// the host's.
     pub(crate) fn monitor(&mut self, ticket: Ticket, request: &request::Monitor<'_>) {
         let served = match request.monitor.key.as_text().as_str() {
             _ if !self.config.watches_heartbeats => Ok(false),
-            Some(keys::MONITOR_HEARTBEAT) => self.promise(ticket.peer(), request).map(|()| true),
+            Some(keys::MONITOR_HEARTBEAT) => self
+                .add_heartbeat_monitor(ticket.peer(), request)
+                .map(|()| true),
             Some(keys::SEND_HEARTBEAT) => {
                 self.heartbeat(ticket.peer());
                 Ok(true)
             }
-            Some(keys::MONITOR_CANCEL) => self.cancel_promise(ticket.peer(), &request.monitor),
+            Some(keys::MONITOR_CANCEL) => {
+                self.cancel_heartbeat_monitor(ticket.peer(), &request.monitor)
+            }
             _ => Ok(false),
         };
         match served {
             Ok(true) => self.reply_infos(ticket, Status::SUCCESS, Vec::new()),
-            Ok(false) => self.pass_monitor(ticket, request),
+            Ok(false) => self.relay_monitor(ticket, request),
             Err(error) => self.reply_error(ticket, &error),
         }
     }
 
-    fn pass_monitor(&mut self, ticket: Ticket, request: &request::Monitor<'_>) {
+    fn relay_monitor(&mut self, ticket: Ticket, request: &request::Monitor<'_>) {
         let Ok(member) = self.member(&ticket) else {
             return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
@@ -46,38 +50,46 @@ impl Engine {
         self.ask_for_infos(ticket, call);
     }
 
-    fn promise(&mut self, peer: PeerId, request: &request::Monitor<'_>) -> Result<(), Error> {
-        let promise = Promise::read(request.error, &request.infos)?;
+    fn add_heartbeat_monitor(
+        &mut self,
+        peer: PeerId,
+        request: &request::Monitor<'_>,
+    ) -> Result<(), Error> {
+        let monitor = HeartbeatMonitor::read(request.error, &request.infos)?;
         let Some(now) = self.now else {
             return Ok(());
         };
-        let most = self.config.control.promises_per_peer;
-        self.control.hearts.promise(peer, promise, most, now)?;
+        let most = self.config.control.monitors_per_peer;
+        self.control.monitors.add(peer, monitor, most, now)?;
         self.watch(peer);
         Ok(())
     }
 
-    /// Takes back what a peer has promised. A name that is not known here may be the host's.
-    fn cancel_promise(&mut self, peer: PeerId, monitor: &Info<'_>) -> Result<bool, Error> {
+    /// Cancels heartbeat monitors of a peer. A name that is not known here may be the host's.
+    fn cancel_heartbeat_monitor(
+        &mut self,
+        peer: PeerId,
+        monitor: &Info<'_>,
+    ) -> Result<bool, Error> {
         let id = name(monitor)?;
-        let had_any = self.control.hearts.cancel(peer, id.as_ref());
+        let had_any = self.control.monitors.cancel(peer, id.as_ref());
         self.watch(peer);
         Ok(had_any)
     }
 
-    /// A sign of life of a peer. There is no answer to it.
+    /// A heartbeat of a peer. There is no answer to it.
     pub(crate) fn heartbeat(&mut self, peer: PeerId) {
         if let Some(now) = self.now
-            && self.control.hearts.beat(peer, now)
+            && self.control.monitors.beat(peer, now)
         {
             self.watch(peer);
         }
     }
 
-    /// Sets the alarm for the next sign of life that a peer owes. An earlier one is left where it is:
-    /// when it is due, the signs that came since are looked at.
+    /// Sets the timer for the next heartbeat that a peer owes. An earlier one is left where it is:
+    /// when it is due, the heartbeats that came since are looked at.
     fn watch(&mut self, peer: PeerId) {
-        let due = self.control.hearts.due(peer);
+        let due = self.control.monitors.due(peer);
         let set = self.control.watched.get(&peer).copied();
         if set.is_some() && set <= due {
             return;
@@ -85,50 +97,50 @@ impl Engine {
         self.unwatch(peer);
         if let Some(due) = due {
             self.control.watched.insert(peer, due);
-            self.alarms.set(due, Alarm::Heartbeat(peer));
+            self.timers.set(due, Timer::Heartbeat(peer));
         }
     }
 
     fn unwatch(&mut self, peer: PeerId) {
         if let Some(due) = self.control.watched.remove(&peer) {
-            self.alarms.cancel(due, Alarm::Heartbeat(peer));
+            self.timers.cancel(due, Timer::Heartbeat(peer));
         }
     }
 
-    /// A peer may have missed signs of life: if so, its job is told, itself included.
+    /// Raises an event in the job of a peer for each of its monitors that has expired.
     pub(crate) fn heartbeat_due(&mut self, peer: PeerId) {
         self.control.watched.remove(&peer);
         let Some(now) = self.now else {
             return;
         };
-        let broken = self.control.hearts.broken(peer, now);
+        let missed = self.control.monitors.missed(peer, now);
         self.watch(peer);
-        for promise in broken {
-            self.tell_broken(peer, promise);
+        for monitor in missed {
+            self.notify_missed(peer, monitor);
         }
     }
 
-    fn tell_broken(&mut self, peer: PeerId, promise: Promise) {
+    fn notify_missed(&mut self, peer: PeerId, monitor: HeartbeatMonitor) {
         let Some(member) = self.peers.member(peer) else {
             return;
         };
         let only = self.only_user(member);
         let source = member.proc.clone();
         let mut infos = vec![Info::new(keys::EVENT_AFFECTED_PROC, source.clone())];
-        if let Some(id) = promise.id {
+        if let Some(id) = monitor.id {
             infos.push(Info::new(keys::MONITOR_ID, Value::String(Some(id))));
         }
-        infos.extend(promise.infos);
-        let (event, range) = (promise.event, promise.range);
-        match Notice::new(Reporter::Server, event, source, range, infos) {
-            Ok(notice) => self.raise(notice.only(only)),
-            Err(error) => tracing::warn!(%peer, %error, "missed signs of life cannot be told"),
+        infos.extend(monitor.infos);
+        let (event, range) = (monitor.event, monitor.range);
+        match Notification::new(Reporter::Server, event, source, range, infos) {
+            Ok(notification) => self.raise(notification.only(only)),
+            Err(error) => tracing::warn!(%peer, %error, "missed heartbeats cannot be told"),
         }
     }
 
     /// A peer is gone: nothing of it is watched any longer.
     pub(crate) fn control_left(&mut self, peer: PeerId) {
         self.unwatch(peer);
-        self.control.hearts.forget(peer);
+        self.control.monitors.forget(peer);
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Connections that end, and everything that ends with them.
 
-use crate::alarm::Alarm;
 use crate::peers::{Member, PeerId, Phase};
+use crate::timer::Timer;
 use crate::{Engine, EngineEvent};
 
 impl Engine {
@@ -21,11 +21,11 @@ impl Engine {
         };
         self.calls.forget(peer);
         match closed.phase {
-            Phase::Greeting(until) => {
-                self.greetings.remove(closed.origin.uid, peer);
-                self.alarms.cancel(until, Alarm::Greeting(peer));
+            Phase::Handshake(until) => {
+                self.handshaking.remove(closed.origin.uid, peer);
+                self.timers.cancel(until, Timer::Handshake(peer));
             }
-            Phase::Waiting(until) => self.alarms.cancel(until, Alarm::Greeting(peer)),
+            Phase::PendingTool(until) => self.timers.cancel(until, Timer::Handshake(peer)),
             Phase::Member(member) => self.member_left(peer, &member),
         }
     }
@@ -38,10 +38,10 @@ impl Engine {
             Some(client) => client.disconnect(peer),
             None => !member.is_finalized,
         };
-        if let Some(leaving) = self.leaving.remove(&peer) {
-            self.alarms.cancel(leaving.until, Alarm::Finalize(peer));
+        if let Some(pending) = self.finalizing.remove(&peer) {
+            self.timers.cancel(pending.until, Timer::Finalize(peer));
         }
-        self.drop_questions(peer);
+        self.drop_gets(peer);
         self.events_left(peer);
         self.iof_left(peer);
         self.control_left(peer);

@@ -4,9 +4,9 @@
 use gds_hash::Registration;
 use pmix_types::{IntoOwned, Nspace, Proc, Status, Text};
 
-use crate::alarm::Alarm;
 use crate::host::HostObject;
 use crate::registry::{Client, ClientId};
+use crate::timer::Timer;
 use crate::{Engine, Error};
 
 impl Engine {
@@ -25,7 +25,7 @@ impl Engine {
         (self.store).register_nspace(nspace, num_local_procs, registration)?;
         let nspace = nspace.clone().into_owned();
         self.registry.add_job(nspace.clone(), num_local_procs);
-        self.foreign.forget(&nspace);
+        self.job_info_cache.forget(&nspace);
         self.job_changed(&nspace);
         Ok(())
     }
@@ -122,7 +122,7 @@ impl Engine {
             self.close(peer);
         }
         if let Some(until) = client.until {
-            self.alarms.cancel(until, Alarm::Return(id));
+            self.timers.cancel(until, Timer::Return(id));
         }
         self.lost_to_collectives(id, &client.proc);
     }
@@ -131,7 +131,7 @@ impl Engine {
     fn close_finalized(&mut self, nspace: &Nspace<'_>) {
         let members = self.peers.members();
         let left = members.filter(|(peer, member)| {
-            member.proc.nspace == *nspace && !self.leaving.contains_key(peer)
+            member.proc.nspace == *nspace && !self.finalizing.contains_key(peer)
         });
         let left: Vec<_> = left.map(|(peer, _)| peer).collect();
         left.into_iter().for_each(|peer| self.close(peer));
@@ -139,16 +139,16 @@ impl Engine {
 
     /// A job or its local processes are registered by now.
     fn job_changed(&mut self, nspace: &Nspace<'static>) {
-        self.questions_about_job(nspace);
-        self.requests_about_job(nspace);
+        self.retry_gets_of_job(nspace);
+        self.retry_inbound_of_job(nspace);
         self.collectives_of_job(nspace);
     }
 
     /// A job is gone.
     fn job_gone(&mut self, nspace: &Nspace<'static>) {
-        self.end_questions_about(nspace);
-        self.directs.forget_job(nspace);
-        self.requests_about_job(nspace);
+        self.fail_gets_of_job(nspace);
+        self.outbound_dmodex.forget_job(nspace);
+        self.retry_inbound_of_job(nspace);
         self.collectives_of_job(nspace);
         self.peers.forget_job(nspace);
         self.events_job_gone(nspace);

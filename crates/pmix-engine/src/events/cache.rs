@@ -8,7 +8,7 @@ use std::time::Instant;
 use pmix_types::{Nspace, Proc};
 
 use super::limits::EventLimits;
-use super::notice::Notice;
+use super::notification::Notification;
 use crate::PeerId;
 
 /// Events that are kept for those who register later, in the order in which they came (PMIx
@@ -35,7 +35,7 @@ struct Kept {
     slot: usize,
     since: Instant,
     bytes: usize,
-    notice: Arc<Notice>,
+    notification: Arc<Notification>,
 }
 
 impl Cache {
@@ -52,14 +52,14 @@ impl Cache {
     /// Keeps an event, and that some peers have had it.
     ///
     /// Older events give way, those of the same source first where it has as many as it may.
-    pub(crate) fn keep(&mut self, notice: &Arc<Notice>, told: &[PeerId], now: Instant) {
-        let bytes = notice.weight();
+    pub(crate) fn keep(&mut self, notification: &Arc<Notification>, told: &[PeerId], now: Instant) {
+        let bytes = notification.weight();
         let fits = bytes <= self.limits.kept_bytes && self.limits.kept > 0;
-        if notice.directives.do_not_cache || !fits {
+        if notification.directives.do_not_cache || !fits {
             return;
         }
         self.expire(now);
-        self.make_room(&notice.source, bytes);
+        self.make_room(&notification.source, bytes);
         let slot = self.free.pop().unwrap_or(self.kept.len());
         self.bytes += bytes;
         for peer in told {
@@ -69,12 +69,12 @@ impl Cache {
             slot,
             since: now,
             bytes,
-            notice: Arc::clone(notice),
+            notification: Arc::clone(notification),
         });
     }
 
     fn make_room(&mut self, source: &Proc<'_>, bytes: usize) {
-        let of_source = |kept: &Kept| kept.notice.source == *source;
+        let of_source = |kept: &Kept| kept.notification.source == *source;
         let count = self.kept.iter().filter(|kept| of_source(kept)).count();
         if count >= self.limits.kept_per_source.max(1)
             && let Some(oldest) = self.kept.iter().position(of_source)
@@ -116,20 +116,22 @@ impl Cache {
     pub(crate) fn replay(
         &mut self,
         peer: PeerId,
-        wants: impl Fn(&Notice) -> bool,
-    ) -> Vec<Arc<Notice>> {
+        wants: impl Fn(&Notification) -> bool,
+    ) -> Vec<Arc<Notification>> {
         let had = self.had.get(&peer);
         let has_had = |slot: usize| {
             let word = had.and_then(|had| had.get(slot / 64));
             word.is_some_and(|word| word & bit(slot) != 0)
         };
-        let due = |kept: &&Kept| !has_had(kept.slot) && wants(&kept.notice);
+        let due = |kept: &&Kept| !has_had(kept.slot) && wants(&kept.notification);
         let due = self.kept.iter().filter(due);
-        let due: Vec<_> = due.map(|k| (k.slot, Arc::clone(&k.notice))).collect();
+        let due: Vec<_> = due.map(|k| (k.slot, Arc::clone(&k.notification))).collect();
         for (slot, _) in &due {
             self.mark(peer, *slot);
         }
-        due.into_iter().map(|(_, notice)| notice).collect()
+        due.into_iter()
+            .map(|(_, notification)| notification)
+            .collect()
     }
 
     fn mark(&mut self, peer: PeerId, slot: usize) {
@@ -148,7 +150,7 @@ impl Cache {
 
     /// Lets go of the events that processes of a job raised.
     pub(crate) fn forget_nspace(&mut self, nspace: &Nspace<'_>) {
-        let of_nspace = |kept: &Kept| kept.notice.source.nspace == *nspace;
+        let of_nspace = |kept: &Kept| kept.notification.source.nspace == *nspace;
         while let Some(place) = self.kept.iter().position(of_nspace) {
             self.remove(place);
         }

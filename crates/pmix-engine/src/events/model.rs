@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random lives of a server's events, beside a model that looks at everything it ever saw.
+//! Random histories of a server's events, beside a model that looks at everything it ever saw.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use pmix_types::{DataRange, Info, Nspace, Proc, Rank, Status, keys};
 
 use super::registry::DEFAULT;
-use super::{EventLimits, Events, Listener, Notice, Reporter};
+use super::{EventLimits, Events, Listener, Notification, Reporter};
 use crate::PeerId;
 
 const LIMITS: EventLimits = EventLimits {
@@ -203,9 +203,10 @@ impl Real {
         }
         let Listener { proc, uid } = listener(from);
         let reporter = Reporter::Peer(PeerId::of(from.into()));
-        let notice = Notice::new(reporter, Status::from_raw(code.into()), proc, range, infos);
-        let notice = Arc::new(notice.unwrap().only(Some(uid)));
-        let told = self.events.take(&notice, &alone, self.now);
+        let notification =
+            Notification::new(reporter, Status::from_raw(code.into()), proc, range, infos);
+        let notification = Arc::new(notification.unwrap().only(Some(uid)));
+        let told = self.events.take(&notification, &alone, self.now);
         told.into_iter()
             .map(|peer| u8::try_from(peer.index()).unwrap())
             .collect()
@@ -217,7 +218,8 @@ impl Real {
         let registered = self.events.register(id, &listener(peer), &statuses, &[]);
         registered.unwrap();
         let replayed = self.events.replay(id, &alone, self.now).into_iter();
-        let code = |notice: Arc<Notice>| i8::try_from(notice.status.as_raw()).unwrap();
+        let code =
+            |notification: Arc<Notification>| i8::try_from(notification.status.as_raw()).unwrap();
         replayed.map(code).collect()
     }
 }

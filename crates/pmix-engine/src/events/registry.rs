@@ -7,7 +7,7 @@ use pmix_proto::request::DeregisterEvents;
 use pmix_types::Status;
 
 use super::limits::EventLimits;
-use super::notice::{Listener, Notice};
+use super::notification::{Listener, Notification};
 use crate::procs::Procs;
 use crate::{Error, PeerId};
 
@@ -43,8 +43,8 @@ struct Interest {
 }
 
 impl Interest {
-    fn wants(&self, notice: &Notice) -> bool {
-        match (&self.affected, &notice.directives.affected) {
+    fn wants(&self, notification: &Notification) -> bool {
+        match (&self.affected, &notification.directives.affected) {
             (Some(wanted), Some(affected)) => wanted.meets(affected),
             _ => true,
         }
@@ -177,15 +177,15 @@ impl Registry {
     }
 
     /// The peers that are registered for an event, each once, in the order in which they connected.
-    pub(crate) fn interested(&self, notice: &Notice) -> Vec<(PeerId, &Listener)> {
-        let named = self.codes.get(&notice.status);
+    pub(crate) fn interested(&self, notification: &Notification) -> Vec<(PeerId, &Listener)> {
+        let named = self.codes.get(&notification.status);
         let default = self.codes.get(&DEFAULT);
-        let default = default.filter(|_| !notice.directives.non_default);
+        let default = default.filter(|_| !notification.directives.non_default);
         let peers: BTreeSet<PeerId> = [named, default]
             .into_iter()
             .flatten()
             .flatten()
-            .filter(|(_, interest)| interest.wants(notice))
+            .filter(|(_, interest)| interest.wants(notification))
             .map(|(peer, _)| *peer)
             .collect();
         let listener = |peer| Some((peer, &self.peers.get(&peer)?.listener));
@@ -193,12 +193,12 @@ impl Registry {
     }
 
     /// Whether a peer is registered for an event.
-    pub(crate) fn is_interested(&self, peer: PeerId, notice: &Notice) -> bool {
+    pub(crate) fn is_interested(&self, peer: PeerId, notification: &Notification) -> bool {
         let wants = |code: Status| {
             let interest = self.codes.get(&code).and_then(|all| all.get(&peer));
-            interest.is_some_and(|interest| interest.wants(notice))
+            interest.is_some_and(|interest| interest.wants(notification))
         };
-        wants(notice.status) || (!notice.directives.non_default && wants(DEFAULT))
+        wants(notification.status) || (!notification.directives.non_default && wants(DEFAULT))
     }
 
     /// The codes that the host has to be asked for and was not: environmental ones, and those that

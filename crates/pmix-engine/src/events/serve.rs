@@ -12,7 +12,7 @@ use pmix_proto::{Event, PeerForm, Tag, request};
 use pmix_types::{DataRange, Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
 
 use super::directives::about;
-use super::{Listener, Notice, RELAYED, Reporter, is_environmental};
+use super::{Listener, Notification, RELAYED, Reporter, is_environmental};
 use crate::host::{DeregisterEvents, NotifyEvent, RegisterEvents};
 use crate::peers::{Member, PeerId, Ticket};
 use crate::{Engine, Error};
@@ -41,33 +41,33 @@ impl Engine {
         let source = source.clone().into_owned();
         let infos = infos.to_vec().into_owned();
         let about = about(&infos, &source);
-        let notice = Notice::new(Reporter::Host, status, source, range, infos)?;
+        let notification = Notification::new(Reporter::Host, status, source, range, infos)?;
         self.forget_lost(status, &about);
-        self.raise(notice);
+        self.raise(notification);
         Ok(())
     }
 
     /// Takes an event in: whoever is to be told now is told, and the host where it concerns it.
-    pub(crate) fn raise(&mut self, notice: Notice) {
-        self.events.arrivals.push_back(Arc::new(notice));
+    pub(crate) fn raise(&mut self, notification: Notification) {
+        self.events.arrivals.push_back(Arc::new(notification));
         // Telling can end a connection, which is an event itself: that one has its turn then.
         if self.events.is_telling {
             return;
         }
         self.events.is_telling = true;
-        while let Some(notice) = self.events.arrivals.pop_front() {
-            self.spread(&notice);
+        while let Some(notification) = self.events.arrivals.pop_front() {
+            self.spread(&notification);
         }
         self.events.is_telling = false;
     }
 
-    fn spread(&mut self, notice: &Arc<Notice>) {
-        if notice.concerns_host() {
+    fn spread(&mut self, notification: &Arc<Notification>) {
+        if notification.concerns_host() {
             let call = NotifyEvent {
-                status: notice.status,
-                source: notice.source.clone(),
-                range: notice.range,
-                infos: notice.infos.clone(),
+                status: notification.status,
+                source: notification.source.clone(),
+                range: notification.range,
+                infos: notification.infos.clone(),
             };
             self.ask_for_all(call, |_, answer| {
                 let status = answer.status();
@@ -76,13 +76,13 @@ impl Engine {
         }
         if let Some(now) = self.now {
             let sessions = sessions(&self.store);
-            let told = self.events.take(notice, &sessions, now);
-            self.tell(&told, notice);
+            let told = self.events.take(notification, &sessions, now);
+            self.tell(&told, notification);
         }
     }
 
     /// Sends an event to peers; it is packed once for all that read the same.
-    fn tell(&mut self, peers: &[PeerId], notice: &Notice) {
+    fn tell(&mut self, peers: &[PeerId], notification: &Notification) {
         let mut packed: Vec<(Layout, Arc<Vec<u8>>)> = Vec::new();
         for peer in peers {
             let Some(form) = self.form(*peer) else {
@@ -92,7 +92,7 @@ impl Engine {
             let bytes = match known {
                 Some((_, bytes)) => Arc::clone(bytes),
                 None => {
-                    let Some(bytes) = self.pack_event(&form, notice) else {
+                    let Some(bytes) = self.pack_event(&form, notification) else {
                         continue;
                     };
                     let bytes: Arc<Vec<u8>> = bytes.into();
@@ -106,12 +106,12 @@ impl Engine {
 
     /// An event as a peer reads it. An info of a type that the peer does not know is left out: that
     /// something happened is worth more than all that can be said about it.
-    fn pack_event(&self, form: &PeerForm, notice: &Notice) -> Option<Vec<u8>> {
+    fn pack_event(&self, form: &PeerForm, notification: &Notification) -> Option<Vec<u8>> {
         let mut event = Event {
-            status: notice.status,
-            source: notice.source.clone(),
-            infos: notice.infos.clone(),
-            range: Some(notice.range),
+            status: notification.status,
+            source: notification.source.clone(),
+            infos: notification.infos.clone(),
+            range: Some(notification.range),
         };
         let pack = |event: &Event<'_>| event.encode(form, Some(self.framer()));
         if let Ok(bytes) = pack(&event) {
@@ -184,8 +184,8 @@ impl Engine {
         };
         let sessions = sessions(&self.store);
         let missed = self.events.replay(peer, &sessions, now);
-        for notice in missed {
-            self.tell(&[peer], &notice);
+        for notification in missed {
+            self.tell(&[peer], &notification);
         }
     }
 
@@ -217,14 +217,15 @@ impl Engine {
         let source = member.proc.clone();
         let mut infos = request.infos.clone().into_owned();
         infos.push(Info::new(RELAYED, true));
-        let notice = Notice::new(reporter, request.status, source, request.range, infos);
-        match notice {
+        let notification =
+            Notification::new(reporter, request.status, source, request.range, infos);
+        match notification {
             Err(error) => self.reply_error(ticket, &error),
-            Ok(notice) => {
+            Ok(notification) => {
                 self.reply_status(ticket, Status::SUCCESS);
                 let is_echo = request.infos.iter().any(|info| info.key.is(RELAYED));
                 if !is_echo && request.range != DataRange::PROC_LOCAL {
-                    self.raise(notice.only(only));
+                    self.raise(notification.only(only));
                 }
             }
         }
@@ -259,8 +260,9 @@ impl Engine {
         }
         let source = self.config.server.clone();
         let range = DataRange::LOCAL;
-        if let Ok(notice) = Notice::new(Reporter::Server, status, source, range, infos) {
-            self.raise(notice);
+        if let Ok(notification) = Notification::new(Reporter::Server, status, source, range, infos)
+        {
+            self.raise(notification);
         }
     }
 
@@ -290,8 +292,8 @@ impl Engine {
         ];
         let lost = Status::ERR_LOST_CONNECTION;
         let range = DataRange::NAMESPACE;
-        if let Ok(notice) = Notice::new(Reporter::Server, lost, source, range, infos) {
-            self.raise(notice);
+        if let Ok(notification) = Notification::new(Reporter::Server, lost, source, range, infos) {
+            self.raise(notification);
         }
     }
 

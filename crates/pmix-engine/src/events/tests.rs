@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use pmix_types::{DataRange, Info, Nspace, Proc, Rank, Status, Value, keys};
 
-use super::{EventLimits, Events, Listener, Notice, Reporter};
+use super::{EventLimits, Events, Listener, Notification, Reporter};
 use crate::PeerId;
 
 const CODE: Status = Status::from_raw(-7);
 
 /// Events with four peers: ranks 0 to 2 of `a`, rank 0 of `b`.
-struct Room {
+struct Fixture {
     events: Events,
     now: Instant,
 }
@@ -38,7 +38,7 @@ fn sessions(nspace: &Nspace<'_>) -> Option<u32> {
     }
 }
 
-impl Room {
+impl Fixture {
     fn new() -> Self {
         Self::with(EventLimits::default())
     }
@@ -52,11 +52,11 @@ impl Room {
 
     /// All four peers, registered for everything.
     fn all() -> Self {
-        let mut room = Self::new();
+        let mut fixture = Self::new();
         for number in 0..4 {
-            room.register(number, &[], &[]);
+            fixture.register(number, &[], &[]);
         }
-        room
+        fixture
     }
 
     fn register(&mut self, number: u64, codes: &[Status], infos: &[Info<'_>]) -> Vec<Status> {
@@ -67,27 +67,36 @@ impl Room {
         asked
     }
 
-    fn take(&mut self, notice: Notice) -> Vec<u64> {
-        let told = self.events.take(&Arc::new(notice), &sessions, self.now);
+    fn take(&mut self, notification: Notification) -> Vec<u64> {
+        let told = self
+            .events
+            .take(&Arc::new(notification), &sessions, self.now);
         told.into_iter()
             .map(|peer| u64::from(peer.index()))
             .collect()
     }
 
     fn raise(&mut self, from: u64, status: Status, range: DataRange) -> Vec<u64> {
-        self.take(notice(from, status, range, vec![]))
+        self.take(notification(from, status, range, vec![]))
     }
 
     fn replay(&mut self, number: u64) -> Vec<i32> {
         let kept = self.events.replay(PeerId::of(number), &sessions, self.now);
-        kept.iter().map(|notice| notice.status.as_raw()).collect()
+        kept.iter()
+            .map(|notification| notification.status.as_raw())
+            .collect()
     }
 }
 
-fn notice(from: u64, status: Status, range: DataRange, infos: Vec<Info<'static>>) -> Notice {
+fn notification(
+    from: u64,
+    status: Status,
+    range: DataRange,
+    infos: Vec<Info<'static>>,
+) -> Notification {
     let (peer, source) = peer(from);
-    let notice = Notice::new(Reporter::Peer(peer), status, source, range, infos);
-    notice.unwrap().only(Some(100))
+    let notification = Notification::new(Reporter::Peer(peer), status, source, range, infos);
+    notification.unwrap().only(Some(100))
 }
 
 fn said(key: &'static str) -> Info<'static> {
@@ -96,7 +105,7 @@ fn said(key: &'static str) -> Info<'static> {
 
 #[test]
 fn an_event_reaches_those_in_its_range_and_not_its_source() {
-    let mut room = Room::all();
+    let mut fixture = Fixture::all();
     let cases = [
         (DataRange::UNDEF, vec![1, 2, 3]),
         (DataRange::RM, vec![]),
@@ -107,28 +116,29 @@ fn an_event_reaches_those_in_its_range_and_not_its_source() {
         (DataRange::PROC_LOCAL, vec![]),
     ];
     for (range, told) in cases {
-        assert_eq!(room.raise(0, CODE, range), told, "{range}");
+        assert_eq!(fixture.raise(0, CODE, range), told, "{range}");
     }
 }
 
 #[test]
 fn a_job_that_is_in_no_known_session_is_in_everyones() {
-    let mut room = Room::all();
+    let mut fixture = Fixture::all();
     let source = Proc::new("elsewhere", Rank::new(0));
-    let notice = Notice::new(Reporter::Host, CODE, source, DataRange::SESSION, vec![]).unwrap();
-    assert_eq!(room.take(notice), [0, 1, 2, 3]);
+    let notification =
+        Notification::new(Reporter::Host, CODE, source, DataRange::SESSION, vec![]).unwrap();
+    assert_eq!(fixture.take(notification), [0, 1, 2, 3]);
 }
 
 #[test]
 fn a_custom_range_names_processes_or_whole_jobs() {
-    let mut room = Room::all();
+    let mut fixture = Fixture::all();
     let targets = vec![
         Proc::new("a", Rank::new(2)),
         Proc::new("b", Rank::WILDCARD),
         Proc::new("a", Rank::new(0)),
     ];
     let infos = vec![Info::new(keys::EVENT_CUSTOM_RANGE, targets)];
-    let told = room.take(notice(0, CODE, DataRange::CUSTOM, infos));
+    let told = fixture.take(notification(0, CODE, DataRange::CUSTOM, infos));
     assert_eq!(told, [2, 3], "and never the source");
 }
 
@@ -137,7 +147,7 @@ fn a_custom_range_and_its_list_belong_together() {
     let (peer, source) = peer(0);
     let new = |range, infos| {
         let reporter = Reporter::Peer(peer);
-        Notice::new(reporter, CODE, source.clone(), range, infos).map_err(|e| e.status())
+        Notification::new(reporter, CODE, source.clone(), range, infos).map_err(|e| e.status())
     };
     let listed = vec![Info::new(keys::EVENT_CUSTOM_RANGE, source.clone())];
     assert_eq!(new(DataRange::CUSTOM, vec![]), Err(Status::ERR_BAD_PARAM));
@@ -156,55 +166,57 @@ fn a_custom_range_and_its_list_belong_together() {
 
 #[test]
 fn default_handlers_are_passed_over_where_the_event_says_so() {
-    let mut room = Room::new();
-    room.register(1, &[], &[]);
-    room.register(2, &[CODE], &[]);
+    let mut fixture = Fixture::new();
+    fixture.register(1, &[], &[]);
+    fixture.register(2, &[CODE], &[]);
     let infos = vec![said(keys::EVENT_NON_DEFAULT)];
-    let told = room.take(notice(0, CODE, DataRange::GLOBAL, infos));
+    let told = fixture.take(notification(0, CODE, DataRange::GLOBAL, infos));
     assert_eq!(told, [2]);
-    assert_eq!(room.raise(0, CODE, DataRange::GLOBAL), [1, 2]);
+    assert_eq!(fixture.raise(0, CODE, DataRange::GLOBAL), [1, 2]);
 }
 
 #[test]
 fn a_peer_hears_of_an_event_once_however_often_it_is_registered() {
-    let mut room = Room::new();
-    room.register(1, &[], &[]);
-    room.register(1, &[CODE, CODE], &[]);
-    room.register(1, &[CODE], &[]);
-    assert_eq!(room.raise(0, CODE, DataRange::GLOBAL), [1]);
+    let mut fixture = Fixture::new();
+    fixture.register(1, &[], &[]);
+    fixture.register(1, &[CODE, CODE], &[]);
+    fixture.register(1, &[CODE], &[]);
+    assert_eq!(fixture.raise(0, CODE, DataRange::GLOBAL), [1]);
 }
 
 #[test]
 fn a_code_is_heard_until_each_registration_is_taken_back() {
-    let mut room = Room::new();
-    room.register(1, &[CODE], &[]);
-    room.register(1, &[CODE], &[]);
-    room.events.deregister(PeerId::of(1), &[CODE]);
-    assert_eq!(room.raise(0, CODE, DataRange::GLOBAL), [1]);
-    room.events.deregister(PeerId::of(1), &[CODE]);
-    assert_eq!(room.raise(0, CODE, DataRange::GLOBAL), [] as [u64; 0]);
-    assert_eq!(room.events.registry.len(), (0, 0));
+    let mut fixture = Fixture::new();
+    fixture.register(1, &[CODE], &[]);
+    fixture.register(1, &[CODE], &[]);
+    fixture.events.deregister(PeerId::of(1), &[CODE]);
+    assert_eq!(fixture.raise(0, CODE, DataRange::GLOBAL), [1]);
+    fixture.events.deregister(PeerId::of(1), &[CODE]);
+    assert_eq!(fixture.raise(0, CODE, DataRange::GLOBAL), [] as [u64; 0]);
+    assert_eq!(fixture.events.registry.len(), (0, 0));
     // Nobody is registered any more, which does not matter.
-    room.events
+    fixture
+        .events
         .deregister(PeerId::of(1), &[CODE, super::registry::DEFAULT]);
 }
 
 #[test]
 fn the_default_handler_is_taken_back_by_the_lowest_code() {
-    let mut room = Room::new();
-    room.register(1, &[], &[]);
-    room.events
+    let mut fixture = Fixture::new();
+    fixture.register(1, &[], &[]);
+    fixture
+        .events
         .deregister(PeerId::of(1), &[Status::from_raw(i32::MIN)]);
-    assert_eq!(room.raise(0, CODE, DataRange::GLOBAL), [] as [u64; 0]);
+    assert_eq!(fixture.raise(0, CODE, DataRange::GLOBAL), [] as [u64; 0]);
 }
 
 #[test]
 fn who_asked_about_some_processes_hears_of_those() {
-    let mut room = Room::new();
+    let mut fixture = Fixture::new();
     let about = |rank| Proc::new("a", Rank::new(rank));
     let wanted = Info::new(keys::EVENT_AFFECTED_PROC, about(2));
-    room.register(1, &[CODE], std::slice::from_ref(&wanted));
-    let mut raise = |infos| room.take(notice(0, CODE, DataRange::GLOBAL, infos));
+    fixture.register(1, &[CODE], std::slice::from_ref(&wanted));
+    let mut raise = |infos| fixture.take(notification(0, CODE, DataRange::GLOBAL, infos));
     let affects = |rank| vec![Info::new(keys::EVENT_AFFECTED_PROCS, vec![about(rank)])];
     assert_eq!(raise(affects(2)), [1]);
     assert_eq!(raise(affects(0)), [] as [u64; 0]);
@@ -215,92 +227,96 @@ fn who_asked_about_some_processes_hears_of_those() {
 
 #[test]
 fn a_wider_registration_stands_beside_a_narrow_one() {
-    let mut room = Room::new();
+    let mut fixture = Fixture::new();
     let wanted = Info::new(keys::EVENT_AFFECTED_PROC, Proc::new("a", Rank::new(2)));
-    room.register(1, &[CODE], std::slice::from_ref(&wanted));
-    room.register(1, &[CODE], &[]);
+    fixture.register(1, &[CODE], std::slice::from_ref(&wanted));
+    fixture.register(1, &[CODE], &[]);
     let other = Proc::new("a", Rank::new(0));
     let infos = vec![Info::new(keys::EVENT_AFFECTED_PROC, other)];
-    let told = room.take(notice(0, CODE, DataRange::GLOBAL, infos));
+    let told = fixture.take(notification(0, CODE, DataRange::GLOBAL, infos));
     assert_eq!(told, [1]);
 }
 
 #[test]
 fn late_registrants_get_what_was_kept_in_order_and_once() {
-    let mut room = Room::new();
-    room.register(2, &[], &[]);
+    let mut fixture = Fixture::new();
+    fixture.register(2, &[], &[]);
     for code in [-7, -8, -9, -7] {
         assert_eq!(
-            room.raise(0, Status::from_raw(code), DataRange::GLOBAL),
+            fixture.raise(0, Status::from_raw(code), DataRange::GLOBAL),
             [2]
         );
     }
-    room.register(1, &[Status::from_raw(-9), CODE], &[]);
-    assert_eq!(room.replay(1), [-7, -9, -7]);
-    room.register(1, &[], &[]);
-    assert_eq!(room.replay(1), [-8], "only what it has not had");
-    assert_eq!(room.replay(1), [] as [i32; 0]);
-    assert_eq!(room.replay(2), [] as [i32; 0], "it had them when they came");
-    assert_eq!(room.replay(0), [] as [i32; 0], "it is not registered");
-    room.register(0, &[], &[]);
-    assert_eq!(room.replay(0), [] as [i32; 0], "it raised them itself");
+    fixture.register(1, &[Status::from_raw(-9), CODE], &[]);
+    assert_eq!(fixture.replay(1), [-7, -9, -7]);
+    fixture.register(1, &[], &[]);
+    assert_eq!(fixture.replay(1), [-8], "only what it has not had");
+    assert_eq!(fixture.replay(1), [] as [i32; 0]);
+    assert_eq!(
+        fixture.replay(2),
+        [] as [i32; 0],
+        "it had them when they came"
+    );
+    assert_eq!(fixture.replay(0), [] as [i32; 0], "it is not registered");
+    fixture.register(0, &[], &[]);
+    assert_eq!(fixture.replay(0), [] as [i32; 0], "it raised them itself");
 }
 
 #[test]
 fn kept_events_keep_their_range_and_their_directives() {
-    let mut room = Room::new();
-    room.raise(0, CODE, DataRange::NAMESPACE);
-    room.take(notice(
+    let mut fixture = Fixture::new();
+    fixture.raise(0, CODE, DataRange::NAMESPACE);
+    fixture.take(notification(
         0,
         CODE,
         DataRange::GLOBAL,
         vec![said(keys::EVENT_DO_NOT_CACHE)],
     ));
-    room.take(notice(
+    fixture.take(notification(
         0,
         CODE,
         DataRange::GLOBAL,
         vec![said(keys::EVENT_NON_DEFAULT)],
     ));
-    room.register(3, &[], &[]);
-    assert_eq!(room.replay(3), [] as [i32; 0]);
-    room.register(3, &[CODE], &[]);
-    assert_eq!(room.replay(3), [-7]);
+    fixture.register(3, &[], &[]);
+    assert_eq!(fixture.replay(3), [] as [i32; 0]);
+    fixture.register(3, &[CODE], &[]);
+    assert_eq!(fixture.replay(3), [-7]);
 }
 
 #[test]
 fn events_are_kept_for_a_time() {
-    let mut room = Room::new();
-    room.raise(0, CODE, DataRange::GLOBAL);
-    let due = room.now + EventLimits::default().kept_for;
-    room.now = due - Duration::from_millis(1);
-    room.register(1, &[], &[]);
-    assert_eq!(room.replay(1), [-7]);
-    room.now = due;
-    room.register(2, &[], &[]);
-    assert_eq!(room.replay(2), [] as [i32; 0]);
-    assert_eq!(room.events.cache.len().0, 0);
+    let mut fixture = Fixture::new();
+    fixture.raise(0, CODE, DataRange::GLOBAL);
+    let due = fixture.now + EventLimits::default().kept_for;
+    fixture.now = due - Duration::from_millis(1);
+    fixture.register(1, &[], &[]);
+    assert_eq!(fixture.replay(1), [-7]);
+    fixture.now = due;
+    fixture.register(2, &[], &[]);
+    assert_eq!(fixture.replay(2), [] as [i32; 0]);
+    assert_eq!(fixture.events.cache.len().0, 0);
 }
 
 #[test]
 fn kept_events_are_bounded_in_number_and_in_bytes() {
-    let one = notice(0, CODE, DataRange::GLOBAL, vec![]).weight();
+    let one = notification(0, CODE, DataRange::GLOBAL, vec![]).weight();
     let limits = EventLimits {
         kept: 3,
         kept_bytes: 2 * one + one / 2,
         ..EventLimits::default()
     };
-    let mut room = Room::with(limits);
+    let mut fixture = Fixture::with(limits);
     for code in 1..=5 {
-        room.raise(0, Status::from_raw(code), DataRange::GLOBAL);
+        fixture.raise(0, Status::from_raw(code), DataRange::GLOBAL);
     }
-    room.register(1, &[], &[]);
-    assert_eq!(room.replay(1), [4, 5], "no third one fits in");
+    fixture.register(1, &[], &[]);
+    assert_eq!(fixture.replay(1), [4, 5], "no third one fits in");
     let large = Info::new("large", vec![0_u8; 2 * one]);
-    room.take(notice(0, CODE, DataRange::GLOBAL, vec![large]));
-    room.register(2, &[], &[]);
+    fixture.take(notification(0, CODE, DataRange::GLOBAL, vec![large]));
+    fixture.register(2, &[], &[]);
     assert_eq!(
-        room.replay(2),
+        fixture.replay(2),
         [4, 5],
         "what is too large displaces nothing"
     );
@@ -308,13 +324,13 @@ fn kept_events_are_bounded_in_number_and_in_bytes() {
 
 #[test]
 fn a_source_that_floods_displaces_its_own_events() {
-    let mut room = Room::new();
-    room.raise(2, CODE, DataRange::GLOBAL);
+    let mut fixture = Fixture::new();
+    fixture.raise(2, CODE, DataRange::GLOBAL);
     for code in 1..=5000 {
-        room.raise(0, Status::from_raw(code), DataRange::GLOBAL);
+        fixture.raise(0, Status::from_raw(code), DataRange::GLOBAL);
     }
-    room.register(1, &[], &[]);
-    let replayed = room.replay(1);
+    fixture.register(1, &[], &[]);
+    let replayed = fixture.replay(1);
     let limits = EventLimits::default();
     assert_eq!(replayed.len(), limits.kept_per_source + 1);
     assert_eq!(replayed.first(), Some(&-7));
@@ -327,17 +343,17 @@ fn what_a_peer_has_had_is_told_apart_where_places_are_used_again() {
         kept: 2,
         ..EventLimits::default()
     };
-    let mut room = Room::with(limits);
-    room.register(1, &[Status::from_raw(1)], &[]);
+    let mut fixture = Fixture::with(limits);
+    fixture.register(1, &[Status::from_raw(1)], &[]);
     for code in 1..=7 {
-        room.raise(0, Status::from_raw(code), DataRange::GLOBAL);
+        fixture.raise(0, Status::from_raw(code), DataRange::GLOBAL);
     }
-    room.register(1, &[], &[]);
-    assert_eq!(room.replay(1), [6, 7]);
-    room.raise(2, Status::from_raw(8), DataRange::GLOBAL);
-    assert_eq!(room.replay(1), [] as [i32; 0]);
-    room.register(3, &[], &[]);
-    assert_eq!(room.replay(3), [7, 8]);
+    fixture.register(1, &[], &[]);
+    assert_eq!(fixture.replay(1), [6, 7]);
+    fixture.raise(2, Status::from_raw(8), DataRange::GLOBAL);
+    assert_eq!(fixture.replay(1), [] as [i32; 0]);
+    fixture.register(3, &[], &[]);
+    assert_eq!(fixture.replay(3), [7, 8]);
 }
 
 #[test]
@@ -347,73 +363,78 @@ fn what_one_peer_may_register_is_bounded() {
         procs_per_peer: 4,
         ..EventLimits::default()
     };
-    let mut room = Room::with(limits);
+    let mut fixture = Fixture::with(limits);
     let codes: Vec<_> = (1..=3).map(Status::from_raw).collect();
-    room.register(1, &codes, &[]);
-    room.register(1, &codes, &[]);
+    fixture.register(1, &codes, &[]);
+    fixture.register(1, &codes, &[]);
     let (id, proc) = peer(1);
-    let refused = room
+    let refused = fixture
         .events
         .register(id, &listener(1), &[], &[])
         .unwrap_err();
     assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
     let many = vec![CODE; 4];
-    let refused = room.events.ask_for(&many).unwrap_err();
+    let refused = fixture.events.ask_for(&many).unwrap_err();
     assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
     let two = vec![proc.clone(), Proc::new("b", Rank::WILDCARD)];
     let about = Info::new(keys::EVENT_AFFECTED_PROCS, two);
     let (other, _) = peer(2);
     let about = std::slice::from_ref(&about);
-    let refused = room.events.register(other, &listener(2), &codes, about);
+    let refused = fixture.events.register(other, &listener(2), &codes, about);
     assert_eq!(refused.unwrap_err().status(), Status::ERR_OUT_OF_RESOURCE);
-    assert_eq!(room.events.registry.len(), (1, 3), "nothing is left of it");
-    room.events
+    assert_eq!(
+        fixture.events.registry.len(),
+        (1, 3),
+        "nothing is left of it"
+    );
+    fixture
+        .events
         .register(other, &listener(2), &codes[..2], about)
         .unwrap();
 }
 
 #[test]
 fn a_registration_about_something_else_than_processes_is_refused() {
-    let mut room = Room::new();
+    let mut fixture = Fixture::new();
     let infos = [Info::new(keys::EVENT_AFFECTED_PROC, Value::Undef)];
-    let refused = room
+    let refused = fixture
         .events
         .register(PeerId::of(1), &listener(1), &[CODE], &infos);
     let refused = refused.unwrap_err();
     assert_eq!(refused.status(), Status::ERR_BAD_PARAM);
     assert!(refused.to_string().contains("pmix.evproc"), "{refused}");
-    assert_eq!(room.events.len(), [0; 4]);
+    assert_eq!(fixture.events.len(), [0; 4]);
 }
 
 #[test]
 fn the_host_is_asked_once_for_each_code_that_it_alone_can_know_of() {
-    let mut room = Room::new();
+    let mut fixture = Fixture::new();
     let of_jobs = [CODE, Status::ERR_LOST_CONNECTION];
-    assert_eq!(room.register(0, &of_jobs, &[]), []);
+    assert_eq!(fixture.register(0, &of_jobs, &[]), []);
     let of_host = [
         Status::EVENT_SYS_BASE,
         Status::EVENT_SYS_OTHER,
         Status::EXTERNAL_ERR_BASE,
         Status::from_raw(17),
     ];
-    assert_eq!(room.register(0, &of_host, &[]), of_host);
-    assert_eq!(room.register(1, &of_host, &[]), []);
+    assert_eq!(fixture.register(0, &of_host, &[]), of_host);
+    assert_eq!(fixture.register(1, &of_host, &[]), []);
     assert_eq!(
-        room.register(1, &[], &[]),
+        fixture.register(1, &[], &[]),
         [],
         "a default handler is no code"
     );
-    room.events.forget(PeerId::of(0));
-    assert_eq!(room.events.no_longer_wanted(), []);
-    room.events.deregister(PeerId::of(1), &of_host[..1]);
-    assert_eq!(room.events.no_longer_wanted(), [Status::EVENT_SYS_BASE]);
-    room.events.forget(PeerId::of(1));
-    assert_eq!(room.events.no_longer_wanted().len(), 3);
-    assert_eq!(room.events.no_longer_wanted(), []);
-    room.register(0, &of_host, &[]);
-    room.events.host_declined(&of_host);
+    fixture.events.forget(PeerId::of(0));
+    assert_eq!(fixture.events.no_longer_wanted(), []);
+    fixture.events.deregister(PeerId::of(1), &of_host[..1]);
+    assert_eq!(fixture.events.no_longer_wanted(), [Status::EVENT_SYS_BASE]);
+    fixture.events.forget(PeerId::of(1));
+    assert_eq!(fixture.events.no_longer_wanted().len(), 3);
+    assert_eq!(fixture.events.no_longer_wanted(), []);
+    fixture.register(0, &of_host, &[]);
+    fixture.events.host_declined(&of_host);
     assert_eq!(
-        room.register(1, &of_host, &[]),
+        fixture.register(1, &of_host, &[]),
         of_host,
         "it is asked again"
     );
@@ -423,8 +444,8 @@ fn the_host_is_asked_once_for_each_code_that_it_alone_can_know_of() {
 fn the_host_hears_of_what_leaves_the_node_but_not_of_its_own() {
     let concerns = |reporter, range, infos| {
         let (_, source) = peer(0);
-        let notice = Notice::new(reporter, CODE, source, range, infos).unwrap();
-        notice.concerns_host()
+        let notification = Notification::new(reporter, CODE, source, range, infos).unwrap();
+        notification.concerns_host()
     };
     let own = Reporter::Peer(PeerId::of(0));
     for range in [DataRange::RM, DataRange::NAMESPACE, DataRange::GLOBAL] {
@@ -439,51 +460,57 @@ fn the_host_hears_of_what_leaves_the_node_but_not_of_its_own() {
 
 #[test]
 fn what_the_host_tells_passes_over_the_process_it_names_as_source() {
-    let mut room = Room::all();
+    let mut fixture = Fixture::all();
     let (_, source) = peer(0);
     let event = |reporter| {
-        Notice::new(reporter, CODE, source.clone(), DataRange::NAMESPACE, vec![]).unwrap()
+        Notification::new(reporter, CODE, source.clone(), DataRange::NAMESPACE, vec![]).unwrap()
     };
-    assert_eq!(room.take(event(Reporter::Host)), [1, 2]);
-    assert_eq!(room.take(event(Reporter::Server)), [0, 1, 2]);
+    assert_eq!(fixture.take(event(Reporter::Host)), [1, 2]);
+    assert_eq!(fixture.take(event(Reporter::Server)), [0, 1, 2]);
     // A second process of the same name has not seen what the first one raised.
     let again = PeerId::of(9);
-    room.events.register(again, &listener(0), &[], &[]).unwrap();
-    assert_eq!(room.raise(0, CODE, DataRange::NAMESPACE), [1, 2, 9]);
+    fixture
+        .events
+        .register(again, &listener(0), &[], &[])
+        .unwrap();
+    assert_eq!(fixture.raise(0, CODE, DataRange::NAMESPACE), [1, 2, 9]);
 }
 
 #[test]
 fn peers_and_jobs_that_are_gone_leave_nothing_behind() {
-    let mut room = Room::all();
+    let mut fixture = Fixture::all();
     let of_host = [Status::from_raw(5), Status::EVENT_NODE_DOWN];
-    room.register(1, &of_host, &[]);
-    room.raise(0, CODE, DataRange::GLOBAL);
-    room.raise(3, CODE, DataRange::GLOBAL);
-    room.events.forget_nspace(&Nspace::new("a"));
-    assert_eq!(room.events.len(), [4, 3, 1, 4]);
-    room.events.forget_nspace(&Nspace::new("b"));
+    fixture.register(1, &of_host, &[]);
+    fixture.raise(0, CODE, DataRange::GLOBAL);
+    fixture.raise(3, CODE, DataRange::GLOBAL);
+    fixture.events.forget_nspace(&Nspace::new("a"));
+    assert_eq!(fixture.events.len(), [4, 3, 1, 4]);
+    fixture.events.forget_nspace(&Nspace::new("b"));
     for number in 0..4 {
-        room.events.forget(PeerId::of(number));
+        fixture.events.forget(PeerId::of(number));
     }
-    assert_eq!(room.events.len(), [0; 4]);
+    assert_eq!(fixture.events.len(), [0; 4]);
 }
 
 #[test]
 fn a_user_tells_processes_of_others_nothing() {
-    let mut room = Room::new();
+    let mut fixture = Fixture::new();
     for (number, uid) in [(1, 100), (2, 7)] {
         let other = Listener {
             uid,
             ..listener(number)
         };
-        let registered = room.events.register(PeerId::of(number), &other, &[], &[]);
+        let registered = fixture
+            .events
+            .register(PeerId::of(number), &other, &[], &[]);
         registered.unwrap();
     }
-    assert_eq!(room.raise(0, CODE, DataRange::GLOBAL), [1]);
+    assert_eq!(fixture.raise(0, CODE, DataRange::GLOBAL), [1]);
     let (peer, source) = peer(0);
     let root = Reporter::Peer(peer);
     for reporter in [root, Reporter::Host, Reporter::Server] {
-        let notice = Notice::new(reporter, CODE, source.clone(), DataRange::GLOBAL, vec![]);
-        assert_eq!(room.take(notice.unwrap()), [1, 2]);
+        let notification =
+            Notification::new(reporter, CODE, source.clone(), DataRange::GLOBAL, vec![]);
+        assert_eq!(fixture.take(notification.unwrap()), [1, 2]);
     }
 }

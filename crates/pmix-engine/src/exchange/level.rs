@@ -14,26 +14,26 @@
 use gds_hash::{Job, KnownNode, Request, Subject};
 use pmix_types::{DataArray, Info, Kval, Proc, Rank, Text, Value, keys};
 
-use super::question::{Question, of_job};
+use super::get_request::{GetRequest, of_job};
 use crate::{Engine, Error};
 
 impl Engine {
-    /// What the job information says to a question, and about whom.
+    /// What the job information says to a request, and about whom.
     pub(super) fn job_level(
         &self,
         job: &Job,
-        question: &Question,
+        request: &GetRequest,
     ) -> Result<(Proc<'static>, Kval<'static>), Error> {
-        let key = question.text().ok_or_else(|| Error::not_found("no key"))?;
-        let asked = of_job(question.proc.rank);
-        let found = self.said(job, question, asked, key);
+        let key = request.text().ok_or_else(|| Error::not_found("no key"))?;
+        let asked = of_job(request.proc.rank);
+        let found = self.said(job, request, asked, key);
         // What is asked of a process may be known of its job alone.
         let found = match found {
-            Err(_) if asked.is_valid() => self.said(job, question, Rank::WILDCARD, key),
+            Err(_) if asked.is_valid() => self.said(job, request, Rank::WILDCARD, key),
             other => other,
         };
         match found {
-            Err(_) if key == keys::PSET_NAMES => self.set_names(question),
+            Err(_) if key == keys::PSET_NAMES => self.set_names(request),
             other => other,
         }
     }
@@ -41,13 +41,13 @@ impl Engine {
     fn said(
         &self,
         job: &Job,
-        question: &Question,
+        request: &GetRequest,
         rank: Rank,
         key: &str,
     ) -> Result<(Proc<'static>, Kval<'static>), Error> {
-        let request = Request::new(rank, key).with(&question.infos);
-        let value = self.store.get(job.nspace(), &request)?;
-        let subject = job.subject(&request)?;
+        let lookup = Request::new(rank, key).with(&request.infos);
+        let value = self.store.get(job.nspace(), &lookup)?;
+        let subject = job.subject(&lookup)?;
         let rank = match subject {
             Subject::Proc(rank) => rank,
             _ => Rank::WILDCARD,
@@ -57,8 +57,8 @@ impl Engine {
     }
 
     /// The names of the process sets that a process is in, with commas between them.
-    fn set_names(&self, question: &Question) -> Result<(Proc<'static>, Kval<'static>), Error> {
-        let names: Vec<_> = self.process_sets.of(&question.proc).collect();
+    fn set_names(&self, request: &GetRequest) -> Result<(Proc<'static>, Kval<'static>), Error> {
+        let names: Vec<_> = self.process_sets.of(&request.proc).collect();
         if names.is_empty() {
             return Err(Error::not_found("it is in no process set"));
         }
@@ -67,7 +67,7 @@ impl Engine {
             key: keys::PSET_NAMES.into(),
             value: Value::String(Some(Text::new(names.join(&b',')))),
         };
-        Ok((question.proc.clone(), kval))
+        Ok((request.proc.clone(), kval))
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data of processes of other nodes that are lost: the next life of such a process has others.
+//! Data of processes of other nodes that are lost: the next incarnation of such a process has others.
 
 use pmix_types::{Proc, Status};
 
@@ -8,7 +8,7 @@ use crate::Engine;
 impl Engine {
     /// The host says what became of processes of other nodes. What was brought of those that are
     /// lost, or is on its way, is asked for again when it is wanted: the node of a process knows
-    /// whether there is another life of it.
+    /// whether there is another incarnation of it.
     pub(crate) fn forget_lost(&mut self, status: Status, procs: &[Proc<'_>]) {
         if !is_loss(status) {
             return;
@@ -16,8 +16,8 @@ impl Engine {
         for proc in procs {
             if proc.rank.is_valid() && !self.registry.was_here(proc) {
                 self.forget_puts(proc);
-                self.directs.distrust(proc);
-                self.collectives.distrust(proc);
+                self.outbound_dmodex.mark_stale(proc);
+                self.collectives.mark_stale(proc);
             }
         }
     }

@@ -40,7 +40,7 @@ pub(super) enum Overflow {
 
 /// Pieces in their order, with a bound on their bytes.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct OutputQueue {
     pieces: VecDeque<Arc<Piece>>,
     weight: usize,
     limit: usize,
@@ -48,7 +48,7 @@ pub(super) struct Line {
     num_dropped: u64,
 }
 
-impl Line {
+impl OutputQueue {
     pub(super) const fn new(limit: usize, overflow: Overflow) -> Self {
         Self {
             pieces: VecDeque::new(),
@@ -114,11 +114,11 @@ mod tests {
         })
     }
 
-    fn line_of(overflow: Overflow, number: usize) -> Line {
-        Line::new(number * piece(b"x").weight(), overflow)
+    fn line_of(overflow: Overflow, number: usize) -> OutputQueue {
+        OutputQueue::new(number * piece(b"x").weight(), overflow)
     }
 
-    fn data(mut line: Line) -> Vec<Vec<u8>> {
+    fn data(mut line: OutputQueue) -> Vec<Vec<u8>> {
         std::iter::from_fn(|| line.pop().map(|piece| piece.data.clone())).collect()
     }
 

@@ -4,7 +4,7 @@
 use pmix_types::{Info, IofChannel, Proc, keys};
 
 use super::limits::OutputLimits;
-use super::piece::{Line, Overflow, Piece};
+use super::piece::{OutputQueue, Overflow, Piece};
 use crate::PeerId;
 
 /// One peer's wish for the output of processes.
@@ -18,7 +18,7 @@ pub(super) struct Pull {
     /// Whether the peer has been told that it has it. Output waits until then.
     pub(super) is_open: bool,
     /// What is held back.
-    pub(super) line: Line,
+    pub(super) line: OutputQueue,
 }
 
 impl Pull {
@@ -33,14 +33,14 @@ impl Pull {
 }
 
 /// What is held back, as the peer wants it and the limits allow.
-pub(super) fn line(infos: &[Info<'_>], limits: &OutputLimits) -> Line {
+pub(super) fn line(infos: &[Info<'_>], limits: &OutputLimits) -> OutputQueue {
     let find = |key| infos.iter().find(|info| info.key.is(key));
     let says = |key| find(key).is_some_and(|info| info.truth().is_true());
     let asked = find(keys::IOF_CACHE_SIZE).and_then(|info| info.value.to_number::<u32>().ok());
     let asked = asked.and_then(|size| usize::try_from(size).ok());
     let size = asked.unwrap_or(limits.held).min(limits.most_held);
     match says(keys::IOF_DROP_OLDEST) && !says(keys::IOF_DROP_NEWEST) {
-        true => Line::new(size, Overflow::DropOldest),
-        false => Line::new(size, Overflow::DropNewest),
+        true => OutputQueue::new(size, Overflow::DropOldest),
+        false => OutputQueue::new(size, Overflow::DropNewest),
     }
 }

@@ -26,9 +26,9 @@ fn piece(rank: u32, channel: IofChannel, data: &[u8]) -> Piece {
     }
 }
 
-struct Room(Forwarding);
+struct Fixture(Forwarding);
 
-impl Room {
+impl Fixture {
     fn new() -> Self {
         Self(Forwarding::new(OutputLimits::default()))
     }
@@ -70,99 +70,106 @@ fn texts(sent: Vec<(u64, Vec<u8>)>) -> Vec<String> {
 
 #[test]
 fn output_goes_to_each_pull_that_wants_it_under_its_own_number() {
-    let mut room = Room::new();
-    room.open(1, 70, vec![proc(0)], OUT);
-    room.open(1, 71, all(), ERR);
-    room.open(2, 70, all(), IofChannel::ALL_CHANNELS);
-    assert_eq!(room.deliver(0, OUT, b"x"), [1, 2]);
-    assert_eq!(room.deliver(1, OUT, b"y"), [2]);
-    assert_eq!(room.deliver(1, ERR, b"z"), [1, 2]);
-    assert_eq!(room.sent(1), [(70, b"x".to_vec()), (71, b"z".to_vec())]);
-    assert_eq!(texts(room.sent(2)), ["x", "y", "z"]);
-    assert_eq!(room.sent(2), []);
+    let mut fixture = Fixture::new();
+    fixture.open(1, 70, vec![proc(0)], OUT);
+    fixture.open(1, 71, all(), ERR);
+    fixture.open(2, 70, all(), IofChannel::ALL_CHANNELS);
+    assert_eq!(fixture.deliver(0, OUT, b"x"), [1, 2]);
+    assert_eq!(fixture.deliver(1, OUT, b"y"), [2]);
+    assert_eq!(fixture.deliver(1, ERR, b"z"), [1, 2]);
+    assert_eq!(fixture.sent(1), [(70, b"x".to_vec()), (71, b"z".to_vec())]);
+    assert_eq!(texts(fixture.sent(2)), ["x", "y", "z"]);
+    assert_eq!(fixture.sent(2), []);
 }
 
 #[test]
 fn output_that_nobody_wants_yet_is_kept_for_the_first_who_does() {
-    let mut room = Room::new();
-    room.deliver(0, OUT, b"1");
-    room.deliver(1, ERR, b"2");
-    room.deliver(0, ERR, b"3");
-    room.deliver(0, OUT, b"");
-    room.open(1, 0, all(), ERR);
-    assert_eq!(texts(room.sent(1)), ["2", "3"]);
-    room.open(2, 0, all(), IofChannel::ALL_CHANNELS);
-    assert_eq!(texts(room.sent(2)), ["1", ""], "the end of the stream too");
-    assert_eq!(room.0.kept.len(), (0, 0, 0));
+    let mut fixture = Fixture::new();
+    fixture.deliver(0, OUT, b"1");
+    fixture.deliver(1, ERR, b"2");
+    fixture.deliver(0, ERR, b"3");
+    fixture.deliver(0, OUT, b"");
+    fixture.open(1, 0, all(), ERR);
+    assert_eq!(texts(fixture.sent(1)), ["2", "3"]);
+    fixture.open(2, 0, all(), IofChannel::ALL_CHANNELS);
+    assert_eq!(
+        texts(fixture.sent(2)),
+        ["1", ""],
+        "the end of the stream too"
+    );
+    assert_eq!(fixture.0.kept.len(), (0, 0, 0));
 }
 
 #[test]
 fn output_waits_until_its_peer_knows_of_its_pull() {
-    let mut room = Room::new();
-    room.deliver(0, OUT, b"before");
-    let number = room.0.pull(PeerId::of(1), 9, all(), OUT, &[]).unwrap();
-    assert_eq!(room.deliver(0, OUT, b"since"), [1]);
-    assert_eq!(room.sent(1), []);
-    room.0.open(number);
-    assert_eq!(texts(room.sent(1)), ["before", "since"]);
+    let mut fixture = Fixture::new();
+    fixture.deliver(0, OUT, b"before");
+    let number = fixture.0.pull(PeerId::of(1), 9, all(), OUT, &[]).unwrap();
+    assert_eq!(fixture.deliver(0, OUT, b"since"), [1]);
+    assert_eq!(fixture.sent(1), []);
+    fixture.0.open(number);
+    assert_eq!(texts(fixture.sent(1)), ["before", "since"]);
 }
 
 #[test]
 fn a_pull_that_the_host_refuses_is_gone() {
-    let mut room = Room::new();
-    let number = room.0.pull(PeerId::of(1), 9, all(), OUT, &[]).unwrap();
-    room.0.refuse(number);
-    assert_eq!(room.deliver(0, OUT, b"x"), [] as [u64; 0]);
-    assert_eq!(room.0.forget(PeerId::of(1)), []);
+    let mut fixture = Fixture::new();
+    let number = fixture.0.pull(PeerId::of(1), 9, all(), OUT, &[]).unwrap();
+    fixture.0.refuse(number);
+    assert_eq!(fixture.deliver(0, OUT, b"x"), [] as [u64; 0]);
+    assert_eq!(fixture.0.forget(PeerId::of(1)), []);
 }
 
 #[test]
 fn input_is_not_pulled_nor_nothing_from_nobody() {
-    let mut room = Room::new();
+    let mut fixture = Fixture::new();
     let input = IofChannel::STDIN_CHANNEL;
-    assert_eq!(room.refused(all(), input), Status::ERR_NOT_SUPPORTED);
-    assert_eq!(room.refused(all(), input | OUT), Status::ERR_NOT_SUPPORTED);
+    assert_eq!(fixture.refused(all(), input), Status::ERR_NOT_SUPPORTED);
     assert_eq!(
-        room.refused(all(), IofChannel::NO_CHANNELS),
+        fixture.refused(all(), input | OUT),
+        Status::ERR_NOT_SUPPORTED
+    );
+    assert_eq!(
+        fixture.refused(all(), IofChannel::NO_CHANNELS),
         Status::ERR_BAD_PARAM
     );
-    assert_eq!(room.refused(vec![], OUT), Status::ERR_BAD_PARAM);
+    assert_eq!(fixture.refused(vec![], OUT), Status::ERR_BAD_PARAM);
 }
 
 #[test]
 fn what_a_slow_reader_does_not_take_is_held_back_and_then_dropped() {
-    let mut room = Room::new();
+    let mut fixture = Fixture::new();
     let window = OutputLimits::default().window;
     let asked = |size: u32, key| [Info::new(keys::IOF_CACHE_SIZE, size), Info::new(key, true)];
     let weight = piece(0, OUT, b"x").weight();
     let two = u32::try_from(2 * weight).unwrap();
     for (peer, key) in [(1, keys::IOF_DROP_NEWEST), (2, keys::IOF_DROP_OLDEST)] {
         let infos = asked(two, key);
-        let number = room
+        let number = fixture
             .0
             .pull(PeerId::of(peer), 0, all(), OUT, &infos)
             .unwrap();
-        room.0.open(number);
+        fixture.0.open(number);
     }
     for data in [b"1", b"2", b"3"] {
-        room.deliver(0, OUT, data);
-        assert_eq!(room.sent_with(1, window), [], "the window is full");
+        fixture.deliver(0, OUT, data);
+        assert_eq!(fixture.sent_with(1, window), [], "the window is full");
     }
-    assert_eq!(texts(room.sent(1)), ["1", "2"]);
-    assert_eq!(texts(room.sent(2)), ["2", "3"]);
+    assert_eq!(texts(fixture.sent(1)), ["1", "2"]);
+    assert_eq!(texts(fixture.sent(2)), ["2", "3"]);
 }
 
 #[test]
 fn no_more_is_sent_than_the_window_takes() {
-    let mut room = Room::new();
-    room.open(1, 0, all(), OUT);
+    let mut fixture = Fixture::new();
+    fixture.open(1, 0, all(), OUT);
     let data = vec![b'x'; 100 << 10];
     for _ in 0..5 {
-        room.deliver(0, OUT, &data);
+        fixture.deliver(0, OUT, &data);
     }
-    assert_eq!(room.sent(1).len(), 3, "300 KiB in a window of 256");
-    assert_eq!(room.sent_with(1, 200 << 10).len(), 1);
-    assert_eq!(room.sent(1).len(), 1);
+    assert_eq!(fixture.sent(1).len(), 3, "300 KiB in a window of 256");
+    assert_eq!(fixture.sent_with(1, 200 << 10).len(), 1);
+    assert_eq!(fixture.sent(1).len(), 1);
 }
 
 #[test]
@@ -171,24 +178,27 @@ fn a_pull_can_ask_for_no_more_than_the_most() {
         most_held: 1000,
         ..OutputLimits::default()
     };
-    let mut room = Room(Forwarding::new(limits));
+    let mut fixture = Fixture(Forwarding::new(limits));
     let infos = [Info::new(keys::IOF_CACHE_SIZE, u32::MAX)];
-    let number = room.0.pull(PeerId::of(1), 0, all(), OUT, &infos).unwrap();
-    room.0.open(number);
+    let number = fixture
+        .0
+        .pull(PeerId::of(1), 0, all(), OUT, &infos)
+        .unwrap();
+    fixture.0.open(number);
     for _ in 0..100 {
-        room.deliver(0, OUT, &[b'x'; 700]);
+        fixture.deliver(0, OUT, &[b'x'; 700]);
     }
-    assert_eq!(room.sent(1).len(), 1);
+    assert_eq!(fixture.sent(1).len(), 1);
 }
 
 #[test]
 fn the_end_of_a_pull_sends_what_was_held_back() {
-    let mut room = Room::new();
-    let number = room.open(1, 5, vec![proc(0)], OUT);
-    room.deliver(0, OUT, b"late");
-    let wrong = room.0.end(PeerId::of(2), number).unwrap_err();
+    let mut fixture = Fixture::new();
+    let number = fixture.open(1, 5, vec![proc(0)], OUT);
+    fixture.deliver(0, OUT, b"late");
+    let wrong = fixture.0.end(PeerId::of(2), number).unwrap_err();
     assert_eq!(wrong.status(), Status::ERR_NOT_FOUND, "it is not its own");
-    let (ended, held) = room.0.end(PeerId::of(1), number).unwrap();
+    let (ended, held) = fixture.0.end(PeerId::of(1), number).unwrap();
     let expected = Ended {
         sources: vec![proc(0)],
         channels: OUT,
@@ -198,8 +208,8 @@ fn the_end_of_a_pull_sends_what_was_held_back() {
         (held.len(), held[0].0, &*held[0].1.data),
         (1, 5, &b"late"[..])
     );
-    assert_eq!(room.deliver(0, OUT, b"x"), [] as [u64; 0]);
-    assert!(room.0.end(PeerId::of(1), number).is_err());
+    assert_eq!(fixture.deliver(0, OUT, b"x"), [] as [u64; 0]);
+    assert!(fixture.0.end(PeerId::of(1), number).is_err());
 }
 
 #[test]
@@ -209,13 +219,13 @@ fn pulls_are_bounded() {
         procs_per_pull: 3,
         ..OutputLimits::default()
     };
-    let mut room = Room(Forwarding::new(limits));
+    let mut fixture = Fixture(Forwarding::new(limits));
     let many = (0..4).map(proc).collect();
-    assert_eq!(room.refused(many, OUT), Status::ERR_OUT_OF_RESOURCE);
-    room.open(1, 0, all(), OUT);
-    room.open(1, 0, all(), OUT);
-    assert_eq!(room.refused(all(), OUT), Status::ERR_OUT_OF_RESOURCE);
-    room.open(2, 0, all(), OUT);
+    assert_eq!(fixture.refused(many, OUT), Status::ERR_OUT_OF_RESOURCE);
+    fixture.open(1, 0, all(), OUT);
+    fixture.open(1, 0, all(), OUT);
+    assert_eq!(fixture.refused(all(), OUT), Status::ERR_OUT_OF_RESOURCE);
+    fixture.open(2, 0, all(), OUT);
 }
 
 #[test]
@@ -226,31 +236,31 @@ fn what_is_kept_is_bounded_for_a_stream_and_for_all() {
         kept: 3 * weight,
         ..OutputLimits::default()
     };
-    let mut room = Room(Forwarding::new(limits));
+    let mut fixture = Fixture(Forwarding::new(limits));
     for data in [b"1", b"2", b"3"] {
-        room.deliver(0, OUT, data);
+        fixture.deliver(0, OUT, data);
     }
     assert_eq!(
-        room.0.kept.len(),
+        fixture.0.kept.len(),
         (2, 1, 2 * weight),
         "the newest gives way"
     );
-    room.deliver(1, OUT, b"4");
-    room.deliver(2, OUT, b"5");
-    room.open(1, 0, all(), OUT);
-    assert_eq!(texts(room.sent(1)), ["2", "4", "5"]);
+    fixture.deliver(1, OUT, b"4");
+    fixture.deliver(2, OUT, b"5");
+    fixture.open(1, 0, all(), OUT);
+    assert_eq!(texts(fixture.sent(1)), ["2", "4", "5"]);
 }
 
 #[test]
 fn peers_and_jobs_that_are_gone_leave_nothing_behind() {
-    let mut room = Room::new();
-    room.deliver(0, OUT, b"x");
-    room.0.forget_nspace(&Nspace::new("b"));
-    assert_eq!(room.0.kept.len().0, 1);
-    room.0.forget_nspace(&Nspace::new("a"));
-    assert_eq!(room.0.kept.len(), (0, 0, 0));
-    room.open(1, 0, all(), OUT);
-    room.open(1, 0, all(), ERR);
-    assert_eq!(room.0.forget(PeerId::of(1)).len(), 2);
-    assert!(room.0.pulls.is_empty());
+    let mut fixture = Fixture::new();
+    fixture.deliver(0, OUT, b"x");
+    fixture.0.forget_nspace(&Nspace::new("b"));
+    assert_eq!(fixture.0.kept.len().0, 1);
+    fixture.0.forget_nspace(&Nspace::new("a"));
+    assert_eq!(fixture.0.kept.len(), (0, 0, 0));
+    fixture.open(1, 0, all(), OUT);
+    fixture.open(1, 0, all(), ERR);
+    assert_eq!(fixture.0.forget(PeerId::of(1)).len(), 2);
+    assert!(fixture.0.pulls.is_empty());
 }

@@ -28,10 +28,10 @@ pub(crate) struct Peer {
 #[derive(Debug)]
 pub(crate) enum Phase {
     /// It has not said who it is; at this time it is closed.
-    Greeting(Instant),
+    Handshake(Instant),
     /// A tool that the host is asked about. It waits for its welcome and has nothing to say; at
     /// this time it is turned away.
-    Waiting(Instant),
+    PendingTool(Instant),
     /// It is let in.
     Member(Box<Member>),
 }
@@ -48,7 +48,7 @@ pub(crate) struct Member {
     pub(crate) user: (u32, u32),
     /// The client that it was registered as; none for tools.
     pub(crate) client: Option<ClientId>,
-    /// Which life of its process this is, the first one being 1.
+    /// Which incarnation of its process this is, the first one being 1.
     pub(crate) incarnation: u32,
     /// Whether it has said that it leaves.
     pub(crate) is_finalized: bool,
@@ -62,7 +62,7 @@ impl Peer {
         Self {
             origin,
             inbox,
-            phase: Phase::Greeting(until),
+            phase: Phase::Handshake(until),
             queued_bytes: 0,
             num_open: 0,
             open_bytes: 0,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who publishes or looks up, and whether somebody else is in reach.
+//! The caller of a publish or lookup, and the range around it.
 
 use std::sync::Arc;
 
@@ -51,9 +51,9 @@ impl Caller {
     }
 }
 
-/// A range around a caller: whom it means.
+/// The processes that a `pmix_data_range_t` means around a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum Range {
     /// The host alone.
     Host,
     Proc(Proc<'static>),
@@ -64,7 +64,7 @@ pub(super) enum Reach {
     Listed(Arc<Procs>),
 }
 
-impl Reach {
+impl Range {
     /// What a range means around a caller; none if there is no such range, or if it needs the list
     /// that is not there.
     pub(super) fn new(range: DataRange, caller: &Caller, listed: Option<Procs>) -> Option<Self> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pmix_types::{Key, Pdata, Persistence, Value};
 
-use super::caller::{Caller, Reach};
+use super::caller::{Caller, Range};
 use super::directives::Access;
 
 /// One published datum.
@@ -15,15 +15,15 @@ pub(super) struct Item {
     pub(super) key: Key<'static>,
     pub(super) value: Value<'static>,
     /// Whom it is for.
-    pub(super) reach: Reach,
+    pub(super) reach: Range,
     pub(super) persistence: Persistence,
     pub(super) access: Option<Arc<Access>>,
     pub(super) weight: usize,
 }
 
-/// What somebody who looks for the key of an item finds.
+/// How much of an item the caller of a lookup may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sight {
+pub(super) enum Visibility {
     /// Nothing: it is not for him, or he looks elsewhere.
     Hidden,
     /// That it is there, but not what it is.
@@ -34,9 +34,9 @@ pub(super) enum Sight {
 impl Item {
     /// What somebody sees who looks among the publishers in a reach (PMIx Standard, "Retrieval
     /// rules for published data").
-    pub(super) fn seen_by(&self, caller: &Caller, among: &Reach) -> Sight {
+    pub(super) fn seen_by(&self, caller: &Caller, among: &Range) -> Visibility {
         if !among.has(&self.publisher) || !self.reach.has(caller) {
-            return Sight::Hidden;
+            return Visibility::Hidden;
         }
         let allowed = match &self.access {
             Some(access) => access.lets(caller.uid, caller.gid),
@@ -44,8 +44,8 @@ impl Item {
         };
         let own = caller.proc == self.publisher.proc && caller.uid == self.publisher.uid;
         match allowed || own || caller.is_host {
-            true => Sight::Open,
-            false => Sight::Denied,
+            true => Visibility::Open,
+            false => Visibility::Denied,
         }
     }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much a board takes.
+//! Limits of the publish and lookup service.
 
-/// How much a board takes from whom.
+/// Limits what processes may publish and wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BoardLimits {
+pub struct PubSubLimits {
     /// The most bytes that the processes of one job may have published at a time.
     pub bytes_per_job: usize,
     /// The most keys that one process may wait for at a time.
@@ -12,7 +12,7 @@ pub struct BoardLimits {
     pub keys_per_lookup: usize,
 }
 
-impl Default for BoardLimits {
+impl Default for PubSubLimits {
     fn default() -> Self {
         Self {
             bytes_per_job: 64 << 20,

@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use pmix_types::{DataRange, Info, Key, Persistence, Status, Text};
 
-use super::board::{Board, owned, reach};
 use super::caller::Caller;
 use super::directives::Directives;
-use super::item::Sight;
-use super::waiting::{Found, Looked, Waiting, Wanted};
+use super::item::Visibility;
+use super::pending_lookup::{Found, LookupResult, PendingLookup, Search};
+use super::pubsub::{PubSub, owned, range_of};
 use crate::Error;
 
-impl<T> Board<T> {
+impl<T> PubSub<T> {
     /// Looks keys up, among the publishers of the session if no range is given. Some(answer) comes
     /// at once unless the caller waits (`PMIX_WAIT`) and not enough is there.
     ///
@@ -28,7 +28,7 @@ impl<T> Board<T> {
         keys: &[Text<'_>],
         infos: &[Info<'_>],
         now: Instant,
-    ) -> Result<Option<Looked<T>>, Error> {
+    ) -> Result<Option<LookupResult<T>>, Error> {
         let (directives, _) = Directives::read(infos)?;
         if keys.is_empty() || keys.len() > self.limits.keys_per_lookup {
             let most = self.limits.keys_per_lookup;
@@ -38,17 +38,17 @@ impl<T> Board<T> {
             )));
         }
         let range = directives.range.unwrap_or(DataRange::SESSION);
-        let wanted = Wanted {
+        let wanted = Search {
             caller: caller.clone(),
             keys: owned(keys),
-            among: reach(range, caller, directives.listed)?,
+            among: range_of(range, caller, directives.listed)?,
         };
         let enough = match directives.wait {
             None => 0,
             Some(0) => keys.len(),
             Some(number) => number.min(keys.len()),
         };
-        let waiting = Waiting {
+        let waiting = PendingLookup {
             token,
             wanted,
             enough,
@@ -62,8 +62,8 @@ impl<T> Board<T> {
         Ok(None)
     }
 
-    fn check_waiting(&self, wanted: &Wanted) -> Result<(), Error> {
-        let own = |waiting: &&Waiting<T>| waiting.wanted.caller.proc == wanted.caller.proc;
+    fn check_waiting(&self, wanted: &Search) -> Result<(), Error> {
+        let own = |waiting: &&PendingLookup<T>| waiting.wanted.caller.proc == wanted.caller.proc;
         let own = self.waiting.iter().filter(own);
         let before: usize = own.map(|waiting| waiting.wanted.keys.len()).sum();
         let most = self.limits.waiting_keys_per_proc;
@@ -75,15 +75,15 @@ impl<T> Board<T> {
     }
 
     /// What is there of the keys that are wanted, and where.
-    fn find(&self, wanted: &Wanted) -> (Found, Vec<u64>) {
+    fn find(&self, wanted: &Search) -> (Found, Vec<u64>) {
         let mut found = Found::default();
         let mut numbers = Vec::new();
         for key in &wanted.keys {
             let mut denied = false;
             let open = self.under(key.as_bytes()).into_iter().find(|(_, item)| {
                 let sight = item.seen_by(&wanted.caller, &wanted.among);
-                denied |= sight == Sight::Denied;
-                sight == Sight::Open
+                denied |= sight == Visibility::Denied;
+                sight == Visibility::Open
             });
             match open {
                 Some((number, item)) => {
@@ -96,20 +96,20 @@ impl<T> Board<T> {
         (found, numbers)
     }
 
-    fn has_enough(&self, waiting: &Waiting<T>) -> bool {
+    fn has_enough(&self, waiting: &PendingLookup<T>) -> bool {
         waiting.enough == 0 || self.find(&waiting.wanted).0.num_keys() >= waiting.enough
     }
 
     /// Answers with what is there; what is for the first reader is gone then.
-    fn answer(&mut self, waiting: Waiting<T>) -> Looked<T> {
+    fn answer(&mut self, waiting: PendingLookup<T>) -> LookupResult<T> {
         let (found, numbers) = self.find(&waiting.wanted);
         for number in numbers {
             let item = self.items.get(&number);
             if item.is_some_and(|item| item.persistence == Persistence::FIRST_READ) {
-                self.unpin(number);
+                self.remove_item(number);
             }
         }
-        Looked {
+        LookupResult {
             token: waiting.token,
             status: found.status(waiting.wanted.keys.len()),
             data: found.data,
@@ -117,7 +117,7 @@ impl<T> Board<T> {
     }
 
     /// Answers the lookups that have enough now that some keys are there, the oldest first.
-    pub(super) fn settle(&mut self, keys: &HashSet<Key<'static>>) -> Vec<Looked<T>> {
+    pub(super) fn settle(&mut self, keys: &HashSet<Key<'static>>) -> Vec<LookupResult<T>> {
         let mut answered = Vec::new();
         let mut place = 0;
         while let Some(waiting) = self.waiting.get(place) {
@@ -133,16 +133,16 @@ impl<T> Board<T> {
     }
 
     pub(super) fn stop_waiting(&mut self, gone: impl Fn(&Caller) -> bool) -> Vec<T> {
-        let gone = |waiting: &mut Waiting<T>| gone(&waiting.wanted.caller);
+        let gone = |waiting: &mut PendingLookup<T>| gone(&waiting.wanted.caller);
         let stopped = self.waiting.extract_if(.., gone);
         stopped.map(|waiting| waiting.token).collect()
     }
 
     /// Ends the lookups whose time is over, with `PMIX_ERR_TIMEOUT`.
-    pub fn handle_timeout(&mut self, now: Instant) -> Vec<Looked<T>> {
-        let over = |waiting: &mut Waiting<T>| waiting.until.is_some_and(|until| until <= now);
+    pub fn handle_timeout(&mut self, now: Instant) -> Vec<LookupResult<T>> {
+        let over = |waiting: &mut PendingLookup<T>| waiting.until.is_some_and(|until| until <= now);
         let over = self.waiting.extract_if(.., over);
-        let looked = |waiting: Waiting<T>| Looked {
+        let looked = |waiting: PendingLookup<T>| LookupResult {
             token: waiting.token,
             status: Status::ERR_TIMEOUT,
             data: Vec::new(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a board guarantees.
+//! What publish and lookup guarantee.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use pmix_types::{
     DataArray, DataRange, Info, Nspace, Persistence, Proc, Rank, Status, Text, Value, keys,
 };
 
-use super::{Board, BoardLimits, Caller, Looked};
+use super::{Caller, LookupResult, PubSub, PubSubLimits};
 
 /// A process of user 100 on node 0 in session 1.
 fn caller(nspace: &'static str, rank: u32) -> Caller {
@@ -30,32 +30,37 @@ fn kept(persistence: Persistence) -> Info<'static> {
     Info::new(keys::PERSISTENCE, persistence)
 }
 
-/// A board whose lookups are told apart by numbers.
-struct Room {
-    board: Board<u32>,
+/// A `PubSub` whose lookups are told apart by numbers.
+struct Service {
+    pubsub: PubSub<u32>,
     now: Instant,
 }
 
-impl Room {
+impl Service {
     fn new() -> Self {
         Self {
-            board: Board::default(),
+            pubsub: PubSub::default(),
             now: Instant::now(),
         }
     }
 
-    fn publish(&mut self, who: &Caller, infos: &[Info<'_>]) -> Vec<Looked<u32>> {
-        self.board.publish(who, infos).unwrap()
+    fn publish(&mut self, who: &Caller, infos: &[Info<'_>]) -> Vec<LookupResult<u32>> {
+        self.pubsub.publish(who, infos).unwrap()
     }
 
     fn refused(&mut self, who: &Caller, infos: &[Info<'_>]) -> Status {
-        self.board.publish(who, infos).unwrap_err().status()
+        self.pubsub.publish(who, infos).unwrap_err().status()
     }
 
-    fn lookup(&mut self, who: &Caller, names: &[&'static str], infos: &[Info<'_>]) -> Looked<u32> {
+    fn lookup(
+        &mut self,
+        who: &Caller,
+        names: &[&'static str],
+        infos: &[Info<'_>],
+    ) -> LookupResult<u32> {
         let names: Vec<_> = names.iter().copied().map(Text::from).collect();
-        let looked = self.board.lookup(0, who, &names, infos, self.now);
-        looked.unwrap().expect("it does not wait")
+        let results = self.pubsub.lookup(0, who, &names, infos, self.now);
+        results.unwrap().expect("it does not wait")
     }
 
     fn status(&mut self, who: &Caller, names: &[&'static str], infos: &[Info<'_>]) -> Status {
@@ -66,20 +71,20 @@ impl Room {
         let mut all = vec![Info::new(keys::WAIT, 0)];
         all.extend_from_slice(infos);
         let names = [Text::from(name)];
-        let looked = self.board.lookup(token, who, &names, &all, self.now);
-        assert_eq!(looked.unwrap(), None);
+        let results = self.pubsub.lookup(token, who, &names, &all, self.now);
+        assert_eq!(results.unwrap(), None);
     }
 }
 
-fn tokens(looked: &[Looked<u32>]) -> Vec<(u32, Status)> {
-    looked.iter().map(|l| (l.token, l.status)).collect()
+fn tokens(results: &[LookupResult<u32>]) -> Vec<(u32, Status)> {
+    results.iter().map(|l| (l.token, l.status)).collect()
 }
 
 #[test]
 fn what_is_published_is_found_with_its_publisher() {
-    let mut room = Room::new();
-    room.publish(&caller("a", 0), &[datum("one"), datum("two")]);
-    let found = room.lookup(&caller("b", 7), &["two", "one"], &[]);
+    let mut service = Service::new();
+    service.publish(&caller("a", 0), &[datum("one"), datum("two")]);
+    let found = service.lookup(&caller("b", 7), &["two", "one"], &[]);
     assert_eq!(found.status, Status::SUCCESS);
     let keys: Vec<_> = found.data.iter().map(|d| d.key.to_string()).collect();
     assert_eq!(keys, ["two", "one"], "in the order of the question");
@@ -89,24 +94,24 @@ fn what_is_published_is_found_with_its_publisher() {
 
 #[test]
 fn the_status_says_how_much_is_there() {
-    let mut room = Room::new();
+    let mut service = Service::new();
     let (own, other) = (caller("a", 0), caller("a", 1));
-    room.publish(&own, &[datum("one")]);
+    service.publish(&own, &[datum("one")]);
     assert_eq!(
-        room.status(&other, &["one", "two"], &[]),
+        service.status(&other, &["one", "two"], &[]),
         Status::ERR_PARTIAL_SUCCESS
     );
-    assert_eq!(room.status(&other, &["two"], &[]), Status::ERR_NOT_FOUND);
+    assert_eq!(service.status(&other, &["two"], &[]), Status::ERR_NOT_FOUND);
     let foreign = Caller {
         uid: 101,
         ..caller("b", 0)
     };
     assert_eq!(
-        room.status(&foreign, &["one"], &[]),
+        service.status(&foreign, &["one"], &[]),
         Status::ERR_NO_PERMISSIONS
     );
     assert_eq!(
-        room.status(&foreign, &["one", "two"], &[]),
+        service.status(&foreign, &["one", "two"], &[]),
         Status::ERR_NOT_FOUND,
         "which of them is there is not told"
     );
@@ -147,10 +152,10 @@ fn each_range_is_seen_from_where_it_reaches() {
         (DataRange::GLOBAL, [true, true, true, true, true, true]),
     ];
     for (range, seen) in cases {
-        let mut room = Room::new();
-        room.publish(&publisher, &[datum("k"), on(range)]);
+        let mut service = Service::new();
+        service.publish(&publisher, &[datum("k"), on(range)]);
         for (other, seen) in others.iter().zip(seen) {
-            let found = room.status(other, &["k"], &[on(DataRange::GLOBAL)]);
+            let found = service.status(other, &["k"], &[on(DataRange::GLOBAL)]);
             assert_eq!(found.is_success(), seen, "{range} from {other:?}");
         }
     }
@@ -158,14 +163,14 @@ fn each_range_is_seen_from_where_it_reaches() {
 
 #[test]
 fn a_lookup_is_among_the_publishers_in_its_range() {
-    let mut room = Room::new();
-    room.publish(&caller("a", 0), &[datum("k"), on(DataRange::GLOBAL)]);
+    let mut service = Service::new();
+    service.publish(&caller("a", 0), &[datum("k"), on(DataRange::GLOBAL)]);
     let elsewhere = Caller {
         session: Some(2),
         ..caller("b", 0)
     };
     assert_eq!(
-        room.status(&elsewhere, &["k"], &[]),
+        service.status(&elsewhere, &["k"], &[]),
         Status::ERR_NOT_FOUND,
         "the session is the default"
     );
@@ -178,7 +183,7 @@ fn a_lookup_is_among_the_publishers_in_its_range() {
     ];
     for (range, status) in cases {
         assert_eq!(
-            room.status(&elsewhere, &["k"], &[on(range)]),
+            service.status(&elsewhere, &["k"], &[on(range)]),
             status,
             "{range}"
         );
@@ -188,59 +193,62 @@ fn a_lookup_is_among_the_publishers_in_its_range() {
         on(DataRange::CUSTOM),
         Info::new(keys::EVENT_CUSTOM_RANGE, listed),
     ];
-    assert_eq!(room.status(&elsewhere, &["k"], &among), Status::SUCCESS);
+    assert_eq!(service.status(&elsewhere, &["k"], &among), Status::SUCCESS);
 }
 
 #[test]
 fn a_custom_range_is_for_those_it_lists() {
-    let mut room = Room::new();
+    let mut service = Service::new();
     let listed = vec![Proc::new("b", Rank::new(1)), Proc::new("c", Rank::WILDCARD)];
     let infos = [
         datum("k"),
         on(DataRange::CUSTOM),
         Info::new(keys::EVENT_CUSTOM_RANGE, listed),
     ];
-    room.publish(&caller("a", 0), &infos);
+    service.publish(&caller("a", 0), &infos);
     for (nspace, rank, seen) in [("b", 1, true), ("b", 0, false), ("c", 9, true)] {
-        let found = room.status(&caller(nspace, rank), &["k"], &[]);
+        let found = service.status(&caller(nspace, rank), &["k"], &[]);
         assert_eq!(found.is_success(), seen, "{nspace}.{rank}");
     }
     let lacking = [datum("k"), on(DataRange::CUSTOM)];
     assert_eq!(
-        room.refused(&caller("a", 0), &lacking),
+        service.refused(&caller("a", 0), &lacking),
         Status::ERR_BAD_PARAM
     );
 }
 
 #[test]
 fn a_key_is_published_once_on_a_range() {
-    let mut room = Room::new();
+    let mut service = Service::new();
     let (first, second) = (caller("a", 0), caller("b", 0));
-    room.publish(&first, &[datum("k")]);
+    service.publish(&first, &[datum("k")]);
     for who in [&first, &second] {
-        assert_eq!(room.refused(who, &[datum("k")]), Status::ERR_DUPLICATE_KEY);
+        assert_eq!(
+            service.refused(who, &[datum("k")]),
+            Status::ERR_DUPLICATE_KEY
+        );
     }
     assert_eq!(
-        room.refused(&first, &[datum("new"), datum("k")]),
+        service.refused(&first, &[datum("new"), datum("k")]),
         Status::ERR_DUPLICATE_KEY
     );
     assert_eq!(
-        room.status(&first, &["new"], &[]),
+        service.status(&first, &["new"], &[]),
         Status::ERR_NOT_FOUND,
         "all or nothing"
     );
     assert_eq!(
-        room.refused(&first, &[datum("twice"), datum("twice")]),
+        service.refused(&first, &[datum("twice"), datum("twice")]),
         Status::ERR_DUPLICATE_KEY
     );
-    room.publish(&first, &[datum("k"), on(DataRange::GLOBAL)]);
-    room.publish(&first, &[datum("k"), on(DataRange::NAMESPACE)]);
-    room.publish(&second, &[datum("k"), on(DataRange::NAMESPACE)]);
+    service.publish(&first, &[datum("k"), on(DataRange::GLOBAL)]);
+    service.publish(&first, &[datum("k"), on(DataRange::NAMESPACE)]);
+    service.publish(&second, &[datum("k"), on(DataRange::NAMESPACE)]);
 }
 
 #[test]
 fn other_users_read_what_they_are_let_read() {
-    let mut room = Room::new();
+    let mut service = Service::new();
     let own = caller("a", 0);
     let ids = |key, ids| Info::new(key, DataArray::Uint32(ids));
     let permissions = vec![
@@ -248,48 +256,48 @@ fn other_users_read_what_they_are_let_read() {
         ids(keys::ACCESS_GRPIDS, vec![20]),
     ];
     let infos = [datum("k"), Info::new(keys::ACCESS_PERMISSIONS, permissions)];
-    room.publish(&own, &infos);
+    service.publish(&own, &infos);
     let user = |uid, gid| Caller {
         uid,
         gid,
         ..caller("b", 0)
     };
-    assert_eq!(room.status(&user(101, 1), &["k"], &[]), Status::SUCCESS);
-    assert_eq!(room.status(&user(1, 20), &["k"], &[]), Status::SUCCESS);
-    assert_eq!(room.status(&own, &["k"], &[]), Status::SUCCESS);
+    assert_eq!(service.status(&user(101, 1), &["k"], &[]), Status::SUCCESS);
+    assert_eq!(service.status(&user(1, 20), &["k"], &[]), Status::SUCCESS);
+    assert_eq!(service.status(&own, &["k"], &[]), Status::SUCCESS);
     assert_eq!(
-        room.status(&user(100, 10), &["k"], &[]),
+        service.status(&user(100, 10), &["k"], &[]),
         Status::ERR_NO_PERMISSIONS
     );
 }
 
 #[test]
 fn what_is_for_the_first_reader_is_gone_after_him() {
-    let mut room = Room::new();
+    let mut service = Service::new();
     let own = caller("a", 0);
-    room.publish(&own, &[datum("k"), kept(Persistence::FIRST_READ)]);
+    service.publish(&own, &[datum("k"), kept(Persistence::FIRST_READ)]);
     let foreign = Caller {
         uid: 7,
         ..caller("b", 0)
     };
     assert_eq!(
-        room.status(&foreign, &["k"], &[]),
+        service.status(&foreign, &["k"], &[]),
         Status::ERR_NO_PERMISSIONS
     );
-    assert_eq!(room.status(&own, &["k"], &[]), Status::SUCCESS);
-    assert_eq!(room.status(&own, &["k"], &[]), Status::ERR_NOT_FOUND);
-    room.publish(&own, &[datum("k"), kept(Persistence::FIRST_READ)]);
+    assert_eq!(service.status(&own, &["k"], &[]), Status::SUCCESS);
+    assert_eq!(service.status(&own, &["k"], &[]), Status::ERR_NOT_FOUND);
+    service.publish(&own, &[datum("k"), kept(Persistence::FIRST_READ)]);
 }
 
 #[test]
 fn data_stay_as_long_as_they_were_to() {
     let own = caller("a", 0);
     let with = |persistence| {
-        let mut room = Room::new();
-        room.publish(&own, &[datum("k"), kept(persistence)]);
-        room
+        let mut service = Service::new();
+        service.publish(&own, &[datum("k"), kept(persistence)]);
+        service
     };
-    let left = |room: &mut Room| room.status(&own, &["k"], &[]).is_success();
+    let left = |service: &mut Service| service.status(&own, &["k"], &[]).is_success();
     let cases = [
         (Persistence::PROC, [false, false, false]),
         (Persistence::APP, [true, false, false]),
@@ -297,81 +305,91 @@ fn data_stay_as_long_as_they_were_to() {
         (Persistence::INDEF, [true, true, true]),
     ];
     for (persistence, expected) in cases {
-        let mut room = with(persistence);
-        room.board.proc_ended(&Proc::new("a", Rank::new(1)));
-        room.board.job_ended(&Nspace::new("b"));
-        room.board.session_ended(2);
-        assert!(left(&mut room), "others have ended");
-        room.board.proc_ended(&own.proc);
-        assert_eq!(left(&mut room), expected[0], "{persistence}");
-        room.board.job_ended(&own.proc.nspace);
-        assert_eq!(left(&mut room), expected[1], "{persistence}");
-        room.board.session_ended(1);
-        assert_eq!(left(&mut room), expected[2], "{persistence}");
+        let mut service = with(persistence);
+        service.pubsub.proc_ended(&Proc::new("a", Rank::new(1)));
+        service.pubsub.job_ended(&Nspace::new("b"));
+        service.pubsub.session_ended(2);
+        assert!(left(&mut service), "others have ended");
+        service.pubsub.proc_ended(&own.proc);
+        assert_eq!(left(&mut service), expected[0], "{persistence}");
+        service.pubsub.job_ended(&own.proc.nspace);
+        assert_eq!(left(&mut service), expected[1], "{persistence}");
+        service.pubsub.session_ended(1);
+        assert_eq!(left(&mut service), expected[2], "{persistence}");
     }
-    let mut room = Room::new();
-    room.publish(&own, &[datum("k")]);
-    room.board.job_ended(&own.proc.nspace);
-    assert!(room.board.is_empty(), "the application is the default");
+    let mut service = Service::new();
+    service.publish(&own, &[datum("k")]);
+    service.pubsub.job_ended(&own.proc.nspace);
+    assert!(service.pubsub.is_empty(), "the application is the default");
     let invalid = [datum("k"), kept(Persistence::from_raw(9))];
-    assert_eq!(room.refused(&own, &invalid), Status::ERR_BAD_PARAM);
+    assert_eq!(service.refused(&own, &invalid), Status::ERR_BAD_PARAM);
 }
 
 #[test]
 fn data_that_nobody_can_find_any_more_end_with_their_job() {
-    let mut room = Room::new();
+    let mut service = Service::new();
     for range in [DataRange::NAMESPACE, DataRange::PROC_LOCAL] {
         let infos = [datum("k"), on(range), kept(Persistence::INDEF)];
-        room.publish(&caller("a", 0), &infos);
+        service.publish(&caller("a", 0), &infos);
     }
-    room.board.job_ended(&Nspace::new("a"));
-    assert!(room.board.is_empty());
+    service.pubsub.job_ended(&Nspace::new("a"));
+    assert!(service.pubsub.is_empty());
 }
 
 #[test]
 fn a_process_takes_back_its_own_data_only() {
-    let mut room = Room::new();
+    let mut service = Service::new();
     let (own, other) = (caller("a", 0), caller("a", 1));
-    room.publish(&own, &[datum("one"), datum("two")]);
-    room.publish(&own, &[datum("one"), on(DataRange::GLOBAL)]);
-    room.board.unpublish(&other, &[], &[]).unwrap();
-    assert_eq!(room.board.len(), (3, 0));
-    room.board
+    service.publish(&own, &[datum("one"), datum("two")]);
+    service.publish(&own, &[datum("one"), on(DataRange::GLOBAL)]);
+    service.pubsub.unpublish(&other, &[], &[]).unwrap();
+    assert_eq!(service.pubsub.len(), (3, 0));
+    service
+        .pubsub
         .unpublish(&own, &[Text::from("one")], &[])
         .unwrap();
-    assert_eq!(room.board.len(), (2, 0), "that of the session");
-    room.publish(&own, &[datum("one")]);
+    assert_eq!(service.pubsub.len(), (2, 0), "that of the session");
+    service.publish(&own, &[datum("one")]);
     let global = [on(DataRange::GLOBAL)];
-    room.board.unpublish(&own, &[], &global).unwrap();
-    assert_eq!(room.board.len(), (2, 0));
-    room.publish(&own, &[datum("three"), on(DataRange::NAMESPACE)]);
-    room.board.unpublish(&own, &[], &[]).unwrap();
-    assert!(room.board.is_empty(), "without keys and range: everything");
-    room.board
+    service.pubsub.unpublish(&own, &[], &global).unwrap();
+    assert_eq!(service.pubsub.len(), (2, 0));
+    service.publish(&own, &[datum("three"), on(DataRange::NAMESPACE)]);
+    service.pubsub.unpublish(&own, &[], &[]).unwrap();
+    assert!(
+        service.pubsub.is_empty(),
+        "without keys and range: everything"
+    );
+    service
+        .pubsub
         .unpublish(&own, &[Text::from("one")], &[])
         .unwrap();
 }
 
 #[test]
 fn a_lookup_waits_until_all_or_enough_is_there() {
-    let mut room = Room::new();
+    let mut service = Service::new();
     let (own, other) = (caller("a", 0), caller("a", 1));
     let names = ["one", "two", "three"].map(Text::from);
     for (token, number) in [(0, 0), (2, 2)] {
         let wait = [Info::new(keys::WAIT, number)];
-        let looked = room.board.lookup(token, &other, &names, &wait, room.now);
-        assert_eq!(looked.unwrap(), None);
+        let results = service
+            .pubsub
+            .lookup(token, &other, &names, &wait, service.now);
+        assert_eq!(results.unwrap(), None);
     }
-    assert_eq!(tokens(&room.publish(&own, &[datum("one"), datum("x")])), []);
-    let enough = room.publish(&own, &[datum("two")]);
+    assert_eq!(
+        tokens(&service.publish(&own, &[datum("one"), datum("x")])),
+        []
+    );
+    let enough = service.publish(&own, &[datum("two")]);
     assert_eq!(tokens(&enough), [(2, Status::ERR_PARTIAL_SUCCESS)]);
     assert_eq!(enough[0].data.len(), 2);
-    let all = room.publish(&own, &[datum("three")]);
+    let all = service.publish(&own, &[datum("three")]);
     assert_eq!(tokens(&all), [(0, Status::SUCCESS)]);
     assert_eq!(all[0].data.len(), 3);
     let wait = [Info::new(keys::WAIT, 2)];
     assert_eq!(
-        room.status(&other, &["one", "two", "no"], &wait),
+        service.status(&other, &["one", "two", "no"], &wait),
         Status::ERR_PARTIAL_SUCCESS,
         "enough is there already"
     );
@@ -379,96 +397,106 @@ fn a_lookup_waits_until_all_or_enough_is_there() {
 
 #[test]
 fn what_may_not_be_read_is_not_waited_for() {
-    let mut room = Room::new();
-    room.publish(&caller("a", 0), &[datum("k")]);
+    let mut service = Service::new();
+    service.publish(&caller("a", 0), &[datum("k")]);
     let foreign = Caller {
         uid: 7,
         ..caller("b", 0)
     };
     let wait = [Info::new(keys::WAIT, 0)];
     assert_eq!(
-        room.status(&foreign, &["k"], &wait),
+        service.status(&foreign, &["k"], &wait),
         Status::ERR_NO_PERMISSIONS
     );
 }
 
 #[test]
 fn of_those_who_wait_for_a_first_read_the_first_one_gets_it() {
-    let mut room = Room::new();
+    let mut service = Service::new();
     let own = caller("a", 0);
-    room.wait(1, &caller("a", 1), "k", &[]);
-    room.wait(2, &caller("a", 2), "k", &[]);
+    service.wait(1, &caller("a", 1), "k", &[]);
+    service.wait(2, &caller("a", 2), "k", &[]);
     let infos = [datum("k"), kept(Persistence::FIRST_READ)];
-    assert_eq!(tokens(&room.publish(&own, &infos)), [(1, Status::SUCCESS)]);
-    assert_eq!(tokens(&room.publish(&own, &infos)), [(2, Status::SUCCESS)]);
-    assert!(room.board.is_empty());
+    assert_eq!(
+        tokens(&service.publish(&own, &infos)),
+        [(1, Status::SUCCESS)]
+    );
+    assert_eq!(
+        tokens(&service.publish(&own, &infos)),
+        [(2, Status::SUCCESS)]
+    );
+    assert!(service.pubsub.is_empty());
 }
 
 #[test]
 fn a_lookup_waits_as_long_as_it_says() {
-    let mut room = Room::new();
+    let mut service = Service::new();
     let who = caller("a", 0);
-    room.wait(1, &who, "k", &[Info::new(keys::TIMEOUT, 3)]);
-    room.wait(2, &who, "k", &[Info::new(keys::TIMEOUT, 0)]);
-    let until = room.board.poll_timeout().unwrap();
-    assert_eq!(until - room.now, Duration::from_secs(3));
+    service.wait(1, &who, "k", &[Info::new(keys::TIMEOUT, 3)]);
+    service.wait(2, &who, "k", &[Info::new(keys::TIMEOUT, 0)]);
+    let until = service.pubsub.poll_timeout().unwrap();
+    assert_eq!(until - service.now, Duration::from_secs(3));
     let before = until - Duration::from_nanos(1);
-    assert_eq!(room.board.handle_timeout(before), []);
-    let over = room.board.handle_timeout(until);
+    assert_eq!(service.pubsub.handle_timeout(before), []);
+    let over = service.pubsub.handle_timeout(until);
     assert_eq!(tokens(&over), [(1, Status::ERR_TIMEOUT)]);
-    assert_eq!(room.board.poll_timeout(), None, "the other waits for ever");
-    assert_eq!(room.board.len(), (0, 1));
+    assert_eq!(
+        service.pubsub.poll_timeout(),
+        None,
+        "the other waits for ever"
+    );
+    assert_eq!(service.pubsub.len(), (0, 1));
 }
 
 #[test]
 fn who_is_gone_waits_no_longer() {
-    let mut room = Room::new();
-    room.wait(1, &caller("a", 0), "k", &[]);
-    room.wait(2, &caller("a", 1), "k", &[]);
-    room.wait(3, &caller("b", 0), "k", &[]);
-    let gone = room.board.proc_ended(&Proc::new("a", Rank::new(1)));
+    let mut service = Service::new();
+    service.wait(1, &caller("a", 0), "k", &[]);
+    service.wait(2, &caller("a", 1), "k", &[]);
+    service.wait(3, &caller("b", 0), "k", &[]);
+    let gone = service.pubsub.proc_ended(&Proc::new("a", Rank::new(1)));
     assert_eq!(gone, [2]);
-    assert_eq!(room.board.job_ended(&Nspace::new("a")), [1]);
-    let answered = room.publish(&caller("b", 1), &[datum("k")]);
+    assert_eq!(service.pubsub.job_ended(&Nspace::new("a")), [1]);
+    let answered = service.publish(&caller("b", 1), &[datum("k")]);
     assert_eq!(tokens(&answered), [(3, Status::SUCCESS)]);
 }
 
 #[test]
 fn what_a_job_publishes_is_bounded_and_released() {
-    let limits = BoardLimits {
+    let limits = PubSubLimits {
         bytes_per_job: 1000,
-        ..BoardLimits::default()
+        ..PubSubLimits::default()
     };
-    let mut board = Board::<u32>::new(limits);
+    let mut pubsub = PubSub::<u32>::new(limits);
     let own = caller("a", 0);
     let large = Info::new("large", vec![0_u8; 500]);
     for _ in 0..3 {
-        board.publish(&own, std::slice::from_ref(&large)).unwrap();
+        pubsub.publish(&own, std::slice::from_ref(&large)).unwrap();
         let more = Info::new("more", vec![0_u8; 500]);
-        let refused = board.publish(&own, std::slice::from_ref(&more));
+        let refused = pubsub.publish(&own, std::slice::from_ref(&more));
         assert_eq!(refused.unwrap_err().status(), Status::ERR_OUT_OF_RESOURCE);
-        board.publish(&caller("b", 0), &[more]).unwrap();
-        board.job_ended(&Nspace::new("b"));
-        board.unpublish(&own, &[], &[]).unwrap();
+        pubsub.publish(&caller("b", 0), &[more]).unwrap();
+        pubsub.job_ended(&Nspace::new("b"));
+        pubsub.unpublish(&own, &[], &[]).unwrap();
     }
-    assert!(board.is_empty() && board.weights.is_empty() && board.by_key.is_empty());
+    assert!(pubsub.is_empty() && pubsub.weights.is_empty() && pubsub.by_key.is_empty());
 }
 
 #[test]
 fn how_much_a_process_waits_for_is_bounded() {
-    let limits = BoardLimits {
+    let limits = PubSubLimits {
         waiting_keys_per_proc: 2,
         keys_per_lookup: 3,
-        ..BoardLimits::default()
+        ..PubSubLimits::default()
     };
-    let mut board = Board::new(limits);
+    let mut pubsub = PubSub::new(limits);
     let now = Instant::now();
     let names = ["a", "b", "c", "d"].map(Text::from);
     let wait = [Info::new(keys::WAIT, 0)];
     let mut wait_for = |rank, number: usize| {
         let who = caller("a", rank);
-        let looked = board.lookup(0, &who, &names[..number], &wait, now);
-        looked.map_err(|error| error.status())
+        let results = pubsub.lookup(0, &who, &names[..number], &wait, now);
+        results.map_err(|error| error.status())
     };
     assert_eq!(wait_for(0, 2), Ok(None));
     assert_eq!(wait_for(0, 1), Err(Status::ERR_OUT_OF_RESOURCE));
@@ -479,7 +507,7 @@ fn how_much_a_process_waits_for_is_bounded() {
 
 #[test]
 fn directives_of_other_types_are_refused_and_change_nothing() {
-    let mut room = Room::new();
+    let mut service = Service::new();
     let own = caller("a", 0);
     let wrong = [
         Info::new(keys::RANGE, "session"),
@@ -491,19 +519,19 @@ fn directives_of_other_types_are_refused_and_change_nothing() {
     for info in wrong {
         let infos = [datum("k"), info.clone()];
         assert_eq!(
-            room.refused(&own, &infos),
+            service.refused(&own, &infos),
             Status::ERR_BAD_PARAM,
             "{info:?}"
         );
     }
-    assert_eq!(room.refused(&own, &[]), Status::ERR_BAD_PARAM);
+    assert_eq!(service.refused(&own, &[]), Status::ERR_BAD_PARAM);
     assert_eq!(
-        room.refused(&own, &[on(DataRange::GLOBAL)]),
+        service.refused(&own, &[on(DataRange::GLOBAL)]),
         Status::ERR_BAD_PARAM
     );
     let nameless = Info::new("", 1_u32);
-    assert_eq!(room.refused(&own, &[nameless]), Status::ERR_BAD_PARAM);
-    assert!(room.board.is_empty());
+    assert_eq!(service.refused(&own, &[nameless]), Status::ERR_BAD_PARAM);
+    assert!(service.pubsub.is_empty());
 }
 
 #[test]

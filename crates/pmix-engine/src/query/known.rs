@@ -4,18 +4,18 @@
 use gds_hash::Request;
 use pmix_types::{Info, Nspace, Proc, Rank, Status, Text, Value, keys};
 
-use super::subject::Subject;
+use super::target::QueryTarget;
 use crate::Engine;
 use crate::peers::Member;
-use crate::registry::Life;
+use crate::registry::ClientState;
 
-/// What the server has to say to a key.
+/// The answer of this server to one key of a query.
 #[derive(Debug, PartialEq)]
-pub(super) enum Known {
+pub(super) enum LocalAnswer {
     /// This.
     Found(Value<'static>),
     /// This, unless the host knows better: it sees processes where the server sees connections.
-    Perhaps(Value<'static>),
+    Tentative(Value<'static>),
     /// Nothing.
     Unknown,
 }
@@ -42,11 +42,11 @@ impl Engine {
         &self,
         member: &Member,
         key: &str,
-        subject: &Subject,
+        target: &QueryTarget,
         qualifiers: &[Info<'_>],
-    ) -> Known {
+    ) -> LocalAnswer {
         let own = || {
-            subject
+            target
                 .nspace
                 .clone()
                 .unwrap_or_else(|| member.proc.nspace.clone())
@@ -54,28 +54,30 @@ impl Engine {
         let found = match key {
             keys::QUERY_SUPPORTED_KEYS => Some(Value::from(OWN.join(","))),
             keys::QUERY_NAMESPACES => Some(self.nspace_names(member)),
-            keys::QUERY_NAMESPACE_INFO => self.nspace_infos(member, subject.nspace.as_ref()),
+            keys::QUERY_NAMESPACE_INFO => self.nspace_infos(member, target.nspace.as_ref()),
             keys::QUERY_NUM_PSETS => Some(Value::from(self.process_sets.iter().count())),
             keys::QUERY_PSET_NAMES => Some(self.pset_names()),
             keys::QUERY_PSET_MEMBERSHIP => self.pset_members(qualifiers),
             keys::QUERY_RESOLVE_NODE => {
-                let nodes = self.nodes_of(member, subject.nspace.as_ref()).ok();
+                let nodes = self.nodes_of(member, target.nspace.as_ref()).ok();
                 nodes.map(|nodes| Value::String(Some(nodes)))
             }
             keys::QUERY_RESOLVE_PEERS => {
                 let node = named_node(qualifiers);
-                let peers = self.peers_on(member, node, subject.nspace.as_ref());
+                let peers = self.peers_on(member, node, target.nspace.as_ref());
                 peers.ok().map(Value::from)
             }
-            keys::QUERY_JOB_STATUS => return perhaps(self.job_status(member, &own())),
-            keys::QUERY_PROC_TABLE => return perhaps(self.proc_table(member, &own(), false)),
-            keys::QUERY_LOCAL_PROC_TABLE => return perhaps(self.proc_table(member, &own(), true)),
-            keys::PROC_STATE_STATUS => {
-                return perhaps(self.proc_state(member, &own(), subject.rank));
+            keys::QUERY_JOB_STATUS => return tentative(self.job_status(member, &own())),
+            keys::QUERY_PROC_TABLE => return tentative(self.proc_table(member, &own(), false)),
+            keys::QUERY_LOCAL_PROC_TABLE => {
+                return tentative(self.proc_table(member, &own(), true));
             }
-            _ => self.stored(member, &own(), subject.rank, key, qualifiers),
+            keys::PROC_STATE_STATUS => {
+                return tentative(self.proc_state(member, &own(), target.rank));
+            }
+            _ => self.stored(member, &own(), target.rank, key, qualifiers),
         };
-        found.map_or(Known::Unknown, Known::Found)
+        found.map_or(LocalAnswer::Unknown, LocalAnswer::Found)
     }
 
     /// Whether a member may be told of a job.
@@ -165,7 +167,7 @@ impl Engine {
             .clients
             .values()
             .filter_map(|id| self.registry.client(*id));
-        let is_lost = { clients }.any(|client| client.life == Life::Lost);
+        let is_lost = { clients }.any(|client| client.state == ClientState::Lost);
         Some(Value::Status(match is_lost {
             true => Status::ERR_PROC_TERM_WO_SYNC,
             false => Status::SUCCESS,
@@ -189,8 +191,8 @@ impl Engine {
     }
 }
 
-fn perhaps(value: Option<Value<'static>>) -> Known {
-    value.map_or(Known::Unknown, Known::Perhaps)
+fn tentative(value: Option<Value<'static>>) -> LocalAnswer {
+    value.map_or(LocalAnswer::Unknown, LocalAnswer::Tentative)
 }
 
 /// The node that the qualifiers name.

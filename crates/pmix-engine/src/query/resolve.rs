@@ -88,7 +88,7 @@ impl Engine {
             Ok(procs) => self.reply_peers(ticket, Status::SUCCESS, procs),
             Err(error) if error.status() == Status::ERR_INVALID_NAMESPACE => {
                 let node = request.node.clone().into_owned();
-                self.ask_who_else(ticket, keys::QUERY_RESOLVE_PEERS, nspace, node);
+                self.ask_host_to_resolve(ticket, keys::QUERY_RESOLVE_PEERS, nspace, node);
             }
             Err(error) => self.reply_error(ticket, &error),
         }
@@ -101,14 +101,14 @@ impl Engine {
         match found {
             Ok(nodes) => self.reply_nodes(ticket, nodes),
             Err(error) if error.status() == Status::ERR_INVALID_NAMESPACE => {
-                self.ask_who_else(ticket, keys::QUERY_RESOLVE_NODE, nspace, None);
+                self.ask_host_to_resolve(ticket, keys::QUERY_RESOLVE_NODE, nspace, None);
             }
             Err(error) => self.reply_error(ticket, &error),
         }
     }
 
     /// Asks the host about a job that is not registered here.
-    fn ask_who_else(
+    fn ask_host_to_resolve(
         &mut self,
         ticket: Ticket,
         key: &'static str,

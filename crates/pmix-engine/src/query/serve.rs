@@ -4,9 +4,9 @@
 use pmix_proto::request;
 use pmix_types::{Info, IntoOwned, Key, Query, Status, Text, keys};
 
-use super::known::Known;
-use super::subject::Subject;
+use super::known::LocalAnswer;
 use super::support::{is_about_support, supported};
+use super::target::QueryTarget;
 use crate::control::with_user;
 use crate::host::{self, Answer};
 use crate::peers::Ticket;
@@ -19,14 +19,14 @@ const MOST_KEYS: usize = 4096;
 /// million fits.
 const MOST_BYTES: usize = 256 << 20;
 
-/// What is found of a request, and what the host is to be asked for.
+/// Collects what this server knows of a query, and what the host is to be asked for.
 #[derive(Debug, Default)]
-struct Findings {
+struct QueryResults {
     found: Vec<Info<'static>>,
     /// What the host is asked.
     open: Vec<Query<'static>>,
     /// What stands where the host knows no better.
-    perhaps: Vec<Info<'static>>,
+    tentative: Vec<Info<'static>>,
     /// How many of the keys that the host is asked for the server does not know.
     num_unknown: usize,
     /// How many keys the server does not know and the host may not be asked for.
@@ -54,48 +54,48 @@ impl Engine {
     pub(crate) fn query(&mut self, ticket: Ticket, request: &request::Query<'_>) {
         match self.look(&ticket, &request.queries) {
             Err(error) => self.reply_error(ticket, &error),
-            Ok(findings) if findings.open.is_empty() => {
-                self.reply_findings(ticket, findings, None);
+            Ok(results) if results.open.is_empty() => {
+                self.reply_results(ticket, results, None);
             }
-            Ok(findings) => self.ask_the_rest(ticket, findings),
+            Ok(results) => self.ask_the_rest(ticket, results),
         }
     }
 
-    fn look(&self, ticket: &Ticket, queries: &[Query<'_>]) -> Result<Findings, Error> {
+    fn look(&self, ticket: &Ticket, queries: &[Query<'_>]) -> Result<QueryResults, Error> {
         if queries.is_empty() {
             return Err(Error::bad("a request without queries"));
         }
         let member = self.member(ticket)?;
-        let mut findings = Findings::default();
+        let mut results = QueryResults::default();
         for query in queries {
             if query.keys.is_empty() {
                 return Err(Error::bad("a query without keys"));
             }
             if is_about_support(query) {
                 let (found, open) = supported(query);
-                findings.spend(query.keys.len(), weight::infos(&found))?;
-                findings.found.extend(found);
-                findings.num_unknown += usize::from(open.is_some());
-                findings.open.extend(open);
+                results.spend(query.keys.len(), weight::infos(&found))?;
+                results.found.extend(found);
+                results.num_unknown += usize::from(open.is_some());
+                results.open.extend(open);
                 continue;
             }
-            let subject = Subject::read(&query.qualifiers)?;
+            let target = QueryTarget::read(&query.qualifiers)?;
             let mut open = Open::default();
             for key in &query.keys {
                 let name = key.as_str().unwrap_or_default();
-                let known = self.known(member, name, &subject, &query.qualifiers);
-                findings.add(key, known, &mut open)?;
+                let known = self.known(member, name, &target, &query.qualifiers);
+                results.add(key, known, &mut open)?;
             }
-            findings.leave(query, open);
+            results.leave(query, open);
         }
-        Ok(findings)
+        Ok(results)
     }
 
-    fn ask_the_rest(&mut self, ticket: Ticket, mut findings: Findings) {
+    fn ask_the_rest(&mut self, ticket: Ticket, mut results: QueryResults) {
         let Ok(member) = self.member(&ticket) else {
             return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
-        let mut queries = std::mem::take(&mut findings.open);
+        let mut queries = std::mem::take(&mut results.open);
         for query in &mut queries {
             query.qualifiers = with_user(&query.qualifiers, member.user);
         }
@@ -104,12 +104,12 @@ impl Engine {
             queries,
         };
         self.ask(ticket.peer(), call, move |engine, answer| {
-            engine.reply_findings(ticket, findings, Some(answer));
+            engine.reply_results(ticket, results, Some(answer));
         });
     }
 
-    fn reply_findings(&mut self, ticket: Ticket, findings: Findings, answer: Option<Answer>) {
-        let (status, infos) = findings.with(answer);
+    fn reply_results(&mut self, ticket: Ticket, results: QueryResults, answer: Option<Answer>) {
+        let (status, infos) = results.with(answer);
         match infos.is_empty() {
             true => self.reply_status(ticket, status),
             false => self.reply_infos(ticket, status, infos),
@@ -117,26 +117,28 @@ impl Engine {
     }
 }
 
-impl Findings {
+impl QueryResults {
     /// Adds what is known of a key.
     ///
     /// # Errors
     ///
     /// `PMIX_ERR_OUT_OF_RESOURCE` if the request asks for more than one request may.
-    fn add(&mut self, key: &Text<'_>, known: Known, open: &mut Open) -> Result<(), Error> {
+    fn add(&mut self, key: &Text<'_>, known: LocalAnswer, open: &mut Open) -> Result<(), Error> {
         let key = key.clone().into_owned();
         let weight = match &known {
-            Known::Found(value) | Known::Perhaps(value) => weight::value(value),
-            Known::Unknown => 0,
+            LocalAnswer::Found(value) | LocalAnswer::Tentative(value) => weight::value(value),
+            LocalAnswer::Unknown => 0,
         };
         self.spend(1, weight)?;
         match known {
-            Known::Found(value) => {
+            LocalAnswer::Found(value) => {
                 self.found.push(Info::new(Key::new(key), value));
                 return Ok(());
             }
-            Known::Perhaps(value) => self.perhaps.push(Info::new(Key::new(key.clone()), value)),
-            Known::Unknown => open.num_unknown += 1,
+            LocalAnswer::Tentative(value) => {
+                self.tentative.push(Info::new(Key::new(key.clone()), value))
+            }
+            LocalAnswer::Unknown => open.num_unknown += 1,
         }
         open.keys.push(key);
         Ok(())
@@ -182,7 +184,7 @@ impl Findings {
             false => self.num_missing + self.num_unknown,
         };
         let better = |info: &Info<'_>| more.iter().any(|other| other.key == info.key);
-        let standing: Vec<_> = (self.perhaps.into_iter())
+        let standing: Vec<_> = (self.tentative.into_iter())
             .filter(|info| !better(info))
             .collect();
         let mut found = self.found;
@@ -213,17 +215,24 @@ mod tests {
         Info::new(key, number)
     }
 
-    fn findings(found: &[&'static str], perhaps: &[&'static str], num_unknown: usize) -> Findings {
-        Findings {
+    fn results(
+        found: &[&'static str],
+        tentative: &[&'static str],
+        num_unknown: usize,
+    ) -> QueryResults {
+        QueryResults {
             found: found.iter().map(|key| info(key, 1)).collect(),
-            perhaps: perhaps.iter().map(|key| info(key, 2)).collect(),
+            tentative: tentative.iter().map(|key| info(key, 2)).collect(),
             num_unknown,
-            ..Findings::default()
+            ..QueryResults::default()
         }
     }
 
-    fn told(findings: Findings, answer: Option<Answer>) -> (Status, Vec<(String, Value<'static>)>) {
-        let (status, infos) = findings.with(answer);
+    fn told(
+        results: QueryResults,
+        answer: Option<Answer>,
+    ) -> (Status, Vec<(String, Value<'static>)>) {
+        let (status, infos) = results.with(answer);
         let infos = infos
             .into_iter()
             .map(|info| (info.key.to_string(), info.value));
@@ -238,7 +247,7 @@ mod tests {
     #[test]
     fn what_both_know_is_one_answer() {
         let host = Answer::Infos(Status::SUCCESS, vec![info("c", 3)]);
-        let told = told(findings(&["a"], &["b"], 1), Some(host));
+        let told = told(results(&["a"], &["b"], 1), Some(host));
         let expected = values(&[("a", 1), ("b", 2), ("c", 3)]);
         assert_eq!(told, (Status::SUCCESS, expected));
     }
@@ -246,7 +255,7 @@ mod tests {
     #[test]
     fn the_host_knows_better_where_it_knows() {
         let host = Answer::Infos(Status::SUCCESS, vec![info("b", 3)]);
-        let told = told(findings(&[], &["b"], 0), Some(host));
+        let told = told(results(&[], &["b"], 0), Some(host));
         assert_eq!(told, (Status::SUCCESS, values(&[("b", 3)])));
     }
 
@@ -255,13 +264,10 @@ mod tests {
         let partial = Status::ERR_PARTIAL_SUCCESS;
         let some = Answer::Infos(partial, vec![info("c", 3)]);
         let all = values(&[("a", 1), ("c", 3)]);
-        assert_eq!(told(findings(&["a"], &[], 2), Some(some)), (partial, all));
+        assert_eq!(told(results(&["a"], &[], 2), Some(some)), (partial, all));
         let none = Answer::Infos(Status::SUCCESS, vec![]);
-        assert_eq!(
-            told(findings(&["a"], &[], 1), Some(none.clone())).0,
-            partial
-        );
-        let nothing = told(findings(&[], &[], 1), Some(none));
+        assert_eq!(told(results(&["a"], &[], 1), Some(none.clone())).0, partial);
+        let nothing = told(results(&[], &[], 1), Some(none));
         assert_eq!(nothing, (Status::ERR_NOT_FOUND, vec![]));
     }
 
@@ -269,11 +275,11 @@ mod tests {
     fn a_host_that_fails_leaves_what_is_known_here() {
         for host in [Answer::NotSupported, Answer::DROPPED] {
             let status = host.status();
-            let known = told(findings(&[], &["b"], 0), Some(host.clone()));
+            let known = told(results(&[], &["b"], 0), Some(host.clone()));
             assert_eq!(known, (Status::SUCCESS, values(&[("b", 2)])));
-            let some = told(findings(&["a"], &[], 1), Some(host.clone()));
+            let some = told(results(&["a"], &[], 1), Some(host.clone()));
             assert_eq!(some.0, Status::ERR_PARTIAL_SUCCESS);
-            let none = told(findings(&[], &[], 1), Some(host));
+            let none = told(results(&[], &[], 1), Some(host));
             assert_eq!(none, (status, vec![]), "its own reason");
         }
     }
@@ -284,13 +290,13 @@ mod tests {
             keys: vec!["x".into()],
             qualifiers: vec![Info::new(keys::QUERY_LOCAL_ONLY, true)],
         };
-        let mut findings = Findings::default();
+        let mut results = QueryResults::default();
         let mut open = Open::default();
-        findings
-            .add(&"x".into(), Known::Unknown, &mut open)
+        results
+            .add(&"x".into(), LocalAnswer::Unknown, &mut open)
             .unwrap();
-        findings.leave(&query, open);
-        assert!(findings.open.is_empty());
-        assert_eq!(findings.with(None), (Status::ERR_NOT_FOUND, vec![]));
+        results.leave(&query, open);
+        assert!(results.open.is_empty());
+        assert_eq!(results.with(None), (Status::ERR_NOT_FOUND, vec![]));
     }
 }

@@ -6,7 +6,7 @@ use pmix_types::{DataArray, Info, Nspace, Proc, ProcInfo, ProcState, Rank, Text,
 
 use crate::Engine;
 use crate::peers::Member;
-use crate::registry::Life;
+use crate::registry::ClientState;
 
 impl Engine {
     /// The process table of a job, or of the part of it on this node. Process ids are there if the
@@ -80,11 +80,11 @@ impl Engine {
                 ProcState::TERMINATED
             }
             None => ProcState::UNDEF,
-            Some(client) => match client.life {
-                Life::Expected => ProcState::LAUNCH_UNDERWAY,
-                Life::Connected => ProcState::CONNECTED,
-                Life::Finalized | Life::Left => ProcState::TERMINATED,
-                Life::Lost => ProcState::TERM_WO_SYNC,
+            Some(client) => match client.state {
+                ClientState::Expected => ProcState::LAUNCH_UNDERWAY,
+                ClientState::Connected => ProcState::CONNECTED,
+                ClientState::Finalized | ClientState::Left => ProcState::TERMINATED,
+                ClientState::Lost => ProcState::TERM_WO_SYNC,
             },
         }
     }

@@ -19,7 +19,7 @@ pub(crate) struct Client {
     /// The user and the group that it has to show.
     pub(crate) user: (u32, u32),
     pub(crate) object: HostObject,
-    pub(crate) life: Life,
+    pub(crate) state: ClientState,
     /// Until when it is waited for, once it has left as it should.
     pub(crate) until: Option<Instant>,
     /// How often it has connected; a child that speaks for it does not count.
@@ -30,14 +30,14 @@ pub(crate) struct Client {
     pub(crate) has_committed: bool,
     /// How many bytes it has put, at the most.
     pub(crate) put_bytes: usize,
-    /// Whether what it put was put by a life that ended without notice, or by a process of its
+    /// Whether what it put was put by an incarnation that ended without notice, or by a process of its
     /// name that was removed.
     pub(super) is_orphaned: bool,
 }
 
-/// Where a local process stands.
+/// The state of a local process that the host registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
+pub(crate) enum ClientState {
     /// It is to come.
     Expected,
     /// It is connected.
@@ -57,7 +57,7 @@ impl Client {
             proc,
             user,
             object,
-            life: Life::Expected,
+            state: ClientState::Expected,
             until: None,
             incarnation: 0,
             peers: Vec::new(),
@@ -67,41 +67,41 @@ impl Client {
         }
     }
 
-    /// It connects, and begins another life unless this is a child that speaks for it. Tells
-    /// whether the life before ended without notice: what it put is nobody's then.
+    /// It connects, and begins another incarnation unless this is a child that speaks for it. Tells
+    /// whether the previous incarnation ended without notice: what it put is nobody's then.
     pub(crate) fn connect(&mut self, peer: PeerId) -> bool {
         let was_lost = self.is_orphaned;
-        if self.life != Life::Connected {
+        if self.state != ClientState::Connected {
             self.incarnation = self.incarnation.saturating_add(1);
-            self.life = Life::Connected;
+            self.state = ClientState::Connected;
             self.has_committed &= !was_lost;
             self.is_orphaned = false;
-            // A connection of the life before may be about to close.
+            // A connection of the previous incarnation may be about to close.
             self.peers.clear();
         }
         self.peers.push(peer);
         was_lost
     }
 
-    /// It has said over a connection that it leaves. Its life ends unless others speak for it; it is
+    /// It has said over a connection that it leaves. Its incarnation ends unless others speak for it; it is
     /// waited for until then. Tells whether it has ended.
     pub(crate) fn finalize(&mut self, peer: PeerId, until: Option<Instant>) -> bool {
         self.peers.retain(|known| *known != peer);
-        let has_left = self.peers.is_empty() && self.life == Life::Connected;
+        let has_left = self.peers.is_empty() && self.state == ClientState::Connected;
         if has_left {
-            self.life = Life::Finalized;
+            self.state = ClientState::Finalized;
             self.until = until;
         }
         has_left
     }
 
-    /// A connection of it is closed. Tells whether that was the end of a life without notice.
+    /// A connection of it is closed. Tells whether that was the end of an incarnation without PMIx_Finalize.
     pub(crate) fn disconnect(&mut self, peer: PeerId) -> bool {
         let is_known = self.peers.contains(&peer);
         self.peers.retain(|known| *known != peer);
-        let is_lost = is_known && self.peers.is_empty() && self.life == Life::Connected;
+        let is_lost = is_known && self.peers.is_empty() && self.state == ClientState::Connected;
         if is_lost {
-            self.life = Life::Lost;
+            self.state = ClientState::Lost;
             self.is_orphaned = true;
         }
         is_lost
@@ -109,8 +109,8 @@ impl Client {
 
     /// The host says that it is to come again.
     pub(super) fn revive(&mut self) {
-        if matches!(self.life, Life::Lost | Life::Left) {
-            self.life = Life::Expected;
+        if matches!(self.state, ClientState::Lost | ClientState::Left) {
+            self.state = ClientState::Expected;
         }
     }
 }

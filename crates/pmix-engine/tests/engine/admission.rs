@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{Answer, Census, Config, Origin, SecondConnection, Upcall};
+use pmix_engine::{Answer, Config, Origin, SecondConnection, Stats, Upcall};
 use pmix_proto::{Hello, Request, Role, Welcome, reply};
 use pmix_types::{Info, Proc, Rank, Status, keys};
 
@@ -216,7 +216,7 @@ fn who_says_nothing_is_closed_in_time() {
 #[test]
 fn many_who_say_nothing_make_room_for_those_who_speak() {
     let config = Config {
-        greetings_per_user: 8,
+        handshakes_per_user: 8,
         ..Config::default()
     };
     let mut world = World::with(1, &config);
@@ -312,7 +312,7 @@ fn a_tool_of_which_the_host_says_nothing_is_turned_away_in_time() {
     let fault = world.clients[waits].fault.as_ref();
     let expected = Some(Status::ERR_TIMEOUT);
     assert_eq!(fault.map(pmix_proto::Error::status), expected);
-    assert_eq!(world.nodes[0].engine.census(), Census::default());
+    assert_eq!(world.nodes[0].engine.stats(), Stats::default());
 }
 
 #[test]

@@ -140,10 +140,10 @@ fn a_fence_of_a_job_that_was_never_whole_ends_with_it() {
     let who = half_a_job(&mut world);
     world.ask(who, &fence(vec![]));
     world.run();
-    assert_eq!(world.nodes[0].engine.census().num_collectives, 1);
+    assert_eq!(world.nodes[0].engine.stats().num_collectives, 1);
     let engine = &mut world.nodes[0].engine;
     engine.deregister_nspace(&"job".into()).unwrap();
     world.run();
-    let nothing = pmix_engine::Census::default();
-    assert_eq!(world.nodes[0].engine.census(), nothing);
+    let nothing = pmix_engine::Stats::default();
+    assert_eq!(world.nodes[0].engine.stats(), nothing);
 }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use pmix_engine::publish::{Board, Caller};
+use pmix_engine::publish::{Caller, PubSub};
 use pmix_engine::{Answer, Upcall};
 use pmix_proto::{Hello, Request, reply, request};
 use pmix_types::{Info, IntoOwned, Key, Pdata, Proc, Rank, Status, Value, keys};
@@ -40,13 +40,13 @@ fn with_board(num_procs: u32) -> (World, Vec<Who>) {
     let mut world = World::new(1);
     world.job("job", &[num_procs]);
     let all = world.join_all("job", &[num_procs]);
-    let board = Rc::new(RefCell::new(Board::<u32>::default()));
+    let board = Rc::new(RefCell::new(PubSub::<u32>::default()));
     let now = Instant::now();
     world.rule(move |_, call| serve(&mut board.borrow_mut(), call, now));
     (world, all)
 }
 
-fn serve(board: &mut Board<u32>, call: &Upcall, now: Instant) -> Reaction {
+fn serve(board: &mut PubSub<u32>, call: &Upcall, now: Instant) -> Reaction {
     let done = |result: Result<(), pmix_engine::Error>| match result {
         Ok(()) => Answer::Done(Status::SUCCESS),
         Err(error) => Answer::Done(error.status()),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{Census, Config, HostObject, Origin};
+use pmix_engine::{Config, HostObject, Origin, Stats};
 use pmix_proto::{Request, Tag, request};
 use pmix_types::{Info, Key, Proc, Rank, Scope, Status, keys};
 
@@ -181,13 +181,13 @@ impl Storm {
     }
 
     /// Every node without its job.
-    fn empty(&mut self) -> Vec<Census> {
+    fn empty(&mut self) -> Vec<Stats> {
         for node in &mut self.world.nodes {
             node.engine.deregister_nspace(&JOB.into()).unwrap();
         }
         self.world.run();
         let nodes = self.world.nodes.iter();
-        nodes.map(|node| node.engine.census()).collect()
+        nodes.map(|node| node.engine.stats()).collect()
     }
 }
 
@@ -208,14 +208,14 @@ fn every_request_has_an_end_and_nothing_is_left() {
                 .iter()
                 .all(|client| client.fault.is_none())
         );
-        for census in storm.empty() {
+        for stats in storm.empty() {
             // What the host still has to answer is its own business.
-            let Census { num_host_calls, .. } = census;
-            let nothing = Census {
+            let Stats { num_host_calls, .. } = stats;
+            let nothing = Stats {
                 num_host_calls,
-                ..Census::default()
+                ..Stats::default()
             };
-            assert_eq!(census, nothing, "seed {seed}");
+            assert_eq!(stats, nothing, "seed {seed}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use pmix_engine::host::{DirectModex, NotifyEvent};
-use pmix_engine::publish::{Board, Caller, Looked};
+use pmix_engine::publish::{Caller, LookupResult, PubSub};
 use pmix_engine::{Answer, DirectModexId, HostCall, Upcall};
 use pmix_types::{DataRange, Info, Proc, Status, keys};
 
@@ -23,7 +23,7 @@ pub(crate) struct Host {
     pub(crate) rounds: BTreeMap<Meeting, Vec<Round>>,
     /// Direct modexes that are asked of the engine of another node.
     pub(crate) asked: HashMap<(usize, DirectModexId), Call>,
-    pub(crate) board: Board<Call>,
+    pub(crate) board: PubSub<Call>,
 }
 
 /// A collective, by its participants and the how-manieth of theirs it is.
@@ -323,8 +323,8 @@ impl World {
         self.answer(call, Answer::Done(Status::SUCCESS));
     }
 
-    pub(crate) fn looked(&mut self, looked: Vec<Looked<Call>>) {
-        for Looked {
+    pub(crate) fn looked(&mut self, looked: Vec<LookupResult<Call>>) {
+        for LookupResult {
             token,
             status,
             data,

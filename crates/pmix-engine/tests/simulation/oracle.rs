@@ -232,17 +232,17 @@ impl World {
     /// No engine holds more than its configuration allows.
     pub(crate) fn check_bounds(&self) {
         for node in &self.nodes {
-            let census = node.engine.census();
-            let most = census.num_peers * (self.config.queued_bytes_per_peer + (64 << 10));
+            let stats = node.engine.stats();
+            let most = stats.num_peers * (self.config.queued_bytes_per_peer + (64 << 10));
             assert!(
-                census.queued_bytes <= most,
+                stats.queued_bytes <= most,
                 "{} bytes are queued",
-                census.queued_bytes
+                stats.queued_bytes
             );
             // Whoever has asked too much may still say that it leaves.
-            assert!(census.num_requests <= census.num_peers * (self.config.requests_per_peer + 1));
-            assert!(census.num_greetings <= self.config.greetings_per_user);
-            assert_eq!(census.num_undelivered, 0);
+            assert!(stats.num_requests <= stats.num_peers * (self.config.requests_per_peer + 1));
+            assert!(stats.num_handshaking <= self.config.handshakes_per_user);
+            assert_eq!(stats.num_undelivered, 0);
         }
     }
 

@@ -334,9 +334,9 @@ impl World {
             self.drain(call.node);
         }
         for (place, node) in self.nodes.iter().enumerate() {
-            let nothing = pmix_engine::Census::default();
+            let nothing = pmix_engine::Stats::default();
             assert_eq!(
-                node.engine.census(),
+                node.engine.stats(),
                 nothing,
                 "node {place} still holds something"
             );
@@ -370,7 +370,7 @@ fn config(random: &mut Random, plan: Plan) -> Config {
         config.requests_per_peer = 12;
     }
     if plan.has(Fault::Mute) && random.once_in(2) {
-        config.greetings_per_user = 2;
+        config.handshakes_per_user = 2;
     }
     config
 }

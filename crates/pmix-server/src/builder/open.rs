@@ -57,7 +57,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
 fn limit_greetings(config: &mut Config) {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     if let Some(limit) = limit.and_then(|limit| usize::try_from(limit).ok()) {
-        config.greetings_per_user = config.greetings_per_user.min((limit / 4).max(4));
+        config.handshakes_per_user = config.handshakes_per_user.min((limit / 4).max(4));
     }
 }
 

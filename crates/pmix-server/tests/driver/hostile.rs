@@ -54,7 +54,7 @@ fn garbage_after_the_welcome_ends_the_connection() {
 #[test]
 fn connections_that_say_nothing_are_dropped_in_time() {
     let builder = peer::builder().config(|config| {
-        config.greeting_time = Duration::from_millis(50);
+        config.handshake_time = Duration::from_millis(50);
     });
     let server = peer::serve(builder, 1);
     let mut idle: Vec<_> = (0..64)
@@ -71,7 +71,7 @@ fn connections_that_say_nothing_are_dropped_in_time() {
 
 #[test]
 fn one_user_has_so_many_connections_that_say_nothing() {
-    let builder = peer::builder().config(|config| config.greetings_per_user = 4);
+    let builder = peer::builder().config(|config| config.handshakes_per_user = 4);
     let server = peer::serve(builder, 1);
     let connect = || TcpStream::connect(peer::address(&server)).unwrap();
     let mut idle: Vec<_> = (0..12).map(|_| connect()).collect();

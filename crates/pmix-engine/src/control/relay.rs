@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests that are the host's to serve: each is handed on with who asks, and its answer back.
+//! Relays requests that the host serves: each upcall names the requestor, and its answer is the reply.
 
 use pmix_proto::{reply, request};
 use pmix_types::{FabricOperation, Info, IntoOwned, IofChannel, Nspace, Proc, Rank, Status, keys};
@@ -12,16 +12,16 @@ use crate::host::{
 };
 use crate::peers::Ticket;
 
-/// Who asks: the process, and its user and group.
-type Who = (Proc<'static>, (u32, u32));
+/// Requestor asks: the process, and its user and group.
+type Requestor = (Proc<'static>, (u32, u32));
 
 impl Engine {
-    /// Who asks; the request of one that is gone is closed.
-    fn who(&mut self, ticket: Ticket) -> Option<(Ticket, Who)> {
+    /// Requestor asks; the request of one that is gone is closed.
+    fn requestor(&mut self, ticket: Ticket) -> Option<(Ticket, Requestor)> {
         match self.member(&ticket) {
             Ok(member) => {
-                let who = (member.proc.clone(), member.user);
-                Some((ticket, who))
+                let requestor = (member.proc.clone(), member.user);
+                Some((ticket, requestor))
             }
             Err(error) => {
                 self.reply_error(ticket, &error);
@@ -43,7 +43,7 @@ impl Engine {
     }
 
     pub(crate) fn spawn(&mut self, ticket: Ticket, request: &request::Spawn<'_>) {
-        let Some((ticket, (proc, user))) = self.who(ticket) else {
+        let Some((ticket, (proc, user))) = self.requestor(ticket) else {
             return;
         };
         let channels = forwarded(&request.infos);
@@ -78,7 +78,7 @@ impl Engine {
     }
 
     pub(crate) fn log(&mut self, ticket: Ticket, request: &request::Log<'_>) {
-        let Some((ticket, (proc, user))) = self.who(ticket) else {
+        let Some((ticket, (proc, user))) = self.requestor(ticket) else {
             return;
         };
         let mut directives = with_user(&request.directives, user);
@@ -96,7 +96,7 @@ impl Engine {
     }
 
     pub(crate) fn allocate(&mut self, ticket: Ticket, request: &request::Allocate<'_>) {
-        if let Some((ticket, (proc, user))) = self.who(ticket) {
+        if let Some((ticket, (proc, user))) = self.requestor(ticket) {
             let call = Alloc {
                 proc,
                 directive: request.directive,
@@ -107,7 +107,7 @@ impl Engine {
     }
 
     pub(crate) fn get_credential(&mut self, ticket: Ticket, request: &request::GetCredential<'_>) {
-        let Some((ticket, (proc, user))) = self.who(ticket) else {
+        let Some((ticket, (proc, user))) = self.requestor(ticket) else {
             return;
         };
         let directives = with_user(&request.infos, user);
@@ -135,7 +135,7 @@ impl Engine {
         ticket: Ticket,
         request: &request::ValidateCredential<'_>,
     ) {
-        if let Some((ticket, (proc, user))) = self.who(ticket) {
+        if let Some((ticket, (proc, user))) = self.requestor(ticket) {
             let call = ValidateCredential {
                 proc,
                 credential: request.credential.to_vec(),
@@ -161,7 +161,7 @@ impl Engine {
     }
 
     fn fabric(&mut self, ticket: Ticket, operation: FabricOperation, infos: &[Info<'_>]) {
-        if let Some((ticket, (proc, user))) = self.who(ticket) {
+        if let Some((ticket, (proc, user))) = self.requestor(ticket) {
             let call = Fabric {
                 proc,
                 operation,
@@ -176,7 +176,7 @@ impl Engine {
         ticket: Ticket,
         request: &request::SessionControl<'_>,
     ) {
-        if let Some((ticket, (proc, user))) = self.who(ticket) {
+        if let Some((ticket, (proc, user))) = self.requestor(ticket) {
             let call = SessionControl {
                 proc,
                 session: request.session,
@@ -187,7 +187,7 @@ impl Engine {
     }
 
     pub(crate) fn resource_block(&mut self, ticket: Ticket, request: &request::ResourceBlock<'_>) {
-        if let Some((ticket, (proc, user))) = self.who(ticket) {
+        if let Some((ticket, (proc, user))) = self.requestor(ticket) {
             let call = ResourceBlock {
                 proc,
                 directive: request.directive,

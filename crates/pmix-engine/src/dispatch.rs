@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which room serves which command: one line for each.
+//! Routes each request to the subsystem that serves it: one line for each command.
 
 use pmix_proto::{Request, Tag};
 use pmix_types::Status;
@@ -26,11 +26,11 @@ impl Engine {
             }
             return;
         }
-        let room = self.check_room(peer);
+        let has_room = self.check_room(peer);
         let ticket = self.peers.ticket(peer, tag, payload.len());
-        match (request, room) {
+        match (request, has_room) {
             (Ok(Request::Finalize), _) => self.finalize(ticket),
-            (Ok(request), Ok(())) => self.serve(ticket, request),
+            (Ok(request), Ok(())) => self.dispatch(ticket, request),
             (Ok(_), Err(error)) => self.reply_error(ticket, &error),
             (Err(error), _) => self.reply_error(ticket, &error.into()),
         }
@@ -50,8 +50,8 @@ impl Engine {
         }
     }
 
-    /// Every room answers the ticket it is handed, now or later.
-    fn serve(&mut self, ticket: Ticket, request: Request<'_>) {
+    /// Hands a request to its subsystem, which answers the ticket now or later.
+    fn dispatch(&mut self, ticket: Ticket, request: Request<'_>) {
         match request {
             Request::JobInfo => self.job_info(ticket),
             Request::GdsFallback(request) => self.gds_fallback(ticket, &request),

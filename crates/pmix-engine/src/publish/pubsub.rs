@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The board itself.
+//! The table of published data.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use pmix_types::{DataRange, Info, IntoOwned, Key, Nspace, Persistence, Proc, Status, Text};
 
-use super::caller::{Caller, Reach};
+use super::caller::{Caller, Range};
 use super::directives::{Directives, is_key};
 use super::item::Item;
-use super::limits::BoardLimits;
-use super::waiting::{Looked, Waiting};
+use super::limits::PubSubLimits;
+use super::pending_lookup::{LookupResult, PendingLookup};
 use crate::procs::Procs;
 use crate::{Error, weight};
 
 /// What a name in a list of readers counts.
 const NAME_BYTES: usize = 64;
 
-/// A board for published data. `T` is what the host knows a waiting lookup by.
+/// Holds published data and the lookups that wait for data (`PMIx_Publish`, `PMIx_Lookup`). `T` is the
+/// token by which the host knows a lookup.
 #[derive(Debug)]
-pub struct Board<T> {
-    pub(super) limits: BoardLimits,
+pub struct PubSub<T> {
+    pub(super) limits: PubSubLimits,
     /// The data by the order of their publication.
     pub(super) items: BTreeMap<u64, Item>,
     pub(super) by_key: HashMap<Key<'static>, Vec<u64>>,
     next: u64,
     pub(super) weights: HashMap<Nspace<'static>, usize>,
-    pub(super) waiting: Vec<Waiting<T>>,
+    pub(super) waiting: Vec<PendingLookup<T>>,
 }
 
-impl<T> Default for Board<T> {
+impl<T> Default for PubSub<T> {
     fn default() -> Self {
-        Self::new(BoardLimits::default())
+        Self::new(PubSubLimits::default())
     }
 }
 
-impl<T> Board<T> {
-    /// An empty board.
+impl<T> PubSub<T> {
+    /// Creates a service without data.
     #[must_use]
-    pub fn new(limits: BoardLimits) -> Self {
+    pub fn new(limits: PubSubLimits) -> Self {
         Self {
             limits,
             items: BTreeMap::new(),
@@ -63,14 +64,14 @@ impl<T> Board<T> {
         &mut self,
         publisher: &Caller,
         infos: &[Info<'_>],
-    ) -> Result<Vec<Looked<T>>, Error> {
+    ) -> Result<Vec<LookupResult<T>>, Error> {
         let (directives, data) = Directives::read(infos)?;
         let range = directives.range.unwrap_or(DataRange::SESSION);
         let persistence = directives.persistence.unwrap_or(Persistence::APP);
         if persistence.as_raw() > Persistence::SESSION.as_raw() {
             return Err(Error::bad(format!("nothing is kept for {persistence}")));
         }
-        let reach = reach(range, publisher, directives.listed)?;
+        let reach = range_of(range, publisher, directives.listed)?;
         let names = reach.num_names() + directives.access.as_ref().map_or(0, |a| a.len());
         let item = |info: &&Info<'_>| Item {
             publisher: publisher.clone(),
@@ -85,7 +86,7 @@ impl<T> Board<T> {
         self.check(&items)?;
         let keys = items.iter().map(|item| item.key.clone()).collect();
         for item in items {
-            self.pin(item);
+            self.insert(item);
         }
         Ok(self.settle(&keys))
     }
@@ -125,7 +126,7 @@ impl<T> Board<T> {
         Ok(())
     }
 
-    fn pin(&mut self, item: Item) {
+    fn insert(&mut self, item: Item) {
         let number = self.next;
         self.next += 1;
         let nspace = item.publisher.proc.nspace.clone();
@@ -137,7 +138,7 @@ impl<T> Board<T> {
         self.items.insert(number, item);
     }
 
-    pub(super) fn unpin(&mut self, number: u64) {
+    pub(super) fn remove_item(&mut self, number: u64) {
         let Some(item) = self.items.remove(&number) else {
             return;
         };
@@ -181,7 +182,7 @@ impl<T> Board<T> {
         let (directives, _) = Directives::read(infos)?;
         let everything = keys.is_empty() && directives.range.is_none();
         let range = directives.range.unwrap_or(DataRange::SESSION);
-        let reach = reach(range, publisher, directives.listed)?;
+        let reach = range_of(range, publisher, directives.listed)?;
         let keys: HashSet<_> = owned(keys).into_iter().collect();
         self.remove(|item| {
             item.publisher.proc == publisher.proc
@@ -195,7 +196,7 @@ impl<T> Board<T> {
         let gone = self.items.iter().filter(|(_, item)| gone(item));
         let gone: Vec<_> = gone.map(|(number, _)| *number).collect();
         for number in gone {
-            self.unpin(number);
+            self.remove_item(number);
         }
     }
 
@@ -212,7 +213,7 @@ impl<T> Board<T> {
         self.remove(|item| {
             let own = item.publisher.proc.nspace == *nspace;
             let dies = matches!(item.persistence, Persistence::PROC | Persistence::APP);
-            let unseen = matches!(item.reach, Reach::Proc(_) | Reach::Nspace(_));
+            let unseen = matches!(item.reach, Range::Proc(_) | Range::Nspace(_));
             own && (dies || unseen)
         });
         self.stop_waiting(|caller| caller.proc.nspace == *nspace)
@@ -243,12 +244,12 @@ pub(super) fn owned(keys: &[Text<'_>]) -> Vec<Key<'static>> {
     keys.iter().map(key).collect()
 }
 
-pub(super) fn reach(
+pub(super) fn range_of(
     range: DataRange,
     caller: &Caller,
     listed: Option<Procs>,
-) -> Result<Reach, Error> {
-    Reach::new(range, caller, listed).ok_or_else(|| {
+) -> Result<Range, Error> {
+    Range::new(range, caller, listed).ok_or_else(|| {
         Error::bad(format!(
             "{range} is no range, or lacks the processes of a custom one"
         ))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data of processes of other nodes, which the host brings: one call for all who wait.
+//! Direct modex of this server: data of processes of other nodes, for which the host is called once
+//! for all gets that wait.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -7,42 +8,42 @@ use std::time::Instant;
 use gds_hash::Puts;
 use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Scope, Status, Text, Value, keys};
 
-use super::waiting::{Later, Waiter};
+use super::pending::{PendingGet, WaitFor};
 use crate::host::{Answer, DirectModex};
 use crate::peers::PeerId;
 use crate::{Engine, Error};
 
-/// The processes that the host is asked about now.
+/// Holds the direct modex calls that the host has not answered.
 #[derive(Debug, Default)]
-pub(crate) struct Directs {
-    asked: HashMap<Proc<'static>, Asked>,
+pub(crate) struct OutboundDmodex {
+    asked: HashMap<Proc<'static>, DmodexCall>,
     /// How many of them for the sake of which peer first: a host that does not answer is not asked
     /// without end.
     by_peer: HashMap<PeerId, usize>,
-    /// Those that were lost once. What comes of them is not kept: it may be the last words of a life,
+    /// Those that were lost once. What comes of them is not kept: it may be the last data of an incarnation,
     /// and nobody tells this server when the next one begins.
     lost: HashSet<Proc<'static>>,
 }
 
-/// What the host is asked about a process.
+/// A direct modex call for a process.
 #[derive(Debug)]
-struct Asked {
+struct DmodexCall {
     key: Option<Key<'static>>,
     peer: PeerId,
     /// When the client stops waiting for whose sake the host was called, if it said so: the host
     /// was told its time.
     until: Option<Instant>,
-    /// Whether the process was lost since: what comes may be that of its life before.
+    /// Whether the process was lost since: what comes may be of its previous incarnation.
     is_stale: bool,
 }
 
-impl Directs {
-    fn add(&mut self, proc: Proc<'static>, asked: Asked) {
+impl OutboundDmodex {
+    fn add(&mut self, proc: Proc<'static>, asked: DmodexCall) {
         *self.by_peer.entry(asked.peer).or_default() += 1;
         self.asked.insert(proc, asked);
     }
 
-    fn take(&mut self, proc: &Proc<'static>) -> Option<Asked> {
+    fn take(&mut self, proc: &Proc<'static>) -> Option<DmodexCall> {
         let asked = self.asked.remove(proc)?;
         if let Some(count) = self.by_peer.get_mut(&asked.peer) {
             *count = count.saturating_sub(1);
@@ -54,7 +55,7 @@ impl Directs {
     }
 
     /// What comes of a process is not to be kept.
-    pub(super) fn distrust(&mut self, proc: &Proc<'_>) {
+    pub(super) fn mark_stale(&mut self, proc: &Proc<'_>) {
         self.lost.insert(proc.clone().into_owned());
         let asked = self.asked.iter_mut();
         let same = |known: &Proc<'_>| known.nspace == proc.nspace && known.rank == proc.rank;
@@ -84,30 +85,30 @@ impl Engine {
     /// # Errors
     ///
     /// `PMIX_ERR_OUT_OF_RESOURCE` if the host has not answered too much already.
-    pub(super) fn ask_about(&mut self, waiter: &Waiter) -> Result<(), Error> {
-        let (question, peer) = (&waiter.question, waiter.ticket.peer());
-        let proc = question.proc.clone();
-        if self.directs.asked.contains_key(&proc) {
+    pub(super) fn ask_about(&mut self, pending: &PendingGet) -> Result<(), Error> {
+        let (request, peer) = (&pending.request, pending.ticket.peer());
+        let proc = request.proc.clone();
+        if self.outbound_dmodex.asked.contains_key(&proc) {
             return Ok(());
         }
-        let open = self.directs.num_of(peer);
+        let open = self.outbound_dmodex.num_of(peer);
         if open >= self.config.requests_per_peer {
             let message = format!("the host is asked about {open} processes for this peer");
             return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
-        let mut infos = question.infos.clone();
-        if let Some(key) = &question.key {
+        let mut infos = request.infos.clone();
+        if let Some(key) = &request.key {
             let name = Text::new(key.as_bytes().to_vec());
             infos.push(Info::new(keys::REQUIRED_KEY, Value::String(Some(name))));
         }
-        let until = waiter.until.filter(|_| question.timeout.is_some());
-        let asked = Asked {
-            key: question.key.clone(),
+        let until = pending.until.filter(|_| request.timeout.is_some());
+        let asked = DmodexCall {
+            key: request.key.clone(),
             peer,
             until: until.map(|(at, _)| at),
             is_stale: false,
         };
-        self.directs.add(proc.clone(), asked);
+        self.outbound_dmodex.add(proc.clone(), asked);
         let call = DirectModex {
             proc: proc.clone(),
             infos,
@@ -120,18 +121,18 @@ impl Engine {
 
     /// The host answered about a process.
     fn host_brought(&mut self, proc: &Proc<'static>, answer: Answer) {
-        let Some(Asked {
+        let Some(DmodexCall {
             key,
             until,
             is_stale,
             ..
-        }) = self.directs.take(proc)
+        }) = self.outbound_dmodex.take(proc)
         else {
             return;
         };
         if is_stale {
             // Whoever still waits asks again.
-            return self.settle_all(self.waiting.of_proc(proc));
+            return self.settle_all(self.pending_gets.of_proc(proc));
         }
         let status = answer.status();
         let data = match answer {
@@ -143,20 +144,20 @@ impl Engine {
             true => self.keep(proc, &data),
             false => Err(Error::new(status, "the host brought no data")),
         };
-        for id in self.waiting.of_proc(proc) {
-            let Some(mut waiter) = self.take_waiter(id) else {
+        for id in self.pending_gets.of_proc(proc) {
+            let Some(mut pending) = self.take_pending(id) else {
                 continue;
             };
-            waiter.was_asked |= key.is_none() || waiter.question.key == key;
+            pending.was_asked |= key.is_none() || pending.request.key == key;
             match &brought {
-                Ok(Some(puts)) => self.answer_from(waiter, puts),
-                Ok(None) => self.settle(waiter),
+                Ok(Some(puts)) => self.answer_from(pending, puts),
+                Ok(None) => self.settle(pending),
                 // The time of another client was up. With its own the host is asked again.
-                Err(error) if error.status() == Status::ERR_TIMEOUT && waiter.outlasts(until) => {
-                    let later = waiter.later;
-                    self.park(waiter, later);
+                Err(error) if error.status() == Status::ERR_TIMEOUT && pending.outlasts(until) => {
+                    let wait_for = pending.wait_for;
+                    self.park(pending, wait_for);
                 }
-                Err(error) => self.host_failed(waiter, error),
+                Err(error) => self.host_failed(pending, error),
             }
         }
     }
@@ -165,7 +166,7 @@ impl Engine {
     /// to keep it with.
     fn keep(&mut self, proc: &Proc<'static>, data: &[u8]) -> Result<Option<Puts>, Error> {
         let wire = self.wire(&self.config.modex_form());
-        let is_kept = !self.directs.lost.contains(proc);
+        let is_kept = !self.outbound_dmodex.lost.contains(proc);
         if is_kept && self.store.job(&proc.nspace).is_some() {
             if proc.rank.is_valid() {
                 self.store.change_puts(&proc.nspace, |puts| {
@@ -180,30 +181,30 @@ impl Engine {
     }
 
     /// Answers from data of a job that is not registered.
-    fn answer_from(&mut self, waiter: Waiter, puts: &Puts) {
-        let proc = &waiter.question.proc;
-        let has = match waiter.question.text() {
+    fn answer_from(&mut self, pending: PendingGet, puts: &Puts) {
+        let proc = &pending.request.proc;
+        let has = match pending.request.text() {
             Some(key) => (puts.get(proc.rank, Scope::REMOTE, key, &[])).is_ok(),
             None => puts.has_rank(proc.rank),
         };
         if !has {
-            return self.settle(waiter);
+            return self.settle(pending);
         }
-        let packed = self.put_by(&waiter.ticket, &waiter.question, puts, Scope::REMOTE, &[]);
-        self.reply_packed(waiter.ticket, packed);
+        let packed = self.put_by(&pending.ticket, &pending.request, puts, Scope::REMOTE, &[]);
+        self.reply_packed(pending.ticket, packed);
     }
 
     /// The host has nothing. Who waits for a job that is not registered goes on waiting for it.
-    fn host_failed(&mut self, waiter: Waiter, error: &Error) {
-        if waiter.later == Later::Job {
-            return self.settle(waiter);
+    fn host_failed(&mut self, pending: PendingGet, error: &Error) {
+        if pending.wait_for == WaitFor::Job {
+            return self.settle(pending);
         }
         match error.status() {
             Status::ERR_NOT_SUPPORTED => {
                 let error = Error::not_found("the host brings no data of other nodes");
-                self.reply_error(waiter.ticket, &error);
+                self.reply_error(pending.ticket, &error);
             }
-            _ => self.reply_error(waiter.ticket, error),
+            _ => self.reply_error(pending.ticket, error),
         }
     }
 }

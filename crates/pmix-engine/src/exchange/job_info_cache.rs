@@ -17,9 +17,10 @@ use pmix_types::{
 use super::answer;
 use crate::{Engine, Error};
 
-/// Whole jobs as answers to gets, each built for the first client of its kind that asks.
+/// Caches the job information of whole jobs as replies to gets, built for the first client of each
+/// wire form that asks.
 #[derive(Debug, Default)]
-pub(crate) struct Foreign(HashMap<Nspace<'static>, Vec<Built>>);
+pub(crate) struct JobInfoCache(HashMap<Nspace<'static>, Vec<Built>>);
 
 /// What clients differ in.
 type Kind = (Layout, Release);
@@ -27,7 +28,7 @@ type Kind = (Layout, Release);
 /// An answer, and for whom.
 type Built = (Kind, Arc<Vec<u8>>);
 
-impl Foreign {
+impl JobInfoCache {
     /// A job has changed or is gone.
     pub(crate) fn forget(&mut self, nspace: &Nspace<'_>) {
         self.0.remove(nspace.as_bytes());
@@ -49,13 +50,13 @@ impl Engine {
         form: &PeerForm,
     ) -> Result<Arc<Vec<u8>>, Error> {
         let kind = (form.layout, form.release);
-        if let Some(object) = self.foreign.find(nspace, kind) {
+        if let Some(object) = self.job_info_cache.find(nspace, kind) {
             return Ok(object);
         }
         let reply = job.reply(&self.wire(form), form.release, Remote::Whole)?;
         let content = kvals(form, self.framer(), &reply)?;
         let object: Arc<Vec<u8>> = object(form, self.framer(), nspace, &content)?.into();
-        let built = self.foreign.0.entry(nspace.clone()).or_default();
+        let built = self.job_info_cache.0.entry(nspace.clone()).or_default();
         built.push((kind, Arc::clone(&object)));
         Ok(object)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data of processes of this node that the host wants for another node.
+//! Direct modex of other servers: data of processes of this node that the host requests for them.
 
 use std::time::Instant;
 
@@ -7,17 +7,17 @@ use gds_hash::{Puts, Remote};
 use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Rank, Scope, Status, Value, keys};
 
 use super::by_proc::ByProc;
-use super::{foreign, question};
-use crate::alarm::Alarm;
-use crate::registry::Life;
+use super::{get_request, job_info_cache};
+use crate::registry::ClientState;
+use crate::timer::Timer;
 use crate::{DirectModexId, Engine, EngineEvent, Error};
 
-/// Requests of the host that wait for processes.
-pub(crate) type Requested = ByProc<Pending>;
+/// Holds the direct modex requests of the host that wait for local processes.
+pub(crate) type InboundDmodex = ByProc<PendingDmodex>;
 
-/// A request of the host that waits for a process.
+/// A direct modex request of the host that waits for a local process.
 #[derive(Debug)]
-pub(crate) struct Pending {
+pub(crate) struct PendingDmodex {
     /// The key that is to be there.
     key: Option<Key<'static>>,
     /// When it ends, and whether the host said so.
@@ -51,9 +51,9 @@ impl Engine {
         if proc.rank == Rank::WILDCARD {
             let form = self.config.modex_form();
             let reply = job.reply(&self.wire(&form), form.release, Remote::Whole)?;
-            let kvals = foreign::kvals(&form, self.framer(), &reply)?;
+            let kvals = job_info_cache::kvals(&form, self.framer(), &reply)?;
             let (key, until) = (None, None);
-            let id = DirectModexId(self.requested.add(proc, Pending { key, until }));
+            let id = DirectModexId(self.inbound_dmodex.add(proc, PendingDmodex { key, until }));
             self.bring(id, Ok(kvals));
             return Ok(id);
         }
@@ -65,22 +65,24 @@ impl Engine {
             let message = format!("rank {rank} of {nspace} is not on this node");
             return Err(Error::not_found(message));
         }
-        let until = question::timeout(infos).and_then(|time| self.after(time));
+        let until = get_request::timeout(infos).and_then(|time| self.after(time));
         let key = required(infos);
         let until = until.map(|at| (at, true));
-        let id = self.requested.add(proc.clone(), Pending { key, until });
+        let id = self
+            .inbound_dmodex
+            .add(proc.clone(), PendingDmodex { key, until });
         let id = DirectModexId(id);
         if let Some((at, _)) = until {
-            self.alarms.set(at, Alarm::Requested(id));
+            self.timers.set(at, Timer::InboundDmodex(id));
         }
-        self.settle_requested(&proc);
+        self.retry_inbound(&proc);
         Ok(id)
     }
 
     /// Brings the host what it waits for about a process, as far as it is there.
-    pub(super) fn settle_requested(&mut self, proc: &Proc<'static>) {
-        for id in self.requested.of_proc(proc) {
-            let pending = self.requested.get(id);
+    pub(super) fn retry_inbound(&mut self, proc: &Proc<'static>) {
+        for id in self.inbound_dmodex.of_proc(proc) {
+            let pending = self.inbound_dmodex.get(id);
             let wanted = pending.and_then(|pending| self.wanted(proc, pending));
             match wanted {
                 Some(result) => self.bring(DirectModexId(id), result),
@@ -96,16 +98,20 @@ impl Engine {
             return;
         }
         let until = self.after(self.config.key_time);
-        if let (Some(pending), Some(at)) = (self.requested.get_mut(id), until)
+        if let (Some(pending), Some(at)) = (self.inbound_dmodex.get_mut(id), until)
             && pending.until.is_none()
         {
             pending.until = Some((at, false));
-            self.alarms.set(at, Alarm::Requested(DirectModexId(id)));
+            self.timers.set(at, Timer::InboundDmodex(DirectModexId(id)));
         }
     }
 
     /// What is there of what the host wants; none if it is still to come.
-    fn wanted(&self, proc: &Proc<'static>, pending: &Pending) -> Option<Result<Vec<u8>, Status>> {
+    fn wanted(
+        &self,
+        proc: &Proc<'static>,
+        pending: &PendingDmodex,
+    ) -> Option<Result<Vec<u8>, Status>> {
         let Some(job) = self.store.job(&proc.nspace) else {
             return Some(Err(Status::ERR_NOT_FOUND));
         };
@@ -115,13 +121,13 @@ impl Engine {
             return is_complete.then_some(Err(Status::ERR_NOT_FOUND));
         };
         let puts = job.puts();
-        match client.life {
+        match client.state {
             _ if client.has_committed && pending.is_there(&puts, proc.rank) => {
                 Some(self.direct(&puts, proc.rank))
             }
-            Life::Lost => Some(Err(Status::ERR_LOST_CONNECTION)),
-            Life::Finalized | Life::Left => Some(Err(Status::ERR_NOT_FOUND)),
-            Life::Expected | Life::Connected => None,
+            ClientState::Lost => Some(Err(Status::ERR_LOST_CONNECTION)),
+            ClientState::Finalized | ClientState::Left => Some(Err(Status::ERR_NOT_FOUND)),
+            ClientState::Expected | ClientState::Connected => None,
         }
     }
 
@@ -131,11 +137,11 @@ impl Engine {
     }
 
     fn bring(&mut self, request: DirectModexId, result: Result<Vec<u8>, Status>) {
-        let pending = self.requested.take(request.0);
-        if let Some((_, Pending { until, .. })) = pending
+        let pending = self.inbound_dmodex.take(request.0);
+        if let Some((_, PendingDmodex { until, .. })) = pending
             && let Some((at, _)) = until
         {
-            self.alarms.cancel(at, Alarm::Requested(request));
+            self.timers.cancel(at, Timer::InboundDmodex(request));
         }
         let event = EngineEvent::DirectModex { request, result };
         self.outcomes.push_back(event);
@@ -143,8 +149,8 @@ impl Engine {
 
     /// A request has waited long enough. What is there without the key is brought, unless the host
     /// wanted it in time or not at all.
-    pub(crate) fn request_expired(&mut self, id: DirectModexId) {
-        let Some((proc, pending)) = self.requested.take(id.0) else {
+    pub(crate) fn inbound_dmodex_expired(&mut self, id: DirectModexId) {
+        let Some((proc, pending)) = self.inbound_dmodex.take(id.0) else {
             return;
         };
         let is_hosts = pending.until.is_none_or(|(_, is_hosts)| is_hosts);
@@ -157,14 +163,14 @@ impl Engine {
     }
 
     /// A job changed or is gone: what the host waits for may be there, or not come at all.
-    pub(crate) fn requests_about_job(&mut self, nspace: &Nspace<'static>) {
-        for proc in self.requested.procs_of(nspace) {
-            self.settle_requested(&proc);
+    pub(crate) fn retry_inbound_of_job(&mut self, nspace: &Nspace<'static>) {
+        for proc in self.inbound_dmodex.procs_of(nspace) {
+            self.retry_inbound(&proc);
         }
     }
 }
 
-impl Pending {
+impl PendingDmodex {
     /// Whether what has to be there is, or never will be for processes of other nodes.
     fn is_there(&self, puts: &Puts, rank: Rank) -> bool {
         let Some(key) = self.key.as_ref().and_then(|key| key.as_text().as_str()) else {

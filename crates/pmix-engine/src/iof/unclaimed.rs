@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output that nobody has asked for yet.
+//! Output that no peer has pulled yet.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use pmix_types::{IofChannel, Nspace, Proc};
 use super::limits::OutputLimits;
 use super::piece::Piece;
 
-/// Output that nobody has asked for yet, in the order in which it came. The first pull that wants
-/// it takes it.
+/// Holds output that no peer has pulled yet, in the order in which it came, for the first pull that
+/// matches it.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct UnclaimedOutput {
     pieces: VecDeque<Arc<Piece>>,
     weight: usize,
     streams: HashMap<(Proc<'static>, IofChannel), usize>,
 }
 
-impl Kept {
+impl UnclaimedOutput {
     /// Keeps a piece unless its stream has enough; what is oldest of all gives way to it.
     pub(super) fn keep(&mut self, piece: &Arc<Piece>, limits: &OutputLimits) {
         let weight = piece.weight();

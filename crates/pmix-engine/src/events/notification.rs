@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One event: what happened, who says so, and whom it may reach.
+//! One event notification: what happened, who reported it, and which processes it may reach.
 
 use pmix_types::{DataRange, Info, Proc, Status};
 
@@ -29,7 +29,7 @@ pub(crate) enum Reporter {
 
 /// An event as it was reported.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Notice {
+pub(crate) struct Notification {
     pub(crate) status: Status,
     pub(crate) source: Proc<'static>,
     pub(crate) range: DataRange,
@@ -40,7 +40,7 @@ pub(crate) struct Notice {
     pub(crate) directives: Directives,
 }
 
-impl Notice {
+impl Notification {
     /// Takes an event and reads whom it is for.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that leave: as they should, or by ending others and themselves.
+//! FINALIZE and ABORT.
 
 use std::time::Instant;
 
@@ -7,14 +7,14 @@ use pmix_proto::request;
 use pmix_types::{IntoOwned, Status};
 
 use crate::Engine;
-use crate::alarm::Alarm;
 use crate::host::{Abort, ClientFinalized, HostObject};
 use crate::peers::{Peer, PeerId, Ticket};
-use crate::registry::{ClientId, Life};
+use crate::registry::{ClientId, ClientState};
+use crate::timer::Timer;
 
-/// A process that has said that it leaves and waits for the answer.
+/// A process that finalizes and waits for the reply.
 #[derive(Debug)]
-pub(crate) struct Leaving {
+pub(crate) struct PendingFinalize {
     ticket: Ticket,
     /// When it goes without the host having taken notice.
     pub(crate) until: Instant,
@@ -41,8 +41,9 @@ impl Engine {
         if let Some(id) = client {
             self.client_finalized(id, peer);
         }
-        self.alarms.set(until, Alarm::Finalize(peer));
-        self.leaving.insert(peer, Leaving { ticket, until });
+        self.timers.set(until, Timer::Finalize(peer));
+        self.finalizing
+            .insert(peer, PendingFinalize { ticket, until });
         let call = ClientFinalized { proc, object };
         self.ask(peer, call, move |engine, answer| {
             let status = answer.status();
@@ -61,17 +62,17 @@ impl Engine {
         if client.is_some_and(|client| client.finalize(peer, until))
             && let Some(until) = until
         {
-            self.alarms.set(until, Alarm::Return(id));
+            self.timers.set(until, Timer::Return(id));
         }
     }
 
     /// A process that has left has not come back in time: nobody waits for it any longer.
     pub(crate) fn has_not_returned(&mut self, id: ClientId) {
         let client = self.registry.client_mut(id);
-        let Some(client) = client.filter(|client| client.life == Life::Finalized) else {
+        let Some(client) = client.filter(|client| client.state == ClientState::Finalized) else {
             return;
         };
-        client.life = Life::Left;
+        client.state = ClientState::Left;
         client.until = None;
         let proc = client.proc.clone();
         self.lost_to_collectives(id, &proc);
@@ -79,8 +80,8 @@ impl Engine {
 
     /// Lets a process go that has said that it leaves.
     pub(crate) fn finalized(&mut self, peer: PeerId) {
-        if let Some(Leaving { ticket, until }) = self.leaving.remove(&peer) {
-            self.alarms.cancel(until, Alarm::Finalize(peer));
+        if let Some(PendingFinalize { ticket, until }) = self.finalizing.remove(&peer) {
+            self.timers.cancel(until, Timer::Finalize(peer));
             self.reply_status(ticket, Status::SUCCESS);
         }
     }

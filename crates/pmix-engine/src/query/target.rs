@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whom and what a query is about.
+//! The job and process that a query is about.
 
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Value, keys};
 
 use crate::Error;
 
-/// Whom a query is about: the job and process that its qualifiers name.
+/// The job and process that the qualifiers of a query name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Subject {
+pub(super) struct QueryTarget {
     /// The job; none if none is named.
     pub(super) nspace: Option<Nspace<'static>>,
     /// The process; the wildcard if none is named.
     pub(super) rank: Rank,
 }
 
-impl Subject {
+impl QueryTarget {
     /// Reads the qualifiers of a query (PMIx Standard, `PMIx_Query_info`).
     ///
     /// # Errors
@@ -86,30 +86,30 @@ mod tests {
             Info::new(keys::RANK, Rank::new(3)),
         ];
         let whole = [Info::new(keys::PROCID, proc())];
-        let subject = Subject::read(&whole).unwrap();
-        assert_eq!(subject.rank, Rank::new(3));
-        assert_eq!(Subject::read(&parts).unwrap(), subject);
+        let target = QueryTarget::read(&whole).unwrap();
+        assert_eq!(target.rank, Rank::new(3));
+        assert_eq!(QueryTarget::read(&parts).unwrap(), target);
         for part in parts {
             let both = [whole[0].clone(), part];
-            let refused = Subject::read(&both).unwrap_err();
+            let refused = QueryTarget::read(&both).unwrap_err();
             assert_eq!(refused.status(), Status::ERR_BAD_PARAM);
         }
     }
 
     #[test]
     fn what_names_nobody_is_about_nobody() {
-        let nobody = Subject::read(&[]).unwrap();
+        let nobody = QueryTarget::read(&[]).unwrap();
         assert_eq!((nobody.nspace, nobody.rank), (None, Rank::WILDCARD));
         for empty in [Value::String(None), Value::from("")] {
             let infos = [Info::new(keys::NSPACE, empty)];
-            assert_eq!(Subject::read(&infos).unwrap().nspace, None);
+            assert_eq!(QueryTarget::read(&infos).unwrap().nspace, None);
         }
     }
 
     #[test]
     fn names_of_other_types_are_refused() {
         for key in [keys::NSPACE, keys::RANK, keys::PROCID] {
-            let refused = Subject::read(&[Info::new(key, 3_u16)]).unwrap_err();
+            let refused = QueryTarget::read(&[Info::new(key, 3_u16)]).unwrap_err();
             assert_eq!(refused.status(), Status::ERR_BAD_PARAM, "{key}");
         }
     }

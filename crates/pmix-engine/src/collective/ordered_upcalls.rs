@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Collectives come before the host in the order in which they began.
+//! Upcalls of collectives reach the host in the order in which the collectives began.
 //!
 //! The host meets the n-th fence of some processes on one node with the n-th on another, and so it
 //! does with connects and disconnects. One that fails may end before an earlier one of the same
@@ -13,12 +13,13 @@ use super::tracker::{Key, TrackerId};
 use crate::Engine;
 use crate::host::Upcall;
 
-/// Collectives that the host is still to be told of, those of the same participants in order.
+/// Holds the upcalls of collectives back until those of earlier collectives of the same participants
+/// were made.
 #[derive(Debug, Default)]
-pub(super) struct Turns(HashMap<Key, VecDeque<Turn>>);
+pub(super) struct OrderedUpcalls(HashMap<Key, VecDeque<QueuedUpcall>>);
 
 #[derive(Debug)]
-struct Turn {
+struct QueuedUpcall {
     id: TrackerId,
     /// The job of the process that began it.
     job: Nspace<'static>,
@@ -35,19 +36,19 @@ enum State {
     Ready(Box<Upcall>),
 }
 
-/// A collective whose turn it is.
-struct Due {
+/// An upcall that is to be made now.
+struct DueUpcall {
     id: TrackerId,
     job: Nspace<'static>,
     /// What the host is told; nothing if nobody else has to be told of it.
     call: Option<Upcall>,
 }
 
-impl Turns {
+impl OrderedUpcalls {
     /// A collective begins.
     pub(super) fn begin(&mut self, key: &Key, job: &Nspace<'static>, id: TrackerId) {
         let turns = self.0.entry(key.clone()).or_default();
-        turns.push_back(Turn {
+        turns.push_back(QueuedUpcall {
             id,
             job: job.clone(),
             state: State::Open,
@@ -56,7 +57,7 @@ impl Turns {
 
     /// Says what the host is to be told of a collective, if anything, and returns those whose turn it
     /// is now.
-    fn end(&mut self, key: &Key, id: TrackerId, call: Option<Upcall>) -> Vec<Due> {
+    fn end(&mut self, key: &Key, id: TrackerId, call: Option<Upcall>) -> Vec<DueUpcall> {
         let Some(turns) = self.0.get_mut(key) else {
             return Vec::new();
         };
@@ -76,7 +77,7 @@ impl Turns {
                 State::Silent => None,
                 State::Ready(call) => Some(*call),
             };
-            due.push(Due {
+            due.push(DueUpcall {
                 id: turn.id,
                 job: turn.job,
                 call,
@@ -91,11 +92,11 @@ impl Turns {
 
 impl Engine {
     /// Says what the host is to be told of a collective, if anything, and tells it what is due.
-    pub(super) fn take_turn(&mut self, id: TrackerId, call: Option<Upcall>) {
+    pub(super) fn queue_upcall(&mut self, id: TrackerId, call: Option<Upcall>) {
         let Some(key) = self.collectives.get(id).map(|tracker| tracker.key.clone()) else {
             return;
         };
-        for Due { id, job, call } in self.collectives.turns.end(&key, id, call) {
+        for DueUpcall { id, job, call } in self.collectives.upcalls.end(&key, id, call) {
             let Some(call) = call else {
                 self.collectives.is_over(&job);
                 continue;

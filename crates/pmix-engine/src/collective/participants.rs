@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who takes part, said in one way however it is asked.
+//! The participants of a collective, in one form however a request names them.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use pmix_types::{IntoOwned, Nspace, Proc, Rank};
 
 use crate::Error;
 
-/// Who takes part: processes of jobs in the order of their names. The same processes compare
+/// The participants of a collective: processes of jobs, ordered by nspace. The same processes compare
 /// equal, whether they were listed or meant by a wildcard, and in whatever order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Members(Vec<(Nspace<'static>, Ranks)>);
+pub(crate) struct Participants(Vec<(Nspace<'static>, Ranks)>);
 
 /// Processes of one job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,7 +21,7 @@ pub(crate) enum Ranks {
     Some(Vec<Rank>),
 }
 
-impl Members {
+impl Participants {
     /// Who is meant by a list of processes; an empty one means all of the caller's job. `size` says
     /// how many processes a job has, if anyone knows.
     ///
@@ -119,13 +119,13 @@ impl Ranks {
 mod tests {
     use super::*;
 
-    fn members(procs: &[(&'static str, u32)]) -> Members {
+    fn members(procs: &[(&'static str, u32)]) -> Participants {
         let procs: Vec<_> = procs
             .iter()
             .map(|(nspace, rank)| Proc::new(*nspace, Rank::new(*rank)))
             .collect();
         let size = |nspace: &Nspace<'_>| (*nspace != "far").then_some(3);
-        Members::of(&procs, &"own".into(), size).unwrap()
+        Participants::of(&procs, &"own".into(), size).unwrap()
     }
 
     #[test]
@@ -151,13 +151,13 @@ mod tests {
     fn ranks_that_name_nobody_are_refused() {
         for rank in [Rank::UNDEF, Rank::LOCAL_NODE, Rank::INVALID] {
             let procs = [Proc::new("own", rank)];
-            let refused = Members::of(&procs, &"own".into(), |_| Some(1));
+            let refused = Participants::of(&procs, &"own".into(), |_| Some(1));
             assert_eq!(
                 refused.unwrap_err().status(),
                 pmix_types::Status::ERR_BAD_PARAM
             );
         }
-        assert!(Members::of(&[Proc::new("", Rank::new(0))], &"own".into(), |_| None).is_err());
+        assert!(Participants::of(&[Proc::new("", Rank::new(0))], &"own".into(), |_| None).is_err());
     }
 
     #[test]

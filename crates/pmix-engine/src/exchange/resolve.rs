@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What becomes of a question: its answer, or what it has to wait for.
+//! Resolves a get: to its reply, or to what it has to wait for.
 
 use std::sync::Arc;
 
@@ -7,83 +7,87 @@ use gds_hash::{Puts, Registered, Remote, Request};
 use pmix_types::{Kval, Rank, Scope, Status, keys};
 
 use super::answer;
-use super::question::{Form, Question};
-use super::waiting::{Later, Waiter};
+use super::get_request::{Form, GetRequest};
+use super::pending::{PendingGet, WaitFor};
 use crate::peers::{Peer, Ticket};
-use crate::registry::Life;
+use crate::registry::ClientState;
 use crate::{Engine, Error};
 
-/// What becomes of a question.
-pub(super) enum Outcome {
+/// The state of a get: its reply, or what it waits for.
+pub(super) enum Resolution {
     Ready(Vec<u8>),
-    Later(Later),
+    WaitFor(WaitFor),
 }
 
 impl Engine {
-    pub(super) fn outcome(&mut self, waiter: &Waiter) -> Result<Outcome, Error> {
-        let question = &waiter.question;
-        let nspace = &question.proc.nspace;
+    pub(super) fn outcome(&mut self, pending: &PendingGet) -> Result<Resolution, Error> {
+        let request = &pending.request;
+        let nspace = &request.proc.nspace;
         let Some(job) = self.store.job(nspace) else {
-            return Ok(Outcome::Later(Later::Job));
+            return Ok(Resolution::WaitFor(WaitFor::Job));
         };
-        if question.is_reserved() || (question.key.is_some() && !question.is_of_proc()) {
-            return self.known_of_job(waiter, &job);
+        if request.is_reserved() || (request.key.is_some() && !request.is_of_proc()) {
+            return self.known_of_job(pending, &job);
         }
-        if question.key.is_none() && !question.is_of_proc() {
-            let form = self.member(&waiter.ticket)?.form;
+        if request.key.is_none() && !request.is_of_proc() {
+            let form = self.member(&pending.ticket)?.form;
             let object = self.whole_job(nspace, &job, &form)?;
-            self.peers.knows_job(waiter.ticket.peer(), nspace);
-            return Ok(Outcome::Ready(answer::success(&form, &[&object])?));
+            self.peers.knows_job(pending.ticket.peer(), nspace);
+            return Ok(Resolution::Ready(answer::success(&form, &[&object])?));
         }
-        self.put_by_proc(waiter, &job)
+        self.put_by_proc(pending, &job)
     }
 
-    /// A question that the job information answers, or else what a process put: at once, since a
+    /// A request that the job information answers, or else what a process put: at once, since a
     /// reserved key that is not there does not come later.
-    fn known_of_job(&mut self, waiter: &Waiter, job: &Registered) -> Result<Outcome, Error> {
-        let question = &waiter.question;
-        let error = match self.job_level(job.job(), question) {
+    fn known_of_job(
+        &mut self,
+        pending: &PendingGet,
+        job: &Registered,
+    ) -> Result<Resolution, Error> {
+        let request = &pending.request;
+        let error = match self.job_level(job.job(), request) {
             Ok((proc, kval)) => {
-                let form = self.member(&waiter.ticket)?.form;
-                let whole = self.introduction(waiter, job)?.unwrap_or_default();
+                let form = self.member(&pending.ticket)?.form;
+                let whole = self.introduction(pending, job)?.unwrap_or_default();
                 let object = answer::object(&form, self.framer(), &proc, &[kval])?;
                 let reply = answer::success(&form, &[&whole, &object])?;
-                return Ok(Outcome::Ready(reply));
+                return Ok(Resolution::Ready(reply));
             }
             Err(error) => error,
         };
-        let scope = self.scope_of(question);
-        let key = question.text().unwrap_or_default();
-        let rank = question.proc.rank;
-        if job.puts().get(rank, scope, key, &question.infos).is_ok() {
-            return self.ready(waiter, job, scope);
+        let scope = self.scope_of(request);
+        let key = request.text().unwrap_or_default();
+        let rank = request.proc.rank;
+        if job.puts().get(rank, scope, key, &request.infos).is_ok() {
+            return self.ready(pending, job, scope);
         }
         // A client of 4.2 asks about the job where it wants to know of a process of another job.
         let of_any = Request::new(Rank::UNDEF, key);
         if rank == Rank::WILDCARD && job.job().get(&of_any).is_ok() {
-            let form = self.member(&waiter.ticket)?.form;
-            if let Some(whole) = self.introduction(waiter, job)? {
-                return Ok(Outcome::Ready(answer::success(&form, &[&whole])?));
+            let form = self.member(&pending.ticket)?.form;
+            if let Some(whole) = self.introduction(pending, job)? {
+                return Ok(Resolution::Ready(answer::success(&form, &[&whole])?));
             }
         }
         Err(error)
     }
 
-    /// A question about what a process put.
+    /// A request about what a process put.
     ///
     /// DEVIATION: what is for the processes of other nodes only is answered with
     /// `PMIX_ERR_EXISTS_OUTSIDE_SCOPE`, as the Standard has it; OpenPMIx says that it is not found;
     /// `what_is_for_other_nodes_only_is_not_waited_for`.
-    fn put_by_proc(&mut self, waiter: &Waiter, job: &Registered) -> Result<Outcome, Error> {
-        let question = &waiter.question;
-        let proc = &question.proc;
+    fn put_by_proc(&mut self, pending: &PendingGet, job: &Registered) -> Result<Resolution, Error> {
+        let request = &pending.request;
+        let proc = &request.proc;
         let client = self.registry.client_of(proc);
-        let scope = self.scope_of(question);
+        let scope = self.scope_of(request);
         let puts = job.puts();
-        let is_fresh = client.is_some() || !question.wants_fresh || waiter.was_asked;
-        let found = match question.text() {
+        let is_fresh = client.is_some() || !request.wants_fresh || pending.was_asked;
+        let found = match request.text() {
             Some(key) => puts
-                .get(proc.rank, scope, key, &question.infos)
+                .get(proc.rank, scope, key, &request.infos)
                 .map(|_| ())
                 .map_err(Some),
             None if client.is_some_and(|c| c.has_committed) => Ok(()),
@@ -91,40 +95,42 @@ impl Engine {
             None => Err(None),
         };
         match found {
-            Ok(()) if is_fresh => return self.ready(waiter, job, scope),
+            Ok(()) if is_fresh => return self.ready(pending, job, scope),
             Err(Some(error)) if error.status() == Status::ERR_EXISTS_OUTSIDE_SCOPE => {
                 return Err(error.into());
             }
             _ => {}
         }
         // What the host registered of a process under a key of its own.
-        if question.key.is_some() && self.job_level(job.job(), question).is_ok() {
-            return self.known_of_job(waiter, job);
+        if request.key.is_some() && self.job_level(job.job(), request).is_ok() {
+            return self.known_of_job(pending, job);
         }
         let Some(client) = client else {
-            return self.put_elsewhere(waiter, job);
+            return self.put_elsewhere(pending, job);
         };
-        match client.life {
-            Life::Expected | Life::Connected => Ok(Outcome::Later(match client.has_committed {
-                true => Later::Key,
-                false => Later::Commit,
-            })),
-            Life::Finalized | Life::Left => {
+        match client.state {
+            ClientState::Expected | ClientState::Connected => {
+                Ok(Resolution::WaitFor(match client.has_committed {
+                    true => WaitFor::Key,
+                    false => WaitFor::Commit,
+                }))
+            }
+            ClientState::Finalized | ClientState::Left => {
                 Err(Error::not_found("the process left without putting it"))
             }
-            Life::Lost => {
+            ClientState::Lost => {
                 let message = "the process was lost before it put it";
                 Err(Error::new(Status::ERR_LOST_CONNECTION, message))
             }
         }
     }
 
-    /// A question about what a process put that is not known to be on this node.
-    fn put_elsewhere(&self, waiter: &Waiter, job: &Registered) -> Result<Outcome, Error> {
-        let proc = &waiter.question.proc;
+    /// A request about what a process put that is not known to be on this node.
+    fn put_elsewhere(&self, pending: &PendingGet, job: &Registered) -> Result<Resolution, Error> {
+        let proc = &pending.request.proc;
         let local = self.registry.job(&proc.nspace);
         if local.is_some_and(|local| !local.is_complete()) {
-            return Ok(Outcome::Later(Later::Clients));
+            return Ok(Resolution::WaitFor(WaitFor::Clients));
         }
         let size = Request::new(Rank::WILDCARD, keys::JOB_SIZE);
         let size = job
@@ -136,16 +142,16 @@ impl Engine {
             let (rank, nspace) = (proc.rank, &proc.nspace);
             return Err(Error::not_found(format!("{nspace} has no rank {rank}")));
         }
-        match waiter.was_asked {
+        match pending.was_asked {
             true => Err(Error::not_found("the process has not put it")),
-            false => Ok(Outcome::Later(Later::Host)),
+            false => Ok(Resolution::WaitFor(WaitFor::Host)),
         }
     }
 
     /// Who is to see the data: processes of this node see what local ones put for them.
-    fn scope_of(&self, question: &Question) -> Scope {
-        let proc = &question.proc;
-        question
+    fn scope_of(&self, request: &GetRequest) -> Scope {
+        let proc = &request.proc;
+        request
             .scope
             .unwrap_or_else(|| match self.registry.was_here(proc) {
                 true => Scope::LOCAL,
@@ -155,11 +161,16 @@ impl Engine {
     }
 
     /// All that a process put for the client.
-    fn ready(&mut self, waiter: &Waiter, job: &Registered, scope: Scope) -> Result<Outcome, Error> {
-        let whole = self.introduction(waiter, job)?.unwrap_or_default();
+    fn ready(
+        &mut self,
+        pending: &PendingGet,
+        job: &Registered,
+        scope: Scope,
+    ) -> Result<Resolution, Error> {
+        let whole = self.introduction(pending, job)?.unwrap_or_default();
         let puts = job.puts();
-        let payload = self.put_by(&waiter.ticket, &waiter.question, &puts, scope, &whole)?;
-        Ok(Outcome::Ready(payload))
+        let payload = self.put_by(&pending.ticket, &pending.request, &puts, scope, &whole)?;
+        Ok(Resolution::Ready(payload))
     }
 
     /// What stands in front of an answer, as clients do not ask for it: the whole of another job,
@@ -167,20 +178,20 @@ impl Engine {
     /// not told when it connected.
     fn introduction(
         &mut self,
-        waiter: &Waiter,
+        pending: &PendingGet,
         job: &Registered,
     ) -> Result<Option<Arc<Vec<u8>>>, Error> {
-        let question = &waiter.question;
-        let nspace = &question.proc.nspace;
-        let peer = self.peers.get_mut(waiter.ticket.peer());
+        let request = &pending.request;
+        let nspace = &request.proc.nspace;
+        let peer = self.peers.get_mut(pending.ticket.peer());
         let Some(member) = peer.and_then(Peer::member_mut) else {
             return Ok(None);
         };
-        if question.form != Form::Objects {
+        if request.form != Form::Objects {
             return Ok(None);
         }
         if member.proc.nspace == *nspace {
-            return self.place(waiter, job);
+            return self.place(pending, job);
         }
         let form = member.form;
         match member.knows.insert(nspace.clone()) {
@@ -190,9 +201,9 @@ impl Engine {
     }
 
     /// Where a process of the client's own job is, if the client was not told.
-    fn place(&self, waiter: &Waiter, job: &Registered) -> Result<Option<Arc<Vec<u8>>>, Error> {
-        let proc = &waiter.question.proc;
-        let member = self.member(&waiter.ticket)?;
+    fn place(&self, pending: &PendingGet, job: &Registered) -> Result<Option<Arc<Vec<u8>>>, Error> {
+        let proc = &pending.request.proc;
+        let member = self.member(&pending.ticket)?;
         let is_told = self.told_to(member, job.job()) != Remote::Nothing;
         if is_told || !proc.rank.is_valid() || job.job().is_here(proc.rank) {
             return Ok(None);
@@ -214,14 +225,14 @@ impl Engine {
     pub(super) fn put_by(
         &self,
         ticket: &Ticket,
-        question: &Question,
+        request: &GetRequest,
         puts: &Puts,
         scope: Scope,
         front: &[u8],
     ) -> Result<Vec<u8>, Error> {
         let form = self.member(ticket)?.form;
-        let proc = &question.proc;
-        let content = match question.form {
+        let proc = &request.proc;
+        let content = match request.form {
             Form::Objects => puts.answer(&self.wire(&form), proc, scope)?,
             Form::Kvals => {
                 let mut content = Vec::new();

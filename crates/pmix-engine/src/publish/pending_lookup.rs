@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lookups: what was asked, and when it has waited long enough.
+//! Lookups that wait (`PMIX_WAIT`), and their results.
 
 use std::time::Instant;
 
 use pmix_types::{Key, Pdata, Status};
 
-use super::caller::{Caller, Reach};
+use super::caller::{Caller, Range};
 
-/// What somebody looks for, and where.
+/// The keys that a lookup names, and the range of publishers it looks among.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Wanted {
+pub(super) struct Search {
     pub(super) caller: Caller,
     pub(super) keys: Vec<Key<'static>>,
     /// Among which publishers.
-    pub(super) among: Reach,
+    pub(super) among: Range,
 }
 
 /// A lookup that waits until enough is published.
 #[derive(Debug)]
-pub(super) struct Waiting<T> {
+pub(super) struct PendingLookup<T> {
     pub(super) token: T,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: Search,
     /// How many keys have to be there.
     pub(super) enough: usize,
     /// When it has waited long enough, if ever.
@@ -53,9 +53,9 @@ impl Found {
     }
 }
 
-/// The end of a lookup: what to tell who asked.
+/// The result of a lookup, for the process that called it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Looked<T> {
+pub struct LookupResult<T> {
     /// Who asked, in the words of the host.
     pub token: T,
     /// `PMIX_SUCCESS` with a value for each key, `PMIX_ERR_PARTIAL_SUCCESS` with some,

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions that wait for their answers.
+//! Gets that wait for data.
 
 use std::time::Instant;
 
 use pmix_types::Status;
 
 use super::by_proc::ByProc;
-use super::question::Question;
+use super::get_request::GetRequest;
 use crate::peers::Ticket;
 
-/// The name of a question that waits.
+/// Names a get that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct WaitId(pub(super) u64);
+pub(crate) struct GetId(pub(super) u64);
 
-/// Questions that wait for their answers.
-pub(crate) type Waiting = ByProc<Waiter>;
+/// Holds the gets that wait for data, by the process they are about.
+pub(crate) type PendingGets = ByProc<PendingGet>;
 
-/// What a question waits for.
+/// Says what a get waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Later {
+pub(crate) enum WaitFor {
     /// That the job is registered.
     Job,
     /// That all local processes of the job are registered, so that it is known where this one is.
@@ -31,19 +31,19 @@ pub(crate) enum Later {
     Host,
 }
 
-/// A question that waits.
+/// A GETNB or REFRESH_CACHE that waits for data.
 #[derive(Debug)]
-pub(crate) struct Waiter {
+pub(crate) struct PendingGet {
     pub(super) ticket: Ticket,
-    pub(super) question: Question,
-    pub(super) later: Later,
+    pub(super) request: GetRequest,
+    pub(super) wait_for: WaitFor,
     /// Whether the host has answered about its key.
     pub(super) was_asked: bool,
     /// When it ends without an answer, and how.
     pub(super) until: Option<(Instant, Status)>,
 }
 
-impl Waiter {
+impl PendingGet {
     /// Whether it waits longer than until a time; none is for ever.
     pub(super) fn outlasts(&self, until: Option<Instant>) -> bool {
         let own = self.until.map(|(at, _)| at);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a client asks about data, read once.
+//! A request for data (GETNB, REFRESH_CACHE), read once.
 
 use std::time::Duration;
 
 use pmix_proto::request;
 use pmix_types::{Info, IntoOwned, Key, Proc, Rank, Scope, Value, keys};
 
-/// How the reply to a question is made up.
+/// The form of the reply to a request for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Byte objects with a process and its data, as GETNB is answered.
@@ -15,9 +15,9 @@ pub(super) enum Form {
     Kvals,
 }
 
-/// What a client asks about data.
+/// A request of a client for data of a process, a job, a node, an application or a session.
 #[derive(Clone, Debug)]
-pub(super) struct Question {
+pub(super) struct GetRequest {
     pub(super) proc: Proc<'static>,
     /// None asks for everything.
     pub(super) key: Option<Key<'static>>,
@@ -34,7 +34,7 @@ pub(super) struct Question {
     pub(super) form: Form,
 }
 
-impl Question {
+impl GetRequest {
     pub(super) fn of_get(request: &request::Get<'_>) -> Self {
         let infos = request.infos.clone().into_owned();
         let key = request.key.clone().filter(|key| !key.is_empty());
@@ -120,7 +120,7 @@ fn qualified(mut infos: Vec<Info<'static>>) -> Vec<Info<'static>> {
     infos
 }
 
-/// The same question about the job instead of no process in particular.
+/// The same request about the job instead of no process in particular.
 pub(super) fn of_job(rank: Rank) -> Rank {
     match rank {
         Rank::UNDEF => Rank::WILDCARD,
@@ -132,8 +132,8 @@ pub(super) fn of_job(rank: Rank) -> Rank {
 mod tests {
     use super::*;
 
-    fn get(infos: Vec<Info<'static>>) -> Question {
-        Question::of_get(&request::Get {
+    fn get(infos: Vec<Info<'static>>) -> GetRequest {
+        GetRequest::of_get(&request::Get {
             nspace: "job".into(),
             rank: Rank::WILDCARD,
             infos,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Connections that have not said who they are, by user.
+//! Connections that have not completed their handshake, by user.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::PeerId;
 
-/// Connections that have not said who they are, by user; those whose user nobody knows count as
-/// one user's.
+/// Holds the connections that have not completed their handshake, by user; those whose user is not
+/// known count as one user's.
 #[derive(Debug, Default)]
-pub(crate) struct Greetings {
+pub(crate) struct Handshaking {
     by_user: HashMap<Option<u32>, BTreeSet<PeerId>>,
 }
 
-impl Greetings {
+impl Handshaking {
     /// Adds a connection and returns the oldest of its user if there are more than `most` now.
     pub(crate) fn add(&mut self, user: Option<u32>, peer: PeerId, most: usize) -> Option<PeerId> {
         let peers = self.by_user.entry(user).or_default();
@@ -44,19 +44,19 @@ mod tests {
 
     #[test]
     fn the_oldest_of_a_user_makes_room_and_nobody_elses() {
-        let mut greetings = Greetings::default();
+        let mut handshaking = Handshaking::default();
         let ids: Vec<_> = (0..6).map(PeerId).collect();
-        assert_eq!(greetings.add(Some(1), ids[0], 2), None);
-        assert_eq!(greetings.add(Some(2), ids[1], 2), None);
-        assert_eq!(greetings.add(None, ids[2], 2), None);
-        assert_eq!(greetings.add(Some(1), ids[3], 2), None);
-        assert_eq!(greetings.add(Some(1), ids[4], 2), Some(ids[0]));
-        greetings.remove(Some(1), ids[3]);
-        assert_eq!(greetings.add(Some(1), ids[5], 2), None);
+        assert_eq!(handshaking.add(Some(1), ids[0], 2), None);
+        assert_eq!(handshaking.add(Some(2), ids[1], 2), None);
+        assert_eq!(handshaking.add(None, ids[2], 2), None);
+        assert_eq!(handshaking.add(Some(1), ids[3], 2), None);
+        assert_eq!(handshaking.add(Some(1), ids[4], 2), Some(ids[0]));
+        handshaking.remove(Some(1), ids[3]);
+        assert_eq!(handshaking.add(Some(1), ids[5], 2), None);
         for (user, id) in [(1, 4), (1, 5), (2, 1)] {
-            greetings.remove(Some(user), ids[id]);
+            handshaking.remove(Some(user), ids[id]);
         }
-        greetings.remove(None, ids[2]);
-        assert!(greetings.by_user.is_empty());
+        handshaking.remove(None, ids[2]);
+        assert!(handshaking.by_user.is_empty());
     }
 }

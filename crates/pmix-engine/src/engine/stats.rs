@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Counts of everything that an engine holds at a moment.
+
+use crate::Engine;
+
+/// Counts everything that an engine holds at a moment, apart from what the host registered. Every
+/// count is zero when no peer is connected and no operation is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Connections, those that have not completed their handshake included.
+    pub num_peers: usize,
+    /// Gets (GETNB, REFRESH_CACHE) that wait for data.
+    pub num_gets: usize,
+    /// Direct modex requests of the host (`PMIx_server_dmodex_request`) that wait for a process.
+    pub num_inbound_dmodex: usize,
+    /// Fences, connects and disconnects that are under way, or that failed and of which not all
+    /// participants know.
+    pub num_collectives: usize,
+    /// Timers that are set.
+    pub num_timers: usize,
+    /// Upcalls that the host has not answered.
+    pub num_host_calls: usize,
+    /// Connections that have not completed their handshake.
+    pub num_handshaking: usize,
+    /// Requests of peers that are not answered.
+    pub num_requests: usize,
+    /// Bytes that are queued for peers and not written yet.
+    pub queued_bytes: usize,
+    /// Processes of other nodes whose data the host was asked for (`direct_modex`).
+    pub num_outbound_dmodex: usize,
+    /// Processes that finalize and wait for the host.
+    pub num_finalizing: usize,
+    /// Peers that are registered for events, the codes they are registered for, and peers that were
+    /// sent cached events.
+    pub num_listeners: usize,
+    /// Pulls of output (`PMIx_IOF_pull`).
+    pub num_pulls: usize,
+    /// Peers with heartbeat monitors.
+    pub num_monitored: usize,
+    /// Transmits, upcalls and events that the driver has not taken yet.
+    pub num_undelivered: usize,
+}
+
+impl Engine {
+    /// Counts what the engine holds now, in time proportional to the number of connections.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let (num_requests, queued_bytes) = self.peers.waiting();
+        let [listening, codes, _, had] = self.events.len();
+        Stats {
+            num_peers: self.peers.len(),
+            num_gets: self.pending_gets.len(),
+            num_inbound_dmodex: self.inbound_dmodex.len(),
+            num_collectives: self.collectives.len(),
+            num_timers: self.timers.len(),
+            num_host_calls: self.calls.len(),
+            num_handshaking: self.handshaking.len(),
+            num_requests,
+            queued_bytes,
+            num_outbound_dmodex: self.outbound_dmodex.len(),
+            num_finalizing: self.finalizing.len(),
+            num_listeners: listening + codes + had,
+            num_pulls: self.forwarding.num_pulls(),
+            num_monitored: self.control.num_monitored(),
+            num_undelivered: self.peers.num_queued()
+                + self.calls.num_queued()
+                + self.outcomes.len(),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Timers of the engine.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use crate::DirectModexId;
+use crate::collective::{EarlyId, TrackerId};
+use crate::exchange::GetId;
+use crate::peers::PeerId;
+use crate::registry::ClientId;
+
+/// Says what happens when a timer expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// A connection has not completed its handshake in time, or the host has not named a tool.
+    Handshake(PeerId),
+    /// A client that finalises has waited for the host long enough.
+    Finalize(PeerId),
+    /// A process may have missed heartbeats.
+    Heartbeat(PeerId),
+    /// A call has waited long enough for its job to be registered.
+    Early(EarlyId),
+    /// A process that finalised has not come back in time.
+    Return(ClientId),
+    /// The time of a collective is up.
+    Collective(TrackerId),
+    /// A get has waited long enough.
+    Get(GetId),
+    /// A `dmodex_request` of the host has waited long enough.
+    InboundDmodex(DirectModexId),
+}
+
+/// Holds the timers that are set, in the order of time.
+#[derive(Debug, Default)]
+pub(crate) struct Timers(BTreeSet<(Instant, Timer)>);
+
+impl Timers {
+    pub(crate) fn set(&mut self, at: Instant, timer: Timer) {
+        self.0.insert((at, timer));
+    }
+
+    pub(crate) fn cancel(&mut self, at: Instant, timer: Timer) {
+        self.0.remove(&(at, timer));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns the time of the next timer.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.0.first().map(|(at, _)| *at)
+    }
+
+    /// Removes a timer that has expired.
+    pub(crate) fn due(&mut self, now: Instant) -> Option<Timer> {
+        self.0.first().filter(|(at, _)| *at <= now)?;
+        self.0.pop_first().map(|(_, timer)| timer)
+    }
+}
