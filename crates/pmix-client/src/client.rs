@@ -16,7 +16,9 @@ const VERSION: &str = "5.0.11";
 
 /// A process and its server: from init to finalize.
 ///
-/// Every call waits for the server, [`Settings::time_limit`] at the most. Dropping a client that
+/// Every call waits for the server, [`Settings::time_limit`] at the most, whatever else arrives
+/// meanwhile. What a reply may be and what a value may become is bounded by
+/// [`Settings::max_reply_bytes`] and [`Settings::max_string_bytes`]. Dropping a client that
 /// was not [finalized](Self::finalize) is what the server sees as a crash.
 pub struct Client {
     pub(crate) link: Link,
@@ -80,7 +82,7 @@ impl Client {
         let end = Deadline::after(settings.time_limit);
         let credential = credential(settings.security);
         let hello = hello(&settings, &credential);
-        let mut link = Link::open(&settings.server, &hello, end)?;
+        let mut link = Link::open(&settings, &hello, end)?;
         let payload = link.ask(&Request::JobInfo, end)?;
         let info = JobInfo::decode(link.form(), None, &payload)?;
         let known = Known::new(
@@ -181,9 +183,10 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the server was lost.
+    /// If the server was lost; `PMIX_ERR_TIMEOUT` if it takes nothing in time.
     pub fn heartbeat(&mut self) -> Result<(), Error> {
-        self.link.heartbeat()
+        let end = self.end();
+        self.link.heartbeat(end)
     }
 
     /// Asks whatever else a client can ask and hands out the payload of the reply, to be read by

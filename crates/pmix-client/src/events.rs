@@ -26,14 +26,15 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the server was lost; it does not answer.
+    /// If the server was lost, or takes nothing in time; it does not answer.
     pub fn deregister_events(&mut self, codes: &[Status]) -> Result<(), Error> {
         let codes = match codes.is_empty() {
             true => vec![request::DeregisterEvents::DEFAULT],
             false => codes.to_vec(),
         };
         let request = request::DeregisterEvents { codes };
-        self.link.say(&Request::DeregisterEvents(request))
+        let end = self.end();
+        self.link.say(&Request::DeregisterEvents(request), end)
     }
 
     /// Tells others of an event (`PMIx_Notify_event`).
@@ -54,12 +55,21 @@ impl Client {
         }))
     }
 
-    /// The next event, if one comes within the time; those that came during other calls are kept.
+    /// The next event, if one comes within the time.
+    ///
+    /// Those that came during other calls are kept, up to 4096 of them and 16 MiB of messages;
+    /// [`num_lost_events`](Self::num_lost_events) says how many were not.
     ///
     /// # Errors
     ///
     /// If the server was lost.
     pub fn next_event(&mut self, within: Duration) -> Result<Option<Event<'static>>, Error> {
         self.link.event(Deadline::after(Some(within)))
+    }
+
+    /// How many events were not kept because too many waited to be asked for.
+    #[must_use]
+    pub const fn num_lost_events(&self) -> u64 {
+        self.link.num_lost_events()
     }
 }

@@ -22,7 +22,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if there is no such value; otherwise what the server answers, or that
+    /// `PMIX_ERR_NOT_FOUND` if there is no such value; `PMIX_ERR_OUT_OF_RESOURCE` if it is a
+    /// compressed string longer than [`Settings::max_string_bytes`]; otherwise what the server answers, or that
     /// it does not.
     pub fn get(
         &mut self,
@@ -33,15 +34,21 @@ impl Client {
         if says(infos, keys::GET_REFRESH_CACHE) {
             self.known.forget(proc);
         } else if let Some(value) = self.find(proc, key, infos) {
-            return Ok(inflated(value));
+            return self.whole(key, value);
         }
         let missing = || Error::not_found(format!("{key} of {} rank {}", proc.nspace, proc.rank));
         if says(infos, keys::OPTIONAL) {
             return Err(missing());
         }
         self.fetch(proc, key, infos)?;
-        let value = self.find(proc, key, infos);
-        value.map(inflated).ok_or_else(missing)
+        let value = self.find(proc, key, infos).ok_or_else(missing)?;
+        self.whole(key, value)
+    }
+
+    /// The value as it was put, if it was compressed for the wire.
+    fn whole(&self, key: &str, value: Value<'static>) -> Result<Value<'static>, Error> {
+        inflated(value, self.settings.max_string_bytes)
+            .map_err(|error| Error::new(error.status(), format!("{key}: {}", error.message())))
     }
 
     /// The value of a key of the own job (`PMIx_Get` with [`Rank::WILDCARD`]).

@@ -11,27 +11,68 @@
 use std::io::Read as _;
 
 use flate2::read::ZlibDecoder;
-use pmix_types::{Text, Value};
+use pmix_types::{Status, Text, Value};
+
+use crate::Error;
+
+/// How many bytes come out of one byte of a zlib stream at the most.
+const MAX_EXPANSION: usize = 1032;
+/// How much comes out before memory grows again.
+const PORTION: usize = 16 << 10;
 
 /// The value as it was put; what cannot be made whole again stays as it is.
-pub(crate) fn inflated(value: Value<'static>) -> Value<'static> {
-    match &value {
-        Value::CompressedString(bytes) => match inflate(bytes) {
-            Some(text) => Value::String(Some(Text::new(text))),
-            None => value,
-        },
-        _ => value,
+///
+/// Any process can put such a string, so its length is a claim: one that its stream cannot hold is
+/// not believed, and memory grows with what comes out.
+///
+/// # Errors
+///
+/// `PMIX_ERR_OUT_OF_RESOURCE` if the string is longer than `most`.
+pub(crate) fn inflated(value: Value<'static>, most: usize) -> Result<Value<'static>, Error> {
+    let Value::CompressedString(bytes) = &value else {
+        return Ok(value);
+    };
+    let Some((len, stream)) = claimed(bytes) else {
+        return Ok(value);
+    };
+    if len > most {
+        let message = format!(
+            "a compressed string of {len} bytes, more than {most}; Settings::max_string_bytes \
+             allows more"
+        );
+        return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
     }
+    Ok(match inflate(stream, len) {
+        Some(text) => Value::String(Some(Text::new(text))),
+        None => value,
+    })
 }
 
-fn inflate(bytes: &[u8]) -> Option<Vec<u8>> {
+/// The length that a compressed string claims and its stream, unless that cannot hold so much.
+fn claimed(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (len, stream) = bytes.split_first_chunk::<4>()?;
-    let len = u32::from_ne_bytes(*len);
+    let len = usize::try_from(u32::from_ne_bytes(*len)).ok()?;
+    (len <= stream.len().saturating_mul(MAX_EXPANSION)).then_some((len, stream))
+}
+
+fn inflate(stream: &[u8], len: usize) -> Option<Vec<u8>> {
     let mut text = Vec::new();
-    // Memory grows with what is there, up to what is claimed.
-    let mut stream = ZlibDecoder::new(stream).take(u64::from(len) + 1);
-    stream.read_to_end(&mut text).ok()?;
-    (u32::try_from(text.len()) == Ok(len)).then_some(text)
+    let mut portion = [0; PORTION];
+    let mut stream = ZlibDecoder::new(stream);
+    loop {
+        let came = stream.read(&mut portion).ok()?;
+        if came == 0 {
+            return (text.len() == len).then_some(text);
+        }
+        let missing = len - text.len();
+        if came > missing {
+            return None;
+        }
+        if text.capacity() - text.len() < came {
+            text.reserve_exact(text.len().max(came).min(missing));
+        }
+        text.extend_from_slice(portion.get(..came)?);
+    }
 }
 
 #[cfg(test)]
@@ -49,17 +90,26 @@ mod tests {
     #[test]
     fn a_compressed_string_is_read_as_it_was_put() {
         let text = "z".repeat(20_000);
-        let value = inflated(compressed(text.as_bytes(), 20_000));
-        assert_eq!(value, Value::from(text));
+        let value = inflated(compressed(text.as_bytes(), 20_000), 20_000);
+        assert_eq!(value, Ok(Value::from(text)));
     }
 
     #[test]
     fn a_length_that_lies_leaves_the_value_alone() {
         for claimed in [0, 5, 7, u32::MAX] {
             let value = compressed(b"abcdef", claimed);
-            assert_eq!(inflated(value.clone()), value);
+            assert_eq!(inflated(value.clone(), 100), Ok(value));
         }
         let cut = Value::CompressedString(vec![1, 0].into());
-        assert_eq!(inflated(cut.clone()), cut);
+        assert_eq!(inflated(cut.clone(), 100), Ok(cut));
+    }
+
+    #[test]
+    fn a_string_beyond_the_limit_is_refused_by_name() {
+        let text = vec![0; 1 << 20];
+        let error = inflated(compressed(&text, 1 << 20), (1 << 20) - 1).unwrap_err();
+        assert_eq!(error.status(), Status::ERR_OUT_OF_RESOURCE);
+        assert!(error.message().contains("max_string_bytes"), "{error}");
+        assert!(inflated(compressed(&text, 1 << 20), 1 << 20).is_ok());
     }
 }

@@ -56,9 +56,19 @@ pub struct Settings {
     pub host: Option<String>,
     /// How long to wait for any answer; for ever if not set. A fence may be long in coming.
     pub time_limit: Option<Duration>,
+    /// Most bytes of one reply. A larger one ends the connection with
+    /// `PMIX_ERR_OUT_OF_RESOURCE`, before it is read.
+    pub max_reply_bytes: u32,
+    /// Most bytes of a string that came compressed (`PMIX_COMPRESSED_STRING`). A
+    /// [`get`](crate::Client::get) of a larger one fails with `PMIX_ERR_OUT_OF_RESOURCE`.
+    pub max_string_bytes: usize,
 }
 
 impl Settings {
+    /// Replies grow with the job: what a server says of a million processes fits.
+    const MAX_REPLY_BYTES: u32 = 512 << 20;
+    const MAX_STRING_BYTES: usize = 64 << 20;
+
     /// A process with a server, and the usual choices for the rest.
     #[must_use]
     pub const fn new(proc: Proc<'static>, server: Uri) -> Self {
@@ -69,6 +79,8 @@ impl Settings {
             security: Security::Native,
             host: None,
             time_limit: None,
+            max_reply_bytes: Self::MAX_REPLY_BYTES,
+            max_string_bytes: Self::MAX_STRING_BYTES,
         }
     }
 

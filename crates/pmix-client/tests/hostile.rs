@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A client whose server or peers mean it no good: memory stays bounded and time limits hold.
+
+#[path = "../../bfrops/tests/meter/mod.rs"]
+mod meter;
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bfrops::{Encoder, kind};
+use pmix_client::{Client, Fence, Settings, Uri};
+use pmix_proto::{Event, Frame, Header, Hello, Inbox, PeerForm, Tag, Welcome, reply};
+use pmix_types::{Kval, Proc, Rank, Scope, Status, Value, keys};
+
+#[global_allocator]
+static METER: meter::Meter = meter::Meter;
+
+/// Longer than any answer takes here, so that a fault of the test ends it.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The server's end of a connection that has been welcomed.
+struct Peer {
+    stream: TcpStream,
+    inbox: Inbox,
+    form: PeerForm,
+}
+
+impl Peer {
+    fn welcome(mut stream: TcpStream) -> Self {
+        let mut inbox = Inbox::of_server(1 << 26);
+        let hello = next(&mut stream, &mut inbox).expect("a hello");
+        let form = Hello::decode(&hello.payload).unwrap().form().unwrap();
+        let welcome = Welcome::Index { index: 5 }.encode().unwrap();
+        stream.write_all(&welcome).unwrap();
+        let mut peer = Self {
+            stream,
+            inbox,
+            form,
+        };
+        let asked = peer.next().expect("a question about the job");
+        peer.send(asked.header.tag, &job_info(&peer.form));
+        peer
+    }
+
+    /// The next request; none once the client is gone.
+    fn next(&mut self) -> Option<Frame> {
+        next(&mut self.stream, &mut self.inbox)
+    }
+
+    fn send(&mut self, tag: Tag, payload: &[u8]) {
+        let len = u32::try_from(payload.len()).unwrap();
+        let header = Header::new(0, tag, len).encode();
+        self.stream
+            .write_all(&[&header[..], payload].concat())
+            .unwrap();
+    }
+
+    fn succeed(&mut self, tag: Tag) {
+        let status = reply::status(&self.form, Status::SUCCESS).unwrap();
+        self.send(tag, &status);
+    }
+}
+
+fn next(stream: &mut TcpStream, inbox: &mut Inbox) -> Option<Frame> {
+    let mut buffer = [0; 4096];
+    loop {
+        if let Some(frame) = inbox.next_frame().unwrap() {
+            return Some(frame);
+        }
+        let len = stream.read(&mut buffer).unwrap_or(0);
+        if len == 0 {
+            return None;
+        }
+        inbox.push(&buffer[..len]);
+    }
+}
+
+fn job_info(form: &PeerForm) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut encoder = Encoder::new(form.layout, &mut out);
+    encoder.one::<kind::String>(&Some("job".into())).unwrap();
+    let size = Kval {
+        key: keys::JOB_SIZE.into(),
+        value: Value::Uint32(2),
+    };
+    encoder.one::<kind::Kval>(&size).unwrap();
+    out
+}
+
+/// A server that welcomes one client and then does as told.
+fn server(behave: impl FnOnce(Peer) + Send + 'static) -> (Settings, JoinHandle<()>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let thread = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        behave(Peer::welcome(stream));
+    });
+    let uri = Uri {
+        server: Proc::new("server", Rank::new(0)),
+        address,
+    };
+    let mut settings = Settings::new(Proc::new("job", Rank::new(0)), uri);
+    settings.time_limit = Some(LIMIT);
+    (settings, thread)
+}
+
+#[test]
+fn events_without_end_fill_a_bounded_queue_and_the_rest_is_counted() {
+    const SENT: u64 = 30_000;
+    let (settings, server) = server(|mut peer| {
+        let fence = peer.next().unwrap();
+        let event = Event {
+            status: Status::ERR_PROC_ABORTED,
+            source: Proc::new("job", Rank::new(1)),
+            infos: Vec::new(),
+            range: None,
+        };
+        let event = event.encode(&peer.form, None).unwrap();
+        for _ in 0..SENT {
+            peer.send(Tag::EVENT, &event);
+        }
+        peer.succeed(fence.header.tag);
+        while peer.next().is_some() {}
+    });
+    let mut client = Client::init(settings).unwrap();
+    let (fence, cost) = meter::of(|| client.fence(&Fence::new()));
+    assert_eq!(fence, Ok(()));
+    assert!(cost.peak < 4 << 20, "{} bytes for events", cost.peak);
+    let mut kept = 0;
+    while client
+        .next_event(Duration::from_millis(1))
+        .unwrap()
+        .is_some()
+    {
+        kept += 1;
+    }
+    assert_eq!(kept + client.num_lost_events(), SENT);
+    assert_eq!(kept, 4096);
+    drop(client);
+    server.join().unwrap();
+}
+
+#[test]
+fn a_server_that_sends_events_for_ever_does_not_stretch_the_time_limit() {
+    let (mut settings, server) = server(|mut peer| {
+        let mut frames = Vec::new();
+        for _ in 0..100 {
+            frames.extend(Header::new(0, Tag::EVENT, 0).encode());
+        }
+        while peer.stream.write_all(&frames).is_ok() {}
+    });
+    settings.time_limit = Some(Duration::from_millis(200));
+    let mut client = Client::init(settings).unwrap();
+    let error = client.fence(&Fence::new()).unwrap_err();
+    assert_eq!(error.status(), Status::ERR_TIMEOUT);
+    drop(client);
+    server.join().unwrap();
+}
+
+#[test]
+fn a_server_that_reads_nothing_does_not_hold_the_client() {
+    let (over, ends) = std::sync::mpsc::channel::<()>();
+    let (mut settings, server) = server(move |peer| {
+        let _ = ends.recv();
+        drop(peer);
+    });
+    settings.time_limit = Some(Duration::from_millis(200));
+    let mut client = Client::init(settings).unwrap();
+    let large = "x".repeat(32 << 20);
+    client.put(Scope::GLOBAL, "large", large).unwrap();
+    for _ in 0..2 {
+        let error = client.commit().unwrap_err();
+        assert_eq!(error.status(), Status::ERR_TIMEOUT);
+    }
+    let error = client.heartbeat().unwrap_err();
+    assert_eq!(error.status(), Status::ERR_TIMEOUT);
+    drop(over);
+    server.join().unwrap();
+}
+
+#[test]
+fn a_slow_server_gets_whole_frames_once_it_reads() {
+    let (reads, wait) = std::sync::mpsc::channel::<()>();
+    let (mut settings, server) = server(move |mut peer| {
+        wait.recv().unwrap();
+        let commit = peer.next().unwrap();
+        assert!(commit.payload.len() > 32 << 20);
+        // Nobody waits for the answer any more.
+        peer.succeed(commit.header.tag);
+        drop(commit);
+        while let Some(fence) = peer.next() {
+            peer.succeed(fence.header.tag);
+        }
+    });
+    settings.time_limit = Some(Duration::from_millis(200));
+    let mut client = Client::init(settings).unwrap();
+    let large = "x".repeat(32 << 20);
+    client.put(Scope::LOCAL, "large", large).unwrap();
+    let error = client.commit().unwrap_err();
+    assert_eq!(error.status(), Status::ERR_TIMEOUT);
+    reads.send(()).unwrap();
+    // The rest of the commit goes first, however many tries that takes.
+    let passed = (0..100).any(|_| client.fence(&Fence::new()).is_ok());
+    assert!(passed);
+    drop(client);
+    server.join().unwrap();
+}
+
+#[test]
+fn a_reply_beyond_the_limit_is_refused_before_it_comes() {
+    let (mut settings, server) = server(|mut peer| {
+        let fence = peer.next().unwrap();
+        let header = Header::new(0, fence.header.tag, 1 << 30).encode();
+        peer.stream.write_all(&header).unwrap();
+        while peer.next().is_some() {}
+    });
+    settings.max_reply_bytes = 1 << 20;
+    let mut client = Client::init(settings).unwrap();
+    let error = client.fence(&Fence::new()).unwrap_err();
+    assert_eq!(error.status(), Status::ERR_OUT_OF_RESOURCE);
+    assert!(error.message().contains("1048576"), "{error}");
+    drop(client);
+    server.join().unwrap();
+}
+
+/// The reply to a get: one compressed string of the peer, as any process can put it.
+fn compressed(form: &PeerForm, claimed: u32, stream: &[u8]) -> Vec<u8> {
+    let proc = Proc::new("job", Rank::new(1));
+    let mut object = Vec::new();
+    let mut encoder = Encoder::new(form.layout, &mut object);
+    encoder.one::<kind::Proc>(&proc).unwrap();
+    let bytes = [&claimed.to_ne_bytes()[..], stream].concat();
+    let text = Kval {
+        key: "text".into(),
+        value: Value::CompressedString(bytes.into()),
+    };
+    encoder.one::<kind::Kval>(&text).unwrap();
+    let mut out = reply::status(form, Status::SUCCESS).unwrap();
+    let mut encoder = Encoder::new(form.layout, &mut out);
+    encoder.one::<kind::ByteObject>(&object.into()).unwrap();
+    out
+}
+
+#[test]
+fn a_compressed_string_becomes_no_more_than_is_allowed() {
+    let text = vec![b'x'; 8 << 20];
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(&text).unwrap();
+    let stream = encoder.finish().unwrap();
+    // The truth, which is too long; lies about it.
+    for (claimed, status) in [
+        (8 << 20, Some(Status::ERR_OUT_OF_RESOURCE)),
+        ((8 << 20) + 1, Some(Status::ERR_OUT_OF_RESOURCE)),
+        (1 << 19, None),
+        (u32::MAX, None),
+    ] {
+        let stream = stream.clone();
+        let (mut settings, server) = server(move |mut peer| {
+            let get = peer.next().unwrap();
+            peer.send(get.header.tag, &compressed(&peer.form, claimed, &stream));
+            while peer.next().is_some() {}
+        });
+        settings.max_string_bytes = 1 << 20;
+        let mut client = Client::init(settings).unwrap();
+        let peer = Proc::new("job", Rank::new(1));
+        let (value, cost) = meter::of(|| client.get(&peer, "text", &[]));
+        match (value, status) {
+            (Err(error), status) => assert_eq!(Some(error.status()), status, "{error}"),
+            (Ok(Value::CompressedString(_)), None) => {}
+            (value, _) => panic!("{value:?}"),
+        }
+        assert!(cost.peak < 2 << 20, "{} bytes for {claimed}", cost.peak);
+        drop(client);
+        server.join().unwrap();
+    }
+}
