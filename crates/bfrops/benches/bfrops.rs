@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use bfrops::{Decoder, Encoder, Error, Kind, Layout, Limits, Module, kind};
+use bfrops::{Decoder, Encoder, Error, Layout, Limits, Module, WireType, wire_type};
 use pmix_types::IntoOwned;
 
 const LAYOUT: Layout = Layout::new(Module::V41);
@@ -53,7 +53,7 @@ impl Work<'_> {
         Ok(Times { runs, bytes })
     }
 
-    fn run<K: Kind>(&self) -> Result<Times, Error>
+    fn run<K: WireType>(&self) -> Result<Times, Error>
     where
         for<'m> K::Item<'m>: IntoOwned,
     {
@@ -126,12 +126,12 @@ impl Work<'_> {
 
     fn of_type(&self, data_type: &str) -> Option<Result<Times, Error>> {
         Some(match data_type {
-            "PMIX_UINT32" => self.run::<kind::Uint32>(),
-            "PMIX_INT64" => self.run::<kind::Int64>(),
-            "PMIX_STRING" => self.run::<kind::String>(),
-            "PMIX_PROC" => self.run::<kind::Proc>(),
-            "PMIX_VALUE" => self.run::<kind::Value>(),
-            "PMIX_INFO" => self.run::<kind::Info>(),
+            "PMIX_UINT32" => self.run::<wire_type::Uint32>(),
+            "PMIX_INT64" => self.run::<wire_type::Int64>(),
+            "PMIX_STRING" => self.run::<wire_type::String>(),
+            "PMIX_PROC" => self.run::<wire_type::Proc>(),
+            "PMIX_VALUE" => self.run::<wire_type::Value>(),
+            "PMIX_INFO" => self.run::<wire_type::Info>(),
             _ => return None,
         })
     }

@@ -8,11 +8,13 @@ use std::marker::PhantomData;
 
 use pmix_types::{DataArray, DataType, Status};
 
-use crate::kind::Run;
 use crate::legacy::code;
 use crate::module::Types;
 use crate::refusal::Place;
-use crate::{BufferKind, Error, Kind, Layout, Limits, Module, Notes, RegexFramer, kind};
+use crate::wire_type::Run;
+use crate::{
+    BufferKind, Error, FieldTrace, Layout, Limits, Module, RegexFramer, WireType, wire_type,
+};
 
 /// Takes pack calls off bytes.
 ///
@@ -29,7 +31,7 @@ pub struct Decoder<'a> {
     memory: usize,
     depth: u32,
     framer: Option<&'a dyn RegexFramer>,
-    notes: Option<Box<Notes>>,
+    notes: Option<Box<FieldTrace>>,
 }
 
 impl<'a> Decoder<'a> {
@@ -67,14 +69,14 @@ impl<'a> Decoder<'a> {
 
     /// The same, and every field is noted.
     #[must_use]
-    pub fn with_notes(mut self) -> Self {
+    pub fn with_trace(mut self) -> Self {
         self.notes = Some(Box::default());
         self
     }
 
     /// The fields seen so far, if they are noted.
     #[must_use]
-    pub fn notes(&self) -> Option<&Notes> {
+    pub fn notes(&self) -> Option<&FieldTrace> {
         self.notes.as_deref()
     }
 
@@ -129,7 +131,7 @@ impl<'a> Decoder<'a> {
     ///
     /// What the bytes have wrong and where, or that the call has more or fewer data than one.
     #[inline]
-    pub fn one<K: Kind>(&mut self) -> Result<K::Item<'a>, Error> {
+    pub fn one<K: WireType>(&mut self) -> Result<K::Item<'a>, Error> {
         let start = self.offset();
         match self.head(K::TYPE)? {
             1 => {
@@ -150,7 +152,7 @@ impl<'a> Decoder<'a> {
     ///
     /// What the bytes in front of the data have wrong and where.
     #[inline]
-    pub fn call<K: Kind>(&mut self) -> Result<Call<'_, 'a, K>, Error> {
+    pub fn call<K: WireType>(&mut self) -> Result<Call<'_, 'a, K>, Error> {
         let left = self.head(K::TYPE)?;
         let run = K::start(self)?;
         Ok(Call {
@@ -167,7 +169,7 @@ impl<'a> Decoder<'a> {
     /// # Errors
     ///
     /// What the bytes have wrong and where.
-    pub fn all<K: Kind>(&mut self) -> Result<Vec<K::Item<'a>>, Error> {
+    pub fn all<K: WireType>(&mut self) -> Result<Vec<K::Item<'a>>, Error> {
         let count = self.head(K::TYPE)?;
         self.run::<K>(count)
     }
@@ -179,7 +181,7 @@ impl<'a> Decoder<'a> {
     /// What the bytes have wrong and where.
     pub fn array(&mut self, data_type: DataType) -> Result<DataArray<'a>, Error> {
         let count = self.head(data_type)?;
-        kind::decode_elements(self, data_type, count)
+        wire_type::decode_elements(self, data_type, count)
     }
 
     /// Unpacks a call of a described buffer, whatever type it says it has.
@@ -193,7 +195,7 @@ impl<'a> Decoder<'a> {
         let data_type = self.type_code()?;
         let place = Place::Unpack;
         self.check(data_type, place, start)?;
-        kind::decode_elements(self, data_type, count)
+        wire_type::decode_elements(self, data_type, count)
     }
 
     fn described_count(&mut self) -> Result<usize, Error> {
@@ -258,7 +260,7 @@ impl<'a> Decoder<'a> {
 
     /// One of several data.
     #[inline(always)]
-    fn element<K: Kind>(&mut self, run: Run, index: usize) -> Result<K::Item<'a>, Error> {
+    fn element<K: WireType>(&mut self, run: Run, index: usize) -> Result<K::Item<'a>, Error> {
         if self.notes.is_some() {
             return self.inside(&format!("[{index}]"), |decoder| K::decode(decoder, run));
         }
@@ -267,7 +269,7 @@ impl<'a> Decoder<'a> {
 
     /// A run of one datum: a part of a structure.
     #[inline(always)]
-    pub(crate) fn field<K: Kind>(&mut self, name: &str) -> Result<K::Item<'a>, Error> {
+    pub(crate) fn field<K: WireType>(&mut self, name: &str) -> Result<K::Item<'a>, Error> {
         if self.notes.is_some() {
             return self.inside(name, |decoder| {
                 K::start(decoder).and_then(|run| K::decode(decoder, run))
@@ -293,7 +295,7 @@ impl<'a> Decoder<'a> {
         item
     }
 
-    /// Notes what was read since `start`.
+    /// FieldTrace what was read since `start`.
     #[inline]
     pub(crate) fn note(&mut self, start: usize, meaning: impl FnOnce() -> String) {
         if self.notes.is_some() {
@@ -372,7 +374,7 @@ pub struct Call<'d, 'a, K> {
     kind: PhantomData<K>,
 }
 
-impl<'a, K: Kind> Iterator for Call<'_, 'a, K> {
+impl<'a, K: WireType> Iterator for Call<'_, 'a, K> {
     type Item = Result<K::Item<'a>, Error>;
 
     #[inline(always)]

@@ -5,7 +5,7 @@ use pmix_types::{DataArray, DataType};
 
 use crate::legacy::code;
 use crate::refusal::Place;
-use crate::{BufferKind, Error, Integers, Kind, Layout, Module, RegexFramer, flex, kind};
+use crate::{BufferKind, Error, Integers, Layout, Module, RegexFramer, WireType, flex, wire_type};
 
 /// Appends pack calls to bytes.
 ///
@@ -51,7 +51,7 @@ impl<'o> Encoder<'o> {
     ///
     /// If the module does not have the type, or if no peer could read the datum.
     #[inline]
-    pub fn one<K: Kind>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
+    pub fn one<K: WireType>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
         self.whole(|encoder| {
             encoder.head(K::TYPE, 1)?;
             encoder.field::<K>(item)
@@ -64,7 +64,7 @@ impl<'o> Encoder<'o> {
     ///
     /// If the module does not have the type, or if no peer could read one of the data.
     #[inline]
-    pub fn call<K: Kind>(&mut self, items: &[K::Item<'_>]) -> Result<(), Error> {
+    pub fn call<K: WireType>(&mut self, items: &[K::Item<'_>]) -> Result<(), Error> {
         self.whole(|encoder| {
             encoder.head(K::TYPE, items.len())?;
             encoder.run::<K>(items)
@@ -79,20 +79,20 @@ impl<'o> Encoder<'o> {
     pub fn array(&mut self, array: &DataArray<'_>) -> Result<(), Error> {
         self.whole(|encoder| {
             encoder.head(array.data_type(), array.len())?;
-            kind::encode_elements(encoder, array)
+            wire_type::encode_elements(encoder, array)
         })
     }
 
     /// A run of one datum: a part of a structure.
     #[inline]
-    pub(crate) fn field<K: Kind>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
+    pub(crate) fn field<K: WireType>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
         K::begin(self)?;
         K::encode(self, item)
     }
 
     /// A run of data, one behind the other.
     #[inline]
-    pub(crate) fn run<K: Kind>(&mut self, items: &[K::Item<'_>]) -> Result<(), Error> {
+    pub(crate) fn run<K: WireType>(&mut self, items: &[K::Item<'_>]) -> Result<(), Error> {
         K::begin(self)?;
         K::encode_run(self, items)
     }
@@ -214,7 +214,7 @@ impl<'o> Encoder<'o> {
     /// How many elements or bytes there are, as a size.
     #[inline]
     pub(crate) fn size(&mut self, size: usize) -> Result<(), Error> {
-        self.field::<kind::Size>(&u64::try_from(size).unwrap_or(u64::MAX))
+        self.field::<wire_type::Size>(&u64::try_from(size).unwrap_or(u64::MAX))
     }
 
     /// Appends an old encoded map, if an encoder owns it.

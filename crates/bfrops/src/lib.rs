@@ -6,22 +6,22 @@
 //! wide an integer is. A [`Layout`] is a module and the choices a process makes on top of it.
 //!
 //! An [`Encoder`] appends *pack calls* to bytes, a [`Decoder`] takes them off again: a count, then
-//! so many data of one [`Kind`]. Text and bytes that come off are borrowed from the message; a
+//! so many data of one [`WireType`]. Text and bytes that come off are borrowed from the message; a
 //! caller who keeps them calls [`pmix_types::IntoOwned`].
 //!
 //! ```
-//! use bfrops::{Decoder, Encoder, Layout, Module, kind};
+//! use bfrops::{Decoder, Encoder, Layout, Module, wire_type};
 //! use pmix_types::{Info, Value};
 //!
 //! let layout = Layout::new(Module::V41);
 //! let mut message = Vec::new();
 //! let mut encoder = Encoder::new(layout, &mut message);
-//! encoder.one::<kind::Size>(&1)?;
-//! encoder.one::<kind::Info>(&Info::new("pmix.job.size", Value::Uint32(4)))?;
+//! encoder.one::<wire_type::Size>(&1)?;
+//! encoder.one::<wire_type::Info>(&Info::new("pmix.job.size", Value::Uint32(4)))?;
 //!
 //! let mut decoder = Decoder::new(layout, &message);
-//! assert_eq!(decoder.one::<kind::Size>()?, 1);
-//! let info = decoder.one::<kind::Info>()?;
+//! assert_eq!(decoder.one::<wire_type::Size>()?, 1);
+//! let info = decoder.one::<wire_type::Info>()?;
 //! assert_eq!(info.key, "pmix.job.size");
 //! assert_eq!(info.value, Value::Uint32(4));
 //! decoder.finish()?;
@@ -36,24 +36,24 @@
 mod decode;
 mod encode;
 mod error;
+mod field_trace;
 mod flex;
 mod framer;
-pub mod kind;
 mod layout;
 mod legacy;
 mod limits;
 mod module;
-mod notes;
 mod refusal;
-mod sheet;
+mod template;
+pub mod wire_type;
 
 pub use decode::{Call, Decoder};
 pub use encode::Encoder;
 pub use error::Error;
+pub use field_trace::{FieldTrace, TracedField};
 pub use framer::{RegexExtent, RegexFramer};
-pub use kind::Kind;
 pub use layout::{BufferKind, Integers, Layout};
 pub use limits::Limits;
 pub use module::Module;
-pub use notes::{Note, Notes};
-pub use sheet::{Head, Sheet};
+pub use template::{MessageTemplate, Slot};
+pub use wire_type::WireType;

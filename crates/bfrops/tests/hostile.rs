@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "not every test of the records needs all of them")]
 mod records;
 
-use bfrops::{BufferKind, Decoder, Encoder, Error, Integers, Layout, Limits, Module, kind};
+use bfrops::{BufferKind, Decoder, Encoder, Error, Integers, Layout, Limits, Module, wire_type};
 use pmix_types::{DataArray, DataType, Status, Value};
 use records::Framer;
 
@@ -12,7 +12,7 @@ const PAST_END: Status = Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER;
 const V41: Layout = Layout::new(Module::V41);
 
 /// What is wrong with one datum.
-fn refused<K: bfrops::Kind>(layout: Layout, bytes: &[u8]) -> Error {
+fn refused<K: bfrops::WireType>(layout: Layout, bytes: &[u8]) -> Error {
     match Decoder::new(layout, bytes).one::<K>() {
         Ok(_) => panic!("{bytes:02x?} was unpacked as {}", K::TYPE),
         Err(error) => error,
@@ -69,7 +69,7 @@ fn no_prefix_of_a_message_is_a_message() {
 #[test]
 fn bytes_behind_a_message_are_reported() {
     let mut decoder = Decoder::new(V41, &[2, 7, 0xaa, 0xbb]);
-    decoder.one::<kind::Uint32>().expect("one number");
+    decoder.one::<wire_type::Uint32>().expect("one number");
     assert_eq!(decoder.rest(), [0xaa, 0xbb]);
     let error = decoder.finish().expect_err("two bytes are left");
     says(&error, Status::ERR_UNPACK_FAILURE, 2, "2 bytes are left");
@@ -79,12 +79,12 @@ fn bytes_behind_a_message_are_reported() {
 fn an_unknown_type_is_named_with_its_place_and_the_module() {
     let unknown = Status::ERR_UNKNOWN_DATA_TYPE;
     // Type 200 in a value, type 74 in the value of an info and as the elements of an array.
-    let error = refused::<kind::Value>(V41, &[2, 0xc8, 1]);
+    let error = refused::<wire_type::Value>(V41, &[2, 0xc8, 1]);
     says(&error, unknown, 1, "type 200");
     says(&error, unknown, 1, "v41");
-    let error = refused::<kind::Info>(V41, b"\x02\x04k\0\0\x4a\0\0");
+    let error = refused::<wire_type::Info>(V41, b"\x02\x04k\0\0\x4a\0\0");
     says(&error, unknown, 5, "PMIX_REGEX2 (type 74)");
-    let error = refused::<kind::DataArray>(V41, &[2, 74, 1, 0, 0]);
+    let error = refused::<wire_type::DataArray>(V41, &[2, 74, 1, 0, 0]);
     says(&error, unknown, 1, "PMIX_REGEX2 (type 74)");
     // A whole call of a type that the peer's module does not have.
     let error = Decoder::new(V41, &[2, 0, 0]).array(DataType::REGEX2);
@@ -98,7 +98,7 @@ fn an_unknown_type_is_named_with_its_place_and_the_module() {
 fn a_type_that_no_value_can_hold_is_a_bad_parameter() {
     for data_type in [DataType::VALUE, DataType::APP, DataType::INFO] {
         let number = u8::try_from(data_type.as_raw()).expect("a small number");
-        let error = refused::<kind::Value>(V41, &[2, number, 0, 0, 0, 0]);
+        let error = refused::<wire_type::Value>(V41, &[2, number, 0, 0, 0, 0]);
         says(&error, Status::ERR_BAD_PARAM, 1, "cannot hold");
     }
 }
@@ -124,21 +124,21 @@ fn nesting_has_a_limit_that_can_be_set() {
     let most = usize::try_from(Limits::default().depth).expect("a small number");
     for levels in [1, 2, most] {
         Decoder::new(V41, &towers(levels))
-            .one::<kind::DataArray>()
+            .one::<wire_type::DataArray>()
             .expect("as deep as is allowed");
         Decoder::new(V41, &infos(levels))
-            .one::<kind::Info>()
+            .one::<wire_type::Info>()
             .expect("as deep as is allowed");
     }
     for levels in [most + 1, 100_000] {
-        let error = refused::<kind::DataArray>(V41, &towers(levels));
+        let error = refused::<wire_type::DataArray>(V41, &towers(levels));
         says(
             &error,
             Status::ERR_OUT_OF_RESOURCE,
             1 + 2 * (most + 1),
             "64 deep",
         );
-        let error = refused::<kind::Info>(V41, &infos(levels));
+        let error = refused::<wire_type::Info>(V41, &infos(levels));
         says(
             &error,
             Status::ERR_OUT_OF_RESOURCE,
@@ -152,7 +152,7 @@ fn nesting_has_a_limit_that_can_be_set() {
     };
     let bytes = towers(2);
     let mut decoder = Decoder::new(V41, &bytes).with_limits(limits);
-    let error = decoder.one::<kind::DataArray>();
+    let error = decoder.one::<wire_type::DataArray>();
     says(
         &error.expect_err("two levels"),
         Status::ERR_OUT_OF_RESOURCE,
@@ -164,23 +164,24 @@ fn nesting_has_a_limit_that_can_be_set() {
 #[test]
 fn an_integer_wider_than_its_type_is_refused() {
     let failure = Status::ERR_UNPACK_FAILURE;
-    let error = refused::<kind::Uint16>(V41, &[2, 0x80, 0x80, 0x04]);
+    let error = refused::<wire_type::Uint16>(V41, &[2, 0x80, 0x80, 0x04]);
     says(&error, failure, 1, "65536 does not fit 16 bits");
-    let error = refused::<kind::Int16>(V41, &[2, 0x80, 0x80, 0x04]);
+    let error = refused::<wire_type::Int16>(V41, &[2, 0x80, 0x80, 0x04]);
     says(&error, failure, 1, "32768 does not fit 16 bits");
-    let error = refused::<kind::Uint32>(V41, &[2, 0x80, 0x80, 0x80, 0x80, 0x10]);
+    let error = refused::<wire_type::Uint32>(V41, &[2, 0x80, 0x80, 0x80, 0x80, 0x10]);
     says(&error, failure, 1, "4294967296 does not fit 32 bits");
-    let error = refused::<kind::Int32>(V41, &[2, 0x81, 0x80, 0x80, 0x80, 0x10]);
+    let error = refused::<wire_type::Int32>(V41, &[2, 0x81, 0x80, 0x80, 0x80, 0x10]);
     says(&error, failure, 1, "-2147483649 does not fit 32 bits");
     // A type code beyond 16 bits, and a count beyond 32.
-    let error = refused::<kind::Value>(V41, &[2, 0x81, 0x80, 0x04, 0]);
+    let error = refused::<wire_type::Value>(V41, &[2, 0x81, 0x80, 0x04, 0]);
     says(&error, failure, 1, "65537 does not fit 16 bits");
-    let error = refused::<kind::Bool>(V41, &[0xff; 9]);
+    let error = refused::<wire_type::Bool>(V41, &[0xff; 9]);
     says(&error, failure, 0, "does not fit 32 bits");
     // The widest that fit.
-    let top = Decoder::new(V41, &[2, 0xff, 0xff, 0xff, 0xff, 0x0f]).one::<kind::Uint32>();
+    let top = Decoder::new(V41, &[2, 0xff, 0xff, 0xff, 0xff, 0x0f]).one::<wire_type::Uint32>();
     assert_eq!(top, Ok(u32::MAX));
-    let top = Decoder::new(V41, &[[2; 1].as_slice(), &[0xff; 9]].concat()).one::<kind::Uint64>();
+    let top =
+        Decoder::new(V41, &[[2; 1].as_slice(), &[0xff; 9]].concat()).one::<wire_type::Uint64>();
     assert_eq!(top, Ok(u64::MAX));
 }
 
@@ -188,7 +189,7 @@ fn an_integer_wider_than_its_type_is_refused() {
 fn an_integer_that_never_ends_is_past_the_end() {
     for len in 0..8 {
         let bytes = [[2].as_slice(), &vec![0x80; len]].concat();
-        let error = refused::<kind::Uint64>(V41, &bytes);
+        let error = refused::<wire_type::Uint64>(V41, &bytes);
         says(&error, PAST_END, 1, "Uint64");
     }
 }
@@ -196,30 +197,31 @@ fn an_integer_that_never_ends_is_past_the_end() {
 #[test]
 fn negative_lengths_and_counts_are_refused_where_they_stand() {
     let failure = Status::ERR_UNPACK_FAILURE;
-    let negative = Decoder::new(V41, &[1]).all::<kind::Bool>();
+    let negative = Decoder::new(V41, &[1]).all::<wire_type::Bool>();
     says(
         &negative.expect_err("-1"),
         failure,
         0,
         "count -1 is negative",
     );
-    let error = refused::<kind::String>(V41, &[2, 1]);
+    let error = refused::<wire_type::String>(V41, &[2, 1]);
     says(&error, failure, 1, "string length -1 is negative");
-    let error = refused::<kind::Query>(V41, &[2, 1]);
+    let error = refused::<wire_type::Query>(V41, &[2, 1]);
     says(&error, failure, 1, "count -1 is negative");
     // No command, then the arguments, whose number is a C int.
-    let error = refused::<kind::App>(V41, &[2, 0, 3]);
+    let error = refused::<wire_type::App>(V41, &[2, 0, 3]);
     says(&error, failure, 2, "count -2 is negative");
     let native = V41.with_integers(Integers::Fixed);
-    let error = refused::<kind::String>(native, &[0, 0, 0, 1, 0x80, 0, 0, 0]);
+    let error = refused::<wire_type::String>(native, &[0, 0, 0, 1, 0x80, 0, 0, 0]);
     says(&error, failure, 4, "string length -2147483648 is negative");
 }
 
 #[test]
 fn a_length_past_the_end_is_refused_before_it_is_believed() {
-    let error = refused::<kind::String>(V41, b"\x02\xfe\xff\xff\xff\x0fabc");
+    let error = refused::<wire_type::String>(V41, b"\x02\xfe\xff\xff\xff\x0fabc");
     says(&error, PAST_END, 6, "2147483647 bytes and there are 3");
-    let error = refused::<kind::ByteObject>(V41, b"\x02\xff\xff\xff\xff\xff\xff\xff\xff\xffabc");
+    let error =
+        refused::<wire_type::ByteObject>(V41, b"\x02\xff\xff\xff\xff\xff\xff\xff\xff\xffabc");
     says(&error, PAST_END, 10, "18446744073709551615");
     for data_type in (1..=69).map(DataType::from_raw) {
         let count = [0xfe, 0xff, 0xff, 0xff, 0x0f];
@@ -243,19 +245,19 @@ fn a_length_past_the_end_is_refused_before_it_is_believed() {
 
 #[test]
 fn a_string_without_its_nul_is_refused() {
-    let error = refused::<kind::String>(V41, b"\x02\x06abc");
+    let error = refused::<wire_type::String>(V41, b"\x02\x06abc");
     says(&error, Status::ERR_UNPACK_FAILURE, 1, "without the NUL");
-    let error = refused::<kind::Proc>(V41, b"\x02\x06abc\x01");
+    let error = refused::<wire_type::Proc>(V41, b"\x02\x06abc\x01");
     says(&error, Status::ERR_UNPACK_FAILURE, 1, "without the NUL");
     // What stands behind a NUL inside is not part of the text, and is not read as what follows.
     let mut decoder = Decoder::new(V41, b"\x04\x08a\0b\0\x04c\0");
-    let texts = decoder.all::<kind::String>().expect("two strings");
+    let texts = decoder.all::<wire_type::String>().expect("two strings");
     assert_eq!(texts, [Some("a".into()), Some("c".into())]);
 }
 
 #[test]
 fn a_null_pointer_where_none_can_be_is_refused() {
-    let error = refused::<kind::Query>(V41, &[2, 2, 0, 0]);
+    let error = refused::<wire_type::Query>(V41, &[2, 2, 0, 0]);
     says(&error, Status::ERR_UNPACK_FAILURE, 2, "null pointer");
 }
 
@@ -268,14 +270,14 @@ fn names_longer_than_any_peer_keeps_are_refused() {
         [&[2, 0x80 | low, high], &vec![b'n'; len][..], &[0, 1, 1, 1]].concat()
     };
     Decoder::new(V41, &text(255))
-        .one::<kind::Proc>()
+        .one::<wire_type::Proc>()
         .expect("an nspace as long as can be");
-    let error = refused::<kind::Proc>(V41, &text(256));
+    let error = refused::<wire_type::Proc>(V41, &text(256));
     says(&error, Status::ERR_UNPACK_FAILURE, 1, "256 bytes");
     Decoder::new(V41, &text(511))
-        .one::<kind::Kval>()
+        .one::<wire_type::Kval>()
         .expect("a key as long as can be");
-    let error = refused::<kind::Info>(V41, &text(512));
+    let error = refused::<wire_type::Info>(V41, &text(512));
     says(&error, Status::ERR_UNPACK_FAILURE, 1, "512 bytes");
 }
 
@@ -283,7 +285,7 @@ fn names_longer_than_any_peer_keeps_are_refused() {
 fn a_described_call_of_another_type_is_a_mismatch() {
     let described = V41.with_buffer(BufferKind::Described);
     let mismatch = Status::ERR_PACK_MISMATCH;
-    let error = refused::<kind::Uint32>(described, &[9, 2, 15, 1]);
+    let error = refused::<wire_type::Uint32>(described, &[9, 2, 15, 1]);
     says(
         &error,
         mismatch,
@@ -291,7 +293,7 @@ fn a_described_call_of_another_type_is_a_mismatch() {
         "expected PMIX_UINT32, found PMIX_UINT64",
     );
     // The count has a type too.
-    let error = refused::<kind::Uint32>(described, &[14, 2, 14, 1]);
+    let error = refused::<wire_type::Uint32>(described, &[14, 2, 14, 1]);
     says(&error, Status::ERR_UNPACK_FAILURE, 0, "PMIX_INT32");
     // Who does not know the type asks the buffer.
     let mut decoder = Decoder::new(described, &[9, 2, 15, 1]);
@@ -307,17 +309,17 @@ fn a_described_call_of_another_type_is_a_mismatch() {
 
 #[test]
 fn the_real_type_of_an_integer_must_be_one() {
-    let error = refused::<kind::Pid>(V41, &[2, 3, 1]);
+    let error = refused::<wire_type::Pid>(V41, &[2, 3, 1]);
     says(&error, Status::ERR_NOT_FOUND, 1, "found PMIX_STRING");
     // Another width than ours is converted as C does.
-    let narrow = Decoder::new(V41, &[2, 7, 0xfb]).one::<kind::Pid>();
+    let narrow = Decoder::new(V41, &[2, 7, 0xfb]).one::<wire_type::Pid>();
     assert_eq!(narrow, Ok(-5));
 }
 
 #[test]
 fn one_datum_is_one_datum() {
     for bytes in [&[0][..], &[4, 1, 1]] {
-        let error = refused::<kind::Bool>(V41, bytes);
+        let error = refused::<wire_type::Bool>(V41, bytes);
         says(&error, Status::ERR_UNPACK_FAILURE, 0, "expected one");
     }
 }
@@ -326,7 +328,7 @@ fn one_datum_is_one_datum() {
 fn a_float_that_is_no_number_is_refused_in_few_words() {
     let mut bytes = [&[2, 0x82, 0x80, 0x08][..], &[0xff; 1 << 16]].concat();
     bytes.push(0);
-    let error = refused::<kind::Double>(V41, &bytes);
+    let error = refused::<wire_type::Double>(V41, &bytes);
     assert!(error.to_string().len() < 300, "{}", error.to_string().len());
     says(&error, Status::ERR_UNPACK_FAILURE, 1, "expected a number");
 }
@@ -337,11 +339,13 @@ fn no_data_of_an_unknown_type_go_on_as_they_came() {
     let bytes = [2, 0xac, 0x02, 0];
     for module in [Module::V4, Module::V41, Module::V51, Module::V61] {
         let layout = Layout::new(module);
-        let array = Decoder::new(layout, &bytes).one::<kind::DataArray>();
+        let array = Decoder::new(layout, &bytes).one::<wire_type::DataArray>();
         let array = array.expect("an array of nothing");
         let mut out = Vec::new();
         let mut encoder = Encoder::new(layout, &mut out);
-        encoder.one::<kind::DataArray>(&array).expect("the same");
+        encoder
+            .one::<wire_type::DataArray>(&array)
+            .expect("the same");
         assert_eq!(out, bytes, "{module}");
         // What is announced must be there.
         let empty = DataArray::Untyped {
@@ -349,7 +353,9 @@ fn no_data_of_an_unknown_type_go_on_as_they_came() {
             len: 5,
         };
         let mut encoder = Encoder::new(layout, &mut out);
-        let error = encoder.one::<kind::DataArray>(&empty).expect_err("no data");
+        let error = encoder
+            .one::<wire_type::DataArray>(&empty)
+            .expect_err("no data");
         assert_eq!(error.status(), Status::ERR_PACK_FAILURE);
         assert_eq!(out, bytes);
     }
@@ -359,7 +365,7 @@ fn no_data_of_an_unknown_type_go_on_as_they_came() {
 fn arrays_of_no_type_take_one_byte_where_no_number_follows() {
     let bytes = [4, 0, 0];
     let mut decoder = Decoder::new(Layout::new(Module::V51), &bytes);
-    let arrays = decoder.all::<kind::DataArray>().expect("two arrays");
+    let arrays = decoder.all::<wire_type::DataArray>().expect("two arrays");
     assert_eq!(arrays, [DataArray::default(), DataArray::default()]);
     decoder.finish().expect("nothing is left");
 }
@@ -369,7 +375,7 @@ fn a_message_with_a_fault_does_not_touch_the_next() {
     let good = [2, 4, b'k', 0, 0, 1, 1];
     let bad = [2, 0xc8, 1, 9, 9];
     for message in [&good[..], &bad, &good] {
-        let info = Decoder::new(V41, message).one::<kind::Info>();
+        let info = Decoder::new(V41, message).one::<wire_type::Info>();
         assert_eq!(info.is_ok(), message == good);
         if let Ok(info) = info {
             assert_eq!(info.value, Value::Bool(true));

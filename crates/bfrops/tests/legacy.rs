@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Peers of PMIx 1.2 to 3: what only they send, and what they are refused.
 
-use bfrops::{BufferKind, Decoder, Encoder, Error, Kind, Layout, Module, kind};
+use bfrops::{BufferKind, Decoder, Encoder, Error, Layout, Module, WireType, wire_type};
 use pmix_types::{
     App, Command, DataArray, DataType, Info, InfoFlags, Proc, Rank, Status, Text, Value,
 };
@@ -15,7 +15,7 @@ fn unhex(text: &str) -> Vec<u8> {
 }
 
 /// The datum of a call in hexadecimal digits, all of it.
-fn unpack<K: Kind>(layout: Layout, hex: &str, check: impl FnOnce(Result<K::Item<'_>, Error>)) {
+fn unpack<K: WireType>(layout: Layout, hex: &str, check: impl FnOnce(Result<K::Item<'_>, Error>)) {
     let bytes = unhex(hex);
     let mut decoder = Decoder::new(layout, &bytes);
     let datum = decoder.one::<K>();
@@ -44,16 +44,16 @@ fn an_integer_of_another_width_is_converted_as_c_does() {
         ("00000001 0008 0005", 5),
         ("00000001 000f 00000001fffffffb", -5),
     ] {
-        unpack::<kind::Int>(V21, hex, |int| assert_eq!(int.unwrap(), expected));
+        unpack::<wire_type::Int>(V21, hex, |int| assert_eq!(int.unwrap(), expected));
     }
     for (hex, expected) in [
         ("00000001 000e 00000007", 7),
         ("00000001 0009 ffffffff", u64::MAX),
         ("00000001 000c ff", 255),
     ] {
-        unpack::<kind::Size>(V21, hex, |size| assert_eq!(size.unwrap(), expected));
+        unpack::<wire_type::Size>(V21, hex, |size| assert_eq!(size.unwrap(), expected));
     }
-    unpack::<kind::Int>(V21, "00000001 0010 0005", |int| {
+    unpack::<wire_type::Int>(V21, "00000001 0010 0005", |int| {
         assert_eq!(int.unwrap_err().status(), Status::ERR_NOT_FOUND);
     });
 }
@@ -62,7 +62,7 @@ fn an_integer_of_another_width_is_converted_as_c_does() {
 fn v20_fills_only_half_of_the_type_of_an_info() {
     let hex = "00000001 00000002 6b00 00000000 0009 dead000e 0000012c";
     let expected = Info::new("k", Value::Uint32(300));
-    unpack::<kind::Info>(V20, hex, |info| assert_eq!(info.unwrap(), expected));
+    unpack::<wire_type::Info>(V20, hex, |info| assert_eq!(info.unwrap(), expected));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn v12_has_the_special_ranks_at_the_top_of_signed_numbers() {
         ("00000007", Rank::new(7)),
     ] {
         let hex = format!("00000001 00000003 6e7300 00000009 {rank}");
-        unpack::<kind::Proc>(V12, &hex, |proc| {
+        unpack::<wire_type::Proc>(V12, &hex, |proc| {
             assert_eq!(proc.unwrap(), Proc::new("ns", expected));
         });
     }
@@ -88,7 +88,7 @@ fn v12_holds_an_array_of_infos_in_a_value() {
         let layout = V12.with_buffer(buffer);
         let bytes = pack(layout, &DataArray::Value(vec![value.clone()])).unwrap();
         let mut decoder = Decoder::new(layout, &bytes);
-        assert_eq!(decoder.one::<kind::Value>().unwrap(), value);
+        assert_eq!(decoder.one::<wire_type::Value>().unwrap(), value);
         decoder.finish().unwrap();
     }
     let numbers = Value::DataArray(DataArray::Uint32(vec![1]));
@@ -110,7 +110,7 @@ fn values_of_v12_and_v20_are_of_few_types() {
     // 20 was the topology of hwloc, 40 is no code of 1.2.
     for code in ["00000014", "00000028", "00000027", "0000002a"] {
         let hex = format!("00000001 00000009 {code} 00000000");
-        unpack::<kind::Value>(V12, &hex, |value| {
+        unpack::<wire_type::Value>(V12, &hex, |value| {
             assert_eq!(value.unwrap_err().status(), Status::ERROR);
         });
     }
@@ -140,7 +140,7 @@ fn a_type_that_a_module_lacks_is_refused_as_its_library_does() {
         (V20, "00000001 002f 000f 0000000000000001 00", -47),
         (V21, "00000001 002f 000f 0000000000000001 00", -16),
     ] {
-        unpack::<kind::DataArray>(layout, hex, |array| {
+        unpack::<wire_type::DataArray>(layout, hex, |array| {
             assert_eq!(array.unwrap_err().status().as_raw(), expected);
         });
     }

@@ -8,7 +8,7 @@ mod meter;
 
 use std::path::{Path, PathBuf};
 
-use bfrops::{BufferKind, Decoder, Encoder, Integers, Kind, Layout, Module, kind};
+use bfrops::{BufferKind, Decoder, Encoder, Integers, Layout, Module, WireType, wire_type};
 use pmix_types::{DataArray, DataType, Info, InfoFlags, Proc, Rank, Status, Value};
 use records::{Framer, Record};
 
@@ -199,7 +199,7 @@ fn count_len(layout: Layout) -> usize {
 }
 
 /// A number as a layout writes it.
-fn number<K: Kind>(layout: Layout, item: K::Item<'_>) -> Vec<u8> {
+fn number<K: WireType>(layout: Layout, item: K::Item<'_>) -> Vec<u8> {
     let layout = layout.with_buffer(BufferKind::NonDescribed);
     let mut out = Vec::new();
     let mut encoder = Encoder::new(layout, &mut out);
@@ -218,7 +218,7 @@ fn said(layout: Layout, data_type: DataType, count: i32) -> Option<Vec<u8>> {
         (_, _, Integers::Fixed) => 2,
         (_, _, Integers::Flex) => 1,
     };
-    let count = number::<kind::Int32>(layout, count);
+    let count = number::<wire_type::Int32>(layout, count);
     head.splice(code..code + count_len(layout), count);
     Some(head)
 }
@@ -313,7 +313,7 @@ fn towers_of_arrays_are_affordable() {
         for level in (0..levels.min(2_000)).rev() {
             let left = u64::try_from(3 * level).expect("a small number");
             bytes.push(39);
-            bytes.extend(number::<kind::Size>(layout, left));
+            bytes.extend(number::<wire_type::Size>(layout, left));
         }
         affordable(layout, DataType::DATA_ARRAY, &bytes);
     }
@@ -321,7 +321,7 @@ fn towers_of_arrays_are_affordable() {
 
 /// Packs items, unpacks them one by one and counts.
 #[track_caller]
-fn costs_nothing<K: Kind>(items: &[K::Item<'_>]) {
+fn costs_nothing<K: WireType>(items: &[K::Item<'_>]) {
     let mut measured = 0;
     for layout in layouts() {
         let mut bytes = Vec::new();
@@ -346,9 +346,9 @@ fn costs_nothing<K: Kind>(items: &[K::Item<'_>]) {
 
 #[test]
 fn what_is_borrowed_costs_nothing() {
-    costs_nothing::<kind::String>(&[Some("a string".into()), Some("".into()), None]);
-    costs_nothing::<kind::ByteObject>(&[b"some bytes".as_slice().into()]);
-    costs_nothing::<kind::Proc>(&[
+    costs_nothing::<wire_type::String>(&[Some("a string".into()), Some("".into()), None]);
+    costs_nothing::<wire_type::ByteObject>(&[b"some bytes".as_slice().into()]);
+    costs_nothing::<wire_type::Proc>(&[
         Proc::new("a.job", Rank::new(3)),
         Proc::new("a.job", Rank::WILDCARD),
     ]);
@@ -362,16 +362,16 @@ fn what_is_borrowed_costs_nothing() {
         Value::ByteObject(b"bytes".as_slice().into()),
         Value::Double(2.5),
     ];
-    costs_nothing::<kind::Value>(&values);
+    costs_nothing::<wire_type::Value>(&values);
     let infos = values.map(|value| Info {
         flags: InfoFlags::from_raw(1),
         ..Info::new("pmix.key", value)
     });
-    costs_nothing::<kind::Info>(&infos);
-    costs_nothing::<kind::Uint32>(&[0, 1, u32::MAX]);
+    costs_nothing::<wire_type::Info>(&infos);
+    costs_nothing::<wire_type::Uint32>(&[0, 1, u32::MAX]);
     // These two are no types of a value everywhere.
-    costs_nothing::<kind::Value>(&[Value::Proc(Proc::new("job", Rank::new(0)))]);
-    costs_nothing::<kind::Value>(&[Value::Rank(Rank::new(0)), Value::Status(Status::SUCCESS)]);
+    costs_nothing::<wire_type::Value>(&[Value::Proc(Proc::new("job", Rank::new(0)))]);
+    costs_nothing::<wire_type::Value>(&[Value::Rank(Rank::new(0)), Value::Status(Status::SUCCESS)]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod losses;
 #[allow(dead_code, reason = "not every test of the records needs all of them")]
 mod records;
 
-use bfrops::{BufferKind, Decoder, Encoder, Error, Integers, Layout, Limits, Module, kind};
+use bfrops::{BufferKind, Decoder, Encoder, Error, Integers, Layout, Limits, Module, wire_type};
 use losses::Losses;
 use pmix_random::{Bytes, Carried, Random};
 use pmix_types::{DataArray, DataType, Info, IntoOwned, Key, Nspace, Proc, Rank, Status, Value};
@@ -197,9 +197,9 @@ proptest! {
         let mut out = before.clone();
         let mut encoder = Encoder::new(layout, &mut out).with_framer(&Framer);
         prop_assert!(encoder.array(&DataArray::Info(infos.clone())).is_err());
-        prop_assert!(encoder.call::<kind::Info>(&infos).is_err());
+        prop_assert!(encoder.call::<wire_type::Info>(&infos).is_err());
         // The next call goes where it would have gone.
-        encoder.one::<kind::Uint32>(&7).expect("a number");
+        encoder.one::<wire_type::Uint32>(&7).expect("a number");
         let expected = [before, pack(layout, &DataArray::Uint32(vec![7])).expect("a number")];
         prop_assert_eq!(out, expected.concat());
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use bfrops::{Decoder, Layout, Module, kind};
+use bfrops::{Decoder, Layout, Module, wire_type};
 use gds_hash::{Host, Job, Remote, Wire};
 use pmix_types::{DataArray, Info, IntoOwned, Kval, Rank, Release, Text, Value, keys};
 use preg_core::Params;
@@ -46,10 +46,10 @@ fn values(job: &Job, module: Module) -> BTreeMap<String, Value<'static>> {
         .reply(&Wire::new(layout), Release::V4_2_2, Remote::Whole)
         .unwrap();
     let mut decoder = Decoder::new(layout, &reply);
-    decoder.one::<kind::String>().unwrap();
+    decoder.one::<wire_type::String>().unwrap();
     let mut values = BTreeMap::new();
     while !decoder.is_empty() {
-        let Kval { key, value } = decoder.one::<kind::Kval>().unwrap().into_owned();
+        let Kval { key, value } = decoder.one::<wire_type::Kval>().unwrap().into_owned();
         let is_plain = !matches!(value, Value::DataArray(_)) && !key.is(keys::PROC_BLOB);
         if is_plain {
             assert_eq!(values.insert(key.to_string(), value), None, "{key} twice");
@@ -68,10 +68,10 @@ fn map_blob(value: &Value<'_>, module: Module) -> Vec<(String, Value<'static>)> 
         panic!("no bytes: {value:?}");
     };
     let mut decoder = Decoder::new(Layout::new(module), bytes);
-    let num_nodes = decoder.one::<kind::Size>().unwrap();
+    let num_nodes = decoder.one::<wire_type::Size>().unwrap();
     let mut nodes = Vec::new();
     while !decoder.is_empty() {
-        let kval = decoder.one::<kind::Kval>().unwrap().into_owned();
+        let kval = decoder.one::<wire_type::Kval>().unwrap().into_owned();
         nodes.push((kval.key.to_string(), kval.value));
     }
     assert_eq!(num_nodes, u64::try_from(nodes.len()).unwrap());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Old encoded maps have no length on the wire: the framework of encoders tells it.
 
-use bfrops::{Decoder, Encoder, Error, Layout, Module, kind};
+use bfrops::{Decoder, Encoder, Error, Layout, Module, wire_type};
 use pmix_mca::Source;
 use pmix_types::RegexBytes;
 use preg_core::{Params, Preg};
@@ -21,7 +21,7 @@ fn packed(preg: &Preg, values: &[Vec<u8>]) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();
     Encoder::new(LAYOUT, &mut out)
         .with_framer(preg)
-        .call::<kind::Regex>(&values)?;
+        .call::<wire_type::Regex>(&values)?;
     Ok(out)
 }
 
@@ -37,15 +37,18 @@ fn values_of_every_encoder_stand_behind_one_another() {
     let preg = preg(&[]);
     let mut out = packed(&preg, &values).unwrap();
     Encoder::new(LAYOUT, &mut out)
-        .one::<kind::Bool>(&true)
+        .one::<wire_type::Bool>(&true)
         .unwrap();
 
     let mut decoder = Decoder::new(LAYOUT, &out).with_framer(&preg);
-    for (value, back) in values.iter().zip(decoder.all::<kind::Regex>().unwrap()) {
+    for (value, back) in values
+        .iter()
+        .zip(decoder.all::<wire_type::Regex>().unwrap())
+    {
         assert_eq!(*value, *back.0);
         assert_eq!(preg.parse_nodes(&back.0).unwrap().len(), 500);
     }
-    assert!(decoder.one::<kind::Bool>().unwrap());
+    assert!(decoder.one::<wire_type::Bool>().unwrap());
     decoder.finish().unwrap();
 }
 
@@ -55,7 +58,7 @@ fn what_no_encoder_owns_is_a_string() {
     let out = packed(&preg, &[b"n1,n2".to_vec()]).unwrap();
     assert_eq!(out, b"\x02\x02\x0cn1,n2\0");
     let mut decoder = Decoder::new(LAYOUT, &out).with_framer(&preg);
-    assert_eq!(*decoder.one::<kind::Regex>().unwrap().0, *b"n1,n2");
+    assert_eq!(*decoder.one::<wire_type::Regex>().unwrap().0, *b"n1,n2");
 }
 
 #[test]
@@ -63,7 +66,7 @@ fn a_map_that_says_it_is_longer_than_the_message_is_refused_with_its_place() {
     let preg = preg(&[]);
     let bytes = b"\x02blob:\0component=zlib:\0size=100:\0abc";
     let mut decoder = Decoder::new(LAYOUT, bytes).with_framer(&preg);
-    let error = decoder.one::<kind::Regex>().unwrap_err();
+    let error = decoder.one::<wire_type::Regex>().unwrap_err();
     assert_eq!(error.offset(), Some(1));
     assert!(error.to_string().contains("37 are there") || error.to_string().contains("there"));
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use bfrops::{Decoder, kind};
+use bfrops::{Decoder, wire_type};
 use gds_hash::{Host, Request, Store, Wire};
 use pmix_proto::PeerForm;
 use pmix_proto::reply::{JobInfo, Objects};
@@ -154,10 +154,10 @@ fn infos<'a>(form: &PeerForm, kvals: Vec<Kval<'a>>) -> Vec<Info<'a>> {
 /// A blob of a process: a call of its rank, then a call for each datum.
 fn proc_array<'a>(form: &PeerForm, blob: &'a [u8]) -> Result<Info<'a>, bfrops::Error> {
     let mut decoder = Decoder::new(form.layout, blob);
-    let rank = decoder.one::<kind::Rank>()?;
+    let rank = decoder.one::<wire_type::Rank>()?;
     let mut entries = vec![Info::new(keys::RANK, Value::Rank(rank))];
     while !decoder.is_empty() {
-        let kval = decoder.one::<kind::Kval>()?;
+        let kval = decoder.one::<wire_type::Kval>()?;
         entries.push(Info::new(kval.key, kval.value));
     }
     let array = Value::DataArray(DataArray::Info(entries));

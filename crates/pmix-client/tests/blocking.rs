@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bfrops::{Encoder, Layout, kind};
+use bfrops::{Encoder, Layout, wire_type};
 use pmix_client::{Client, Error, Fence, Settings, Uri};
 use pmix_proto::{Command, Event, Header, Hello, Inbox, PeerForm, Request, Tag, Welcome, reply};
 use pmix_types::{DataArray, Info, Kval, Proc, Rank, Scope, Status, Value, keys};
@@ -99,12 +99,14 @@ fn done(form: &PeerForm) -> Answer {
 fn job_info(layout: Layout) -> Answer {
     let mut out = Vec::new();
     let mut encoder = Encoder::new(layout, &mut out);
-    encoder.one::<kind::String>(&Some("job".into())).unwrap();
+    encoder
+        .one::<wire_type::String>(&Some("job".into()))
+        .unwrap();
     let size = Kval {
         key: keys::JOB_SIZE.into(),
         value: Value::Uint32(2),
     };
-    encoder.one::<kind::Kval>(&size).unwrap();
+    encoder.one::<wire_type::Kval>(&size).unwrap();
     Answer::Reply(out)
 }
 
@@ -112,17 +114,19 @@ fn job_info(layout: Layout) -> Answer {
 fn objects(form: &PeerForm, proc: &Proc<'_>, kvals: &[(&str, Value<'static>)]) -> Answer {
     let mut object = Vec::new();
     let mut encoder = Encoder::new(form.layout, &mut object);
-    encoder.one::<kind::Proc>(proc).unwrap();
+    encoder.one::<wire_type::Proc>(proc).unwrap();
     for (key, value) in kvals {
         let kval = Kval {
             key: (*key).into(),
             value: value.clone(),
         };
-        encoder.one::<kind::Kval>(&kval).unwrap();
+        encoder.one::<wire_type::Kval>(&kval).unwrap();
     }
     let mut objects = Vec::new();
     let mut encoder = Encoder::new(form.layout, &mut objects);
-    encoder.one::<kind::ByteObject>(&object.into()).unwrap();
+    encoder
+        .one::<wire_type::ByteObject>(&object.into())
+        .unwrap();
     let found = reply::Objects {
         status: Status::SUCCESS,
         objects: &objects,

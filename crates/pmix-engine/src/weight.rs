@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How much memory what somebody asks to be kept takes.
 
-use bfrops::{Encoder, Layout, Module, kind};
+use bfrops::{Encoder, Layout, Module, wire_type};
 use pmix_types::{DataArray, DataType, Info, Pdata, Value};
 
 /// How many bytes infos take, about.
@@ -18,7 +18,7 @@ pub(crate) fn value(value: &Value<'_>) -> usize {
         | Value::CompressedByteObject(bytes)
         | Value::DataBuffer(bytes) => bytes.len(),
         Value::DataArray(array) => elements(array),
-        other => packed(|encoder| encoder.one::<kind::Value>(other)),
+        other => packed(|encoder| encoder.one::<wire_type::Value>(other)),
     };
     size_of::<Value<'_>>() + more
 }

@@ -4,10 +4,10 @@
 mod message;
 mod shapes;
 
-use bfrops::{Decoder, Encoder, Kind, Limits, RegexFramer};
+use bfrops::{Decoder, Encoder, Limits, RegexFramer, WireType};
 
 use crate::outline::Part;
-use crate::{Error, PeerForm, kind};
+use crate::{Error, PeerForm, wire_type};
 
 pub(crate) use message::{message, payloads};
 pub(crate) use shapes::{Each, EachToEnd, Kvals, Many, Maybe, NspaceText, One, Since, Tail};
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn one<K: Kind>(&mut self) -> Result<K::Item<'a>, Error> {
+    pub(crate) fn one<K: WireType>(&mut self) -> Result<K::Item<'a>, Error> {
         Ok(self.decoder.one::<K>()?)
     }
 
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
     /// How many there are said to be.
     fn count(&mut self) -> Result<(usize, u64), Error> {
         let start = self.offset();
-        let count = self.one::<kind::Size>()?;
+        let count = self.one::<wire_type::Size>()?;
         Ok((start, count))
     }
 }
@@ -105,7 +105,7 @@ impl<'f> Writer<'f> {
         }
     }
 
-    pub(crate) fn one<K: Kind>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
+    pub(crate) fn one<K: WireType>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
         Ok(self.encoder().one::<K>(item)?)
     }
 
@@ -119,7 +119,7 @@ impl<'f> Writer<'f> {
     }
 
     fn count(&mut self, count: usize) -> Result<(), Error> {
-        self.one::<kind::Size>(&u64::try_from(count).unwrap_or(u64::MAX))
+        self.one::<wire_type::Size>(&u64::try_from(count).unwrap_or(u64::MAX))
     }
 
     fn encoder(&mut self) -> Encoder<'_> {

@@ -40,7 +40,7 @@ pub mod reply;
 pub mod request;
 mod session;
 
-pub(crate) use bfrops::kind;
+pub(crate) use bfrops::wire_type;
 
 pub use command::Command;
 pub use error::Error;

@@ -7,7 +7,7 @@ use pmix_types::{
 
 use crate::codec::{Many, Maybe, One, Reader, Shape, Writer, message, payloads};
 use crate::outline::Part;
-use crate::{Command, Error, kind};
+use crate::{Command, Error, wire_type};
 
 /// An event, on [`Tag::EVENT`](crate::Tag::EVENT).
 ///
@@ -36,25 +36,25 @@ impl Shape for Event<'_> {
     type Of<'m> = Event<'m>;
 
     fn read<'m>(reader: &mut Reader<'m>) -> Result<Event<'m>, Error> {
-        let command = Command::from(reader.one::<kind::Command>()?);
+        let command = Command::from(reader.one::<wire_type::Command>()?);
         if command != Command::NOTIFY {
             let message = format!("an event with {command} instead of NOTIFY");
             return Err(Error::malformed(0, message));
         }
         Ok(Event {
-            status: reader.one::<kind::Status>()?,
-            source: reader.one::<kind::Proc>()?,
-            infos: Many::<kind::Info>::read(reader)?,
-            range: Maybe::<One<kind::DataRange>>::read(reader)?,
+            status: reader.one::<wire_type::Status>()?,
+            source: reader.one::<wire_type::Proc>()?,
+            infos: Many::<wire_type::Info>::read(reader)?,
+            range: Maybe::<One<wire_type::DataRange>>::read(reader)?,
         })
     }
 
     fn write(writer: &mut Writer<'_>, event: &Event<'_>) -> Result<(), Error> {
-        writer.one::<kind::Command>(&Command::NOTIFY.into())?;
-        writer.one::<kind::Status>(&event.status)?;
-        writer.one::<kind::Proc>(&event.source)?;
-        Many::<kind::Info>::write(writer, &event.infos)?;
-        Maybe::<One<kind::DataRange>>::write(writer, &event.range)
+        writer.one::<wire_type::Command>(&Command::NOTIFY.into())?;
+        writer.one::<wire_type::Status>(&event.status)?;
+        writer.one::<wire_type::Proc>(&event.source)?;
+        Many::<wire_type::Info>::write(writer, &event.infos)?;
+        Maybe::<One<wire_type::DataRange>>::write(writer, &event.range)
     }
 
     fn outline(_: &'static str, _: u32) -> Vec<Part> {
@@ -85,39 +85,39 @@ message! {
     /// Forwarded output, on [`Tag::OUTPUT`](crate::Tag::OUTPUT).
     Output<'a> {
         /// Whose it is.
-        source: Proc<'a> = One<kind::Proc>,
+        source: Proc<'a> = One<wire_type::Proc>,
         /// From which stream.
-        channel: IofChannel = One<kind::IofChannel>,
+        channel: IofChannel = One<wire_type::IofChannel>,
         /// The number that the client gave its handler when it asked for the output; 0 stands for
         /// what a tool gets without asking.
-        local_id: u64 = One<kind::Size>,
+        local_id: u64 = One<wire_type::Size>,
         /// How it is to be shown.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
         /// The bytes; none are the end of the stream.
-        data: Bytes<'a> = One<kind::ByteObject>,
+        data: Bytes<'a> = One<wire_type::ByteObject>,
     }
 
     /// Stops or restarts a flow of input, on [`Tag::FLOW`](crate::Tag::FLOW). Since 7.0.
     Flow<'a> {
         /// Whose it is.
-        source: Proc<'a> = One<kind::Proc>,
+        source: Proc<'a> = One<wire_type::Proc>,
         /// Which stream.
-        channel: IofChannel = One<kind::IofChannel>,
+        channel: IofChannel = One<wire_type::IofChannel>,
         /// Whether it is to stop.
-        stop: bool = One<kind::Bool>,
+        stop: bool = One<wire_type::Bool>,
         /// What else there is to say.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// A key was deleted, on [`Tag::DELETED`](crate::Tag::DELETED). Since 7.0; earlier clients do
     /// not know the tag.
     Deleted<'a> {
         /// Whose it was.
-        proc: Proc<'a> = One<kind::Proc>,
+        proc: Proc<'a> = One<wire_type::Proc>,
         /// For whom it is deleted.
-        scope: Scope = One<kind::Scope>,
+        scope: Scope = One<wire_type::Scope>,
         /// The key.
-        key: Key<'a> = One<kind::Key>,
+        key: Key<'a> = One<wire_type::Key>,
     }
 }
 

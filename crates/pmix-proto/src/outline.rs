@@ -17,7 +17,7 @@ use pmix_types::DataType;
 
 use crate::codec::{Many, Shape};
 use crate::reply::{Reply, jobs_outline};
-use crate::{Command, Deleted, Event, Flow, Output, Request, Tag, kind};
+use crate::{Command, Deleted, Event, Flow, Output, Request, Tag, wire_type};
 
 /// A part of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,5 +74,5 @@ pub fn notice(tag: Tag, major: u32) -> Option<Vec<Part>> {
 /// What stands behind the fields of a hello, if anything does.
 #[must_use]
 pub fn introduction() -> Vec<Part> {
-    Many::<kind::Info>::outline("infos", 0)
+    Many::<wire_type::Info>::outline("infos", 0)
 }

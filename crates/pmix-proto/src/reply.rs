@@ -30,7 +30,7 @@ mod objects;
 use pmix_types::Status;
 
 use crate::codec::Writer;
-use crate::{Error, PeerForm, kind};
+use crate::{Error, PeerForm, wire_type};
 
 pub(crate) use objects::jobs_outline;
 
@@ -47,6 +47,6 @@ pub use objects::{JobInfo, Kvals, Object, ObjectIter, Objects};
 /// None that a status can have: every module packs it.
 pub fn status(form: &PeerForm, status: Status) -> Result<Vec<u8>, Error> {
     let mut writer = Writer::new(form, None);
-    writer.one::<kind::Status>(&status)?;
+    writer.one::<wire_type::Status>(&status)?;
     Ok(writer.finish())
 }

@@ -19,7 +19,7 @@ use bfrops::RegexFramer;
 
 use crate::codec::{Reader, Shape, Writer};
 use crate::outline::Part;
-use crate::{Command, Error, PeerForm, kind};
+use crate::{Command, Error, PeerForm, wire_type};
 
 pub use data::{Commit, Fence, Get, Lookup, Publish, RefreshCache, Unpublish};
 pub use events::{DeregisterEvents, Log, Monitor, Notify, RegisterEvents};
@@ -207,7 +207,7 @@ impl<'a> Request<'a> {
     ) -> Result<Vec<u8>, Error> {
         let command = self.command();
         let mut writer = Writer::new(form, framer);
-        writer.one::<kind::Command>(&command.into())?;
+        writer.one::<wire_type::Command>(&command.into())?;
         let written = self.write(&mut writer);
         written.map_err(|error| error.inside(&command.to_string()))?;
         Ok(writer.finish())
@@ -215,6 +215,6 @@ impl<'a> Request<'a> {
 }
 
 fn command(reader: &mut Reader<'_>) -> Result<Command, Error> {
-    let command = reader.one::<kind::Command>();
+    let command = reader.one::<wire_type::Command>();
     command.map(Into::into).map_err(|e| e.inside("command"))
 }

@@ -4,7 +4,7 @@
 mod losses;
 
 use bfrops::{
-    BufferKind, Decoder, Encoder, Error, Integers, Layout, Limits, Module, Note, RegexFramer,
+    BufferKind, Decoder, Encoder, Error, Integers, Layout, Limits, Module, RegexFramer, TracedField,
 };
 use pmix_random::{Bytes, Carried, Random};
 use pmix_types::{DataArray, DataType, IntoOwned, Status};
@@ -152,7 +152,7 @@ fn message(layout: Layout, data_type: DataType, bytes: &[u8]) {
     let limits = Limits::default();
     let mut plain = decoder(layout, bytes).with_limits(limits);
     let result = plain.array(data_type);
-    let mut noted = decoder(layout, bytes).with_limits(limits).with_notes();
+    let mut noted = decoder(layout, bytes).with_limits(limits).with_trace();
     let same = noted.array(data_type);
     let read = plain.offset();
     notes(
@@ -248,8 +248,8 @@ fn fault(error: &Error, bytes: &[u8]) {
     assert!(error.message().len() < 512, "{error}");
 }
 
-/// Notes are in the order of their bytes and do not overlap.
-fn notes(notes: &[Note], bytes: &[u8]) {
+/// Traced fields are in the order of their bytes and do not overlap.
+fn notes(notes: &[TracedField], bytes: &[u8]) {
     let mut end = 0;
     for note in notes {
         assert!(note.range.start >= end, "{note:?} starts before {end}");

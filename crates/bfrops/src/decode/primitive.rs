@@ -4,7 +4,7 @@
 use pmix_types::DataType;
 
 use super::Decoder;
-use crate::{Error, Integers, flex, kind};
+use crate::{Error, Integers, flex, wire_type};
 
 impl<'a> Decoder<'a> {
     /// Takes bytes.
@@ -158,7 +158,7 @@ impl<'a> Decoder<'a> {
     #[inline]
     pub(crate) fn size(&mut self, what: &str) -> Result<usize, Error> {
         let start = self.offset();
-        let number = self.field::<kind::Size>(what)?;
+        let number = self.field::<wire_type::Size>(what)?;
         usize::try_from(number).map_err(|_| self.too_large(start, number.into(), what, usize::BITS))
     }
 

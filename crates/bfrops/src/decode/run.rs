@@ -2,12 +2,12 @@
 //! Runs: data of one kind, one behind the other.
 
 use super::Decoder;
-use crate::kind::Run;
-use crate::{Error, Kind, flex};
+use crate::wire_type::Run;
+use crate::{Error, WireType, flex};
 
 impl<'a> Decoder<'a> {
     /// A run of data, one behind the other.
-    pub(crate) fn run<K: Kind>(&mut self, count: usize) -> Result<Vec<K::Item<'a>>, Error> {
+    pub(crate) fn run<K: WireType>(&mut self, count: usize) -> Result<Vec<K::Item<'a>>, Error> {
         let run = K::start(self)?;
         self.claim_items(count, K::MIN_LEN, size_of::<K::Item<'a>>())?;
         if self.notes.is_none() {
@@ -19,7 +19,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// A run of data, one after the other.
-    pub(crate) fn one_by_one<K: Kind>(
+    pub(crate) fn one_by_one<K: WireType>(
         &mut self,
         run: Run,
         count: usize,
@@ -32,7 +32,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// A run of integers in groups of seven bits; where it has a fault, one by one.
-    pub(crate) fn flex_run<K: Kind, T: flex::Flexible>(
+    pub(crate) fn flex_run<K: WireType, T: flex::Flexible>(
         &mut self,
         count: usize,
         from: impl Fn(T) -> K::Item<'a>,

@@ -118,7 +118,7 @@ impl Decoder<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind;
+    use crate::wire_type;
     use pmix_types::{Proc, Rank};
 
     #[test]
@@ -143,13 +143,13 @@ mod tests {
         let proc = Proc::new("ns", Rank::new(3));
         let mut out = Vec::new();
         Encoder::new(layout, &mut out)
-            .one::<kind::Proc>(&proc)
+            .one::<wire_type::Proc>(&proc)
             .unwrap();
         assert_eq!(out[8..12], [0, 0, 0, 23]);
         for code in [22, 23] {
             out[11] = code;
             let mut decoder = Decoder::new(layout, &out);
-            assert_eq!(decoder.one::<kind::Proc>().unwrap(), proc);
+            assert_eq!(decoder.one::<wire_type::Proc>().unwrap(), proc);
             decoder.finish().unwrap();
         }
     }

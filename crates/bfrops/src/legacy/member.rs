@@ -3,8 +3,8 @@
 
 use pmix_types::{DataType, Rank, Text};
 
-use crate::kind::sealed::Sealed;
-use crate::kind::{self, Kind, Run};
+use crate::wire_type::sealed::Sealed;
+use crate::wire_type::{self, Run, WireType};
 use crate::{BufferKind, Decoder, Encoder, Error, Module};
 
 /// The rank of a process. v12 has the special ranks at the top of the signed numbers.
@@ -12,29 +12,29 @@ pub(crate) enum ProcRank {}
 
 impl Sealed for ProcRank {}
 
-impl Kind for ProcRank {
+impl WireType for ProcRank {
     const TYPE: DataType = DataType::PROC_RANK;
     const MIN_LEN: usize = 1;
     type Item<'a> = Rank;
 
     #[inline]
     fn begin(encoder: &mut Encoder<'_>) -> Result<(), Error> {
-        kind::Rank::begin(encoder)
+        wire_type::Rank::begin(encoder)
     }
 
     #[inline]
     fn encode(encoder: &mut Encoder<'_>, item: &Rank) -> Result<(), Error> {
-        kind::Rank::encode(encoder, item)
+        wire_type::Rank::encode(encoder, item)
     }
 
     #[inline]
     fn start(decoder: &mut Decoder<'_>) -> Result<Run, Error> {
-        kind::Rank::start(decoder)
+        wire_type::Rank::start(decoder)
     }
 
     #[inline]
     fn decode(decoder: &mut Decoder<'_>, run: Run) -> Result<Rank, Error> {
-        let rank = kind::Rank::decode(decoder, run)?;
+        let rank = wire_type::Rank::decode(decoder, run)?;
         if decoder.module() > Module::V12 {
             return Ok(rank);
         }
@@ -51,7 +51,7 @@ pub(crate) enum Cwd {}
 
 impl Sealed for Cwd {}
 
-impl Kind for Cwd {
+impl WireType for Cwd {
     const TYPE: DataType = DataType::STRING;
     const MIN_LEN: usize = 0;
     type Item<'a> = Option<Text<'a>>;
@@ -59,14 +59,14 @@ impl Kind for Cwd {
     fn encode(encoder: &mut Encoder<'_>, item: &Self::Item<'_>) -> Result<(), Error> {
         match encoder.module() {
             Module::V12 => Ok(()),
-            _ => kind::String::encode(encoder, item),
+            _ => wire_type::String::encode(encoder, item),
         }
     }
 
     fn decode<'a>(decoder: &mut Decoder<'a>, run: Run) -> Result<Self::Item<'a>, Error> {
         match decoder.module() {
             Module::V12 => Ok(None),
-            _ => kind::String::decode(decoder, run),
+            _ => wire_type::String::decode(decoder, run),
         }
     }
 }

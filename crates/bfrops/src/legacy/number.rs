@@ -3,7 +3,7 @@
 
 use pmix_types::DataType;
 
-use crate::kind::Run;
+use crate::wire_type::Run;
 use crate::{Decoder, Encoder, Error};
 
 /// The form of a number in an old module.
@@ -71,7 +71,7 @@ pub(crate) fn low_u8(bits: u32) -> u8 {
 mod tests {
     use pmix_types::{Command, Persistence};
 
-    use crate::{Decoder, Encoder, Layout, Module, kind};
+    use crate::{Decoder, Encoder, Layout, Module, wire_type};
 
     #[test]
     fn old_numbers_have_zeros_in_front() {
@@ -79,12 +79,12 @@ mod tests {
         let values = [1, 4, 255].map(Persistence::from_raw);
         let mut out = Vec::new();
         Encoder::new(layout, &mut out)
-            .call::<kind::Persistence>(&values)
+            .call::<wire_type::Persistence>(&values)
             .unwrap();
         let bytes = [0, 0, 0, 3, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 255];
         assert_eq!(out, bytes);
         let mut decoder = Decoder::new(layout, &out);
-        assert_eq!(decoder.all::<kind::Persistence>().unwrap(), values);
+        assert_eq!(decoder.all::<wire_type::Persistence>().unwrap(), values);
         decoder.finish().unwrap();
     }
 
@@ -93,7 +93,7 @@ mod tests {
         for module in [Module::V12, Module::V20] {
             let bytes = [0, 0, 0, 1, 0xff, 4, 1, 27];
             let mut decoder = Decoder::new(Layout::new(module), &bytes);
-            let command = decoder.one::<kind::Command>().unwrap();
+            let command = decoder.one::<wire_type::Command>().unwrap();
             assert_eq!(command, Command::from_raw(27));
         }
     }

@@ -6,7 +6,7 @@ use pmix_types::{DataArray, DataType, Value};
 use crate::legacy::code::INFO_ARRAY;
 use crate::legacy::number::low_u16;
 use crate::refusal::Place;
-use crate::{Decoder, Encoder, Error, Module, kind};
+use crate::{Decoder, Encoder, Error, Module, wire_type};
 
 /// What a value is a part of.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,8 +44,8 @@ impl Encoder<'_> {
         module.check(value.data_type(), Place::PackValue, None)?;
         let (own, datum) = said(module, value);
         match (module, part) {
-            (Module::V12, _) => self.field::<kind::Int>(&super::code::to_v12(own))?,
-            (_, Part::OfInfo) => self.field::<kind::Int>(&own.as_raw().into())?,
+            (Module::V12, _) => self.field::<wire_type::Int>(&super::code::to_v12(own))?,
+            (_, Part::OfInfo) => self.field::<wire_type::Int>(&own.as_raw().into())?,
             (_, Part::Alone) => self.type_code(own),
         }
         if value.data_type() != DataType::UNDEF {
@@ -59,7 +59,7 @@ impl Encoder<'_> {
         match array {
             DataArray::Info(infos) => {
                 self.size(infos.len())?;
-                self.run::<kind::Info>(infos)
+                self.run::<wire_type::Info>(infos)
             }
             other => Err(Error::only_infos(other.data_type())),
         }
@@ -94,7 +94,7 @@ impl<'a> Decoder<'a> {
             return self.type_code();
         }
         let start = self.offset();
-        let bits = self.field::<kind::Int>("type")?;
+        let bits = self.field::<wire_type::Int>("type")?;
         let number = low_u16(bits.cast_unsigned());
         if self.module() == Module::V20 {
             return Ok(DataType::from_raw(number));
@@ -105,7 +105,7 @@ impl<'a> Decoder<'a> {
     /// An array in a value of v12.
     pub(crate) fn info_array(&mut self) -> Result<DataArray<'a>, Error> {
         let count = self.size("count")?;
-        self.nested(|decoder| decoder.run::<kind::Info>(count))
+        self.nested(|decoder| decoder.run::<wire_type::Info>(count))
             .map(DataArray::Info)
     }
 }

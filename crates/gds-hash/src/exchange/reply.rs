@@ -23,7 +23,7 @@ mod stated;
 
 use std::sync::Arc;
 
-use bfrops::{Encoder, Layout, kind};
+use bfrops::{Encoder, Layout, wire_type};
 use pmix_types::{Attribute, DataArray, Info, Key, Kval, Rank, Release, Text, Value, keys};
 
 use self::nodes::nested;
@@ -206,7 +206,7 @@ impl Elsewhere {
 impl Writer<'_, '_> {
     fn nspace(&mut self) -> Result<(), Error> {
         let name = Some(Text::without_nul(self.job.nspace.as_bytes()));
-        let packed = self.encoder.one::<kind::String>(&name);
+        let packed = self.encoder.one::<wire_type::String>(&name);
         packed.map_err(|error| Error::new(error.status(), error.message()))
     }
 
@@ -257,21 +257,24 @@ impl Writer<'_, '_> {
             value: Value::DataArray(DataArray::Info(infos)),
         };
         let whole = kval(infos);
-        if self.encoder.one::<kind::Kval>(&whole).is_ok() {
+        if self.encoder.one::<wire_type::Kval>(&whole).is_ok() {
             return;
         }
         // What this client cannot read is left out, the rest is not.
         if let Value::DataArray(DataArray::Info(mut infos)) = whole.value {
             let wire = self.wire;
-            infos.retain(|info| wire.pack(|encoder| encoder.one::<kind::Info>(info)).is_ok());
-            let _ = self.encoder.one::<kind::Kval>(&kval(infos));
+            infos.retain(|info| {
+                wire.pack(|encoder| encoder.one::<wire_type::Info>(info))
+                    .is_ok()
+            });
+            let _ = self.encoder.one::<wire_type::Kval>(&kval(infos));
         }
     }
 
     /// A value of the job, unless this client cannot read it.
     fn value(&mut self, kval: Kval<'_>) {
         if knows(self.release, &kval.key) {
-            let _ = self.encoder.one::<kind::Kval>(&kval);
+            let _ = self.encoder.one::<wire_type::Kval>(&kval);
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How bytes for a peer or from one are packed, and a place in such bytes.
 
-use bfrops::{Decoder, Encoder, Kind, Layout, Limits, RegexFramer, Sheet, kind};
+use bfrops::{Decoder, Encoder, Layout, Limits, MessageTemplate, RegexFramer, WireType, wire_type};
 use pmix_types::{Bytes, Key};
 
 use super::put::Entry;
@@ -75,20 +75,23 @@ impl<'w> Wire<'w> {
         }
     }
 
-    /// An empty sheet.
-    pub(crate) fn sheet(&self) -> Sheet<'w> {
-        self.framed(Sheet::new(self.layout))
+    /// An empty template.
+    pub(crate) fn template(&self) -> MessageTemplate<'w> {
+        self.framed(MessageTemplate::new(self.layout))
     }
 
-    /// An empty sheet that is written as a byte object under a key.
-    pub(crate) fn sheet_in_object(&self, key: &Key<'_>) -> Result<Sheet<'w>, bfrops::Error> {
-        Sheet::in_object(self.layout, key).map(|sheet| self.framed(sheet))
+    /// An empty template that is written as a byte object under a key.
+    pub(crate) fn template_in_object(
+        &self,
+        key: &Key<'_>,
+    ) -> Result<MessageTemplate<'w>, bfrops::Error> {
+        MessageTemplate::in_object(self.layout, key).map(|template| self.framed(template))
     }
 
-    fn framed(&self, sheet: Sheet<'w>) -> Sheet<'w> {
+    fn framed(&self, template: MessageTemplate<'w>) -> MessageTemplate<'w> {
         match self.framer {
-            Some(framer) => sheet.with_framer(framer),
-            None => sheet,
+            Some(framer) => template.with_framer(framer),
+            None => template,
         }
     }
 
@@ -142,20 +145,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn one<K: Kind>(&mut self) -> Result<K::Item<'a>, Error> {
+    pub(crate) fn one<K: WireType>(&mut self) -> Result<K::Item<'a>, Error> {
         let read = self.decoder.one::<K>();
         read.map_err(|error| self.fault(&error))
     }
 
     /// The same, and the bytes of the call.
-    pub(crate) fn measured<K: Kind>(&mut self) -> Result<(K::Item<'a>, &'a [u8]), Error> {
+    pub(crate) fn measured<K: WireType>(&mut self) -> Result<(K::Item<'a>, &'a [u8]), Error> {
         let rest = self.decoder.rest();
         let item = self.one::<K>()?;
         let len = rest.len().saturating_sub(self.decoder.rest().len());
         Ok((item, rest.get(..len).unwrap_or_default()))
     }
 
-    pub(crate) fn all<K: Kind>(&mut self) -> Result<Vec<K::Item<'a>>, Error> {
+    pub(crate) fn all<K: WireType>(&mut self) -> Result<Vec<K::Item<'a>>, Error> {
         let read = self.decoder.all::<K>();
         read.map_err(|error| self.fault(&error))
     }
@@ -163,7 +166,7 @@ impl<'a> Reader<'a> {
     /// A byte object or a buffer, to be read on its own.
     pub(crate) fn object<K>(&mut self) -> Result<Self, Error>
     where
-        K: for<'b> Kind<Item<'b> = Bytes<'b>>,
+        K: for<'b> WireType<Item<'b> = Bytes<'b>>,
     {
         let call = self.offset();
         let Bytes::Borrowed(bytes) = self.one::<K>()? else {
@@ -190,7 +193,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn kvals(&mut self, entries: &mut Vec<Entry>) -> Result<(), Error> {
         while !self.is_empty() {
             let start = self.offset();
-            let kval = self.one::<kind::Kval>()?;
+            let kval = self.one::<wire_type::Kval>()?;
             entries.push(Entry::travelling(kval).map_err(|error| error.at(start))?);
         }
         Ok(())

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use bfrops::{Decoder, Layout, Limits, Module, kind};
+use bfrops::{Decoder, Layout, Limits, Module, wire_type};
 use gds_hash::{Host, Job, Request};
 use pmix_types::{DataArray, Info, Kval, Rank, Value, keys};
 use preg_core::{Params, Preg};
@@ -52,13 +52,13 @@ pub(crate) fn decoder(layout: Layout, bytes: &[u8]) -> Decoder<'_> {
 pub(crate) fn take(layout: Layout, reply: &[u8]) -> Told {
     use pmix_types::IntoOwned;
     let mut decoder = decoder(layout, reply);
-    let nspace = decoder.one::<kind::String>().unwrap().unwrap();
+    let nspace = decoder.one::<wire_type::String>().unwrap().unwrap();
     let mut told = Told {
         nspace: nspace.to_str_lossy().into_owned(),
         ..Told::default()
     };
     while !decoder.is_empty() {
-        let Kval { key, value } = decoder.one::<kind::Kval>().unwrap().into_owned();
+        let Kval { key, value } = decoder.one::<wire_type::Kval>().unwrap().into_owned();
         match key.to_string().as_str() {
             keys::SESSION_INFO_ARRAY => told.session = infos(value),
             keys::NODE_INFO_ARRAY => told.nodes.push(infos(value)),
@@ -79,10 +79,10 @@ pub(crate) fn take(layout: Layout, reply: &[u8]) -> Told {
 pub(crate) fn blob(layout: Layout, bytes: &[u8]) -> (u32, Vec<(String, Value<'static>)>) {
     use pmix_types::IntoOwned;
     let mut decoder = decoder(layout, bytes);
-    let rank = decoder.one::<kind::Rank>().unwrap().as_raw();
+    let rank = decoder.one::<wire_type::Rank>().unwrap().as_raw();
     let mut values = Vec::new();
     while !decoder.is_empty() {
-        let kval = decoder.one::<kind::Kval>().unwrap().into_owned();
+        let kval = decoder.one::<wire_type::Kval>().unwrap().into_owned();
         values.push((kval.key.to_string(), kval.value));
     }
     (rank, values)

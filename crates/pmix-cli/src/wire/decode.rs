@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use bfrops::{BufferKind, Decoder, Error, Layout, Notes};
+use bfrops::{BufferKind, Decoder, Error, FieldTrace, Layout};
 use pmix_types::{DataArray, DataType, Status};
 
 use super::{bytes, explain, failure, json, message};
@@ -33,7 +33,7 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
         .with_framer(&*session.preg);
     if args.explain {
         explain::check_len(&source.bytes)?;
-        decoder = decoder.with_notes();
+        decoder = decoder.with_trace();
         let mut calls = Vec::new();
         let titled = |decoder: &Decoder<'_>, data_type: Option<DataType>| {
             let what = data_type.map(|t| format!(" of {t}")).unwrap_or_default();
@@ -45,7 +45,10 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
         };
         let result = read_all(&mut decoder, &args.types, titled, |_, _| Ok(()))?;
         let fault = result.err().map(|error| explain::Fault::from(&error));
-        let notes = decoder.notes().map(Notes::as_slice).unwrap_or_default();
+        let notes = decoder
+            .notes()
+            .map(FieldTrace::as_slice)
+            .unwrap_or_default();
         let report = explain::Report {
             title: title(&source.origin, source.bytes.len(), layout),
             head: vec![

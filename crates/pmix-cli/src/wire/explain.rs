@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use bfrops::{Error, Note};
+use bfrops::{Error, TracedField};
 use pmix_types::Status;
 use serde_json::{Map, Value as Json, json};
 
@@ -32,7 +32,7 @@ pub(super) struct Report<'a> {
     pub(super) head: Vec<(&'static str, Json)>,
     pub(super) bytes: &'a [u8],
     pub(super) calls: &'a [Title],
-    pub(super) notes: &'a [Note],
+    pub(super) notes: &'a [TracedField],
     pub(super) fault: Option<&'a Fault>,
 }
 
@@ -147,7 +147,7 @@ fn print_title(out: &mut Out, style: Style, title: &Title) -> Result<(), Failure
 }
 
 /// One field on one line.
-fn line(width: usize, bytes: &[u8], note: &Note) -> String {
+fn line(width: usize, bytes: &[u8], note: &TracedField) -> String {
     let field = bytes.get(note.range.clone()).unwrap_or_default();
     let name = printable(note.path.as_bytes());
     let meaning = printable(note.meaning.as_bytes());

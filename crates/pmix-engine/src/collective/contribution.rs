@@ -15,7 +15,7 @@
 //! Frozen: append only. If several servers failed, the lowest status counts, so that all servers
 //! come to the same result in whatever order the host puts the contributions.
 
-use bfrops::{Decoder, Encoder, kind};
+use bfrops::{Decoder, Encoder, wire_type};
 use gds_hash::{Member, Modex, ModexForm};
 use pmix_proto::PeerForm;
 use pmix_types::{Bytes, Proc, Status};
@@ -105,15 +105,15 @@ impl Engine {
 pub(super) fn failure(form: &PeerForm, status: Status) -> Result<Vec<u8>, Error> {
     let mut data = Vec::new();
     let mut encoder = Encoder::new(form.layout, &mut data);
-    encoder.one::<kind::Byte>(&FAILED)?;
-    encoder.one::<kind::Status>(&status)?;
+    encoder.one::<wire_type::Byte>(&FAILED)?;
+    encoder.one::<wire_type::Status>(&status)?;
     let mut inner = Vec::new();
     let mut encoder = Encoder::new(form.layout, &mut inner);
-    encoder.one::<kind::Bool>(&false)?;
-    encoder.one::<kind::ByteObject>(&Bytes::Owned(data))?;
+    encoder.one::<wire_type::Bool>(&false)?;
+    encoder.one::<wire_type::ByteObject>(&Bytes::Owned(data))?;
     let mut out = Vec::new();
     let mut encoder = Encoder::new(form.layout, &mut out);
-    encoder.one::<kind::ByteObject>(&Bytes::Owned(inner))?;
+    encoder.one::<wire_type::ByteObject>(&Bytes::Owned(inner))?;
     Ok(out)
 }
 
@@ -128,7 +128,7 @@ fn with_data(form: &PeerForm, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let mut decoder = Decoder::new(form.layout, bytes).with_limits(crate::exchange::LIMITS);
     while !decoder.is_empty() {
         let before = decoder.rest();
-        let object = decoder.one::<kind::ByteObject>()?;
+        let object = decoder.one::<wire_type::ByteObject>()?;
         match said(form, &object)? {
             Said::Nothing => {}
             Said::Data => {
@@ -156,14 +156,14 @@ fn said(form: &PeerForm, object: &[u8]) -> Result<Said, Error> {
         return Ok(Said::Nothing);
     }
     let mut decoder = Decoder::new(form.layout, object);
-    if decoder.one::<kind::Bool>()? {
+    if decoder.one::<wire_type::Bool>()? {
         return Ok(Said::Data);
     }
-    let data = decoder.one::<kind::ByteObject>()?;
+    let data = decoder.one::<wire_type::ByteObject>()?;
     let mut decoder = Decoder::new(form.layout, &data);
-    Ok(match decoder.one::<kind::Byte>()? {
+    Ok(match decoder.one::<wire_type::Byte>()? {
         NOTHING => Said::Nothing,
-        FAILED => match decoder.one::<kind::Status>()? {
+        FAILED => match decoder.one::<wire_type::Status>()? {
             status if status.is_success() => Said::Failed(Status::ERROR),
             status => Said::Failed(status),
         },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bytes of answers: a status, and objects behind it.
 
-use bfrops::{Encoder, RegexFramer, kind};
+use bfrops::{Encoder, RegexFramer, wire_type};
 use pmix_proto::{PeerForm, reply};
 use pmix_types::{Bytes, Kval, Proc, Status};
 
@@ -16,9 +16,9 @@ pub(super) fn object(
 ) -> Result<Vec<u8>, Error> {
     let mut inner = Vec::new();
     let mut encoder = Encoder::new(form.layout, &mut inner).with_framer(framer);
-    encoder.one::<kind::Proc>(proc)?;
+    encoder.one::<wire_type::Proc>(proc)?;
     for kval in kvals {
-        encoder.one::<kind::Kval>(kval)?;
+        encoder.one::<wire_type::Kval>(kval)?;
     }
     enclosed(form, inner)
 }
@@ -27,7 +27,7 @@ pub(super) fn object(
 pub(crate) fn enclosed(form: &PeerForm, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
     let mut out = Vec::with_capacity(bytes.len() + 8);
     let mut encoder = Encoder::new(form.layout, &mut out);
-    encoder.one::<kind::ByteObject>(&Bytes::Owned(bytes))?;
+    encoder.one::<wire_type::ByteObject>(&Bytes::Owned(bytes))?;
     Ok(out)
 }
 
@@ -40,7 +40,7 @@ pub(super) fn bare<'k>(
 ) -> Result<(), Error> {
     let mut encoder = Encoder::new(form.layout, out).with_framer(framer);
     for kval in kvals {
-        encoder.one::<kind::Kval>(kval)?;
+        encoder.one::<wire_type::Kval>(kval)?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bfrops::{Decoder, Encoder, Layout, RegexFramer, kind};
+use bfrops::{Decoder, Encoder, Layout, RegexFramer, wire_type};
 use gds_hash::{Registered, Remote};
 use pmix_proto::PeerForm;
 use pmix_types::{
@@ -71,7 +71,7 @@ fn object(
 ) -> Result<Vec<u8>, Error> {
     let mut inner = Vec::with_capacity(kvals.len() + 64);
     let mut encoder = Encoder::new(form.layout, &mut inner).with_framer(framer);
-    encoder.one::<kind::Proc>(&Proc::new(nspace.clone(), Rank::WILDCARD))?;
+    encoder.one::<wire_type::Proc>(&Proc::new(nspace.clone(), Rank::WILDCARD))?;
     inner.extend_from_slice(kvals);
     answer::enclosed(form, inner)
 }
@@ -84,15 +84,15 @@ pub(super) fn kvals(
 ) -> Result<Vec<u8>, Error> {
     let mut out = Vec::with_capacity(reply.len());
     let mut decoder = Decoder::new(form.layout, reply).with_framer(framer);
-    decoder.one::<kind::String>()?;
+    decoder.one::<wire_type::String>()?;
     while !decoder.is_empty() {
         let before = decoder.rest();
-        let kval = decoder.one::<kind::Kval>()?;
+        let kval = decoder.one::<wire_type::Kval>()?;
         if kval.key.is(keys::PROC_BLOB)
             && let Value::ByteObject(Bytes::Borrowed(blob)) = kval.value
         {
             let mut encoder = Encoder::new(form.layout, &mut out).with_framer(framer);
-            encoder.one::<kind::Kval>(&process(form, framer, blob)?)?;
+            encoder.one::<wire_type::Kval>(&process(form, framer, blob)?)?;
             continue;
         }
         let len = before.len() - decoder.rest().len();
@@ -104,10 +104,10 @@ pub(super) fn kvals(
 /// What stands in a blob, as infos with the rank in front.
 fn process(form: &PeerForm, framer: &dyn RegexFramer, blob: &[u8]) -> Result<Kval<'static>, Error> {
     let mut decoder = Decoder::new(form.layout, blob).with_framer(framer);
-    let rank = decoder.one::<kind::Rank>()?;
+    let rank = decoder.one::<wire_type::Rank>()?;
     let mut infos = vec![Info::new(keys::RANK, Value::Rank(rank))];
     while !decoder.is_empty() {
-        let kval = decoder.one::<kind::Kval>()?.into_owned();
+        let kval = decoder.one::<wire_type::Kval>()?.into_owned();
         infos.push(Info {
             key: kval.key,
             flags: Default::default(),

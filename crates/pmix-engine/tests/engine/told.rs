@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use bfrops::{Decoder, kind};
+use bfrops::{Decoder, wire_type};
 use pmix_engine::{Config, ReplyLimits};
 use pmix_proto::{Request, request};
 use pmix_types::{DataArray, Info, IntoOwned, Key, Kval, Rank, Release, Scope, Text, Value, keys};
@@ -105,17 +105,17 @@ impl<'w> Client<'w> {
             procs: BTreeMap::new(),
         };
         let mut decoder = Decoder::new(layout, &payload);
-        decoder.one::<kind::String>().unwrap();
+        decoder.one::<wire_type::String>().unwrap();
         while !decoder.is_empty() {
-            let kval = decoder.one::<kind::Kval>().unwrap();
+            let kval = decoder.one::<wire_type::Kval>().unwrap();
             if let Value::ByteObject(blob) = &kval.value
                 && kval.key.is(keys::PROC_BLOB)
             {
                 let mut decoder = Decoder::new(layout, blob);
-                let rank = decoder.one::<kind::Rank>().unwrap();
+                let rank = decoder.one::<wire_type::Rank>().unwrap();
                 let kvals = client.procs.entry(rank).or_default();
                 while !decoder.is_empty() {
-                    kvals.push(decoder.one::<kind::Kval>().unwrap().into_owned());
+                    kvals.push(decoder.one::<wire_type::Kval>().unwrap().into_owned());
                 }
             } else {
                 client.kvals.push(kval.into_owned());

@@ -3,17 +3,17 @@
 
 use std::marker::PhantomData;
 
-use bfrops::Kind;
+use bfrops::WireType;
 use pmix_types::{DataType, Nspace, Text};
 
 use super::{Contents, Reader, Shape, Writer};
 use crate::outline::Part;
-use crate::{Error, kind};
+use crate::{Error, wire_type};
 
 /// A call of one datum.
 pub(crate) struct One<K>(PhantomData<K>);
 
-impl<K: Kind> Shape for One<K> {
+impl<K: WireType> Shape for One<K> {
     type Of<'a> = K::Item<'a>;
 
     fn read<'a>(reader: &mut Reader<'a>) -> Result<K::Item<'a>, Error> {
@@ -32,7 +32,7 @@ impl<K: Kind> Shape for One<K> {
 /// A call of `PMIX_SIZE`, and if that is not 0 one call of so many data.
 pub(crate) struct Many<K>(PhantomData<K>);
 
-impl<K: Kind> Shape for Many<K> {
+impl<K: WireType> Shape for Many<K> {
     type Of<'a> = Vec<K::Item<'a>>;
 
     fn read<'a>(reader: &mut Reader<'a>) -> Result<Vec<K::Item<'a>>, Error> {
@@ -66,7 +66,7 @@ impl<K: Kind> Shape for Many<K> {
 /// A call of `PMIX_SIZE`, and so many calls of one datum.
 pub(crate) struct Each<K>(PhantomData<K>);
 
-impl<K: Kind> Shape for Each<K> {
+impl<K: WireType> Shape for Each<K> {
     type Of<'a> = Vec<K::Item<'a>>;
 
     fn read<'a>(reader: &mut Reader<'a>) -> Result<Vec<K::Item<'a>>, Error> {
@@ -93,7 +93,7 @@ impl<K: Kind> Shape for Each<K> {
 /// Calls of one datum up to the end.
 pub(crate) struct EachToEnd<K>(PhantomData<K>);
 
-impl<K: Kind> Shape for EachToEnd<K> {
+impl<K: WireType> Shape for EachToEnd<K> {
     type Of<'a> = Vec<K::Item<'a>>;
 
     fn read<'a>(reader: &mut Reader<'a>) -> Result<Vec<K::Item<'a>>, Error> {
@@ -206,7 +206,7 @@ impl Shape for NspaceText {
 
     fn read<'a>(reader: &mut Reader<'a>) -> Result<Nspace<'a>, Error> {
         let start = reader.offset();
-        let text = reader.one::<kind::String>()?.unwrap_or_default();
+        let text = reader.one::<wire_type::String>()?.unwrap_or_default();
         match text.len() > Nspace::MAX_LEN {
             true => {
                 let (len, most) = (text.len(), Nspace::MAX_LEN);
@@ -224,7 +224,7 @@ impl Shape for NspaceText {
             return Err(Error::unpackable(message));
         }
         let text = Text::without_nul(field.as_bytes());
-        writer.one::<kind::String>(&Some(text))
+        writer.one::<wire_type::String>(&Some(text))
     }
 
     fn outline(name: &'static str, _: u32) -> Vec<Part> {

@@ -2,7 +2,7 @@
 //! The fields of the handshake, which are older than packing: texts with a NUL, numbers of four
 //! bytes.
 
-use bfrops::Note;
+use bfrops::TracedField;
 use pmix_types::Text;
 
 use crate::Error;
@@ -12,7 +12,7 @@ pub(super) struct Fields<'a> {
     rest: &'a [u8],
     total: usize,
     /// What was read, if somebody wants it explained.
-    notes: Option<Vec<Note>>,
+    notes: Option<Vec<TracedField>>,
 }
 
 impl<'a> Fields<'a> {
@@ -25,12 +25,12 @@ impl<'a> Fields<'a> {
     }
 
     /// The same, and every field is noted.
-    pub(super) fn with_notes(mut self) -> Self {
+    pub(super) fn with_trace(mut self) -> Self {
         self.notes = Some(Vec::new());
         self
     }
 
-    pub(super) fn into_notes(self) -> Vec<Note> {
+    pub(super) fn into_notes(self) -> Vec<TracedField> {
         self.notes.unwrap_or_default()
     }
 
@@ -100,7 +100,7 @@ impl<'a> Fields<'a> {
     fn note(&mut self, len: usize, what: &str, meaning: impl FnOnce() -> String) {
         let end = self.offset();
         if let Some(notes) = &mut self.notes {
-            notes.push(Note {
+            notes.push(TracedField {
                 range: end.saturating_sub(len)..end,
                 path: what.to_owned(),
                 meaning: meaning(),

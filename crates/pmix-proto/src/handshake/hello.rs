@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The first message of a connection: who the client is and how it packs.
 
-use bfrops::{BufferKind, Layout, Module, Note};
+use bfrops::{BufferKind, Layout, Module, TracedField};
 use pmix_types::{Info, Nspace, Proc, Rank, Status, Text};
 
 use super::fields::Fields;
 use super::{PeerForm, Role};
 use crate::codec::{Many, Reader, Shape, Writer};
-use crate::{Error, Header, kind};
+use crate::{Error, Header, wire_type};
 
 /// The first message of a connection: who the client is and how it packs.
 ///
@@ -62,8 +62,8 @@ impl<'a> Hello<'a> {
     }
 
     /// Reads the payload of a hello and notes every field up to the infos, or up to the fault.
-    pub fn explain(payload: &'a [u8]) -> (Result<Self, Error>, Vec<Note>) {
-        let mut fields = Fields::new(payload).with_notes();
+    pub fn explain(payload: &'a [u8]) -> (Result<Self, Error>, Vec<TracedField>) {
+        let mut fields = Fields::new(payload).with_trace();
         let hello = Self::read(&mut fields);
         (hello, fields.into_notes())
     }
@@ -108,7 +108,7 @@ impl<'a> Hello<'a> {
             return Vec::new();
         };
         let mut reader = Reader::new(&form, None, bytes);
-        Many::<kind::Info>::read(&mut reader).unwrap_or_default()
+        Many::<wire_type::Info>::read(&mut reader).unwrap_or_default()
     }
 
     /// What the peer understands.
@@ -157,7 +157,7 @@ impl<'a> Hello<'a> {
             if !self.infos.is_empty() {
                 let form = self.form()?;
                 let mut writer = Writer::new(&form, None);
-                Many::<kind::Info>::write(&mut writer, &self.infos)?;
+                Many::<wire_type::Info>::write(&mut writer, &self.infos)?;
                 out.extend(writer.finish());
             }
         }

@@ -4,27 +4,27 @@
 use pmix_types::{Bytes, DeviceDistance, Info, Nspace, Pdata, Proc, Status, Text};
 
 use crate::codec::{Many, Maybe, NspaceText, One, message, payloads};
-use crate::kind;
+use crate::wire_type;
 
 message! {
     /// Whether it was done.
     Done {
         /// With success, or why not.
-        status: Status = One<kind::Status>,
+        status: Status = One<wire_type::Status>,
     }
 
     /// What was published.
     Found<'a> {
         /// Success if at least one key was found.
-        status: Status = One<kind::Status>,
+        status: Status = One<wire_type::Status>,
         /// The data.
-        data: Option<Vec<Pdata<'a>>> = Maybe<Many<kind::Pdata>>,
+        data: Option<Vec<Pdata<'a>>> = Maybe<Many<wire_type::Pdata>>,
     }
 
     /// The job that was started.
     Spawned<'a> {
         /// Whether it was started.
-        status: Status = One<kind::Status>,
+        status: Status = One<wire_type::Status>,
         /// Its name.
         nspace: Option<Nspace<'a>> = Maybe<NspaceText>,
     }
@@ -32,51 +32,51 @@ message! {
     /// What was asked, as infos.
     Infos<'a> {
         /// Whether it was answered; a partial success has infos too.
-        status: Status = One<kind::Status>,
+        status: Status = One<wire_type::Status>,
         /// The answers.
-        infos: Option<Vec<Info<'a>>> = Maybe<Many<kind::Info>>,
+        infos: Option<Vec<Info<'a>>> = Maybe<Many<wire_type::Info>>,
     }
 
     /// A credential.
     Credential<'a> {
         /// Whether there is one.
-        status: Status = One<kind::Status>,
+        status: Status = One<wire_type::Status>,
         /// The credential.
-        credential: Option<Bytes<'a>> = Maybe<One<kind::ByteObject>>,
+        credential: Option<Bytes<'a>> = Maybe<One<wire_type::ByteObject>>,
         /// What is known of it.
-        infos: Option<Vec<Info<'a>>> = Maybe<Many<kind::Info>>,
+        infos: Option<Vec<Info<'a>>> = Maybe<Many<wire_type::Info>>,
     }
 
     /// Output will come.
     Pulled {
         /// Whether it will.
-        status: Status = One<kind::Status>,
+        status: Status = One<wire_type::Status>,
         /// The number that ends it again.
-        remote_id: Option<u64> = Maybe<One<kind::Size>>,
+        remote_id: Option<u64> = Maybe<One<wire_type::Size>>,
     }
 
     /// How far devices are.
     Distances<'a> {
         /// Whether it is known.
-        status: Status = One<kind::Status>,
+        status: Status = One<wire_type::Status>,
         /// One for each device.
-        distances: Option<Vec<DeviceDistance<'a>>> = Maybe<Many<kind::DeviceDistance>>,
+        distances: Option<Vec<DeviceDistance<'a>>> = Maybe<Many<wire_type::DeviceDistance>>,
     }
 
     /// Who is on a node.
     Peers<'a> {
         /// Whether it is known.
-        status: Status = One<kind::Status>,
+        status: Status = One<wire_type::Status>,
         /// The processes.
-        procs: Option<Vec<Proc<'a>>> = Maybe<Many<kind::Proc>>,
+        procs: Option<Vec<Proc<'a>>> = Maybe<Many<wire_type::Proc>>,
     }
 
     /// Where a job runs.
     Nodes<'a> {
         /// Whether it is known.
-        status: Status = One<kind::Status>,
+        status: Status = One<wire_type::Status>,
         /// The names of the nodes with commas between them.
-        nodes: Option<Option<Text<'a>>> = Maybe<One<kind::String>>,
+        nodes: Option<Option<Text<'a>>> = Maybe<One<wire_type::String>>,
     }
 }
 

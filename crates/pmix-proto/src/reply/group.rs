@@ -14,7 +14,7 @@ use pmix_types::{DataType, Info, Proc, Status};
 
 use crate::codec::{Each, Many, Maybe, One, Reader, Shape, Writer, payloads};
 use crate::outline::Part;
-use crate::{Error, kind};
+use crate::{Error, wire_type};
 
 /// The group that was made.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,7 +36,7 @@ impl Shape for Group<'_> {
 
     fn read<'m>(reader: &mut Reader<'m>) -> Result<Group<'m>, Error> {
         let mut group = Group {
-            status: reader.one::<kind::Status>()?,
+            status: reader.one::<wire_type::Status>()?,
             ..Group::default()
         };
         // Only a failure has nothing behind it, but every release reads a lone success.
@@ -44,18 +44,18 @@ impl Shape for Group<'_> {
             return Ok(group);
         }
         if reader.major() >= 5 {
-            let members = Many::<kind::Proc>::read(reader);
+            let members = Many::<wire_type::Proc>::read(reader);
             group.members = members.map_err(|error| error.inside("members"))?;
         }
         let has_context = match reader.major() >= 6 {
-            true => Maybe::<One<kind::Bool>>::read(reader)? == Some(true),
+            true => Maybe::<One<wire_type::Bool>>::read(reader)? == Some(true),
             false => !reader.is_empty(),
         };
         if has_context {
-            group.context_id = Some(reader.one::<kind::Size>()?);
+            group.context_id = Some(reader.one::<wire_type::Size>()?);
         }
         if reader.major() >= 6 {
-            let infos = Maybe::<Each<kind::Info>>::read(reader);
+            let infos = Maybe::<Each<wire_type::Info>>::read(reader);
             let infos = infos.map_err(|error| error.inside("infos"))?;
             group.infos = infos.unwrap_or_default();
         }
@@ -63,21 +63,21 @@ impl Shape for Group<'_> {
     }
 
     fn write(writer: &mut Writer<'_>, group: &Group<'_>) -> Result<(), Error> {
-        writer.one::<kind::Status>(&group.status)?;
+        writer.one::<wire_type::Status>(&group.status)?;
         if !group.status.is_success() {
             return Ok(());
         }
         match writer.major() {
             0..=4 => {}
             5 if group.members.is_empty() => return Ok(()),
-            _ => Many::<kind::Proc>::write(writer, &group.members)?,
+            _ => Many::<wire_type::Proc>::write(writer, &group.members)?,
         }
         if writer.major() >= 6 {
-            writer.one::<kind::Bool>(&group.context_id.is_some())?;
+            writer.one::<wire_type::Bool>(&group.context_id.is_some())?;
         }
-        Maybe::<One<kind::Size>>::write(writer, &group.context_id)?;
+        Maybe::<One<wire_type::Size>>::write(writer, &group.context_id)?;
         match writer.major() >= 6 {
-            true => Each::<kind::Info>::write(writer, &group.infos),
+            true => Each::<wire_type::Info>::write(writer, &group.infos),
             false => Ok(()),
         }
     }

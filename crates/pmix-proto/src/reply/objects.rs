@@ -15,7 +15,7 @@ use pmix_types::{Bytes, DataType, Kval, Nspace, Proc, Status};
 
 use crate::codec::{self, Contents, NspaceText, One, Reader, Shape, Tail, message, payloads};
 use crate::outline::Part;
-use crate::{Error, PeerForm, kind};
+use crate::{Error, PeerForm, wire_type};
 
 message! {
     /// What is known of a job. There is no status: a server that knows nothing of the job would
@@ -30,7 +30,7 @@ message! {
     /// What processes put, or what is known of jobs that were connected.
     Objects<'a> {
         /// Whether there is anything.
-        status: Status = One<kind::Status>,
+        status: Status = One<wire_type::Status>,
         /// One object for each process or job, to be read with [`procs`](Self::procs) or
         /// [`jobs`](Self::jobs).
         objects: &'a [u8] = Tail<Packed>,
@@ -39,7 +39,7 @@ message! {
     /// What a process has by now.
     Kvals<'a> {
         /// Whether there is anything.
-        status: Status = One<kind::Status>,
+        status: Status = One<wire_type::Status>,
         /// What there is, to be read with [`kvals`](Self::kvals).
         kvals: &'a [u8] = Tail<codec::Kvals>,
     }
@@ -117,7 +117,7 @@ impl<'a> Objects<'a> {
         form: &PeerForm,
         framer: Option<&'a dyn RegexFramer>,
     ) -> ObjectIter<'a, Proc<'a>> {
-        self.iter(form, framer, Reader::one::<kind::Proc>)
+        self.iter(form, framer, Reader::one::<wire_type::Proc>)
     }
 
     /// What is known of jobs: the reply to a connect.
@@ -147,7 +147,7 @@ impl<'a> Objects<'a> {
 
 impl<'a, T> ObjectIter<'a, T> {
     fn object(&mut self) -> Result<Object<'a, T>, Error> {
-        let Bytes::Borrowed(bytes) = self.reader.one::<kind::ByteObject>()? else {
+        let Bytes::Borrowed(bytes) = self.reader.one::<wire_type::ByteObject>()? else {
             return Err(Error::malformed(0, "bytes that are not in the message"));
         };
         let start = self.reader.offset().saturating_sub(bytes.len());
@@ -178,7 +178,7 @@ impl<'a, T> Iterator for ObjectIter<'a, T> {
 fn kvals<'a>(reader: &mut Reader<'a>) -> Result<Vec<Kval<'a>>, Error> {
     let mut kvals = Vec::new();
     while !reader.is_empty() {
-        kvals.push(reader.one::<kind::Kval>()?);
+        kvals.push(reader.one::<wire_type::Kval>()?);
     }
     Ok(kvals)
 }

@@ -4,8 +4,8 @@
 use pmix_types::{DataType, Info, Key, Nspace, Proc, Rank};
 
 use crate::codec::{Contents, Each, Kvals, Many, Maybe, NspaceText, One, Tail, message};
-use crate::kind;
 use crate::outline::Part;
+use crate::wire_type;
 
 message! {
     /// What a process put since it began, or since its last commit.
@@ -19,9 +19,9 @@ message! {
     /// A process waits until all others have arrived.
     Fence<'a> {
         /// Who takes part; a wildcard rank stands for all of a job.
-        procs: Vec<Proc<'a>> = Many<kind::Proc>,
+        procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
         /// `pmix.collect`, `pmix.timeout`.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// A process asks for a datum that it does not have.
@@ -29,39 +29,39 @@ message! {
         /// The job.
         nspace: Nspace<'a> = NspaceText,
         /// The process.
-        rank: Rank = One<kind::Rank>,
+        rank: Rank = One<wire_type::Rank>,
         /// `pmix.immediate`, `pmix.timeout`, a realm, a scope.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
         /// The key; none asks for all that there is.
-        key: Option<Key<'a>> = Maybe<One<kind::Key>>,
+        key: Option<Key<'a>> = Maybe<One<wire_type::Key>>,
     }
 
     /// A process publishes data.
     Publish<'a> {
         /// The user that the process runs as.
-        uid: u32 = One<kind::Uint32>,
+        uid: u32 = One<wire_type::Uint32>,
         /// The data, and `pmix.range`, `pmix.persist` among them.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// A process asks for published data.
     Lookup<'a> {
         /// The user that the process runs as.
-        uid: u32 = One<kind::Uint32>,
+        uid: u32 = One<wire_type::Uint32>,
         /// The keys.
-        keys: Vec<Key<'a>> = Each<kind::Key>,
+        keys: Vec<Key<'a>> = Each<wire_type::Key>,
         /// `pmix.range`, `pmix.wait`, `pmix.timeout`.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// A process withdraws what it published.
     Unpublish<'a> {
         /// The user that the process runs as.
-        uid: u32 = One<kind::Uint32>,
+        uid: u32 = One<wire_type::Uint32>,
         /// The keys; none stands for all.
-        keys: Vec<Key<'a>> = Each<kind::Key>,
+        keys: Vec<Key<'a>> = Each<wire_type::Key>,
         /// `pmix.range`.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// A process asks again for all that another one has put by now. Since 5.0.
@@ -69,7 +69,7 @@ message! {
         /// The job.
         nspace: Nspace<'a> = NspaceText,
         /// The process.
-        rank: Rank = One<kind::Rank>,
+        rank: Rank = One<wire_type::Rank>,
     }
 }
 

@@ -4,51 +4,51 @@
 use pmix_types::{DataRange, Info, Status};
 
 use crate::codec::{EachToEnd, Many, One, message};
-use crate::kind;
+use crate::wire_type;
 
 message! {
     /// A process tells others of an event.
     Notify<'a> {
         /// What happened.
-        status: Status = One<kind::Status>,
+        status: Status = One<wire_type::Status>,
         /// Who is to hear of it.
-        range: DataRange = One<kind::DataRange>,
+        range: DataRange = One<wire_type::DataRange>,
         /// What is to be said about it.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// A process wants to hear of events.
     RegisterEvents<'a> {
         /// Of which; none stands for all.
-        codes: Vec<Status> = Many<kind::Status>,
+        codes: Vec<Status> = Many<wire_type::Status>,
         /// Under which conditions.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// A process no longer wants to hear of events. There is no reply.
     DeregisterEvents {
         /// Of which; [`DEFAULT`](Self::DEFAULT) stands for those of no code.
-        codes: Vec<Status> = EachToEnd<kind::Status>,
+        codes: Vec<Status> = EachToEnd<wire_type::Status>,
     }
 
     /// A process wants something logged.
     Log<'a> {
         /// When it asked, in seconds since the epoch.
-        time: i64 = One<kind::Time>,
+        time: i64 = One<wire_type::Time>,
         /// What to log, the keys say where.
-        data: Vec<Info<'a>> = Many<kind::Info>,
+        data: Vec<Info<'a>> = Many<wire_type::Info>,
         /// How to log it.
-        directives: Vec<Info<'a>> = Many<kind::Info>,
+        directives: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// A process wants to be watched, or not any longer.
     Monitor<'a> {
         /// What to watch: a heartbeat, a file.
-        monitor: Info<'a> = One<kind::Info>,
+        monitor: Info<'a> = One<wire_type::Info>,
         /// The event to raise when it fails.
-        error: Status = One<kind::Status>,
+        error: Status = One<wire_type::Status>,
         /// How to watch it.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 }
 

@@ -4,34 +4,34 @@
 use pmix_types::{Info, Proc, Text};
 
 use crate::codec::{Many, One, Since, message};
-use crate::kind;
+use crate::wire_type;
 
 message! {
     /// Processes make a group of themselves.
     GroupConstruct<'a> {
         /// The name of the group.
-        group: Option<Text<'a>> = One<kind::String>,
+        group: Option<Text<'a>> = One<wire_type::String>,
         /// Its members.
-        procs: Vec<Proc<'a>> = Many<kind::Proc>,
+        procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
         /// How to make it.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// A process leaves a group.
     GroupLeave<'a> {
         /// The name of the group.
-        group: Option<Text<'a>> = One<kind::String>,
+        group: Option<Text<'a>> = One<wire_type::String>,
         /// How to leave it.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// Processes end their group.
     GroupDestruct<'a> {
         /// The name of the group.
-        group: Option<Text<'a>> = One<kind::String>,
+        group: Option<Text<'a>> = One<wire_type::String>,
         /// Its members. Since 5.0.
-        procs: Vec<Proc<'a>> = Since<5, Many<kind::Proc>>,
+        procs: Vec<Proc<'a>> = Since<5, Many<wire_type::Proc>>,
         /// How to end it.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 }

@@ -4,36 +4,36 @@
 use pmix_types::{Bytes, Info, IofChannel, Proc};
 
 use crate::codec::{Many, Maybe, One, message};
-use crate::kind;
+use crate::wire_type;
 
 message! {
     /// A process or tool wants the output of others.
     IofPull<'a> {
         /// Of whom.
-        procs: Vec<Proc<'a>> = Many<kind::Proc>,
+        procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
         /// How to send it.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
         /// Which streams.
-        channels: IofChannel = One<kind::IofChannel>,
+        channels: IofChannel = One<wire_type::IofChannel>,
         /// The number that the client gave its handler; forwarded output says it.
-        local_id: u64 = One<kind::Size>,
+        local_id: u64 = One<wire_type::Size>,
     }
 
     /// A process or tool has input for others.
     IofPush<'a> {
         /// For whom.
-        procs: Vec<Proc<'a>> = Many<kind::Proc>,
+        procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
         /// How to deliver it.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
         /// The input; none, or no bytes, are the end of it.
-        data: Option<Bytes<'a>> = Maybe<One<kind::ByteObject>>,
+        data: Option<Bytes<'a>> = Maybe<One<wire_type::ByteObject>>,
     }
 
     /// A process or tool no longer wants the output of others.
     IofDeregister<'a> {
         /// How to end it.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
         /// The number that the server answered the pull with.
-        remote_id: u64 = One<kind::Size>,
+        remote_id: u64 = One<wire_type::Size>,
     }
 }

@@ -6,69 +6,69 @@ use pmix_types::{
 };
 
 use crate::codec::{Many, NspaceText, One, message};
-use crate::kind;
+use crate::wire_type;
 
 message! {
     /// What a process wants to know.
     Query<'a> {
         /// The questions.
-        queries: Vec<pmix_types::Query<'a>> = Many<kind::Query>,
+        queries: Vec<pmix_types::Query<'a>> = Many<wire_type::Query>,
     }
 
     /// A process wants its allocation changed.
     Allocate<'a> {
         /// How.
-        directive: AllocDirective = One<kind::AllocDirective>,
+        directive: AllocDirective = One<wire_type::AllocDirective>,
         /// By what.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// A process wants to know the fabric.
     FabricRegister<'a> {
         /// Which one.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// A process wants to know what of the fabric has changed.
     FabricUpdate {
         /// The fabric's number, from the reply to its registration.
-        index: u64 = One<kind::Size>,
+        index: u64 = One<wire_type::Size>,
     }
 
     /// A process wants to know how far devices are from it.
     DeviceDistances<'a> {
         /// The machine as the process sees it.
-        topology: Topology<'a> = One<kind::Topology>,
+        topology: Topology<'a> = One<wire_type::Topology>,
         /// Where the process is bound.
-        cpuset: Cpuset<'a> = One<kind::Cpuset>,
+        cpuset: Cpuset<'a> = One<wire_type::Cpuset>,
         /// Which devices.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// A process wants a block of resources defined or changed. Since 6.0.
     ResourceBlock<'a> {
         /// What to do.
-        directive: ResourceBlockDirective = One<kind::ResourceBlockDirective>,
+        directive: ResourceBlockDirective = One<wire_type::ResourceBlockDirective>,
         /// The name of the block.
-        block: Option<Text<'a>> = One<kind::String>,
+        block: Option<Text<'a>> = One<wire_type::String>,
         /// What it is made of.
-        units: Vec<ResourceUnit> = Many<kind::ResourceUnit>,
+        units: Vec<ResourceUnit> = Many<wire_type::ResourceUnit>,
         /// How to do it.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// A process wants something done to a session. Since 6.0.
     SessionControl<'a> {
         /// The number of the session.
-        session: u32 = One<kind::Uint32>,
+        session: u32 = One<wire_type::Uint32>,
         /// What.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// A process wants to know who is on a node. Since 5.0; earlier clients answer it themselves.
     ResolvePeers<'a> {
         /// The name of the node; none stands for all.
-        node: Option<Text<'a>> = One<kind::String>,
+        node: Option<Text<'a>> = One<wire_type::String>,
         /// The job; an empty one stands for all.
         nspace: Nspace<'a> = NspaceText,
     }

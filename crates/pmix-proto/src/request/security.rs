@@ -4,20 +4,20 @@
 use pmix_types::{Bytes, Info};
 
 use crate::codec::{Many, One, message};
-use crate::kind;
+use crate::wire_type;
 
 message! {
     /// A process wants a credential.
     GetCredential<'a> {
         /// Of which kind.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// A process wants to know whether a credential is good.
     ValidateCredential<'a> {
         /// The credential.
-        credential: Bytes<'a> = One<kind::ByteObject>,
+        credential: Bytes<'a> = One<wire_type::ByteObject>,
         /// What is to be checked.
-        infos: Vec<Info<'a>> = Many<kind::Info>,
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 }

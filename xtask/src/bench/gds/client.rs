@@ -20,7 +20,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use bfrops::{Encoder, Layout, Module, kind};
+use bfrops::{Encoder, Layout, Module, wire_type};
 use pmix_types::Command;
 
 /// How long a server may take; one that closes the connection is noticed at once.
@@ -80,7 +80,7 @@ impl Client {
         let mut request = Vec::new();
         let mut encoder = Encoder::new(Layout::new(Module::V41), &mut request);
         encoder
-            .one::<kind::Command>(&command)
+            .one::<wire_type::Command>(&command)
             .map_err(|e| e.to_string())?;
         self.tag += 1;
         let len = u32::try_from(request.len()).map_err(|e| e.to_string())?;

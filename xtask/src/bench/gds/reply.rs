@@ -8,7 +8,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use bfrops::{Decoder, Layout, Module, kind};
+use bfrops::{Decoder, Layout, Module, wire_type};
 use pmix_types::{Command as Request, keys};
 
 use super::client::{Client, Variables};
@@ -193,10 +193,10 @@ fn least_and_median(mut times: Vec<f64>) -> (f64, f64) {
 fn check(answer: &[u8], nspace: &str) -> Result<(), String> {
     let fault = |e: bfrops::Error| format!("the reply cannot be read: {e}");
     let mut decoder = Decoder::new(Layout::new(Module::V41), answer);
-    let name = decoder.one::<kind::String>().map_err(fault)?;
+    let name = decoder.one::<wire_type::String>().map_err(fault)?;
     let mut procs = 0;
     while !decoder.is_empty() {
-        let kval = decoder.one::<kind::Kval>().map_err(fault)?;
+        let kval = decoder.one::<wire_type::Kval>().map_err(fault)?;
         procs += u32::from(kval.key.is(keys::PROC_BLOB));
     }
     let named = name.is_some_and(|name| name == nspace);

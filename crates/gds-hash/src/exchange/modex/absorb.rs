@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use bfrops::kind;
+use bfrops::wire_type;
 use pmix_types::{IntoOwned, Key, Kval, Rank, Status};
 
 use super::contribute::{CHANGES, COLLECTED, NUMBERED};
@@ -39,7 +39,7 @@ impl Modex {
         };
         let mut reader = wire.reader(bytes);
         while !reader.is_empty() {
-            let mut part = reader.object::<kind::ByteObject>()?;
+            let mut part = reader.object::<wire_type::ByteObject>()?;
             match form {
                 // A server with nothing to say sends an empty object.
                 _ if part.is_empty() => {}
@@ -62,7 +62,7 @@ struct Absorber<'p, 'w> {
 impl Absorber<'_, '_> {
     fn numbered(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
         let start = reader.offset();
-        let flags = reader.one::<kind::Byte>()?;
+        let flags = reader.one::<wire_type::Byte>()?;
         if flags & COLLECTED == 0 || flags & !(COLLECTED | NUMBERED) != 0 {
             return Err(flag(flags, start));
         }
@@ -71,9 +71,9 @@ impl Absorber<'_, '_> {
             _ => Some(keys(reader)?),
         };
         while !reader.is_empty() {
-            let mut proc = reader.object::<kind::ByteObject>()?;
+            let mut proc = reader.object::<wire_type::ByteObject>()?;
             let start = proc.offset();
-            let rank = proc.one::<kind::Rank>()?;
+            let rank = proc.one::<wire_type::Rank>()?;
             let place = self.place(rank).map_err(|error| error.at(start))?;
             let entries = self.found.entry(place).or_default();
             match &keys {
@@ -102,9 +102,9 @@ impl Absorber<'_, '_> {
 
     fn named(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
         while !reader.is_empty() {
-            let compressed = reader.one::<kind::Bool>()?;
+            let compressed = reader.one::<wire_type::Bool>()?;
             let start = reader.offset();
-            let mut data = reader.object::<kind::ByteObject>()?;
+            let mut data = reader.object::<wire_type::ByteObject>()?;
             if !compressed {
                 self.named_data(&mut data)?;
                 continue;
@@ -124,14 +124,14 @@ impl Absorber<'_, '_> {
 
     fn named_data(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
         let start = reader.offset();
-        let kind = reader.one::<kind::Byte>()?;
+        let kind = reader.one::<wire_type::Byte>()?;
         if kind != COLLECTED && kind != CHANGES {
             return Err(flag(kind, start));
         }
         while !reader.is_empty() {
-            let mut part = reader.object::<kind::ByteObject>()?;
+            let mut part = reader.object::<wire_type::ByteObject>()?;
             let start = part.offset();
-            let proc = part.one::<kind::Proc>()?;
+            let proc = part.one::<wire_type::Proc>()?;
             let place = self.members.iter().position(|m| m.nspace == proc.nspace);
             let Some(place) = place else {
                 return Err(no_member(&proc.nspace).at(start));
@@ -169,8 +169,8 @@ impl Absorber<'_, '_> {
 /// The keys by their numbers.
 fn keys<'a>(reader: &mut Reader<'a>) -> Result<Vec<Key<'a>>, Error> {
     let start = reader.offset();
-    let count = reader.one::<kind::Uint32>()?;
-    let names = reader.all::<kind::String>()?;
+    let count = reader.one::<wire_type::Uint32>()?;
+    let names = reader.all::<wire_type::String>()?;
     if u32::try_from(names.len()) != Ok(count) {
         let found = names.len();
         return Err(Error::bad(format!("{count} keys are said to come, {found} do")).at(start));
@@ -189,7 +189,7 @@ fn named_data(
 ) -> Result<(), Error> {
     while !reader.is_empty() {
         let start = reader.offset();
-        let (kval, bytes) = reader.measured::<kind::Kval>()?;
+        let (kval, bytes) = reader.measured::<wire_type::Kval>()?;
         entries.push(equal.entry(kval, bytes).map_err(|e| e.at(start))?);
     }
     Ok(())
@@ -204,13 +204,13 @@ fn numbered_data(
 ) -> Result<(), Error> {
     while !reader.is_empty() {
         let start = reader.offset();
-        let number = reader.one::<kind::Uint32>()?;
+        let number = reader.one::<wire_type::Uint32>()?;
         let key = usize::try_from(number).ok().and_then(|n| keys.get(n));
         let key = key.ok_or_else(|| {
             let count = keys.len();
             Error::bad(format!("key {number} of {count}")).at(start)
         })?;
-        let (value, bytes) = reader.measured::<kind::Value>()?;
+        let (value, bytes) = reader.measured::<wire_type::Value>()?;
         let kval = Kval {
             key: key.clone(),
             value,

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use bfrops::kind;
+use bfrops::wire_type;
 use pmix_types::{Bytes, Key, Kval, Proc, Rank, Text, Value};
 
 use super::{Member, Modex, ModexForm, no_member, ranks_before};
@@ -50,7 +50,7 @@ impl Modex {
         match form {
             ModexForm::Numbered => Ok(Vec::new()),
             ModexForm::Named => {
-                let data = wire.pack(|encoder| encoder.one::<kind::Byte>(&0));
+                let data = wire.pack(|encoder| encoder.one::<wire_type::Byte>(&0));
                 envelope(wire, form, data.map_err(unpackable)?)
             }
         }
@@ -61,9 +61,9 @@ fn envelope(wire: &Wire<'_>, form: ModexForm, data: Vec<u8>) -> Result<Vec<u8>, 
     let object = |bytes: Vec<u8>, compressible: bool| {
         wire.pack(|encoder| {
             if compressible {
-                encoder.one::<kind::Bool>(&false)?;
+                encoder.one::<wire_type::Bool>(&false)?;
             }
-            encoder.one::<kind::ByteObject>(&Bytes::Owned(bytes))
+            encoder.one::<wire_type::ByteObject>(&Bytes::Owned(bytes))
         })
     };
     let packed = match form {
@@ -103,7 +103,7 @@ fn numbered(
         let mut encoder = wire.encoder(&mut out);
         let object = Bytes::Owned(bytes);
         encoder
-            .one::<kind::ByteObject>(&object)
+            .one::<wire_type::ByteObject>(&object)
             .map_err(unpackable)?;
     }
     Ok(out)
@@ -118,13 +118,13 @@ fn numbered_proc(
 ) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let mut encoder = wire.encoder(&mut bytes);
-    encoder.one::<kind::Rank>(&rank).map_err(unpackable)?;
+    encoder.one::<wire_type::Rank>(&rank).map_err(unpackable)?;
     for entry in entries {
         let kval = entry.kval();
         let packed = match keys.number(&kval.key) {
-            Some(number) => (encoder.one::<kind::Uint32>(&number))
-                .and_then(|()| encoder.one::<kind::Value>(&kval.value)),
-            None => encoder.one::<kind::Kval>(kval),
+            Some(number) => (encoder.one::<wire_type::Uint32>(&number))
+                .and_then(|()| encoder.one::<wire_type::Value>(&kval.value)),
+            None => encoder.one::<wire_type::Kval>(kval),
         };
         packed.map_err(|error| entry.unsent(&error, proc.rank))?;
     }
@@ -173,9 +173,9 @@ impl<'k> Keys<'k> {
         let (mut plain, mut by_number) = (0, 0);
         for ((key, uses), number) in names.iter().zip(&uses).zip(0_u32..) {
             let text = Some(Text::without_nul(key.as_bytes()));
-            let name = wire.pack(|encoder| encoder.one::<kind::String>(&text));
+            let name = wire.pack(|encoder| encoder.one::<wire_type::String>(&text));
             let name = name.map_err(unpackable)?.len();
-            let short = wire.pack(|encoder| encoder.one::<kind::Uint32>(&number));
+            let short = wire.pack(|encoder| encoder.one::<wire_type::Uint32>(&number));
             plain += name * uses;
             by_number += name + short.map_err(unpackable)?.len() * uses;
         }
@@ -193,22 +193,22 @@ impl<'k> Keys<'k> {
     /// What stands before the processes.
     fn head(&self, encoder: &mut bfrops::Encoder<'_>) -> Result<(), bfrops::Error> {
         if self.numbers.is_empty() {
-            return encoder.one::<kind::Byte>(&COLLECTED);
+            return encoder.one::<wire_type::Byte>(&COLLECTED);
         }
-        encoder.one::<kind::Byte>(&(COLLECTED | NUMBERED))?;
+        encoder.one::<wire_type::Byte>(&(COLLECTED | NUMBERED))?;
         let count = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        encoder.one::<kind::Uint32>(&count)?;
+        encoder.one::<wire_type::Uint32>(&count)?;
         let names = self.names.iter();
         let texts: Vec<_> = names
             .map(|key| Some(Text::without_nul(key.as_bytes())))
             .collect();
-        encoder.call::<kind::String>(&texts)
+        encoder.call::<wire_type::String>(&texts)
     }
 }
 
 /// Flag and processes of the named form.
 fn named(wire: &Wire<'_>, procs: &[(Proc<'_>, &Puts)]) -> Result<Vec<u8>, Error> {
-    let collected = wire.pack(|encoder| encoder.one::<kind::Byte>(&COLLECTED));
+    let collected = wire.pack(|encoder| encoder.one::<wire_type::Byte>(&COLLECTED));
     let mut out = collected.map_err(unpackable)?;
     for (proc, puts) in procs {
         let bytes = named_proc(wire, proc, puts)?;
@@ -216,7 +216,7 @@ fn named(wire: &Wire<'_>, procs: &[(Proc<'_>, &Puts)]) -> Result<Vec<u8>, Error>
             let mut encoder = wire.encoder(&mut out);
             let object = Bytes::Owned(bytes);
             encoder
-                .one::<kind::ByteObject>(&object)
+                .one::<wire_type::ByteObject>(&object)
                 .map_err(unpackable)?;
         }
     }
@@ -226,7 +226,7 @@ fn named(wire: &Wire<'_>, procs: &[(Proc<'_>, &Puts)]) -> Result<Vec<u8>, Error>
 fn named_proc(wire: &Wire<'_>, proc: &Proc<'_>, puts: &Puts) -> Result<Option<Vec<u8>>, Error> {
     let mut bytes = Vec::new();
     let mut encoder = wire.encoder(&mut bytes);
-    encoder.one::<kind::Proc>(proc).map_err(unpackable)?;
+    encoder.one::<wire_type::Proc>(proc).map_err(unpackable)?;
     let mut empty = true;
     // What is gone comes first: of one key there may be values that stay.
     for key in puts.withdrawn(proc.rank) {
@@ -234,11 +234,11 @@ fn named_proc(wire: &Wire<'_>, proc: &Proc<'_>, puts: &Puts) -> Result<Option<Ve
             key: key.clone(),
             value: Value::Undef,
         };
-        encoder.one::<kind::Kval>(&gone).map_err(unpackable)?;
+        encoder.one::<wire_type::Kval>(&gone).map_err(unpackable)?;
         empty = false;
     }
     for entry in puts.entries(proc.rank, Audience::REMOTE) {
-        let packed = encoder.one::<kind::Kval>(entry.kval());
+        let packed = encoder.one::<wire_type::Kval>(entry.kval());
         packed.map_err(|error| entry.unsent(&error, proc.rank))?;
         empty = false;
     }

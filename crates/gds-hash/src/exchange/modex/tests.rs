@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Contributions of real servers, of random data, and broken ones.
 
-use bfrops::{BufferKind, Integers, Layout, Module, kind};
+use bfrops::{BufferKind, Integers, Layout, Module, wire_type};
 use pmix_random::{Carried, Random, Seeded, Source};
 use pmix_types::{
     Bytes, DataArray, DataType, Info, Kval, Nspace, Proc, Rank, Scope, Status, Value,
@@ -191,8 +191,8 @@ fn keys_are_numbered_where_it_pays() {
         let procs: Vec<_> = (0..9).map(|rank| (proc("a", rank), &puts)).collect();
         let blob = Modex::contribution(&wire(), ModexForm::Numbered, &members, &procs).unwrap();
         let mut outer = wire().reader(&blob);
-        let mut data = outer.object::<kind::ByteObject>().unwrap();
-        data.one::<kind::Byte>().unwrap()
+        let mut data = outer.object::<wire_type::ByteObject>().unwrap();
+        data.one::<wire_type::Byte>().unwrap()
     };
     assert_eq!([flags(0), flags(1), flags(2)], [1, 1, 3]);
 }
@@ -247,16 +247,16 @@ fn compressed_data_are_read_where_somebody_can() {
     let members = [member("JOB1", 3)];
     let plain = bytes(NAMED);
     let mut reader = wire().reader(&plain);
-    let mut outer = reader.object::<kind::ByteObject>().unwrap();
-    assert!(!outer.one::<kind::Bool>().unwrap());
-    let data = outer.object::<kind::ByteObject>().unwrap();
+    let mut outer = reader.object::<wire_type::ByteObject>().unwrap();
+    assert!(!outer.one::<wire_type::Bool>().unwrap());
+    let data = outer.object::<wire_type::ByteObject>().unwrap();
     let packed: Vec<u8> = data.rest().iter().rev().copied().collect();
     let inner = wire().pack(|encoder| {
-        encoder.one::<kind::Bool>(&true)?;
-        encoder.one::<kind::ByteObject>(&Bytes::Owned(packed))
+        encoder.one::<wire_type::Bool>(&true)?;
+        encoder.one::<wire_type::ByteObject>(&Bytes::Owned(packed))
     });
     let inner = inner.unwrap();
-    let blob = wire().pack(|encoder| encoder.one::<kind::ByteObject>(&Bytes::Owned(inner)));
+    let blob = wire().pack(|encoder| encoder.one::<wire_type::ByteObject>(&Bytes::Owned(inner)));
     let blob = blob.unwrap();
     let error = Modex::parse(&wire(), ModexForm::Named, &members, &blob).unwrap_err();
     assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED);
@@ -275,7 +275,7 @@ fn compressed_data_are_read_where_somebody_can() {
 fn numbered(flags: u8, rest: &str) -> Result<Modex, Error> {
     let mut data = vec![2, flags];
     data.extend(bytes(rest));
-    let blob = wire().pack(|encoder| encoder.one::<kind::ByteObject>(&Bytes::Owned(data)));
+    let blob = wire().pack(|encoder| encoder.one::<wire_type::ByteObject>(&Bytes::Owned(data)));
     Modex::parse(
         &wire(),
         ModexForm::Numbered,

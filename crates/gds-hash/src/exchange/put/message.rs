@@ -10,7 +10,7 @@
 //! A global value stands in a commit twice, with the local and with the remote scope. Frozen:
 //! append only.
 
-use bfrops::{Encoder, kind};
+use bfrops::{Encoder, wire_type};
 use pmix_types::{Bytes, Key, Proc, Rank, Scope, Value};
 
 use super::audience::Action;
@@ -41,8 +41,8 @@ impl Puts {
             if !block.is_empty() {
                 let mut encoder = wire.encoder(&mut out);
                 pack(&mut encoder, |encoder| {
-                    encoder.one::<kind::Scope>(&scope)?;
-                    encoder.one::<kind::Buffer>(&Bytes::Owned(block))
+                    encoder.one::<wire_type::Scope>(&scope)?;
+                    encoder.one::<wire_type::Buffer>(&Bytes::Owned(block))
                 })?;
             }
         }
@@ -77,12 +77,12 @@ impl Puts {
     pub fn answer(&self, wire: &Wire<'_>, proc: &Proc<'_>, scope: Scope) -> Result<Vec<u8>, Error> {
         let mut object = Vec::new();
         pack(&mut wire.encoder(&mut object), |encoder| {
-            encoder.one::<kind::Proc>(proc)
+            encoder.one::<wire_type::Proc>(proc)
         })?;
         object.extend(self.kvals(wire, proc.rank, seen_in(scope)?)?);
         let mut out = Vec::new();
         pack(&mut wire.encoder(&mut out), |encoder| {
-            encoder.one::<kind::ByteObject>(&Bytes::Owned(object))
+            encoder.one::<wire_type::ByteObject>(&Bytes::Owned(object))
         })?;
         Ok(out)
     }
@@ -118,7 +118,7 @@ impl Puts {
         let mut out = Vec::new();
         let mut encoder = wire.encoder(&mut out);
         for entry in self.entries(rank, audience) {
-            let packed = encoder.one::<kind::Kval>(entry.kval());
+            let packed = encoder.one::<wire_type::Kval>(entry.kval());
             packed.map_err(|error| entry.unsent(&error, rank))?;
         }
         Ok(out)
@@ -138,13 +138,13 @@ fn steps(wire: &Wire<'_>, bytes: &[u8]) -> Result<Vec<Step>, Error> {
     let mut reader = wire.reader(bytes);
     while !reader.is_empty() {
         let start = reader.offset();
-        let scope = reader.one::<kind::Scope>()?;
+        let scope = reader.one::<wire_type::Scope>()?;
         let action = Action::of(scope).filter(|(_, audience)| *audience != Audience::OWN);
         let (action, audience) = action.ok_or_else(|| {
             Error::bad(format!("{scope} is no scope of data that are sent")).at(start)
         })?;
         let mut entries = Vec::new();
-        let mut block = reader.object::<kind::Buffer>()?;
+        let mut block = reader.object::<wire_type::Buffer>()?;
         let start = block.offset();
         block.kvals(&mut entries)?;
         check_variants(&entries).map_err(|error| error.at(start))?;

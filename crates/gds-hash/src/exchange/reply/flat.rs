@@ -12,7 +12,7 @@
 
 use std::borrow::Cow;
 
-use bfrops::{Module, kind};
+use bfrops::{Module, wire_type};
 use pmix_types::{Info, Key, Kval, Value, keys};
 
 use super::nodes::node;
@@ -68,10 +68,10 @@ impl Writer<'_, '_> {
         let nodes = (0..job.nodes.num_slots()).filter(|slot| job.nodes.first(*slot) == *slot);
         let kvals: Vec<_> = nodes.filter_map(|slot| peers(job, slot)).collect();
         let packed = self.wire.pack(|encoder| {
-            encoder.one::<kind::Size>(&u64::try_from(kvals.len()).unwrap_or(u64::MAX))?;
+            encoder.one::<wire_type::Size>(&u64::try_from(kvals.len()).unwrap_or(u64::MAX))?;
             kvals
                 .iter()
-                .try_for_each(|kval| encoder.one::<kind::Kval>(kval))
+                .try_for_each(|kval| encoder.one::<wire_type::Kval>(kval))
         });
         if let Ok(packed) = packed {
             self.value(Kval {

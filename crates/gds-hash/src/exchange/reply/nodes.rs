@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The nodes of a reply: an array for each, with its names and what follows from them in front.
 
-use bfrops::{Head, Sheet};
+use bfrops::{MessageTemplate, Slot};
 use pmix_types::{Info, Key, Rank, Text, Value, keys};
 
 use super::Writer;
@@ -26,7 +26,7 @@ impl Writer<'_, '_> {
         for slot in (0..job.nodes.num_slots()).filter(is_told) {
             if let Some(plain) = &mut plain
                 && plain.put(slot).is_some()
-                && plain.sheet.write(&mut self.encoder).is_ok()
+                && plain.template.write(&mut self.encoder).is_ok()
             {
                 continue;
             }
@@ -41,8 +41,8 @@ impl Writer<'_, '_> {
 /// Nodes of which the host states nothing beyond the maps: their arrays differ in the values alone.
 struct Plain<'r> {
     maps: &'r Maps,
-    sheet: Sheet<'r>,
-    heads: Vec<Head>,
+    template: MessageTemplate<'r>,
+    fields: Vec<Slot>,
     /// Name and peers of the node that is packed.
     texts: [Vec<u8>; 2],
 }
@@ -56,19 +56,19 @@ impl<'r> Plain<'r> {
             keys::LOCALLDR => Info::new(key, Value::Rank(Rank::new(0))),
             _ => Info::new(key, 0_u32),
         });
-        let mut sheet = wire.sheet();
-        let heads = sheet.infos(&Key::new(keys::NODE_INFO_ARRAY), &like);
+        let mut template = wire.template();
+        let fields = template.infos(&Key::new(keys::NODE_INFO_ARRAY), &like);
         Some(Self {
             maps,
-            heads: heads.ok()?,
-            sheet,
+            fields: fields.ok()?,
+            template,
             texts: Default::default(),
         })
     }
 
-    /// Puts a node on the sheet; not all of it if it has no processes or cannot be packed.
+    /// Puts a node on the template; not all of it if it has no processes or cannot be packed.
     fn put(&mut self, slot: u32) -> Option<()> {
-        self.sheet.start_again();
+        self.template.start_again();
         let Maps { nodes, procs, .. } = self.maps;
         let place = usize::try_from(slot).ok()?;
         let mut ranks = procs.ranks_of(place)?;
@@ -80,13 +80,17 @@ impl<'r> Plain<'r> {
         peers.clear();
         procs.write_node(place, peers);
         let slot = u64::from(slot);
-        for (head, key) in self.heads.iter().zip(OF_NODE) {
+        for (field, key) in self.fields.iter().zip(OF_NODE) {
             let put = match key {
-                keys::HOSTNAME => self.sheet.put_text(*head, slot, || Text::new(&name[..])),
-                keys::LOCAL_PEERS => self.sheet.put_text(*head, slot, || Text::new(&peers[..])),
-                keys::LOCALLDR => self.sheet.put_number(*head, leader.as_raw().into()),
-                keys::LOCAL_SIZE => self.sheet.put_number(*head, num_ranks),
-                _ => self.sheet.put_number(*head, slot),
+                keys::HOSTNAME => self
+                    .template
+                    .put_text(*field, slot, || Text::new(&name[..])),
+                keys::LOCAL_PEERS => self
+                    .template
+                    .put_text(*field, slot, || Text::new(&peers[..])),
+                keys::LOCALLDR => self.template.put_number(*field, leader.as_raw().into()),
+                keys::LOCAL_SIZE => self.template.put_number(*field, num_ranks),
+                _ => self.template.put_number(*field, slot),
             };
             put.ok()?;
         }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use bfrops::{Error, Head, Sheet, kind};
+use bfrops::{Error, MessageTemplate, Slot, wire_type};
 use pmix_types::{Key, Rank, Text, Value, keys};
 
 use super::stated::{
@@ -71,7 +71,7 @@ impl Writer<'_, '_> {
 
     fn blob(&mut self, blob: &mut Blob<'_>) {
         // Bytes can always be sent.
-        let _ = blob.sheet.write(&mut self.encoder);
+        let _ = blob.template.write(&mut self.encoder);
     }
 }
 
@@ -133,27 +133,27 @@ impl Node {
 /// What is known of one process.
 struct Blob<'r> {
     job: &'r Job,
-    sheet: Sheet<'r>,
-    rank: Head,
+    template: MessageTemplate<'r>,
+    rank: Slot,
     has_stated: bool,
     stated: Stated<'r>,
-    qualified: Option<Head>,
+    qualified: Option<Slot>,
     /// The keys that are told of a process elsewhere.
     of_elsewhere: &'static [Followed],
     /// What the host states under them.
     stated_elsewhere: Stated<'r>,
     /// What can follow in this job, apart from the node.
     derived: [Option<Followed>; 3],
-    heads: Heads,
+    fields: Slots,
     /// How many values were told that are nowhere else.
     single: u64,
 }
 
-/// The heads of what may follow, in the order of [`ALL`]; none where this client cannot read it.
-struct Heads([Option<Head>; 7]);
+/// The fields of what may follow, in the order of [`ALL`]; none where this client cannot read it.
+struct Slots([Option<Slot>; 7]);
 
-impl Heads {
-    fn new(sheet: &mut Sheet<'_>) -> Self {
+impl Slots {
+    fn new(template: &mut MessageTemplate<'_>) -> Self {
         Self(ALL.map(|(key, _)| {
             let like = match key {
                 keys::HOSTNAME => Value::from(""),
@@ -161,12 +161,12 @@ impl Heads {
                 keys::NODEID | keys::APPNUM => Value::Uint32(0),
                 _ => Value::Rank(Rank::new(0)),
             };
-            sheet.kval(&Key::new(key), &like).ok()
+            template.kval(&Key::new(key), &like).ok()
         }))
     }
 
     #[inline]
-    fn of(&self, (_, key): Followed) -> Option<Head> {
+    fn of(&self, (_, key): Followed) -> Option<Slot> {
         self.0.get(key.place()).copied().flatten()
     }
 }
@@ -178,11 +178,11 @@ impl<'r> Blob<'r> {
             keys::GLOBAL_RANK => job.job.plain(keys::NPROC_OFFSET.as_bytes()).is_some(),
             _ => !job.apps.is_empty(),
         };
-        let mut sheet = writer.wire.sheet_in_object(&Key::new(keys::PROC_BLOB))?;
+        let mut template = writer.wire.template_in_object(&Key::new(keys::PROC_BLOB))?;
         let of_elsewhere = writer.elsewhere.map_or(&[][..], |e| e.never_asked.of_procs);
         Ok(Self {
             job,
-            rank: sheet.call::<kind::Rank>()?,
+            rank: template.call::<wire_type::Rank>()?,
             has_stated: !job.procs.is_empty(),
             stated: Stated::new(writer, |_| true),
             qualified: None,
@@ -191,9 +191,9 @@ impl<'r> Blob<'r> {
                 of_elsewhere.iter().any(|(of, _)| key.is(of))
             }),
             derived: OF_PROC.map(|followed| possible(&followed).then_some(followed)),
-            heads: Heads::new(&mut sheet),
+            fields: Slots::new(&mut template),
             single: 0,
-            sheet,
+            template,
         })
     }
 
@@ -203,7 +203,7 @@ impl<'r> Blob<'r> {
         if let Ok(place) = u16::try_from(place) {
             for followed in [LOCAL_RANK, NODE_RANK] {
                 if !stated.has(followed) {
-                    self.number(self.heads.of(followed), place.into());
+                    self.number(self.fields.of(followed), place.into());
                 }
             }
         }
@@ -221,7 +221,7 @@ impl<'r> Blob<'r> {
     /// A process of which not all is told.
     fn elsewhere(&mut self, rank: Rank, node: Option<&Node>) {
         self.number(Some(self.rank), rank.as_raw().into());
-        let stated = self.stated_elsewhere.put(rank, &mut self.sheet);
+        let stated = self.stated_elsewhere.put(rank, &mut self.template);
         // The host may say that it is not where the map has it.
         let node = node.filter(|_| !stated.has(HOSTNAME));
         for followed in self.of_elsewhere.iter().filter(|key| !stated.has(**key)) {
@@ -247,10 +247,10 @@ impl<'r> Blob<'r> {
         if !self.has_stated {
             return Keys::default();
         }
-        let stated = self.stated.put(rank, &mut self.sheet);
+        let stated = self.stated.put(rank, &mut self.template);
         for info in self.job.procs.all_qualified(rank.as_raw()) {
             if self.qualified.is_none() {
-                self.qualified = self.sheet.kval(&info.key, &info.value).ok();
+                self.qualified = self.template.kval(&info.key, &info.value).ok();
             }
             self.single(self.qualified, info.value);
         }
@@ -258,15 +258,15 @@ impl<'r> Blob<'r> {
     }
 
     fn hostname(&mut self, node: &Node) {
-        if let Some(head) = self.heads.of(HOSTNAME) {
+        if let Some(field) = self.fields.of(HOSTNAME) {
             let name = || Text::new(&node.name[..]);
-            let _ = self.sheet.put_text(head, node.slot.into(), name);
+            let _ = self.template.put_text(field, node.slot.into(), name);
         }
     }
 
     fn nodeid(&mut self, node: &Node) {
         if let Some(id) = node.id {
-            self.number(self.heads.of(NODEID), id.into());
+            self.number(self.fields.of(NODEID), id.into());
         }
     }
 
@@ -280,30 +280,30 @@ impl<'r> Blob<'r> {
     /// What follows of these keys where the host states nothing.
     fn follow(&mut self, rank: Rank, stated: Keys, keys: &[Followed]) {
         for followed in keys.iter().filter(|key| !stated.has(**key)) {
-            let head = self.heads.of(*followed);
+            let field = self.fields.of(*followed);
             match self.job.about_proc(rank, followed.0) {
-                Some(Value::Uint16(number)) => self.number(head, number.into()),
-                Some(Value::Uint32(number)) => self.number(head, number.into()),
-                Some(Value::Rank(number)) => self.number(head, number.as_raw().into()),
-                Some(other) => self.single(head, other),
+                Some(Value::Uint16(number)) => self.number(field, number.into()),
+                Some(Value::Uint32(number)) => self.number(field, number.into()),
+                Some(Value::Rank(number)) => self.number(field, number.as_raw().into()),
+                Some(other) => self.single(field, other),
                 None => {}
             }
         }
     }
 
     #[inline]
-    fn number(&mut self, head: Option<Head>, number: u64) {
-        if let Some(head) = head {
-            let _ = self.sheet.put_number(head, number);
+    fn number(&mut self, field: Option<Slot>, number: u64) {
+        if let Some(field) = field {
+            let _ = self.template.put_number(field, number);
         }
     }
 
     /// A value that no other process is likely to have.
-    fn single(&mut self, head: Option<Head>, value: Value<'_>) {
-        if let Some(head) = head {
+    fn single(&mut self, field: Option<Slot>, value: Value<'_>) {
+        if let Some(field) = field {
             // Not the mark of any slot.
             self.single += 1;
-            let _ = self.sheet.put(head, u64::MAX - self.single, || value);
+            let _ = self.template.put(field, u64::MAX - self.single, || value);
         }
     }
 }

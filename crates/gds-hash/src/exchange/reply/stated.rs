@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the host states of processes, put column by column.
 
-use bfrops::{Head, Sheet};
+use bfrops::{MessageTemplate, Slot};
 use pmix_types::{Key, Rank, Value, keys};
 
 use super::{Writer, knows};
@@ -57,9 +57,9 @@ struct Column<'r> {
     key: Keys,
     /// Whether a client goes on after the key.
     is_sent: bool,
-    /// Whether the values are numbers that a sheet takes as such.
+    /// Whether the values are numbers that a template takes as such.
     is_plain: bool,
-    head: Option<Head>,
+    field: Option<Slot>,
 }
 
 /// What the host states of processes.
@@ -76,7 +76,7 @@ impl<'r> Stated<'r> {
             key: Keys::of(reader.key()),
             is_sent: knows(writer.release, reader.key()),
             is_plain: reader.is_unsigned(),
-            head: None,
+            field: None,
             reader,
         });
         Self {
@@ -85,13 +85,13 @@ impl<'r> Stated<'r> {
     }
 
     /// Puts all that is stated of a process; the keys of it that might follow otherwise.
-    pub(super) fn put(&mut self, rank: Rank, sheet: &mut Sheet<'_>) -> Keys {
+    pub(super) fn put(&mut self, rank: Rank, template: &mut MessageTemplate<'_>) -> Keys {
         let mut stated = Keys::default();
         for column in &mut self.columns {
             if let Some(number) = column.reader.number(rank.as_raw()) {
                 stated.0 |= column.key.0;
                 if column.is_sent {
-                    column.put(number, sheet);
+                    column.put(number, template);
                 }
             }
         }
@@ -101,23 +101,23 @@ impl<'r> Stated<'r> {
 
 impl Column<'_> {
     #[inline]
-    fn put(&mut self, number: u64, sheet: &mut Sheet<'_>) {
+    fn put(&mut self, number: u64, template: &mut MessageTemplate<'_>) {
         // What this client cannot read is left out.
-        let Some(head) = self.head.or_else(|| self.first(number, sheet)) else {
+        let Some(field) = self.field.or_else(|| self.first(number, template)) else {
             return;
         };
         let _ = match self.is_plain {
-            true => sheet.put_number(head, number),
-            false => sheet.put(head, number, || {
+            true => template.put_number(field, number),
+            false => template.put(field, number, || {
                 self.reader.value(number).unwrap_or(Value::Undef)
             }),
         };
     }
 
     #[cold]
-    fn first(&mut self, number: u64, sheet: &mut Sheet<'_>) -> Option<Head> {
+    fn first(&mut self, number: u64, template: &mut MessageTemplate<'_>) -> Option<Slot> {
         let like = self.reader.value(number)?;
-        self.head = sheet.kval(self.reader.key(), &like).ok();
-        self.head
+        self.field = template.kval(self.reader.key(), &like).ok();
+        self.field
     }
 }

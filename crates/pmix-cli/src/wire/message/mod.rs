@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
 
-use bfrops::{BufferKind, Layout, Limits, Note};
+use bfrops::{BufferKind, Layout, Limits, TracedField};
 use pmix_proto::outline::{self, Part};
 use pmix_proto::{Command, Header, Hello, Tag};
 use pmix_types::{DataArray, DataType, Status};
@@ -44,7 +44,7 @@ struct Connection {
     assumed: Option<Command>,
     /// Requests without a reply so far, by tag.
     asked: HashMap<Tag, Command>,
-    with_notes: bool,
+    with_trace: bool,
 }
 
 /// A message and what it says.
@@ -54,7 +54,7 @@ struct Message {
     command: Option<Command>,
     calls: Vec<walk::Call>,
     titles: Vec<Title>,
-    notes: Vec<Note>,
+    notes: Vec<TracedField>,
     fault: Option<Fault>,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
         major: 5,
         assumed,
         asked: HashMap::new(),
-        with_notes: args.explain,
+        with_trace: args.explain,
     };
     let mut exit = Exit::Ok;
     for (index, frame) in frames.iter().enumerate() {
@@ -140,7 +140,7 @@ impl Connection {
             return self.first(frame);
         }
         let preg = Arc::clone(&self.preg);
-        let mut walk = Walk::new(self.layout, self.limits, &*preg, self.with_notes);
+        let mut walk = Walk::new(self.layout, self.limits, &*preg, self.with_trace);
         let mut part = walk.part(&frame.payload, 0);
         let plan = match frame.from {
             Side::Client => {
@@ -219,7 +219,7 @@ impl Connection {
             (self.layout, self.major) = (form.layout, form.major);
         }
         let preg = Arc::clone(&self.preg);
-        let mut walk = Walk::new(self.layout, self.limits, &*preg, self.with_notes);
+        let mut walk = Walk::new(self.layout, self.limits, &*preg, self.with_trace);
         walk.notes = notes;
         let fault = match (hello, frame.payload.get(end..)) {
             (Err(error), _) => Some(Fault {

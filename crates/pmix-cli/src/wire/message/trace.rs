@@ -129,7 +129,7 @@ impl Conversation {
                 major: 5,
                 assumed: None,
                 asked: HashMap::new(),
-                with_notes: false,
+                with_trace: false,
             },
             rest: Vec::new(),
             who: None,

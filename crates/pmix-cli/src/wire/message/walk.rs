@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use bfrops::{Decoder, Error, Layout, Limits, Note, Notes, RegexFramer};
+use bfrops::{Decoder, Error, FieldTrace, Layout, Limits, RegexFramer, TracedField};
 use pmix_proto::outline::Part as Step;
 use pmix_types::{DataArray, DataType, Value};
 
@@ -28,10 +28,10 @@ pub(super) struct Walk<'a> {
     layout: Layout,
     limits: Limits,
     framer: &'a dyn RegexFramer,
-    with_notes: bool,
+    with_trace: bool,
     pub(super) calls: Vec<Call>,
     pub(super) titles: Vec<Title>,
-    pub(super) notes: Vec<Note>,
+    pub(super) notes: Vec<TracedField>,
 }
 
 /// A payload, or a buffer that is packed in one.
@@ -53,13 +53,13 @@ impl<'a> Walk<'a> {
         layout: Layout,
         limits: Limits,
         framer: &'a dyn RegexFramer,
-        with_notes: bool,
+        with_trace: bool,
     ) -> Self {
         Self {
             layout,
             limits,
             framer,
-            with_notes,
+            with_trace,
             calls: Vec::new(),
             titles: Vec::new(),
             notes: Vec::new(),
@@ -77,8 +77,8 @@ impl<'a> Walk<'a> {
             .with_limits(self.limits)
             .with_framer(self.framer);
         Part {
-            decoder: match self.with_notes {
-                true => decoder.with_notes(),
+            decoder: match self.with_trace {
+                true => decoder.with_trace(),
                 false => decoder,
             },
             base,
@@ -221,10 +221,10 @@ impl<'a> Walk<'a> {
         let notes = part
             .decoder
             .notes()
-            .map(Notes::as_slice)
+            .map(FieldTrace::as_slice)
             .unwrap_or_default();
         let new = notes.get(part.taken..).unwrap_or_default();
-        self.notes.extend(new.iter().map(|note| Note {
+        self.notes.extend(new.iter().map(|note| TracedField {
             range: part.base + note.range.start..part.base + note.range.end,
             ..note.clone()
         }));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kinds of data: how each type is written and read.
 //!
-//! A kind is a name without a value: `decoder.one::<kind::Proc>()`. Where two types hold the same
+//! A kind is a name without a value: `decoder.one::<wire_type::Proc>()`. Where two types hold the same
 //! Rust type (`PMIX_SIZE` and `PMIX_UINT64`) the kind tells them apart.
 
 pub(crate) mod dispatch;
@@ -35,7 +35,7 @@ pub(crate) use dispatch::{decode_elements, encode_elements};
 /// How data of one type are written and read.
 ///
 /// The kinds of this module are all there are.
-pub trait Kind: sealed::Sealed + Sized {
+pub trait WireType: sealed::Sealed + Sized {
     /// The type.
     const TYPE: Type;
     /// The fewest bytes a datum takes, which bounds how many a message can hold.

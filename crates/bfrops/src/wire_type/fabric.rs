@@ -3,18 +3,18 @@
 
 use pmix_types::{CoordView, DataType, Text};
 
-use crate::kind::Run;
-use crate::kind::sealed::Sealed;
-use crate::kind::structure::{List, structure};
-use crate::kind::{self, DeviceType, Size, Uint16, Uint32};
-use crate::{Decoder, Encoder, Error, Kind, Module};
+use crate::wire_type::Run;
+use crate::wire_type::sealed::Sealed;
+use crate::wire_type::structure::{List, structure};
+use crate::wire_type::{self, DeviceType, Size, Uint16, Uint32};
+use crate::{Decoder, Encoder, Error, Module, WireType};
 
 /// The view of coordinates: one byte.
 pub(crate) enum View {}
 
 impl Sealed for View {}
 
-impl Kind for View {
+impl WireType for View {
     const TYPE: DataType = DataType::UINT8;
     const MIN_LEN: usize = 1;
     type Item<'a> = CoordView;
@@ -25,7 +25,7 @@ impl Kind for View {
     }
 
     fn decode(decoder: &mut Decoder<'_>, _: Run) -> Result<CoordView, Error> {
-        kind::Uint8::decode(decoder, Run::default()).map(CoordView::from_raw)
+        wire_type::Uint8::decode(decoder, Run::default()).map(CoordView::from_raw)
     }
 }
 
@@ -38,8 +38,8 @@ structure! {
     /// `PMIX_GEOMETRY`.
     Geometry: Geometry<'a> = GEOMETRY {
         fabric: Size,
-        uuid: kind::String,
-        osname: kind::String,
+        uuid: wire_type::String,
+        osname: wire_type::String,
         coordinates: List<Size, Coord>,
     }
 }
@@ -47,8 +47,8 @@ structure! {
 structure! {
     /// `PMIX_DEVICE_DIST`.
     DeviceDistance: DeviceDistance<'a> = DEVICE_DIST {
-        uuid: kind::String,
-        osname: kind::String,
+        uuid: wire_type::String,
+        osname: wire_type::String,
         device_type: DeviceType,
         mindist: Uint16,
         maxdist: Uint16,
@@ -58,8 +58,8 @@ structure! {
 structure! {
     /// `PMIX_DEVICE`.
     Device: Device<'a> = DEVICE {
-        uuid: kind::String,
-        osname: kind::String,
+        uuid: wire_type::String,
+        osname: wire_type::String,
         device_type: DeviceType,
     }
 }
@@ -75,13 +75,13 @@ pub enum Cpuset {}
 
 impl Sealed for Cpuset {}
 
-impl Kind for Cpuset {
+impl WireType for Cpuset {
     const TYPE: DataType = DataType::PROC_CPUSET;
     const MIN_LEN: usize = 1;
     type Item<'a> = pmix_types::Cpuset<'a>;
 
     fn encode(encoder: &mut Encoder<'_>, item: &Self::Item<'_>) -> Result<(), Error> {
-        kind::String::encode(encoder, &item.bitmap)
+        wire_type::String::encode(encoder, &item.bitmap)
     }
 
     fn decode<'a>(decoder: &mut Decoder<'a>, _: Run) -> Result<Self::Item<'a>, Error> {
@@ -112,13 +112,13 @@ const SUPPORT_LEN: usize = 32;
 
 impl Sealed for Topology {}
 
-impl Kind for Topology {
+impl WireType for Topology {
     const TYPE: DataType = DataType::TOPO;
     const MIN_LEN: usize = 1;
     type Item<'a> = pmix_types::Topology<'a>;
 
     fn encode(encoder: &mut Encoder<'_>, item: &Self::Item<'_>) -> Result<(), Error> {
-        kind::String::encode(encoder, &item.topology)?;
+        wire_type::String::encode(encoder, &item.topology)?;
         match &item.support {
             _ if item.topology.is_none() => {}
             Some(support) => encoder.bytes(support),

@@ -23,10 +23,10 @@ use std::borrow::Cow;
 
 use pmix_types::{Bytes, DataType, RegexBytes};
 
-use crate::kind::Run;
-use crate::kind::sealed::Sealed;
-use crate::kind::structure::structure;
-use crate::{Decoder, Encoder, Error, Kind, Module, kind};
+use crate::wire_type::Run;
+use crate::wire_type::sealed::Sealed;
+use crate::wire_type::structure::structure;
+use crate::{Decoder, Encoder, Error, Module, WireType, wire_type};
 
 macro_rules! objects {
     ($($(#[$doc:meta])* $kind:ident = $data_type:ident;)*) => {
@@ -36,7 +36,7 @@ macro_rules! objects {
 
         impl Sealed for $kind {}
 
-        impl Kind for $kind {
+        impl WireType for $kind {
             const TYPE: DataType = DataType::$data_type;
             const MIN_LEN: usize = 1;
             type Item<'a> = Bytes<'a>;
@@ -79,7 +79,7 @@ pub enum Buffer {}
 
 impl Sealed for Buffer {}
 
-impl Kind for Buffer {
+impl WireType for Buffer {
     const TYPE: DataType = DataType::BUFFER;
     const MIN_LEN: usize = 1;
     type Item<'a> = Bytes<'a>;
@@ -102,7 +102,7 @@ pub enum Pointer {}
 
 impl Sealed for Pointer {}
 
-impl Kind for Pointer {
+impl WireType for Pointer {
     const TYPE: DataType = DataType::POINTER;
     const MIN_LEN: usize = 0;
     type Item<'a> = ();
@@ -132,7 +132,7 @@ impl Kind for Pointer {
 
 structure! {
     /// `PMIX_REGEX2`.
-    Regex2: WireRegex2<'a> = REGEX2 { kind: kind::String, bytes: ByteObject, }
+    Regex2: WireRegex2<'a> = REGEX2 { kind: wire_type::String, bytes: ByteObject, }
 }
 
 /// `PMIX_REGEX`.
@@ -141,7 +141,7 @@ pub enum Regex {}
 
 impl Sealed for Regex {}
 
-impl Kind for Regex {
+impl WireType for Regex {
     const TYPE: DataType = DataType::REGEX;
     const MIN_LEN: usize = 1;
     type Item<'a> = RegexBytes<'a>;
@@ -162,7 +162,7 @@ impl Kind for Regex {
         if let Some(bytes) = decoder.framed()? {
             return Ok(RegexBytes(Cow::Borrowed(bytes)));
         }
-        let text = decoder.one::<kind::String>()?.unwrap_or_default();
+        let text = decoder.one::<wire_type::String>()?.unwrap_or_default();
         Ok(RegexBytes(text.into_bytes()))
     }
 }

@@ -3,16 +3,16 @@
 
 use pmix_types::DataType;
 
-use crate::kind::Run;
-use crate::kind::sealed::Sealed;
-use crate::kind::structure::{List, structure};
-use crate::kind::text::Word;
-use crate::kind::{self, InfoFlags, Int, Int32, Key, Proc, Size, dispatch};
 use crate::legacy::code;
 use crate::legacy::member::Cwd;
 use crate::legacy::value::Part;
 use crate::refusal::Place;
-use crate::{Decoder, Encoder, Error, Kind, Module};
+use crate::wire_type::Run;
+use crate::wire_type::sealed::Sealed;
+use crate::wire_type::structure::{List, structure};
+use crate::wire_type::text::Word;
+use crate::wire_type::{self, InfoFlags, Int, Int32, Key, Proc, Size, dispatch};
+use crate::{Decoder, Encoder, Error, Module, WireType};
 
 /// A kind that is a value, as a part of something.
 macro_rules! values {
@@ -23,7 +23,7 @@ macro_rules! values {
 
         impl Sealed for $kind {}
 
-        impl Kind for $kind {
+        impl WireType for $kind {
             const TYPE: DataType = DataType::VALUE;
             const MIN_LEN: usize = 1;
             type Item<'a> = pmix_types::Value<'a>;
@@ -97,7 +97,7 @@ pub enum DataArray {}
 
 impl Sealed for DataArray {}
 
-impl Kind for DataArray {
+impl WireType for DataArray {
     const TYPE: DataType = DataType::DATA_ARRAY;
     // The code alone, where no number follows it.
     const MIN_LEN: usize = 1;
@@ -129,7 +129,7 @@ impl Kind for DataArray {
         let data_type = decoder.type_code()?;
         if data_type == DataType::UNDEF {
             let len = match decoder.module().sends_size_of_untyped() {
-                true => decoder.field::<kind::Size>("size")?,
+                true => decoder.field::<wire_type::Size>("size")?,
                 false => 0,
             };
             return Ok(pmix_types::DataArray::Untyped { data_type, len });
@@ -168,7 +168,7 @@ structure! {
 structure! {
     /// `PMIX_APP`.
     App: App<'a> = APP {
-        cmd: kind::String,
+        cmd: wire_type::String,
         argv: List<Int, Word>,
         env: List<Int32, Word>,
         cwd: Cwd,
@@ -180,9 +180,9 @@ structure! {
 structure! {
     /// `PMIX_REGATTR`.
     Regattr: Regattr<'a> = REGATTR {
-        name: kind::String,
+        name: wire_type::String,
         string: Key,
-        data_type: kind::DataType,
+        data_type: wire_type::DataType,
         description: List<Int32, Word>,
     }
 }

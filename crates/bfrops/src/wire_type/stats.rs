@@ -5,14 +5,14 @@ use std::marker::PhantomData;
 
 use pmix_types::DataType;
 
-use crate::kind::structure::{List, structure};
-use crate::kind::{self, Byte, Float, Int16, Int32, Pid, Proc, Run, Size, Timeval, Uint64};
-use crate::{Decoder, Encoder, Error, Kind};
+use crate::wire_type::structure::{List, structure};
+use crate::wire_type::{self, Byte, Float, Int16, Int32, Pid, Proc, Run, Size, Timeval, Uint64};
+use crate::{Decoder, Encoder, Error, WireType};
 
 structure! {
     /// `PMIX_DISK_STATS`.
     DiskStats: DiskStats<'a> = DISK_STATS {
-        disk: kind::String,
+        disk: wire_type::String,
         num_reads_completed: Uint64,
         num_reads_merged: Uint64,
         num_sectors_read: Uint64,
@@ -30,7 +30,7 @@ structure! {
 structure! {
     /// `PMIX_NET_STATS`.
     NetStats: NetStats<'a> = NET_STATS {
-        net_interface: kind::String,
+        net_interface: wire_type::String,
         num_bytes_recvd: Uint64,
         num_packets_recvd: Uint64,
         num_recv_errs: Uint64,
@@ -43,10 +43,10 @@ structure! {
 structure! {
     /// `PMIX_PROC_STATS`. The share of a processor and the peak of memory do not travel.
     ProcStats: ProcStats<'a> = PROC_STATS {
-        node: kind::String,
+        node: wire_type::String,
         proc: Proc,
         pid: Pid,
-        cmd: kind::String,
+        cmd: wire_type::String,
         state: Byte,
         time: Timeval,
         priority: Int32,
@@ -62,7 +62,7 @@ structure! {
 structure! {
     /// `PMIX_NODE_STATS`. The statistics of disks and interfaces are read and not sent.
     NodeStats: NodeStats<'a> = NODE_STATS {
-        node: kind::String,
+        node: wire_type::String,
         la: Float,
         la5: Float,
         la15: Float,
@@ -83,9 +83,9 @@ structure! {
 /// An unsigned number of 16 bits that travels as a signed one.
 enum ThreadCount {}
 
-impl kind::sealed::Sealed for ThreadCount {}
+impl wire_type::sealed::Sealed for ThreadCount {}
 
-impl Kind for ThreadCount {
+impl WireType for ThreadCount {
     const TYPE: DataType = DataType::INT16;
     const MIN_LEN: usize = 1;
     type Item<'a> = u16;
@@ -106,9 +106,9 @@ impl Kind for ThreadCount {
 /// `lists_of_node_statistics_are_read_and_not_sent`.
 struct Unsent<K>(PhantomData<K>);
 
-impl<K> kind::sealed::Sealed for Unsent<K> {}
+impl<K> wire_type::sealed::Sealed for Unsent<K> {}
 
-impl<K: Kind> Kind for Unsent<K> {
+impl<K: WireType> WireType for Unsent<K> {
     const TYPE: DataType = K::TYPE;
     const MIN_LEN: usize = 1;
     type Item<'a> = Vec<K::Item<'a>>;

@@ -3,9 +3,9 @@
 
 use pmix_types::{DataArray, DataType, Value};
 
-use crate::kind::Kind;
 use crate::refusal::Place;
-use crate::{Decoder, Encoder, Error, kind};
+use crate::wire_type::WireType;
+use crate::{Decoder, Encoder, Error, wire_type};
 
 /// Data above this size are boxed in a value.
 const INLINE: usize = 40;
@@ -21,8 +21,8 @@ macro_rules! values {
         ) -> Result<(), Error> {
             match value {
                 Value::Undef => Ok(()),
-                $(Value::$often(item) => encoder.field::<kind::$often>(item),)*
-                $(Value::$seldom(item) => encoder.field::<kind::$seldom>(item),)*
+                $(Value::$often(item) => encoder.field::<wire_type::$often>(item),)*
+                $(Value::$seldom(item) => encoder.field::<wire_type::$seldom>(item),)*
             }
         }
 
@@ -43,7 +43,7 @@ macro_rules! values {
             decoder.check(data_type, place, start)?;
             match data_type {
                 $(DataType::$often_type => {
-                    decoder.field::<kind::$often>("data").map(Value::$often)
+                    decoder.field::<wire_type::$often>("data").map(Value::$often)
                 })*
                 _ => decode_seldom(decoder, data_type, start),
             }
@@ -66,7 +66,7 @@ macro_rules! values {
                 decoder.check(data_type, Place::UnpackValue, start)?;
                 match data_type {
                     $(DataType::$often_type => {
-                        let datum = decoder.field::<kind::$often>("data")?;
+                        let datum = decoder.field::<wire_type::$often>("data")?;
                         values.push(Value::$often(datum));
                     })*
                     _ => values.push(decode_seldom(decoder, data_type, start)?),
@@ -83,11 +83,11 @@ macro_rules! values {
         ) -> Result<Value<'a>, Error> {
             match data_type {
                 $(DataType::$seldom_type => {
-                    let size = size_of::<<kind::$seldom as Kind>::Item<'a>>();
+                    let size = size_of::<<wire_type::$seldom as WireType>::Item<'a>>();
                     if size > INLINE {
                         decoder.claim(size)?;
                     }
-                    Ok(Value::$seldom(decoder.field::<kind::$seldom>("data")?.into()))
+                    Ok(Value::$seldom(decoder.field::<wire_type::$seldom>("data")?.into()))
                 })*
                 _ => Err(decoder.not_in_a_value(data_type, start)),
             }
@@ -104,7 +104,7 @@ macro_rules! elements {
         ) -> Result<(), Error> {
             match array {
                 DataArray::Untyped { .. } => Ok(()),
-                $(DataArray::$variant(items) => encoder.run::<kind::$variant>(items),)*
+                $(DataArray::$variant(items) => encoder.run::<wire_type::$variant>(items),)*
             }
         }
 
@@ -116,7 +116,7 @@ macro_rules! elements {
         ) -> Result<DataArray<'a>, Error> {
             match data_type {
                 $(DataType::$data_type => {
-                    decoder.run::<kind::$variant>(count).map(DataArray::$variant)
+                    decoder.run::<wire_type::$variant>(count).map(DataArray::$variant)
                 })*
                 _ => Err(decoder.unknown_type(data_type)),
             }

@@ -8,9 +8,9 @@
 
 use pmix_types::{DataType as Type, Text};
 
-use crate::kind::Run;
-use crate::kind::sealed::Sealed;
-use crate::{Decoder, Encoder, Error, Kind};
+use crate::wire_type::Run;
+use crate::wire_type::sealed::Sealed;
+use crate::{Decoder, Encoder, Error, WireType};
 
 macro_rules! floats {
     ($($(#[$doc:meta])* $kind:ident: $item:ty = $data_type:ident;)*) => {
@@ -20,7 +20,7 @@ macro_rules! floats {
 
         impl Sealed for $kind {}
 
-        impl Kind for $kind {
+        impl WireType for $kind {
             const TYPE: Type = Type::$data_type;
             const MIN_LEN: usize = 1;
             type Item<'a> = $item;

@@ -8,46 +8,46 @@ use std::fmt::Display;
 
 use pmix_types::{Bytes, DataArray, DataType, Info, Key, Kval, Rank, Text, Value};
 
-use crate::kind::dispatch;
-use crate::{Encoder, Error, Integers, Kind, Layout, RegexFramer, flex, kind};
+use crate::wire_type::dispatch;
+use crate::{Encoder, Error, Integers, Layout, RegexFramer, WireType, flex, wire_type};
 
 /// Calls one behind the other that are written again and again.
 ///
-/// What stands in front of each datum is packed once, as a [`Head`]. Each time the data are put in
+/// What stands in front of each datum is packed once, as a [`Slot`]. Each time the data are put in
 /// order, and [`Self::write`] appends the whole to a message. What was put the time before is kept
-/// up to the first datum that has another head; a datum before that which is equal costs nothing,
+/// up to the first datum that has another slot; a datum before that which is equal costs nothing,
 /// and a number of as many bytes or a text of the same length is written over the old one.
 ///
 /// ```
-/// use bfrops::{Encoder, Layout, Module, Sheet, kind};
+/// use bfrops::{Encoder, Layout, Module, MessageTemplate, wire_type};
 /// use pmix_types::{Key, Kval, Value};
 ///
 /// let layout = Layout::new(Module::V41);
-/// let mut sheet = Sheet::new(layout);
-/// let place = sheet.kval(&Key::new("pmix.lrank"), &Value::Uint16(0))?;
-/// let name = sheet.kval(&Key::new("pmix.hname"), &Value::from(""))?;
+/// let mut template = MessageTemplate::new(layout);
+/// let place = template.kval(&Key::new("pmix.lrank"), &Value::Uint16(0))?;
+/// let name = template.kval(&Key::new("pmix.hname"), &Value::from(""))?;
 /// let (mut out, mut whole) = (Vec::new(), Vec::new());
 /// for number in [7, 300] {
-///     sheet.put_number(place, number)?;
-///     sheet.put(name, 0, || Value::from("n01"))?;
-///     sheet.write(&mut Encoder::new(layout, &mut out))?;
+///     template.put_number(place, number)?;
+///     template.put(name, 0, || Value::from("n01"))?;
+///     template.write(&mut Encoder::new(layout, &mut out))?;
 /// }
 ///
 /// for number in [7, 300] {
 ///     let pairs = [("pmix.lrank", Value::Uint16(number)), ("pmix.hname", Value::from("n01"))];
 ///     for (key, value) in pairs {
 ///         let kval = Kval { key: Key::new(key), value };
-///         Encoder::new(layout, &mut whole).one::<kind::Kval>(&kval)?;
+///         Encoder::new(layout, &mut whole).one::<wire_type::Kval>(&kval)?;
 ///     }
 /// }
 /// assert_eq!(out, whole);
 /// # Ok::<(), bfrops::Error>(())
 /// ```
-pub struct Sheet<'f> {
+pub struct MessageTemplate<'f> {
     layout: Layout,
     framer: Option<&'f dyn RegexFramer>,
     object: Option<Object>,
-    heads: Vec<Front>,
+    slots: Vec<Prefix>,
     /// The front of the object and its size, if there is one, then the parts.
     bytes: Vec<u8>,
     /// Where the first part starts.
@@ -56,43 +56,43 @@ pub struct Sheet<'f> {
     parts: Vec<Part>,
     /// The part that is put next.
     at: usize,
-    /// Room to pack a datum.
+    /// PatchRange to pack a datum.
     datum: Vec<u8>,
 }
 
 /// What stands in front of the whole, if it is a byte object in a call of one kval.
 struct Object {
-    front: Box<[u8]>,
+    prefix: Box<[u8]>,
     /// The bytes of the object that its size says.
     size: usize,
 }
 
-/// What stands in front of a datum of a [`Sheet`].
+/// What stands in front of a datum of a [`MessageTemplate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head(usize);
+pub struct Slot(usize);
 
-/// A head.
-struct Front {
+/// A slot.
+struct Prefix {
     data_type: DataType,
     bytes: Box<[u8]>,
 }
 
-/// A head and a datum.
+/// A slot and a datum.
 struct Part {
-    head: Head,
-    /// Where the head starts, from the first part on.
+    slot: Slot,
+    /// Where the slot starts, from the first part on.
     start: usize,
     /// Where the datum does.
     datum: usize,
     len: usize,
-    /// Equal marks stand for equal data of a head.
+    /// Equal marks stand for equal data of a slot.
     mark: u64,
-    room: Room,
+    patch_range: PatchRange,
 }
 
 /// Which data can be written over the one that is there.
 #[derive(Clone, Copy)]
-enum Room {
+enum PatchRange {
     /// None but by packing.
     Other,
     /// So many numbers from the first on, in groups of seven bits.
@@ -101,15 +101,15 @@ enum Room {
     Text { len: usize },
 }
 
-impl<'f> Sheet<'f> {
-    /// An empty sheet.
+impl<'f> MessageTemplate<'f> {
+    /// An empty template.
     #[must_use]
     pub const fn new(layout: Layout) -> Self {
         Self {
             layout,
             framer: None,
             object: None,
-            heads: Vec::new(),
+            slots: Vec::new(),
             bytes: Vec::new(),
             first: 0,
             parts: Vec::new(),
@@ -118,20 +118,20 @@ impl<'f> Sheet<'f> {
         }
     }
 
-    /// An empty sheet that is written as a byte object in a call of one `PMIX_KVAL`.
+    /// An empty template that is written as a byte object in a call of one `PMIX_KVAL`.
     ///
     /// # Errors
     ///
     /// If the module does not have byte objects.
     pub fn in_object(layout: Layout, key: &Key<'_>) -> Result<Self, Error> {
-        let mut sheet = Self::new(layout);
+        let mut template = Self::new(layout);
         let none = Value::ByteObject(Bytes::Borrowed(&[]));
-        let front = sheet.front_of_kval(key, &none)?.into();
-        sheet.object = Some(Object {
-            front,
+        let prefix = template.prefix_of_kval(key, &none)?.into();
+        template.object = Some(Object {
+            prefix,
             size: usize::MAX,
         });
-        Ok(sheet)
+        Ok(template)
     }
 
     /// The same with someone who knows the length of old encoded maps.
@@ -141,77 +141,78 @@ impl<'f> Sheet<'f> {
         self
     }
 
-    /// The head of a call of one `PMIX_KVAL` with a value of the type that `like` has.
+    /// The slot of a call of one `PMIX_KVAL` with a value of the type that `like` has.
     ///
     /// # Errors
     ///
     /// If the module does not have the type.
-    pub fn kval(&mut self, key: &Key<'_>, like: &Value<'_>) -> Result<Head, Error> {
-        let front = self.front_of_kval(key, like)?;
-        Ok(self.head(like.data_type(), front))
+    pub fn kval(&mut self, key: &Key<'_>, like: &Value<'_>) -> Result<Slot, Error> {
+        let prefix = self.prefix_of_kval(key, like)?;
+        Ok(self.slot(like.data_type(), prefix))
     }
 
-    /// The head of a call of one datum of a kind.
+    /// The slot of a call of one datum of a kind.
     ///
     /// # Errors
     ///
     /// If the module does not have the type.
-    pub fn call<K: Kind>(&mut self) -> Result<Head, Error> {
-        let front = self.pack(|encoder| encoder.head(K::TYPE, 1))?;
-        Ok(self.head(K::TYPE, front))
+    pub fn call<K: WireType>(&mut self) -> Result<Slot, Error> {
+        let prefix = self.pack(|encoder| encoder.head(K::TYPE, 1))?;
+        Ok(self.slot(K::TYPE, prefix))
     }
 
-    /// The heads of a call of one `PMIX_KVAL` that holds an array of infos, one for the datum of
+    /// The slots of a call of one `PMIX_KVAL` that holds an array of infos, one for the datum of
     /// each: their keys and types are those of `like`. All are put, in this order.
     ///
     /// # Errors
     ///
     /// If the module does not have one of the types.
-    pub fn infos(&mut self, key: &Key<'_>, like: &[Info<'_>]) -> Result<Vec<Head>, Error> {
-        let mut front = self.pack(|encoder| {
-            encoder.one::<kind::Kval>(&Kval {
+    pub fn infos(&mut self, key: &Key<'_>, like: &[Info<'_>]) -> Result<Vec<Slot>, Error> {
+        let mut prefix = self.pack(|encoder| {
+            encoder.one::<wire_type::Kval>(&Kval {
                 key: key.clone(),
                 value: Value::DataArray(DataArray::Info(like.to_vec())),
             })
         })?;
         let mut items = Vec::new();
         for info in like {
-            let item = self.pack(|encoder| encoder.field::<kind::Info>(info))?;
+            let item = self.pack(|encoder| encoder.field::<wire_type::Info>(info))?;
             items.push((item, self.packed(&info.value)?.len()));
         }
         // What stands in front of the first info.
         let len: usize = items.iter().map(|(item, _)| item.len()).sum();
-        front.truncate(front.len().saturating_sub(len));
-        let heads = like.iter().zip(items).map(|(info, (item, datum))| {
-            let mut front = std::mem::take(&mut front);
+        prefix.truncate(prefix.len().saturating_sub(len));
+        let slots = like.iter().zip(items).map(|(info, (item, datum))| {
+            let mut prefix = std::mem::take(&mut prefix);
             let len = item.len().saturating_sub(datum);
-            front.extend_from_slice(item.get(..len).unwrap_or_default());
-            self.head(info.value.data_type(), front)
+            prefix.extend_from_slice(item.get(..len).unwrap_or_default());
+            self.slot(info.value.data_type(), prefix)
         });
-        Ok(heads.collect())
+        Ok(slots.collect())
     }
 
-    /// Puts a number behind a head whose type is `PMIX_UINT16`, `PMIX_UINT32`, `PMIX_UINT64` or
+    /// Puts a number behind a slot whose type is `PMIX_UINT16`, `PMIX_UINT32`, `PMIX_UINT64` or
     /// `PMIX_PROC_RANK`; the number is its mark.
     ///
     /// # Errors
     ///
-    /// The head is not of this sheet or of another type, or the number is none of the type. Nothing
+    /// The slot is not of this template or of another type, or the number is none of the type. Nothing
     /// is put then.
     #[inline]
-    pub fn put_number(&mut self, head: Head, number: u64) -> Result<(), Error> {
+    pub fn put_number(&mut self, slot: Slot, number: u64) -> Result<(), Error> {
         let part = self.parts.get_mut(self.at);
-        let Some(part) = part.filter(|part| part.head == head) else {
-            return self.put_other_number(head, number);
+        let Some(part) = part.filter(|part| part.slot == slot) else {
+            return self.put_other_number(slot, number);
         };
         if part.mark != number {
             let start = self.first + part.datum;
             let place = self.bytes.get_mut(start..start + part.len);
-            let (Room::Numbers { first, count }, Some(place)) = (part.room, place) else {
-                return self.put_other_number(head, number);
+            let (PatchRange::Numbers { first, count }, Some(place)) = (part.patch_range, place)
+            else {
+                return self.put_other_number(slot, number);
             };
             if number.wrapping_sub(first) >= count {
-                return self.put_other_number(head, number);
+                return self.put_other_number(slot, number);
             }
             match place {
                 [one] => *one = number.to_le_bytes()[0],
@@ -226,30 +227,30 @@ impl<'f> Sheet<'f> {
         Ok(())
     }
 
-    /// Puts a datum behind a head, unless the one that was put there has the same mark.
+    /// Puts a datum behind a slot, unless the one that was put there has the same mark.
     ///
     /// # Errors
     ///
-    /// The head is not of this sheet or of another type, or no peer could read the datum. Nothing
+    /// The slot is not of this template or of another type, or no peer could read the datum. Nothing
     /// is put then.
     #[inline]
     pub fn put<'v>(
         &mut self,
-        head: Head,
+        slot: Slot,
         mark: u64,
         value: impl FnOnce() -> Value<'v>,
     ) -> Result<(), Error> {
         if let Some(part) = self.parts.get(self.at)
-            && part.head == head
+            && part.slot == slot
             && part.mark == mark
         {
             self.at += 1;
             return Ok(());
         }
-        self.put_other(head, mark, &value())
+        self.put_other(slot, mark, &value())
     }
 
-    /// Puts a text behind a head, unless the one that was put there has the same mark.
+    /// Puts a text behind a slot, unless the one that was put there has the same mark.
     ///
     /// # Errors
     ///
@@ -257,26 +258,26 @@ impl<'f> Sheet<'f> {
     #[inline]
     pub fn put_text<'v>(
         &mut self,
-        head: Head,
+        slot: Slot,
         mark: u64,
         text: impl FnOnce() -> Text<'v>,
     ) -> Result<(), Error> {
         let part = self.parts.get_mut(self.at);
-        let Some(part) = part.filter(|part| part.head == head) else {
-            return self.put_other(head, mark, &Value::String(Some(text())));
+        let Some(part) = part.filter(|part| part.slot == slot) else {
+            return self.put_other(slot, mark, &Value::String(Some(text())));
         };
         if part.mark != mark {
             let text = text();
             let bytes = text.as_bytes();
             let end = self.first + part.datum + part.len;
-            let place = match part.room {
-                Room::Text { len } if len == bytes.len() => {
+            let place = match part.patch_range {
+                PatchRange::Text { len } if len == bytes.len() => {
                     self.bytes.get_mut(end - 1 - len..end - 1)
                 }
                 _ => None,
             };
             let Some(place) = place else {
-                return self.put_other(head, mark, &Value::String(Some(text)));
+                return self.put_other(slot, mark, &Value::String(Some(text)));
             };
             place.copy_from_slice(bytes);
             part.mark = mark;
@@ -293,7 +294,7 @@ impl<'f> Sheet<'f> {
     #[inline]
     pub fn write(&mut self, message: &mut Encoder<'_>) -> Result<(), Error> {
         if message.layout() != self.layout {
-            return Err(Error::unpackable("a sheet of another layout"));
+            return Err(Error::unpackable("a template of another layout"));
         }
         self.cut();
         self.at = 0;
@@ -311,11 +312,11 @@ impl<'f> Sheet<'f> {
         let Some(object) = &mut self.object else {
             return Ok(());
         };
-        let mut front = object.front.to_vec();
-        Encoder::new(self.layout, &mut front).size(size)?;
+        let mut prefix = object.prefix.to_vec();
+        Encoder::new(self.layout, &mut prefix).size(size)?;
         object.size = size;
-        let len = front.len();
-        self.bytes.splice(..self.first, front);
+        let len = prefix.len();
+        self.bytes.splice(..self.first, prefix);
         self.first = len;
         Ok(())
     }
@@ -335,8 +336,8 @@ impl<'f> Sheet<'f> {
     }
 
     #[cold]
-    fn put_other_number(&mut self, head: Head, number: u64) -> Result<(), Error> {
-        let data_type = self.front(head)?.data_type;
+    fn put_other_number(&mut self, slot: Slot, number: u64) -> Result<(), Error> {
+        let data_type = self.prefix(slot)?.data_type;
         let small = u32::try_from(number);
         let value = match (data_type, small) {
             (DataType::UINT16, _) => number.try_into().map(Value::Uint16),
@@ -346,22 +347,22 @@ impl<'f> Sheet<'f> {
             _ => return Err(refused(data_type, "a number without a type")),
         };
         match value {
-            Ok(value) => self.put_other(head, number, &value),
+            Ok(value) => self.put_other(slot, number, &value),
             Err(_) => Err(refused(data_type, number)),
         }
     }
 
     /// Puts a datum that was not there.
-    fn put_other(&mut self, head: Head, mark: u64, value: &Value<'_>) -> Result<(), Error> {
-        let data_type = self.front(head)?.data_type;
+    fn put_other(&mut self, slot: Slot, mark: u64, value: &Value<'_>) -> Result<(), Error> {
+        let data_type = self.prefix(slot)?.data_type;
         if data_type != value.data_type() {
             return Err(refused(data_type, value.data_type()));
         }
         let datum = self.packed(value)?;
-        let room = self.room(value, datum.len());
-        match self.parts.get(self.at).filter(|part| part.head == head) {
-            Some(_) => self.replace(&datum, mark, room),
-            None => self.append(head, &datum, mark, room),
+        let patch_range = self.patch_range(value, datum.len());
+        match self.parts.get(self.at).filter(|part| part.slot == slot) {
+            Some(_) => self.replace(&datum, mark, patch_range),
+            None => self.append(slot, &datum, mark, patch_range),
         }
         self.at += 1;
         self.datum = datum;
@@ -369,18 +370,18 @@ impl<'f> Sheet<'f> {
     }
 
     /// Which data can be written over this one, which takes so many bytes.
-    fn room(&self, value: &Value<'_>, len: usize) -> Room {
+    fn patch_range(&self, value: &Value<'_>, len: usize) -> PatchRange {
         let limit: u64 = match value {
             Value::String(Some(text)) => {
-                return Room::Text {
+                return PatchRange::Text {
                     len: text.as_bytes().len(),
                 };
             }
-            _ if self.layout.integers == Integers::Fixed => return Room::Other,
+            _ if self.layout.integers == Integers::Fixed => return PatchRange::Other,
             Value::Uint16(_) => 1 << 16,
             Value::Uint32(_) | Value::Rank(_) => 1 << 32,
             Value::Uint64(_) => 1 << 56,
-            _ => return Room::Other,
+            _ => return PatchRange::Other,
         };
         // What so many groups of seven bits hold.
         let below = |groups: usize| match groups {
@@ -389,14 +390,14 @@ impl<'f> Sheet<'f> {
             _ => limit,
         };
         let first = below(len.saturating_sub(1));
-        Room::Numbers {
+        PatchRange::Numbers {
             first,
             count: below(len) - first,
         }
     }
 
     /// Another datum at the same place; the parts behind it move.
-    fn replace(&mut self, datum: &[u8], mark: u64, room: Room) {
+    fn replace(&mut self, datum: &[u8], mark: u64, patch_range: PatchRange) {
         let mut parts = self.parts.iter_mut().skip(self.at);
         let Some(part) = parts.next() else {
             return;
@@ -404,7 +405,7 @@ impl<'f> Sheet<'f> {
         let start = self.first + part.datum;
         let old = start..start + part.len;
         let moved = datum.len() != part.len;
-        (part.len, part.mark, part.room) = (datum.len(), mark, room);
+        (part.len, part.mark, part.patch_range) = (datum.len(), mark, patch_range);
         if !moved {
             if let Some(place) = self.bytes.get_mut(old) {
                 place.copy_from_slice(datum);
@@ -413,62 +414,62 @@ impl<'f> Sheet<'f> {
         }
         let mut end = part.datum + part.len;
         for part in parts {
-            let front = part.datum - part.start;
-            (part.start, part.datum) = (end, end + front);
+            let prefix = part.datum - part.start;
+            (part.start, part.datum) = (end, end + prefix);
             end = part.datum + part.len;
         }
         self.bytes.splice(old, datum.iter().copied());
     }
 
-    /// A datum behind another head than the time before: what follows is put anew.
-    fn append(&mut self, head: Head, datum: &[u8], mark: u64, room: Room) {
+    /// A datum behind another slot than the time before: what follows is put anew.
+    fn append(&mut self, slot: Slot, datum: &[u8], mark: u64, patch_range: PatchRange) {
         self.cut();
         let start = self.bytes.len() - self.first;
-        if let Some(front) = self.heads.get(head.0) {
-            self.bytes.extend_from_slice(&front.bytes);
+        if let Some(prefix) = self.slots.get(slot.0) {
+            self.bytes.extend_from_slice(&prefix.bytes);
         }
         self.parts.push(Part {
-            head,
+            slot,
             start,
             datum: self.bytes.len() - self.first,
             len: datum.len(),
             mark,
-            room,
+            patch_range,
         });
         self.bytes.extend_from_slice(datum);
     }
 
-    fn head(&mut self, data_type: DataType, bytes: Vec<u8>) -> Head {
-        self.heads.push(Front {
+    fn slot(&mut self, data_type: DataType, bytes: Vec<u8>) -> Slot {
+        self.slots.push(Prefix {
             data_type,
             bytes: bytes.into(),
         });
-        Head(self.heads.len() - 1)
+        Slot(self.slots.len() - 1)
     }
 
-    fn front(&self, head: Head) -> Result<&Front, Error> {
-        let front = self.heads.get(head.0);
-        front.ok_or_else(|| Error::unpackable("a head of another sheet"))
+    fn prefix(&self, slot: Slot) -> Result<&Prefix, Error> {
+        let prefix = self.slots.get(slot.0);
+        prefix.ok_or_else(|| Error::unpackable("a slot of another template"))
     }
 
     /// What stands in front of the datum of a kval.
-    fn front_of_kval(&mut self, key: &Key<'_>, like: &Value<'_>) -> Result<Vec<u8>, Error> {
+    fn prefix_of_kval(&mut self, key: &Key<'_>, like: &Value<'_>) -> Result<Vec<u8>, Error> {
         let kval = Kval {
             key: key.clone(),
             value: like.clone(),
         };
-        let mut front = self.pack(|encoder| encoder.one::<kind::Kval>(&kval))?;
+        let mut prefix = self.pack(|encoder| encoder.one::<wire_type::Kval>(&kval))?;
         let datum = self.packed(like)?.len();
-        front.truncate(front.len().saturating_sub(datum));
-        Ok(front)
+        prefix.truncate(prefix.len().saturating_sub(datum));
+        Ok(prefix)
     }
 
-    /// A datum alone, in the room for it.
+    /// A datum alone, in the buffer for it.
     fn packed(&mut self, value: &Value<'_>) -> Result<Vec<u8>, Error> {
         self.pack(|encoder| dispatch::encode_value(encoder, value))
     }
 
-    /// What a closure packs, in the room for a datum.
+    /// What a closure packs, in the buffer for a datum.
     fn pack(
         &mut self,
         pack: impl FnOnce(&mut Encoder<'_>) -> Result<(), Error>,
@@ -484,8 +485,8 @@ impl<'f> Sheet<'f> {
     }
 }
 
-/// A head is not for this.
+/// A slot is not for this.
 #[cold]
 fn refused(expected: DataType, found: impl Display) -> Error {
-    Error::unpackable(format!("a head for {expected} with {found}"))
+    Error::unpackable(format!("a slot for {expected} with {found}"))
 }

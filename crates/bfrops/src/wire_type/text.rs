@@ -10,9 +10,9 @@
 
 use pmix_types::{DataType, Text};
 
-use crate::kind::Run;
-use crate::kind::sealed::Sealed;
-use crate::{Decoder, Encoder, Error, Kind};
+use crate::wire_type::Run;
+use crate::wire_type::sealed::Sealed;
+use crate::{Decoder, Encoder, Error, WireType};
 
 /// `PMIX_STRING`.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub enum String {}
 
 impl Sealed for String {}
 
-impl Kind for String {
+impl WireType for String {
     const TYPE: DataType = DataType::STRING;
     const MIN_LEN: usize = 1;
     type Item<'a> = Option<Text<'a>>;
@@ -44,7 +44,7 @@ pub(crate) enum Word {}
 
 impl Sealed for Word {}
 
-impl Kind for Word {
+impl WireType for Word {
     const TYPE: DataType = DataType::STRING;
     const MIN_LEN: usize = 1;
     type Item<'a> = Text<'a>;
@@ -71,7 +71,7 @@ macro_rules! names {
 
         impl Sealed for $kind {}
 
-        impl Kind for $kind {
+        impl WireType for $kind {
             const TYPE: DataType = DataType::$data_type;
             const MIN_LEN: usize = 1;
             type Item<'a> = pmix_types::$kind<'a>;

@@ -3,11 +3,11 @@
 
 use pmix_types::{DataType as Type, Rank as RankNumber, Status as StatusNumber};
 
-use crate::kind::Run;
-use crate::kind::sealed::Sealed;
-use crate::kind::structure::structure;
 use crate::legacy::number::{Old, low_u8, low_u16, low_u32};
-use crate::{Decoder, Encoder, Error, Integers, Kind, Layout, Module};
+use crate::wire_type::Run;
+use crate::wire_type::sealed::Sealed;
+use crate::wire_type::structure::structure;
+use crate::{Decoder, Encoder, Error, Integers, Layout, Module, WireType};
 
 /// How a kind writes and reads a run: at once where integers are groups of seven bits and of the
 /// type they should be, else one by one.
@@ -46,7 +46,7 @@ macro_rules! numbers {
 
         impl Sealed for $kind {}
 
-        impl Kind for $kind {
+        impl WireType for $kind {
             const TYPE: Type = Type::$data_type;
             const MIN_LEN: usize = $min;
             type Item<'a> = $item;
@@ -74,7 +74,7 @@ macro_rules! numbers {
 trait Word: Sized {
     fn put_run(encoder: &mut Encoder<'_>, words: impl ExactSizeIterator<Item = Self>);
 
-    fn take_run<'a, K: Kind>(
+    fn take_run<'a, K: WireType>(
         decoder: &mut Decoder<'a>,
         count: usize,
         from: impl Fn(Self) -> K::Item<'a>,
@@ -86,7 +86,7 @@ impl Word for u8 {
         encoder.byte_run(words);
     }
 
-    fn take_run<'a, K: Kind>(
+    fn take_run<'a, K: WireType>(
         decoder: &mut Decoder<'a>,
         count: usize,
         from: impl Fn(Self) -> K::Item<'a>,
@@ -103,7 +103,7 @@ macro_rules! words {
                 encoder.flex_run(words);
             }
 
-            fn take_run<'a, K: Kind>(
+            fn take_run<'a, K: WireType>(
                 decoder: &mut Decoder<'a>,
                 count: usize,
                 from: impl Fn(Self) -> K::Item<'a>,
@@ -192,7 +192,7 @@ macro_rules! aged_numbers {
 
         impl Sealed for $kind {}
 
-        impl Kind for $kind {
+        impl WireType for $kind {
             const TYPE: Type = Type::$data_type;
             const MIN_LEN: usize = 1;
             type Item<'a> = $item;
@@ -281,7 +281,7 @@ macro_rules! native_integers {
 
         impl Sealed for $kind {}
 
-        impl Kind for $kind {
+        impl WireType for $kind {
             const TYPE: Type = Type::$data_type;
             const MIN_LEN: usize = 1;
             type Item<'a> = $item;

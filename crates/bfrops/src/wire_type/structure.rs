@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use pmix_types::DataType;
 
-use crate::{Decoder, Encoder, Error, Kind, kind};
+use crate::{Decoder, Encoder, Error, WireType, wire_type};
 
 /// A kind whose datum is a structure. The fields are listed in the order of the wire; a field
 /// that does not travel is not listed and keeps its default.
@@ -22,11 +22,11 @@ macro_rules! structure {
         #[derive(Clone, Copy, Debug)]
         pub enum $kind {}
 
-        impl crate::kind::sealed::Sealed for $kind {}
+        impl crate::wire_type::sealed::Sealed for $kind {}
 
-        impl crate::Kind for $kind {
+        impl crate::WireType for $kind {
             const TYPE: pmix_types::DataType = pmix_types::DataType::$data_type;
-            const MIN_LEN: usize = 0 $(+ <$field_kind as crate::Kind>::MIN_LEN)*;
+            const MIN_LEN: usize = 0 $(+ <$field_kind as crate::WireType>::MIN_LEN)*;
             type Item<'a> = $item;
 
             #[inline]
@@ -42,7 +42,7 @@ macro_rules! structure {
             #[allow(clippy::needless_update, reason = "of some structures every field travels")]
             fn decode<'a>(
                 decoder: &mut crate::Decoder<'a>,
-                _: crate::kind::Run,
+                _: crate::wire_type::Run,
             ) -> Result<Self::Item<'a>, crate::Error> {
                 Ok(pmix_types::$type {
                     $($field: decoder.field::<$field_kind>(stringify!($field))?,)*
@@ -63,7 +63,7 @@ pub(crate) trait Count {
     fn get(decoder: &mut Decoder<'_>) -> Result<usize, Error>;
 }
 
-impl Count for kind::Size {
+impl Count for wire_type::Size {
     fn put(encoder: &mut Encoder<'_>, count: usize) -> Result<(), Error> {
         encoder.size(count)
     }
@@ -73,7 +73,7 @@ impl Count for kind::Size {
     }
 }
 
-impl Count for kind::Int32 {
+impl Count for wire_type::Int32 {
     fn put(encoder: &mut Encoder<'_>, count: usize) -> Result<(), Error> {
         encoder.count(count)
     }
@@ -83,7 +83,7 @@ impl Count for kind::Int32 {
     }
 }
 
-impl Count for kind::Int {
+impl Count for wire_type::Int {
     fn put(encoder: &mut Encoder<'_>, count: usize) -> Result<(), Error> {
         Self::begin(encoder)?;
         encoder.count(count)
@@ -97,9 +97,9 @@ impl Count for kind::Int {
     }
 }
 
-impl<C, K> kind::sealed::Sealed for List<C, K> {}
+impl<C, K> wire_type::sealed::Sealed for List<C, K> {}
 
-impl<C: Count, K: Kind> Kind for List<C, K> {
+impl<C: Count, K: WireType> WireType for List<C, K> {
     const TYPE: DataType = K::TYPE;
     const MIN_LEN: usize = 1;
     type Item<'a> = Vec<K::Item<'a>>;
@@ -112,7 +112,7 @@ impl<C: Count, K: Kind> Kind for List<C, K> {
         encoder.run::<K>(items)
     }
 
-    fn decode<'a>(decoder: &mut Decoder<'a>, _: kind::Run) -> Result<Self::Item<'a>, Error> {
+    fn decode<'a>(decoder: &mut Decoder<'a>, _: wire_type::Run) -> Result<Self::Item<'a>, Error> {
         match C::get(decoder)? {
             0 => Ok(Vec::new()),
             count => decoder.run::<K>(count),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes and what belongs to one.
 
-use crate::kind::structure::structure;
-use crate::kind::{self, Byte, ByteObject, Nspace, Pid, ProcState, Uint32};
 use crate::legacy::member::ProcRank;
+use crate::wire_type::structure::structure;
+use crate::wire_type::{self, Byte, ByteObject, Nspace, Pid, ProcState, Uint32};
 
 structure! {
     /// `PMIX_PROC`: the nspace as a string, the rank.
@@ -14,8 +14,8 @@ structure! {
     /// `PMIX_PROC_INFO`. The exit code does not travel.
     ProcInfo: ProcInfo<'a> = PROC_INFO {
         proc: Proc,
-        hostname: kind::String,
-        executable_name: kind::String,
+        hostname: wire_type::String,
+        executable_name: wire_type::String,
         pid: Pid,
         state: ProcState,
     }
@@ -23,19 +23,19 @@ structure! {
 
 structure! {
     /// `PMIX_NODE_PID`.
-    NodePid: NodePid<'a> = NODE_PID { hostname: kind::String, nodeid: Uint32, pid: Pid, }
+    NodePid: NodePid<'a> = NODE_PID { hostname: wire_type::String, nodeid: Uint32, pid: Pid, }
 }
 
 structure! {
     /// `PMIX_ENVAR`.
-    Envar: Envar<'a> = ENVAR { envar: kind::String, value: kind::String, separator: Byte, }
+    Envar: Envar<'a> = ENVAR { envar: wire_type::String, value: wire_type::String, separator: Byte, }
 }
 
 structure! {
     /// `PMIX_ENDPOINT`.
     Endpoint: Endpoint<'a> = ENDPOINT {
-        uuid: kind::String,
-        osname: kind::String,
+        uuid: wire_type::String,
+        osname: wire_type::String,
         endpt: ByteObject,
     }
 }

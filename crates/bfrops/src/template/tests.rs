@@ -17,7 +17,9 @@ fn layouts() -> impl Iterator<Item = Layout> {
 fn kval(layout: Layout, key: &Key<'_>, value: &Value<'_>, out: &mut Vec<u8>) {
     let (key, value) = (key.clone(), value.clone());
     let mut encoder = Encoder::new(layout, out);
-    encoder.one::<kind::Kval>(&Kval { key, value }).unwrap();
+    encoder
+        .one::<wire_type::Kval>(&Kval { key, value })
+        .unwrap();
 }
 
 /// Lengths around which the length of a text takes another byte, and two of one length.
@@ -27,7 +29,7 @@ const LONG: [&str; 3] = [
     "A TEXT OF 63 BYTES, WHOSE LENGTH WITH THE NUL IS 64, SO 2 BYTES",
 ];
 
-/// Data of each head, time by time; with none where a head is left out.
+/// Data of each slot, time by time; with none where a slot is left out.
 fn times() -> Vec<[Option<Value<'static>>; 5]> {
     let number = |n| Some(Value::Uint16(n));
     let rank = |n| Some(Value::Rank(Rank::new(n)));
@@ -57,30 +59,30 @@ fn times() -> Vec<[Option<Value<'static>>; 5]> {
 fn what_is_written_is_what_single_calls_write_in_every_layout() {
     let keys = ["number", "rank", "text", "array", "size"].map(Key::new);
     for layout in layouts() {
-        let mut sheet = Sheet::new(layout);
+        let mut template = MessageTemplate::new(layout);
         let times = times();
-        let heads: Vec<_> = (keys.iter().zip(&times[0]))
-            .map(|(key, like)| sheet.kval(key, like.as_ref().unwrap()).unwrap())
+        let slots: Vec<_> = (keys.iter().zip(&times[0]))
+            .map(|(key, like)| template.kval(key, like.as_ref().unwrap()).unwrap())
             .collect();
         let mut mark = 0;
         for values in &times {
             let (mut written, mut whole) = (Vec::new(), Vec::new());
-            for ((head, key), value) in heads.iter().zip(&keys).zip(values) {
+            for ((slot, key), value) in slots.iter().zip(&keys).zip(values) {
                 mark += 1;
                 let Some(value) = value else {
                     continue;
                 };
                 kval(layout, key, value, &mut whole);
                 match value {
-                    Value::Uint16(n) => sheet.put_number(*head, (*n).into()).unwrap(),
-                    Value::Rank(n) => sheet.put_number(*head, n.as_raw().into()).unwrap(),
+                    Value::Uint16(n) => template.put_number(*slot, (*n).into()).unwrap(),
+                    Value::Rank(n) => template.put_number(*slot, n.as_raw().into()).unwrap(),
                     Value::String(Some(text)) => {
-                        sheet.put_text(*head, mark, || text.clone()).unwrap()
+                        template.put_text(*slot, mark, || text.clone()).unwrap()
                     }
-                    _ => sheet.put(*head, mark, || value.clone()).unwrap(),
+                    _ => template.put(*slot, mark, || value.clone()).unwrap(),
                 }
             }
-            sheet
+            template
                 .write(&mut Encoder::new(layout, &mut written))
                 .unwrap();
             assert_eq!(written, whole, "{layout:?} {values:?}");
@@ -91,13 +93,17 @@ fn what_is_written_is_what_single_calls_write_in_every_layout() {
 #[test]
 fn a_datum_of_the_same_mark_is_not_asked_for() {
     let layout = Layout::new(Module::V41);
-    let mut sheet = Sheet::new(layout);
-    let head = sheet.kval(&Key::new("k"), &Value::from("")).unwrap();
+    let mut template = MessageTemplate::new(layout);
+    let slot = template.kval(&Key::new("k"), &Value::from("")).unwrap();
     let (mut first, mut second) = (Vec::new(), Vec::new());
-    sheet.put(head, 9, || Value::from("once")).unwrap();
-    sheet.write(&mut Encoder::new(layout, &mut first)).unwrap();
-    sheet.put(head, 9, || panic!("asked for")).unwrap();
-    sheet.write(&mut Encoder::new(layout, &mut second)).unwrap();
+    template.put(slot, 9, || Value::from("once")).unwrap();
+    template
+        .write(&mut Encoder::new(layout, &mut first))
+        .unwrap();
+    template.put(slot, 9, || panic!("asked for")).unwrap();
+    template
+        .write(&mut Encoder::new(layout, &mut second))
+        .unwrap();
     assert_eq!(first, second);
 }
 
@@ -106,18 +112,18 @@ fn a_call_and_an_object_are_the_whole_call_in_every_layout() {
     for layout in layouts() {
         let (mut calls, mut whole) = (Vec::new(), Vec::new());
         let key = Key::new("some.key");
-        let mut sheet = Sheet::in_object(layout, &key).unwrap();
-        let head = sheet.call::<kind::Rank>().unwrap();
+        let mut template = MessageTemplate::in_object(layout, &key).unwrap();
+        let slot = template.call::<wire_type::Rank>().unwrap();
         for rank in [0, 300, u32::MAX] {
             calls.clear();
             let mut encoder = Encoder::new(layout, &mut calls);
-            encoder.one::<kind::Rank>(&Rank::new(rank)).unwrap();
+            encoder.one::<wire_type::Rank>(&Rank::new(rank)).unwrap();
             whole.clear();
             let object = Value::ByteObject(Bytes::Borrowed(&calls));
             kval(layout, &key, &object, &mut whole);
             let mut written = Vec::new();
-            sheet.put_number(head, rank.into()).unwrap();
-            sheet
+            template.put_number(slot, rank.into()).unwrap();
+            template
                 .write(&mut Encoder::new(layout, &mut written))
                 .unwrap();
             assert_eq!(written, whole, "{layout:?}");
@@ -136,15 +142,15 @@ fn infos_are_the_whole_call_in_every_layout() {
     };
     for layout in layouts() {
         let key = Key::new("some.key");
-        let mut sheet = Sheet::new(layout);
-        let heads = sheet.infos(&key, &infos("", 0)).unwrap();
+        let mut template = MessageTemplate::new(layout);
+        let slots = template.infos(&key, &infos("", 0)).unwrap();
         for (mark, (name, number)) in (0..).zip([("a", 1), ("host", 70_000), ("b", 2)]) {
             let (mut written, mut whole) = (Vec::new(), Vec::new());
             let infos = infos(name, number);
-            for (head, info) in heads.iter().zip(&infos) {
-                sheet.put(*head, mark, || info.value.clone()).unwrap();
+            for (slot, info) in slots.iter().zip(&infos) {
+                template.put(*slot, mark, || info.value.clone()).unwrap();
             }
-            sheet
+            template
                 .write(&mut Encoder::new(layout, &mut written))
                 .unwrap();
             let value = Value::DataArray(DataArray::Info(infos));
@@ -157,17 +163,17 @@ fn infos_are_the_whole_call_in_every_layout() {
 #[test]
 fn a_head_takes_no_other_type_and_a_sheet_no_other_layout() {
     let layout = Layout::new(Module::V41);
-    let mut sheet = Sheet::new(layout);
-    let number = sheet.kval(&Key::new("k"), &Value::Uint16(0)).unwrap();
-    let text = sheet.kval(&Key::new("t"), &Value::from("")).unwrap();
-    assert!(sheet.put(number, 1, || Value::Uint32(1)).is_err());
-    assert!(sheet.put_number(number, 0x1_0000).is_err());
-    assert!(sheet.put_number(text, 1).is_err());
-    assert!(sheet.put_number(Head(2), 1).is_err());
+    let mut template = MessageTemplate::new(layout);
+    let number = template.kval(&Key::new("k"), &Value::Uint16(0)).unwrap();
+    let text = template.kval(&Key::new("t"), &Value::from("")).unwrap();
+    assert!(template.put(number, 1, || Value::Uint32(1)).is_err());
+    assert!(template.put_number(number, 0x1_0000).is_err());
+    assert!(template.put_number(text, 1).is_err());
+    assert!(template.put_number(Slot(2), 1).is_err());
     let mut out = vec![9];
-    sheet.write(&mut Encoder::new(layout, &mut out)).unwrap();
-    sheet.put_number(number, 1).unwrap();
+    template.write(&mut Encoder::new(layout, &mut out)).unwrap();
+    template.put_number(number, 1).unwrap();
     let mut other = Encoder::new(Layout::new(Module::V12), &mut out);
-    assert!(sheet.write(&mut other).is_err());
+    assert!(template.write(&mut other).is_err());
     assert_eq!(out, [9]);
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// One field of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct TracedField {
     /// Where its bytes are.
     pub range: Range<usize>,
     /// Where it belongs, for example `info[0].value.rank`.
@@ -16,21 +16,21 @@ pub struct Note {
 
 /// The fields of a message in the order of their bytes.
 #[derive(Clone, Debug, Default)]
-pub struct Notes {
-    notes: Vec<Note>,
+pub struct FieldTrace {
+    notes: Vec<TracedField>,
     path: String,
 }
 
-impl Notes {
+impl FieldTrace {
     /// The fields.
     #[must_use]
-    pub fn as_slice(&self) -> &[Note] {
+    pub fn as_slice(&self) -> &[TracedField] {
         &self.notes
     }
 
     pub(crate) fn add(&mut self, range: Range<usize>, meaning: String) {
         let path = self.path.clone();
-        self.notes.push(Note {
+        self.notes.push(TracedField {
             range,
             path,
             meaning,
