@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The entry points of the framework, on any bytes at all.
 
-use preg_core::{LegacyRegex, Regex2Ref, Unpacked, Wire};
+use preg_core::{LegacyRegex, Packed, Regex2Ref, Unpacked};
 
 use super::{checks, preg};
 
@@ -41,8 +41,8 @@ fn wire(data: &[u8]) {
     let preg = preg();
     let packed = match preg.pack(data) {
         Err(error) => return checks::error(&error, data),
-        Ok(Wire::Text(text)) => return assert!(data.starts_with(&text)),
-        Ok(Wire::Framed(bytes)) => bytes,
+        Ok(Packed::Text(text)) => return assert!(data.starts_with(&text)),
+        Ok(Packed::Framed(bytes)) => bytes,
     };
     assert_eq!(preg.copy(data).as_deref(), Ok(&packed[..]));
     let followed = [&packed[..], b"what comes next"].concat();

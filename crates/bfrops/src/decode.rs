@@ -295,7 +295,7 @@ impl<'a> Decoder<'a> {
         item
     }
 
-    /// FieldTrace what was read since `start`.
+    /// Notes what was read since `start`.
     #[inline]
     pub(crate) fn note(&mut self, start: usize, meaning: impl FnOnce() -> String) {
         if self.notes.is_some() {

@@ -56,7 +56,7 @@ pub struct MessageTemplate<'f> {
     parts: Vec<Part>,
     /// The part that is put next.
     at: usize,
-    /// PatchRange to pack a datum.
+    /// The buffer a datum is packed in.
     datum: Vec<u8>,
 }
 

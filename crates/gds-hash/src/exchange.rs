@@ -2,12 +2,12 @@
 //! What travels: the data that processes put, and the messages in which servers and clients tell
 //! each other about a job.
 
+mod codec;
 mod modex;
-mod put;
+mod modex_store;
 mod reply;
-mod wire;
 
-pub use self::modex::{Member, Modex, ModexForm};
-pub use self::put::Puts;
-pub use self::reply::{Remote, Replies};
-pub use self::wire::{Inflate, Wire};
+pub use self::codec::{Codec, Inflate};
+pub use self::modex::{Modex, ModexForm, Participant};
+pub use self::modex_store::ModexStore;
+pub use self::reply::{JobInfoReplies, Remote};

@@ -30,7 +30,7 @@ pub use self::realm::Realm;
 pub use self::registration::Registration;
 pub use self::subject::Subject;
 use self::table::Table;
-use crate::Host;
+use crate::LocalNode;
 
 /// What is known of one job.
 ///
@@ -39,7 +39,7 @@ use crate::Host;
 #[derive(Clone, Debug)]
 pub struct Job {
     pub(crate) nspace: Nspace<'static>,
-    pub(crate) host: Host,
+    pub(crate) host: LocalNode,
     pub(crate) job: Table,
     /// The session it belongs to.
     pub(crate) session: Session,

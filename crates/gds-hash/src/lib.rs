@@ -8,11 +8,11 @@
 //! node of a rank) is computed when it is asked for. What the host states outranks what follows.
 //!
 //! ```
-//! use gds_hash::{Host, Job, Request};
+//! use gds_hash::{LocalNode, Job, Request};
 //! use pmix_types::{Info, Rank, Value, keys};
 //! # let preg = pmix_builtin::open_preg(&preg_core::Params::default())?;
 //! let infos = [Info::new(keys::NODE_MAP, "n00,n01"), Info::new(keys::PROC_MAP, "0,1;2,3")];
-//! let job = Job::register(&preg, &Host::new("n00"), "job@1", &infos)?;
+//! let job = Job::register(&preg, &LocalNode::new("n00"), "job@1", &infos)?;
 //! let peers = job.get(&Request::new(Rank::new(2), keys::LOCAL_PEERS))?;
 //! assert_eq!(*peers, Value::from("2,3"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -24,15 +24,17 @@
 
 mod error;
 mod exchange;
-mod host;
 mod job;
+mod local_node;
 mod query;
 mod shared;
 mod store;
 
 pub use error::Error;
-pub use exchange::{Inflate, Member, Modex, ModexForm, Puts, Remote, Replies, Wire};
-pub use host::Host;
+pub use exchange::{
+    Codec, Inflate, JobInfoReplies, Modex, ModexForm, ModexStore, Participant, Remote,
+};
 pub use job::{Answer, Job, KnownNode, Realm, Registration, Request, Subject};
-pub use query::Findings;
+pub use local_node::LocalNode;
+pub use query::QueryResults;
 pub use store::{Registered, Store};

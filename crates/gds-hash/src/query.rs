@@ -7,14 +7,14 @@ use crate::{Error, Request, Store};
 
 /// What a query found (PMIx Standard, `PMIx_Query_info`).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Findings {
+pub struct QueryResults {
     /// The values, under the keys that were asked for, in the order of the query.
     pub found: Vec<Info<'static>>,
     /// The keys without a value, and why.
     pub missing: Vec<(Key<'static>, Error)>,
 }
 
-impl Findings {
+impl QueryResults {
     /// Success if every key has a value, partial success if some have, else that nothing was
     /// found.
     #[must_use]
@@ -37,12 +37,12 @@ impl Store {
     /// # Errors
     ///
     /// `PMIX_ERR_BAD_PARAM` if the query has no keys, or no job, or one in a value of another type.
-    pub fn query(&self, query: &Query<'_>) -> Result<Findings, Error> {
+    pub fn query(&self, query: &Query<'_>) -> Result<QueryResults, Error> {
         if query.keys.is_empty() {
             return Err(Error::bad("a query without keys"));
         }
         let (nspace, rank) = subject(&query.qualifiers)?;
-        let mut findings = Findings::default();
+        let mut findings = QueryResults::default();
         for key in &query.keys {
             let owned = Key::new(key.clone().into_owned());
             let name = key

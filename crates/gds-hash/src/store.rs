@@ -10,7 +10,9 @@ use preg_core::Preg;
 
 use crate::job::Session;
 use crate::shared::{ArcSwap, Mutex, NameHasher};
-use crate::{Error, Host, Job, Modex, Puts, Registration, Remote, Replies, Request, Wire};
+use crate::{
+    Codec, Error, Job, JobInfoReplies, LocalNode, Modex, ModexStore, Registration, Remote, Request,
+};
 
 /// How many parts the jobs are in; a registration replaces one of them.
 const PARTS: usize = 64;
@@ -22,7 +24,7 @@ type Jobs = HashMap<Nspace<'static>, Arc<Registered>>;
 /// Any number of threads may read while one registers: a reader takes a snapshot and waits for
 /// nobody, a writer replaces the part that changes. A registration that fails changes nothing.
 pub struct Store {
-    host: Host,
+    host: LocalNode,
     preg: Arc<Preg>,
     parts: Box<[ArcSwap<Jobs>]>,
     hasher: NameHasher,
@@ -36,8 +38,8 @@ pub struct Registered {
     job: Job,
     num_local_procs: u32,
     /// Shared with the registrations before and after an update.
-    puts: Arc<ArcSwap<Puts>>,
-    replies: Replies,
+    puts: Arc<ArcSwap<ModexStore>>,
+    replies: JobInfoReplies,
 }
 
 impl Registered {
@@ -55,7 +57,7 @@ impl Registered {
 
     /// What its processes have put by now.
     #[must_use]
-    pub fn puts(&self) -> Arc<Puts> {
+    pub fn modex_store(&self) -> Arc<ModexStore> {
         self.puts.load_full()
     }
 
@@ -67,11 +69,11 @@ impl Registered {
     /// As [`Job::reply`].
     pub fn reply(
         &self,
-        wire: &Wire<'_>,
+        codec: &Codec<'_>,
         release: Release,
         remote: Remote,
     ) -> Result<Arc<Vec<u8>>, Error> {
-        self.replies.get(&self.job, wire, release, remote)
+        self.replies.get(&self.job, codec, release, remote)
     }
 
     /// Forgets what clients are told, when no more are expected; another one has it built anew.
@@ -83,7 +85,7 @@ impl Registered {
 impl Store {
     /// A store without jobs. Maps are read with the active encoders of `preg`.
     #[must_use]
-    pub fn new(preg: Arc<Preg>, host: Host) -> Self {
+    pub fn new(preg: Arc<Preg>, host: LocalNode) -> Self {
         Self {
             host,
             preg,
@@ -95,7 +97,7 @@ impl Store {
 
     /// The node this server runs on.
     #[must_use]
-    pub const fn host(&self) -> &Host {
+    pub const fn host(&self) -> &LocalNode {
         &self.host
     }
 
@@ -141,7 +143,7 @@ impl Store {
             job,
             num_local_procs,
             puts,
-            replies: Replies::default(),
+            replies: JobInfoReplies::default(),
         });
         self.replace(&nspace, |jobs| {
             jobs.insert(nspace.clone(), registered);
@@ -191,14 +193,14 @@ impl Store {
     ///
     /// That of the change, and nothing has changed then; `PMIX_ERR_NOT_FOUND` if the job is not
     /// known.
-    pub fn change_puts<T>(
+    pub fn update_modex<T>(
         &self,
         nspace: &Nspace<'_>,
-        change: impl FnOnce(&mut Puts) -> Result<T, Error>,
+        change: impl FnOnce(&mut ModexStore) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.job(nspace).ok_or_else(|| unknown(nspace))?;
-        let mut puts = Puts::clone(&known.puts.load());
+        let mut puts = ModexStore::clone(&known.puts.load());
         let answer = change(&mut puts)?;
         known.puts.store(Arc::new(puts));
         Ok(answer)
@@ -210,7 +212,7 @@ impl Store {
         nspaces.dedup();
         for nspace in nspaces {
             // A job that is not known has nobody here who could ask for its data.
-            let _ = self.change_puts(nspace, |puts| {
+            let _ = self.update_modex(nspace, |puts| {
                 puts.absorb(nspace, modex);
                 Ok(())
             });

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bfrops::{Decoder, Layout, Module, wire_type};
-use gds_hash::{Host, Job, Remote, Wire};
+use gds_hash::{Codec, Job, LocalNode, Remote};
 use pmix_types::{DataArray, Info, IntoOwned, Kval, Rank, Release, Text, Value, keys};
 use preg_core::Params;
 
@@ -36,14 +36,14 @@ fn job(apps: impl IntoIterator<Item = Info<'static>>) -> Job {
     ];
     infos.extend(apps);
     let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
-    Job::register(&preg, &Host::new("n1"), "job@1", &infos).unwrap()
+    Job::register(&preg, &LocalNode::new("n1"), "job@1", &infos).unwrap()
 }
 
 /// The plain values of a reply, those that stand in arrays and blobs left out.
 fn values(job: &Job, module: Module) -> BTreeMap<String, Value<'static>> {
     let layout = Layout::new(module);
     let reply = job
-        .reply(&Wire::new(layout), Release::V4_2_2, Remote::Whole)
+        .reply(&Codec::new(layout), Release::V4_2_2, Remote::Whole)
         .unwrap();
     let mut decoder = Decoder::new(layout, &reply);
     decoder.one::<wire_type::String>().unwrap();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is registered comes back, and what follows from it.
 
-use gds_hash::{Error, Host, Job, Request};
+use gds_hash::{Error, Job, LocalNode, Request};
 use pmix_types::{DataArray, Info, Rank, Status, Value, keys};
 use preg_core::{Params, Preg};
 
@@ -10,7 +10,7 @@ fn preg() -> Preg {
 }
 
 fn register(infos: &[Info<'_>]) -> Result<Job, Error> {
-    Job::register(&preg(), &Host::new("b"), "job@1", infos)
+    Job::register(&preg(), &LocalNode::new("b"), "job@1", infos)
 }
 
 fn maps(nodes: &'static str, procs: &'static str) -> Vec<Info<'static>> {
@@ -158,7 +158,7 @@ fn a_node_is_known_by_its_name_and_its_number() {
     // This server runs on b.
     assert_eq!(get(&job, JOB, keys::NODEID), Some(Value::Uint32(1)));
     assert_eq!(ask(Rank::WILDCARD, keys::HOSTNAME, None), Some("b".into()));
-    let elsewhere = Job::register(&preg(), &Host::new("login"), "job@1", &infos).unwrap();
+    let elsewhere = Job::register(&preg(), &LocalNode::new("login"), "job@1", &infos).unwrap();
     assert_eq!(get(&elsewhere, JOB, keys::NODEID), None);
 }
 

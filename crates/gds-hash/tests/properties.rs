@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gds_hash::{Host, Job, Request};
+use gds_hash::{Job, LocalNode, Request};
 use pmix_types::{
     DataArray, Info, Nspace, Proc, Rank, RegexBytes, Status, Value, WireRegex2, keys,
 };
@@ -396,7 +396,7 @@ proptest! {
     #[test]
     fn every_key_is_what_a_naive_model_says(plan in plans()) {
         let preg = preg();
-        let job = Job::register(&preg, &Host::new("elsewhere"), NSPACE, &plan.infos(&preg));
+        let job = Job::register(&preg, &LocalNode::new("elsewhere"), NSPACE, &plan.infos(&preg));
         check(&job.unwrap(), &plan)?;
     }
 
@@ -407,7 +407,7 @@ proptest! {
     ) {
         let preg = preg();
         let infos = nest(plan.infos(&preg), &choices);
-        let job = Job::register(&preg, &Host::new("elsewhere"), NSPACE, &infos);
+        let job = Job::register(&preg, &LocalNode::new("elsewhere"), NSPACE, &infos);
         check(&job.unwrap(), &plan)?;
     }
 
@@ -431,7 +431,7 @@ proptest! {
         infos.retain(|info| fault > 0 || !info.key.is(keys::NODE_MAP));
         infos.insert(0, faulty.clone());
         let infos = nest(infos, &choices);
-        let error = Job::register(&preg(), &Host::new("elsewhere"), NSPACE, &infos).unwrap_err();
+        let error = Job::register(&preg(), &LocalNode::new("elsewhere"), NSPACE, &infos).unwrap_err();
         let is_it = |info: &Info<'_>| {
             let inside = match &info.value {
                 Value::DataArray(DataArray::Info(inside)) => inside.as_slice(),
@@ -447,7 +447,7 @@ proptest! {
     fn a_map_in_pmi2_notation_says_the_same(plan in plans()) {
         let preg = preg();
         let register = |infos: &[Info<'_>]| {
-            Job::register(&preg, &Host::new("elsewhere"), NSPACE, infos).unwrap()
+            Job::register(&preg, &LocalNode::new("elsewhere"), NSPACE, infos).unwrap()
         };
         let job = register(&plan.maps(&preg));
         let anl = get(&job, JOB, keys::ANL_MAP, &[]).unwrap();
@@ -463,7 +463,7 @@ proptest! {
     #[test]
     fn what_is_listed_is_what_is_answered(plan in plans()) {
         let preg = preg();
-        let job = Job::register(&preg, &Host::new("elsewhere"), NSPACE, &plan.infos(&preg));
+        let job = Job::register(&preg, &LocalNode::new("elsewhere"), NSPACE, &plan.infos(&preg));
         let job = job.unwrap();
         let nspace = Nspace::new(NSPACE);
         prop_assert_eq!(job.nspace(), &nspace);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a registration may hold, and what it is refused for.
 
-use gds_hash::{Error, Host, Job, Registration, Request};
+use gds_hash::{Error, Job, LocalNode, Registration, Request};
 use pmix_map::{Limits, NodeList, ProcMap};
 use pmix_types::{DataArray, Info, QualifiedValue, Rank, Status, Value, keys};
 use preg_core::Params;
@@ -10,7 +10,7 @@ const JOB: Rank = Rank::WILDCARD;
 
 fn register(infos: &[Info<'_>]) -> Result<Job, Error> {
     let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
-    Job::register(&preg, &Host::new("n2.site.org"), "job@1", infos)
+    Job::register(&preg, &LocalNode::new("n2.site.org"), "job@1", infos)
 }
 
 fn maps(nodes: &'static str, procs: &'static str) -> Vec<Info<'static>> {
@@ -352,7 +352,7 @@ fn folded_maps_answer_as_their_text_does() {
     let size = [Info::new(keys::UNIV_SIZE, 9_u32)];
     let (nodes, procs) = folded("n1,n2,n3", "0,3;1,4;2,5");
     let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
-    let host = Host::new("n2.site.org");
+    let host = LocalNode::new("n2.site.org");
     let registration = Registration::new(&size).with_maps(nodes, procs);
     let job = Job::register(&preg, &host, "job@1", registration).unwrap();
     let text = register(&[maps("n1,n2,n3", "0,3;1,4;2,5"), size.to_vec()].concat()).unwrap();
@@ -394,7 +394,7 @@ fn folded_maps_are_checked_as_their_text_is() {
     let refused = |nodes, procs, infos: &[Info<'_>]| {
         let (nodes, procs) = folded(nodes, procs);
         let registration = Registration::from(infos).with_maps(nodes, procs);
-        let job = Job::register(&preg, &Host::new("n2"), "job@1", registration);
+        let job = Job::register(&preg, &LocalNode::new("n2"), "job@1", registration);
         job.unwrap_err().to_string()
     };
     assert_eq!(

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gds_hash::{Error, Host, Remote, Request, Store, Wire};
+use gds_hash::{Codec, Error, LocalNode, Remote, Request, Store};
 use pmix_types::{DataArray, Info, Nspace, Proc, Query, Rank, Release, Scope, Status, Value, keys};
 use preg_core::Params;
 
 fn store() -> Store {
     let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
-    Store::new(Arc::new(preg), Host::new("a"))
+    Store::new(Arc::new(preg), LocalNode::new("a"))
 }
 
 fn maps(nodes: &str, procs: &str) -> Vec<Info<'static>> {
@@ -172,23 +172,23 @@ fn what_processes_put_survives_an_update_and_a_failed_change() {
     let job = Nspace::new("job");
     store.register_nspace(&job, 1, &maps("a", "0,1")).unwrap();
     let put = |rank, key: &'static str| {
-        store.change_puts(&job, |puts| {
+        store.update_modex(&job, |puts| {
             puts.put(Rank::new(rank), Scope::GLOBAL, Info::new(key, rank))
         })
     };
     put(0, "app.first").unwrap();
-    let before = store.job(&job).unwrap().puts();
+    let before = store.job(&job).unwrap().modex_store();
     store
         .register_nspace(&job, 1, &[Info::new("site.key", true)])
         .unwrap();
     put(1, "app.second").unwrap();
-    let failed: Result<(), Error> = store.change_puts(&job, |puts| {
+    let failed: Result<(), Error> = store.update_modex(&job, |puts| {
         puts.forget(Rank::new(0));
         puts.put(Rank::new(1), Scope::UNDEF, Info::new("app.third", 1u32))
     });
     failed.unwrap_err();
 
-    let puts = store.job(&job).unwrap().puts();
+    let puts = store.job(&job).unwrap().modex_store();
     let get = |rank, key| puts.get(Rank::new(rank), Scope::REMOTE, key, &[]).cloned();
     assert_eq!(get(0, "app.first").unwrap(), Value::Uint32(0));
     assert_eq!(get(1, "app.second").unwrap(), Value::Uint32(1));
@@ -199,7 +199,10 @@ fn what_processes_put_survives_an_update_and_a_failed_change() {
             .is_err()
     );
     let nobody = Nspace::new("none");
-    let status = store.change_puts(&nobody, |_| Ok(())).unwrap_err().status();
+    let status = store
+        .update_modex(&nobody, |_| Ok(()))
+        .unwrap_err()
+        .status();
     assert_eq!(status, Status::ERR_NOT_FOUND);
 }
 
@@ -208,12 +211,16 @@ fn clients_of_a_release_share_one_reply() {
     let store = store();
     let job = Nspace::new("job");
     store.register_nspace(&job, 1, &maps("a", "0,1")).unwrap();
-    let wire = Wire::new(bfrops::Layout::new(bfrops::Module::V41));
+    let codec = Codec::new(bfrops::Layout::new(bfrops::Module::V41));
     let known = store.job(&job).unwrap();
-    let first = known.reply(&wire, Release::V5_0_11, Remote::Whole).unwrap();
+    let first = known
+        .reply(&codec, Release::V5_0_11, Remote::Whole)
+        .unwrap();
     assert!(Arc::ptr_eq(
         &first,
-        &known.reply(&wire, Release::V5_0_11, Remote::Whole).unwrap()
+        &known
+            .reply(&codec, Release::V5_0_11, Remote::Whole)
+            .unwrap()
     ));
     store
         .register_nspace(&job, 1, &[Info::new("site.key", "news")])
@@ -221,7 +228,7 @@ fn clients_of_a_release_share_one_reply() {
     let after = store
         .job(&job)
         .unwrap()
-        .reply(&wire, Release::V5_0_11, Remote::Whole)
+        .reply(&codec, Release::V5_0_11, Remote::Whole)
         .unwrap();
     assert!(after.len() > first.len());
 }
@@ -259,10 +266,10 @@ fn a_hundred_thousand_jobs_leave_nothing_behind() {
         for number in from..to {
             let job = Nspace::new(format!("job@{number}"));
             store.register_nspace(&job, 2, &infos).unwrap();
-            let put = |puts: &mut gds_hash::Puts| {
+            let put = |puts: &mut gds_hash::ModexStore| {
                 puts.put(Rank::new(1), Scope::GLOBAL, Info::new("app.key", "value"))
             };
-            store.change_puts(&job, put).unwrap();
+            store.update_modex(&job, put).unwrap();
             get(
                 &store,
                 &format!("job@{number}"),

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use bfrops::{Layout, Module, RegexExtent, RegexFramer};
-use gds_hash::{Host, Remote, Request, Store, Wire};
+use gds_hash::{Codec, LocalNode, Remote, Request, Store};
 use pmix_types::{Bytes, Info, Nspace, Rank, RegexBytes, Release, Scope, Value, keys};
 use preg_core::Params;
 
@@ -16,7 +16,7 @@ const JOB: &str = "job";
 
 fn store() -> Store {
     let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
-    let store = Store::new(Arc::new(preg), Host::new("a"));
+    let store = Store::new(Arc::new(preg), LocalNode::new("a"));
     let infos = [
         Info::new(keys::NODE_MAP, "a,b"),
         Info::new(keys::PROC_MAP, "0,1;2,3"),
@@ -29,8 +29,8 @@ fn store() -> Store {
     store
 }
 
-fn wire() -> Wire<'static> {
-    Wire::new(Layout::new(Module::V41))
+fn codec() -> Codec<'static> {
+    Codec::new(Layout::new(Module::V41))
 }
 
 /// Where a thread stays until it is let on.
@@ -88,18 +88,18 @@ fn a_reader_does_not_wait_for_a_writer_in_the_middle_of_its_change() {
     let job = Nspace::new(JOB);
     let shared = store.job(&job).unwrap();
     let reply = shared
-        .reply(&wire(), Release::V5_0_11, Remote::Whole)
+        .reply(&codec(), Release::V5_0_11, Remote::Whole)
         .unwrap();
     let (stop, go) = stop();
     std::thread::scope(|scope| {
         let store = &store;
         scope.spawn(move || {
-            let change = |puts: &mut gds_hash::Puts| {
+            let change = |puts: &mut gds_hash::ModexStore| {
                 puts.put(Rank::new(0), Scope::GLOBAL, Info::new("app.key", true))?;
                 stop.wait();
                 Ok(())
             };
-            store.change_puts(&Nspace::new(JOB), change).unwrap();
+            store.update_modex(&Nspace::new(JOB), change).unwrap();
         });
         go.meanwhile(|| {
             let request = Request::new(Rank::new(3), keys::HOSTNAME);
@@ -107,17 +107,17 @@ fn a_reader_does_not_wait_for_a_writer_in_the_middle_of_its_change() {
             assert_eq!(store.nspaces(), std::slice::from_ref(&job));
             assert_eq!(store.local_procs().len(), 2);
             let known = store.job(&job).unwrap();
-            assert!(!known.puts().has_rank(Rank::new(0)), "half a change");
+            assert!(!known.modex_store().has_rank(Rank::new(0)), "half a change");
             let again = known
-                .reply(&wire(), Release::V5_0_11, Remote::Whole)
+                .reply(&codec(), Release::V5_0_11, Remote::Whole)
                 .unwrap();
             assert!(Arc::ptr_eq(&reply, &again));
             known
-                .reply(&wire(), Release::V4_2_2, Remote::Whole)
+                .reply(&codec(), Release::V4_2_2, Remote::Whole)
                 .unwrap();
         });
     });
-    assert!(shared.puts().has_rank(Rank::new(0)));
+    assert!(shared.modex_store().has_rank(Rank::new(0)));
 }
 
 #[test]
@@ -125,28 +125,30 @@ fn a_reply_does_not_wait_for_one_to_another_release_that_is_being_built() {
     let store = store();
     let known = store.job(&Nspace::new(JOB)).unwrap();
     let built = known
-        .reply(&wire(), Release::V4_2_2, Remote::Whole)
+        .reply(&codec(), Release::V4_2_2, Remote::Whole)
         .unwrap();
     let (stop, go) = stop();
     std::thread::scope(|scope| {
         let known = &known;
         let slow = scope.spawn(move || {
             let framer = Stopping(Cell::new(Some(stop)));
-            let wire = wire().with_framer(&framer);
-            known.reply(&wire, Release::V5_0_11, Remote::Whole).unwrap()
+            let codec = codec().with_framer(&framer);
+            known
+                .reply(&codec, Release::V5_0_11, Remote::Whole)
+                .unwrap()
         });
         go.meanwhile(|| {
             known
-                .reply(&wire(), Release::V6_1_0, Remote::Whole)
+                .reply(&codec(), Release::V6_1_0, Remote::Whole)
                 .unwrap();
             let again = known
-                .reply(&wire(), Release::V4_2_2, Remote::Whole)
+                .reply(&codec(), Release::V4_2_2, Remote::Whole)
                 .unwrap();
             assert!(Arc::ptr_eq(&built, &again));
         });
         let slow = slow.join().unwrap();
         let again = known
-            .reply(&wire(), Release::V5_0_11, Remote::Whole)
+            .reply(&codec(), Release::V5_0_11, Remote::Whole)
             .unwrap();
         assert!(Arc::ptr_eq(&slow, &again));
     });

@@ -8,11 +8,11 @@ use preg_core::{Error, Outcome, PluginReport, Sample};
 use serde_json::{Value as Json, json};
 
 use crate::args::Global;
+use crate::context::params;
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
 use crate::printable::printable;
 use crate::progress::Progress;
-use crate::session::params;
 use crate::style::Style;
 
 pub(crate) fn run(global: &Global, file: &Path) -> Result<Exit, Failure> {

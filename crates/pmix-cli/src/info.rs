@@ -7,10 +7,10 @@ use pmix_mca::{ParamInfo, Params, Source};
 use serde_json::json;
 
 use crate::args::{Global, Info};
+use crate::context::params;
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
 use crate::printable::printable;
-use crate::session::params;
 use crate::style::Style;
 
 /// The word that asks for every framework.

@@ -4,6 +4,7 @@
 
 mod args;
 mod check;
+mod context;
 mod dictionary;
 mod excerpt;
 mod failure;
@@ -18,7 +19,6 @@ mod plugins;
 mod printable;
 mod progress;
 mod run;
-mod session;
 mod shell;
 mod style;
 mod trace;
@@ -31,8 +31,8 @@ use clap::Parser as _;
 use clap::error::ErrorKind;
 
 use args::{Cli, Command, Global, PluginsCommand};
+use context::Context;
 use failure::{Exit, Failure};
-use session::Session;
 use style::Style;
 
 fn main() {
@@ -78,10 +78,10 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Attr(args) => dictionary::attr(global, &args),
         Command::Status(args) => dictionary::status(global, &args),
         Command::Hello(args) => hello::run(global, &args),
-        Command::Map(command) => opened(global, |session| map::run(session, command)),
-        Command::Get(args) => opened(global, |session| get::run(session, &args)),
-        Command::Run(args) => opened(global, |session| run::run(session, args)),
-        Command::Wire(args) => opened(global, |session| wire::run(session, &args)),
+        Command::Map(command) => opened(global, |context| map::run(context, command)),
+        Command::Get(args) => opened(global, |context| get::run(context, &args)),
+        Command::Run(args) => opened(global, |context| run::run(context, args)),
+        Command::Wire(args) => opened(global, |context| wire::run(context, &args)),
         Command::Plugins(PluginsCommand::Check { file }) => check::run(global, &file),
         Command::Plugins(PluginsCommand::List) => opened(global, plugins::list),
     }
@@ -89,11 +89,11 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
 
 fn opened(
     global: &Global,
-    work: impl FnOnce(&mut Session) -> Result<Exit, Failure>,
+    work: impl FnOnce(&mut Context) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    let mut session = Session::open(global)?;
-    let exit = work(&mut session)?;
-    session.out.flush()?;
+    let mut context = Context::open(global)?;
+    let exit = work(&mut context)?;
+    context.out.flush()?;
     Ok(exit)
 }
 

@@ -7,18 +7,18 @@ use pmix_mca::Source;
 use preg_core::ComponentStatus;
 use serde_json::{Value as Json, json};
 
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::printable::printable;
-use crate::session::Session;
 
 /// Shows every component, and the files that were refused.
-pub(crate) fn list(session: &mut Session) -> Result<Exit, Failure> {
-    let preg = &session.preg;
+pub(crate) fn list(context: &mut Context) -> Result<Exit, Failure> {
+    let preg = &context.preg;
     let kind = |name: &str| {
         let module = preg.module(name)?;
         module.scheme.kind().map(str::to_owned)
     };
-    if session.json {
+    if context.json {
         let all: Vec<_> = preg
             .components()
             .iter()
@@ -33,11 +33,11 @@ pub(crate) fn list(session: &mut Session) -> Result<Exit, Failure> {
             "components": all,
             "refused": refused.collect::<Vec<_>>(),
         });
-        session.out.json(&answer)?;
+        context.out.json(&answer)?;
         return Ok(Exit::Ok);
     }
-    let style = session.style;
-    let out = &mut session.out;
+    let style = context.style;
+    let out = &mut context.out;
     let head = format!(
         "{:<12} {:>8}  {:<10}  {:<8}  {:<8}  about",
         "component", "priority", "state", "tag", "type"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A process and its server.
 
-use gds_hash::{Puts, Wire};
+use gds_hash::{Codec, ModexStore};
 use pmix_proto::reply::{Done, JobInfo};
 use pmix_proto::{Hello, PeerForm, Request, Role, request};
 use pmix_types::{Info, Key, Proc, Rank, Scope, Status, Text, Value, keys};
 
-use crate::known::Known;
-use crate::link::{Deadline, Link};
+use crate::cache::JobCache;
+use crate::connection::{Connection, Deadline};
 use crate::settings::Security;
 use crate::{Error, Settings};
 
@@ -21,9 +21,9 @@ const VERSION: &str = "5.0.11";
 /// [`Settings::max_reply_bytes`] and [`Settings::max_string_bytes`]. Dropping a client that
 /// was not [finalized](Self::finalize) is what the server sees as a crash.
 pub struct Client {
-    pub(crate) link: Link,
-    pub(crate) known: Known,
-    pub(crate) own: Puts,
+    pub(crate) connection: Connection,
+    pub(crate) cache: JobCache,
+    pub(crate) own: ModexStore,
     pub(crate) settings: Settings,
 }
 
@@ -82,19 +82,19 @@ impl Client {
         let end = Deadline::after(settings.time_limit);
         let credential = credential(settings.security);
         let hello = hello(&settings, &credential);
-        let mut link = Link::open(&settings, &hello, end)?;
-        let payload = link.ask(&Request::JobInfo, end)?;
-        let info = JobInfo::decode(link.form(), None, &payload)?;
-        let known = Known::new(
-            *link.form(),
+        let mut connection = Connection::open(&settings, &hello, end)?;
+        let payload = connection.ask(&Request::JobInfo, end)?;
+        let info = JobInfo::decode(connection.form(), None, &payload)?;
+        let cache = JobCache::new(
+            *connection.form(),
             &settings.proc,
             settings.host.as_deref(),
             &info,
         )?;
         Ok(Self {
-            link,
-            known,
-            own: Puts::default(),
+            connection,
+            cache,
+            own: ModexStore::default(),
             settings,
         })
     }
@@ -114,7 +114,7 @@ impl Client {
     /// What both sides understand, for [`request`](Self::request).
     #[must_use]
     pub const fn form(&self) -> &PeerForm {
-        self.link.form()
+        self.connection.form()
     }
 
     /// Puts a value for those whom the scope names; they can see it after a
@@ -144,7 +144,7 @@ impl Client {
     ///
     /// What cannot be packed, what the server answers, or that it does not.
     pub fn commit(&mut self) -> Result<(), Error> {
-        let wire = Wire::new(self.form().layout);
+        let wire = Codec::new(self.form().layout);
         let blocks = self.own.commit_message(&wire, self.settings.proc.rank)?;
         match blocks.is_empty() {
             true => Ok(()),
@@ -186,7 +186,7 @@ impl Client {
     /// If the server was lost; `PMIX_ERR_TIMEOUT` if it takes nothing in time.
     pub fn heartbeat(&mut self) -> Result<(), Error> {
         let end = self.end();
-        self.link.heartbeat(end)
+        self.connection.heartbeat(end)
     }
 
     /// Asks whatever else a client can ask and hands out the payload of the reply, to be read by
@@ -196,7 +196,7 @@ impl Client {
     ///
     /// If the request cannot be packed, or if the server does not answer.
     pub fn request(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
-        self.link.ask(request, self.end())
+        self.connection.ask(request, self.end())
     }
 
     /// Leaves the server in peace (`PMIx_Finalize`).
@@ -214,7 +214,7 @@ impl Client {
 
     /// Asks for something that is answered with a status alone.
     pub(crate) fn done(&mut self, request: &Request<'_>) -> Result<(), Error> {
-        let payload = self.link.ask(request, self.end())?;
+        let payload = self.connection.ask(request, self.end())?;
         let status = Done::decode(self.form(), None, &payload)?.status;
         // What a server did at once is done.
         match status {

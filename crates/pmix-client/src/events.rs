@@ -6,7 +6,7 @@ use std::time::Duration;
 use pmix_proto::{Event, Request, request};
 use pmix_types::{DataRange, Info, Status};
 
-use crate::link::Deadline;
+use crate::connection::Deadline;
 use crate::{Client, Error};
 
 impl Client {
@@ -34,7 +34,8 @@ impl Client {
         };
         let request = request::DeregisterEvents { codes };
         let end = self.end();
-        self.link.say(&Request::DeregisterEvents(request), end)
+        self.connection
+            .say(&Request::DeregisterEvents(request), end)
     }
 
     /// Tells others of an event (`PMIx_Notify_event`).
@@ -64,12 +65,12 @@ impl Client {
     ///
     /// If the server was lost.
     pub fn next_event(&mut self, within: Duration) -> Result<Option<Event<'static>>, Error> {
-        self.link.event(Deadline::after(Some(within)))
+        self.connection.event(Deadline::after(Some(within)))
     }
 
     /// How many events were not kept because too many waited to be asked for.
     #[must_use]
     pub const fn num_lost_events(&self) -> u64 {
-        self.link.num_lost_events()
+        self.connection.num_lost_events()
     }
 }

@@ -32,7 +32,7 @@ impl Client {
         infos: &[Info<'_>],
     ) -> Result<Value<'static>, Error> {
         if says(infos, keys::GET_REFRESH_CACHE) {
-            self.known.forget(proc);
+            self.cache.forget(proc);
         } else if let Some(value) = self.find(proc, key, infos) {
             return self.whole(key, value);
         }
@@ -66,8 +66,8 @@ impl Client {
         let qualifiers = infos.iter().filter(|info| !is_directive(info));
         let qualifiers: Vec<_> = qualifiers.cloned().collect();
         if Key::from(key).is_reserved() {
-            let value = self.known.job_value(proc, key, &qualifiers);
-            return value.or_else(|| self.known.put_value(proc, key, &[]));
+            let value = self.cache.job_value(proc, key, &qualifiers);
+            return value.or_else(|| self.cache.put_value(proc, key, &[]));
         }
         let own = *proc == self.settings.proc;
         let put = own.then(|| {
@@ -77,7 +77,7 @@ impl Client {
             found.ok().cloned()
         });
         put.flatten()
-            .or_else(|| self.known.put_value(proc, key, &qualifiers))
+            .or_else(|| self.cache.put_value(proc, key, &qualifiers))
     }
 
     /// Asks the server and keeps what it answers: all that there is of the process.
@@ -102,13 +102,13 @@ impl Client {
             infos,
             key: Some(Key::from(key)),
         });
-        let payload = self.link.ask(&get, self.end())?;
+        let payload = self.connection.ask(&get, self.end())?;
         let objects = Objects::decode(self.form(), None, &payload)?;
         if !objects.status.is_success() {
             let what = format!("{key} of {} rank {}", proc.nspace, proc.rank);
             return Err(Error::answered(objects.status, what));
         }
-        self.known.absorb(&objects)
+        self.cache.absorb(&objects)
     }
 }
 

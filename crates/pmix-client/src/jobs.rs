@@ -22,7 +22,7 @@ impl Client {
         let payload = self.request(&connect)?;
         let objects = Objects::decode(self.form(), None, &payload)?;
         match objects.status.is_success() {
-            true => self.known.absorb_jobs(&objects),
+            true => self.cache.absorb_jobs(&objects),
             false => Err(Error::answered(objects.status, connect.command())),
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! It connects to the server that started the process, puts and commits data, waits in fences,
 //! gets what others put and what is known of the job, hears of events. One socket, no thread, no
-//! callback: who needs those drives a [`pmix_proto::Session`]. What the server said of the job is
+//! callback: who needs those drives a [`pmix_proto::ClientConnection`]. What the server said of the job is
 //! kept in a `gds-hash` store, so questions about it are answered here by the rules that a server
 //! answers them by.
 //!
@@ -26,14 +26,14 @@
 //! non-reserved keys".
 #![forbid(unsafe_code)]
 
+mod cache;
 mod client;
+mod connection;
 mod error;
 mod events;
 mod get;
 mod inflate;
 mod jobs;
-mod known;
-mod link;
 mod settings;
 mod uri;
 

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::time::Duration;
 
 use bfrops::{BufferKind, Layout, Module};
-use pmix_mca::Surroundings;
+use pmix_mca::Environment;
 use pmix_types::{Proc, Rank, Status};
 
 use crate::{Error, Uri};
@@ -90,7 +90,7 @@ impl Settings {
     ///
     /// As [`of`](Self::of).
     pub fn from_env() -> Result<Self, Error> {
-        Self::of(&Surroundings::of_process())
+        Self::of(&Environment::of_process())
     }
 
     /// What surroundings say.
@@ -100,12 +100,12 @@ impl Settings {
     /// `PMIX_ERR_NOT_AVAILABLE` if no PMIx server started this process; `PMIX_ERR_BAD_PARAM` with
     /// the variable that cannot be read; `PMIX_ERR_NOT_SUPPORTED` if the server takes no security
     /// module that is known here.
-    pub fn of(surroundings: &Surroundings) -> Result<Self, Error> {
-        let var = |name: &str| var(surroundings, name);
+    pub fn of(environment: &Environment) -> Result<Self, Error> {
+        let var = |name: &str| var(environment, name);
         let nspace = required(var("PMIX_NAMESPACE")?, "PMIX_NAMESPACE")?;
         let rank = required(var("PMIX_RANK")?, "PMIX_RANK")?;
         let rank = rank.parse().map_err(|_| unread("PMIX_RANK", &rank))?;
-        let (server, module) = address(surroundings)?;
+        let (server, module) = address(environment)?;
         let buffer = match var("PMIX_BFROP_BUFFER_TYPE")?.as_deref() {
             Some("PMIX_BFROP_BUFFER_FULLY_DESC") => BufferKind::Described,
             _ => BufferKind::NonDescribed,
@@ -119,8 +119,8 @@ impl Settings {
     }
 }
 
-fn var(surroundings: &Surroundings, name: &str) -> Result<Option<String>, Error> {
-    let found = (surroundings.vars.iter()).find(|(known, _)| known == OsStr::new(name));
+fn var(environment: &Environment, name: &str) -> Result<Option<String>, Error> {
+    let found = (environment.vars.iter()).find(|(known, _)| known == OsStr::new(name));
     let Some((_, value)) = found.filter(|(_, value)| !value.is_empty()) else {
         return Ok(None);
     };
@@ -129,9 +129,9 @@ fn var(surroundings: &Surroundings, name: &str) -> Result<Option<String>, Error>
     Ok(Some(text.to_owned()))
 }
 
-fn address(surroundings: &Surroundings) -> Result<(Uri, Module), Error> {
+fn address(environment: &Environment) -> Result<(Uri, Module), Error> {
     for (name, module) in ADDRESSES {
-        if let Some(text) = var(surroundings, name)? {
+        if let Some(text) = var(environment, name)? {
             let uri = text.parse().map_err(|error: Error| {
                 Error::new(error.status(), format!("{name}: {}", error.message()))
             })?;
@@ -179,7 +179,7 @@ mod tests {
 
     fn settings(vars: &[(&str, &str)]) -> Result<Settings, Error> {
         let vars = vars.iter().map(|(name, value)| (name.into(), value.into()));
-        Settings::of(&Surroundings {
+        Settings::of(&Environment {
             vars: vars.collect(),
             cwd: "/".into(),
             home: None,

@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bfrops::{Encoder, kind};
+use bfrops::{Encoder, wire_type};
 use pmix_client::{Client, Fence, Settings, Uri};
 use pmix_proto::{Event, Frame, Header, Hello, Inbox, PeerForm, Tag, Welcome, reply};
 use pmix_types::{Kval, Proc, Rank, Scope, Status, Value, keys};
@@ -80,12 +80,14 @@ fn next(stream: &mut TcpStream, inbox: &mut Inbox) -> Option<Frame> {
 fn job_info(form: &PeerForm) -> Vec<u8> {
     let mut out = Vec::new();
     let mut encoder = Encoder::new(form.layout, &mut out);
-    encoder.one::<kind::String>(&Some("job".into())).unwrap();
+    encoder
+        .one::<wire_type::String>(&Some("job".into()))
+        .unwrap();
     let size = Kval {
         key: keys::JOB_SIZE.into(),
         value: Value::Uint32(2),
     };
-    encoder.one::<kind::Kval>(&size).unwrap();
+    encoder.one::<wire_type::Kval>(&size).unwrap();
     out
 }
 
@@ -230,16 +232,18 @@ fn compressed(form: &PeerForm, claimed: u32, stream: &[u8]) -> Vec<u8> {
     let proc = Proc::new("job", Rank::new(1));
     let mut object = Vec::new();
     let mut encoder = Encoder::new(form.layout, &mut object);
-    encoder.one::<kind::Proc>(&proc).unwrap();
+    encoder.one::<wire_type::Proc>(&proc).unwrap();
     let bytes = [&claimed.to_ne_bytes()[..], stream].concat();
     let text = Kval {
         key: "text".into(),
         value: Value::CompressedString(bytes.into()),
     };
-    encoder.one::<kind::Kval>(&text).unwrap();
+    encoder.one::<wire_type::Kval>(&text).unwrap();
     let mut out = reply::status(form, Status::SUCCESS).unwrap();
     let mut encoder = Encoder::new(form.layout, &mut out);
-    encoder.one::<kind::ByteObject>(&object.into()).unwrap();
+    encoder
+        .one::<wire_type::ByteObject>(&object.into())
+        .unwrap();
     out
 }
 

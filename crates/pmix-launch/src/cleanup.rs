@@ -4,7 +4,7 @@
 //!
 //! A path is followed from the root by descriptors, a directory at a time, and through no link: it
 //! names what it says or nothing. Only what belongs to the user who asked is removed, and nothing
-//! that the launcher itself stands in or below ([`Guard`]).
+//! that the launcher itself stands in or below ([`ProtectedPaths`]).
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -21,9 +21,9 @@ const DEEPEST: usize = 64;
 /// Directories that are not removed, nor any that they are in, whoever asks: where the launcher
 /// works, where sessions are made, the home of the user.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Guard(Vec<PathBuf>);
+pub(crate) struct ProtectedPaths(Vec<PathBuf>);
 
-impl Guard {
+impl ProtectedPaths {
     /// Guards these directories, under all their names that are known.
     pub(crate) fn new(kept: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut all = Vec::new();
@@ -40,8 +40,8 @@ impl Guard {
 }
 
 /// Removes what a user asked for; what cannot be removed is told in the log.
-pub(crate) fn remove(cleanup: &Cleanup, uid: u32, guard: &Guard) {
-    let sweep = Sweep {
+pub(crate) fn remove(cleanup: &Cleanup, uid: u32, guard: &ProtectedPaths) {
+    let sweep = Removal {
         ignored: cleanup.ignored.iter().map(|text| text.as_bytes()).collect(),
         uid,
     };
@@ -68,14 +68,14 @@ fn told(path: &Path, result: Result<(), Errno>) {
 }
 
 /// How entries are removed.
-struct Sweep<'a> {
+struct Removal<'a> {
     /// Names and paths that stay.
     ignored: Vec<&'a [u8]>,
     /// Whose entries go.
     uid: u32,
 }
 
-impl Sweep<'_> {
+impl Removal<'_> {
     fn file(&self, path: &Path) -> Result<(), Errno> {
         let (parent, name) = open_parent(path)?;
         let about = statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -256,7 +256,7 @@ mod tests {
 
         /// What is left, in order.
         fn after(&self, cleanup: &Cleanup) -> Vec<String> {
-            remove(cleanup, self.uid, &Guard::default());
+            remove(cleanup, self.uid, &ProtectedPaths::default());
             let mut left = Vec::new();
             list(self.dir.path(), "", &mut left);
             left.sort();
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn where_the_launcher_stands_stays() {
         let tree = Tree::of(&["home/user/x"]);
-        let guard = Guard::new([tree.dir.path().join("home/user")]);
+        let guard = ProtectedPaths::new([tree.dir.path().join("home/user")]);
         for name in ["home/user", "home", ""] {
             let all = tree.directory(name, |d| d.recursive = true);
             remove(&all, tree.uid, &guard);

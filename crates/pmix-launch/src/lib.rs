@@ -56,7 +56,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod board;
 mod cleanup;
 mod environment;
 mod error;
@@ -69,6 +68,7 @@ mod output;
 mod placement;
 mod plan;
 mod process;
+mod publish;
 mod run;
 mod service;
 mod session_dir;

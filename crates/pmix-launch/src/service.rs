@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pmix_server::{Server, Tap};
+use pmix_server::{Server, WireObserver};
 use pmix_types::Nspace;
 
 use crate::host::LocalHost;
@@ -16,12 +16,12 @@ pub(crate) fn start(
     plan: &Plan,
     session: &SessionDir,
     host: LocalHost,
-    tap: Option<Box<dyn Tap>>,
+    observer: Option<Box<dyn WireObserver>>,
 ) -> Result<Server, Error> {
     let cannot = |e| Error::server("the server cannot start", e);
     let mut builder = Server::builder();
-    if let Some(tap) = tap {
-        builder = builder.tap(tap);
+    if let Some(observer) = observer {
+        builder = builder.wire_observer(observer);
     }
     builder
         .host(host)

@@ -36,11 +36,11 @@
 
 mod error;
 mod lattice;
+mod lattice_index;
 mod limits;
 mod node_list;
 mod proc_map;
 pub mod scan;
-mod stab;
 
 pub use error::Error;
 pub use limits::Limits;

@@ -22,6 +22,7 @@
 mod builder;
 mod catalog;
 mod elf;
+mod environment;
 mod error;
 mod list;
 mod loader;
@@ -32,11 +33,11 @@ mod refusal;
 mod select;
 mod source;
 mod spec;
-mod surroundings;
 mod toml_file;
 
 pub use builder::ParamsBuilder;
 pub use catalog::{Catalog, ParamInfo};
+pub use environment::Environment;
 pub use error::Error;
 pub use loader::{Loaded, Munge, load};
 pub use nearest::nearest;
@@ -45,4 +46,3 @@ pub use refusal::{LoadFault, Refusal};
 pub use select::{Decision, Header, Selection, no_plugins, select};
 pub use source::Source;
 pub use spec::{Kind, ParamSpec};
-pub use surroundings::Surroundings;

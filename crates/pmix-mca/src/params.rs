@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use crate::source::Layer;
 use crate::spec::{Kind, parse_flag};
-use crate::{Error, ParamsBuilder, Source, Surroundings};
+use crate::{Environment, Error, ParamsBuilder, Source};
 
 /// A value and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Params {
     /// # Errors
     /// A named file is missing, a file cannot be read, or `plugins.toml` is malformed.
     pub fn from_process(config: Option<&Path>) -> Result<ParamsBuilder, Error> {
-        Surroundings::of_process().params(config)
+        Environment::of_process().params(config)
     }
 
     /// The value of a parameter in the highest layer that sets it.

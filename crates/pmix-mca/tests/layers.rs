@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pmix_mca::{Params, Source, Surroundings};
+use pmix_mca::{Environment, Params, Source};
 use tempfile::TempDir;
 
 /// A machine of our own: directories for the working place, home and `/etc`.
@@ -40,8 +40,8 @@ impl Machine {
         self
     }
 
-    fn surroundings(&self) -> Surroundings {
-        Surroundings {
+    fn environment(&self) -> Environment {
+        Environment {
             vars: self.vars.clone(),
             cwd: self.path("cwd"),
             home: Some(self.path("home")),
@@ -50,7 +50,7 @@ impl Machine {
     }
 
     fn params(&self) -> Params {
-        self.surroundings().params(None).unwrap().build().unwrap()
+        self.environment().params(None).unwrap().build().unwrap()
     }
 
     /// The value of `preg` and its source, with the machine's root cut off.
@@ -77,7 +77,7 @@ fn each_layer_overrides_the_one_below_and_all_are_kept() {
         .file("home/.pmix/mca-params.conf", "\n\npreg = home\n")
         .var("PMIX_MCA_preg", "variable");
     let params = machine
-        .surroundings()
+        .environment()
         .params(None)
         .unwrap()
         .set("preg", "argument", Source::CommandLine)
@@ -130,7 +130,7 @@ fn the_first_plugins_toml_that_exists_is_read_and_no_other() {
     let machine = machine.var("PMIX_PLUGINS", named);
     assert_eq!(machine.preg().0, "named");
     let params = machine
-        .surroundings()
+        .environment()
         .params(Some(&machine.path("given.toml")))
         .unwrap()
         .build()
@@ -142,14 +142,14 @@ fn the_first_plugins_toml_that_exists_is_read_and_no_other() {
 #[test]
 fn a_named_file_that_is_missing_is_an_error_that_names_who_named_it() {
     let machine = Machine::new().var("PMIX_PLUGINS", "absent.toml");
-    let error = machine.surroundings().params(None).unwrap_err().to_string();
+    let error = machine.environment().params(None).unwrap_err().to_string();
     assert!(
         error.contains("PMIX_PLUGINS") && error.contains("absent.toml"),
         "{error}"
     );
     let config = Some(Path::new("other.toml"));
     let error = machine
-        .surroundings()
+        .environment()
         .params(config)
         .unwrap_err()
         .to_string();
@@ -163,7 +163,7 @@ fn a_named_file_that_is_missing_is_an_error_that_names_who_named_it() {
 #[test]
 fn a_file_without_an_end_is_an_error() {
     let machine = Machine::new().var("PMIX_PLUGINS", "/dev/zero");
-    let error = machine.surroundings().params(None).unwrap_err().to_string();
+    let error = machine.environment().params(None).unwrap_err().to_string();
     assert!(
         error.contains("/dev/zero: the file has more than"),
         "{error}"
@@ -194,11 +194,11 @@ fn a_malformed_line_of_a_parameter_file_hides_no_other() {
 #[test]
 fn without_a_home_the_system_file_remains() {
     let machine = Machine::new().file("etc/pmix-mca-params.conf", "preg = system\n");
-    let surroundings = Surroundings {
+    let environment = Environment {
         home: None,
-        ..machine.surroundings()
+        ..machine.environment()
     };
-    let params = surroundings.params(None).unwrap().build().unwrap();
+    let params = environment.params(None).unwrap().build().unwrap();
     assert_eq!(params.get("preg").unwrap().value, "system");
 }
 
@@ -213,7 +213,7 @@ fn a_value_that_is_no_text_is_an_error_only_where_it_is_ours() {
     assert_eq!(foreign.params().names().count(), 0);
     let ours = Machine::new().var("PMIX_MCA_preg", bytes());
     let error = ours
-        .surroundings()
+        .environment()
         .params(None)
         .unwrap()
         .build()

@@ -29,23 +29,23 @@
 //! `testdata/wire`.
 #![forbid(unsafe_code)]
 
+mod client_connection;
 mod codec;
 mod command;
 mod error;
+mod event;
 mod frame;
 mod handshake;
-mod notice;
 pub mod outline;
 pub mod reply;
 pub mod request;
-mod session;
 
 pub(crate) use bfrops::wire_type;
 
+pub use client_connection::{ClientConnection, Response};
 pub use command::Command;
 pub use error::Error;
+pub use event::{Deleted, Event, Flow, Output};
 pub use frame::{Frame, Header, Inbox, Tag};
 pub use handshake::{Hello, PeerForm, Role, Welcome, WelcomeForm};
-pub use notice::{Deleted, Event, Flow, Output};
 pub use request::Request;
-pub use session::{Response, Session};

@@ -70,7 +70,7 @@ fn requests() -> String {
     table
 }
 
-fn notices() -> String {
+fn unsolicited() -> String {
     let mut table = "| tag | message | payload |\n| --- | --- | --- |\n".to_owned();
     for tag in [Tag::EVENT, Tag::OUTPUT, Tag::FLOW, Tag::DELETED] {
         let payload = by_release(|major| outline::notice(tag, major).unwrap());
@@ -92,7 +92,7 @@ fn the_page_says_what_messages_are_read_by() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/protocol.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let made = renewed(&page, "requests", &requests());
-    let made = renewed(&made, "notices", &notices());
+    let made = renewed(&made, "unsolicited", &unsolicited());
     if std::env::var_os("PMIX_DOCS").is_some_and(|how| how == "write") {
         std::fs::write(&path, made).unwrap();
     } else {

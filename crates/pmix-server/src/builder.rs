@@ -10,14 +10,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pmix_engine::Config;
-use pmix_mca::{Params, Surroundings};
+use pmix_mca::{Environment, Params};
 use pmix_types::{Nspace, Rank};
 use preg_core::Preg;
 
 use crate::host::{Host, NoHost};
 use crate::net::listen::Listening;
 use crate::rendezvous::Offers;
-use crate::{Error, Server, Tap};
+use crate::{Error, Server, WireObserver};
 
 /// What a host may say about a server before it starts: each attribute of `PMIx_server_init` by
 /// its own method, or all of them at once by [`attributes`](Self::attributes).
@@ -36,10 +36,10 @@ pub struct Builder {
     report_uri: Option<String>,
     listening: Listening,
     external_progress: bool,
-    surroundings: Option<Surroundings>,
+    environment: Option<Environment>,
     params: Option<Params>,
     preg: Option<Arc<Preg>>,
-    tap: Option<Box<dyn Tap>>,
+    observer: Option<Box<dyn WireObserver>>,
 }
 
 impl Default for Builder {
@@ -58,10 +58,10 @@ impl Default for Builder {
             report_uri: None,
             listening: Listening::default(),
             external_progress: false,
-            surroundings: None,
+            environment: None,
             params: None,
             preg: None,
-            tap: None,
+            observer: None,
         }
     }
 }
@@ -245,8 +245,8 @@ impl Builder {
     }
 
     /// Environment and directories to read settings from; those of this process if none are given.
-    pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
-        self.surroundings = Some(surroundings);
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = Some(environment);
         self
     }
 
@@ -257,8 +257,8 @@ impl Builder {
     }
 
     /// Who hears all that passes on the connections; nobody if none is given.
-    pub fn tap(mut self, tap: Box<dyn Tap>) -> Self {
-        self.tap = Some(tap);
+    pub fn wire_observer(mut self, observer: Box<dyn WireObserver>) -> Self {
+        self.observer = Some(observer);
         self
     }
 

@@ -8,7 +8,7 @@ mod acceptor;
 mod connection;
 mod connections;
 mod outbox;
-mod refusals;
+mod refusal_log;
 mod turn;
 
 use std::io;
@@ -23,12 +23,12 @@ use pmix_engine::{Engine, PeerId};
 
 use self::acceptor::Acceptor;
 use self::connections::{Connections, HOST, LISTENER, WAKER};
-use self::refusals::Refusals;
+use self::refusal_log::RefusalLog;
 use crate::Error;
-use crate::desk::{Desk, Wait, Work};
+use crate::engine_handle::{EngineHandle, Wait, Work};
 use crate::host::Host;
 use crate::rendezvous::Rendezvous;
-use crate::tap::Tap;
+use crate::wire_observer::WireObserver;
 
 /// How many readiness events are taken at once.
 const EVENTS: usize = 256;
@@ -40,7 +40,7 @@ const BUFFER: usize = 64 << 10;
 pub(crate) struct Driver {
     poll: Poll,
     events: Events,
-    desk: Arc<Desk>,
+    handle: Arc<EngineHandle>,
     host: Arc<dyn Host>,
     is_gateway: bool,
     acceptor: Acceptor,
@@ -60,8 +60,8 @@ pub(crate) struct Driver {
     broken: Vec<PeerId>,
     buffer: Box<[u8]>,
     work: Work,
-    refusals: Refusals,
-    tap: Option<Box<dyn Tap>>,
+    refusals: RefusalLog,
+    observer: Option<Box<dyn WireObserver>>,
     /// They go when the driver does.
     _rendezvous: Rendezvous,
 }
@@ -74,7 +74,7 @@ pub(crate) struct Parts {
     pub(crate) listener: TcpListener,
     pub(crate) address: SocketAddr,
     pub(crate) rendezvous: Rendezvous,
-    pub(crate) tap: Option<Box<dyn Tap>>,
+    pub(crate) observer: Option<Box<dyn WireObserver>>,
 }
 
 impl Driver {
@@ -93,7 +93,7 @@ impl Driver {
         Ok(Self {
             poll,
             events: Events::with_capacity(EVENTS),
-            desk: Arc::new(Desk::new(parts.engine, waker)),
+            handle: Arc::new(EngineHandle::new(parts.engine, waker)),
             host: parts.host,
             is_gateway: parts.is_gateway,
             acceptor,
@@ -107,14 +107,14 @@ impl Driver {
             broken: Vec::new(),
             buffer: vec![0; BUFFER].into(),
             work: Work::default(),
-            refusals: Refusals::default(),
-            tap: parts.tap,
+            refusals: RefusalLog::default(),
+            observer: parts.observer,
             _rendezvous: parts.rendezvous,
         })
     }
 
-    pub(crate) fn desk(&self) -> &Arc<Desk> {
-        &self.desk
+    pub(crate) fn handle(&self) -> &Arc<EngineHandle> {
+        &self.handle
     }
 
     /// A descriptor that becomes readable when there is something to do.
@@ -143,7 +143,7 @@ impl Driver {
     /// has some. None if the server is finalised.
     pub(crate) fn turn(&mut self, until: Option<Instant>) -> Option<bool> {
         let now = Instant::now();
-        let until = match self.desk.begin_wait() {
+        let until = match self.handle.begin_wait() {
             Wait::Over => return None,
             Wait::Not => Some(now),
             // Who drives may have come across it.
@@ -151,18 +151,18 @@ impl Driver {
             Wait::Until(deadline) => earliest(until, earliest(deadline, self.own_deadline(now))),
         };
         self.wait(until.map(|until| until.saturating_duration_since(now)));
-        self.desk.end_wait();
+        self.handle.end_wait();
         self.serve(Instant::now());
         Some(std::mem::take(&mut self.host_news))
     }
 
     /// One turn without waiting: whether the next one may wait, and until when.
     pub(crate) fn drive(&mut self, now: Instant) -> Wait {
-        self.desk.end_wait();
+        self.handle.end_wait();
         // Who waits for the descriptor may be told of news only once, so all of them are taken.
         let more = self.wait(Some(Duration::ZERO)).then_some(now);
         self.serve(now);
-        match self.desk.begin_wait() {
+        match self.handle.begin_wait() {
             Wait::Until(deadline) => {
                 Wait::Until(earliest(more, earliest(deadline, self.own_deadline(now))))
             }

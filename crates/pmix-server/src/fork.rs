@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The environment of a client, by which it finds its server and itself.
 
-mod harvest;
 mod local_support;
+mod setup_envars;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use pmix_mca::Surroundings;
+use pmix_mca::Environment;
 use pmix_types::Proc;
 
-pub(crate) use self::harvest::harvest;
 pub(crate) use self::local_support::LocalSupport;
+pub(crate) use self::setup_envars::setup_envars;
 
 /// The release of OpenPMIx that this server behaves like, as its clients understand it.
 ///
@@ -39,7 +39,7 @@ pub(crate) struct Fork {
     pub(crate) hostname: String,
     pub(crate) server_dir: PathBuf,
     pub(crate) system_dir: PathBuf,
-    pub(crate) surroundings: Surroundings,
+    pub(crate) environment: Environment,
     /// What `setup_local_support` said of each job.
     pub(crate) local_support: LocalSupport,
 }
@@ -73,7 +73,7 @@ impl Fork {
         let own = |(name, value): (&str, &OsStr)| (name.into(), value.to_owned());
         let mut environment: Vec<Variable> = all.into_iter().map(own).collect();
         self.local_support
-            .add(&proc.nspace, &self.surroundings, &mut environment);
+            .add(&proc.nspace, &self.environment, &mut environment);
         environment
     }
 }

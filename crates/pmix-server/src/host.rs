@@ -14,7 +14,7 @@ use pmix_engine::host::{
 use pmix_types::{Info, Nspace, Pdata, Proc, Status};
 
 pub use completion::{Completion, Credential, Reply};
-pub(crate) use dispatch::{call, guarded, notice};
+pub(crate) use dispatch::{call, guarded, server_event};
 
 macro_rules! host {
     ($($(#[$doc:meta])* $name:ident($call:ident) -> $answer:ty;)*) => {
@@ -37,8 +37,8 @@ macro_rules! host {
             )*
 
             /// Something happened that the host may want to know; nobody waits for it.
-            fn notice(&self, notice: Notice) {
-                let _ = notice;
+            fn server_event(&self, event: ServerEvent) {
+                let _ = event;
             }
         }
     };
@@ -142,7 +142,7 @@ impl Host for NoHost {}
 /// What a host is told without being asked anything.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Notice {
+pub enum ServerEvent {
     /// A connection was not let in, or not any longer.
     Refused {
         /// Why.

@@ -38,8 +38,8 @@
 #![forbid(unsafe_code)]
 
 mod builder;
-mod desk;
 mod driver;
+mod engine_handle;
 mod error;
 mod fork;
 mod host;
@@ -47,11 +47,11 @@ mod net;
 mod psec;
 mod rendezvous;
 mod server;
-mod tap;
+mod wire_observer;
 
 pub use builder::Builder;
 pub use error::Error;
-pub use host::{Completion, Credential, Host, NoHost, Notice, Reply};
+pub use host::{Completion, Credential, Host, NoHost, Reply, ServerEvent};
 pub use pmix_engine::host as upcall;
 pub use pmix_engine::{
     Cleanup, CleanupDirectory, Collective, Config, HostObject, PeerId, Registration, ReplyLimits,
@@ -59,4 +59,4 @@ pub use pmix_engine::{
 };
 pub use psec::psec_parameters;
 pub use server::Server;
-pub use tap::Tap;
+pub use wire_observer::WireObserver;

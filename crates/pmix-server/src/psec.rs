@@ -88,7 +88,7 @@ static COMPONENTS: [Component; 3] = [
             enabled: false,
         },
         params: &[],
-        make: |_| Ok(Box::new(Nobody)),
+        make: |_| Ok(Box::new(NoSecurity)),
     },
 ];
 
@@ -119,9 +119,9 @@ pub(crate) fn open(params: &Params) -> Result<Vec<Box<dyn Psec>>, Error> {
 }
 
 /// The component `none`: nothing is shown and nothing is checked.
-struct Nobody;
+struct NoSecurity;
 
-impl Psec for Nobody {
+impl Psec for NoSecurity {
     fn name(&self) -> &str {
         "none"
     }

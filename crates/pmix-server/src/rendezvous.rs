@@ -15,9 +15,9 @@
 
 mod contact;
 mod directory;
-mod left_over;
-mod place;
+mod file;
 mod process;
+mod stale;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use rustix::fs::Mode;
 
 pub(crate) use self::contact::Contact;
 use self::directory::Directory;
-use self::place::Placed;
+use self::file::RendezvousFile;
 use crate::Error;
 
 /// What a server is to tools.
@@ -44,7 +44,7 @@ pub(crate) struct Offers {
 
 /// Where files go, and what they are called after.
 #[derive(Clone, Debug)]
-pub(crate) struct Places<'a> {
+pub(crate) struct Locations<'a> {
     pub(crate) server_dir: &'a Path,
     pub(crate) system_dir: &'a Path,
     pub(crate) host: &'a str,
@@ -55,7 +55,7 @@ pub(crate) struct Places<'a> {
 
 /// The files of a server; they go with it.
 #[derive(Debug, Default)]
-pub(crate) struct Rendezvous(Vec<Placed>);
+pub(crate) struct Rendezvous(Vec<RendezvousFile>);
 
 impl Rendezvous {
     /// Writes the files of a server: all of them, or none.
@@ -64,10 +64,10 @@ impl Rendezvous {
     /// A directory is not safe, a name is taken, or a file cannot be written.
     pub(crate) fn open(
         offers: Offers,
-        places: &Places<'_>,
+        places: &Locations<'_>,
         contact: &Contact,
     ) -> Result<Self, Error> {
-        let Places { host, nspace, .. } = places;
+        let Locations { host, nspace, .. } = places;
         let mut files = Self::default();
         let in_system: Vec<_> = [
             (offers.system, format!("pmix.sys.{host}")),
@@ -84,7 +84,7 @@ impl Rendezvous {
         files.place_all(places.system_dir, in_system, contact, places.mode)?;
         files.place_all(places.server_dir, in_server, contact, places.mode)?;
         if let Some(placed) = files.0.last().filter(|_| tools) {
-            left_over::remove(placed.directory(), &format!("pmix.{host}.tool."));
+            stale::remove(placed.directory(), &format!("pmix.{host}.tool."));
         }
         Ok(files)
     }
@@ -122,7 +122,7 @@ impl Rendezvous {
         // Nobody else is to write in them, nor to run them.
         let mode = Mode::from_raw_mode(mode) & Mode::from_raw_mode(0o644);
         for (_, name) in wanted {
-            let placed = place::place(&directory, &name, contact, mode | Mode::RUSR)?;
+            let placed = file::place(&directory, &name, contact, mode | Mode::RUSR)?;
             self.0.push(placed);
         }
         Ok(())
@@ -130,7 +130,7 @@ impl Rendezvous {
 
     /// Where the files are.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        self.0.iter().map(Placed::path).collect()
+        self.0.iter().map(RendezvousFile::path).collect()
     }
 }
 

@@ -14,8 +14,8 @@ use std::time::Instant;
 use pmix_types::{Proc, Status};
 use preg_core::Preg;
 
-use crate::desk::{Desk, Wait};
 use crate::driver::Driver;
+use crate::engine_handle::{EngineHandle, Wait};
 use crate::fork::Fork;
 use crate::{Builder, Error};
 
@@ -29,7 +29,7 @@ use crate::{Builder, Error};
 pub struct Server(Arc<Inner>);
 
 struct Inner {
-    desk: Arc<Desk>,
+    handle: Arc<EngineHandle>,
     /// Whoever turns has it meanwhile, so no lock is held then.
     driver: Mutex<Option<Box<Driver>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -55,13 +55,13 @@ impl Server {
         files: Vec<PathBuf>,
         external_progress: bool,
     ) -> Self {
-        let desk = Arc::clone(driver.desk());
+        let handle = Arc::clone(driver.handle());
         if external_progress {
-            desk.start();
+            handle.start();
         }
         tracing::info!(uri = fork.uri, "listening");
         Self(Arc::new(Inner {
-            desk,
+            handle,
             fd: driver.fd(),
             driver: Mutex::new(Some(Box::new(driver))),
             thread: Mutex::new(None),
@@ -84,7 +84,7 @@ impl Server {
             return Err(Error::new(Status::ERR_INIT, why));
         }
         let driver = self.0.take_driver()?;
-        self.0.desk.start();
+        self.0.handle.start();
         let named = thread::Builder::new().name("pmix-progress".to_owned());
         match named.spawn(move || driver.run()) {
             Ok(thread) => {
@@ -93,7 +93,7 @@ impl Server {
             }
             Err(error) => {
                 // The driver is gone with the thread that it was meant for.
-                self.0.desk.finish()?;
+                self.0.handle.finish()?;
                 Err(Error::io("starting the progress thread", &error))
             }
         }
@@ -217,7 +217,7 @@ impl Inner {
     }
 
     fn finalize(&self) -> Result<(), Error> {
-        self.desk.finish()?;
+        self.handle.finish()?;
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread
             && thread.thread().id() != thread::current().id()

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pmix_server::{Host, Notice, Server};
+use pmix_server::{Host, Server, ServerEvent};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 use tracing_subscriber::fmt::MakeWriter;
@@ -51,8 +51,8 @@ impl Log {
 struct Refused(AtomicUsize);
 
 impl Host for Refused {
-    fn notice(&self, notice: Notice) {
-        if let Notice::Refused { reason } = notice {
+    fn server_event(&self, event: ServerEvent) {
+        if let ServerEvent::Refused { reason } = event {
             assert!(reason.to_string().contains("in time who it is"), "{reason}");
             self.0.fetch_add(1, Ordering::SeqCst);
         }

@@ -55,7 +55,7 @@ impl Extent {
 
 /// What goes on the wire for a value of data type `PMIX_REGEX`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wire {
+pub enum Packed {
     /// The framed bytes, copied as they are.
     Framed(Vec<u8>),
     /// No scheme owns the value: the packer writes it as a `PMIX_STRING`.

@@ -27,7 +27,7 @@ pub use dynamic::{INTERFACE_VERSION, adapt, export};
 pub use error::Error;
 pub use explain::{Explanation, Field};
 pub use inventory;
-pub use legacy::{Extent, LegacyRegex, Terminator, Unpacked, Wire};
+pub use legacy::{Extent, LegacyRegex, Packed, Terminator, Unpacked};
 pub use pmix_map::{Limits, NodeList, NodeListBuilder, ProcMap, ProcMapBuilder};
 pub use pmix_mca::{Catalog, ParamInfo, ParamSpec, Params, Refusal};
 pub use pmix_types::{Regex2, Regex2Ref, Status};

@@ -3,8 +3,8 @@
 
 use pmix_mca::{Params, Source};
 use preg_core::{
-    Component, Error, Extent, LegacyRegex, Limits, NodeList, Preg, ProcMap, Regex2, Regex2Ref,
-    Scheme, Status, Terminator, Unpacked, Wire,
+    Component, Error, Extent, LegacyRegex, Limits, NodeList, Packed, Preg, ProcMap, Regex2,
+    Regex2Ref, Scheme, Status, Terminator, Unpacked,
 };
 
 /// A scheme whose value is its tag and the list, with `pad` bytes more in the regex2 form.
@@ -230,7 +230,7 @@ fn copy_counts_the_nul_of_text_and_leaves_framed_values_alone() {
 fn what_is_packed_is_unpacked_and_the_rest_of_the_buffer_stays() {
     let preg = open(&[]);
     for value in [&b"mid=a!"[..], b"any=a!"] {
-        let Wire::Framed(mut buffer) = preg.pack(value).unwrap() else {
+        let Packed::Framed(mut buffer) = preg.pack(value).unwrap() else {
             panic!("framed")
         };
         let used = buffer.len();
@@ -240,7 +240,7 @@ fn what_is_packed_is_unpacked_and_the_rest_of_the_buffer_stays() {
         };
         assert_eq!((&back.bytes[..], len), (value, used));
     }
-    assert_eq!(preg.pack(b"a,b").unwrap(), Wire::Text(b"a,b".to_vec()));
+    assert_eq!(preg.pack(b"a,b").unwrap(), Packed::Text(b"a,b".to_vec()));
     assert_eq!(preg.unpack(b"a,b\0").unwrap(), Unpacked::Text);
 }
 

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use gds_hash::{Host, Registration, Request, Store};
+use gds_hash::{LocalNode, Registration, Request, Store};
 use pmix_map::{NodeList, ProcMap};
 use pmix_types::{DataArray, Info, Nspace, Rank, RegexBytes, Value, keys};
 use preg_core::Params;
@@ -138,7 +138,7 @@ impl Question {
 }
 
 /// Registers, and the bytes that are held then and were not before.
-fn register(store: &Store, given: &Given) -> Result<(f64, usize), Fault> {
+fn register(store: &Store, given: &RankSet) -> Result<(f64, usize), Fault> {
     let registration = given.registration();
     meter::forget_peak();
     let (before, _) = meter::now();
@@ -149,13 +149,13 @@ fn register(store: &Store, given: &Given) -> Result<(f64, usize), Fault> {
 }
 
 /// What is registered.
-struct Given {
+struct RankSet {
     infos: Vec<Info<'static>>,
     /// The maps, where they are handed over folded.
     maps: Option<(NodeList, ProcMap)>,
 }
 
-impl Given {
+impl RankSet {
     fn registration(&self) -> Registration<'_> {
         let registration = Registration::new(&self.infos);
         match self.maps.clone() {
@@ -205,8 +205,8 @@ fn run(arguments: &[String]) -> Result<(), Fault> {
     if rest.iter().any(|word| word == "procs") {
         infos.extend(proc_arrays(size));
     }
-    let given = Given { infos, maps };
-    let store = Store::new(preg, Host::new("server"));
+    let given = RankSet { infos, maps };
+    let store = Store::new(preg, LocalNode::new("server"));
 
     // The first job pays for what the store sets up once.
     let (took, _) = register(&store, &given)?;

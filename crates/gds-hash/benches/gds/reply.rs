@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use bfrops::{Layout, Module};
-use gds_hash::{Remote, Store, Wire};
+use gds_hash::{Codec, Remote, Store};
 use pmix_types::Release;
 
 use crate::{Fault, TOGETHER, nspace, show, timed};
@@ -19,23 +19,23 @@ pub(crate) fn time(store: &Store, release: &str) -> Result<(), Fault> {
         .find(|known| known.as_str() == release)
         .ok_or_else(|| format!("no release {release}"))?;
     let known = store.job(&nspace()).ok_or("the job is not registered")?;
-    let wire = Wire::new(Layout::new(Module::V41));
+    let codec = Codec::new(Layout::new(Module::V41));
     let mut built = Vec::new();
     for _ in 0..BUILT {
-        let (reply, took) = timed(|| known.job().reply(&wire, release, Remote::Whole));
+        let (reply, took) = timed(|| known.job().reply(&codec, release, Remote::Whole));
         reply?;
         built.push(took);
     }
     show("reply", built);
 
-    let first = known.reply(&wire, release, Remote::Whole)?;
+    let first = known.reply(&codec, release, Remote::Whole)?;
     let mut shared = Vec::new();
     for _ in 0..BUILT {
         let (again, took) = timed(|| {
             let mut turns = 0..TOGETHER;
             turns.try_for_each(|_| {
                 known
-                    .reply(&wire, release, Remote::Whole)
+                    .reply(&codec, release, Remote::Whole)
                     .map(|r| drop(black_box(r)))
             })
         });

@@ -26,14 +26,14 @@
 //! | process | `PMIX_PROC` | |
 //! | datum | `PMIX_KVAL` | a value of no type: the key is gone (since 7.0) |
 
-mod absorb;
-mod contribute;
-mod equal;
+mod decode;
+mod encode;
+mod interner;
 
 use pmix_types::{Nspace, Rank};
 
-use super::put::{Audience, Entry};
-use crate::{Error, Puts};
+use super::modex_store::{Entry, ScopeSet};
+use crate::{Error, ModexStore};
 
 /// How servers of a job pack what they contribute to a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,7 +46,7 @@ pub enum ModexForm {
 
 /// A job whose processes take part in a fence; all servers see the jobs in the same order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member<'m> {
+pub struct Participant<'m> {
     /// Its name.
     pub nspace: Nspace<'m>,
     /// How many processes it has.
@@ -79,22 +79,24 @@ impl Modex {
     }
 }
 
-impl Puts {
+impl ModexStore {
     /// Stores what servers of other nodes contributed for the processes of this job.
     ///
     /// What the processes put before stays unless it is replaced or said to be gone.
     pub fn absorb(&mut self, nspace: &Nspace<'_>, modex: &Modex) {
         let parts = modex.parts.iter().filter(|part| part.nspace == *nspace);
         for part in parts {
-            self.merge(part.rank, Audience::REMOTE, part.entries.clone());
+            self.merge(part.rank, ScopeSet::REMOTE, part.entries.clone());
         }
     }
 }
 
-/// How many ranks stand before those of a member.
-fn ranks_before(members: &[Member<'_>], place: usize) -> u64 {
-    let before = members.iter().take(place);
-    before.map(|member| u64::from(member.num_procs)).sum()
+/// How many ranks stand before those of a participant.
+fn ranks_before(participants: &[Participant<'_>], place: usize) -> u64 {
+    let before = participants.iter().take(place);
+    before
+        .map(|participant| u64::from(participant.num_procs))
+        .sum()
 }
 
 fn no_member(nspace: &Nspace<'_>) -> Error {

@@ -31,7 +31,7 @@ use self::remote::NeverAsked;
 pub use self::remote::Remote;
 use crate::job::{App, ranks};
 use crate::shared::{ArcSwap, OnceLock};
-use crate::{Error, Job, Wire};
+use crate::{Codec, Error, Job};
 
 /// What follows for a job and is sent; encoded maps are not, a client asks for them.
 const OF_JOB: [&str; 5] = [
@@ -63,20 +63,20 @@ const OF_APP: [&str; 4] = [
 ///
 /// ```
 /// use bfrops::{Layout, Module};
-/// use gds_hash::{Host, Job, Remote, Replies, Wire};
+/// use gds_hash::{LocalNode, Job, Remote, JobInfoReplies, Codec};
 /// use pmix_types::{Info, Release, keys};
 /// # let preg = pmix_builtin::open_preg(&preg_core::Params::default())?;
 /// let infos = [Info::new(keys::NODE_MAP, "n00,n01"), Info::new(keys::PROC_MAP, "0,1;2,3")];
-/// let job = Job::register(&preg, &Host::new("n00"), "job@1", &infos)?;
-/// let replies = Replies::default();
-/// let wire = Wire::new(Layout::new(Module::V41));
-/// let first = replies.get(&job, &wire, Release::V5_0_11, Remote::Whole)?;
-/// let second = replies.get(&job, &wire, Release::V5_0_11, Remote::Whole)?;
+/// let job = Job::register(&preg, &LocalNode::new("n00"), "job@1", &infos)?;
+/// let replies = JobInfoReplies::default();
+/// let codec = Codec::new(Layout::new(Module::V41));
+/// let first = replies.get(&job, &codec, Release::V5_0_11, Remote::Whole)?;
+/// let second = replies.get(&job, &codec, Release::V5_0_11, Remote::Whole)?;
 /// assert!(std::sync::Arc::ptr_eq(&first, &second));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct Replies {
+pub struct JobInfoReplies {
     /// One for each kind of client that asked; they are few.
     kinds: ArcSwap<Vec<Arc<Shared>>>,
 }
@@ -92,7 +92,7 @@ struct Shared {
 /// What replies differ in.
 type Kind = (Layout, Release, Remote);
 
-impl Replies {
+impl JobInfoReplies {
     /// The reply for clients of a release with a layout.
     ///
     /// # Errors
@@ -101,12 +101,12 @@ impl Replies {
     pub fn get(
         &self,
         job: &Job,
-        wire: &Wire<'_>,
+        codec: &Codec<'_>,
         release: Release,
         remote: Remote,
     ) -> Result<Arc<Vec<u8>>, Error> {
-        let shared = self.of_kind((wire.layout(), release, remote));
-        let build = || job.reply(wire, release, remote).map(Arc::new);
+        let shared = self.of_kind((codec.layout(), release, remote));
+        let build = || job.reply(codec, release, remote).map(Arc::new);
         shared.reply.get_or_init(build).clone()
     }
 
@@ -147,7 +147,7 @@ impl Job {
     /// `PMIX_ERR_PACK_FAILURE` if the name of the job is too long for any client.
     pub fn reply(
         &self,
-        wire: &Wire<'_>,
+        codec: &Codec<'_>,
         release: Release,
         remote: Remote,
     ) -> Result<Vec<u8>, Error> {
@@ -158,14 +158,14 @@ impl Job {
         let mut out = Vec::with_capacity(likely.min(MOST_AT_ONCE));
         let mut writer = Writer {
             job: self,
-            wire,
+            codec,
             release,
-            elsewhere: here.map(|here| Elsewhere {
+            elsewhere: here.map(|here| RemoteNodes {
                 here,
                 remote,
                 never_asked: NeverAsked::by(release),
             }),
-            encoder: wire.encoder(&mut out),
+            encoder: codec.encoder(&mut out),
         };
         writer.nspace()?;
         writer.job_values();
@@ -180,23 +180,23 @@ impl Job {
 
 struct Writer<'r, 'o> {
     job: &'r Job,
-    wire: &'r Wire<'r>,
+    codec: &'r Codec<'r>,
     release: Release,
     /// The nodes of which not all is told, if there are such.
-    elsewhere: Option<Elsewhere>,
+    elsewhere: Option<RemoteNodes>,
     encoder: Encoder<'o>,
 }
 
 /// The nodes that are not the server's.
 #[derive(Clone, Copy)]
-struct Elsewhere {
+struct RemoteNodes {
     /// The node that is.
     here: u32,
     remote: Remote,
     never_asked: NeverAsked,
 }
 
-impl Elsewhere {
+impl RemoteNodes {
     /// Whether a node is told.
     fn tells_node(&self, slot: u32) -> bool {
         slot == self.here || (self.remote == Remote::Places && self.never_asked.of_nodes)
@@ -262,9 +262,10 @@ impl Writer<'_, '_> {
         }
         // What this client cannot read is left out, the rest is not.
         if let Value::DataArray(DataArray::Info(mut infos)) = whole.value {
-            let wire = self.wire;
+            let codec = self.codec;
             infos.retain(|info| {
-                wire.pack(|encoder| encoder.one::<wire_type::Info>(info))
+                codec
+                    .pack(|encoder| encoder.one::<wire_type::Info>(info))
                     .is_ok()
             });
             let _ = self.encoder.one::<wire_type::Kval>(&kval(infos));

@@ -4,9 +4,9 @@
 //! The arrays may stand in each other in any order and depth, so the infos are walked twice: for
 //! the maps, which say what the nodes are, then for everything else.
 
+mod duplicates;
 mod entry;
 mod maps;
-mod twice;
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,14 @@ use self::entry::{
 };
 use self::maps::{Found, MapFinder, paired};
 
-use self::twice::Given;
+use self::duplicates::RankSet;
 use super::columns::ColumnsBuilder;
 use super::fqdn::short;
 use super::nodes::NodesBuilder;
 use super::qualified::qualified;
 use super::table::Table;
 use crate::job::{App, Session};
-use crate::{Error, Host, Job, Realm, Registration};
+use crate::{Error, Job, LocalNode, Realm, Registration};
 
 impl Job {
     /// Registers a job.
@@ -39,7 +39,7 @@ impl Job {
     /// one that describes something and is not known, arrays nested too deep.
     pub fn register<'i>(
         preg: &Preg,
-        host: &Host,
+        host: &LocalNode,
         nspace: impl Into<Nspace<'static>>,
         registration: impl Into<Registration<'i>>,
     ) -> Result<Self, Error> {
@@ -68,7 +68,7 @@ impl Job {
     ///
     /// `PMIX_ERR_BAD_PARAM` if one map has more nodes than the other.
     pub fn of_maps(
-        host: &Host,
+        host: &LocalNode,
         nspace: impl Into<Nspace<'static>>,
         nodes: NodeList,
         procs: ProcMap,
@@ -83,7 +83,7 @@ impl Job {
 
     fn build(
         preg: &Preg,
-        host: &Host,
+        host: &LocalNode,
         nspace: &Nspace<'static>,
         known: Option<&Self>,
         registration: Registration<'_>,
@@ -125,7 +125,7 @@ fn check_qualified(info: &Info<'_>) -> Result<(), Error> {
 /// Builds the job from everything that is no map.
 struct Builder<'b> {
     nspace: &'b Nspace<'static>,
-    host: &'b Host,
+    host: &'b LocalNode,
     job: Table,
     session: Option<u32>,
     session_values: Table,
@@ -135,11 +135,11 @@ struct Builder<'b> {
     procs: ColumnsBuilder,
     strip_fqdn: bool,
     /// The processes that were described.
-    given: Given,
+    given: RankSet,
 }
 
 impl<'b> Builder<'b> {
-    fn new(nspace: &'b Nspace<'static>, host: &'b Host, found: Found) -> Self {
+    fn new(nspace: &'b Nspace<'static>, host: &'b LocalNode, found: Found) -> Self {
         let short = found.strip_fqdn;
         let mut maps = found.maps;
         let job = maps.remove(&Target::Job);
@@ -162,7 +162,7 @@ impl<'b> Builder<'b> {
             nodes: NodesBuilder::new(job, short),
             procs: ColumnsBuilder::default(),
             strip_fqdn: short,
-            given: Given::default(),
+            given: RankSet::default(),
         }
     }
 
@@ -357,7 +357,7 @@ impl<'b> Builder<'b> {
         Ok(())
     }
 
-    fn finish(self, nspace: Nspace<'static>, host: Host) -> Job {
+    fn finish(self, nspace: Nspace<'static>, host: LocalNode) -> Job {
         let apps = self.apps.into_iter().map(|(number, (values, nodes))| {
             let nodes = nodes.finish();
             (number, App { values, nodes })

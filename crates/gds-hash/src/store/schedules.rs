@@ -23,7 +23,7 @@ fn in_every_order(run: impl Fn(Arc<Store>) + Send + Sync + 'static) {
     let run = Arc::new(run);
     orders.check(move || {
         let (preg, run) = (Arc::clone(&preg), Arc::clone(&run));
-        let first = spawn(move || run(Arc::new(Store::new(preg, Host::new("a")))));
+        let first = spawn(move || run(Arc::new(Store::new(preg, LocalNode::new("a")))));
         first.join().unwrap();
     });
 }
@@ -69,7 +69,7 @@ fn size(known: &Registered) -> u32 {
 
 /// A process puts two values at once.
 fn put(store: &Store, rank: u32) -> Result<(), Error> {
-    store.change_puts(&job(), |puts| {
+    store.update_modex(&job(), |puts| {
         for key in ["app.first", "app.second"] {
             puts.put(Rank::new(rank), Scope::GLOBAL, Info::new(key, rank))?;
         }
@@ -78,14 +78,14 @@ fn put(store: &Store, rank: u32) -> Result<(), Error> {
 }
 
 /// Whether a process has put its values, as one reader sees it.
-fn has_put(puts: &Puts, rank: u32) -> bool {
+fn has_put(puts: &ModexStore, rank: u32) -> bool {
     let all = puts.all(Rank::new(rank), Scope::GLOBAL).unwrap().count();
     assert!(all == 0 || all == 2, "half a change");
     all == 2
 }
 
-fn wire() -> Wire<'static> {
-    Wire::new(Layout::new(Module::V41))
+fn codec() -> Codec<'static> {
+    Codec::new(Layout::new(Module::V41))
 }
 
 #[test]
@@ -147,13 +147,13 @@ fn what_is_put_during_an_update_and_another_put_stays() {
             move || put(&store, 1).unwrap()
         });
         put(&store, 0).unwrap();
-        let puts = store.job(&job()).unwrap().puts();
+        let puts = store.job(&job()).unwrap().modex_store();
         assert!(has_put(&puts, 0), "a writer does not see what it put");
         has_put(&puts, 1);
         update.join().unwrap();
         other.join().unwrap();
         let known = store.job(&job()).unwrap();
-        let puts = known.puts();
+        let puts = known.modex_store();
         assert!(has_put(&puts, 0) && has_put(&puts, 1) && size(&known) == 2);
     });
 }
@@ -173,19 +173,19 @@ fn who_holds_a_job_reads_on_when_it_is_forgotten() {
         // A put for a job that has just gone is refused; one for the next of the name is not.
         let is_known = put(&store, 1).is_ok();
         if let Some(known) = store.job(&job()) {
-            let puts = known.puts();
+            let puts = known.modex_store();
             match size(&known) {
                 2 => assert!(has_put(&puts, 0)),
                 3 => assert!(!has_put(&puts, 0), "the job before put that"),
                 other => panic!("no job has {other} nodes"),
             }
             known
-                .reply(&wire(), Release::V5_0_11, Remote::Whole)
+                .reply(&codec(), Release::V5_0_11, Remote::Whole)
                 .unwrap();
         }
         host.join().unwrap();
         let known = store.job(&job()).unwrap();
-        let puts = known.puts();
+        let puts = known.modex_store();
         assert!(size(&known) == 3 && !has_put(&puts, 0));
         assert!(is_known || !has_put(&puts, 1));
     });
@@ -198,17 +198,17 @@ fn a_reply_is_built_once_for_each_kind_of_client() {
         let known = store.job(&job()).unwrap();
         let ask = |release| {
             let known = Arc::clone(&known);
-            spawn(move || known.reply(&wire(), release, Remote::Whole).unwrap())
+            spawn(move || known.reply(&codec(), release, Remote::Whole).unwrap())
         };
         let (same, other) = (ask(Release::V5_0_11), ask(Release::V4_2_2));
         let own = known
-            .reply(&wire(), Release::V5_0_11, Remote::Whole)
+            .reply(&codec(), Release::V5_0_11, Remote::Whole)
             .unwrap();
         let (same, other) = (same.join().unwrap(), other.join().unwrap());
         assert!(Arc::ptr_eq(&own, &same), "built twice");
         assert!(!Arc::ptr_eq(&own, &other));
         let again = known
-            .reply(&wire(), Release::V4_2_2, Remote::Whole)
+            .reply(&codec(), Release::V4_2_2, Remote::Whole)
             .unwrap();
         assert!(Arc::ptr_eq(&other, &again), "built twice");
     });
@@ -221,13 +221,13 @@ fn no_read_takes_a_lock() {
         put(&store, 0).unwrap();
         let known = store.job(&job()).unwrap();
         let reply = known
-            .reply(&wire(), Release::V5_0_11, Remote::Whole)
+            .reply(&codec(), Release::V5_0_11, Remote::Whole)
             .unwrap();
         let _writer = store.writer.lock().unwrap();
         let known = store.job(&job()).unwrap();
-        assert!(size(&known) == 1 && has_put(&known.puts(), 0));
+        assert!(size(&known) == 1 && has_put(&known.modex_store(), 0));
         let again = known
-            .reply(&wire(), Release::V5_0_11, Remote::Whole)
+            .reply(&codec(), Release::V5_0_11, Remote::Whole)
             .unwrap();
         assert!(Arc::ptr_eq(&reply, &again));
         let request = Request::new(Rank::WILDCARD, keys::CLUSTER_ID);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Replies that leave out what is not on the node of the server.
 
-use gds_hash::{Job, Remote, Wire};
+use gds_hash::{Codec, Job, Remote};
 use pmix_types::{Info, Rank, Release, Value, keys};
 
 use crate::full;
@@ -12,7 +12,7 @@ fn with_and_without(job: &Job, release: Release, remote: Remote) -> (Told, Told)
     let reply = |remote| {
         take(
             layout(),
-            &job.reply(&Wire::new(layout()), release, remote).unwrap(),
+            &job.reply(&Codec::new(layout()), release, remote).unwrap(),
         )
     };
     (reply(remote), reply(Remote::Whole))
@@ -109,7 +109,7 @@ fn a_process_elsewhere_takes_few_bytes() {
     ];
     let job = register(&infos);
     let len = |release, remote| {
-        job.reply(&Wire::new(layout()), release, remote)
+        job.reply(&Codec::new(layout()), release, remote)
             .unwrap()
             .len()
     };

@@ -6,7 +6,7 @@ mod property;
 mod told;
 
 use bfrops::{BufferKind, Layout, Module};
-use gds_hash::{Remote, Replies, Wire};
+use gds_hash::{Codec, JobInfoReplies, Remote};
 use pmix_types::{Info, QualifiedValue, Rank, Release, Text, Value, keys};
 
 use crate::told::{array, assert_answers, assert_complete, layout, register, take};
@@ -44,7 +44,7 @@ fn a_real_server_says_nothing_that_is_not_said() {
         ];
         let job = register(&registered);
         let ours = job
-            .reply(&Wire::new(layout()), Release::V4_2_2, Remote::Whole)
+            .reply(&Codec::new(layout()), Release::V4_2_2, Remote::Whole)
             .unwrap();
         let ours = take(layout(), &ours);
         assert_eq!(ours.nspace, real.nspace);
@@ -143,7 +143,7 @@ fn a_reply_holds_what_the_job_answers() {
         Layout::new(Module::V61),
     ] {
         let reply = job
-            .reply(&Wire::new(layout), Release::V5_0_11, Remote::Whole)
+            .reply(&Codec::new(layout), Release::V5_0_11, Remote::Whole)
             .unwrap();
         let told = take(layout, &reply);
         assert_answers(&job, &told);
@@ -165,7 +165,7 @@ fn a_4_2_client_is_sent_no_key_that_ends_its_reading() {
     for (release, expected) in [(Release::V4_2_2, false), (Release::V5_0_11, true)] {
         let told = take(
             layout(),
-            &job.reply(&Wire::new(layout()), release, Remote::Whole)
+            &job.reply(&Codec::new(layout()), release, Remote::Whole)
                 .unwrap(),
         );
         assert_eq!(told.job.iter().any(|(key, _)| key == unknown), expected);
@@ -192,7 +192,7 @@ fn what_a_client_cannot_read_is_left_out_alone() {
     for (module, expected) in [(Module::V41, 0), (Module::V61, 2)] {
         let layout = Layout::new(module);
         let reply = job
-            .reply(&Wire::new(layout), Release::Master, Remote::Whole)
+            .reply(&Codec::new(layout), Release::Master, Remote::Whole)
             .unwrap();
         let told = take(layout, &reply);
         assert_eq!(told.nodes.len(), 3);
@@ -212,7 +212,7 @@ fn a_node_named_twice_is_told_once() {
     let job = register(&infos);
     let told = take(
         layout(),
-        &job.reply(&Wire::new(layout()), Release::V4_2_2, Remote::Whole)
+        &job.reply(&Codec::new(layout()), Release::V4_2_2, Remote::Whole)
             .unwrap(),
     );
     assert_eq!(told.nodes.len(), 2);
@@ -224,7 +224,7 @@ fn a_node_named_twice_is_told_once() {
 fn a_job_without_data_is_told_by_its_name() {
     let job = register(&[]);
     let reply = job
-        .reply(&Wire::new(layout()), Release::V4_2_2, Remote::Whole)
+        .reply(&Codec::new(layout()), Release::V4_2_2, Remote::Whole)
         .unwrap();
     assert_eq!(reply, b"\x02\x0aJOB1\0");
 }
@@ -232,8 +232,8 @@ fn a_job_without_data_is_told_by_its_name() {
 #[test]
 fn clients_of_one_kind_share_a_reply() {
     let job = register(&full());
-    let replies = Replies::default();
-    let of = |layout, release, remote| replies.get(&job, &Wire::new(layout), release, remote);
+    let replies = JobInfoReplies::default();
+    let of = |layout, release, remote| replies.get(&job, &Codec::new(layout), release, remote);
     let get = |layout, release| of(layout, release, Remote::Whole).unwrap();
     let first = get(layout(), Release::V4_2_2);
     assert!(std::sync::Arc::ptr_eq(

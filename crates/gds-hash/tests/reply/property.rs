@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gds_hash::{Host, Job, Remote, Wire};
+use gds_hash::{Codec, Job, LocalNode, Remote};
 use pmix_types::{Info, Rank, Release, Value, keys};
 use proptest::prelude::*;
 
@@ -66,8 +66,8 @@ proptest! {
             }));
             infos.push(array(keys::PROC_DATA, about));
         }
-        let job = Job::register(&preg(), &Host::new("n1"), "JOB1", &infos).unwrap();
-        let reply = job.reply(&Wire::new(layout()), Release::V5_0_11, Remote::Whole).unwrap();
+        let job = Job::register(&preg(), &LocalNode::new("n1"), "JOB1", &infos).unwrap();
+        let reply = job.reply(&Codec::new(layout()), Release::V5_0_11, Remote::Whole).unwrap();
         let told = take(layout(), &reply);
         assert_answers(&job, &told);
         assert_complete(&job, &told, 300);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bfrops::{Decoder, Layout, Limits, Module, wire_type};
-use gds_hash::{Host, Job, Request};
+use gds_hash::{Job, LocalNode, Request};
 use pmix_types::{DataArray, Info, Kval, Rank, Value, keys};
 use preg_core::{Params, Preg};
 
@@ -17,7 +17,7 @@ pub(crate) fn array(key: &'static str, infos: Vec<Info<'static>>) -> Info<'stati
 }
 
 pub(crate) fn register(infos: &[Info<'_>]) -> Job {
-    Job::register(&preg(), &Host::new("n1"), "JOB1", infos).unwrap()
+    Job::register(&preg(), &LocalNode::new("n1"), "JOB1", infos).unwrap()
 }
 
 pub(crate) fn layout() -> Layout {

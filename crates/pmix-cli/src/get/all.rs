@@ -12,35 +12,35 @@ use super::ask::{head, write_value};
 use super::show;
 use super::subject::{NodeRef, Subject};
 use crate::args::Get;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::session::Session;
 
 /// Prints one line a value; where several are asked about, whose it is in front.
-pub(super) fn run(session: &mut Session, args: &Get, jobs: &[Job]) -> Result<Exit, Failure> {
+pub(super) fn run(context: &mut Context, args: &Get, jobs: &[Job]) -> Result<Exit, Failure> {
     let named = args.rank.is_some() || args.node.is_some() || args.app.is_some();
     let mut any = false;
     for job in jobs {
         let prefix = (jobs.len() > 1).then_some(job);
         if named {
-            any |= one(session, job, prefix, &Subject::of(args, job), false)?;
+            any |= one(context, job, prefix, &Subject::of(args, job), false)?;
             continue;
         }
-        any |= one(session, job, prefix, &Subject::Session, true)?;
-        any |= one(session, job, prefix, &Subject::Job, true)?;
+        any |= one(context, job, prefix, &Subject::Session, true)?;
+        any |= one(context, job, prefix, &Subject::Job, true)?;
         for app in job.apps() {
-            any |= one(session, job, prefix, &Subject::App(app), true)?;
+            any |= one(context, job, prefix, &Subject::App(app), true)?;
         }
         for node in job.nodes() {
             let by_id = node.id.map(NodeRef::Id);
             if let Some(node) = node.name.map(NodeRef::Name).or(by_id) {
-                any |= one(session, job, prefix, &Subject::Node(None, node), true)?;
+                any |= one(context, job, prefix, &Subject::Node(None, node), true)?;
             }
         }
         for rank in job.ranks() {
-            any |= one(session, job, prefix, &Subject::Rank(rank), true)?;
+            any |= one(context, job, prefix, &Subject::Rank(rank), true)?;
         }
     }
-    session.out.flush()?;
+    context.out.flush()?;
     match any {
         true => Ok(Exit::Ok),
         false => Err(Failure::answer(
@@ -52,7 +52,7 @@ pub(super) fn run(session: &mut Session, args: &Get, jobs: &[Job]) -> Result<Exi
 
 /// Prints all of one subject; says whether there was anything.
 fn one(
-    session: &mut Session,
+    context: &mut Context,
     job: &Job,
     prefix: Option<&Job>,
     subject: &Subject,
@@ -63,24 +63,24 @@ fn one(
     let infos = job.known(&request).unwrap_or_default();
     for info in &infos {
         let key = info.key.as_text().to_str_lossy();
-        if session.json {
+        if context.json {
             let mut line = head(job, subject, &key);
             line.insert("status".to_owned(), json!(Status::SUCCESS.as_raw()));
             line.insert("value".to_owned(), show::typed(&info.value));
-            session.out.json(&Json::Object(line))?;
+            context.out.json(&Json::Object(line))?;
             continue;
         }
         if let Some(job) = prefix {
-            session.out.foreign(job.nspace().as_bytes())?;
-            session.out.write_all(b"\t")?;
+            context.out.foreign(job.nspace().as_bytes())?;
+            context.out.write_all(b"\t")?;
         }
         if labelled {
-            session.out.foreign(&subject.label())?;
-            session.out.write_all(b"\t")?;
+            context.out.foreign(&subject.label())?;
+            context.out.write_all(b"\t")?;
         }
-        session.out.foreign(Attribute::name_of(&key).as_bytes())?;
-        session.out.write_all(b"\t")?;
-        write_value(&mut session.out, &info.value)?;
+        context.out.foreign(Attribute::name_of(&key).as_bytes())?;
+        context.out.write_all(b"\t")?;
+        write_value(&mut context.out, &info.value)?;
     }
     Ok(!infos.is_empty())
 }

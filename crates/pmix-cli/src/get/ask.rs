@@ -12,12 +12,12 @@ use serde_json::{Map, Value as Json, json};
 use super::show;
 use super::subject::Subject;
 use crate::args::{self, Get};
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
-use crate::session::Session;
 
 /// Answers every key for every job: one alone bare, several with their names.
-pub(super) fn run(session: &mut Session, args: &Get, jobs: &[Job]) -> Result<Exit, Failure> {
+pub(super) fn run(context: &mut Context, args: &Get, jobs: &[Job]) -> Result<Exit, Failure> {
     let mut absent = Vec::new();
     for job in jobs {
         let subject = Subject::of(args, job);
@@ -29,25 +29,25 @@ pub(super) fn run(session: &mut Session, args: &Get, jobs: &[Job]) -> Result<Exi
                 .get(&request)
                 .map(Cow::into_owned)
                 .or_else(|error| subject.name_of_node(job, key).ok_or(error));
-            if session.json {
+            if context.json {
                 let line = line(job, &subject, key, &answer);
-                session.out.json(&line)?;
+                context.out.json(&line)?;
             } else if let Ok(value) = &answer {
                 if jobs.len() > 1 {
-                    session.out.foreign(job.nspace().as_bytes())?;
-                    session.out.write_all(b"\t")?;
+                    context.out.foreign(job.nspace().as_bytes())?;
+                    context.out.write_all(b"\t")?;
                 }
                 if args.keys.len() > 1 {
-                    write!(session.out, "{}\t", Attribute::name_of(key))?;
+                    write!(context.out, "{}\t", Attribute::name_of(key))?;
                 }
-                write_value(&mut session.out, value)?;
+                write_value(&mut context.out, value)?;
             }
             if let Err(error) = answer {
                 absent.push((error.status(), error.to_string()));
             }
         }
     }
-    session.out.flush()?;
+    context.out.flush()?;
     let mut absent = absent.into_iter();
     match (absent.next(), absent.len()) {
         (None, _) => Ok(Exit::Ok),

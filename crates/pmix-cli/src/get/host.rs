@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The node that answers.
 
-use gds_hash::Host;
+use gds_hash::LocalNode;
 
 /// Stands for the name of this node in a job that is to work on any.
 const THIS_HOST: &str = "THISHOST";
@@ -15,16 +15,16 @@ pub(crate) fn name() -> Option<String> {
 }
 
 /// The node for somebody who asks by hand: it has the name it was given.
-pub(super) fn for_people(named: Option<&str>) -> Host {
+pub(super) fn for_people(named: Option<&str>) -> LocalNode {
     match named.map(str::to_owned).or_else(name) {
-        Some(name) => Host::new(name).alias(THIS_HOST),
-        None => Host::new(THIS_HOST),
+        Some(name) => LocalNode::new(name).alias(THIS_HOST),
+        None => LocalNode::new(THIS_HOST),
     }
 }
 
 /// The node for a program that replays jobs: it is called as the jobs call it.
-pub(super) fn for_programs(named: Option<&str>) -> Host {
-    let host = Host::new(THIS_HOST);
+pub(super) fn for_programs(named: Option<&str>) -> LocalNode {
+    let host = LocalNode::new(THIS_HOST);
     match named.map(str::to_owned).or_else(name) {
         Some(name) => host.alias(name),
         None => host,

@@ -3,15 +3,15 @@
 
 use std::ffi::OsStr;
 
-use gds_hash::{Host, Job};
+use gds_hash::{Job, LocalNode};
 use preg_core::Preg;
 use serde::Deserialize;
 
 use super::value;
+use crate::context::Context;
 use crate::excerpt::Excerpt;
 use crate::failure::{Exit, Failure};
 use crate::input::read_path;
-use crate::session::Session;
 
 /// What a host registers.
 #[derive(Deserialize)]
@@ -53,7 +53,7 @@ impl Registration {
     }
 
     /// Registers the job.
-    pub(super) fn register(&self, preg: &Preg, host: &Host) -> Result<Job, Refusal> {
+    pub(super) fn register(&self, preg: &Preg, host: &LocalNode) -> Result<Job, Refusal> {
         let infos = value::infos(preg, &self.info).map_err(Refusal::Json)?;
         Job::register(preg, host, self.nspace.clone(), &infos).map_err(Refusal::Job)
     }
@@ -74,10 +74,10 @@ impl Entry {
     }
 
     /// Registers the job, for a person.
-    pub(super) fn register(&self, session: &Session, host: &Host) -> Result<Job, Failure> {
+    pub(super) fn register(&self, context: &Context, host: &LocalNode) -> Result<Job, Failure> {
         let of = |message: String| format!("{}: {message}", self.origin);
         self.registration
-            .register(&session.preg, host)
+            .register(&context.preg, host)
             .map_err(|refusal| match refusal {
                 Refusal::Json(message) => Failure::data(of(message)),
                 Refusal::Job(error) => {
@@ -88,9 +88,9 @@ impl Entry {
 }
 
 /// Reads a file of jobs, one a line; lines without text are passed over.
-pub(super) fn read(session: &Session, path: &OsStr) -> Result<Vec<Entry>, Failure> {
+pub(super) fn read(context: &Context, path: &OsStr) -> Result<Vec<Entry>, Failure> {
     let source = read_path(Some(path))?;
-    if source.bytes.len() as u64 > crate::input::longest_line(session.limits()) {
+    if source.bytes.len() as u64 > crate::input::longest_line(context.limits()) {
         return Err(Failure::data(format!("{} is too large", source.origin)));
     }
     let Ok(text) = std::str::from_utf8(&source.bytes) else {

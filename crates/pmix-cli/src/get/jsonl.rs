@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use gds_hash::{Host, Job, Request};
+use gds_hash::{Job, LocalNode, Request};
 use pmix_types::{Info, Rank, keys};
 use preg_core::{Preg, Status};
 use serde::Deserialize;
@@ -17,10 +17,10 @@ use serde_json::value::RawValue;
 use super::jobs::{self, Refusal, Registration};
 use super::{host, show, value};
 use crate::args::{self, Get};
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{answer_lines, longest_line};
 use crate::output::{Out, json_string};
-use crate::session::Session;
 
 /// A request. A record of the vectors is one too, so members that mean nothing here may stand.
 #[derive(Deserialize)]
@@ -75,7 +75,7 @@ struct Known {
 /// Jobs that were registered.
 struct Book<'s> {
     preg: &'s Preg,
-    host: Host,
+    host: LocalNode,
     named: HashMap<String, Arc<Known>>,
     /// The last job that stood in a request, as it was written.
     last: Option<(String, Arc<Known>)>,
@@ -101,16 +101,16 @@ const DIRECTIVES: &[&str] = &[
     keys::GET_STATIC_VALUES,
 ];
 
-pub(super) fn run(session: &mut Session, args: &Get) -> Result<Exit, Failure> {
+pub(super) fn run(context: &mut Context, args: &Get) -> Result<Exit, Failure> {
     let host = host::for_programs(args.host.as_deref());
     let entries = match &args.job {
         Some(path) if path == "-" => {
             return Err(Failure::usage("standard input has the requests"));
         }
-        Some(path) => jobs::read(session, path)?,
+        Some(path) => jobs::read(context, path)?,
         None => Vec::new(),
     };
-    let (preg, out) = (&session.preg, &mut session.out);
+    let (preg, out) = (&context.preg, &mut context.out);
     let longest = longest_line(preg.limits());
     let mut book = Book {
         preg,

@@ -10,35 +10,35 @@ mod show;
 mod subject;
 mod value;
 
-use gds_hash::{Host, Job};
+use gds_hash::{Job, LocalNode};
 
 use crate::args::Get;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{read_nodes, read_option, read_procs};
-use crate::session::Session;
 
 /// Runs the command.
-pub(crate) fn run(session: &mut Session, args: &Get) -> Result<Exit, Failure> {
+pub(crate) fn run(context: &mut Context, args: &Get) -> Result<Exit, Failure> {
     if args.jsonl {
-        return jsonl::run(session, args);
+        return jsonl::run(context, args);
     }
     if args.keys.is_empty() && !args.all {
         let cure = "for example JOB_SIZE, or --all for everything that is known";
         return Err(Failure::usage("a key is missing").cure(cure));
     }
-    let jobs = read_jobs(session, args)?;
+    let jobs = read_jobs(context, args)?;
     match args.all {
-        true => all::run(session, args, &jobs),
-        false => ask::run(session, args, &jobs),
+        true => all::run(context, args, &jobs),
+        false => ask::run(context, args, &jobs),
     }
 }
 
 /// The jobs that are asked, registered.
-fn read_jobs(session: &Session, args: &Get) -> Result<Vec<Job>, Failure> {
+fn read_jobs(context: &Context, args: &Get) -> Result<Vec<Job>, Failure> {
     let host = host::for_people(args.host.as_deref());
     match (&args.job, &args.nodes, &args.procs) {
         (Some(path), ..) => {
-            let jobs = jobs::read(session, path)?;
+            let jobs = jobs::read(context, path)?;
             let wanted = |job: &&jobs::Entry| args.nspace.as_ref().is_none_or(|n| job.is(n));
             let found: Vec<_> = jobs.iter().filter(wanted).collect();
             if found.is_empty() {
@@ -48,14 +48,14 @@ fn read_jobs(session: &Session, args: &Get) -> Result<Vec<Job>, Failure> {
                 );
                 return Err(Failure::data(what));
             }
-            let register = |entry: &jobs::Entry| entry.register(session, &host);
+            let register = |entry: &jobs::Entry| entry.register(context, &host);
             found.into_iter().map(register).collect()
         }
         (None, Some(nodes), Some(procs)) => {
             if nodes == "-" && procs == "-" {
                 return Err(Failure::usage("standard input can be read only once"));
             }
-            let (preg, limits) = (&session.preg, session.limits());
+            let (preg, limits) = (&context.preg, context.limits());
             let list = read_nodes(preg, read_option("--nodes", nodes)?)?.into_list(limits)?;
             let map = read_procs(preg, read_option("--procs", procs)?)?.into_map(limits)?;
             let nspace = args.nspace.clone().unwrap_or_else(|| "job".to_owned());
@@ -69,7 +69,7 @@ fn read_jobs(session: &Session, args: &Get) -> Result<Vec<Job>, Failure> {
 }
 
 fn of_maps(
-    host: &Host,
+    host: &LocalNode,
     nspace: String,
     list: pmix_map::NodeList,
     map: pmix_map::ProcMap,

@@ -16,11 +16,11 @@ use super::answer::{self, AUTO, Encoded};
 use super::encode::write_members;
 use super::list::Map;
 use crate::args::FormArg;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{answer_lines, longest_line};
 use crate::octets;
 use crate::output::json_string;
-use crate::session::Session;
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
@@ -57,8 +57,8 @@ enum Answer {
     Decoded(Map),
 }
 
-pub(super) fn run(session: &mut Session) -> Result<Exit, Failure> {
-    let (preg, out) = (&session.preg, &mut session.out);
+pub(super) fn run(context: &mut Context) -> Result<Exit, Failure> {
+    let (preg, out) = (&context.preg, &mut context.out);
     let longest = longest_line(preg.limits());
     answer_lines(out, longest, |line, out| match line {
         Some(line) => respond(preg, line, out),

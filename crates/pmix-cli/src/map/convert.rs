@@ -11,25 +11,25 @@ use super::fold::{self, Notation};
 use super::list::Map;
 use super::read_map;
 use crate::args::{Convert, FormArg, Target};
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::text_of;
-use crate::session::Session;
 
 /// What the range notation of every PMIx release is called.
 const RANGES: &str = "pmix";
 
-pub(super) fn run(session: &mut Session, args: &Convert) -> Result<Exit, Failure> {
-    let map = read_map(session, &args.input)?;
+pub(super) fn run(context: &mut Context, args: &Convert) -> Result<Exit, Failure> {
+    let map = read_map(context, &args.input)?;
     let mut text = Vec::new();
     match args.to {
-        Target::Slurm => brackets(session, Notation::Slurm, &map, &mut text)?,
-        Target::Clustershell => brackets(session, Notation::ClusterShell, &map, &mut text)?,
-        Target::Pmix => text = ranges(&session.preg, &map)?,
+        Target::Slurm => brackets(context, Notation::Slurm, &map, &mut text)?,
+        Target::Clustershell => brackets(context, Notation::ClusterShell, &map, &mut text)?,
+        Target::Pmix => text = ranges(&context.preg, &map)?,
         Target::List | Target::Json => {
-            check(session, &map)?;
-            let out = &mut session.out;
+            check(context, &map)?;
+            let out = &mut context.out;
             match args.to {
-                _ if session.json => write_object(out, &map)?,
+                _ if context.json => write_object(out, &map)?,
                 Target::Json => {
                     map.write_array(out)?;
                     out.write_all(b"\n")?;
@@ -42,18 +42,18 @@ pub(super) fn run(session: &mut Session, args: &Convert) -> Result<Exit, Failure
             return Ok(Exit::Ok);
         }
     }
-    if session.json {
+    if context.json {
         let text = String::from_utf8_lossy(&text);
-        session.out.json(&serde_json::json!({ "text": text }))?;
+        context.out.json(&serde_json::json!({ "text": text }))?;
     } else {
-        session.out.foreign(&text)?;
-        session.out.write_all(b"\n")?;
+        context.out.foreign(&text)?;
+        context.out.write_all(b"\n")?;
     }
     Ok(Exit::Ok)
 }
 
 fn brackets(
-    session: &Session,
+    context: &Context,
     notation: Notation,
     map: &Map,
     out: &mut Vec<u8>,
@@ -61,8 +61,8 @@ fn brackets(
     match map {
         Map::Nodes(list) => {
             // A folded list may have to be written name by name.
-            check(session, map)?;
-            fold::nodes(list, notation, &session.preg, out)
+            check(context, map)?;
+            fold::nodes(list, notation, &context.preg, out)
         }
         Map::Procs(map) => {
             fold::procs(map, out);

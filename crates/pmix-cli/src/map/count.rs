@@ -8,15 +8,15 @@ use serde_json::json;
 use super::list::Map;
 use super::read_map;
 use crate::args::{MapInput, Nth};
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::octets;
-use crate::session::Session;
 use crate::words::size;
 
-pub(super) fn count(session: &mut Session, input: &MapInput) -> Result<Exit, Failure> {
-    let map = read_map(session, input)?;
-    let out = &mut session.out;
-    match (&map, session.json) {
+pub(super) fn count(context: &mut Context, input: &MapInput) -> Result<Exit, Failure> {
+    let map = read_map(context, input)?;
+    let out = &mut context.out;
+    match (&map, context.json) {
         (Map::Nodes(list), true) => out.json(&json!({ "count": list.len() }))?,
         (Map::Nodes(list), false) => writeln!(out, "{}", list.len())?,
         (Map::Procs(map), true) => {
@@ -29,8 +29,8 @@ pub(super) fn count(session: &mut Session, input: &MapInput) -> Result<Exit, Fai
     Ok(Exit::Ok)
 }
 
-pub(super) fn nth(session: &mut Session, args: &Nth) -> Result<Exit, Failure> {
-    let map = read_map(session, &args.input)?;
+pub(super) fn nth(context: &mut Context, args: &Nth) -> Result<Exit, Failure> {
+    let map = read_map(context, &args.input)?;
     let element = place(args.index, map.len()).and_then(|index| match &map {
         Map::Nodes(list) => list.nth(index),
         Map::Procs(map) => {
@@ -39,21 +39,21 @@ pub(super) fn nth(session: &mut Session, args: &Nth) -> Result<Exit, Failure> {
             Some(text)
         }
     });
-    let out = &mut session.out;
+    let out = &mut context.out;
     let Some(element) = element else {
         let message = format!(
             "there is no element {}: there are {}",
             args.index,
             map.len()
         );
-        if session.json {
+        if context.json {
             out.json(&json!({ "index": args.index, "name": null, "count": map.len() }))?;
         }
         out.flush()?;
         let status = preg_core::Status::ERR_NOT_FOUND;
         return Err(Failure::answer(status, message));
     };
-    if session.json {
+    if context.json {
         let name = String::from_utf8_lossy(&element);
         let mut answer = json!({ "index": args.index, "name": name, "count": map.len() });
         if name.as_bytes() != element {

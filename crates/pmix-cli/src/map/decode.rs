@@ -6,31 +6,31 @@ use std::io::Write;
 use super::list::Map;
 use super::read_map;
 use crate::args::{Decode, DecodeOut};
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{decode_nodes, decode_procs, read_sources, tagged_values};
-use crate::session::Session;
 
-pub(super) fn run(session: &mut Session, args: &Decode) -> Result<Exit, Failure> {
+pub(super) fn run(context: &mut Context, args: &Decode) -> Result<Exit, Failure> {
     let map = match &args.kind {
-        None => read_map(session, &args.input)?,
+        None => read_map(context, &args.input)?,
         Some(kind) => {
             let values = tagged_values(kind, read_sources(&args.input.words)?)?;
-            let limits = session.limits();
+            let limits = context.limits();
             if args.input.procs {
-                decode_procs(&session.preg, &values)?
+                decode_procs(&context.preg, &values)?
                     .into_map(limits)?
                     .into()
             } else {
-                decode_nodes(&session.preg, &values)?
+                decode_nodes(&context.preg, &values)?
                     .into_list(limits)?
                     .into()
             }
         }
     };
-    check(session, &map)?;
-    let out = &mut session.out;
+    check(context, &map)?;
+    let out = &mut context.out;
     match args.out {
-        _ if session.json => write_object(out, &map)?,
+        _ if context.json => write_object(out, &map)?,
         DecodeOut::Lines => map.write_lines(out)?,
         DecodeOut::List => {
             map.write_list(out)?;
@@ -45,8 +45,8 @@ pub(super) fn run(session: &mut Session, args: &Decode) -> Result<Exit, Failure>
 }
 
 /// Refuses to print a list that exceeds the limits.
-pub(super) fn check(session: &Session, map: &Map) -> Result<(), Failure> {
-    map.check(session.limits())
+pub(super) fn check(context: &Context, map: &Map) -> Result<(), Failure> {
+    map.check(context.limits())
         .map_err(|e| Failure::of(&e, "the list", b""))
 }
 

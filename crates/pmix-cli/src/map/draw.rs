@@ -13,11 +13,11 @@ use super::matrix::{Mark, Matrix};
 use super::pattern::{self, Layout, Summary};
 use super::{read_pair, svg};
 use crate::args::{Draw, DrawAs, Pair};
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{read_option, read_procs, read_sources};
 use crate::printable::{columns, printable};
 use crate::progress::Progress;
-use crate::session::Session;
 use crate::style::Style;
 use crate::words::counted;
 
@@ -29,8 +29,8 @@ const IMAGE: (usize, usize) = (128, 256);
 /// With a blank and the cells these are 80 columns.
 const LABEL: usize = 15;
 
-pub(super) fn run(session: &mut Session, args: &Draw) -> Result<Exit, Failure> {
-    let (list, map) = maps(session, args)?;
+pub(super) fn run(context: &mut Context, args: &Draw) -> Result<Exit, Failure> {
+    let (list, map) = maps(context, args)?;
     let progress = Progress::start("drawing");
     let summary = pattern::summary(&map);
     let to_file = args.output.is_some();
@@ -46,12 +46,12 @@ pub(super) fn run(session: &mut Session, args: &Draw) -> Result<Exit, Failure> {
             &list,
             &map,
             &summary,
-            session.style.only_if(!to_file && !session.json),
+            context.style.only_if(!to_file && !context.json),
         ),
     };
     drop(progress);
     match &args.output {
-        None if session.json => {
+        None if context.json => {
             let answer = json!({
                 "nodes": map.num_nodes(),
                 "ranks": map.num_ranks(),
@@ -59,9 +59,9 @@ pub(super) fn run(session: &mut Session, args: &Draw) -> Result<Exit, Failure> {
                 "summary": summary.text,
                 "picture": picture,
             });
-            session.out.json(&answer)?;
+            context.out.json(&answer)?;
         }
-        None => session.out.write_all(picture.as_bytes())?,
+        None => context.out.write_all(picture.as_bytes())?,
         Some(path) => std::fs::write(path, picture).map_err(|e| {
             let message = format!("{} cannot be written: {e}", path.display());
             Failure::new(Exit::Data, Status::ERROR, message)
@@ -71,16 +71,16 @@ pub(super) fn run(session: &mut Session, args: &Draw) -> Result<Exit, Failure> {
 }
 
 /// The process map, and the node map if there is one.
-fn maps(session: &Session, args: &Draw) -> Result<(NodeList, ProcMap), Failure> {
+fn maps(context: &Context, args: &Draw) -> Result<(NodeList, ProcMap), Failure> {
     let procs = args.procs.clone().unwrap_or_else(|| OsString::from("-"));
     if let Some(nodes) = args.nodes.clone() {
-        return read_pair(session, &Pair { nodes, procs });
+        return read_pair(context, &Pair { nodes, procs });
     }
     let sources = match &args.procs {
         Some(procs) => read_option("--procs", procs)?,
         None => read_sources(&[])?,
     };
-    let map = read_procs(&session.preg, sources)?.into_map(session.limits())?;
+    let map = read_procs(&context.preg, sources)?.into_map(context.limits())?;
     Ok((NodeList::default(), map))
 }
 

@@ -8,18 +8,18 @@ use preg_core::{Error, Status};
 use super::answer::{self, Encoded};
 use super::read_text;
 use crate::args::{Encode, EncodeOut, FormArg};
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::octets;
 use crate::output::Out;
 use crate::printable::is_printable;
 use crate::progress::Progress;
-use crate::session::Session;
 
-pub(super) fn run(session: &mut Session, args: &Encode) -> Result<Exit, Failure> {
-    let text = read_text(session, &args.input)?;
+pub(super) fn run(context: &mut Context, args: &Encode) -> Result<Exit, Failure> {
+    let text = read_text(context, &args.input)?;
     let progress = Progress::start("encoding");
     let value = answer::encode(
-        &session.preg,
+        &context.preg,
         &args.scheme,
         args.form,
         args.input.procs,
@@ -33,12 +33,12 @@ pub(super) fn run(session: &mut Session, args: &Encode) -> Result<Exit, Failure>
         value.bytes.len(),
         value.kind
     );
-    let out = if session.json {
+    let out = if context.json {
         EncodeOut::Json
     } else {
         args.out
     };
-    print(&mut session.out, &value, out)?;
+    print(&mut context.out, &value, out)?;
     Ok(Exit::Ok)
 }
 

@@ -9,13 +9,13 @@ use serde_json::{Value as Json, json};
 use super::answer;
 use super::list::Map;
 use crate::args::Explain;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{
     Segment, Source, Value, nodes_of_text, procs_of_text, read_sources, segments, tagged_values,
 };
 use crate::octets;
 use crate::printable::printable;
-use crate::session::Session;
 use crate::words::size;
 
 /// Most bytes of a field that are shown.
@@ -32,21 +32,21 @@ struct Report<'a> {
     fault: Option<Error>,
 }
 
-pub(super) fn run(session: &mut Session, args: &Explain) -> Result<Exit, Failure> {
+pub(super) fn run(context: &mut Context, args: &Explain) -> Result<Exit, Failure> {
     let mut exit = Exit::Ok;
     let sources = read_sources(&args.input.words)?;
     let procs = args.input.procs;
     if let Some(kind) = &args.kind {
         for value in tagged_values(kind, sources)? {
-            exit = explain_value(session, &value, procs, exit)?;
+            exit = explain_value(context, &value, procs, exit)?;
         }
         return Ok(exit);
     }
     for source in sources {
-        for segment in segments(&session.preg, source)? {
+        for segment in segments(&context.preg, source)? {
             exit = match segment {
-                Segment::Value(value) => explain_value(session, &value, procs, exit)?,
-                Segment::List(source) => explain_text(session, source, procs, exit)?,
+                Segment::Value(value) => explain_value(context, &value, procs, exit)?,
+                Segment::List(source) => explain_text(context, source, procs, exit)?,
                 Segment::Exact(bytes) => {
                     let origin = "the decoded input".to_owned();
                     let value = Value {
@@ -54,7 +54,7 @@ pub(super) fn run(session: &mut Session, args: &Explain) -> Result<Exit, Failure
                         bytes,
                         origin,
                     };
-                    explain_value(session, &value, procs, exit)?
+                    explain_value(context, &value, procs, exit)?
                 }
             };
         }
@@ -63,12 +63,12 @@ pub(super) fn run(session: &mut Session, args: &Explain) -> Result<Exit, Failure
 }
 
 fn explain_value(
-    session: &mut Session,
+    context: &mut Context,
     value: &Value,
     procs: bool,
     exit: Exit,
 ) -> Result<Exit, Failure> {
-    let preg = &session.preg;
+    let preg = &context.preg;
     let (form, explanation) = match &value.kind {
         None => of_string(preg, &value.bytes),
         Some(kind) => of_regex2(preg, kind, &value.bytes),
@@ -93,7 +93,7 @@ fn explain_value(
         result,
         fault,
     };
-    show(session, &report, exit)
+    show(context, &report, exit)
 }
 
 fn of_string(preg: &Preg, bytes: &[u8]) -> (String, Explanation) {
@@ -139,12 +139,12 @@ fn of_regex2(preg: &Preg, kind: &str, bytes: &[u8]) -> (String, Explanation) {
 
 /// What text would be taken for that no scheme owns.
 fn explain_text(
-    session: &mut Session,
+    context: &mut Context,
     source: Source,
     procs: bool,
     exit: Exit,
 ) -> Result<Exit, Failure> {
-    let (preg, limits) = (&session.preg, session.preg.limits());
+    let (preg, limits) = (&context.preg, context.preg.limits());
     let (origin, bytes) = (source.origin.clone(), source.bytes.clone());
     let brackets = !procs && memchr::memchr2(b'[', b']', &bytes).is_some();
     let form = match (procs, brackets) {
@@ -166,7 +166,7 @@ fn explain_text(
         result: Some(describe(&map)),
         fault: None,
     };
-    show(session, &report, exit)
+    show(context, &report, exit)
 }
 
 fn describe(map: &Map) -> String {
@@ -183,11 +183,11 @@ fn describe(map: &Map) -> String {
     }
 }
 
-fn show(session: &mut Session, report: &Report<'_>, exit: Exit) -> Result<Exit, Failure> {
-    if session.json {
-        session.out.json(&to_json(report))?;
+fn show(context: &mut Context, report: &Report<'_>, exit: Exit) -> Result<Exit, Failure> {
+    if context.json {
+        context.out.json(&to_json(report))?;
     } else {
-        print(session, report)?;
+        print(context, report)?;
     }
     if report.fault.is_some() {
         return Ok(Exit::Data);
@@ -195,9 +195,9 @@ fn show(session: &mut Session, report: &Report<'_>, exit: Exit) -> Result<Exit, 
     Ok(exit)
 }
 
-fn print(session: &mut Session, report: &Report<'_>) -> Result<(), Failure> {
-    let style = session.style;
-    let out = &mut session.out;
+fn print(context: &mut Context, report: &Report<'_>) -> Result<(), Failure> {
+    let style = context.style;
+    let out = &mut context.out;
     let title = format!(
         "{}: {} bytes, {}",
         report.origin,

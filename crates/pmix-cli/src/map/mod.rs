@@ -22,56 +22,56 @@ mod verify;
 use pmix_map::{NodeList, ProcMap};
 
 use crate::args::{MapCommand, MapInput, Pair};
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{read_nodes, read_option, read_procs, read_sources};
-use crate::session::Session;
 use list::Map;
 
 /// Runs one of the commands.
-pub(crate) fn run(session: &mut Session, command: MapCommand) -> Result<Exit, Failure> {
+pub(crate) fn run(context: &mut Context, command: MapCommand) -> Result<Exit, Failure> {
     match command {
-        MapCommand::Encode(args) => encode::run(session, &args),
-        MapCommand::Decode(args) => decode::run(session, &args),
-        MapCommand::Convert(args) => convert::run(session, &args),
-        MapCommand::Count(input) => count::count(session, &input),
-        MapCommand::Nth(args) => count::nth(session, &args),
-        MapCommand::Explain(args) => explain::run(session, &args),
-        MapCommand::Size(input) => size::run(session, &input),
-        MapCommand::Verify(maps) => verify::run(session, &maps),
-        MapCommand::Where(args) => places::ranks(session, &args),
-        MapCommand::Who(args) => places::nodes(session, &args),
-        MapCommand::Draw(args) => draw::run(session, &args),
-        MapCommand::Batch => batch::run(session),
+        MapCommand::Encode(args) => encode::run(context, &args),
+        MapCommand::Decode(args) => decode::run(context, &args),
+        MapCommand::Convert(args) => convert::run(context, &args),
+        MapCommand::Count(input) => count::count(context, &input),
+        MapCommand::Nth(args) => count::nth(context, &args),
+        MapCommand::Explain(args) => explain::run(context, &args),
+        MapCommand::Size(input) => size::run(context, &input),
+        MapCommand::Verify(maps) => verify::run(context, &maps),
+        MapCommand::Where(args) => places::ranks(context, &args),
+        MapCommand::Who(args) => places::nodes(context, &args),
+        MapCommand::Draw(args) => draw::run(context, &args),
+        MapCommand::Batch => batch::run(context),
     }
 }
 
 /// Reads a map of either kind, folded.
-fn read_map(session: &Session, input: &MapInput) -> Result<Map, Failure> {
-    let preg = &session.preg;
+fn read_map(context: &Context, input: &MapInput) -> Result<Map, Failure> {
+    let preg = &context.preg;
     if input.procs {
-        let map = read_procs(preg, read_sources(&input.words)?)?.into_map(session.limits())?;
+        let map = read_procs(preg, read_sources(&input.words)?)?.into_map(context.limits())?;
         return Ok(map.into());
     }
-    let list = read_nodes(preg, read_sources(&input.words)?)?.into_list(session.limits())?;
+    let list = read_nodes(preg, read_sources(&input.words)?)?.into_list(context.limits())?;
     Ok(list.into())
 }
 
 /// Reads two maps that belong together.
-fn read_pair(session: &Session, maps: &Pair) -> Result<(NodeList, ProcMap), Failure> {
+fn read_pair(context: &Context, maps: &Pair) -> Result<(NodeList, ProcMap), Failure> {
     if maps.nodes == "-" && maps.procs == "-" {
         return Err(Failure::usage("standard input can be read only once"));
     }
-    let (preg, limits) = (&session.preg, session.limits());
+    let (preg, limits) = (&context.preg, context.limits());
     let list = read_nodes(preg, read_option("--nodes", &maps.nodes)?)?.into_list(limits)?;
     let map = read_procs(preg, read_option("--procs", &maps.procs)?)?.into_map(limits)?;
     Ok((list, map))
 }
 
 /// Reads a map of either kind as the library's text.
-fn read_text(session: &Session, input: &MapInput) -> Result<Vec<u8>, Failure> {
-    let preg = &session.preg;
+fn read_text(context: &Context, input: &MapInput) -> Result<Vec<u8>, Failure> {
+    let preg = &context.preg;
     if input.procs {
-        return read_procs(preg, read_sources(&input.words)?)?.into_text(session.limits());
+        return read_procs(preg, read_sources(&input.words)?)?.into_text(context.limits());
     }
-    read_nodes(preg, read_sources(&input.words)?)?.into_text(session.limits())
+    read_nodes(preg, read_sources(&input.words)?)?.into_text(context.limits())
 }

@@ -10,48 +10,48 @@ use serde_json::json;
 
 use super::{fold, read_pair};
 use crate::args::{Pair, Where, Who};
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{Source, procs_of_text, read_nodes, read_sources};
-use crate::session::Session;
 use crate::words::counted;
 
 /// `where RANK...`: one line a rank.
-pub(super) fn ranks(session: &mut Session, args: &Where) -> Result<Exit, Failure> {
-    let (list, map) = paired(session, &args.maps)?;
+pub(super) fn ranks(context: &mut Context, args: &Where) -> Result<Exit, Failure> {
+    let (list, map) = paired(context, &args.maps)?;
     let asked = procs_of_text(Source {
         origin: "the ranks".to_owned(),
         bytes: args.ranks.join(",").into_bytes(),
         comments: false,
     })
-    .into_map(session.limits())
+    .into_map(context.limits())
     .map_err(|f| f.misuse("a rank is a number or a range: 3, 8-15"))?;
     let (mut answers, mut absent) = (Vec::new(), Vec::new());
     for rank in (0..asked.num_nodes()).flat_map(|n| asked.ranks_of(n).into_iter().flatten()) {
         let found = map.node_of(rank);
         let name = found.and_then(|node| list.nth(node));
-        if session.json {
+        if context.json {
             let name = name.map(|n| String::from_utf8_lossy(&n).into_owned());
             answers.push(json!({ "rank": rank.as_raw(), "node": found, "name": name }));
         } else if let Some(name) = name {
-            write!(session.out, "{rank}\t")?;
-            session.out.foreign(&name)?;
-            session.out.write_all(b"\n")?;
+            write!(context.out, "{rank}\t")?;
+            context.out.foreign(&name)?;
+            context.out.write_all(b"\n")?;
         }
         if found.is_none() {
             absent.push(rank.to_string());
         }
     }
-    if session.json {
-        session.out.json(&json!({ "ranks": answers }))?;
+    if context.json {
+        context.out.json(&json!({ "ranks": answers }))?;
     }
-    finish(session, &absent, "rank", "is on no node")
+    finish(context, &absent, "rank", "is on no node")
 }
 
 /// `who NODE...`: one line for each node of that name.
-pub(super) fn nodes(session: &mut Session, args: &Who) -> Result<Exit, Failure> {
-    let (list, map) = paired(session, &args.maps)?;
+pub(super) fn nodes(context: &mut Context, args: &Who) -> Result<Exit, Failure> {
+    let (list, map) = paired(context, &args.maps)?;
     let asked =
-        read_nodes(&session.preg, read_sources(&args.names)?)?.into_list(session.limits())?;
+        read_nodes(&context.preg, read_sources(&args.names)?)?.into_list(context.limits())?;
     let mut places: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
     asked.for_each(|name| {
         places.entry(name.to_vec()).or_default();
@@ -70,30 +70,30 @@ pub(super) fn nodes(session: &mut Session, args: &Who) -> Result<Exit, Failure> 
         for node in found {
             let mut ranks = Vec::new();
             fold::ranks(&map, *node, &mut ranks);
-            if session.json {
+            if context.json {
                 let ranks = String::from_utf8_lossy(&ranks);
                 answers.push(json!({ "name": shown, "node": node, "ranks": ranks }));
                 continue;
             }
-            session.out.foreign(&name)?;
-            session.out.write_all(b"\t")?;
-            session.out.write_all(&ranks)?;
-            session.out.write_all(b"\n")?;
+            context.out.foreign(&name)?;
+            context.out.write_all(b"\t")?;
+            context.out.write_all(&ranks)?;
+            context.out.write_all(b"\n")?;
         }
         if found.is_empty() {
             answers.push(json!({ "name": shown, "node": null, "ranks": null }));
             absent.push(shown);
         }
     }
-    if session.json {
-        session.out.json(&json!({ "nodes": answers }))?;
+    if context.json {
+        context.out.json(&json!({ "nodes": answers }))?;
     }
-    finish(session, &absent, "node", "is not in the node map")
+    finish(context, &absent, "node", "is not in the node map")
 }
 
 /// Reads two maps that have the same number of nodes.
-fn paired(session: &Session, maps: &Pair) -> Result<(NodeList, ProcMap), Failure> {
-    let (list, map) = read_pair(session, maps)?;
+fn paired(context: &Context, maps: &Pair) -> Result<(NodeList, ProcMap), Failure> {
+    let (list, map) = read_pair(context, maps)?;
     if list.len() == map.num_nodes() {
         return Ok((list, map));
     }
@@ -107,12 +107,12 @@ fn paired(session: &Session, maps: &Pair) -> Result<(NodeList, ProcMap), Failure
 
 /// A negative answer names what was not found.
 fn finish(
-    session: &mut Session,
+    context: &mut Context,
     absent: &[String],
     what: &str,
     why: &str,
 ) -> Result<Exit, Failure> {
-    session.out.flush()?;
+    context.out.flush()?;
     match absent {
         [] => Ok(Exit::Ok),
         [one] => Err(Failure::answer(

@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::{answer, read_text};
 use crate::args::{FormArg, MapInput};
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::progress::Progress;
-use crate::session::Session;
 
 /// What a scheme answered, and how fast.
 struct Taken {
@@ -28,11 +28,11 @@ struct Row {
     regex2: Option<Taken>,
 }
 
-pub(super) fn run(session: &mut Session, input: &MapInput) -> Result<Exit, Failure> {
-    let text = read_text(session, input)?;
+pub(super) fn run(context: &mut Context, input: &MapInput) -> Result<Exit, Failure> {
+    let text = read_text(context, input)?;
     let progress = Progress::start("encoding");
     let mut rows = Vec::new();
-    for module in session.preg.modules() {
+    for module in context.preg.modules() {
         let ask = |form| measure(module, form, input.procs, &text);
         rows.push(Row {
             scheme: module.scheme.name().to_owned(),
@@ -44,10 +44,10 @@ pub(super) fn run(session: &mut Session, input: &MapInput) -> Result<Exit, Failu
     }
     drop(progress);
     let winners = winners(&rows);
-    if session.json {
-        print_json(session, &text, &rows, winners)?;
+    if context.json {
+        print_json(context, &text, &rows, winners)?;
     } else {
-        print_table(session, &text, &rows, winners)?;
+        print_table(context, &text, &rows, winners)?;
     }
     Ok(Exit::Ok)
 }
@@ -101,7 +101,7 @@ fn winners(rows: &[Row]) -> [Option<usize>; 2] {
 }
 
 fn print_json(
-    session: &mut Session,
+    context: &mut Context,
     text: &[u8],
     rows: &[Row],
     winners: [Option<usize>; 2],
@@ -128,19 +128,19 @@ fn print_json(
             })
         })
         .collect();
-    session
+    context
         .out
         .json(&json!({ "text_len": text.len(), "schemes": schemes }))
 }
 
 fn print_table(
-    session: &mut Session,
+    context: &mut Context,
     text: &[u8],
     rows: &[Row],
     winners: [Option<usize>; 2],
 ) -> Result<(), Failure> {
-    let style = session.style;
-    let out = &mut session.out;
+    let style = context.style;
+    let out = &mut context.out;
     writeln!(
         out,
         "{} bytes of text; * is what the framework answers",

@@ -9,10 +9,10 @@ use serde_json::{Value as Json, json};
 use super::faults::{self, RankFault, Span};
 use super::read_pair;
 use crate::args::Pair;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::printable::printable;
 use crate::progress::Progress;
-use crate::session::Session;
 use crate::words::{counted, size};
 
 /// Most lines of one kind that are printed; JSON has them all.
@@ -24,8 +24,8 @@ struct Finding {
     json: Json,
 }
 
-pub(super) fn run(session: &mut Session, maps: &Pair) -> Result<Exit, Failure> {
-    let (list, map) = read_pair(session, maps)?;
+pub(super) fn run(context: &mut Context, maps: &Pair) -> Result<Exit, Failure> {
+    let (list, map) = read_pair(context, maps)?;
     let progress = Progress::start("verifying");
     let mut found = vec![counts(&list, &map)];
     found.push(rank_faults(&list, &map));
@@ -33,7 +33,7 @@ pub(super) fn run(session: &mut Session, maps: &Pair) -> Result<Exit, Failure> {
     let notes = empty(&list, &map);
     drop(progress);
     let faults: usize = found.iter().map(Vec::len).sum();
-    if session.json {
+    if context.json {
         let json = |group: Vec<Finding>| group.into_iter().map(|f| f.json).collect::<Vec<_>>();
         let answer = json!({
             "ok": faults == 0,
@@ -42,21 +42,21 @@ pub(super) fn run(session: &mut Session, maps: &Pair) -> Result<Exit, Failure> {
             "faults": found.into_iter().flat_map(json).collect::<Vec<_>>(),
             "notes": json(notes),
         });
-        session.out.json(&answer)?;
+        context.out.json(&answer)?;
     } else {
-        let fault = session.style.red("fault:");
+        let fault = context.style.red("fault:");
         for group in &found {
-            print(session, &fault, group)?;
+            print(context, &fault, group)?;
         }
-        let note = session.style.yellow("note:");
-        print(session, &note, &notes)?;
+        let note = context.style.yellow("note:");
+        print(context, &note, &notes)?;
         let verdict = match faults {
-            0 => session.style.green("ok:"),
+            0 => context.style.green("ok:"),
             1 => "1 fault:".to_owned(),
             n => format!("{n} faults:"),
         };
         writeln!(
-            session.out,
+            context.out,
             "{verdict} {}",
             size(list.len(), map.num_ranks())
         )?;
@@ -68,13 +68,13 @@ pub(super) fn run(session: &mut Session, maps: &Pair) -> Result<Exit, Failure> {
     })
 }
 
-fn print(session: &mut Session, label: &str, group: &[Finding]) -> Result<(), Failure> {
+fn print(context: &mut Context, label: &str, group: &[Finding]) -> Result<(), Failure> {
     for finding in group.iter().take(SHOWN) {
-        writeln!(session.out, "{label} {}", finding.text)?;
+        writeln!(context.out, "{label} {}", finding.text)?;
     }
     if let Some(more @ 1..) = group.len().checked_sub(SHOWN) {
         writeln!(
-            session.out,
+            context.out,
             "{label} and {more} more like this; --json lists all"
         )?;
     }

@@ -10,23 +10,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pmix_launch::{Layout, Level, MapBy, Outcome, Output, Plan, Policy, Standard};
-use pmix_mca::Surroundings;
-use pmix_server::Tap;
+use pmix_mca::Environment;
+use pmix_server::WireObserver;
 use preg_core::Status;
 
 use crate::args::Run;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::get::host;
 use crate::input::{read_nodes, read_option, read_procs};
-use crate::session::Session;
 use crate::wire::Trace;
 
 /// Runs the command.
-pub(crate) fn run(session: &mut Session, args: Run) -> Result<Exit, Failure> {
+pub(crate) fn run(context: &mut Context, args: Run) -> Result<Exit, Failure> {
     let report = args.report;
     let trace = args.trace.clone();
-    let plan = plan(session, args)?;
-    let trace = trace.map(|path| tap(session, &path)).transpose()?;
+    let plan = plan(context, args)?;
+    let trace = trace.map(|path| observe(context, &path)).transpose()?;
     let (input, output, errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let standard = Standard {
         input: input.as_fd(),
@@ -37,10 +37,10 @@ pub(crate) fn run(session: &mut Session, args: Run) -> Result<Exit, Failure> {
     if report {
         report::table(&outcome, &mut std::io::stderr().lock())?;
     }
-    if session.json {
-        session.out.json(&report::summary(&plan, &outcome))?;
+    if context.json {
+        context.out.json(&report::summary(&plan, &outcome))?;
     }
-    ending(&outcome, session.json)
+    ending(&outcome, context.json)
 }
 
 /// The exit code of the job, and what to say about it.
@@ -56,8 +56,8 @@ fn ending(outcome: &Outcome, answered: bool) -> Result<Exit, Failure> {
     })
 }
 
-fn tap(session: &Session, path: &Path) -> Result<Box<dyn Tap>, Failure> {
-    let trace = Trace::create(path, Arc::clone(&session.preg));
+fn observe(context: &Context, path: &Path) -> Result<Box<dyn WireObserver>, Failure> {
+    let trace = Trace::create(path, Arc::clone(&context.preg));
     let trace =
         trace.map_err(|e| Failure::data(format!("cannot write {}: {e}", path.display())))?;
     Ok(Box::new(trace))
@@ -71,15 +71,15 @@ fn refused(error: pmix_launch::Error) -> Failure {
     )
 }
 
-fn plan(session: &Session, args: Run) -> Result<Plan, Failure> {
-    let surroundings = Surroundings::of_process();
+fn plan(context: &Context, args: Run) -> Result<Plan, Failure> {
+    let environment = Environment::of_process();
     let host = args
         .host
         .clone()
         .or_else(host::name)
         .unwrap_or_else(|| "localhost".to_owned());
     let maps = match (&args.nodes, &args.procs) {
-        (Some(nodes), Some(procs)) => Some(larger_job(session, &host, nodes, procs)?),
+        (Some(nodes), Some(procs)) => Some(larger_job(context, &host, nodes, procs)?),
         _ => None,
     };
     let policy = policy(&args);
@@ -104,10 +104,10 @@ fn plan(session: &Session, args: Run) -> Result<Plan, Failure> {
         apps,
         layout,
         policy,
-        preg: Arc::clone(&session.preg),
-        params: session.params.clone(),
-        tmpdir: tmpdir(&surroundings.vars),
-        environment: surroundings.vars,
+        preg: Arc::clone(&context.preg),
+        params: context.params.clone(),
+        tmpdir: tmpdir(&environment.vars),
+        environment: environment.vars,
         output,
         timeout: args.timeout,
         grace: args.grace,
@@ -118,12 +118,12 @@ fn plan(session: &Session, args: Run) -> Result<Plan, Failure> {
 }
 
 fn larger_job(
-    session: &Session,
+    context: &Context,
     host: &str,
     nodes: &OsString,
     procs: &OsString,
 ) -> Result<Layout, Failure> {
-    let (preg, limits) = (&session.preg, session.limits());
+    let (preg, limits) = (&context.preg, context.limits());
     let nodes = read_nodes(preg, read_option("--nodes", nodes)?)?.into_list(limits)?;
     let procs = read_procs(preg, read_option("--procs", procs)?)?.into_map(limits)?;
     Layout::of_maps(host.as_bytes(), nodes, procs)

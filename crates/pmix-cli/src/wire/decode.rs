@@ -8,12 +8,12 @@ use pmix_types::{DataArray, DataType, Status};
 
 use super::{bytes, explain, failure, json, message};
 use crate::args::{CallType, WireDecode};
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::session::Session;
 
-pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Failure> {
+pub(super) fn run(context: &mut Context, args: &WireDecode) -> Result<Exit, Failure> {
     if args.message {
-        return message::run(session, args);
+        return message::run(context, args);
     }
     let layout = args.peer.layout();
     if args.types.is_empty() && layout.buffer == BufferKind::NonDescribed {
@@ -30,7 +30,7 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
     let source = bytes::read(args)?;
     let mut decoder = Decoder::new(layout, &source.bytes)
         .with_limits(args.limits())
-        .with_framer(&*session.preg);
+        .with_framer(&*context.preg);
     if args.explain {
         explain::check_len(&source.bytes)?;
         decoder = decoder.with_trace();
@@ -61,9 +61,9 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
             notes,
             fault: fault.as_ref(),
         };
-        return explain::show(&mut session.out, session.style, session.json, &report);
+        return explain::show(&mut context.out, context.style, context.json, &report);
     }
-    let (out, as_object) = (&mut session.out, session.json);
+    let (out, as_object) = (&mut context.out, context.json);
     let result = read_all(
         &mut decoder,
         &args.types,
@@ -89,7 +89,7 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
     )?;
     if let Err(error) = result {
         // What could be read stands in front of the error.
-        session.out.flush()?;
+        context.out.flush()?;
         let failure = failure(&error, &source.origin, &source.bytes);
         return Err(match error.status() {
             Status::ERR_OUT_OF_RESOURCE => failure.cure("--memory raises the limit of memory"),

@@ -9,15 +9,15 @@ use pmix_types::DataArray;
 use preg_core::Preg;
 
 use crate::args::WireEncode;
+use crate::context::Context;
 use crate::excerpt::Excerpt;
 use crate::failure::{Exit, Failure};
 use crate::input::{read_option, read_path};
 use crate::octets;
-use crate::session::Session;
 
 use super::json;
 
-pub(super) fn run(session: &mut Session, args: &WireEncode) -> Result<Exit, Failure> {
+pub(super) fn run(context: &mut Context, args: &WireEncode) -> Result<Exit, Failure> {
     let Some(data_type) = args.data_type else {
         let cure = "for example --type PMIX_UINT32, or --jsonl where each request has a type";
         return Err(Failure::usage("the type of the data is missing").cure(cure));
@@ -36,10 +36,10 @@ pub(super) fn run(session: &mut Session, args: &WireEncode) -> Result<Exit, Fail
             _ => failure.at(place(&source.origin, text, &error)),
         }
     })?;
-    let bytes = call(&session.preg, args.peer.layout(), &data)
+    let bytes = call(&context.preg, args.peer.layout(), &data)
         .map_err(|error| super::failure(&error, &source.origin, b""))?;
-    let out = &mut session.out;
-    if session.json {
+    let out = &mut context.out;
+    if context.json {
         writeln!(
             out,
             "{{\"len\":{},\"bytes_hex\":\"{}\"}}",

@@ -16,11 +16,11 @@ use serde_json::value::RawValue;
 
 use super::{encode, json};
 use crate::args::{self, BufferArg, PsquashArg};
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{answer_lines, longest_line};
 use crate::octets;
 use crate::output::{Out, json_string};
-use crate::session::Session;
 
 /// The memory of a datum whose place the request declares; the largest structures take as much.
 const ROOM: usize = 256;
@@ -92,8 +92,8 @@ enum Answer {
     Value(String),
 }
 
-pub(super) fn run(session: &mut Session, direction: Option<Direction>) -> Result<Exit, Failure> {
-    let (preg, out) = (&session.preg, &mut session.out);
+pub(super) fn run(context: &mut Context, direction: Option<Direction>) -> Result<Exit, Failure> {
+    let (preg, out) = (&context.preg, &mut context.out);
     let longest = longest_line(preg.limits());
     answer_lines(out, longest, |line, out| match line {
         Some(line) => respond(preg, direction, line, out),

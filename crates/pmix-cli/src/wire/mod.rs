@@ -10,22 +10,22 @@ mod jsonl;
 mod message;
 
 use crate::args::{Wire, WireCommand};
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::session::Session;
 
 pub(crate) use message::{Side, Trace};
 
 /// Runs one of the commands.
-pub(crate) fn run(session: &mut Session, args: &Wire) -> Result<Exit, Failure> {
+pub(crate) fn run(context: &mut Context, args: &Wire) -> Result<Exit, Failure> {
     let direction = match &args.command {
         None => None,
         Some(WireCommand::Decode(_)) => Some(jsonl::Direction::Decode),
         Some(WireCommand::Encode(_)) => Some(jsonl::Direction::Encode),
     };
     match &args.command {
-        _ if args.jsonl => jsonl::run(session, direction),
-        Some(WireCommand::Decode(args)) => decode::run(session, args),
-        Some(WireCommand::Encode(args)) => encode::run(session, args),
+        _ if args.jsonl => jsonl::run(context, direction),
+        Some(WireCommand::Decode(args)) => decode::run(context, args),
+        Some(WireCommand::Encode(args)) => encode::run(context, args),
         None => Err(Failure::usage("a command is missing").cure("decode, encode, or --jsonl")),
     }
 }

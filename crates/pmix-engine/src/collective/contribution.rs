@@ -16,7 +16,7 @@
 //! come to the same result in whatever order the host puts the contributions.
 
 use bfrops::{Decoder, Encoder, wire_type};
-use gds_hash::{Member, Modex, ModexForm};
+use gds_hash::{Modex, ModexForm, Participant};
 use pmix_proto::PeerForm;
 use pmix_types::{Bytes, Proc, Status};
 
@@ -33,7 +33,7 @@ impl Engine {
     /// What this server contributes.
     pub(super) fn contribution(&self, tracker: &Tracker) -> Result<Vec<u8>, Error> {
         let form = self.config.modex_form();
-        let wire = self.wire(&form);
+        let wire = self.codec(&form);
         if !tracker.collects {
             return Ok(Modex::without_data(&wire, ModexForm::Named)?);
         }
@@ -45,7 +45,7 @@ impl Engine {
         for same in procs.chunk_by(|a, b| a.nspace == b.nspace) {
             let job = same.first().and_then(|proc| self.store.job(&proc.nspace));
             let job = job.ok_or_else(|| Error::not_found("a participant's job is gone"))?;
-            puts.push((same, job.puts()));
+            puts.push((same, job.modex_store()));
         }
         let procs = puts.iter();
         let procs = procs.flat_map(|(same, puts)| same.iter().map(|proc| (proc.clone(), &**puts)));
@@ -70,7 +70,7 @@ impl Engine {
         if data.is_empty() {
             return Ok(());
         }
-        let wire = self.wire(&form);
+        let wire = self.codec(&form);
         let members = self.modex_members(&tracker.key.1);
         let mut modex = Modex::parse(&wire, ModexForm::Named, &members, &data)?;
         // What processes of this node put is there already, and may be newer.
@@ -84,7 +84,7 @@ impl Engine {
     }
 
     /// The participants in the order and the form of the datastore.
-    fn modex_members<'m>(&self, members: &'m Participants) -> Vec<Member<'m>> {
+    fn modex_members<'m>(&self, members: &'m Participants) -> Vec<Participant<'m>> {
         let jobs = members.jobs();
         let size = |nspace, ranks: &Ranks| {
             let listed = match ranks {
@@ -93,7 +93,7 @@ impl Engine {
             };
             self.job_size(nspace).or(listed).unwrap_or(u32::MAX)
         };
-        jobs.map(|(nspace, ranks)| Member {
+        jobs.map(|(nspace, ranks)| Participant {
             nspace: nspace.clone(),
             num_procs: size(nspace, ranks),
         })

@@ -157,7 +157,7 @@ impl Engine {
         let (mut objects, mut told) = (Vec::new(), Vec::new());
         for nspace in jobs.filter(is_other) {
             if let Some(job) = self.store.job(nspace) {
-                let reply = job.reply(&self.wire(&form), form.release, Remote::Whole)?;
+                let reply = job.reply(&self.codec(&form), form.release, Remote::Whole)?;
                 objects.extend(enclosed(&form, reply.to_vec())?);
                 told.push(nspace);
             }

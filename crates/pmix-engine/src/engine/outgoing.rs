@@ -2,7 +2,7 @@
 //! What leaves the engine: replies, messages that nobody asked for, calls of the host.
 
 use bfrops::RegexFramer;
-use gds_hash::Wire;
+use gds_hash::Codec;
 use pmix_proto::{PeerForm, Tag, reply};
 use pmix_types::Status;
 
@@ -103,8 +103,8 @@ impl Engine {
     }
 
     /// How bytes for a peer are packed by the datastore.
-    pub(crate) fn wire(&self, form: &PeerForm) -> Wire<'_> {
-        Wire::new(form.layout).with_framer(self.framer())
+    pub(crate) fn codec(&self, form: &PeerForm) -> Codec<'_> {
+        Codec::new(form.layout).with_framer(self.framer())
     }
 
     /// Who knows the length of old encoded maps.

@@ -33,8 +33,8 @@ impl Engine {
         let (proc, form) = (member.proc.clone(), member.form);
         let len = request.blocks.len();
         let put_bytes = self.put_room(client, len)?;
-        let wire = self.wire(&form);
-        self.store.change_puts(&proc.nspace, |puts| {
+        let wire = self.codec(&form);
+        self.store.update_modex(&proc.nspace, |puts| {
             puts.commit(&wire, proc.rank, request.blocks)
         })?;
         if let Some(client) = self.registry.client_mut(client) {
@@ -70,7 +70,7 @@ impl Engine {
         let Some(job) = self.store.job(&proc.nspace) else {
             return Ok(0);
         };
-        let puts = job.puts();
+        let puts = job.modex_store();
         let form = self.config.modex_form();
         let mut packed = Vec::new();
         let kvals = puts.all(proc.rank, Scope::GLOBAL)?;

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use gds_hash::{Puts, Remote};
+use gds_hash::{ModexStore, Remote};
 use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Rank, Scope, Status, Value, keys};
 
 use super::by_proc::ByProc;
@@ -50,7 +50,7 @@ impl Engine {
         })?;
         if proc.rank == Rank::WILDCARD {
             let form = self.config.modex_form();
-            let reply = job.reply(&self.wire(&form), form.release, Remote::Whole)?;
+            let reply = job.reply(&self.codec(&form), form.release, Remote::Whole)?;
             let kvals = job_info_cache::kvals(&form, self.framer(), &reply)?;
             let (key, until) = (None, None);
             let id = DirectModexId(self.inbound_dmodex.add(proc, PendingDmodex { key, until }));
@@ -120,7 +120,7 @@ impl Engine {
             let is_complete = local.is_none_or(|local| local.is_complete());
             return is_complete.then_some(Err(Status::ERR_NOT_FOUND));
         };
-        let puts = job.puts();
+        let puts = job.modex_store();
         match client.state {
             _ if client.has_committed && pending.is_there(&puts, proc.rank) => {
                 Some(self.direct(&puts, proc.rank))
@@ -131,8 +131,8 @@ impl Engine {
         }
     }
 
-    fn direct(&self, puts: &Puts, rank: Rank) -> Result<Vec<u8>, Status> {
-        let wire = self.wire(&self.config.modex_form());
+    fn direct(&self, puts: &ModexStore, rank: Rank) -> Result<Vec<u8>, Status> {
+        let wire = self.codec(&self.config.modex_form());
         puts.direct(&wire, rank).map_err(|error| error.status())
     }
 
@@ -156,7 +156,7 @@ impl Engine {
         let is_hosts = pending.until.is_none_or(|(_, is_hosts)| is_hosts);
         let job = self.store.job(&proc.nspace).filter(|_| !is_hosts);
         let result = match job {
-            Some(job) => self.direct(&job.puts(), proc.rank),
+            Some(job) => self.direct(&job.modex_store(), proc.rank),
             None => Err(Status::ERR_TIMEOUT),
         };
         self.bring(id, result);
@@ -172,7 +172,7 @@ impl Engine {
 
 impl PendingDmodex {
     /// Whether what has to be there is, or never will be for processes of other nodes.
-    fn is_there(&self, puts: &Puts, rank: Rank) -> bool {
+    fn is_there(&self, puts: &ModexStore, rank: Rank) -> bool {
         let Some(key) = self.key.as_ref().and_then(|key| key.as_text().as_str()) else {
             return true;
         };

@@ -32,7 +32,7 @@ impl Engine {
         let nspace = &member.proc.nspace;
         if let Some(job) = self.store.job(nspace) {
             let remote = self.told_to(member, job.job());
-            let wire = self.wire(&member.form);
+            let wire = self.codec(&member.form);
             let reply = job.reply(&wire, member.form.release, remote)?;
             let nspace = nspace.clone();
             if self.registry.tell(&nspace) {

@@ -53,7 +53,7 @@ impl Engine {
         if let Some(object) = self.job_info_cache.find(nspace, kind) {
             return Ok(object);
         }
-        let reply = job.reply(&self.wire(form), form.release, Remote::Whole)?;
+        let reply = job.reply(&self.codec(form), form.release, Remote::Whole)?;
         let content = kvals(form, self.framer(), &reply)?;
         let object: Arc<Vec<u8>> = object(form, self.framer(), nspace, &content)?.into();
         let built = self.job_info_cache.0.entry(nspace.clone()).or_default();

@@ -24,7 +24,7 @@ impl Engine {
 
     /// Forgets what a process put.
     pub(crate) fn forget_puts(&self, proc: &Proc<'_>) {
-        let forgotten = self.store.change_puts(&proc.nspace, |puts| {
+        let forgotten = self.store.update_modex(&proc.nspace, |puts| {
             puts.forget(proc.rank);
             Ok(())
         });

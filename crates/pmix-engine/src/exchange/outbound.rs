@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use gds_hash::Puts;
+use gds_hash::ModexStore;
 use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Scope, Status, Text, Value, keys};
 
 use super::pending::{PendingGet, WaitFor};
@@ -164,24 +164,24 @@ impl Engine {
 
     /// Stores what the host brought; it is handed back if it is not to be kept, or if there is no job
     /// to keep it with.
-    fn keep(&mut self, proc: &Proc<'static>, data: &[u8]) -> Result<Option<Puts>, Error> {
-        let wire = self.wire(&self.config.modex_form());
+    fn keep(&mut self, proc: &Proc<'static>, data: &[u8]) -> Result<Option<ModexStore>, Error> {
+        let wire = self.codec(&self.config.modex_form());
         let is_kept = !self.outbound_dmodex.lost.contains(proc);
         if is_kept && self.store.job(&proc.nspace).is_some() {
             if proc.rank.is_valid() {
-                self.store.change_puts(&proc.nspace, |puts| {
+                self.store.update_modex(&proc.nspace, |puts| {
                     puts.absorb_direct(&wire, proc.rank, data)
                 })?;
             }
             return Ok(None);
         }
-        let mut puts = Puts::default();
+        let mut puts = ModexStore::default();
         puts.absorb_direct(&wire, proc.rank, data)?;
         Ok(Some(puts))
     }
 
     /// Answers from data of a job that is not registered.
-    fn answer_from(&mut self, pending: PendingGet, puts: &Puts) {
+    fn answer_from(&mut self, pending: PendingGet, puts: &ModexStore) {
         let proc = &pending.request.proc;
         let has = match pending.request.text() {
             Some(key) => (puts.get(proc.rank, Scope::REMOTE, key, &[])).is_ok(),

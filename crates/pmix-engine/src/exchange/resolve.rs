@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use gds_hash::{Puts, Registered, Remote, Request};
+use gds_hash::{ModexStore, Registered, Remote, Request};
 use pmix_types::{Kval, Rank, Scope, Status, keys};
 
 use super::answer;
@@ -59,7 +59,11 @@ impl Engine {
         let scope = self.scope_of(request);
         let key = request.text().unwrap_or_default();
         let rank = request.proc.rank;
-        if job.puts().get(rank, scope, key, &request.infos).is_ok() {
+        if job
+            .modex_store()
+            .get(rank, scope, key, &request.infos)
+            .is_ok()
+        {
             return self.ready(pending, job, scope);
         }
         // A client of 4.2 asks about the job where it wants to know of a process of another job.
@@ -83,7 +87,7 @@ impl Engine {
         let proc = &request.proc;
         let client = self.registry.client_of(proc);
         let scope = self.scope_of(request);
-        let puts = job.puts();
+        let puts = job.modex_store();
         let is_fresh = client.is_some() || !request.wants_fresh || pending.was_asked;
         let found = match request.text() {
             Some(key) => puts
@@ -168,7 +172,7 @@ impl Engine {
         scope: Scope,
     ) -> Result<Resolution, Error> {
         let whole = self.introduction(pending, job)?.unwrap_or_default();
-        let puts = job.puts();
+        let puts = job.modex_store();
         let payload = self.put_by(&pending.ticket, &pending.request, &puts, scope, &whole)?;
         Ok(Resolution::Ready(payload))
     }
@@ -226,14 +230,14 @@ impl Engine {
         &self,
         ticket: &Ticket,
         request: &GetRequest,
-        puts: &Puts,
+        puts: &ModexStore,
         scope: Scope,
         front: &[u8],
     ) -> Result<Vec<u8>, Error> {
         let form = self.member(ticket)?.form;
         let proc = &request.proc;
         let content = match request.form {
-            Form::Objects => puts.answer(&self.wire(&form), proc, scope)?,
+            Form::Objects => puts.answer(&self.codec(&form), proc, scope)?,
             Form::Kvals => {
                 let mut content = Vec::new();
                 let kvals = puts.all(proc.rank, scope)?;

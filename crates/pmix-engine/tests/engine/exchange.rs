@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use gds_hash::{Puts, Wire};
+use gds_hash::{Codec, ModexStore};
 use pmix_engine::{Answer, Upcall};
 use pmix_proto::{Request, Tag, request};
 use pmix_types::{DataArray, Info, Key, Rank, Scope, Status, Value, keys};
@@ -16,14 +16,14 @@ fn seconds(seconds: u64) -> Duration {
 
 /// Puts values and commits them.
 pub(crate) fn commit(world: &mut World, who: Who, rank: u32, data: &[(Scope, &'static str, u32)]) {
-    let mut puts = Puts::default();
+    let mut puts = ModexStore::default();
     for (scope, key, value) in data {
         let info = Info::new(*key, *value);
         puts.put(Rank::new(rank), *scope, info).unwrap();
     }
     let layout = world.clients[who].session.form().layout;
     let blocks = puts
-        .commit_message(&Wire::new(layout), Rank::new(rank))
+        .commit_message(&Codec::new(layout), Rank::new(rank))
         .unwrap();
     let commit = Request::Commit(request::Commit { blocks: &blocks });
     assert_eq!(world.status_of(who, &commit), Some(Status::SUCCESS));

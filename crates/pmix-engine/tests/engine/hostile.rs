@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use gds_hash::{Puts, Wire};
+use gds_hash::{Codec, ModexStore};
 use pmix_engine::{Config, Origin};
 use pmix_proto::{Command, Header, Request, Tag, reply, request};
 use pmix_types::{Info, Proc, Rank, Scope, Status, Value, keys};
@@ -202,13 +202,13 @@ fn a_process_puts_so_much_and_no_more() {
             &[(Scope::GLOBAL, "card", 1), (Scope::LOCAL, "shm", 2)],
         );
     }
-    let mut puts = Puts::default();
+    let mut puts = ModexStore::default();
     let value = Value::from("x".repeat(4_000));
     puts.put(Rank::new(0), Scope::REMOTE, Info::new("long", value))
         .unwrap();
     let layout = world.clients[who].session.form().layout;
     let blocks = puts
-        .commit_message(&Wire::new(layout), Rank::new(0))
+        .commit_message(&Codec::new(layout), Rank::new(0))
         .unwrap();
     let request = Request::Commit(request::Commit { blocks: &blocks });
     assert_eq!(world.status_of(who, &request), Some(Status::SUCCESS));

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use pmix_engine::Origin;
-use pmix_proto::{Request, Session, Tag, request};
+use pmix_proto::{ClientConnection, Request, Tag, request};
 use pmix_types::{Info, Proc, Rank, keys};
 
 use crate::agenda::Event;
@@ -32,7 +32,7 @@ impl World {
     pub(crate) fn connect(&mut self, proc: ProcId) -> Who {
         let who = self.open(self.procs[proc].node);
         let hello = hello(self.procs[proc].name());
-        self.clients[who].session = Some(Session::connect(&hello, u32::MAX).unwrap());
+        self.clients[who].session = Some(ClientConnection::connect(&hello, u32::MAX).unwrap());
         self.pump(who);
         who
     }
@@ -68,7 +68,7 @@ impl World {
         while let Some(bytes) = self.clients[who]
             .session
             .as_mut()
-            .and_then(Session::poll_transmit)
+            .and_then(ClientConnection::poll_transmit)
         {
             self.send(who, bytes, true);
         }
@@ -96,7 +96,7 @@ impl World {
                 client.waits = None;
             }
         }
-        while session.poll_notice().is_some() {}
+        while session.poll_unsolicited().is_some() {}
         if client.proc.is_none() {
             return self.leave(who);
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bfrops::BufferKind;
 use pmix_engine::PeerId;
-use pmix_proto::{Command, Hello, Role, Session, Tag};
+use pmix_proto::{ClientConnection, Command, Hello, Role, Tag};
 use pmix_types::{Proc, Status};
 
 use crate::node::UID;
@@ -23,7 +23,7 @@ pub(crate) struct Client {
     pub(crate) proc: Option<ProcId>,
     /// Whose name a second connection claims.
     pub(crate) claims: Option<ProcId>,
-    pub(crate) session: Option<Session>,
+    pub(crate) session: Option<ClientConnection>,
     /// Whether this end is open.
     pub(crate) is_open: bool,
     /// Whether the other end is.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use gds_hash::{Host, Store};
+use gds_hash::{LocalNode, Store};
 use pmix_engine::{Claim, Config, Engine, Error, HostObject, PeerId, Psec, Verified};
 use pmix_types::{Info, Proc, Rank, Status, keys};
 use preg_core::{Params, Preg};
@@ -38,7 +38,7 @@ impl Node {
             let preg = pmix_builtin::open_preg(&Params::default());
             Arc::new(preg.unwrap())
         });
-        let store = Store::new(Arc::clone(preg), Host::new(name(place)));
+        let store = Store::new(Arc::clone(preg), LocalNode::new(name(place)));
         let config = Config {
             server: Proc::new(format!("server{place}"), Rank::new(0)),
             ..config.clone()

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use gds_hash::{Puts, Wire};
+use gds_hash::{Codec, ModexStore};
 use pmix_proto::{Request, Tag, request};
 use pmix_types::{DataRange, Info, Key, Query, Rank, Status, keys};
 
@@ -91,7 +91,7 @@ impl World {
         let stamp = proc.stamp;
         proc.committed.push(stamp);
         let rank = Rank::new(proc.rank);
-        let mut puts = Puts::default();
+        let mut puts = ModexStore::default();
         for (key, scope) in KEYS {
             if stamp.has(key) {
                 let info = Info::new(key, stamp.value(place, key));
@@ -99,7 +99,7 @@ impl World {
             }
         }
         let layout = self.clients[who].session.as_ref().unwrap().form().layout;
-        let blocks = puts.commit_message(&Wire::new(layout), rank).unwrap();
+        let blocks = puts.commit_message(&Codec::new(layout), rank).unwrap();
         let commit = Request::Commit(request::Commit { blocks: &blocks });
         self.ask(who, &commit, What::Commit(stamp), Some(Duration::ZERO))
     }

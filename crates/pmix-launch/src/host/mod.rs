@@ -2,33 +2,33 @@
 //! The launcher as the host of its server.
 //!
 //! Upcalls come while the watched job lets its server go on, and are about that job. So each is put
-//! into its mail, together with the completion that answers it, and read when the server has gone
+//! into its channel, together with the completion that answers it, and read when the server has gone
 //! on; no state is shared and no lock is held.
 
-mod mail;
+mod channel;
 
 use pmix_server::upcall::{
     Abort, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex, Disconnect,
     Fence, IofPull, JobControl, Log, Lookup, NotifyEvent, Publish, PushStdin, Query,
     RegisterEvents, Unpublish,
 };
-use pmix_server::{Cleanup, Collective, Completion, Host, Notice};
+use pmix_server::{Cleanup, Collective, Completion, Host, ServerEvent};
 use pmix_types::{Info, Pdata, Proc, Status};
 
-pub(crate) use mail::{Mail, Mailbox, mailbox};
+pub(crate) use channel::{HostReceiver, HostSender, host_channel};
 
 /// The launcher as the host of its server: a host of one node.
 ///
 /// What it leaves out is answered "not supported": it starts no further jobs, allocates nothing,
 /// and has no fabric.
 pub(crate) struct LocalHost {
-    mail: Mailbox,
+    messages: HostSender,
     /// Whether output and input pass through the launcher.
     forwards: bool,
 }
 
 /// An upcall that the watched job answers, or something it is to know.
-pub(crate) enum Letter {
+pub(crate) enum HostMessage {
     Connected(Proc<'static>),
     Finalized(Proc<'static>),
     Abort(Abort, Completion<()>),
@@ -46,26 +46,26 @@ pub(crate) enum Letter {
 }
 
 impl LocalHost {
-    pub(crate) fn new(mail: Mailbox, forwards: bool) -> Self {
-        Self { mail, forwards }
+    pub(crate) fn new(messages: HostSender, forwards: bool) -> Self {
+        Self { messages, forwards }
     }
 }
 
 impl Host for LocalHost {
     fn client_connected(&self, call: ClientConnected, done: Completion<()>) {
-        self.mail.send(Letter::Connected(call.proc));
+        self.messages.send(HostMessage::Connected(call.proc));
         done.succeed(());
     }
 
     fn client_finalized(&self, call: ClientFinalized, done: Completion<()>) {
-        // The letter is under way before the client is told, so that when the process ends it is
+        // The message is under way before the client is told, so that when the process ends it is
         // known that it did not end without finalising.
-        self.mail.send(Letter::Finalized(call.proc));
+        self.messages.send(HostMessage::Finalized(call.proc));
         done.succeed(());
     }
 
     fn abort(&self, call: Abort, done: Completion<()>) {
-        self.mail.send(Letter::Abort(call, done));
+        self.messages.send(HostMessage::Abort(call, done));
     }
 
     /// Participants on other nodes are only described ([`Layout::of_maps`](crate::Layout)): they
@@ -81,15 +81,15 @@ impl Host for LocalHost {
     }
 
     fn publish(&self, call: Publish, done: Completion<()>) {
-        self.mail.send(Letter::Publish(call, done));
+        self.messages.send(HostMessage::Publish(call, done));
     }
 
     fn lookup(&self, call: Lookup, done: Completion<Vec<Pdata<'static>>>) {
-        self.mail.send(Letter::Lookup(call, done));
+        self.messages.send(HostMessage::Lookup(call, done));
     }
 
     fn unpublish(&self, call: Unpublish, done: Completion<()>) {
-        self.mail.send(Letter::Unpublish(call, done));
+        self.messages.send(HostMessage::Unpublish(call, done));
     }
 
     fn connect(&self, _: Connect, done: Completion<()>) {
@@ -115,15 +115,15 @@ impl Host for LocalHost {
     }
 
     fn query(&self, call: Query, done: Completion<Vec<Info<'static>>>) {
-        self.mail.send(Letter::Query(call, done));
+        self.messages.send(HostMessage::Query(call, done));
     }
 
     fn log(&self, call: Log, done: Completion<()>) {
-        self.mail.send(Letter::Log(call, done));
+        self.messages.send(HostMessage::Log(call, done));
     }
 
     fn job_control(&self, call: JobControl, done: Completion<Vec<Info<'static>>>) {
-        self.mail.send(Letter::JobControl(call, done));
+        self.messages.send(HostMessage::JobControl(call, done));
     }
 
     /// What passes through the launcher is told to the server whoever pulls it.
@@ -135,20 +135,22 @@ impl Host for LocalHost {
     }
 
     fn push_stdin(&self, call: PushStdin, done: Completion<()>) {
-        self.mail.send(Letter::PushStdin(call, done));
+        self.messages.send(HostMessage::PushStdin(call, done));
     }
 
-    fn notice(&self, notice: Notice) {
-        match notice {
-            Notice::Cleanup { user, cleanup, .. } => {
-                self.mail.send(Letter::Cleanup(user.0, cleanup));
+    fn server_event(&self, event: ServerEvent) {
+        match event {
+            ServerEvent::Cleanup { user, cleanup, .. } => {
+                self.messages.send(HostMessage::Cleanup(user.0, cleanup));
             }
-            Notice::FenceMissing {
+            ServerEvent::FenceMissing {
                 operation,
                 missing,
                 status,
                 ..
-            } => self.mail.send(Letter::Missing(operation, status, missing)),
+            } => self
+                .messages
+                .send(HostMessage::Missing(operation, status, missing)),
             other => tracing::debug!("{other:?}"),
         }
     }

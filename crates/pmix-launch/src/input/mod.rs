@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What rank 0 reads. The other processes read nothing.
 
-mod feed;
-mod keyboard;
+mod stdin_pipe;
+mod terminal;
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -13,8 +13,8 @@ use pmix_server::Completion;
 use pmix_server::upcall::PushStdin;
 use pmix_types::{Rank, Status, keys};
 
-use self::feed::Feed;
-use self::keyboard::Keyboard;
+use self::stdin_pipe::StdinPipe;
+use self::terminal::TerminalInput;
 use crate::{Error, Plan};
 
 /// Where the input of rank 0 comes from.
@@ -22,9 +22,9 @@ pub(crate) enum Input<'a> {
     /// From where the launcher's would: it reads that itself, no byte more than it wants.
     Own,
     /// From the terminal of the launcher.
-    Typed(Keyboard<'a>),
+    Typed(TerminalInput<'a>),
     /// From whoever pushes it.
-    Pushed(Feed),
+    Pushed(StdinPipe),
 }
 
 /// What a process has for standard input.
@@ -49,10 +49,10 @@ impl<'a> Input<'a> {
         terminal: BorrowedFd<'a>,
         rank0: ChildStdin,
     ) -> io::Result<Self> {
-        let feed = Feed::new(registry, Token(token + 1), rank0)?;
+        let feed = StdinPipe::new(registry, Token(token + 1), rank0)?;
         Ok(match plan.forward_io {
             true => Self::Pushed(feed),
-            false => Self::Typed(Keyboard::new(registry, Token(token), terminal, feed)?),
+            false => Self::Typed(TerminalInput::new(registry, Token(token), terminal, feed)?),
         })
     }
 

@@ -38,12 +38,12 @@ pub(crate) struct Forward<'a> {
     /// Streams that may have more to read; a poll tells of each piece of news only once.
     unread: Vec<usize>,
     /// What was read since it was last asked for, if it is.
-    heard: Option<Vec<Heard>>,
+    heard: Option<Vec<OutputChunk>>,
     piece: Vec<u8>,
 }
 
 /// A piece of what a process wrote; an empty one is the end of the stream.
-pub(crate) struct Heard {
+pub(crate) struct OutputChunk {
     pub(crate) rank: Rank,
     pub(crate) kind: Kind,
     pub(crate) bytes: Vec<u8>,
@@ -84,7 +84,7 @@ impl<'a> Forward<'a> {
     }
 
     /// What was read since the last time.
-    pub(crate) fn heard(&mut self) -> Vec<Heard> {
+    pub(crate) fn heard(&mut self) -> Vec<OutputChunk> {
         self.heard.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
@@ -273,8 +273,8 @@ impl Read {
 }
 
 impl Stream {
-    fn heard(&self, bytes: &[u8]) -> Heard {
-        Heard {
+    fn heard(&self, bytes: &[u8]) -> OutputChunk {
+        OutputChunk {
             rank: self.rank,
             kind: self.kind,
             bytes: bytes.to_vec(),
@@ -285,7 +285,7 @@ impl Stream {
         &mut self,
         piece: &mut [u8],
         out: &mut Vec<u8>,
-        heard: Option<&mut Vec<Heard>>,
+        heard: Option<&mut Vec<OutputChunk>>,
     ) -> Read {
         loop {
             return match self.pipe.read(piece) {

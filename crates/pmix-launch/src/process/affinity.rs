@@ -18,11 +18,11 @@ pub(crate) fn allowed() -> Option<Cpus> {
 ///
 /// A child inherits the processors of the thread that starts it, so it never runs anywhere else,
 /// not even before its first instruction.
-pub(super) struct Confinement {
+pub(super) struct CpuAffinity {
     before: CpuSet,
 }
 
-impl Confinement {
+impl CpuAffinity {
     pub(super) fn begin() -> Result<Self, Error> {
         let before = sched_getaffinity(None);
         let before = before.map_err(|e| Error::system("cannot tell the allowed processors", e))?;
@@ -46,7 +46,7 @@ impl Confinement {
     }
 }
 
-impl Drop for Confinement {
+impl Drop for CpuAffinity {
     fn drop(&mut self) {
         if let Err(e) = sched_setaffinity(None, &self.before) {
             tracing::warn!("the launcher stays confined: {e}");

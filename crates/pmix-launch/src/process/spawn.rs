@@ -11,7 +11,7 @@ use mio::unix::pipe::Receiver;
 use pmix_types::Rank;
 use rustix::process::Pid;
 
-use super::affinity::Confinement;
+use super::affinity::CpuAffinity;
 use super::program;
 use super::table::Process;
 use crate::environment::{Variables, of_children};
@@ -27,7 +27,7 @@ use crate::{Error, Plan};
 pub(crate) struct Spawner<'a> {
     plan: &'a Plan,
     apps: Vec<Prepared>,
-    confinement: Option<Confinement>,
+    confinement: Option<CpuAffinity>,
 }
 
 /// What is the same for each process of an application.
@@ -78,7 +78,7 @@ impl<'a> Spawner<'a> {
             plan,
             apps: plan.apps.iter().map(prepare).collect::<Result<_, _>>()?,
             confinement: (!bound.cpus.is_empty())
-                .then(Confinement::begin)
+                .then(CpuAffinity::begin)
                 .transpose()?,
         })
     }

@@ -8,7 +8,7 @@ use pmix_server::upcall::Abort;
 use pmix_types::{Proc, Status};
 
 use super::job::Job;
-use crate::host::Letter;
+use crate::host::HostMessage;
 use crate::process::{Link, Process};
 use crate::{Cause, Error, cleanup};
 
@@ -22,7 +22,7 @@ impl Job<'_> {
             if let Err(e) = self.server.drive(Instant::now()) {
                 return tracing::error!("the server does not go on: {e}");
             }
-            if !self.read_mail() {
+            if !self.read_messages() {
                 return;
             }
         }
@@ -36,49 +36,49 @@ impl Job<'_> {
     pub(super) fn wait_and_serve(&mut self, until: Option<Instant>) -> Result<bool, Error> {
         let news = self.server.turn(until);
         let news = news.map_err(|e| Error::server("the server does not go on", e))?;
-        if self.read_mail() {
+        if self.read_messages() {
             self.serve();
         }
         Ok(news)
     }
 
     /// Answers all that came, if anything did.
-    fn read_mail(&mut self) -> bool {
-        let first = self.mail.next();
+    fn read_messages(&mut self) -> bool {
+        let first = self.messages.next();
         let any = first.is_some();
         let mut next = first;
-        while let Some(letter) = next {
-            self.answer(letter);
-            next = self.mail.next();
+        while let Some(message) = next {
+            self.answer(message);
+            next = self.messages.next();
         }
         any
     }
 
-    fn answer(&mut self, letter: Letter) {
-        match letter {
-            Letter::Connected(proc) => self.linked(&proc, Link::Connected),
-            Letter::Finalized(proc) => self.linked(&proc, Link::Finalized),
-            Letter::Abort(call, done) => {
+    fn answer(&mut self, message: HostMessage) {
+        match message {
+            HostMessage::Connected(proc) => self.linked(&proc, Link::Connected),
+            HostMessage::Finalized(proc) => self.linked(&proc, Link::Finalized),
+            HostMessage::Abort(call, done) => {
                 done.succeed(());
                 self.abort(&call);
             }
-            Letter::Publish(call, done) => self.board.publish(&call, done),
-            Letter::Lookup(call, done) => self.board.lookup(&call, done),
-            Letter::Unpublish(call, done) => self.board.unpublish(&call, done),
-            Letter::Query(call, done) => {
+            HostMessage::Publish(call, done) => self.published.publish(&call, done),
+            HostMessage::Lookup(call, done) => self.published.lookup(&call, done),
+            HostMessage::Unpublish(call, done) => self.published.unpublish(&call, done),
+            HostMessage::Query(call, done) => {
                 let (status, found) = self.query(&call);
                 done.partly(status, found);
             }
-            Letter::JobControl(call, done) => match self.control(&call) {
+            HostMessage::JobControl(call, done) => match self.control(&call) {
                 Status::SUCCESS => done.succeed(Vec::new()),
                 status => done.fail(status),
             },
-            Letter::Missing(operation, status, missing) => {
+            HostMessage::Missing(operation, status, missing) => {
                 self.warn_of_missing(operation, status, &missing);
             }
-            Letter::Cleanup(uid, cleanup) => cleanup::remove(&cleanup, uid, &self.guard),
-            Letter::PushStdin(call, done) => self.input.push(&self.plan.nspace, call, done),
-            Letter::Log(call, done) => match self.log(&call) {
+            HostMessage::Cleanup(uid, cleanup) => cleanup::remove(&cleanup, uid, &self.guard),
+            HostMessage::PushStdin(call, done) => self.input.push(&self.plan.nspace, call, done),
+            HostMessage::Log(call, done) => match self.log(&call) {
                 Status::SUCCESS => done.succeed(()),
                 status => done.fail(status),
             },

@@ -12,12 +12,12 @@ use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2};
 
 use super::Standard;
 use super::stop::{Interrupt, Order, Stop};
-use crate::board::Board;
-use crate::cleanup::Guard;
-use crate::host::Mail;
+use crate::cleanup::ProtectedPaths;
+use crate::host::HostReceiver;
 use crate::input::Input;
 use crate::output::{Forward, Kind};
 use crate::process::{Link, Orphans, Process, Table};
+use crate::publish::PublishService;
 use crate::session_dir::SessionDir;
 use crate::signals::Signals;
 use crate::{Cause, Ending, Error, Outcome, Plan, RankOutcome};
@@ -44,9 +44,9 @@ pub(super) struct Job<'a> {
     pub(super) forward: Forward<'a>,
     pub(super) input: Input<'a>,
     pub(super) stop: Stop,
-    pub(super) mail: Mail,
-    pub(super) board: Board,
-    pub(super) guard: Guard,
+    pub(super) messages: HostReceiver,
+    pub(super) published: PublishService,
+    pub(super) guard: ProtectedPaths,
     pub(super) signals: Signals,
     /// All but the sockets of the server, which waits for this poll with them.
     pub(super) poll: Poll,
@@ -77,7 +77,7 @@ impl Job<'_> {
                 news = taken == EVENTS;
             }
             let now = Instant::now();
-            self.board.tick(now);
+            self.published.tick(now);
             if let Some(order) = self.stop.tick(now) {
                 self.obey(order);
             }
@@ -174,7 +174,7 @@ impl Job<'_> {
             };
             tracing::debug!("rank {rank} ended: {ending}");
             let proc = Proc::new(self.plan.nspace.clone(), rank);
-            self.board.ended(&proc);
+            self.published.ended(&proc);
             // Nobody is to wait for it; of one that is connected the server sees the end itself.
             if link != Link::Connected
                 && let Err(e) = self.server.deregister_client(&proc)
@@ -223,7 +223,7 @@ impl Job<'_> {
         if self.forward.is_busy() {
             return Some(Instant::now());
         }
-        let deadlines = [self.stop.deadline(), self.board.deadline()];
+        let deadlines = [self.stop.deadline(), self.published.deadline()];
         deadlines.into_iter().flatten().min()
     }
 

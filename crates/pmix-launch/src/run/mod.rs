@@ -12,7 +12,7 @@ mod stop;
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-use pmix_server::Tap;
+use pmix_server::WireObserver;
 
 use crate::{Error, Outcome, Plan};
 use job::Job;
@@ -34,7 +34,7 @@ pub struct Standard<'a> {
 /// Signals that reach the launcher meanwhile are handed on to every process group of the job; they
 /// stay taken from then on.
 ///
-/// A tap hears all that passes between the processes and the server.
+/// An observer hears all that passes between the processes and the server.
 ///
 /// # Errors
 /// The job could not be started; what was started of it is ended. What becomes of a job that runs
@@ -42,11 +42,11 @@ pub struct Standard<'a> {
 pub fn launch(
     plan: &Plan,
     standard: Standard<'_>,
-    tap: Option<Box<dyn Tap>>,
+    observer: Option<Box<dyn WireObserver>>,
 ) -> Result<Outcome, Error> {
     plan.check()?;
     let began = Instant::now();
-    let mut job = Job::start(plan, standard, tap)?;
+    let mut job = Job::start(plan, standard, observer)?;
     job.watch()?;
     Ok(job.end(began))
 }

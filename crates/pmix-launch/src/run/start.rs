@@ -6,19 +6,19 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use mio::{Poll, Token};
-use pmix_server::{HostObject, Registration, Tap};
+use pmix_server::{HostObject, Registration, WireObserver};
 use pmix_types::{Nspace, Proc};
 
 use super::Standard;
 use super::job::{FORWARD, INPUT, Job, SIGNALS};
 use super::stop::Stop;
-use crate::board::Board;
-use crate::cleanup::Guard;
-use crate::host::{LocalHost, mailbox};
+use crate::cleanup::ProtectedPaths;
+use crate::host::{LocalHost, host_channel};
 use crate::input::{self, Input};
 use crate::job_info::{self, Bound};
 use crate::output::{Forward, Kind, Route};
 use crate::process::{self, Orphans, Spawner, Started, Table, descriptors};
+use crate::publish::PublishService;
 use crate::session_dir::SessionDir;
 use crate::signals::Signals;
 use crate::{Error, Output, Plan, service};
@@ -28,12 +28,12 @@ impl<'a> Job<'a> {
     pub(super) fn start(
         plan: &'a Plan,
         standard: Standard<'a>,
-        tap: Option<Box<dyn Tap>>,
+        observer: Option<Box<dyn WireObserver>>,
     ) -> Result<Self, Error> {
         let bound = job_info::bind(plan);
         // Before anything is made that would have to be taken back.
         let spawner = Spawner::new(plan, &bound)?;
-        let mut job = Self::prepare(plan, standard, tap)?;
+        let mut job = Self::prepare(plan, standard, observer)?;
         let route = Route::new(plan, standard.output, standard.errors)?;
         descriptors::check(plan.layout.here().len(), route.num_pipes())?;
         job.register(&bound)?;
@@ -45,19 +45,19 @@ impl<'a> Job<'a> {
     fn prepare(
         plan: &'a Plan,
         standard: Standard<'a>,
-        tap: Option<Box<dyn Tap>>,
+        observer: Option<Box<dyn WireObserver>>,
     ) -> Result<Self, Error> {
         let cannot_poll = |e| Error::system("cannot poll", e);
         let poll = Poll::new().map_err(cannot_poll)?;
         let registry = poll.registry();
         let signals = Signals::take(registry, Token(SIGNALS))?;
-        let (mailbox, mail) = mailbox();
+        let (host_channel, messages) = host_channel();
         let session = SessionDir::create(&plan.tmpdir, plan.layout.here())?;
         let server = service::start(
             plan,
             &session,
-            LocalHost::new(mailbox, plan.forward_io),
-            tap,
+            LocalHost::new(host_channel, plan.forward_io),
+            observer,
         )?;
         let watched = server.watch(registry.as_fd());
         watched.map_err(|e| Error::server("the server does not wait for the launcher", e))?;
@@ -74,9 +74,9 @@ impl<'a> Job<'a> {
                 .heard_if(plan.forward_io),
             input: Input::Own,
             stop: Stop::new(plan, Instant::now()),
-            mail,
-            board: Board::default(),
-            guard: Guard::new(kept(plan)),
+            messages,
+            published: PublishService::default(),
+            guard: ProtectedPaths::new(kept(plan)),
             poll,
         })
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a name to its place: built by the first question, then one hash and a few binary searches.
 //!
-//! Equal shapes form a class. Lattices go into a [`Stab`], numbers that are kept one by one into
+//! Equal shapes form a class. Lattices go into a [`LatticeIndex`], numbers that are kept one by one into
 //! a hash table of four bytes a slot. Both tables are open-addressed over what the list already
 //! holds, and their hasher is keyed at random, so nobody can prepare names that collide.
 
@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use super::shape::{Shape, blank};
 use super::{Kind, NodeList};
 use crate::lattice;
-use crate::stab::{Item, Stab};
+use crate::lattice_index::{Item, LatticeIndex};
 
 /// An empty slot.
 const FREE: u32 = u32::MAX;
@@ -29,7 +29,7 @@ pub(super) struct Index {
     numbers: Table,
     /// The blocks that keep numbers, in order.
     scatters: Vec<u32>,
-    lattices: Stab,
+    lattices: LatticeIndex,
 }
 
 /// Open addressing over ids of things that are kept elsewhere.
@@ -78,7 +78,7 @@ impl Index {
             tails: vec![0],
             numbers: Table::new(list.numbers.len()),
             scatters: Vec::new(),
-            lattices: Stab::default(),
+            lattices: LatticeIndex::default(),
             hasher,
         };
         index.enter_shapes(list);
@@ -98,7 +98,7 @@ impl Index {
                 });
             }
         }
-        index.lattices = Stab::new(items, |id, cut| {
+        index.lattices = LatticeIndex::new(items, |id, cut| {
             let block = &list.blocks[id as usize];
             cut(block.first, list.dims_of(block));
         });

@@ -5,14 +5,14 @@ use pmix_types::Rank;
 
 use super::ProcMap;
 use crate::lattice;
-use crate::stab::{Item, Stab};
+use crate::lattice_index::{Item, LatticeIndex};
 
 /// The index of a map: each run of each block is one lattice.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     /// The id of the first lattice of each block.
     starts: Vec<u32>,
-    lattices: Stab,
+    lattices: LatticeIndex,
 }
 
 impl Index {
@@ -34,7 +34,7 @@ impl Index {
                 id += 1;
             }
         }
-        let lattices = Stab::new(items, |id, cut| {
+        let lattices = LatticeIndex::new(items, |id, cut| {
             let (index, run) = locate(&starts, id);
             let (first, dims) = map.lattice(index, run);
             cut(first, &dims);

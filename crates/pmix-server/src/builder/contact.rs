@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use super::Builder;
 use crate::Error;
 use crate::fork::RELEASE;
-use crate::rendezvous::{Contact, Places, Rendezvous};
+use crate::rendezvous::{Contact, Locations, Rendezvous};
 
 /// Writes the rendezvous files, and the address where the host wants to read it.
 ///
@@ -17,7 +17,7 @@ use crate::rendezvous::{Contact, Places, Rendezvous};
 /// A file cannot be written, and it is required.
 pub(super) fn publish(
     settings: &Builder,
-    places: &Places<'_>,
+    places: &Locations<'_>,
     uri: &str,
 ) -> Result<Rendezvous, Error> {
     let contact = Contact {
@@ -41,7 +41,7 @@ pub(super) fn publish(
 fn report(
     mut files: Rendezvous,
     settings: &Builder,
-    places: &Places<'_>,
+    places: &Locations<'_>,
     contact: &Contact,
 ) -> Result<Rendezvous, Error> {
     let line = format!("{}\n", contact.uri);

@@ -4,8 +4,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use gds_hash::Host as Node;
-use pmix_mca::Surroundings;
+use gds_hash::LocalNode;
+use pmix_mca::Environment;
 use pmix_types::{Nspace, Proc, Status};
 
 use super::Builder;
@@ -27,8 +27,8 @@ impl Place {
     ///
     /// # Errors
     /// A name that cannot be part of a file name.
-    pub(super) fn new(settings: &mut Builder, surroundings: &Surroundings) -> Result<Self, Error> {
-        let set = || Some(surroundings.first_of(&["PMIX_HOSTNAME"])?.to_string_lossy());
+    pub(super) fn new(settings: &mut Builder, environment: &Environment) -> Result<Self, Error> {
+        let set = || Some(environment.first_of(&["PMIX_HOSTNAME"])?.to_string_lossy());
         let given = settings.hostname.take().or_else(|| set().map(Into::into));
         let system = rustix::system::uname();
         let system = system.nodename().to_string_lossy();
@@ -41,7 +41,7 @@ impl Place {
             return Err(Error::new(Status::ERR_BAD_PARAM, why));
         }
         let or = |given: Option<PathBuf>, variable| {
-            given.unwrap_or_else(|| directory(surroundings, variable))
+            given.unwrap_or_else(|| directory(environment, variable))
         };
         Ok(Self {
             hostname,
@@ -52,8 +52,8 @@ impl Place {
     }
 
     /// The node by all its names.
-    pub(super) fn node(&self) -> Node {
-        let node = Node::new(self.hostname.as_str());
+    pub(super) fn node(&self) -> LocalNode {
+        let node = LocalNode::new(self.hostname.as_str());
         match &self.qualified {
             Some(name) => node.alias(name.as_str()),
             None => node,
@@ -72,8 +72,8 @@ fn without_domain(system: &str) -> (String, Option<String>) {
 }
 
 /// A temporary directory that the environment names, by a variable of ours or the usual ones.
-fn directory(surroundings: &Surroundings, variable: &str) -> PathBuf {
-    let found = surroundings.first_of(&[variable, "TMPDIR", "TEMP", "TMP"]);
+fn directory(environment: &Environment, variable: &str) -> PathBuf {
+    let found = environment.first_of(&[variable, "TMPDIR", "TEMP", "TMP"]);
     found.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
 }
 

@@ -5,23 +5,23 @@ use std::sync::Arc;
 
 use gds_hash::Store;
 use pmix_engine::{Config, Engine, Psec};
-use pmix_mca::{Catalog, ParamSpec, Params, Surroundings};
+use pmix_mca::{Catalog, Environment, ParamSpec, Params};
 
 use super::Builder;
 use super::contact::{publish, user};
 use super::names::{Place, own_nspace, uri};
 use crate::driver::{Driver, Parts};
 use crate::fork::{Fork, LocalSupport};
-use crate::rendezvous::Places;
+use crate::rendezvous::Locations;
 use crate::{Error, Server, psec};
 
 /// Opens a server with these settings.
 pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
-    let surroundings = settings.surroundings.take();
-    let surroundings = surroundings.unwrap_or_else(Surroundings::of_process);
+    let environment = settings.environment.take();
+    let environment = environment.unwrap_or_else(Environment::of_process);
     let params = match settings.params.take() {
         Some(params) => params,
-        None => surroundings.params(None)?.build()?,
+        None => environment.params(None)?.build()?,
     };
     let psec = psec::open(&params)?;
     limit_replies(&mut settings.config, &params)?;
@@ -32,13 +32,13 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     settings.config.server.nspace = own_nspace(settings.nspace.take())?;
     settings.config.user = Some(user());
     limit_greetings(&mut settings.config);
-    let place = Place::new(&mut settings, &surroundings)?;
+    let place = Place::new(&mut settings, &environment)?;
     let (listener, address) = settings.listening.open()?;
     let server = settings.config.server.clone();
     let uri = uri(&server, address);
     let rendezvous = publish(&settings, &places(&settings, &place), &uri)?;
     let files = rendezvous.paths();
-    let fork = fork(uri, &psec, &place, surroundings);
+    let fork = fork(uri, &psec, &place, environment);
     let store = Arc::new(Store::new(Arc::clone(&preg), place.node()));
     let driver = Driver::new(Parts {
         engine: Engine::new(settings.config, store, psec),
@@ -47,7 +47,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
         listener,
         address,
         rendezvous,
-        tap: settings.tap,
+        observer: settings.observer,
     })?;
     let external = settings.external_progress;
     Ok(Server::new(driver, fork, server, preg, files, external))
@@ -88,14 +88,14 @@ fn limit_replies(config: &mut Config, params: &Params) -> Result<(), Error> {
 }
 
 /// Where the rendezvous files go, and who may read them.
-fn places<'p>(settings: &Builder, place: &'p Place) -> Places<'p> {
+fn places<'p>(settings: &Builder, place: &'p Place) -> Locations<'p> {
     let readable = if settings.config.foreign_tools {
         0o044
     } else {
         0
     };
     let nspace = settings.config.server.nspace.as_text();
-    Places {
+    Locations {
         server_dir: &place.server_dir,
         system_dir: &place.system_dir,
         host: &place.hostname,
@@ -105,7 +105,7 @@ fn places<'p>(settings: &Builder, place: &'p Place) -> Places<'p> {
 }
 
 /// What the environments of all clients have in common.
-fn fork(uri: String, psec: &[Box<dyn Psec>], place: &Place, surroundings: Surroundings) -> Fork {
+fn fork(uri: String, psec: &[Box<dyn Psec>], place: &Place, environment: Environment) -> Fork {
     let modules: Vec<_> = psec.iter().map(|module| module.name()).collect();
     Fork {
         uri,
@@ -113,7 +113,7 @@ fn fork(uri: String, psec: &[Box<dyn Psec>], place: &Place, surroundings: Surrou
         hostname: place.hostname.clone(),
         server_dir: place.server_dir.clone(),
         system_dir: place.system_dir.clone(),
-        surroundings,
+        environment,
         local_support: LocalSupport::default(),
     }
 }

@@ -10,13 +10,13 @@ use pmix_engine::{Engine, EngineEvent, Origin, PeerId};
 use super::Driver;
 use super::acceptor::Arrival;
 use super::connection::{Connection, Input};
-use crate::desk::Work;
-use crate::host::{self, Notice};
+use crate::engine_handle::Work;
+use crate::host::{self, ServerEvent};
 
 impl Driver {
     /// Does everything there is to do.
     pub(super) fn serve(&mut self, now: Instant) {
-        let desk = Arc::clone(&self.desk);
+        let handle = Arc::clone(&self.handle);
         let mut work = std::mem::take(&mut self.work);
         let arrivals = self.acceptor.accept(now, self.connections.len());
         let input = |engine: &mut Engine, now| {
@@ -25,14 +25,14 @@ impl Driver {
             self.open(engine, arrivals, now);
             self.read(engine, now);
         };
-        let mut serves = desk.progress(now, input, &mut work);
+        let mut serves = handle.progress(now, input, &mut work);
         loop {
             self.write(&mut work);
             let called = self.call_host(&mut work);
             if !serves || (!called && self.broken.is_empty()) {
                 break;
             }
-            serves = desk.progress(now, |engine, now| self.tell(engine, now), &mut work);
+            serves = handle.progress(now, |engine, now| self.tell(engine, now), &mut work);
         }
         self.work = work;
         for token in std::mem::take(&mut self.ended) {
@@ -86,10 +86,10 @@ impl Driver {
                 continue;
             };
             let peer = connection.peer;
-            let tap = &mut self.tap;
+            let observer = &mut self.observer;
             let take = |bytes: &[u8]| {
-                if let Some(tap) = tap {
-                    tap.received(peer, bytes);
+                if let Some(observer) = observer {
+                    observer.received(peer, bytes);
                 }
                 engine.handle_input(peer, bytes, now)
             };
@@ -107,9 +107,9 @@ impl Driver {
     /// Queues what the engine sends and writes what can be written.
     fn write(&mut self, work: &mut Work) {
         for transmit in work.transmits.drain(..) {
-            if let Some(tap) = &mut self.tap {
+            if let Some(observer) = &mut self.observer {
                 let bytes = &transmit.bytes;
-                tap.sent(transmit.peer, bytes.head(), bytes.payload());
+                observer.sent(transmit.peer, bytes.head(), bytes.payload());
             }
             let Some(token) = self.connections.token(transmit.peer) else {
                 continue;
@@ -150,7 +150,7 @@ impl Driver {
     fn call_host(&mut self, work: &mut Work) -> bool {
         let any = !(work.calls.is_empty() && work.modexes.is_empty() && work.events.is_empty());
         for call in work.calls.drain(..) {
-            host::call(&*self.host, self.is_gateway, call, &self.desk);
+            host::call(&*self.host, self.is_gateway, call, &self.handle);
         }
         for (callback, result) in work.modexes.drain(..) {
             host::guarded("dmodex_request", || callback(result));
@@ -172,7 +172,7 @@ impl Driver {
             }
             EngineEvent::Refused { peer, reason } => {
                 self.log_refusal(peer, &reason, "a connection was refused");
-                Notice::Refused {
+                ServerEvent::Refused {
                     reason: reason.into(),
                 }
             }
@@ -180,13 +180,13 @@ impl Driver {
                 return self.log_refusal(peer, &reason, "a request was refused");
             }
             EngineEvent::ProcessLost { proc, incarnation } => {
-                Notice::ProcessLost { proc, incarnation }
+                ServerEvent::ProcessLost { proc, incarnation }
             }
             EngineEvent::Cleanup {
                 target,
                 user,
                 cleanup,
-            } => Notice::Cleanup {
+            } => ServerEvent::Cleanup {
                 target,
                 user,
                 cleanup,
@@ -196,7 +196,7 @@ impl Driver {
                 procs,
                 missing,
                 status,
-            } => Notice::FenceMissing {
+            } => ServerEvent::FenceMissing {
                 operation,
                 procs,
                 missing,
@@ -204,7 +204,7 @@ impl Driver {
             },
             other => return tracing::debug!(event = ?other, "an event that nobody handles"),
         };
-        host::notice(&*self.host, notice);
+        host::server_event(&*self.host, notice);
     }
 
     fn log_refusal(&mut self, peer: PeerId, reason: &pmix_engine::Error, what: &str) {
@@ -221,8 +221,8 @@ impl Driver {
     fn close(&mut self, token: Token) {
         if let Some(closed) = self.connections.remove(token) {
             self.acceptor.resume();
-            if let Some(tap) = &mut self.tap {
-                tap.closed(closed.peer);
+            if let Some(observer) = &mut self.observer {
+                observer.closed(closed.peer);
             }
         }
     }
@@ -231,7 +231,7 @@ impl Driver {
     /// can still be written.
     pub(crate) fn last_words(mut self) {
         let mut work = std::mem::take(&mut self.work);
-        self.desk.progress(Instant::now(), |_, _| (), &mut work);
+        self.handle.progress(Instant::now(), |_, _| (), &mut work);
         self.write(&mut work);
         // Answers would come too late; what happened has happened.
         for event in work.events.drain(..) {
@@ -241,8 +241,8 @@ impl Driver {
         for connection in self.connections.iter_mut() {
             // Nobody is there any more who could be told that it failed.
             let _ = connection.write();
-            if let Some(tap) = &mut self.tap {
-                tap.closed(connection.peer);
+            if let Some(observer) = &mut self.observer {
+                observer.closed(connection.peer);
             }
         }
     }

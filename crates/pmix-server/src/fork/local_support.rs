@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pmix_mca::Surroundings;
+use pmix_mca::Environment;
 use pmix_types::{Info, IntoOwned, Nspace, Status, Value, keys};
 
 use super::Variable;
@@ -70,7 +70,7 @@ impl LocalSupport {
     pub(super) fn add(
         &self,
         nspace: &Nspace<'_>,
-        inherited: &Surroundings,
+        inherited: &Environment,
         environment: &mut Vec<Variable>,
     ) {
         let jobs = self.lock();
@@ -85,7 +85,7 @@ impl LocalSupport {
 }
 
 impl Directive {
-    fn apply(&self, inherited: &Surroundings, environment: &mut Vec<Variable>) {
+    fn apply(&self, inherited: &Environment, environment: &mut Vec<Variable>) {
         let place = environment.iter().position(|(name, _)| *name == self.name);
         let own = place.and_then(|place| environment.get(place));
         let outer = || inherited.vars.iter().find(|(name, _)| *name == self.name);

@@ -11,7 +11,7 @@ fn fork(vars: &[(&str, &str)]) -> Fork {
         hostname: "n01".to_owned(),
         server_dir: "/tmp/session".into(),
         system_dir: "/tmp".into(),
-        surroundings: Surroundings {
+        environment: Environment {
             vars: vars.iter().map(owned).collect(),
             cwd: "/".into(),
             home: None,
@@ -125,7 +125,7 @@ fn what_cannot_be_done_to_an_environment_is_refused() {
 fn an_application_takes_parameters_and_what_its_model_reads_along() {
     let fork = fork(&[("PMIX_MCA_a", "1"), ("OMPI_MCA_b", "2"), ("HOME", "/root")]);
     let names = |infos: &[Info<'_>]| -> Vec<String> {
-        let found = harvest(&fork.surroundings, infos);
+        let found = setup_envars(&fork.environment, infos);
         let name = |info: &Info<'_>| match &info.value {
             Value::Envar(envar) => envar.envar.as_ref().unwrap().to_string(),
             other => panic!("{other:?}"),

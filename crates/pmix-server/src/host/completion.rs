@@ -7,7 +7,7 @@ use std::sync::Weak;
 use pmix_engine::{Answer, CallId};
 use pmix_types::{Info, Nspace, Pdata, Proc, Status};
 
-use crate::desk::Desk;
+use crate::engine_handle::EngineHandle;
 
 /// What a host answers an upcall with, once, at once or later and from any thread.
 ///
@@ -17,15 +17,15 @@ use crate::desk::Desk;
 pub struct Completion<T: Reply> {
     call: CallId,
     /// None once it has answered.
-    desk: Option<Weak<Desk>>,
+    handle: Option<Weak<EngineHandle>>,
     answer: std::marker::PhantomData<fn(T)>,
 }
 
 impl<T: Reply> Completion<T> {
-    pub(crate) fn new(call: CallId, desk: Weak<Desk>) -> Self {
+    pub(crate) fn new(call: CallId, handle: Weak<EngineHandle>) -> Self {
         Self {
             call,
-            desk: Some(desk),
+            handle: Some(handle),
             answer: std::marker::PhantomData,
         }
     }
@@ -66,15 +66,15 @@ impl<T: Reply> Completion<T> {
 
     fn answer(&mut self, answer: Answer) {
         // A server that is no more has nobody who waits.
-        if let Some(desk) = self.desk.take().and_then(|desk| desk.upgrade()) {
-            desk.answer(self.call, answer);
+        if let Some(handle) = self.handle.take().and_then(|handle| handle.upgrade()) {
+            handle.answer(self.call, answer);
         }
     }
 }
 
 impl<T: Reply> Drop for Completion<T> {
     fn drop(&mut self) {
-        if self.desk.is_some() {
+        if self.handle.is_some() {
             tracing::warn!(call = ?self.call, "the host dropped a request without an answer");
             self.answer(Answer::DROPPED);
         }

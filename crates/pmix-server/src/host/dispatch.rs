@@ -7,27 +7,27 @@ use std::sync::{Arc, Weak};
 
 use pmix_engine::{HostCall, Upcall};
 
-use super::{Completion, Host, Notice, gateway};
-use crate::desk::Desk;
+use super::{Completion, Host, ServerEvent, gateway};
+use crate::engine_handle::EngineHandle;
 
 /// Calls the method for an upcall. If it panics, the request has failed, and nothing else.
 ///
 /// On a gateway, what the library itself serves there does not reach the host.
-pub(crate) fn call(host: &dyn Host, is_gateway: bool, call: HostCall, desk: &Arc<Desk>) {
+pub(crate) fn call(host: &dyn Host, is_gateway: bool, call: HostCall, handle: &Arc<EngineHandle>) {
     let name = call.upcall.name();
-    let desk = Arc::downgrade(desk);
+    let handle = Arc::downgrade(handle);
     // Unwinding drops the completion, which answers; what else the host broke is its own.
     guarded(name, || match call.upcall {
         Upcall::Log(request) if is_gateway => {
-            gateway::log(host, request, Completion::new(call.id, desk));
+            gateway::log(host, request, Completion::new(call.id, handle));
         }
-        _ => dispatch(host, call, desk),
+        _ => dispatch(host, call, handle),
     });
 }
 
 /// Tells the host something.
-pub(crate) fn notice(host: &dyn Host, notice: Notice) {
-    guarded("notice", || host.notice(notice));
+pub(crate) fn server_event(host: &dyn Host, event: ServerEvent) {
+    guarded("server_event", || host.server_event(event));
 }
 
 /// Runs code of the host; a panic in it is logged and goes no further.
@@ -43,12 +43,12 @@ fn text(panic: &(dyn Any + Send)) -> &str {
     found.unwrap_or("no message")
 }
 
-fn dispatch(host: &dyn Host, call: HostCall, desk: Weak<Desk>) {
+fn dispatch(host: &dyn Host, call: HostCall, handle: Weak<EngineHandle>) {
     macro_rules! methods {
         ($($upcall:ident => $method:ident,)*) => {
             match call.upcall {
                 $(Upcall::$upcall(request) => {
-                    host.$method(request, Completion::new(call.id, desk));
+                    host.$method(request, Completion::new(call.id, handle));
                 })*
             }
         };

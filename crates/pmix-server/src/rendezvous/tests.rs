@@ -30,7 +30,7 @@ fn contact() -> Contact {
 }
 
 fn open(top: &TempDir, offers: Offers) -> Result<Rendezvous, Error> {
-    let places = Places {
+    let places = Locations {
         server_dir: &top.path().join("session"),
         system_dir: top.path(),
         host: "n01",

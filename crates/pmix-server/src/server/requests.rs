@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use pmix_engine::{Engine, HostObject, Registration};
 use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Status, Text};
 
-use crate::fork::harvest;
+use crate::fork::setup_envars;
 use crate::{Error, Server};
 
 impl Server {
@@ -23,8 +23,8 @@ impl Server {
         num_local_procs: u32,
         registration: impl Into<Registration<'i>>,
     ) -> Result<(), Error> {
-        let desk = &self.0.desk;
-        desk.request(|engine, _| engine.register_nspace(nspace, num_local_procs, registration))
+        let handle = &self.0.handle;
+        handle.request(|engine, _| engine.register_nspace(nspace, num_local_procs, registration))
     }
 
     /// Forgets a job, its processes and what they put (`PMIx_server_deregister_nspace`).
@@ -34,7 +34,7 @@ impl Server {
     pub fn deregister_nspace(&self, nspace: &Nspace<'_>) -> Result<(), Error> {
         self.0.fork.local_support.forget(nspace);
         self.0
-            .desk
+            .handle
             .request(|engine, _| engine.deregister_nspace(nspace))
     }
 
@@ -52,8 +52,8 @@ impl Server {
         gid: u32,
         object: HostObject,
     ) -> Result<(), Error> {
-        let desk = &self.0.desk;
-        desk.request(|engine, _| engine.register_client(proc, uid, gid, object))
+        let handle = &self.0.handle;
+        handle.request(|engine, _| engine.register_client(proc, uid, gid, object))
     }
 
     /// Forgets a process of this node (`PMIx_server_deregister_client`).
@@ -62,7 +62,7 @@ impl Server {
     /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if it is not registered.
     pub fn deregister_client(&self, proc: &Proc<'_>) -> Result<(), Error> {
         self.0
-            .desk
+            .handle
             .request(|engine, _| engine.deregister_client(proc))
     }
 
@@ -73,7 +73,7 @@ impl Server {
     /// # Errors
     /// `PMIX_ERR_INIT`.
     pub fn setup_fork(&self, proc: &Proc<'_>) -> Result<Vec<(OsString, OsString)>, Error> {
-        self.0.desk.request(|_, _| Ok::<_, Error>(()))?;
+        self.0.handle.request(|_, _| Ok::<_, Error>(()))?;
         Ok(self.0.fork.environment(proc))
     }
 
@@ -89,8 +89,8 @@ impl Server {
         _nspace: &Nspace<'_>,
         infos: &[Info<'_>],
     ) -> Result<Vec<Info<'static>>, Error> {
-        self.0.desk.request(|_, _| Ok::<_, Error>(()))?;
-        Ok(harvest(&self.0.fork.surroundings, infos))
+        self.0.handle.request(|_, _| Ok::<_, Error>(()))?;
+        Ok(setup_envars(&self.0.fork.environment, infos))
     }
 
     /// What [`setup_application`](Self::setup_application) brought, for the processes of the job
@@ -105,7 +105,7 @@ impl Server {
         infos: &[Info<'_>],
     ) -> Result<(), Error> {
         let support = &self.0.fork.local_support;
-        self.0.desk.request(|_, _| support.set(nspace, infos))
+        self.0.handle.request(|_, _| support.set(nspace, infos))
     }
 
     /// Gives a name to processes (`PMIx_server_define_process_set`).
@@ -113,8 +113,8 @@ impl Server {
     /// # Errors
     /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM` without a name or members.
     pub fn define_process_set(&self, name: &Text<'_>, members: &[Proc<'_>]) -> Result<(), Error> {
-        let desk = &self.0.desk;
-        desk.request(|engine, _| engine.define_process_set(name, members))
+        let handle = &self.0.handle;
+        handle.request(|engine, _| engine.define_process_set(name, members))
     }
 
     /// Forgets the name of processes (`PMIx_server_delete_process_set`).
@@ -123,7 +123,7 @@ impl Server {
     /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if there is none.
     pub fn delete_process_set(&self, name: &Text<'_>) -> Result<(), Error> {
         self.0
-            .desk
+            .handle
             .request(|engine, _| engine.delete_process_set(name))
     }
 
@@ -141,7 +141,7 @@ impl Server {
         callback: impl FnOnce(Result<Vec<u8>, Status>) + Send + 'static,
     ) -> Result<(), Error> {
         let request = |engine: &mut Engine, now| engine.dmodex_request(proc, infos, now);
-        self.0.desk.request_modex(request, Box::new(callback))
+        self.0.handle.request_modex(request, Box::new(callback))
     }
 
     /// Hands on what a process wrote to a stream; without data, the stream is closed
@@ -156,8 +156,8 @@ impl Server {
         data: Vec<u8>,
         infos: &[Info<'_>],
     ) -> Result<(), Error> {
-        let desk = &self.0.desk;
-        desk.request(|engine, _| engine.iof_deliver(source, channel, data, infos))
+        let handle = &self.0.handle;
+        handle.request(|engine, _| engine.iof_deliver(source, channel, data, infos))
     }
 
     /// Reports an event to the clients and tools that want to know of it, as far as the range
@@ -172,7 +172,7 @@ impl Server {
         range: DataRange,
         infos: &[Info<'_>],
     ) -> Result<(), Error> {
-        let desk = &self.0.desk;
-        desk.request(|engine, now| engine.notify(status, source, range, infos, now))
+        let handle = &self.0.handle;
+        handle.request(|engine, now| engine.notify(status, source, range, infos, now))
     }
 }

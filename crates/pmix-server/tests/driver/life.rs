@@ -9,12 +9,12 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use gds_hash::{Puts, Wire};
+use gds_hash::{Codec, ModexStore};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use pmix_proto::{Request, request};
 use pmix_server::upcall::ClientConnected;
-use pmix_server::{Completion, Error, Host, HostObject, Notice, Server};
+use pmix_server::{Completion, Error, Host, HostObject, Server, ServerEvent};
 use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Rank, Scope, Status, keys};
 
 use super::peer::{self, JOB, Peer};
@@ -86,10 +86,10 @@ fn what_a_process_put_is_given_to_the_server_that_asks_for_it() {
     };
     ask(1).unwrap();
     assert!(receiver.try_recv().is_err(), "it has put nothing yet");
-    let mut puts = Puts::default();
+    let mut puts = ModexStore::default();
     let info = Info::new("card", "ib0");
     puts.put(Rank::new(1), Scope::REMOTE, info).unwrap();
-    let wire = Wire::new(client.form().layout);
+    let wire = Codec::new(client.form().layout);
     let blocks = puts.commit_message(&wire, Rank::new(1)).unwrap();
     let commit = Request::Commit(request::Commit { blocks: &blocks });
     assert_eq!(client.ask_status(&commit).unwrap(), Status::SUCCESS);
@@ -291,11 +291,11 @@ fn an_end_that_comes_with_the_last_bytes_is_noticed() {
 
 /// A host that keeps what it is told.
 #[derive(Default)]
-struct Listener(Mutex<Vec<Notice>>);
+struct Listener(Mutex<Vec<ServerEvent>>);
 
 impl Host for Listener {
-    fn notice(&self, notice: Notice) {
-        self.0.lock().unwrap().push(notice);
+    fn server_event(&self, event: ServerEvent) {
+        self.0.lock().unwrap().push(event);
     }
 }
 
@@ -318,7 +318,7 @@ fn what_happened_before_the_end_is_told_though_nobody_drives_any_more() {
     server.deregister_nspace(&JOB.into()).unwrap();
     server.finalize().unwrap();
     let told = host.0.lock().unwrap();
-    let is_cleanup = |notice: &&Notice| matches!(notice, Notice::Cleanup { .. });
+    let is_cleanup = |notice: &&ServerEvent| matches!(notice, ServerEvent::Cleanup { .. });
     assert_eq!(told.iter().filter(is_cleanup).count(), 1, "{told:?}");
 }
 

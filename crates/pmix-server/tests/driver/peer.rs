@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use bfrops::BufferKind;
-use pmix_proto::{Hello, PeerForm, Request, Role, Session, Tag, Welcome, reply};
+use pmix_proto::{ClientConnection, Hello, PeerForm, Request, Role, Tag, Welcome, reply};
 use pmix_server::{Builder, HostObject, Server};
 use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
 
@@ -81,7 +81,7 @@ pub(crate) fn hello<'c>(
 
 pub(crate) struct Peer {
     stream: TcpStream,
-    session: Session,
+    session: ClientConnection,
 }
 
 impl Peer {
@@ -98,7 +98,7 @@ impl Peer {
     pub(crate) fn with(address: SocketAddr, hello: &Hello<'_>) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        let session = Session::connect(hello, 1 << 24).unwrap();
+        let session = ClientConnection::connect(hello, 1 << 24).unwrap();
         let mut peer = Self { stream, session };
         peer.flush()?;
         while peer.session.welcome().is_none() {

@@ -3,8 +3,8 @@
 
 use super::bits::BitWriter;
 use super::block::{Block, Codes};
-use super::quick::Quick;
-use super::thorough::Thorough;
+use super::fast_parse::FastParse;
+use super::optimal_parse::OptimalParse;
 
 /// Bytes of a sample, and what comes before it to learn prices from.
 const SAMPLE: usize = 4 << 10;
@@ -31,7 +31,7 @@ const GAIN_TO_STAY: u64 = 95;
 /// Appends `text` as deflate blocks and fills the last byte.
 pub(super) fn deflate(text: &[u8], out: &mut Vec<u8>) {
     let mut writer = BitWriter::new(out);
-    let mut quick = Quick::new(text.len());
+    let mut quick = FastParse::new(text.len());
     let mut choice = Choice::default();
     let mut block = Block::new();
     let mut at = 0;
@@ -53,7 +53,7 @@ pub(super) fn deflate(text: &[u8], out: &mut Vec<u8>) {
 /// Whether the thorough parse is worth its time here.
 #[derive(Default)]
 struct Choice {
-    parser: Option<Thorough>,
+    parser: Option<OptimalParse>,
     /// Up to here, and to this rate, the last sample speaks.
     sampled: Option<(usize, u64)>,
 }
@@ -82,7 +82,7 @@ impl Choice {
                 return None;
             }
         }
-        let parser = self.parser.get_or_insert_with(Thorough::new);
+        let parser = self.parser.get_or_insert_with(OptimalParse::new);
         let mut block = Block::new();
         parser.parse(text, range.clone(), &mut block);
         let codes = block.codes();
@@ -107,7 +107,7 @@ fn sample_gains(text: &[u8], end: usize, len: usize, rate: u64) -> bool {
         GAIN_ELSEWHERE
     };
     let (lead, start) = (end - SAMPLE - LEAD, end - SAMPLE);
-    let mut parser = Thorough::reaching(lead.saturating_sub(SAMPLE_WINDOW));
+    let mut parser = OptimalParse::reaching(lead.saturating_sub(SAMPLE_WINDOW));
     let mut block = Block::new();
     parser.parse(text, lead..start, &mut block);
     block.clear();

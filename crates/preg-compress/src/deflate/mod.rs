@@ -5,8 +5,8 @@
 //! miss what they repeat. Why there is one here, and the figures, is in
 //! `docs/decisions/0005-list-aware-deflate.md`. A text goes through in blocks:
 //!
-//! 1. [`quick`] reads names against the name before. On lists in some order nothing beats it.
-//! 2. Where that saves little, a sample is read by [`thorough`], which looks for the cheapest way
+//! 1. [`fast_parse`] reads names against the name before. On lists in some order nothing beats it.
+//! 2. Where that saves little, a sample is read by [`optimal_parse`], which looks for the cheapest way
 //!    to write each stretch; where the sample gains, so does the block.
 //! 3. The tokens of the shorter answer get prefix codes of their own ([`block`], [`huffman`]).
 //!
@@ -20,13 +20,13 @@ mod adler;
 mod bits;
 mod block;
 mod chains;
+mod cost_model;
 mod encoder;
+mod fast_parse;
 mod huffman;
-mod prices;
-mod quick;
+mod optimal_parse;
+mod shortest_paths;
 mod symbols;
-mod thorough;
-mod ways;
 mod window;
 
 /// RFC 1950: deflate with a window of 32 KiB, and the mark of most effort.

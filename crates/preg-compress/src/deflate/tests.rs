@@ -193,7 +193,7 @@ proptest! {
         cut in any::<prop::sample::Index>(),
     ) {
         let cut = cut.index(text.len());
-        let mut parser = thorough::Thorough::new();
+        let mut parser = optimal_parse::OptimalParse::new();
         let mut out = HEADER.to_vec();
         let mut writer = bits::BitWriter::new(&mut out);
         for part in [0..cut, cut..text.len()] {

@@ -4,7 +4,7 @@
 use pmix_map::{NodeList, ProcMap};
 use pmix_types::Status;
 
-use crate::{Error, Extent, LegacyRegex, Preg, Scheme, Terminator, Unpacked, Wire};
+use crate::{Error, Extent, LegacyRegex, Packed, Preg, Scheme, Terminator, Unpacked};
 
 impl Preg {
     /// Encodes a node list into the string form.
@@ -112,10 +112,10 @@ impl Preg {
     ///
     /// # Errors
     /// As [`Self::copy`].
-    pub fn pack(&self, value: &[u8]) -> Result<Wire, Error> {
+    pub fn pack(&self, value: &[u8]) -> Result<Packed, Error> {
         Ok(match self.legacy_len(value)? {
-            Some(extent) => Wire::Framed(Self::terminated(value, extent)),
-            None => Wire::Text(value[..Extent::of_text(value).len].to_vec()),
+            Some(extent) => Packed::Framed(Self::terminated(value, extent)),
+            None => Packed::Text(value[..Extent::of_text(value).len].to_vec()),
         })
     }
 

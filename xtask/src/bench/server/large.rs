@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use bfrops::{Layout, Module};
-use gds_hash::{Host, Job, Remote, Wire};
+use gds_hash::{Codec, Job, LocalNode, Remote};
 use pmix_types::{Info, Release as Tables, keys};
 use preg_core::Params;
 
@@ -103,12 +103,13 @@ fn reply_len(release: &Release, far: Far, remote: Remote) -> Result<usize, Strin
         Info::new(keys::NODE_MAP, nodes),
         Info::new(keys::PROC_MAP, procs),
     ];
-    let job = Job::register(&preg, &Host::new(HERE), "job", &infos).map_err(|e| e.to_string())?;
+    let job =
+        Job::register(&preg, &LocalNode::new(HERE), "job", &infos).map_err(|e| e.to_string())?;
     let tables = match release.peer.version.starts_with("4.") {
         true => Tables::V4_2_2,
         false => Tables::V5_0_11,
     };
-    let reply = job.reply(&Wire::new(Layout::new(Module::V41)), tables, remote);
+    let reply = job.reply(&Codec::new(Layout::new(Module::V41)), tables, remote);
     reply.map(|reply| reply.len()).map_err(|e| e.to_string())
 }
 

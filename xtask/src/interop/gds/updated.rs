@@ -2,7 +2,7 @@
 //! Our side of a job that is registered twice, which the command has no words for: the datastore
 //! itself.
 
-use gds_hash::{Host, Job, Request};
+use gds_hash::{Job, LocalNode, Request};
 use pmix_types::json::List;
 use pmix_types::{DataArray, Info, Rank, RegexBytes, Value as Datum};
 use preg_core::{Params, Preg};
@@ -26,7 +26,12 @@ pub(super) fn answers(
     for entries in plan.registrations() {
         let infos: Vec<_> = entries.iter().map(info).collect();
         let next = match &job {
-            None => Job::register(preg, &Host::new(THIS_HOST), plan.nspace.clone(), &infos),
+            None => Job::register(
+                preg,
+                &LocalNode::new(THIS_HOST),
+                plan.nspace.clone(),
+                &infos,
+            ),
             Some(job) => job.updated(preg, &infos),
         };
         job = Some(next.map_err(|error| format!("{error} in {}", plan.json()))?);

@@ -7,8 +7,8 @@ use pmix_types::{
     Bytes, DataArray, DataType, Info, Kval, Nspace, Proc, Rank, Scope, Status, Value,
 };
 
-use super::{Member, Modex, ModexForm};
-use crate::{Error, Puts, Wire};
+use super::{Modex, ModexForm, Participant};
+use crate::{Codec, Error, ModexStore};
 
 /// From servers of 4.2.2 and 5.0.11, which agree: two processes with a global and a remote key.
 const NUMBERED: &str = "02 5c 02 03 02 02 04 10 6d 79 2e 67 6c 6f 62 00 0e 6d 79 2e 72 65 6d 00 02 \
@@ -31,12 +31,12 @@ fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-fn wire() -> Wire<'static> {
-    Wire::new(Layout::new(Module::V41))
+fn codec() -> Codec<'static> {
+    Codec::new(Layout::new(Module::V41))
 }
 
-fn member(nspace: &'static str, num_procs: u32) -> Member<'static> {
-    Member {
+fn participant(nspace: &'static str, num_procs: u32) -> Participant<'static> {
+    Participant {
         nspace: nspace.into(),
         num_procs,
     }
@@ -49,8 +49,8 @@ fn proc(nspace: &'static str, rank: u32) -> Proc<'static> {
     }
 }
 
-fn captured() -> Puts {
-    let mut puts = Puts::default();
+fn captured() -> ModexStore {
+    let mut puts = ModexStore::default();
     for rank in [0, 1] {
         let number = 1_234_605_616_436_508_552 + u64::from(rank);
         let own = Rank::new(rank);
@@ -68,7 +68,7 @@ fn captured() -> Puts {
     puts
 }
 
-fn remote(puts: &Puts, rank: u32) -> Vec<Kval<'static>> {
+fn remote(puts: &ModexStore, rank: u32) -> Vec<Kval<'static>> {
     puts.all(Rank::new(rank), Scope::REMOTE)
         .unwrap()
         .cloned()
@@ -82,9 +82,9 @@ fn contributions_are_those_of_real_servers() {
         (ModexForm::Numbered, [1, 0], NUMBERED),
         (ModexForm::Named, [0, 1], NAMED),
     ] {
-        let members = [member("JOB1", 3)];
+        let participants = [participant("JOB1", 3)];
         let procs = ranks.map(|rank| (proc("JOB1", rank), &puts));
-        let made = Modex::contribution(&wire(), form, &members, &procs).unwrap();
+        let made = Modex::contribution(&codec(), form, &participants, &procs).unwrap();
         assert_eq!(made, bytes(expected), "{form:?}");
     }
 }
@@ -93,10 +93,10 @@ fn contributions_are_those_of_real_servers() {
 fn contributions_of_real_servers_are_found_again() {
     for (form, captured_bytes) in [(ModexForm::Numbered, NUMBERED), (ModexForm::Named, NAMED)] {
         let blob = bytes(captured_bytes);
-        let modex = Modex::parse(&wire(), form, &[member("JOB1", 3)], &blob).unwrap();
+        let modex = Modex::parse(&codec(), form, &[participant("JOB1", 3)], &blob).unwrap();
         let ranks: Vec<_> = modex.procs().map(|(_, rank)| rank.as_raw()).collect();
         assert_eq!(ranks, [0, 1]);
-        let mut puts = Puts::default();
+        let mut puts = ModexStore::default();
         puts.absorb(&Nspace::new("JOB1"), &modex);
         for rank in [0, 1] {
             assert_eq!(remote(&puts, rank), remote(&captured(), rank));
@@ -107,7 +107,7 @@ fn contributions_of_real_servers_are_found_again() {
             Status::ERR_EXISTS_OUTSIDE_SCOPE
         );
         // Another job of the fence has nothing to do with it.
-        let mut other = Puts::default();
+        let mut other = ModexStore::default();
         other.absorb(&Nspace::new("JOB2"), &modex);
         assert!(!other.has_rank(Rank::new(0)));
     }
@@ -115,7 +115,7 @@ fn contributions_of_real_servers_are_found_again() {
 
 #[test]
 fn jobs_of_a_fence_are_told_apart() {
-    let mut puts = [Puts::default(), Puts::default()];
+    let mut puts = [ModexStore::default(), ModexStore::default()];
     for (place, puts) in puts.iter_mut().enumerate() {
         puts.put(
             Rank::new(1),
@@ -124,13 +124,13 @@ fn jobs_of_a_fence_are_told_apart() {
         )
         .unwrap();
     }
-    let members = [member("a", 4), member("b", 2)];
+    let participants = [participant("a", 4), participant("b", 2)];
     for form in FORMS {
         let procs = [(proc("a", 1), &puts[0]), (proc("b", 1), &puts[1])];
-        let blob = Modex::contribution(&wire(), form, &members, &procs).unwrap();
-        let modex = Modex::parse(&wire(), form, &members, &blob).unwrap();
+        let blob = Modex::contribution(&codec(), form, &participants, &procs).unwrap();
+        let modex = Modex::parse(&codec(), form, &participants, &blob).unwrap();
         for (nspace, number) in [("a", 0), ("b", 1)] {
-            let mut found = Puts::default();
+            let mut found = ModexStore::default();
             found.absorb(&Nspace::new(nspace), &modex);
             let all: Vec<_> = found.all(Rank::new(1), Scope::REMOTE).unwrap().collect();
             assert_eq!(all.len(), 1, "{form:?} {nspace}");
@@ -139,14 +139,14 @@ fn jobs_of_a_fence_are_told_apart() {
         }
     }
     let stranger = [(proc("c", 1), &puts[0])];
-    let refused = Modex::contribution(&wire(), ModexForm::Numbered, &members, &stranger);
+    let refused = Modex::contribution(&codec(), ModexForm::Numbered, &participants, &stranger);
     assert_eq!(refused.unwrap_err().status(), Status::ERR_BAD_PARAM);
 }
 
 #[test]
 fn what_processes_put_alike_is_stored_once() {
-    let members = [member("a", 200)];
-    let mut puts = Puts::default();
+    let participants = [participant("a", 200)];
+    let mut puts = ModexStore::default();
     for rank in 0..200 {
         for key in ["a.method", "b.method"] {
             let same = Info::new(key, Value::from("shm".repeat(100)));
@@ -157,13 +157,13 @@ fn what_processes_put_alike_is_stored_once() {
     }
     let contribution = |form, ranks: std::ops::Range<u32>| {
         let procs: Vec<_> = ranks.map(|rank| (proc("a", rank), &puts)).collect();
-        Modex::contribution(&wire(), form, &members, &procs).unwrap()
+        Modex::contribution(&codec(), form, &participants, &procs).unwrap()
     };
     for form in FORMS {
         let mut blob = contribution(form, 0..100);
         blob.extend(contribution(form, 100..200));
-        let modex = Modex::parse(&wire(), form, &members, &blob).unwrap();
-        let mut found = Puts::default();
+        let modex = Modex::parse(&codec(), form, &participants, &blob).unwrap();
+        let mut found = ModexStore::default();
         found.absorb(&Nspace::new("a"), &modex);
         for rank in 0..200 {
             assert_eq!(remote(&found, rank), remote(&puts, rank));
@@ -181,16 +181,17 @@ fn what_processes_put_alike_is_stored_once() {
 
 #[test]
 fn keys_are_numbered_where_it_pays() {
-    let members = [member("a", 9)];
+    let participants = [participant("a", 9)];
     let flags = |ranks: u32| {
-        let mut puts = Puts::default();
+        let mut puts = ModexStore::default();
         for rank in 0..ranks {
             puts.put(Rank::new(rank), Scope::REMOTE, Info::new("a.key", 1_u32))
                 .unwrap();
         }
         let procs: Vec<_> = (0..9).map(|rank| (proc("a", rank), &puts)).collect();
-        let blob = Modex::contribution(&wire(), ModexForm::Numbered, &members, &procs).unwrap();
-        let mut outer = wire().reader(&blob);
+        let blob =
+            Modex::contribution(&codec(), ModexForm::Numbered, &participants, &procs).unwrap();
+        let mut outer = codec().reader(&blob);
         let mut data = outer.object::<wire_type::ByteObject>().unwrap();
         data.one::<wire_type::Byte>().unwrap()
     };
@@ -199,13 +200,13 @@ fn keys_are_numbered_where_it_pays() {
 
 #[test]
 fn other_servers_learn_that_a_key_is_gone() {
-    let members = [member("a", 2)];
-    let mut puts = Puts::default();
-    let mut far = Puts::default();
-    let exchange = |puts: &Puts, far: &mut Puts| {
+    let participants = [participant("a", 2)];
+    let mut puts = ModexStore::default();
+    let mut far = ModexStore::default();
+    let exchange = |puts: &ModexStore, far: &mut ModexStore| {
         let procs = [(proc("a", 1), puts)];
-        let blob = Modex::contribution(&wire(), ModexForm::Named, &members, &procs).unwrap();
-        let modex = Modex::parse(&wire(), ModexForm::Named, &members, &blob).unwrap();
+        let blob = Modex::contribution(&codec(), ModexForm::Named, &participants, &procs).unwrap();
+        let modex = Modex::parse(&codec(), ModexForm::Named, &participants, &blob).unwrap();
         far.absorb(&Nspace::new("a"), &modex);
         remote(far, 1).len()
     };
@@ -230,41 +231,41 @@ fn other_servers_learn_that_a_key_is_gone() {
 
 #[test]
 fn a_server_that_did_not_collect_is_named() {
-    let blob = Modex::without_data(&wire(), ModexForm::Named).unwrap();
+    let blob = Modex::without_data(&codec(), ModexForm::Named).unwrap();
     assert_eq!(blob, bytes("02 06 02 00 02 02 02 00"));
-    let error = Modex::parse(&wire(), ModexForm::Named, &[], &blob).unwrap_err();
+    let error = Modex::parse(&codec(), ModexForm::Named, &[], &blob).unwrap_err();
     assert_eq!(
         error.to_string(),
         "a server did not collect data for this fence at byte 6"
     );
-    let nothing = Modex::without_data(&wire(), ModexForm::Numbered).unwrap();
-    let modex = Modex::parse(&wire(), ModexForm::Numbered, &[], &nothing).unwrap();
+    let nothing = Modex::without_data(&codec(), ModexForm::Numbered).unwrap();
+    let modex = Modex::parse(&codec(), ModexForm::Numbered, &[], &nothing).unwrap();
     assert_eq!(modex.procs().count(), 0);
 }
 
 #[test]
 fn compressed_data_are_read_where_somebody_can() {
-    let members = [member("JOB1", 3)];
+    let participants = [participant("JOB1", 3)];
     let plain = bytes(NAMED);
-    let mut reader = wire().reader(&plain);
+    let mut reader = codec().reader(&plain);
     let mut outer = reader.object::<wire_type::ByteObject>().unwrap();
     assert!(!outer.one::<wire_type::Bool>().unwrap());
     let data = outer.object::<wire_type::ByteObject>().unwrap();
     let packed: Vec<u8> = data.rest().iter().rev().copied().collect();
-    let inner = wire().pack(|encoder| {
+    let inner = codec().pack(|encoder| {
         encoder.one::<wire_type::Bool>(&true)?;
         encoder.one::<wire_type::ByteObject>(&Bytes::Owned(packed))
     });
     let inner = inner.unwrap();
-    let blob = wire().pack(|encoder| encoder.one::<wire_type::ByteObject>(&Bytes::Owned(inner)));
+    let blob = codec().pack(|encoder| encoder.one::<wire_type::ByteObject>(&Bytes::Owned(inner)));
     let blob = blob.unwrap();
-    let error = Modex::parse(&wire(), ModexForm::Named, &members, &blob).unwrap_err();
+    let error = Modex::parse(&codec(), ModexForm::Named, &participants, &blob).unwrap_err();
     assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED);
-    let with = wire().with_inflate(|bytes| Some(bytes.iter().rev().copied().collect()));
-    let modex = Modex::parse(&with, ModexForm::Named, &members, &blob).unwrap();
+    let with = codec().with_inflate(|bytes| Some(bytes.iter().rev().copied().collect()));
+    let modex = Modex::parse(&with, ModexForm::Named, &participants, &blob).unwrap();
     assert_eq!(modex.procs().count(), 2);
-    let broken = wire().with_inflate(|_| None);
-    let error = Modex::parse(&broken, ModexForm::Named, &members, &blob).unwrap_err();
+    let broken = codec().with_inflate(|_| None);
+    let error = Modex::parse(&broken, ModexForm::Named, &participants, &blob).unwrap_err();
     assert_eq!(
         (error.status(), error.offset()),
         (Status::ERR_UNPACK_FAILURE, Some(4))
@@ -275,11 +276,11 @@ fn compressed_data_are_read_where_somebody_can() {
 fn numbered(flags: u8, rest: &str) -> Result<Modex, Error> {
     let mut data = vec![2, flags];
     data.extend(bytes(rest));
-    let blob = wire().pack(|encoder| encoder.one::<wire_type::ByteObject>(&Bytes::Owned(data)));
+    let blob = codec().pack(|encoder| encoder.one::<wire_type::ByteObject>(&Bytes::Owned(data)));
     Modex::parse(
-        &wire(),
+        &codec(),
         ModexForm::Numbered,
-        &[member("a", 4)],
+        &[participant("a", 4)],
         &blob.unwrap(),
     )
 }
@@ -333,15 +334,15 @@ fn values_of_one_key_are_bounded() {
         value.qualify("q", n);
         value.into_info()
     };
-    let members = [member("a", 1)];
+    let participants = [participant("a", 1)];
     let parse = |count: u32| {
-        let mut puts = Puts::default();
+        let mut puts = ModexStore::default();
         for n in 0..count {
             puts.put(Rank::new(0), Scope::REMOTE, variant(n)).unwrap();
         }
         let procs = [(proc("a", 0), &puts)];
-        let blob = Modex::contribution(&wire(), ModexForm::Named, &members, &procs).unwrap();
-        Modex::parse(&wire(), ModexForm::Named, &members, &blob).map(|_| ())
+        let blob = Modex::contribution(&codec(), ModexForm::Named, &participants, &procs).unwrap();
+        Modex::parse(&codec(), ModexForm::Named, &participants, &blob).map(|_| ())
     };
     assert_eq!(parse(256), Ok(()));
     assert_eq!(
@@ -355,10 +356,10 @@ fn below(source: &mut Seeded, bound: usize) -> usize {
 }
 
 /// Random data of all types that travel, for processes of two jobs.
-fn random(source: &mut Seeded) -> [Puts; 2] {
+fn random(source: &mut Seeded) -> [ModexStore; 2] {
     let carried = Carried::default();
     let scopes = [Scope::LOCAL, Scope::REMOTE, Scope::GLOBAL, Scope::INTERNAL];
-    let mut all = [Puts::default(), Puts::default()];
+    let mut all = [ModexStore::default(), ModexStore::default()];
     for puts in &mut all {
         for _ in 0..below(source, 12) {
             let rank = Rank::new(u32::try_from(below(source, 5)).unwrap());
@@ -388,23 +389,23 @@ fn layouts() -> [Layout; 4] {
 
 #[test]
 fn random_data_go_round() {
-    let members = [member("a", 5), member("b", 5)];
+    let participants = [participant("a", 5), participant("b", 5)];
     for seed in 0..150 {
         let mut source = Seeded::new(seed);
         let puts = random(&mut source);
         for (form, layout) in FORMS.into_iter().flat_map(|f| layouts().map(|l| (f, l))) {
-            let wire = Wire::new(layout);
+            let codec = Codec::new(layout);
             let procs: Vec<_> = (0..5)
                 .flat_map(|rank| [(proc("a", rank), &puts[0]), (proc("b", rank), &puts[1])])
                 .collect();
-            let Ok(blob) = Modex::contribution(&wire, form, &members, &procs) else {
+            let Ok(blob) = Modex::contribution(&codec, form, &participants, &procs) else {
                 // A type that this module does not have.
                 continue;
             };
-            let modex = Modex::parse(&wire, form, &members, &blob)
+            let modex = Modex::parse(&codec, form, &participants, &blob)
                 .unwrap_or_else(|error| panic!("seed {seed} {form:?} {layout:?}: {error}"));
             for (nspace, puts) in ["a", "b"].into_iter().zip(&puts) {
-                let mut found = Puts::default();
+                let mut found = ModexStore::default();
                 found.absorb(&Nspace::new(nspace), &modex);
                 for rank in 0..5 {
                     let (ours, theirs) = (remote(puts, rank), remote(&found, rank));
@@ -419,14 +420,14 @@ fn random_data_go_round() {
 
 #[test]
 fn mutated_blobs_are_read_or_refused_with_an_offset() {
-    let members = [member("a", 5), member("b", 5)];
+    let participants = [participant("a", 5), participant("b", 5)];
     let mut refused = 0;
     for seed in 0..60 {
         let mut source = Seeded::new(seed);
         let puts = random(&mut source);
         for form in FORMS {
             let procs: Vec<_> = (0..5).map(|rank| (proc("a", rank), &puts[0])).collect();
-            let Ok(blob) = Modex::contribution(&wire(), form, &members, &procs) else {
+            let Ok(blob) = Modex::contribution(&codec(), form, &participants, &procs) else {
                 continue;
             };
             for _ in 0..40 {
@@ -439,7 +440,7 @@ fn mutated_blobs_are_read_or_refused_with_an_offset() {
                         _ => broken.insert(place, u8::try_from(below(&mut source, 256)).unwrap()),
                     }
                 }
-                if let Err(error) = Modex::parse(&wire(), form, &members, &broken) {
+                if let Err(error) = Modex::parse(&codec(), form, &participants, &broken) {
                     refused += 1;
                     let offset = error.offset();
                     let within = offset.is_some_and(|offset| offset <= broken.len());

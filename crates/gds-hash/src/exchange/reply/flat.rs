@@ -24,7 +24,7 @@ const NAMES: [&str; 3] = [keys::HOSTNAME, keys::NODEID, keys::HOSTNAME_ALIASES];
 
 impl Writer<'_, '_> {
     pub(super) fn flat(&mut self) {
-        let module = self.wire.layout().module;
+        let module = self.codec.layout().module;
         if module <= Module::V3 {
             self.flat_values();
         }
@@ -67,7 +67,7 @@ impl Writer<'_, '_> {
         let job = self.job;
         let nodes = (0..job.nodes.num_slots()).filter(|slot| job.nodes.first(*slot) == *slot);
         let kvals: Vec<_> = nodes.filter_map(|slot| peers(job, slot)).collect();
-        let packed = self.wire.pack(|encoder| {
+        let packed = self.codec.pack(|encoder| {
             encoder.one::<wire_type::Size>(&u64::try_from(kvals.len()).unwrap_or(u64::MAX))?;
             kvals
                 .iter()

@@ -6,7 +6,7 @@ use pmix_types::{Info, Key, Rank, Text, Value, keys};
 
 use super::Writer;
 use crate::job::{Maps, Nodes};
-use crate::{Job, Wire};
+use crate::{Codec, Job};
 
 /// What follows for a node.
 const OF_NODE: [&str; 5] = [
@@ -21,7 +21,7 @@ impl Writer<'_, '_> {
     /// The nodes of the job, but for those that are not told.
     pub(super) fn nodes(&mut self) {
         let (job, elsewhere) = (self.job, self.elsewhere);
-        let mut plain = Plain::new(job, self.wire);
+        let mut plain = Plain::new(job, self.codec);
         let is_told = |slot: &u32| elsewhere.is_none_or(|elsewhere| elsewhere.tells_node(*slot));
         for slot in (0..job.nodes.num_slots()).filter(is_told) {
             if let Some(plain) = &mut plain
@@ -49,14 +49,14 @@ struct Plain<'r> {
 
 impl<'r> Plain<'r> {
     /// None if the host states something of some node, or one stands in the map twice.
-    fn new(job: &'r Job, wire: &Wire<'r>) -> Option<Self> {
+    fn new(job: &'r Job, codec: &Codec<'r>) -> Option<Self> {
         let maps = job.nodes.maps.as_ref().filter(|_| job.nodes.is_plain())?;
         let like = OF_NODE.map(|key| match key {
             keys::HOSTNAME | keys::LOCAL_PEERS => Info::new(key, ""),
             keys::LOCALLDR => Info::new(key, Value::Rank(Rank::new(0))),
             _ => Info::new(key, 0_u32),
         });
-        let mut template = wire.template();
+        let mut template = codec.template();
         let fields = template.infos(&Key::new(keys::NODE_INFO_ARRAY), &like);
         Some(Self {
             maps,

@@ -178,7 +178,9 @@ impl<'r> Blob<'r> {
             keys::GLOBAL_RANK => job.job.plain(keys::NPROC_OFFSET.as_bytes()).is_some(),
             _ => !job.apps.is_empty(),
         };
-        let mut template = writer.wire.template_in_object(&Key::new(keys::PROC_BLOB))?;
+        let mut template = writer
+            .codec
+            .template_in_object(&Key::new(keys::PROC_BLOB))?;
         let of_elsewhere = writer.elsewhere.map_or(&[][..], |e| e.never_asked.of_procs);
         Ok(Self {
             job,

@@ -7,8 +7,8 @@ use pmix_map::ProcMapBuilder;
 use pmix_types::{Info, Nspace, Value, keys};
 use preg_core::{NodeList, Preg, ProcMap};
 
+use super::duplicates;
 use super::entry::{Target, array, is_container, number, of_other_job, target, within, wrong_type};
-use super::twice;
 use crate::job::anl::AnlMap;
 use crate::job::fqdn::short_names;
 use crate::job::nodes::Maps;
@@ -233,7 +233,7 @@ pub(super) fn paired(nodes: NodeList, procs: ProcMap) -> Result<Maps, Error> {
 
 /// Refuses a process map that names a rank twice.
 fn each_rank_once(procs: &ProcMap) -> Result<(), Error> {
-    match twice::in_map(procs) {
+    match duplicates::in_map(procs) {
         Some(rank) => Err(Error::bad(format!("rank {rank} stands in the map twice"))),
         None => Ok(()),
     }

@@ -25,9 +25,9 @@ use preg_core::Preg;
 
 use super::explain::{self, Fault, Title};
 use crate::args::WireDecode;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::Source;
-use crate::session::Session;
 use frame::Frame;
 pub(crate) use frame::Side;
 pub(crate) use trace::Trace;
@@ -77,7 +77,7 @@ impl Plan {
     }
 }
 
-pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Failure> {
+pub(super) fn run(context: &mut Context, args: &WireDecode) -> Result<Exit, Failure> {
     let assumed = args.command.as_deref().map(|name| {
         let cure = "docs/cli.md names the commands";
         commands::named(name)
@@ -90,7 +90,7 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
     }
     let (frames, rest) = frames(args, source)?;
     let mut connection = Connection {
-        preg: Arc::clone(&session.preg),
+        preg: Arc::clone(&context.preg),
         layout: args.peer.layout(),
         limits: args.limits(),
         major: 5,
@@ -104,17 +104,17 @@ pub(super) fn run(session: &mut Session, args: &WireDecode) -> Result<Exit, Fail
         if message.fault.is_some() {
             exit = Exit::Negative;
         }
-        let out = &mut session.out;
+        let out = &mut context.out;
         if args.explain {
             let report = show::report(index, frame, &message);
-            explain::show(out, session.style, session.json, &report)?;
+            explain::show(out, context.style, context.json, &report)?;
         } else {
             out.json_text(&show::line(frame, &message))?;
             out.write_all(b"\n")?;
         }
     }
     if rest > 0 || frames.is_empty() {
-        session.out.flush()?;
+        context.out.flush()?;
         let message = format!("{rest} bytes are no message: a header has {}", Header::LEN);
         return Err(Failure::data(message));
     }

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use bfrops::{Layout, Limits, Module};
 use pmix_proto::{Header, Hello};
-use pmix_server::{PeerId, Tap};
+use pmix_server::{PeerId, WireObserver};
 use preg_core::Preg;
 use serde_json::json;
 
@@ -76,7 +76,7 @@ impl Trace {
     }
 }
 
-impl Tap for Trace {
+impl WireObserver for Trace {
     fn received(&mut self, peer: PeerId, bytes: &[u8]) {
         let preg = &self.preg;
         let known = self.conversations.entry(peer);

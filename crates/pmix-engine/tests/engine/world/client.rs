@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use bfrops::BufferKind;
 use pmix_engine::PeerId;
-use pmix_proto::{Error, Frame, Hello, Request, Response, Role, Session, Tag, reply};
+use pmix_proto::{ClientConnection, Error, Frame, Hello, Request, Response, Role, Tag, reply};
 use pmix_types::{Kval, Proc, Rank, Status, Value};
 
 /// The user and the group of jobs, where a test says nothing else.
@@ -38,7 +38,7 @@ pub(crate) struct Client {
     pub(crate) node: usize,
     /// The other end; none when it is closed.
     pub(crate) peer: Option<PeerId>,
-    pub(crate) session: Session,
+    pub(crate) session: ClientConnection,
     /// What the server did wrong.
     pub(crate) fault: Option<Error>,
     /// Whether it does not read what it is sent.
@@ -52,7 +52,7 @@ impl Client {
         Self {
             node,
             peer: Some(peer),
-            session: Session::connect(hello, u32::MAX).unwrap(),
+            session: ClientConnection::connect(hello, u32::MAX).unwrap(),
             fault: None,
             is_deaf: false,
             notices: Vec::new(),
@@ -78,7 +78,7 @@ impl Client {
             );
             self.replies.insert(response.tag, response);
         }
-        while let Some(notice) = self.session.poll_notice() {
+        while let Some(notice) = self.session.poll_unsolicited() {
             self.notices.push(notice);
         }
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use gds_hash::{Host, Store};
+use gds_hash::{LocalNode, Store};
 use pmix_engine::{Claim, Config, Engine, EngineEvent, Error, Psec, Verified};
 use pmix_types::{Proc, Rank, Status};
 use preg_core::Params;
@@ -19,7 +19,7 @@ pub(crate) struct Node {
 impl Node {
     pub(super) fn new(place: usize, config: &Config) -> Self {
         let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
-        let store = Store::new(Arc::new(preg), Host::new(name(place)));
+        let store = Store::new(Arc::new(preg), LocalNode::new(name(place)));
         let config = Config {
             server: Proc::new(format!("server{place}"), Rank::new(0)),
             ..config.clone()

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How bytes for a peer or from one are packed, and a place in such bytes.
+
+use bfrops::{Decoder, Encoder, Layout, Limits, MessageTemplate, RegexFramer, WireType, wire_type};
+use pmix_types::{Bytes, Key};
+
+use super::modex_store::Entry;
+use crate::Error;
+
+/// Makes compressed bytes whole again; none if they are not what it knows.
+pub type Inflate = fn(&[u8]) -> Option<Vec<u8>>;
+
+/// How bytes for a peer or from one are packed.
+#[derive(Clone, Copy)]
+pub struct Codec<'w> {
+    layout: Layout,
+    framer: Option<&'w dyn RegexFramer>,
+    inflate: Option<Inflate>,
+}
+
+/// What nested bytes may cost: in proportion to them, without an allowance that many small
+/// objects could add up.
+const LIMITS: Limits = Limits {
+    depth: 64,
+    memory_factor: 64,
+    memory_base: 0,
+};
+
+/// How many values of one key qualifiers may tell apart in a message.
+const MAX_VARIANTS: usize = 256;
+
+impl<'w> Codec<'w> {
+    /// Bytes as the peer packs them.
+    #[must_use]
+    pub const fn new(layout: Layout) -> Self {
+        Self {
+            layout,
+            framer: None,
+            inflate: None,
+        }
+    }
+
+    /// The same with someone who knows the length of old encoded maps.
+    #[must_use]
+    pub const fn with_framer(mut self, framer: &'w dyn RegexFramer) -> Self {
+        self.framer = Some(framer);
+        self
+    }
+
+    /// The same with someone who can read what newer servers compress.
+    #[must_use]
+    pub const fn with_inflate(mut self, inflate: Inflate) -> Self {
+        self.inflate = Some(inflate);
+        self
+    }
+
+    /// How the peer packs.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    pub(crate) const fn inflate(&self) -> Option<Inflate> {
+        self.inflate
+    }
+
+    pub(crate) fn encoder<'o>(&self, out: &'o mut Vec<u8>) -> Encoder<'o>
+    where
+        'w: 'o,
+    {
+        let encoder = Encoder::new(self.layout, out);
+        match self.framer {
+            Some(framer) => encoder.with_framer(framer),
+            None => encoder,
+        }
+    }
+
+    /// An empty template.
+    pub(crate) fn template(&self) -> MessageTemplate<'w> {
+        self.framed(MessageTemplate::new(self.layout))
+    }
+
+    /// An empty template that is written as a byte object under a key.
+    pub(crate) fn template_in_object(
+        &self,
+        key: &Key<'_>,
+    ) -> Result<MessageTemplate<'w>, bfrops::Error> {
+        MessageTemplate::in_object(self.layout, key).map(|template| self.framed(template))
+    }
+
+    fn framed(&self, template: MessageTemplate<'w>) -> MessageTemplate<'w> {
+        match self.framer {
+            Some(framer) => template.with_framer(framer),
+            None => template,
+        }
+    }
+
+    /// Packs what a closure says, apart from the message it will stand in.
+    pub(crate) fn pack(
+        &self,
+        write: impl FnOnce(&mut Encoder<'_>) -> Result<(), bfrops::Error>,
+    ) -> Result<Vec<u8>, bfrops::Error> {
+        let mut out = Vec::new();
+        write(&mut self.encoder(&mut out))?;
+        Ok(out)
+    }
+
+    pub(crate) fn reader<'a>(&self, bytes: &'a [u8]) -> Reader<'a>
+    where
+        'w: 'a,
+    {
+        let decoder = Decoder::new(self.layout, bytes).with_limits(LIMITS);
+        Reader {
+            codec: *self,
+            decoder: match self.framer {
+                Some(framer) => decoder.with_framer(framer),
+                None => decoder,
+            },
+            start: 0,
+            inside: None,
+        }
+    }
+}
+
+/// Takes calls off bytes that may be a part of a message, and names faults by the message.
+pub(crate) struct Reader<'a> {
+    codec: Codec<'a>,
+    decoder: Decoder<'a>,
+    /// Where the bytes start in the message.
+    start: usize,
+    /// Where the compressed object starts that they come from.
+    inside: Option<usize>,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.decoder.is_empty()
+    }
+
+    /// Where the next call starts in the message.
+    pub(crate) const fn offset(&self) -> usize {
+        match self.inside {
+            Some(object) => object,
+            None => self.start + self.decoder.offset(),
+        }
+    }
+
+    pub(crate) fn one<K: WireType>(&mut self) -> Result<K::Item<'a>, Error> {
+        let read = self.decoder.one::<K>();
+        read.map_err(|error| self.fault(&error))
+    }
+
+    /// The same, and the bytes of the call.
+    pub(crate) fn measured<K: WireType>(&mut self) -> Result<(K::Item<'a>, &'a [u8]), Error> {
+        let rest = self.decoder.rest();
+        let item = self.one::<K>()?;
+        let len = rest.len().saturating_sub(self.decoder.rest().len());
+        Ok((item, rest.get(..len).unwrap_or_default()))
+    }
+
+    pub(crate) fn all<K: WireType>(&mut self) -> Result<Vec<K::Item<'a>>, Error> {
+        let read = self.decoder.all::<K>();
+        read.map_err(|error| self.fault(&error))
+    }
+
+    /// A byte object or a buffer, to be read on its own.
+    pub(crate) fn object<K>(&mut self) -> Result<Self, Error>
+    where
+        K: for<'b> WireType<Item<'b> = Bytes<'b>>,
+    {
+        let call = self.offset();
+        let Bytes::Borrowed(bytes) = self.one::<K>()? else {
+            return Err(Error::bad("bytes that are not in the message").at(call));
+        };
+        let mut reader = self.codec.reader(bytes);
+        reader.start = self.start + self.decoder.offset() - bytes.len();
+        reader.inside = self.inside;
+        Ok(reader)
+    }
+
+    /// The bytes that are left.
+    pub(crate) const fn rest(&self) -> &'a [u8] {
+        self.decoder.rest()
+    }
+
+    /// All faults are in a compressed object that starts here.
+    pub(crate) fn inside(mut self, object: usize) -> Self {
+        self.inside = Some(object);
+        self
+    }
+
+    /// Calls of one kval each up to the end.
+    pub(crate) fn kvals(&mut self, entries: &mut Vec<Entry>) -> Result<(), Error> {
+        while !self.is_empty() {
+            let start = self.offset();
+            let kval = self.one::<wire_type::Kval>()?;
+            entries.push(Entry::travelling(kval).map_err(|error| error.at(start))?);
+        }
+        Ok(())
+    }
+
+    fn fault(&self, error: &bfrops::Error) -> Error {
+        let message = match self.inside {
+            Some(_) => format!("{} in compressed data", error.message()),
+            None => error.message().to_owned(),
+        };
+        let offset = match (self.inside, error.offset()) {
+            (Some(object), _) => object,
+            (None, Some(offset)) => self.start + offset,
+            (None, None) => self.offset(),
+        };
+        Error::new(error.status(), message).at(offset)
+    }
+}
+
+/// Checks that a process does not have so many values of a key that finding one takes long.
+pub(crate) fn check_variants(entries: &[Entry]) -> Result<(), Error> {
+    let mut keys: Vec<_> = (entries.iter())
+        .filter(|entry| entry.is_qualified())
+        .map(Entry::key)
+        .collect();
+    keys.sort_unstable();
+    match keys
+        .chunk_by(|a, b| a == b)
+        .find(|k| k.len() > MAX_VARIANTS)
+    {
+        None => Ok(()),
+        Some(same) => Err(Error::new(
+            pmix_types::Status::ERR_OUT_OF_RESOURCE,
+            format!("{} values of one key, more than {MAX_VARIANTS}", same.len()),
+        )),
+    }
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The contributions of all servers, read as a whole before anything is stored.
+
+use std::collections::BTreeMap;
+
+use bfrops::wire_type;
+use pmix_types::{IntoOwned, Key, Kval, Rank, Status};
+
+use super::encode::{CHANGES, COLLECTED, NUMBERED};
+use super::interner::Interner;
+use super::{Modex, ModexForm, Part, Participant, no_member, ranks_before};
+use crate::exchange::codec::{Reader, check_variants};
+use crate::exchange::modex_store::Entry;
+use crate::{Codec, Error};
+
+impl Modex {
+    /// Reads the contributions of servers, one behind the other.
+    ///
+    /// DEVIATION: a process that no participant of the fence has, a key number that is none, a flag
+    /// that means nothing and bytes that are cut short refuse the whole; OpenPMIx keeps what it
+    /// read before and drops the rest; `a_hostile_blob_is_refused_as_a_whole`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong and at which byte ([`Error::offset`]). `PMIX_ERR_BAD_PARAM` also if a server
+    /// says that it did not collect data; `PMIX_ERR_NOT_SUPPORTED` if data are compressed and
+    /// nobody is there to read them.
+    pub fn parse(
+        codec: &Codec<'_>,
+        form: ModexForm,
+        participants: &[Participant<'_>],
+        bytes: &[u8],
+    ) -> Result<Self, Error> {
+        let mut decoder = ModexDecoder {
+            codec,
+            participants,
+            found: BTreeMap::new(),
+            equal: Interner::default(),
+        };
+        let mut reader = codec.reader(bytes);
+        while !reader.is_empty() {
+            let mut part = reader.object::<wire_type::ByteObject>()?;
+            match form {
+                // A server with nothing to say sends an empty object.
+                _ if part.is_empty() => {}
+                ModexForm::Numbered => decoder.numbered(&mut part)?,
+                ModexForm::Named => decoder.named(&mut part)?,
+            }
+        }
+        decoder.finish()
+    }
+}
+
+struct ModexDecoder<'p, 'w> {
+    codec: &'p Codec<'w>,
+    participants: &'p [Participant<'p>],
+    /// By the place of the participant and the rank.
+    found: BTreeMap<(usize, u32), Vec<Entry>>,
+    equal: Interner,
+}
+
+impl ModexDecoder<'_, '_> {
+    fn numbered(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        let start = reader.offset();
+        let flags = reader.one::<wire_type::Byte>()?;
+        if flags & COLLECTED == 0 || flags & !(COLLECTED | NUMBERED) != 0 {
+            return Err(flag(flags, start));
+        }
+        let keys = match flags & NUMBERED {
+            0 => None,
+            _ => Some(keys(reader)?),
+        };
+        while !reader.is_empty() {
+            let mut proc = reader.object::<wire_type::ByteObject>()?;
+            let start = proc.offset();
+            let rank = proc.one::<wire_type::Rank>()?;
+            let place = self.place(rank).map_err(|error| error.at(start))?;
+            let entries = self.found.entry(place).or_default();
+            match &keys {
+                Some(keys) => numbered_data(&mut proc, keys, &mut self.equal, entries)?,
+                None => named_data(&mut proc, &mut self.equal, entries)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The participant and rank that a number in the fence means.
+    fn place(&self, number: Rank) -> Result<(usize, u32), Error> {
+        let number = u64::from(number.as_raw());
+        for (place, participant) in self.participants.iter().enumerate() {
+            let rank = number.checked_sub(ranks_before(self.participants, place));
+            let rank = rank.and_then(|rank| u32::try_from(rank).ok());
+            if let Some(rank) = rank.filter(|rank| *rank < participant.num_procs) {
+                return Ok((place, rank));
+            }
+        }
+        let most = ranks_before(self.participants, self.participants.len());
+        Err(Error::bad(format!(
+            "process {number} of {most} in the fence"
+        )))
+    }
+
+    fn named(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        while !reader.is_empty() {
+            let compressed = reader.one::<wire_type::Bool>()?;
+            let start = reader.offset();
+            let mut data = reader.object::<wire_type::ByteObject>()?;
+            if !compressed {
+                self.named_data(&mut data)?;
+                continue;
+            }
+            let inflate = self.codec.inflate().ok_or_else(|| {
+                let message = "compressed data, and no compression is active";
+                Error::new(Status::ERR_NOT_SUPPORTED, message).at(start)
+            })?;
+            let bytes = inflate(data.rest()).ok_or_else(|| {
+                let message = "compressed data that cannot be read";
+                Error::new(Status::ERR_UNPACK_FAILURE, message).at(start)
+            })?;
+            self.named_data(&mut self.codec.reader(&bytes).inside(start))?;
+        }
+        Ok(())
+    }
+
+    fn named_data(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        let start = reader.offset();
+        let kind = reader.one::<wire_type::Byte>()?;
+        if kind != COLLECTED && kind != CHANGES {
+            return Err(flag(kind, start));
+        }
+        while !reader.is_empty() {
+            let mut part = reader.object::<wire_type::ByteObject>()?;
+            let start = part.offset();
+            let proc = part.one::<wire_type::Proc>()?;
+            let place = self
+                .participants
+                .iter()
+                .position(|m| m.nspace == proc.nspace);
+            let Some(place) = place else {
+                return Err(no_member(&proc.nspace).at(start));
+            };
+            let rank = proc.rank.as_raw();
+            let most = self
+                .participants
+                .get(place)
+                .map_or(0, |participant| participant.num_procs);
+            if rank >= most {
+                let nspace = &proc.nspace;
+                let message = format!("rank {rank} of {nspace}, which has {most} processes");
+                return Err(Error::bad(message).at(start));
+            }
+            let entries = self.found.entry((place, rank)).or_default();
+            named_data(&mut part, &mut self.equal, entries)?;
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Modex, Error> {
+        let mut parts = Vec::with_capacity(self.found.len());
+        for ((place, rank), entries) in self.found {
+            check_variants(&entries)?;
+            let Some(participant) = self.participants.get(place) else {
+                continue;
+            };
+            parts.push(Part {
+                nspace: participant.nspace.clone().into_owned(),
+                rank: Rank::new(rank),
+                entries,
+            });
+        }
+        Ok(Modex { parts })
+    }
+}
+
+/// The keys by their numbers.
+fn keys<'a>(reader: &mut Reader<'a>) -> Result<Vec<Key<'a>>, Error> {
+    let start = reader.offset();
+    let count = reader.one::<wire_type::Uint32>()?;
+    let names = reader.all::<wire_type::String>()?;
+    if u32::try_from(names.len()) != Ok(count) {
+        let found = names.len();
+        return Err(Error::bad(format!("{count} keys are said to come, {found} do")).at(start));
+    }
+    let keys = names.into_iter();
+    Ok(keys
+        .map(|name| Key::new(name.unwrap_or_default()))
+        .collect())
+}
+
+/// Keys and values up to the end.
+fn named_data(
+    reader: &mut Reader<'_>,
+    equal: &mut Interner,
+    entries: &mut Vec<Entry>,
+) -> Result<(), Error> {
+    while !reader.is_empty() {
+        let start = reader.offset();
+        let (kval, bytes) = reader.measured::<wire_type::Kval>()?;
+        entries.push(equal.entry(kval, bytes).map_err(|e| e.at(start))?);
+    }
+    Ok(())
+}
+
+/// Numbers of keys and values up to the end.
+fn numbered_data(
+    reader: &mut Reader<'_>,
+    keys: &[Key<'_>],
+    equal: &mut Interner,
+    entries: &mut Vec<Entry>,
+) -> Result<(), Error> {
+    while !reader.is_empty() {
+        let start = reader.offset();
+        let number = reader.one::<wire_type::Uint32>()?;
+        let key = usize::try_from(number).ok().and_then(|n| keys.get(n));
+        let key = key.ok_or_else(|| {
+            let count = keys.len();
+            Error::bad(format!("key {number} of {count}")).at(start)
+        })?;
+        let (value, bytes) = reader.measured::<wire_type::Value>()?;
+        let kval = Kval {
+            key: key.clone(),
+            value,
+        };
+        entries.push(equal.entry(kval, bytes).map_err(|e| e.at(start))?);
+    }
+    Ok(())
+}
+
+fn flag(flag: u8, start: usize) -> Error {
+    let message = match flag & (COLLECTED | CHANGES) {
+        0 => "a server did not collect data for this fence".to_owned(),
+        _ => format!("flag {flag} has no meaning"),
+    };
+    Error::bad(message).at(start)
+}

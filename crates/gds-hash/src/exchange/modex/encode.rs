@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The contribution of this server.
+
+use std::collections::HashMap;
+
+use bfrops::wire_type;
+use pmix_types::{Bytes, Key, Kval, Proc, Rank, Text, Value};
+
+use super::{Modex, ModexForm, Participant, no_member, ranks_before};
+use crate::exchange::modex_store::{Entry, ScopeSet};
+use crate::{Codec, Error, ModexStore};
+
+/// Data were collected.
+pub(super) const COLLECTED: u8 = 1;
+/// Keys are numbered.
+pub(super) const NUMBERED: u8 = 2;
+/// Only what changed is there.
+pub(super) const CHANGES: u8 = 2;
+
+impl Modex {
+    /// What this server contributes for its processes: what they put for other nodes.
+    ///
+    /// A process that put nothing is left out. The named form also says which keys are gone since
+    /// they were seen by other nodes.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` for a process of a job that takes no part; what cannot be packed, with
+    /// its process and key.
+    pub fn contribution(
+        codec: &Codec<'_>,
+        form: ModexForm,
+        participants: &[Participant<'_>],
+        procs: &[(Proc<'_>, &ModexStore)],
+    ) -> Result<Vec<u8>, Error> {
+        let data = match form {
+            ModexForm::Numbered => numbered(codec, participants, procs)?,
+            ModexForm::Named => named(codec, procs)?,
+        };
+        envelope(codec, form, data)
+    }
+
+    /// What this server contributes to a fence that collects no data; nothing in the numbered
+    /// form.
+    ///
+    /// # Errors
+    ///
+    /// None with a layout that a server has.
+    pub fn without_data(codec: &Codec<'_>, form: ModexForm) -> Result<Vec<u8>, Error> {
+        match form {
+            ModexForm::Numbered => Ok(Vec::new()),
+            ModexForm::Named => {
+                let data = codec.pack(|encoder| encoder.one::<wire_type::Byte>(&0));
+                envelope(codec, form, data.map_err(unpackable)?)
+            }
+        }
+    }
+}
+
+fn envelope(codec: &Codec<'_>, form: ModexForm, data: Vec<u8>) -> Result<Vec<u8>, Error> {
+    let object = |bytes: Vec<u8>, compressible: bool| {
+        codec.pack(|encoder| {
+            if compressible {
+                encoder.one::<wire_type::Bool>(&false)?;
+            }
+            encoder.one::<wire_type::ByteObject>(&Bytes::Owned(bytes))
+        })
+    };
+    let packed = match form {
+        ModexForm::Numbered => object(data, false),
+        ModexForm::Named => object(data, true).and_then(|inner| object(inner, false)),
+    };
+    packed.map_err(unpackable)
+}
+
+fn unpackable(error: bfrops::Error) -> Error {
+    Error::new(error.status(), error.message())
+}
+
+/// The processes that put something for other nodes, and what.
+fn shared<'p>(
+    procs: &'p [(Proc<'p>, &'p ModexStore)],
+) -> impl Iterator<Item = (&'p Proc<'p>, Vec<&'p Entry>)> {
+    procs.iter().filter_map(|(proc, puts)| {
+        let entries: Vec<_> = puts.entries(proc.rank, ScopeSet::REMOTE).collect();
+        (!entries.is_empty()).then_some((proc, entries))
+    })
+}
+
+/// Flags, keys and processes of the numbered form.
+fn numbered(
+    codec: &Codec<'_>,
+    participants: &[Participant<'_>],
+    procs: &[(Proc<'_>, &ModexStore)],
+) -> Result<Vec<u8>, Error> {
+    let keys = Keys::of(codec, shared(procs).flat_map(|(_, entries)| entries))?;
+    let mut out = codec
+        .pack(|encoder| keys.head(encoder))
+        .map_err(unpackable)?;
+    for (proc, entries) in shared(procs) {
+        let rank = number_of(participants, proc)?;
+        let bytes = numbered_proc(codec, &keys, rank, proc, &entries)?;
+        let mut encoder = codec.encoder(&mut out);
+        let object = Bytes::Owned(bytes);
+        encoder
+            .one::<wire_type::ByteObject>(&object)
+            .map_err(unpackable)?;
+    }
+    Ok(out)
+}
+
+fn numbered_proc(
+    codec: &Codec<'_>,
+    keys: &Keys<'_>,
+    rank: Rank,
+    proc: &Proc<'_>,
+    entries: &[&Entry],
+) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    let mut encoder = codec.encoder(&mut bytes);
+    encoder.one::<wire_type::Rank>(&rank).map_err(unpackable)?;
+    for entry in entries {
+        let kval = entry.kval();
+        let packed = match keys.number(&kval.key) {
+            Some(number) => (encoder.one::<wire_type::Uint32>(&number))
+                .and_then(|()| encoder.one::<wire_type::Value>(&kval.value)),
+            None => encoder.one::<wire_type::Kval>(kval),
+        };
+        packed.map_err(|error| entry.unsent(&error, proc.rank))?;
+    }
+    Ok(bytes)
+}
+
+/// A process by its number in the fence.
+fn number_of(participants: &[Participant<'_>], proc: &Proc<'_>) -> Result<Rank, Error> {
+    let place = participants.iter().position(|m| m.nspace == proc.nspace);
+    let place = place.ok_or_else(|| no_member(&proc.nspace))?;
+    let number = ranks_before(participants, place) + u64::from(proc.rank.as_raw());
+    let rank = u32::try_from(number).ok().map(Rank::new);
+    let rank = rank.filter(|rank| proc.rank.is_valid() && rank.is_valid());
+    rank.ok_or_else(|| {
+        let (rank, nspace) = (proc.rank, &proc.nspace);
+        Error::bad(format!(
+            "rank {rank} of {nspace} has no number in the fence"
+        ))
+    })
+}
+
+/// The keys of a contribution by number, if that is shorter than naming them each time.
+struct Keys<'k> {
+    names: Vec<&'k Key<'static>>,
+    numbers: HashMap<&'k Key<'static>, u32>,
+}
+
+impl<'k> Keys<'k> {
+    /// DEVIATION: all keys count for the choice of what is shorter; OpenPMIx 4.2 and 5.0 compare
+    /// the size of the last key alone. Readers take both; `keys_are_numbered_where_it_pays`.
+    fn of(codec: &Codec<'_>, entries: impl Iterator<Item = &'k Entry>) -> Result<Self, Error> {
+        let (mut names, mut numbers) = (Vec::new(), HashMap::new());
+        let mut uses: Vec<usize> = Vec::new();
+        for entry in entries {
+            let key = &entry.kval().key;
+            let next = u32::try_from(names.len()).unwrap_or(u32::MAX);
+            let number = *numbers.entry(key).or_insert_with(|| {
+                names.push(key);
+                uses.push(0);
+                next
+            });
+            if let Some(uses) = usize::try_from(number).ok().and_then(|n| uses.get_mut(n)) {
+                *uses += 1;
+            }
+        }
+        let (mut plain, mut by_number) = (0, 0);
+        for ((key, uses), number) in names.iter().zip(&uses).zip(0_u32..) {
+            let text = Some(Text::without_nul(key.as_bytes()));
+            let name = codec.pack(|encoder| encoder.one::<wire_type::String>(&text));
+            let name = name.map_err(unpackable)?.len();
+            let short = codec.pack(|encoder| encoder.one::<wire_type::Uint32>(&number));
+            plain += name * uses;
+            by_number += name + short.map_err(unpackable)?.len() * uses;
+        }
+        if plain <= by_number {
+            numbers.clear();
+        }
+        Ok(Self { names, numbers })
+    }
+
+    /// The number of a key; none if they are not numbered.
+    fn number(&self, key: &Key<'static>) -> Option<u32> {
+        self.numbers.get(key).copied()
+    }
+
+    /// What stands before the processes.
+    fn head(&self, encoder: &mut bfrops::Encoder<'_>) -> Result<(), bfrops::Error> {
+        if self.numbers.is_empty() {
+            return encoder.one::<wire_type::Byte>(&COLLECTED);
+        }
+        encoder.one::<wire_type::Byte>(&(COLLECTED | NUMBERED))?;
+        let count = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        encoder.one::<wire_type::Uint32>(&count)?;
+        let names = self.names.iter();
+        let texts: Vec<_> = names
+            .map(|key| Some(Text::without_nul(key.as_bytes())))
+            .collect();
+        encoder.call::<wire_type::String>(&texts)
+    }
+}
+
+/// Flag and processes of the named form.
+fn named(codec: &Codec<'_>, procs: &[(Proc<'_>, &ModexStore)]) -> Result<Vec<u8>, Error> {
+    let collected = codec.pack(|encoder| encoder.one::<wire_type::Byte>(&COLLECTED));
+    let mut out = collected.map_err(unpackable)?;
+    for (proc, puts) in procs {
+        let bytes = named_proc(codec, proc, puts)?;
+        if let Some(bytes) = bytes {
+            let mut encoder = codec.encoder(&mut out);
+            let object = Bytes::Owned(bytes);
+            encoder
+                .one::<wire_type::ByteObject>(&object)
+                .map_err(unpackable)?;
+        }
+    }
+    Ok(out)
+}
+
+fn named_proc(
+    codec: &Codec<'_>,
+    proc: &Proc<'_>,
+    puts: &ModexStore,
+) -> Result<Option<Vec<u8>>, Error> {
+    let mut bytes = Vec::new();
+    let mut encoder = codec.encoder(&mut bytes);
+    encoder.one::<wire_type::Proc>(proc).map_err(unpackable)?;
+    let mut empty = true;
+    // What is gone comes first: of one key there may be values that stay.
+    for key in puts.withdrawn(proc.rank) {
+        let gone = Kval {
+            key: key.clone(),
+            value: Value::Undef,
+        };
+        encoder.one::<wire_type::Kval>(&gone).map_err(unpackable)?;
+        empty = false;
+    }
+    for entry in puts.entries(proc.rank, ScopeSet::REMOTE) {
+        let packed = encoder.one::<wire_type::Kval>(entry.kval());
+        packed.map_err(|error| entry.unsent(&error, proc.rank))?;
+        empty = false;
+    }
+    Ok((!empty).then_some(bytes))
+}

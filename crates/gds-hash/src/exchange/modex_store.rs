@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Data that processes put, by process and by who may see them.
+//!
+//! A scope says for storing who may see a value and for fetching who asks, in one table
+//! ([`ScopeSet`](scope_set::ScopeSet)), so that nothing is stored where no fetch looks:
+//!
+//! | scope | a put is seen by | a fetch sees what is for |
+//! | --- | --- | --- |
+//! | `PMIX_LOCAL` | processes of the same node | processes of the same node |
+//! | `PMIX_REMOTE` | processes of other nodes | processes of other nodes |
+//! | `PMIX_GLOBAL` | both | both |
+//! | `PMIX_INTERNAL` | nobody else | everybody and nobody: all that the process put |
+//! | `PMIX_SCOPE_UNDEF` | refused | the same |
+//! | `PMIX_DEL_…` | the key is removed for the same scopes | refused |
+
+mod commit;
+mod proc_data;
+mod scope_set;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use pmix_types::{Info, Key, Kval, Rank, Scope, Value};
+
+pub(crate) use self::proc_data::Entry;
+use self::proc_data::ProcData;
+use self::scope_set::Action;
+pub(crate) use self::scope_set::ScopeSet;
+use crate::Error;
+
+/// How many ranks share a block, as a power of two.
+const BLOCK_BITS: u32 = 8;
+
+type Block = BTreeMap<u32, Arc<ProcData>>;
+
+/// The data that the processes of one job put.
+///
+/// A clone is a snapshot: it costs nothing and does not change when the original does. The one
+/// writer keeps the original and publishes clones; readers never wait for it. A write after that
+/// copies what the snapshot still holds of one process and its block, not the rest.
+///
+/// ```
+/// use gds_hash::ModexStore;
+/// use pmix_types::{Info, Rank, Scope, Value};
+/// let mut puts = ModexStore::default();
+/// puts.put(Rank::new(3), Scope::REMOTE, Info::new("app.card", "ib0:17"))?;
+/// assert_eq!(puts.get(Rank::new(3), Scope::REMOTE, "app.card", &[])?, &Value::from("ib0:17"));
+/// assert!(puts.get(Rank::new(3), Scope::LOCAL, "app.card", &[]).is_err());
+/// # Ok::<(), gds_hash::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ModexStore {
+    /// By the upper bits of the rank.
+    blocks: Arc<BTreeMap<u32, Arc<Block>>>,
+}
+
+impl ModexStore {
+    /// Stores a value for those whom the scope names, or removes the key for them.
+    ///
+    /// The last put of a key counts: who is not in its scope no longer sees the key. Values that
+    /// different qualifiers tell apart ([`pmix_types::QualifiedValue`]) are stored side by side; a
+    /// deletion removes them all. Deleting what is not there is no error.
+    ///
+    /// DEVIATION: a put with another scope moves the key; OpenPMIx leaves the old value with those
+    /// who saw it before, and both sides go on with different values;
+    /// `the_last_put_of_a_key_moves_it`.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` without a key, with one that is too long, with a value of no type
+    /// (which means a deletion to other servers), or with a scope that is none.
+    pub fn put(&mut self, rank: Rank, scope: Scope, info: Info<'_>) -> Result<(), Error> {
+        let (action, scopes) = Action::of(scope)
+            .ok_or_else(|| Error::bad(format!("{scope} is no scope to put data in")))?;
+        let kval = Kval {
+            key: info.key,
+            value: info.value,
+        };
+        match action {
+            Action::Remove => self.remove(rank, scopes | ScopeSet::OWN, &named(kval.key)?),
+            Action::Store => {
+                let entry = Entry::new(kval)?;
+                self.change(rank, |data| data.replace(entry, scopes));
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores values for a set of scopes and leaves what others see: how commits and modexes say it.
+    pub(crate) fn merge(&mut self, rank: Rank, scopes: ScopeSet, entries: Vec<Entry>) {
+        if !entries.is_empty() {
+            self.change(rank, |data| data.merge(entries, scopes));
+        }
+    }
+
+    pub(crate) fn remove(&mut self, rank: Rank, scopes: ScopeSet, key: &Key<'_>) {
+        let known = self
+            .data(rank)
+            .is_some_and(|data| data.holds(key.as_bytes()));
+        if known {
+            self.change(rank, |data| data.remove(key.as_bytes(), scopes));
+        }
+    }
+
+    /// The value of a key, as the scope lets see it.
+    ///
+    /// Who asks with qualifiers is answered by a value that has them all; who asks without, by the
+    /// value without. With [`Rank::UNDEF`] the first process that has the key answers.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_EXISTS_OUTSIDE_SCOPE` if the process put the key for the other of the local and
+    /// the remote processes only, so that there is nothing to wait for; `PMIX_ERR_NOT_FOUND`
+    /// otherwise; `PMIX_ERR_BAD_PARAM` with a scope in which nothing can be found.
+    pub fn get(
+        &self,
+        rank: Rank,
+        scope: Scope,
+        key: &str,
+        qualifiers: &[Info<'_>],
+    ) -> Result<&Value<'static>, Error> {
+        let scopes = seen_in(scope)?;
+        let found = |scopes| match rank {
+            Rank::UNDEF => {
+                (self.all_data()).find_map(|(_, data)| data.get(key.as_bytes(), scopes, qualifiers))
+            }
+            rank => self.data(rank)?.get(key.as_bytes(), scopes, qualifiers),
+        };
+        if let Some(value) = found(scopes) {
+            return Ok(value);
+        }
+        let message = format!("{key} was not put by rank {rank} with {scope}");
+        if rank.is_valid() && scopes.other_side().and_then(found).is_some() {
+            let status = pmix_types::Status::ERR_EXISTS_OUTSIDE_SCOPE;
+            return Err(Error::new(status, message));
+        }
+        Err(Error::not_found(message))
+    }
+
+    /// All that a process put, as the scope lets see it, in the order of the keys.
+    ///
+    /// A qualified value comes as it travels: under `pmix.qual.val` with its qualifiers.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` with a scope in which nothing can be found.
+    pub fn all(
+        &self,
+        rank: Rank,
+        scope: Scope,
+    ) -> Result<impl Iterator<Item = &Kval<'static>>, Error> {
+        let scopes = seen_in(scope)?;
+        Ok(self.entries(rank, scopes).map(Entry::kval))
+    }
+
+    /// Whether a process put anything that is still there.
+    #[must_use]
+    pub fn has_rank(&self, rank: Rank) -> bool {
+        self.entries(rank, ScopeSet::ALL).next().is_some()
+    }
+
+    /// Forgets a process and all that it put.
+    pub fn forget(&mut self, rank: Rank) {
+        let (upper, _) = place(rank);
+        if self.data(rank).is_none() {
+            return;
+        }
+        let blocks = Arc::make_mut(&mut self.blocks);
+        if let Some(block) = blocks.get_mut(&upper) {
+            let block = Arc::make_mut(block);
+            block.remove(&rank.as_raw());
+            if block.is_empty() {
+                blocks.remove(&upper);
+            }
+        }
+    }
+
+    /// The bytes of heap that the data take; what several processes put alike and a fence brought
+    /// is there once.
+    ///
+    /// A figure for who watches a server: it goes through all data, and of a value that is neither
+    /// text nor bytes it takes what a C program would need.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let mut seen = HashSet::new();
+        let mut total = 0;
+        for (_, data) in self.all_data() {
+            // Its place in the block, and its own counts.
+            total += size_of::<(u32, Arc<ProcData>)>() + 2 * size_of::<usize>();
+            total += size_of::<ProcData>() + data.memory_bytes();
+            for entry in data.held() {
+                let (datum, bytes) = entry.datum();
+                if seen.insert(datum) {
+                    total += bytes;
+                }
+            }
+        }
+        total
+    }
+
+    /// The entries a set of scopes sees of a process.
+    pub(crate) fn entries(&self, rank: Rank, scopes: ScopeSet) -> impl Iterator<Item = &Entry> {
+        let data = self.data(rank);
+        data.into_iter().flat_map(move |data| data.entries(scopes))
+    }
+
+    /// The keys that processes of other nodes saw and are to see no longer.
+    pub(crate) fn withdrawn(&self, rank: Rank) -> &[Key<'static>] {
+        self.data(rank).map_or(&[], ProcData::withdrawn)
+    }
+
+    fn data(&self, rank: Rank) -> Option<&ProcData> {
+        let (upper, lower) = place(rank);
+        self.blocks.get(&upper)?.get(&lower).map(Arc::as_ref)
+    }
+
+    fn all_data(&self) -> impl Iterator<Item = (Rank, &ProcData)> {
+        let blocks = self.blocks.values().flat_map(|block| block.iter());
+        blocks.map(|(rank, data)| (Rank::new(*rank), data.as_ref()))
+    }
+
+    fn change(&mut self, rank: Rank, write: impl FnOnce(&mut ProcData)) {
+        let (upper, lower) = place(rank);
+        let blocks = Arc::make_mut(&mut self.blocks);
+        let block = Arc::make_mut(blocks.entry(upper).or_default());
+        write(Arc::make_mut(block.entry(lower).or_default()));
+    }
+}
+
+/// The block of a rank and its key there.
+const fn place(rank: Rank) -> (u32, u32) {
+    (rank.as_raw() >> BLOCK_BITS, rank.as_raw())
+}
+
+fn seen_in(scope: Scope) -> Result<ScopeSet, Error> {
+    ScopeSet::seen_in(scope)
+        .ok_or_else(|| Error::bad(format!("{scope} is no scope to find data in")))
+}
+
+/// A key that names something.
+fn named(key: Key<'_>) -> Result<Key<'_>, Error> {
+    match key.as_bytes().len() {
+        0 => Err(Error::bad("data without a key")),
+        len if len > Key::MAX_LEN => {
+            let most = Key::MAX_LEN;
+            Err(Error::bad(format!(
+                "a key of {len} bytes, more than {most}"
+            )))
+        }
+        _ => Ok(key),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Put data in messages: a commit, the answer to a request, a direct modex.
+//!
+//! | message | calls |
+//! | --- | --- |
+//! | commit, client to server | for each scope `PMIX_SCOPE`, then `PMIX_BUFFER` with a `PMIX_KVAL` call each |
+//! | answer, server to client | `PMIX_BYTE_OBJECT` with a call of `PMIX_PROC`, then `PMIX_KVAL` each |
+//! | direct modex, server to server | `PMIX_KVAL` each |
+//!
+//! A global value stands in a commit twice, with the local and with the remote scope. Frozen:
+//! append only.
+
+use bfrops::{Encoder, wire_type};
+use pmix_types::{Bytes, Key, Proc, Rank, Scope, Value};
+
+use super::scope_set::Action;
+use super::{Entry, ScopeSet, seen_in};
+use crate::exchange::codec::check_variants;
+use crate::{Codec, Error, ModexStore};
+
+/// What a commit does, in order.
+enum Step {
+    Merge(ScopeSet, Vec<Entry>),
+    Remove(ScopeSet, Key<'static>),
+}
+
+impl ModexStore {
+    /// What a process sends its server to make known what it put for others; nothing if there is
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be packed, with its key.
+    pub fn commit_message(&self, codec: &Codec<'_>, rank: Rank) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::new();
+        for (scope, scopes) in [
+            (Scope::LOCAL, ScopeSet::LOCAL),
+            (Scope::REMOTE, ScopeSet::REMOTE),
+        ] {
+            let block = self.kvals(codec, rank, scopes)?;
+            if !block.is_empty() {
+                let mut encoder = codec.encoder(&mut out);
+                pack(&mut encoder, |encoder| {
+                    encoder.one::<wire_type::Scope>(&scope)?;
+                    encoder.one::<wire_type::Buffer>(&Bytes::Owned(block))
+                })?;
+            }
+        }
+        Ok(out)
+    }
+
+    /// Stores what a process of this node made known.
+    ///
+    /// What it said before stays unless it is said again or deleted: clients up to 5.0 repeat
+    /// everything in each commit, later ones send what changed.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong and at which byte; nothing has changed then. `PMIX_ERR_BAD_PARAM` for a scope
+    /// that no message can have: internal data never leave their process.
+    pub fn commit(&mut self, codec: &Codec<'_>, rank: Rank, bytes: &[u8]) -> Result<(), Error> {
+        for step in steps(codec, bytes)? {
+            match step {
+                Step::Merge(scopes, entries) => self.merge(rank, scopes, entries),
+                Step::Remove(scopes, key) => self.remove(rank, scopes, &key),
+            }
+        }
+        Ok(())
+    }
+
+    /// What a client gets who asks about a process: all that its scope lets it see.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be packed for this client, with its key; `PMIX_ERR_BAD_PARAM` with a scope in
+    /// which nothing can be found.
+    pub fn answer(
+        &self,
+        codec: &Codec<'_>,
+        proc: &Proc<'_>,
+        scope: Scope,
+    ) -> Result<Vec<u8>, Error> {
+        let mut object = Vec::new();
+        pack(&mut codec.encoder(&mut object), |encoder| {
+            encoder.one::<wire_type::Proc>(proc)
+        })?;
+        object.extend(self.kvals(codec, proc.rank, seen_in(scope)?)?);
+        let mut out = Vec::new();
+        pack(&mut codec.encoder(&mut out), |encoder| {
+            encoder.one::<wire_type::ByteObject>(&Bytes::Owned(object))
+        })?;
+        Ok(out)
+    }
+
+    /// What another server gets who asks about a process of this node.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be packed, with its key.
+    pub fn direct(&self, codec: &Codec<'_>, rank: Rank) -> Result<Vec<u8>, Error> {
+        self.kvals(codec, rank, ScopeSet::REMOTE)
+    }
+
+    /// Stores what another server answered about a process of its node.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong and at which byte; nothing has changed then.
+    pub fn absorb_direct(
+        &mut self,
+        codec: &Codec<'_>,
+        rank: Rank,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        let mut entries = Vec::new();
+        codec.reader(bytes).kvals(&mut entries)?;
+        check_variants(&entries)?;
+        self.merge(rank, ScopeSet::REMOTE, entries);
+        Ok(())
+    }
+
+    fn kvals(&self, codec: &Codec<'_>, rank: Rank, scopes: ScopeSet) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::new();
+        let mut encoder = codec.encoder(&mut out);
+        for entry in self.entries(rank, scopes) {
+            let packed = encoder.one::<wire_type::Kval>(entry.kval());
+            packed.map_err(|error| entry.unsent(&error, rank))?;
+        }
+        Ok(out)
+    }
+}
+
+fn pack(
+    encoder: &mut Encoder<'_>,
+    write: impl FnOnce(&mut Encoder<'_>) -> Result<(), bfrops::Error>,
+) -> Result<(), Error> {
+    write(encoder).map_err(|error| Error::new(error.status(), error.message()))
+}
+
+/// Reads a commit as a whole.
+fn steps(codec: &Codec<'_>, bytes: &[u8]) -> Result<Vec<Step>, Error> {
+    let mut steps = Vec::new();
+    let mut reader = codec.reader(bytes);
+    while !reader.is_empty() {
+        let start = reader.offset();
+        let scope = reader.one::<wire_type::Scope>()?;
+        let action = Action::of(scope).filter(|(_, scopes)| *scopes != ScopeSet::OWN);
+        let (action, scopes) = action.ok_or_else(|| {
+            Error::bad(format!("{scope} is no scope of data that are sent")).at(start)
+        })?;
+        let mut entries = Vec::new();
+        let mut block = reader.object::<wire_type::Buffer>()?;
+        let start = block.offset();
+        block.kvals(&mut entries)?;
+        check_variants(&entries).map_err(|error| error.at(start))?;
+        match action {
+            Action::Store => store(&mut steps, scopes, entries),
+            Action::Remove => steps.extend(
+                (entries.iter())
+                    .map(|entry| Step::Remove(scopes | ScopeSet::OWN, entry.key().clone())),
+            ),
+        }
+    }
+    Ok(steps)
+}
+
+/// Values to store; one of no type says that the key is gone.
+fn store(steps: &mut Vec<Step>, scopes: ScopeSet, entries: Vec<Entry>) {
+    let mut batch = Vec::new();
+    for entry in entries {
+        if *entry.value() == Value::Undef {
+            steps.push(Step::Merge(scopes, std::mem::take(&mut batch)));
+            steps.push(Step::Remove(scopes, entry.key().clone()));
+        } else {
+            batch.push(entry);
+        }
+    }
+    steps.push(Step::Merge(scopes, batch));
+}

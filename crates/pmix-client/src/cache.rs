@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the server has said so far, so that it is asked but once.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bfrops::{Decoder, wire_type};
+use gds_hash::{Codec, LocalNode, Request, Store};
+use pmix_proto::PeerForm;
+use pmix_proto::reply::{JobInfo, Objects};
+use pmix_types::{DataArray, Info, Kval, Nspace, Proc, Rank, Scope, Status, Value, keys};
+use preg_core::{Params, Preg};
+
+use crate::Error;
+
+/// What the server has said so far.
+pub(crate) struct JobCache {
+    form: PeerForm,
+    jobs: Store,
+}
+
+impl JobCache {
+    /// Begins with what the server says of the process's own job.
+    pub(crate) fn new(
+        form: PeerForm,
+        proc: &Proc<'_>,
+        host: Option<&str>,
+        info: &JobInfo<'_>,
+    ) -> Result<Self, Error> {
+        if info.nspace != proc.nspace {
+            let (told, own) = (&info.nspace, &proc.nspace);
+            let message = format!("the server speaks of job {told}, this process is of {own}");
+            return Err(Error::new(Status::ERR_BAD_PARAM, message));
+        }
+        let infos = infos(&form, info.kvals(&form, None)?);
+        let host = host.map(|host| host.as_bytes().to_vec());
+        let host = host.or_else(|| host_of(&infos, proc.rank));
+        let known = Self {
+            form,
+            jobs: Store::new(preg()?, LocalNode::new(host.unwrap_or_default())),
+        };
+        known.register(&proc.nspace, &infos);
+        Ok(known)
+    }
+
+    /// Keeps what the server answered.
+    pub(crate) fn absorb(&self, objects: &Objects<'_>) -> Result<(), Error> {
+        for object in objects.procs(&self.form, None) {
+            let object = object?;
+            let (nspace, rank) = (&object.of.nspace, object.of.rank);
+            if rank.is_valid() {
+                self.make_known(nspace);
+                let wire = Codec::new(self.form.layout);
+                self.jobs
+                    .update_modex(nspace, |puts| puts.absorb_direct(&wire, rank, object.kvals))?;
+            } else {
+                let infos = infos(&self.form, object.kvals(&self.form, None)?);
+                self.register(nspace, &infos);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what the server says of jobs that this one was connected with.
+    pub(crate) fn absorb_jobs(&self, objects: &Objects<'_>) -> Result<(), Error> {
+        for object in objects.jobs(&self.form, None) {
+            let object = object?;
+            let infos = infos(&self.form, object.kvals(&self.form, None)?);
+            self.register(&object.of, &infos);
+        }
+        Ok(())
+    }
+
+    /// What is known of a job, one of its nodes, applications or processes.
+    pub(crate) fn job_value(
+        &self,
+        proc: &Proc<'_>,
+        key: &str,
+        qualifiers: &[Info<'_>],
+    ) -> Option<Value<'static>> {
+        let ask = |rank| Request::new(rank, key).with(qualifiers);
+        let found = self.jobs.get(&proc.nspace, &ask(proc.rank)).ok();
+        // What holds for a job holds for each of its processes.
+        found.or_else(|| self.jobs.get(&proc.nspace, &ask(Rank::WILDCARD)).ok())
+    }
+
+    /// What a process put, or what a server said of it later.
+    pub(crate) fn put_value(
+        &self,
+        proc: &Proc<'_>,
+        key: &str,
+        qualifiers: &[Info<'_>],
+    ) -> Option<Value<'static>> {
+        let job = self.jobs.job(&proc.nspace)?;
+        let puts = job.modex_store();
+        let found = puts.get(proc.rank, Scope::REMOTE, key, qualifiers);
+        found.ok().cloned()
+    }
+
+    /// Forgets what a process put, so that it is asked for again.
+    pub(crate) fn forget(&self, proc: &Proc<'_>) {
+        // Of a job that is not known nothing is to be forgotten.
+        let _ = self.jobs.update_modex(&proc.nspace, |puts| {
+            puts.forget(proc.rank);
+            Ok(())
+        });
+    }
+
+    fn make_known(&self, nspace: &Nspace<'_>) {
+        if self.jobs.job(nspace).is_none() {
+            self.register(nspace, &[]);
+        }
+    }
+
+    /// Registers what can be: a newer server may say what nobody here understands.
+    fn register(&self, nspace: &Nspace<'_>, infos: &[Info<'_>]) {
+        let Err(all) = self.jobs.register_nspace(nspace, 0, infos) else {
+            return;
+        };
+        tracing::debug!("the server's answer is taken entry by entry: {all}");
+        for info in infos {
+            let entry = std::slice::from_ref(info);
+            if let Err(error) = self.jobs.register_nspace(nspace, 0, entry) {
+                tracing::warn!("what the server says of {nspace} is left out: {error}");
+            }
+        }
+    }
+}
+
+/// The framework that reads encoded maps, which servers send to no client, with its defaults.
+fn preg() -> Result<Arc<Preg>, Error> {
+    let preg = pmix_builtin::open_preg(&Params::default());
+    let preg = preg.map_err(|error| Error::new(error.status(), error.to_string()))?;
+    Ok(Arc::new(preg))
+}
+
+/// What a server says, as a host would register it: each blob of a process becomes an array.
+fn infos<'a>(form: &PeerForm, kvals: Vec<Kval<'a>>) -> Vec<Info<'a>> {
+    let mut infos = Vec::with_capacity(kvals.len());
+    for kval in kvals {
+        match (kval.key.is(keys::PROC_BLOB), kval.value) {
+            // The arrays of nodes say the same.
+            _ if kval.key.is(keys::MAP_BLOB) => {}
+            (true, Value::ByteObject(Cow::Borrowed(blob))) => match proc_array(form, blob) {
+                Ok(info) => infos.push(info),
+                Err(error) => tracing::warn!("what a server says of a process: {error}"),
+            },
+            (_, value) => infos.push(Info::new(kval.key, value)),
+        }
+    }
+    infos
+}
+
+/// A blob of a process: a call of its rank, then a call for each datum.
+fn proc_array<'a>(form: &PeerForm, blob: &'a [u8]) -> Result<Info<'a>, bfrops::Error> {
+    let mut decoder = Decoder::new(form.layout, blob);
+    let rank = decoder.one::<wire_type::Rank>()?;
+    let mut entries = vec![Info::new(keys::RANK, Value::Rank(rank))];
+    while !decoder.is_empty() {
+        let kval = decoder.one::<wire_type::Kval>()?;
+        entries.push(Info::new(kval.key, kval.value));
+    }
+    let array = Value::DataArray(DataArray::Info(entries));
+    Ok(Info::new(keys::PROC_DATA, array))
+}
+
+/// The node that a process runs on, if the server says it of the process.
+fn host_of(infos: &[Info<'_>], rank: Rank) -> Option<Vec<u8>> {
+    let arrays = infos.iter().filter_map(|info| match &info.value {
+        Value::DataArray(DataArray::Info(entries)) => Some(entries),
+        _ => None,
+    });
+    let own = arrays.into_iter().find(|entries| {
+        let first = entries.first();
+        first.is_some_and(|info| info.key.is(keys::RANK) && info.value == Value::Rank(rank))
+    })?;
+    let host = own.iter().find(|info| info.key.is(keys::HOSTNAME))?;
+    match &host.value {
+        Value::String(Some(name)) => Some(name.as_bytes().to_vec()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_proto::Hello;
+
+    /// The payloads of a capture that begin a header with these digits.
+    fn payloads(file: &str, header: &str) -> Vec<Vec<u8>> {
+        let folder = env!("CARGO_MANIFEST_DIR");
+        let text = std::fs::read_to_string(format!("{folder}/../../testdata/wire/{file}")).unwrap();
+        let raw = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("RAW "));
+        let found = raw.filter_map(|line| line.split_once(' '));
+        let found = found.filter(|(head, _)| head.starts_with(header));
+        found.map(|(_, payload)| unhex(payload)).collect()
+    }
+
+    fn unhex(text: &str) -> Vec<u8> {
+        let pairs = (0..text.len()).step_by(2);
+        pairs
+            .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
+            .collect()
+    }
+
+    /// What the client of a capture knows after init.
+    fn known(file: &str) -> (JobCache, Proc<'static>) {
+        let hello = payloads(file, "ffffffffffffffff").remove(0);
+        let hello = Hello::decode(&hello).unwrap();
+        let form = hello.form().unwrap();
+        let info = payloads(file, "0000000000000065").pop().unwrap();
+        let info = JobInfo::decode(&form, None, &info).unwrap();
+        let proc = Proc::new("JOB1", hello.proc.unwrap().rank);
+        (JobCache::new(form, &proc, None, &info).unwrap(), proc)
+    }
+
+    #[test]
+    fn what_real_servers_say_at_init_is_answered_here() {
+        for file in ["client-4.2.2.hex", "client-5.0.11.hex", "client-7.0.hex"] {
+            let (known, proc) = known(file);
+            let job = Proc::new("JOB1", Rank::WILDCARD);
+            let other = Proc::new("JOB1", Rank::new(1));
+            for (of, key, expected) in [
+                (&job, keys::JOB_SIZE, Value::Uint32(2)),
+                (&job, keys::NODE_LIST, Value::from("vm")),
+                (&job, keys::JOBID, Value::from("1234")),
+                // Asked of a process, what holds for its job.
+                (&proc, keys::JOB_SIZE, Value::Uint32(2)),
+                (&proc, keys::LOCAL_PEERS, Value::from("0,1")),
+                (&proc, keys::LOCAL_SIZE, Value::Uint32(2)),
+                (&other, keys::LOCAL_RANK, Value::Uint16(1)),
+                (&other, keys::HOSTNAME, Value::from("vm")),
+            ] {
+                let value = known.job_value(of, key, &[]);
+                assert_eq!(value, Some(expected), "{file}: {key}");
+            }
+            assert_eq!(known.job_value(&proc, "pmix.not.there", &[]), None);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_left_out_alone() {
+        let (known, _) = known("client-4.2.2.hex");
+        let nspace = Nspace::from("other");
+        let strange = Value::DataArray(DataArray::Uint32(vec![1]));
+        known.register(
+            &nspace,
+            &[
+                Info::new(keys::JOB_SIZE, 7_u32),
+                Info::new(keys::PROC_DATA, strange),
+                Info::new(keys::JOBID, "x"),
+            ],
+        );
+        let job = Proc::new(nspace, Rank::WILDCARD);
+        let value = |key| known.job_value(&job, key, &[]);
+        assert_eq!(value(keys::JOB_SIZE), Some(Value::Uint32(7)));
+        assert_eq!(value(keys::JOBID), Some(Value::from("x")));
+    }
+
+    #[test]
+    fn a_server_that_speaks_of_another_job_is_refused() {
+        let info = JobInfo {
+            nspace: "other".into(),
+            kvals: &[],
+        };
+        let form = PeerForm::new(bfrops::Layout::new(bfrops::Module::V41), b"5.0.11");
+        let proc = Proc::new("job", Rank::new(0));
+        let error = JobCache::new(form, &proc, None, &info).err().unwrap();
+        assert_eq!(error.status(), Status::ERR_BAD_PARAM);
+    }
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The client's side of one connection.
+
+use std::collections::{HashMap, VecDeque};
+
+use bfrops::RegexFramer;
+use pmix_types::{IntoOwned, Status};
+
+use crate::{
+    Command, Error, Frame, Header, Hello, Inbox, PeerForm, Request, Tag, Welcome, WelcomeForm,
+};
+
+/// The client's side of one connection, without a socket.
+///
+/// Whoever drives it sends what [`poll_transmit`](Self::poll_transmit) hands out, gives what
+/// arrives to [`handle_input`](Self::handle_input), and then takes replies and unsolicited messages until
+/// there are none. It begins with the hello; requests may be made when there is a
+/// [`welcome`](Self::welcome).
+///
+/// ```
+/// # use bfrops::BufferKind;
+/// # use pmix_types::{Proc, Rank};
+/// use pmix_proto::{Hello, Request, Role, ClientConnection};
+/// # let hello = Hello {
+/// #     psec: "none".into(), credential: &[], role: Role::CLIENT, ids: None,
+/// #     proc: Some(Proc::new("job", Rank::new(0))), version: "5.0.11".into(),
+/// #     module: "v41".into(), buffer: BufferKind::NonDescribed, gds: "hash".into(),
+/// #     infos: vec![],
+/// # };
+/// let mut session = ClientConnection::connect(&hello, 1 << 20)?;
+/// assert!(session.poll_transmit().is_some()); // the hello
+/// session.handle_input(&[0, 0, 0, 0, 0, 0, 0, 9])?; // status and index
+/// assert!(session.welcome().is_some());
+/// let tag = session.request(&Request::JobInfo, None)?;
+/// assert!(session.poll_transmit().is_some());
+/// # assert_eq!(tag, pmix_proto::Tag(101));
+/// # Ok::<(), pmix_proto::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct ClientConnection {
+    form: PeerForm,
+    state: State,
+    inbox: Inbox,
+    /// The tag of the last request.
+    tag: Tag,
+    /// What was asked and has no reply yet.
+    asked: HashMap<Tag, Command>,
+    out: VecDeque<Vec<u8>>,
+    replies: VecDeque<Response>,
+    unsolicited: VecDeque<Frame>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The hello is on its way; what came of the welcome.
+    Greeting(WelcomeForm, Vec<u8>),
+    Open(Welcome<'static>),
+}
+
+/// The reply to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The tag of the request.
+    pub tag: Tag,
+    /// The command of the request, which says how to read the payload.
+    pub command: Command,
+    /// The payload.
+    pub payload: Vec<u8>,
+}
+
+impl ClientConnection {
+    /// Begins a connection as the hello says; payloads of the server may have so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the hello cannot be packed, or if its module is not known here.
+    pub fn connect(hello: &Hello<'_>, max_payload: u32) -> Result<Self, Error> {
+        let form = hello.form()?;
+        let state = State::Greeting(hello.role.welcome(&form), Vec::new());
+        Ok(Self {
+            form,
+            state,
+            inbox: Inbox::new(max_payload),
+            tag: Tag::FIRST_REQUEST,
+            asked: HashMap::new(),
+            out: VecDeque::from([hello.encode()?]),
+            replies: VecDeque::new(),
+            unsolicited: VecDeque::new(),
+        })
+    }
+
+    /// What this client understands, which is how both sides pack.
+    #[must_use]
+    pub const fn form(&self) -> &PeerForm {
+        &self.form
+    }
+
+    /// The server's answer to the hello, when it is there.
+    #[must_use]
+    pub const fn welcome(&self) -> Option<&Welcome<'static>> {
+        match &self.state {
+            State::Open(welcome) => Some(welcome),
+            State::Greeting(..) => None,
+        }
+    }
+
+    /// Asks the server; the reply will have the tag.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_AVAILABLE` before there is a welcome; if the request cannot be packed or is
+    /// longer than a frame can be.
+    pub fn request(
+        &mut self,
+        request: &Request<'_>,
+        framer: Option<&dyn RegexFramer>,
+    ) -> Result<Tag, Error> {
+        let payload = request.encode(&self.form, framer)?;
+        let tag = self.next_tag();
+        self.send(tag, payload)?;
+        self.tag = tag;
+        let command = request.command();
+        if command.is_answered() {
+            self.asked.insert(tag, command);
+        }
+        Ok(tag)
+    }
+
+    /// Says that the client is alive.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_AVAILABLE` before there is a welcome.
+    pub fn heartbeat(&mut self) -> Result<(), Error> {
+        self.send(Tag::HEARTBEAT, Vec::new())
+    }
+
+    /// Takes bytes that arrived.
+    ///
+    /// # Errors
+    ///
+    /// The server's status if the client is not welcome; otherwise what the server did wrong. The
+    /// connection can only be closed then.
+    pub fn handle_input(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        match &mut self.state {
+            State::Open(_) => self.inbox.push(bytes),
+            State::Greeting(form, came) => {
+                came.extend_from_slice(bytes);
+                let Some((welcome, len)) = Welcome::decode(*form, came) else {
+                    return Ok(());
+                };
+                if let Welcome::Refused(status) = welcome {
+                    return Err(Error::new(status, "the server does not want this peer"));
+                }
+                self.inbox.push(came.get(len..).unwrap_or_default());
+                let welcome = welcome.into_owned();
+                self.state = State::Open(welcome);
+            }
+        }
+        while let Some(frame) = self.inbox.next_frame()? {
+            self.sort(frame)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes for the server, oldest first.
+    pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+        self.out.pop_front()
+    }
+
+    /// The next reply.
+    pub fn poll_reply(&mut self) -> Option<Response> {
+        self.replies.pop_front()
+    }
+
+    /// The next message that nobody asked for; its tag says what it is: an
+    /// [`Event`](crate::Event), [`Output`](crate::Output), [`Flow`](crate::Flow) or
+    /// [`Deleted`](crate::Deleted).
+    pub fn poll_unsolicited(&mut self) -> Option<Frame> {
+        self.unsolicited.pop_front()
+    }
+
+    /// How many requests have no reply yet.
+    #[must_use]
+    pub fn num_asked(&self) -> usize {
+        self.asked.len()
+    }
+
+    fn index(&self) -> i32 {
+        match &self.state {
+            State::Open(Welcome::Index { index }) => index.cast_signed(),
+            _ => 0,
+        }
+    }
+
+    /// A tag that no request is waiting on.
+    fn next_tag(&self) -> Tag {
+        let mut tag = self.tag.next();
+        while self.asked.contains_key(&tag) {
+            tag = tag.next();
+        }
+        tag
+    }
+
+    fn send(&mut self, tag: Tag, payload: Vec<u8>) -> Result<(), Error> {
+        if self.welcome().is_none() {
+            let message = "the server has not answered the hello yet";
+            return Err(Error::new(Status::ERR_NOT_AVAILABLE, message));
+        }
+        let len = u32::try_from(payload.len()).map_err(|_| {
+            let len = payload.len();
+            Error::unpackable(format!("a payload of {len} bytes is too long for a frame"))
+        })?;
+        let header = Header::new(self.index(), tag, len).encode();
+        let mut bytes = Vec::with_capacity(header.len() + payload.len());
+        bytes.extend(header);
+        bytes.extend(payload);
+        self.out.push_back(bytes);
+        Ok(())
+    }
+
+    fn sort(&mut self, frame: Frame) -> Result<(), Error> {
+        let tag = frame.header.tag;
+        match self.asked.remove(&tag) {
+            Some(command) => self.replies.push_back(Response {
+                tag,
+                command,
+                payload: frame.payload,
+            }),
+            None if tag.is_request() => {
+                let message = format!("a reply with tag {tag}, which nobody asked for");
+                return Err(Error::new(Status::ERR_COMM_FAILURE, message));
+            }
+            // A server that does not watch for signs of life says so; nothing follows from it.
+            None if tag == Tag::HEARTBEAT => {}
+            None => self.unsolicited.push_back(frame),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Role, reply};
+    use bfrops::BufferKind;
+    use pmix_types::{Proc, Rank};
+
+    const WELCOME: [u8; 8] = [0, 0, 0, 0, 0, 0, 0, 9];
+
+    fn session() -> ClientConnection {
+        let hello = Hello {
+            psec: "none".into(),
+            credential: &[],
+            role: Role::CLIENT,
+            ids: None,
+            proc: Some(Proc::new("job", Rank::new(0))),
+            version: "5.0.11".into(),
+            module: "v41".into(),
+            buffer: BufferKind::NonDescribed,
+            gds: "hash".into(),
+            infos: vec![],
+        };
+        let mut session = ClientConnection::connect(&hello, 1 << 10).unwrap();
+        assert_eq!(session.poll_transmit(), Some(hello.encode().unwrap()));
+        session
+    }
+
+    fn frame(tag: Tag, payload: &[u8]) -> Vec<u8> {
+        let len = u32::try_from(payload.len()).unwrap();
+        [&Header::new(0, tag, len).encode()[..], payload].concat()
+    }
+
+    #[test]
+    fn replies_find_their_requests_in_any_order() {
+        let mut session = session();
+        let error = session.request(&Request::JobInfo, None).unwrap_err();
+        assert_eq!(error.status(), Status::ERR_NOT_AVAILABLE);
+        for byte in WELCOME {
+            assert_eq!(session.welcome(), None);
+            session.handle_input(&[byte]).unwrap();
+        }
+        let first = session.request(&Request::JobInfo, None).unwrap();
+        let second = session.request(&Request::Finalize, None).unwrap();
+        assert_eq!((first, second), (Tag(101), Tag(102)));
+        let sent = session.poll_transmit().unwrap();
+        assert_eq!(
+            sent,
+            [&Header::new(9, first, 2).encode()[..], &[2, 0]].concat()
+        );
+        let status = reply::status(session.form(), Status::SUCCESS).unwrap();
+        session.handle_input(&frame(second, &status)).unwrap();
+        session.handle_input(&frame(Tag::EVENT, b"event")).unwrap();
+        session.handle_input(&frame(first, b"info")).unwrap();
+        let replies: Vec<_> = std::iter::from_fn(|| session.poll_reply()).collect();
+        let expected = [
+            (second, Command::FINALIZE, &status[..]),
+            (first, Command::REQ, b"info"),
+        ];
+        let seen = replies.iter().map(|r| (r.tag, r.command, &r.payload[..]));
+        assert!(seen.eq(expected));
+        assert_eq!(session.poll_unsolicited().unwrap().payload, b"event");
+        assert_eq!((session.num_asked(), session.poll_unsolicited()), (0, None));
+    }
+
+    #[test]
+    fn what_comes_with_the_welcome_is_not_lost() {
+        let mut session = session();
+        let bytes = [&WELCOME[..], &frame(Tag::EVENT, b"stored")].concat();
+        session.handle_input(&bytes).unwrap();
+        assert_eq!(session.poll_unsolicited().unwrap().payload, b"stored");
+    }
+
+    #[test]
+    fn a_refusal_and_an_unasked_reply_end_the_connection() {
+        let mut refused = session();
+        let status = Status::ERR_NOT_SUPPORTED.as_raw().to_be_bytes();
+        let error = refused.handle_input(&status).unwrap_err();
+        assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED);
+        let mut open = session();
+        open.handle_input(&WELCOME).unwrap();
+        let error = open.handle_input(&frame(Tag(101), &[2, 0])).unwrap_err();
+        assert_eq!(error.status(), Status::ERR_COMM_FAILURE);
+    }
+
+    #[test]
+    fn a_request_without_a_reply_uses_up_its_tag() {
+        let mut session = session();
+        session.handle_input(&WELCOME).unwrap();
+        let end = Request::DeregisterEvents(crate::request::DeregisterEvents::default());
+        assert_eq!(session.request(&end, None), Ok(Tag(101)));
+        assert_eq!(session.num_asked(), 0);
+        assert_eq!(session.request(&Request::Finalize, None), Ok(Tag(102)));
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The log of what was refused, so that a flood of bad peers is no flood of lines.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use pmix_types::Status;
+
+/// How many of a user and a status are written in full before they are only counted.
+const IN_FULL: u64 = 8;
+
+/// When what was counted is written, and counting begins anew.
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// What was refused since the last period ended, by user and status. Nothing of it is lost: what is
+/// not written in full is counted, and the counts are written.
+#[derive(Debug, Default)]
+pub(super) struct RefusalLog {
+    /// By the number of the status.
+    counts: BTreeMap<(Option<u32>, i32), u64>,
+    /// When the period ends that the first of them began.
+    until: Option<Instant>,
+}
+
+impl RefusalLog {
+    /// Counts one; whether it is to be written in full.
+    pub(super) fn count(&mut self, uid: Option<u32>, status: Status, now: Instant) -> bool {
+        self.until.get_or_insert_with(|| now + PERIOD);
+        let count = self.counts.entry((uid, status.as_raw())).or_default();
+        *count += 1;
+        *count <= IN_FULL
+    }
+
+    /// When to call [`Self::end_period`].
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Writes what was only counted, if the period is over.
+    pub(super) fn end_period(&mut self, now: Instant) {
+        if self.until.is_some_and(|until| until <= now) {
+            self.write();
+        }
+    }
+
+    /// Writes what was only counted.
+    pub(super) fn write(&mut self) {
+        self.until = None;
+        for ((uid, status), count) in std::mem::take(&mut self.counts) {
+            let more = count.saturating_sub(IN_FULL);
+            if more > 0 {
+                let status = Status::from_raw(status);
+                tracing::warn!(uid, %status, more, "and so many more were refused");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{self, Write};
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_first_of_each_user_and_status_are_written_in_full() {
+        let now = Instant::now();
+        let mut refusals = RefusalLog::default();
+        assert_eq!(refusals.due(), None);
+        let mut in_full = |uid, status| {
+            let all = (0..100).filter(|_| refusals.count(uid, status, now));
+            all.count() as u64
+        };
+        assert_eq!(in_full(Some(1), Status::ERR_BAD_PARAM), IN_FULL);
+        assert_eq!(in_full(Some(1), Status::ERR_TIMEOUT), IN_FULL);
+        assert_eq!(in_full(None, Status::ERR_BAD_PARAM), IN_FULL);
+        assert_eq!(in_full(Some(1), Status::ERR_BAD_PARAM), 0);
+        assert_eq!(refusals.due(), Some(now + PERIOD));
+        refusals.end_period(now);
+        assert!(!refusals.count(Some(1), Status::ERR_TIMEOUT, now));
+        refusals.end_period(now + PERIOD);
+        assert_eq!(refusals.due(), None);
+        assert!(refusals.count(Some(1), Status::ERR_TIMEOUT, now + PERIOD));
+    }
+
+    #[test]
+    fn what_is_not_written_in_full_is_counted() {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false);
+        let subscriber = subscriber.with_writer(move || writer.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            let mut refusals = RefusalLog::default();
+            for _ in 0..IN_FULL + 34 {
+                refusals.count(Some(7), Status::ERR_BAD_PARAM, Instant::now());
+            }
+            refusals.count(Some(8), Status::ERR_BAD_PARAM, Instant::now());
+            refusals.write();
+        });
+        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(log.lines().count(), 1, "{log}");
+        assert!(log.contains("uid=7") && log.contains("more=34"), "{log}");
+    }
+}

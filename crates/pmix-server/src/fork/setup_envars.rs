@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an application needs of the environment that it is submitted from.
+
+use pmix_mca::Environment;
+use pmix_types::{Envar, Info, IntoOwned, Text, Value, keys};
+
+/// What the MCA parameters of this library begin with.
+const OWN: &str = "PMIX_MCA_";
+
+/// Programming models, and what the variables begin with that their libraries read.
+const MODELS: [(&str, &[&str]); 3] = [
+    ("ompi", &["OMPI_"]),
+    ("open-mpi", &["OMPI_"]),
+    ("oshmem", &["OMPI_", "SHMEM_"]),
+];
+
+/// The variables that the infos of a `setup_application` ask for, each as `PMIX_SET_ENVAR`.
+pub(crate) fn setup_envars(environment: &Environment, infos: &[Info<'_>]) -> Vec<Info<'static>> {
+    let asked = |key| infos.iter().any(|i| i.key.is(key) && i.truth().is_true());
+    if !asked(keys::SETUP_APP_ENVARS) && !asked(keys::SETUP_APP_ALL) {
+        return Vec::new();
+    }
+    let model = [keys::PROGRAMMING_MODEL, keys::MODEL_LIBRARY_NAME];
+    let models = infos
+        .iter()
+        .filter(|i| model.iter().any(|key| i.key.is(key)));
+    let names: Vec<_> = models.filter_map(|i| i.value.as_text().ok()?).collect();
+    let prefixes = MODELS
+        .iter()
+        .filter(|(name, _)| names.iter().any(|n| *n == name));
+    let prefixes: Vec<&str> = prefixes
+        .flat_map(|(_, prefixes)| *prefixes)
+        .copied()
+        .collect();
+    let wanted = |name: &[u8]| {
+        let begins = |prefix: &str| name.starts_with(prefix.as_bytes());
+        begins(OWN) || prefixes.iter().any(|prefix| begins(prefix))
+    };
+    let vars = environment.vars.iter();
+    let vars = vars.map(|(name, value)| (name.as_encoded_bytes(), value.as_encoded_bytes()));
+    let set = |(name, value): (&[u8], &[u8])| {
+        let envar = Envar {
+            envar: Some(Text::new(name)),
+            value: Some(Text::new(value)),
+            separator: 0,
+        };
+        Info::new(keys::SET_ENVAR, Value::Envar(Box::new(envar))).into_owned()
+    };
+    vars.filter(|(name, _)| wanted(name)).map(set).collect()
+}

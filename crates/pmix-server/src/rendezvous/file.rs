@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Putting a file in its place: written whole under another name, then renamed, and never over
+//! a file of a live server or of another user.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pmix_types::Status;
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, linkat, openat, renameat_with,
+    statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::contact::{self, Contact};
+use super::directory::{Directory, failed, is_link};
+use super::process;
+use crate::Error;
+
+/// A rendezvous file is a few lines.
+const MAX_LEN: u64 = 4096;
+
+/// Not following a link, nor waiting for the other end of a pipe.
+const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::CLOEXEC);
+
+/// How often a place is tried that others take and leave at the same time.
+const TRIES: usize = 16;
+
+/// A file in its place. It is removed with this value, if it is still the same file.
+#[derive(Debug)]
+pub(super) struct RendezvousFile {
+    directory: Arc<Directory>,
+    name: String,
+    text: String,
+}
+
+impl RendezvousFile {
+    /// Where it is.
+    pub(super) fn path(&self) -> PathBuf {
+        self.directory.path().join(&self.name)
+    }
+
+    /// What it is in.
+    pub(super) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+}
+
+impl Drop for RendezvousFile {
+    fn drop(&mut self) {
+        // A file that was removed may leave its number to the next one, but not its text.
+        let found = openat(&self.directory, &*self.name, READ, Mode::empty());
+        if found.is_ok_and(|file| read(file) == self.text) {
+            // What cannot be removed is stale for the next server.
+            let _ = unlinkat(&self.directory, &*self.name, AtFlags::empty());
+        }
+    }
+}
+
+/// Puts the contact of a server in a directory.
+///
+/// DEVIATION: what a dead server left is replaced, and a live one is named; OpenPMIx 4.2 writes
+/// over any file, 5.0 does not start; what_a_dead_server_left_is_replaced,
+/// a_second_live_server_is_told_who_the_first_is
+///
+/// # Errors
+/// The name is taken by a live server, which the message names, or by something that is not to be
+/// replaced; or the file cannot be written.
+pub(super) fn place(
+    directory: &Arc<Directory>,
+    name: &str,
+    contact: &Contact,
+    mode: Mode,
+) -> Result<RendezvousFile, Error> {
+    let temporary = Temporary::write(directory, name, contact, mode)?;
+    let path = directory.path().join(name);
+    for _ in 0..TRIES {
+        match move_in(directory, &temporary.name, name) {
+            Ok(()) => return Ok(temporary.placed(name)),
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(failed(&path, error)),
+        }
+        if is_stale(directory, name, &path)? && replace(directory, &temporary.name, name)? {
+            tracing::info!(
+                "{}: replaced what a server left that is gone",
+                path.display()
+            );
+            return Ok(temporary.placed(name));
+        }
+    }
+    let why = format!("{}: other servers keep taking this name", path.display());
+    Err(Error::new(Status::ERR_RESOURCE_BUSY, why))
+}
+
+/// Gives a file its name, unless that is taken.
+pub(super) fn move_in(directory: &Directory, from: &str, to: &str) -> Result<(), Errno> {
+    match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
+        // This file system cannot; a link is refused in the same way where the name is taken.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            linkat(directory, from, directory, to, AtFlags::empty())?;
+            unlinkat(directory, from, AtFlags::empty())
+        }
+        other => other,
+    }
+}
+
+/// Replaces a stale file; false if by now there is none.
+///
+/// # Errors
+/// As [`is_stale`]: another server was faster, and has its place back.
+fn replace(directory: &Directory, from: &str, to: &str) -> Result<bool, Error> {
+    let path = directory.path().join(to);
+    let exchange = || renameat_with(directory, from, directory, to, RenameFlags::EXCHANGE);
+    match exchange() {
+        Ok(()) => match is_stale(directory, from, &path) {
+            Ok(_) => Ok(true),
+            Err(error) => {
+                exchange().map_err(|e| failed(&path, e))?;
+                Err(error)
+            }
+        },
+        Err(Errno::NOENT) => Ok(false),
+        // This file system cannot.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            let removed = unlinkat(directory, to, AtFlags::empty());
+            removed.map(|()| false).map_err(|e| failed(&path, e))
+        }
+        Err(error) => Err(failed(&path, error)),
+    }
+}
+
+/// Whether a file that has a name may be replaced, and is called `path` in messages; false if it went away meanwhile.
+///
+/// # Errors
+/// A live server has it, or it is not to be replaced.
+fn is_stale(directory: &Directory, name: &str, path: &Path) -> Result<bool, Error> {
+    let refused = |status, why: String| Error::new(status, format!("{} {why}", path.display()));
+    let file = match openat(directory, name, READ, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(false),
+        Err(error) => {
+            let found = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+            if found.is_ok_and(|stat| is_link(&stat)) {
+                let why = "is a symbolic link that somebody put there: remove it".to_owned();
+                return Err(refused(Status::ERR_NO_PERMISSIONS, why));
+            }
+            return Err(failed(path, error));
+        }
+    };
+    let stat = fstat(&file).map_err(|e| failed(path, e))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        let why = "is no regular file: remove it".to_owned();
+        return Err(refused(Status::ERR_EXISTS, why));
+    }
+    let text = read(file);
+    let holder = contact::holder(&text);
+    let written = UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or(0));
+    let live = holder.filter(|(_, pid)| process::was_there(*pid, written));
+    if let Some((uri, pid)) = live {
+        let why = format!("is the place of another server, which is alive: process {pid}, {uri}");
+        return Err(refused(Status::ERR_EXISTS, why));
+    }
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        let why = format!("is left over from user {}: remove it", stat.st_uid);
+        return Err(refused(Status::ERR_NO_PERMISSIONS, why));
+    }
+    Ok(true)
+}
+
+/// Whether a file is one of a server of this user that is gone.
+pub(super) fn is_left_over(directory: &Directory, name: &str) -> bool {
+    let text = openat(directory, name, READ, Mode::empty()).map(read);
+    let names_one = text.is_ok_and(|text| contact::holder(&text).is_some());
+    names_one && is_stale(directory, name, &directory.path().join(name)).unwrap_or(false)
+}
+
+fn read(file: OwnedFd) -> String {
+    let mut bytes = Vec::new();
+    // What cannot be read names nobody.
+    let _ = File::from(file).take(MAX_LEN).read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A file that is written and has no place yet.
+struct Temporary<'d> {
+    directory: &'d Arc<Directory>,
+    name: String,
+    text: String,
+}
+
+impl<'d> Temporary<'d> {
+    fn write(
+        directory: &'d Arc<Directory>,
+        name: &str,
+        contact: &Contact,
+        mode: Mode,
+    ) -> Result<Self, Error> {
+        let clock = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let unique = format!("{}.{}", contact.pid, clock.as_nanos());
+        let name = format!(".{name}.{unique}");
+        let path = directory.path().join(&name);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let owner_only = Mode::RUSR | Mode::WUSR;
+        let file = openat(directory, &*name, flags | OFlags::CLOEXEC, owner_only);
+        let file = File::from(file.map_err(|e| failed(&path, e))?);
+        let temporary = Self {
+            directory,
+            name,
+            text: contact.text(),
+        };
+        let written = (&file).write_all(contact.text().as_bytes());
+        written.map_err(|e| Error::io(&path.display().to_string(), &e))?;
+        fchmod(&file, mode).map_err(|e| failed(&path, e))?;
+        Ok(temporary)
+    }
+
+    /// The same file, which has its place now.
+    fn placed(&self, name: &str) -> RendezvousFile {
+        RendezvousFile {
+            directory: Arc::clone(self.directory),
+            name: name.to_owned(),
+            text: self.text.clone(),
+        }
+    }
+}
+
+impl Drop for Temporary<'_> {
+    /// Nothing half done stays; if the file has its place, this name is gone.
+    fn drop(&mut self) {
+        let _ = unlinkat(self.directory, &*self.name, AtFlags::empty());
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files of servers that were killed. Their names hold the name or the process id of their server,
+//! so that no later one takes the same place and replaces them.
+
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, unlinkat};
+
+use super::directory::Directory;
+use super::file::{is_left_over, move_in};
+
+/// Removes the files in a directory whose names begin like this and whose servers are gone, if they
+/// are this user's. What cannot be removed stays.
+pub(super) fn remove(directory: &Directory, prefix: &str) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let listed = openat(directory, c".", flags, Mode::empty()).and_then(Dir::new);
+    let Ok(entries) = listed else {
+        return tracing::debug!("{} cannot be listed", directory.path().display());
+    };
+    let is_one = |name: &&str| name.trim_start_matches('.').starts_with(prefix);
+    for entry in entries.flatten() {
+        if let Some(name) = entry.file_name().to_str().ok().filter(is_one) {
+            remove_one(directory, name);
+        }
+    }
+}
+
+fn remove_one(directory: &Directory, name: &str) {
+    if !is_left_over(directory, name) {
+        return;
+    }
+    // A new server may have taken the name since it was looked at: only what has none is removed.
+    let aside = format!(".{name}.{}.left", std::process::id());
+    if move_in(directory, name, &aside).is_err() {
+        return;
+    }
+    let done = match is_left_over(directory, &aside) {
+        true => unlinkat(directory, &*aside, AtFlags::empty()),
+        false => move_in(directory, &aside, name),
+    };
+    let path = directory.path().join(name);
+    match done {
+        Ok(()) => tracing::info!("{}: a server left it that is gone", path.display()),
+        Err(error) => tracing::debug!(%error, "{}", path.display()),
+    }
+}
