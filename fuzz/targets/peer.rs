@@ -7,11 +7,11 @@
 //! the end of a pipe (`FUZZ_PEER`), so it can neither hang nor corrupt the fuzzer.
 
 // The task that checks the library uses all of both.
-#[allow(dead_code)]
-#[path = "../../xtask/src/interop/bfrops/abilities.rs"]
+#[allow(dead_code, unreachable_pub)]
+#[path = "../../tests/interop/src/bfrops/abilities.rs"]
 mod abilities;
-#[allow(dead_code)]
-#[path = "../../xtask/src/interop/harness.rs"]
+#[allow(dead_code, unreachable_pub)]
+#[path = "../../tests/interop/src/harness.rs"]
 mod harness;
 
 use std::collections::BTreeMap;

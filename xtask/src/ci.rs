@@ -8,39 +8,31 @@ mod skips;
 
 use std::time::Instant;
 
-use crate::Outcome;
+use clap::Parser;
+use xtask::Outcome;
+
+use crate::Cli;
 use skips::Expected;
 
-/// What is run, in this order: the name of a task and its arguments.
-const RUNS: &[(&str, &[&str])] = &[
-    ("test", &[]),
-    ("matrix", &[]),
-    ("fuzz", &["30"]),
-    ("faults", &["--short"]),
-    ("interop", &[]),
-];
+/// What is run, in this order.
+const RUNS: &[&str] = &["test", "matrix", "fuzz 30", "faults --short", "interop"];
 
 /// Runs every task, later ones even if earlier ones failed.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
-    if let Some(unknown) = arguments.first() {
-        eprintln!("`cargo xtask ci` takes `--install` alone, not {unknown:?}");
-        return Outcome::of(false);
-    }
+pub(crate) fn run() -> Outcome {
     let mut sum = Outcome::default();
     let mut skips = Vec::new();
-    for (name, arguments) in RUNS {
-        let call = [&[*name], *arguments].concat().join(" ");
+    for call in RUNS {
         println!("== cargo xtask {call}");
         let begun = Instant::now();
-        let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
-        let outcome = match crate::task(name) {
-            Some(task) => (task.run)(&arguments),
-            None => Outcome::of(false),
+        let outcome = match parse(call) {
+            Ok(cli) => crate::run(cli.task),
+            Err(_) => Outcome::of(false),
         };
         println!("{outcome}");
         let took = begun.elapsed().as_secs();
         println!("== cargo xtask {call} took {took} s");
-        skips.extend(outcome.skips.iter().map(|skip| (*name, skip.clone())));
+        let name = call.split(' ').next().unwrap_or(call);
+        skips.extend(outcome.skips.iter().map(|skip| (name, skip.clone())));
         sum += outcome;
     }
     match Expected::read() {
@@ -54,14 +46,18 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     sum
 }
 
+fn parse(call: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(std::iter::once("xtask").chain(call.split(' ')))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_run_is_a_task() {
-        for (name, _) in RUNS {
-            assert!(crate::task(name).is_some(), "{name}");
+        for call in RUNS {
+            assert!(parse(call).is_ok(), "{call}");
         }
     }
 }

@@ -4,17 +4,14 @@
 //! The compiler's own coverage pass feeds libFuzzer, which a crate brings as source; neither
 //! cargo-fuzz nor a nightly compiler is needed, only a C++ compiler.
 
-mod seeds;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::{fs, thread};
 
-use crate::Outcome;
-use crate::install;
-use crate::interop::peers;
-use crate::process::{self, cargo, root};
+use xtask::Outcome;
+use xtask::install;
+use xtask::process::{self, cargo, root};
 
 /// What makes libFuzzer see where the code goes and what it compares.
 const RUSTFLAGS: &str = "-Cpasses=sancov-module \
@@ -31,37 +28,31 @@ const MALLOC_MB: u32 = 64;
 const RSS_MB: u32 = 1024;
 
 /// Runs the targets, two at a time.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
+pub(crate) fn run(seconds: u32, target: Option<&str>) -> Outcome {
     let mut outcome = Outcome::default();
-    let (seconds, target) = match parse(arguments) {
-        Ok(parsed) => parsed,
+    let mut targets = match chosen(target) {
+        Ok(targets) => targets,
         Err(why) => {
             outcome.check("arguments", Err(why));
             return outcome;
         }
     };
-    let fuzzer = match build() {
-        Ok(fuzzer) => fuzzer,
+    let made = build().and_then(|fuzzer| Ok((fuzzer, inputs(&targets)?)));
+    let (fuzzer, peer) = match made {
+        Ok(made) => made,
         Err(why) => {
             outcome.check("building the fuzzer", Err(why));
             return outcome;
         }
     };
-    let mut targets: Vec<String> = match target {
-        Some(target) => vec![target],
-        None => seeds::targets(),
-    };
-    let peer = match peer(&mut targets) {
-        Ok(peer) => peer,
-        Err(why) if process::in_ci() => {
-            outcome.check(WITH_PEER, Err(format!("missing: {why}")));
-            None
+    if peer.is_none() && targets.iter().any(|target| target == WITH_PEER) {
+        targets.retain(|target| target != WITH_PEER);
+        if process::in_ci() {
+            outcome.check(WITH_PEER, Err("no real library is here".to_owned()));
+        } else {
+            outcome.skip(WITH_PEER, "no real library is here");
         }
-        Err(why) => {
-            outcome.skip(WITH_PEER, &why);
-            None
-        }
-    };
+    }
     let waiting = Mutex::new(targets.into_iter());
     let counted = Mutex::new(outcome);
     let next = || waiting.lock().ok()?.next();
@@ -82,21 +73,40 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn parse(arguments: &[String]) -> Result<(u32, Option<String>), String> {
-    let usage = || format!("usage: cargo xtask fuzz SECONDS [TARGET]; not {arguments:?}");
-    let (seconds, target) = match arguments {
-        [seconds] => (seconds, None),
-        [seconds, target] => (seconds, Some(target.clone())),
-        _ => return Err(usage()),
-    };
-    let seconds = seconds.parse().map_err(|_| usage())?;
-    if let Some(target) = &target
-        && !seeds::targets().contains(target)
-    {
-        let known = seeds::targets().join(" ");
-        return Err(format!("no target {target:?}; there are {known}"));
+/// The targets that were asked for.
+fn chosen(target: Option<&str>) -> Result<Vec<String>, String> {
+    let mut targets = targets();
+    if let Some(target) = target {
+        if !targets.iter().any(|known| known == target) {
+            let known = targets.join(" ");
+            return Err(format!("no target {target:?}; there are {known}"));
+        }
+        targets.retain(|known| known == target);
     }
-    Ok((seconds, target))
+    Ok(targets)
+}
+
+/// The targets, read from the table in `fuzz/targets/mod.rs`.
+fn targets() -> Vec<String> {
+    let table = root().join("fuzz/targets/mod.rs");
+    let text = fs::read_to_string(table).unwrap_or_default();
+    names_in(&text)
+}
+
+/// The first string of every line of the table.
+fn names_in(text: &str) -> Vec<String> {
+    let table = text.split("TARGETS: ").nth(1).unwrap_or_default();
+    let table = table.split("];").next().unwrap_or_default();
+    let name = |line: &str| {
+        Some(
+            line.trim()
+                .strip_prefix("(\"")?
+                .split('"')
+                .next()?
+                .to_owned(),
+        )
+    };
+    table.lines().filter_map(name).collect()
 }
 
 fn folder() -> PathBuf {
@@ -106,24 +116,26 @@ fn folder() -> PathBuf {
 /// The targets that ask an installed library.
 const WITH_PEER: &str = "bfrops_peer";
 
-/// The interop peer of an installed library, if a target needs it.
-///
-/// # Errors
-/// There is none, and the target was taken out.
-fn peer(targets: &mut Vec<String>) -> Result<Option<PathBuf>, String> {
-    if !targets.iter().any(|target| target == WITH_PEER) {
-        return Ok(None);
+/// Has the seeds of these targets written, and returns the program around an installed library, if
+/// a target needs one and there is one; if there is none, that program says why.
+fn inputs(targets: &[String]) -> Result<Option<PathBuf>, String> {
+    if targets.iter().any(|target| target == WITH_PEER) {
+        install::packages(install::INTEROP);
     }
-    install::packages(install::INTEROP);
-    let mut reasons = Vec::new();
-    for peer in peers::find() {
-        match peer {
-            Ok(peer) => return Ok(Some(peer.bfrops)),
-            Err(why) => reasons.push(why),
-        }
-    }
-    targets.retain(|target| target != WITH_PEER);
-    Err(reasons.join("; "))
+    let run = ["run", "--quiet", "--locked", "--package", "pmix-interop"];
+    let mut command = cargo(run);
+    command
+        .args(["--", "fuzz-inputs"])
+        .arg(seeds())
+        .args(targets);
+    let said = process::output(command.stderr(Stdio::inherit()))?;
+    let path = String::from_utf8_lossy(&said).trim().to_owned();
+    Ok((!path.is_empty()).then(|| PathBuf::from(path)))
+}
+
+/// Where the seeds are, a folder for each target.
+fn seeds() -> PathBuf {
+    folder().join("target/seeds")
 }
 
 /// Builds the fuzzer in a target directory of its own.
@@ -156,10 +168,9 @@ fn fuzz(fuzzer: &Path, target: &str, seconds: u32, peer: Option<&Path>) -> Resul
     for made in [&corpus, &artifacts] {
         fs::create_dir_all(made).map_err(fault)?;
     }
-    let seeds = seeds::write(target, &folder().join("target/seeds")).map_err(fault)?;
     let log = artifacts.join("log");
     let mut command = Command::new(fuzzer);
-    command.arg(&corpus).arg(seeds);
+    command.arg(&corpus).arg(seeds().join(target));
     if let Some(peer) = peer {
         command.env("FUZZ_PEER", peer);
     }
@@ -254,13 +265,16 @@ mod tests {
     }
 
     #[test]
-    fn the_arguments_are_seconds_and_a_known_target() {
-        let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
-        assert_eq!(parse(&words(&["60"])), Ok((60, None)));
-        let raw = Some("raw".to_owned());
-        assert_eq!(parse(&words(&["5", "raw"])), Ok((5, raw)));
-        assert!(parse(&words(&[])).is_err());
-        assert!(parse(&words(&["soon"])).is_err());
-        assert!(parse(&words(&["5", "rawr"])).is_err());
+    fn every_target_of_the_table_is_found() {
+        let text = "TARGETS: &[X] = &[\n    (\"one\", a),\n    (\"two\", |d| b(\"x\", d)),\n];";
+        assert_eq!(names_in(text), ["one", "two"]);
+        assert!(targets().contains(&"native_nodes".to_owned()));
+    }
+
+    #[test]
+    fn a_target_is_one_of_the_table() {
+        assert_eq!(chosen(Some("raw")), Ok(vec!["raw".to_owned()]));
+        assert!(chosen(None).is_ok_and(|all| all.len() > 20));
+        assert!(chosen(Some("rawr")).is_err());
     }
 }

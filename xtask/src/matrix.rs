@@ -16,15 +16,11 @@ use build::Builds;
 use cell::CELLS;
 use check::Report;
 
-use crate::Outcome;
+use xtask::Outcome;
 
 /// Runs every cell and prints the table.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
+pub(crate) fn run() -> Outcome {
     let mut outcome = Outcome::default();
-    if let Some(unknown) = arguments.first() {
-        eprintln!("`cargo xtask matrix` takes no arguments, not {unknown:?}");
-        return Outcome::of(false);
-    }
     let lists = match lists::read() {
         Ok(lists) => lists,
         Err(why) => {

@@ -4,31 +4,33 @@
 use std::fmt;
 use std::ops::AddAssign;
 
+use serde::{Deserialize, Serialize};
+
 /// Checks of one name that were not made for one reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Skip {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skip {
     /// The test, scenario or row.
-    pub(crate) name: String,
+    pub name: String,
     /// Why it was not made: what it needs, or why there is nothing to compare.
-    pub(crate) reason: String,
+    pub reason: String,
     /// How many checks that are, at least one.
-    pub(crate) count: usize,
+    pub count: usize,
 }
 
 /// Counts of checks; `Display` is the closing line of a task.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outcome {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
     /// Checks that held.
-    pub(crate) passed: usize,
+    pub passed: usize,
     /// Checks that did not.
-    pub(crate) failed: usize,
+    pub failed: usize,
     /// Checks that were not made, and why.
-    pub(crate) skips: Vec<Skip>,
+    pub skips: Vec<Skip>,
 }
 
 impl Outcome {
     /// One check that held or did not.
-    pub(crate) fn of(held: bool) -> Self {
+    pub fn of(held: bool) -> Self {
         Self {
             passed: usize::from(held),
             failed: usize::from(!held),
@@ -37,7 +39,7 @@ impl Outcome {
     }
 
     /// Counts one check and, if it failed, says why on stderr.
-    pub(crate) fn check(&mut self, name: &str, result: Result<(), String>) {
+    pub fn check(&mut self, name: &str, result: Result<(), String>) {
         if let Err(why) = &result {
             eprintln!("FAILED {name}: {why}");
         }
@@ -45,13 +47,13 @@ impl Outcome {
     }
 
     /// Counts and shows one check that cannot be made here.
-    pub(crate) fn skip(&mut self, name: &str, reason: &str) {
+    pub fn skip(&mut self, name: &str, reason: &str) {
         println!("SKIPPED {name}: {reason}");
         self.leave_out(name, reason, 1);
     }
 
     /// Counts checks that are not made, without a line for each.
-    pub(crate) fn leave_out(&mut self, name: &str, reason: &str, count: usize) {
+    pub fn leave_out(&mut self, name: &str, reason: &str, count: usize) {
         self.skips.push(Skip {
             name: name.to_owned(),
             reason: reason.to_owned(),
@@ -59,8 +61,21 @@ impl Outcome {
         });
     }
 
+    /// The counts as another process reads them.
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads what [`Outcome::to_json`] wrote.
+    ///
+    /// # Errors
+    /// It did not write this.
+    pub(crate) fn from_json(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|e| format!("counts of a task: {e}"))
+    }
+
     /// How many checks were not made.
-    pub(crate) fn skipped(&self) -> usize {
+    pub fn skipped(&self) -> usize {
         self.skips.iter().map(|skip| skip.count).sum()
     }
 }
@@ -98,5 +113,6 @@ mod tests {
         other.leave_out("a row", "nothing to compare", 3);
         outcome += other;
         assert_eq!(outcome.to_string(), "2 passed, 1 failed, 4 skipped");
+        assert_eq!(Outcome::from_json(&outcome.to_json()), Ok(outcome));
     }
 }

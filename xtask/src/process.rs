@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The top of the repository.
-pub(crate) fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest).to_owned()
 }
 
 /// The cargo that runs this task, at the top of the repository.
-pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+pub fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.args(arguments).current_dir(root());
@@ -21,7 +21,7 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> 
 }
 
 /// A command as one would type it.
-pub(crate) fn shown(command: &Command) -> String {
+pub fn shown(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
     words.extend(command.get_args().map(|a| a.to_string_lossy().into_owned()));
     if let Some(name) = Path::new(&words[0]).file_name() {
@@ -31,7 +31,7 @@ pub(crate) fn shown(command: &Command) -> String {
 }
 
 /// Runs a command whose output goes straight to ours.
-pub(crate) fn run(command: &mut Command) -> Result<(), String> {
+pub fn run(command: &mut Command) -> Result<(), String> {
     println!("$ {}", shown(command));
     let status = command
         .stdin(Stdio::null())
@@ -45,7 +45,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
 }
 
 /// Runs a command, showing each line of its standard output and handing it to `line`.
-pub(crate) fn run_lines(command: &mut Command, mut line: impl FnMut(&str)) -> Result<(), String> {
+pub fn run_lines(command: &mut Command, mut line: impl FnMut(&str)) -> Result<(), String> {
     println!("$ {}", shown(command));
     let text = shown(command);
     let fault = |e: std::io::Error| format!("{text} cannot run: {e}");
@@ -71,7 +71,7 @@ pub(crate) fn run_lines(command: &mut Command, mut line: impl FnMut(&str)) -> Re
 }
 
 /// Runs a command and returns its standard output.
-pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>, String> {
+pub fn output(command: &mut Command) -> Result<Vec<u8>, String> {
     let text = shown(command);
     let output = command
         .stdin(Stdio::null())
@@ -89,6 +89,6 @@ pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>, String> {
 }
 
 /// Whether this runs unattended: a missing peer is a failure there, and chance is kept out.
-pub(crate) fn in_ci() -> bool {
+pub fn in_ci() -> bool {
     std::env::var("CI").is_ok_and(|v| !v.is_empty() && v != "false" && v != "0")
 }

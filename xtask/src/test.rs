@@ -7,19 +7,16 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::install;
-use crate::process::{self, cargo};
-use crate::{Outcome, tidy};
+use crate::tidy;
+use xtask::Outcome;
+use xtask::install;
+use xtask::process::{self, cargo};
 
 /// What the tests need beside Rust, as Debian calls it.
 const PACKAGES: &[&str] = &["gcc", "libc6-dev", "munge"];
 
 /// Runs every check; later ones run even if earlier ones failed.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
-    if let Some(unknown) = arguments.first() {
-        eprintln!("`cargo xtask test` takes `--install` alone, not {unknown:?}");
-        return Outcome::of(false);
-    }
+pub(crate) fn run() -> Outcome {
     install::packages(PACKAGES);
     let mut outcome = Outcome::default();
     let format = process::run(&mut cargo(["fmt", "--all", "--check"]));
@@ -33,7 +30,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let mut command = cargo(["test", "--locked", "--no-fail-fast"]);
     outcome += tests(command.args(zstd)).0;
     outcome.check("documentation", documentation());
-    outcome += tidy::run(&[]);
+    outcome += tidy::run(false);
     outcome
 }
 

@@ -12,7 +12,8 @@ mod unsafety;
 
 use tree::{Fault, Tree};
 
-use crate::{Outcome, tables};
+use crate::tables;
+use xtask::Outcome;
 
 /// A rule that needs nothing but the files.
 type Rule = fn(&Tree) -> Vec<Fault>;
@@ -28,16 +29,8 @@ const RULES: &[(&str, Rule)] = &[
     ("deviations", deviations::check),
 ];
 
-/// Checks every rule; with `--deviations` lists the deviations from OpenPMIx as well.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
-    let list = match arguments {
-        [] => false,
-        [word] if word == "--deviations" => true,
-        [word, ..] => {
-            eprintln!("`cargo xtask tidy` knows `--deviations`, not {word:?}");
-            return Outcome::of(false);
-        }
-    };
+/// Checks every rule, and lists the deviations from OpenPMIx if asked to.
+pub(crate) fn run(list: bool) -> Outcome {
     let mut outcome = Outcome::default();
     let tree = match Tree::read() {
         Ok(tree) => tree,

@@ -5,9 +5,9 @@ use std::fs;
 
 use toml::{Table, Value};
 
-use crate::install;
-use crate::outcome::Skip;
-use crate::process::root;
+use xtask::Skip;
+use xtask::install;
+use xtask::process::root;
 
 /// Where the list is.
 const LIST: &str = "testdata/expected-skips.toml";

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::cell::Cell;
-use crate::process::{self, cargo, root};
+use xtask::process::{self, cargo, root};
 
 /// How the command is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::batch;
 use super::build::Pmix;
 use super::cell::{Cell, Payload};
 use super::lists::List;
-use crate::Outcome;
+use xtask::Outcome;
 
 /// A value that some cell wrote.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,7 +6,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::process::root;
+use xtask::process::root;
 
 /// A list and what it decodes to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use sheet::Sheet;
 
-use crate::{Outcome, process};
+use xtask::{Outcome, process};
 
 /// Where the generated files are.
 const HOME: &str = "crates/pmix-types/src/tables";
@@ -21,17 +21,10 @@ const HEAD: &str = "// SPDX-License-Identifier: MIT OR Apache-2.0\n";
 /// One generated file: its name and its text.
 type Generated = (&'static str, String);
 
-/// Writes the tables; with `--check` says which of them are not what `data/` makes them.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
+/// Writes the tables, or only says which of them are not what `data/` makes them.
+pub(crate) fn run(only_check: bool) -> Outcome {
     let mut outcome = Outcome::default();
-    match arguments {
-        [] => outcome.check("tables", write()),
-        [word] if word == "--check" => outcome.check("tables", check()),
-        [word, ..] => {
-            eprintln!("`cargo xtask tables` knows `--check`, not {word:?}");
-            outcome = Outcome::of(false);
-        }
-    }
+    outcome.check("tables", if only_check { check() } else { write() });
     outcome
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reading a tab-separated table with one header line, `-` standing for nothing.
 
-use crate::process;
+use xtask::process;
 
 /// The releases of the columns `in_*`, oldest first, and how Rust calls them.
 pub(crate) const RELEASES: [(&str, &str); 5] = [

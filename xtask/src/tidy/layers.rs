@@ -32,7 +32,14 @@ const LAYERS: &[(&str, u32)] = &[
 
 /// Crates that may depend on anything, because nothing depends on them: tasks, and components as
 /// files to load.
-const TOP: &[&str] = &["xtask", "fuzz", "preg-fold-plugin"];
+const TOP: &[&str] = &[
+    "xtask",
+    "pmix-interop",
+    "pmix-faults",
+    "pmix-bench",
+    "fuzz",
+    "preg-fold-plugin",
+];
 
 /// Encoders: only the list of built-in components may name one.
 const SCHEMES: &[&str] = &["preg-native", "preg-raw", "preg-compress", "preg-fold"];

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::tree::Fault;
-use crate::process::{self, cargo};
+use xtask::process::{self, cargo};
 
 /// Licences that a dependency may have.
 const ALLOWED: &[&str] = &[

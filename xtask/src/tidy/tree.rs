@@ -5,7 +5,7 @@ use std::fmt;
 use std::process::Command;
 
 use super::source::Source;
-use crate::process;
+use xtask::process;
 
 /// One text file of the repository.
 pub(crate) struct File {

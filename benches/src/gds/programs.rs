@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The programs: ours, and one around each real library.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::maps::Files;
+use crate::tools::{Timing, bench_program};
+use pmix_interop::peers;
+use xtask::install;
+use xtask::process;
+
+/// What the programs share.
+const SHARED: [&str; 2] = ["tests/interop/bytes.c", "tests/interop/timing.c"];
+
+/// A program that registers a job and asks about it.
+pub(super) struct Program {
+    /// The release, or "ours".
+    pub(super) name: String,
+    path: PathBuf,
+    /// The one that times, or lets us time, what its clients are told.
+    pub(super) replies: PathBuf,
+}
+
+/// What a program found out about a job.
+pub(super) struct Figures(BTreeMap<String, Timing>);
+
+impl Figures {
+    /// The figure of this name.
+    ///
+    /// # Errors
+    /// The program has no such figure.
+    pub(super) fn get(&self, name: &str) -> Result<Timing, String> {
+        let found = self.0.get(name).cloned();
+        found.ok_or_else(|| format!("no figure {name}"))
+    }
+
+    /// The better of each figure.
+    pub(super) fn or_better(mut self, other: Self) -> Self {
+        for (name, timing) in other.0 {
+            match self.0.get_mut(&name) {
+                Some(mine) if mine.least <= timing.least => {}
+                _ => drop(self.0.insert(name, timing)),
+            }
+        }
+        self
+    }
+
+    /// Lines of a name, the least and the median. What has a status instead is left out.
+    fn parse(text: &str) -> Self {
+        let figure = |line: &str| {
+            let mut words = line.split(' ');
+            let name = words.next()?.to_owned();
+            let (least, median) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            let timing = Timing {
+                least,
+                median,
+                bytes: 0.0,
+                framing: String::new(),
+            };
+            Some((name, timing))
+        };
+        Self(text.lines().filter_map(figure).collect())
+    }
+}
+
+impl Program {
+    /// Runs it on a job; `extra` words are for ours.
+    ///
+    /// # Errors
+    /// It fails.
+    pub(super) fn run(
+        &self,
+        files: &Files,
+        num_nodes: u32,
+        cycles: u32,
+        extra: &[&str],
+    ) -> Result<Figures, String> {
+        let mut command = clean(Command::new(&self.path));
+        let numbers = [num_nodes, files.num_procs, GETS, cycles].map(|n| n.to_string());
+        command.arg(&files.nodes).arg(&files.procs);
+        command.args(numbers).args(extra);
+        let text = process::output(&mut command)?;
+        Ok(Figures::parse(&String::from_utf8_lossy(&text)))
+    }
+}
+
+/// The command with no variables but those we set.
+pub(super) fn clean(mut command: Command) -> Command {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("PMIX_") {
+            command.env_remove(name);
+        }
+    }
+    // The plain datastore, as in our own store.
+    command.env("PMIX_MCA_gds", "hash");
+    command
+}
+
+/// How many values of each kind are asked for.
+const GETS: u32 = 2000;
+
+/// Our program.
+///
+/// # Errors
+/// It cannot be built.
+pub(super) fn ours() -> Result<Program, String> {
+    let path = bench_program("gds-hash", "gds")?;
+    Ok(Program {
+        name: "ours".to_owned(),
+        replies: path.clone(),
+        path,
+    })
+}
+
+/// The program around each library that is here; what is not here is said.
+pub(super) fn theirs() -> Vec<Program> {
+    install::packages(install::INTEROP);
+    let build = |peer: peers::Peer| {
+        let program = |name: &str| {
+            let path = install::scratch("bench")?.join(format!("{name}-{}", peer.version));
+            let mut sources = vec![process::root().join(format!("benches/peers/{name}.c"))];
+            sources.extend(SHARED.iter().map(|f| process::root().join(f)));
+            peer.library.compile(&path, &sources)?;
+            Ok::<_, String>(path)
+        };
+        let (path, replies) = (program("gds")?, program("reply")?);
+        Ok::<_, String>(Program {
+            name: peer.version,
+            path,
+            replies,
+        })
+    };
+    let found = peers::find().into_iter().map(|peer| peer.and_then(build));
+    found
+        .filter_map(|peer| peer.map_err(|why| println!("without a peer: {why}")).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Figures;
+
+    #[test]
+    fn a_get_that_found_nothing_has_no_figure() {
+        let figures = Figures::parse("memory 4096 4096\nget_job 65.5 70\nget_node status -46\n");
+        assert_eq!(figures.get("get_job").map(|t| t.least), Ok(65.5));
+        assert!(figures.get("get_node").is_err());
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask bench server`: what a session costs, beside hosts around the real libraries and
+//! prterun, with the same client binaries in the same run.
+//!
+//! The clients measure: they read the processor clock of the process that serves them, so forking
+//! and what else a launcher does are left out, and every server is measured alike.
+
+mod clients;
+mod commands;
+mod described;
+mod floor;
+mod large;
+mod rows;
+mod runs;
+
+use super::{Report, machine, table};
+use runs::Field;
+use xtask::install;
+
+/// A part, and what measures it.
+type Part = (&'static str, fn(&Field, &mut Report) -> Result<(), String>);
+
+const PARTS: &[Part] = &[
+    ("connect", clients::connecting),
+    ("fence", clients::fences),
+    ("whole", commands::whole),
+    ("large", large::large),
+    ("described", described::described),
+    ("start", commands::start),
+    ("idle", commands::idle),
+    ("many", commands::many),
+];
+
+/// Measures, prints and writes the table.
+///
+/// # Errors
+/// Our command cannot be built.
+pub(super) fn measure(call: &str, report: &mut Report) -> Result<(), String> {
+    let field = Field::prepare()?;
+    for (name, part) in PARTS {
+        if report.wants(name)
+            && let Err(why) = part(&field, report)
+        {
+            report.add(name, Err(why));
+        }
+    }
+    let releases: Vec<_> = field
+        .releases
+        .iter()
+        .map(|r| r.peer.version.as_str())
+        .collect();
+    let text = format!(
+        "`{call}`, on {}; libpmix {}. Figures are the least of several runs; a ratio is the \
+         other's over ours. Server time is processor time of the serving process alone.\n\n{}",
+        machine(),
+        releases.join(" and "),
+        table::markdown(&report.rows)
+    );
+    let path = install::scratch("bench")?.join("server.md");
+    std::fs::write(&path, &text).map_err(|e| format!("{}: {e}", path.display()))?;
+    println!("\n{text}");
+    Ok(())
+}

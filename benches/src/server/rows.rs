@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rows that compare one figure of ours with one of a peer.
+
+use crate::table::{Row, Verdict, factor};
+
+/// One comparison; what is smaller is better.
+pub(super) struct Pair {
+    pub(super) figure: &'static str,
+    pub(super) input: String,
+    pub(super) ours: f64,
+    pub(super) peer: f64,
+    /// Whose the other figure is.
+    pub(super) name: String,
+    /// How many times ours the other is promised to be.
+    pub(super) bound: Option<f64>,
+    /// How a figure is written.
+    pub(super) shown: fn(f64) -> String,
+}
+
+impl Pair {
+    pub(super) fn row(self) -> Row {
+        let ratio = self.peer / self.ours;
+        Row {
+            figure: self.figure.to_owned(),
+            input: self.input,
+            ours: (self.shown)(self.ours),
+            peer: format!("{}: {}", self.name, (self.shown)(self.peer)),
+            ratio: factor(ratio),
+            bound: self.bound.map_or_else(String::new, |b| format!("{b}")),
+            verdict: self
+                .bound
+                .map_or(Verdict::Shown, |bound| Verdict::of(ratio >= bound)),
+        }
+    }
+}
+
+/// KiB in the unit that reads best.
+pub(super) fn kib(value: f64) -> String {
+    crate::table::size(value * 1024.0)
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Running clients under the servers that are compared, and reading what they measured.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use pmix_interop::ours::Ours;
+use pmix_interop::peers::{self, Peer};
+use pmix_interop::server::case::run_within;
+use pmix_interop::server::launcher::Launcher;
+use pmix_interop::server::programs::compile;
+use xtask::install;
+
+/// The client programs around one library, and the servers of the same release.
+pub(super) struct Release {
+    pub(super) peer: Peer,
+    /// The client that measures.
+    pub(super) timing: PathBuf,
+    /// The client for whole commands.
+    pub(super) short: PathBuf,
+    pub(super) host: Launcher,
+    pub(super) prterun: Option<Launcher>,
+}
+
+/// Everything that runs.
+pub(super) struct Field {
+    pub(super) ours: Launcher,
+    /// The command.
+    pub(super) pmix: PathBuf,
+    pub(super) releases: Vec<Release>,
+    home: PathBuf,
+}
+
+/// How long a run may take.
+const LIMIT: Duration = Duration::from_secs(180);
+
+impl Field {
+    /// Builds and installs what can be, and says what cannot.
+    ///
+    /// # Errors
+    /// Our command cannot be built.
+    pub(super) fn prepare() -> Result<Self, String> {
+        install::packages(install::INTEROP);
+        let pmix = Ours::build()?.program;
+        let mut releases = Vec::new();
+        for peer in peers::find() {
+            match peer.and_then(release) {
+                Ok(release) => releases.push(release),
+                Err(why) => println!("without a peer: {why}"),
+            }
+        }
+        Ok(Self {
+            ours: Launcher::Ours(pmix.clone()),
+            pmix,
+            releases,
+            home: install::scratch("bench/server")?,
+        })
+    }
+
+    /// Every server of a real library.
+    pub(super) fn theirs(&self) -> Vec<&Launcher> {
+        let releases = self.releases.iter();
+        releases
+            .flat_map(|r| std::iter::once(&r.host).chain(r.prterun.as_ref()))
+            .collect()
+    }
+
+    /// The release that begins like this.
+    pub(super) fn release(&self, name: &str) -> Result<&Release, String> {
+        let mut found = self.releases.iter();
+        found
+            .find(|release| release.peer.version.starts_with(name))
+            .ok_or_else(|| format!("no libpmix {name} here"))
+    }
+
+    /// Where runs are made.
+    pub(super) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// What the measuring client says of a server, started by this command.
+    ///
+    /// # Errors
+    /// It fails.
+    pub(super) fn time(
+        &self,
+        mut command: Command,
+        client: &Path,
+        num_local: u32,
+        fences: u32,
+    ) -> Result<Figures, String> {
+        let meeting = self.home.join("meeting");
+        if meeting.exists() {
+            std::fs::remove_file(&meeting).map_err(|e| format!("{}: {e}", meeting.display()))?;
+        }
+        command.arg(client).arg(&meeting);
+        command.args([num_local.to_string(), fences.to_string()]);
+        let text = self.run(&mut command)?;
+        let line = text.lines().find_map(|line| {
+            let start = line.find("{\"ranks\"")?;
+            serde_json::from_str(line.get(start..)?).ok()
+        });
+        line.map(Figures)
+            .ok_or_else(|| format!("no figures in {text:.300}"))
+    }
+
+    /// How long a whole command takes, in nanoseconds.
+    ///
+    /// # Errors
+    /// It fails.
+    pub(super) fn whole(&self, command: &mut Command) -> Result<f64, String> {
+        let begun = Instant::now();
+        self.run(command)?;
+        Ok(begun.elapsed().as_secs_f64() * 1e9)
+    }
+
+    /// What a command writes.
+    ///
+    /// # Errors
+    /// It fails.
+    pub(super) fn run(&self, command: &mut Command) -> Result<String, String> {
+        let output = self.home.join("output");
+        let status = run_within(command, LIMIT, &output, &self.home)?;
+        let text = std::fs::read(&output).map_err(|e| e.to_string())?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        match status.success() {
+            true => Ok(text),
+            false => Err(format!("{status}: {:.300}", text.trim())),
+        }
+    }
+}
+
+fn release(peer: Peer) -> Result<Release, String> {
+    Ok(Release {
+        timing: compile(&peer, "timing")?,
+        short: compile(&peer, "short")?,
+        host: Launcher::host(&peer)?,
+        prterun: Launcher::prterun(&peer),
+        peer,
+    })
+}
+
+/// The members of one object of numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Figures(Value);
+
+impl Figures {
+    /// One figure.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub(super) fn get(&self, name: &str) -> Result<f64, String> {
+        self.0[name]
+            .as_f64()
+            .ok_or_else(|| format!("no figure {name}"))
+    }
+
+    /// The object that a text is.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(super) fn of_text(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text)
+            .map(Self)
+            .map_err(|e| format!("{e} in {text:.200}"))
+    }
+
+    /// The object in the file that a host wrote.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn of_file(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        Self::of_text(&text)
+    }
+
+    /// The lesser of each figure.
+    pub(super) fn or_less(mut self, other: &Self) -> Self {
+        let Some(members) = self.0.as_object_mut() else {
+            return self;
+        };
+        for (name, value) in members {
+            if let (Some(mine), Some(theirs)) = (value.as_f64(), other.0[name.as_str()].as_f64())
+                && theirs < mine
+            {
+                *value = other.0[name.as_str()].clone();
+            }
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Figures;
+
+    #[test]
+    fn the_lesser_of_each_figure_counts() {
+        let figures = |text: &str| serde_json::from_str(text).map(Figures).expect("it is JSON");
+        let one = figures(r#"{"a":3,"b":1}"#);
+        let less = one.or_less(&figures(r#"{"a":2,"b":4}"#));
+        assert_eq!((less.get("a"), less.get("b")), (Ok(2.0), Ok(1.0)));
+        assert!(less.get("c").is_err());
+    }
+}

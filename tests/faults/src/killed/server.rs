@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Servers that are killed: their clients learn it at once, whatever they wait for, and the next
+//! server finds its places.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pmix_client::{Client, Error, Fence, Uri};
+use pmix_proto::{Request, request};
+use pmix_types::{Proc, Rank, Scope, Status};
+
+use super::points;
+use crate::server::{Server, files, me};
+use crate::wait::{Times, shown};
+use crate::{Field, Verdict, good};
+
+const JOB: &str = "orphans";
+
+/// How many clients there are; one more process never comes.
+const CLIENTS: u32 = 4;
+
+/// When clients must have a result.
+const DEADLINE: Duration = Duration::from_secs(1);
+
+type Act = fn(&Uri, &mut Client) -> Result<(), Error>;
+
+/// What clients do when their server is killed.
+struct Point {
+    name: &'static str,
+    /// The server is stopped first, so that it reads nothing of this.
+    is_stopped: bool,
+    act: Act,
+}
+
+const fn point(name: &'static str, act: Act) -> Point {
+    let is_stopped = false;
+    Point {
+        name,
+        is_stopped,
+        act,
+    }
+}
+
+const fn stopped(name: &'static str, act: Act) -> Point {
+    let is_stopped = true;
+    Point {
+        name,
+        is_stopped,
+        act,
+    }
+}
+
+const POINTS: &[Point] = &[
+    point("fence", |_, client| client.fence(&Fence::new())),
+    point("fence-collecting", |_, client| {
+        client.fence(&Fence::new().collect())
+    }),
+    point("get", |_, client| get(client, 4)),
+    point("direct-modex", |_, client| get(client, 5)),
+    point("publish", |_, client| ask(client, points::publish)),
+    point("lookup", |_, client| ask(client, points::lookup)),
+    point("spawn", |_, client| ask(client, points::spawn)),
+    point("connect", |_, client| {
+        let procs = vec![points::all(JOB)];
+        let infos = Vec::new();
+        let connect = Request::Connect(request::Connect { procs, infos });
+        client.request(&connect).map(drop)
+    }),
+    stopped("commit", |_, client| {
+        client.put(Scope::GLOBAL, "card", "x")?;
+        client.commit()
+    }),
+    stopped("notify", |_, client| ask(client, points::notify)),
+    stopped("abort", |_, client| ask(client, points::abort)),
+    // Coming in again, as far as that goes.
+    stopped("init", |uri, _| good::connect(uri, JOB, 4).map(drop)),
+];
+
+fn get(client: &mut Client, rank: u32) -> Result<(), Error> {
+    let peer = Proc::new(JOB, Rank::new(rank));
+    client.get(&peer, "card", &[]).map(drop)
+}
+
+fn ask(client: &mut Client, request: fn(&str) -> Request<'static>) -> Result<(), Error> {
+    client.request(&request(JOB)).map(drop)
+}
+
+/// Kills a server at every point, so many times.
+pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
+    let directory = field.directory("server-killed")?;
+    let rounds = field.count(5, 1);
+    let mut times = Times::default();
+    let mut there = None;
+    for point in POINTS {
+        for number in 0..rounds {
+            let fault = |why| format!("{}, round {number}: {why}", point.name);
+            let mut server = Server::start(&field.program, &directory, &[]).map_err(fault)?;
+            let num_files = files(&directory).len();
+            if *there.get_or_insert(num_files) != num_files {
+                return Err(fault(format!("{num_files} files, before {there:?}")));
+            }
+            times.extend(round(&mut server, point).map_err(fault)?);
+        }
+    }
+    // One more has all that the others left, and leaves nothing.
+    Server::start(&field.program, &directory, &[])?.end()?;
+    let worst = times.worst();
+    let figures = format!(
+        "{} points x {rounds}: {} clients told that the server is lost, worst after {}; no file left",
+        POINTS.len(),
+        times.len(),
+        shown(worst),
+    );
+    match worst < DEADLINE {
+        true => Ok(Verdict::Held(figures)),
+        false => Err(figures),
+    }
+}
+
+/// One server lives and dies: how long after that its clients knew.
+fn round(server: &mut Server, point: &Point) -> Result<Times, String> {
+    let (uid, gid) = me();
+    server.tell(&format!("job {JOB} 6 5 {uid} {gid}"))?;
+    server.tell("hold")?;
+    let uri = server.uri.clone();
+    let in_place = Barrier::new(CLIENTS as usize + 1);
+    let mut stopped = Ok(());
+    let ended: Vec<Result<_, String>> = thread::scope(|scope| {
+        let client = |rank| {
+            let (uri, in_place) = (&uri, &in_place);
+            scope.spawn(move || life(uri, rank, in_place, point.act))
+        };
+        let clients: Vec<_> = (0..CLIENTS).map(client).collect();
+        in_place.wait();
+        if point.is_stopped {
+            stopped = server.stop();
+        }
+        in_place.wait();
+        // So that they are asking when it dies.
+        thread::sleep(Duration::from_millis(20));
+        let killed = Instant::now();
+        server.kill();
+        let ended = clients.into_iter().map(|client| {
+            let ended = client.join().map_err(|_| "panicked".to_owned())?;
+            ended.map(|at| at.saturating_duration_since(killed))
+        });
+        ended.collect()
+    });
+    stopped?;
+    let mut times = Times::default();
+    for time in ended {
+        times.push(time?);
+    }
+    Ok(times)
+}
+
+/// Comes in, and does something when told to: when it failed as it must.
+fn life(uri: &Uri, rank: u32, in_place: &Barrier, act: Act) -> Result<Instant, String> {
+    let client = good::connect(uri, JOB, rank);
+    in_place.wait();
+    in_place.wait();
+    let mut client = client.map_err(|e| e.to_string())?;
+    match act(uri, &mut client) {
+        Err(error) if error.status() == Status::ERR_UNREACH => Ok(Instant::now()),
+        Err(error) => Err(format!("a client is told {error} ({})", error.status())),
+        Ok(()) => Err("a client is told that all is well".to_owned()),
+    }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask faults`: a live server among peers that lie, stall and die, and on a machine that
+//! has run out of things.
+//!
+//! The server is a process of its own (`crates/pmix-server/examples/fault_host.rs`), so what it
+//! takes is what the kernel says of that process. Each scenario is a line with what was measured.
+
+#![forbid(unsafe_code)]
+
+mod churn;
+mod good;
+mod identity;
+mod killed;
+mod malformed;
+mod peer;
+mod raw;
+mod server;
+mod shortage;
+mod silent;
+mod wait;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Parser;
+use server::Server;
+use xtask::{Outcome, install};
+
+/// The seed unless told otherwise.
+const SEED: u64 = 5;
+
+/// Where scenarios are run, and how long they may be.
+struct Field {
+    program: PathBuf,
+    home: PathBuf,
+    seed: u64,
+    short: bool,
+}
+
+/// How a scenario ended that did not fail.
+enum Verdict {
+    /// What was measured.
+    Held(String),
+    /// Why it cannot be run here.
+    Skipped(String),
+}
+
+/// One line of the report.
+struct Scenario {
+    name: &'static str,
+    run: fn(&Field) -> Result<Verdict, String>,
+}
+
+const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "malformed",
+        run: malformed::run,
+    },
+    Scenario {
+        name: "silent",
+        run: silent::dropped,
+    },
+    Scenario {
+        name: "silent-limited",
+        run: silent::limited,
+    },
+    Scenario {
+        name: "identity-forged",
+        run: identity::forged,
+    },
+    Scenario {
+        name: "identity-foreign",
+        run: identity::foreign,
+    },
+    Scenario {
+        name: "client-killed",
+        run: killed::client::run,
+    },
+    Scenario {
+        name: "server-killed",
+        run: killed::server::run,
+    },
+    Scenario {
+        name: "shortage-descriptors",
+        run: shortage::descriptors,
+    },
+    Scenario {
+        name: "shortage-disk",
+        run: shortage::disk,
+    },
+    Scenario {
+        name: "directories",
+        run: shortage::directories,
+    },
+    Scenario {
+        name: "planted",
+        run: shortage::planted,
+    },
+    Scenario {
+        name: "churn",
+        run: churn::run,
+    },
+];
+
+impl Field {
+    /// As many as that, or in the short form fewer.
+    fn count(&self, full: usize, short: usize) -> usize {
+        if self.short { short } else { full }
+    }
+
+    /// A new directory, below which a scenario works.
+    fn directory(&self, name: &str) -> Result<PathBuf, String> {
+        let directory = self.home.join(name);
+        let fault = |e: std::io::Error| format!("{}: {e}", directory.display());
+        if directory.exists() {
+            std::fs::remove_dir_all(&directory).map_err(fault)?;
+        }
+        std::fs::create_dir_all(&directory).map_err(fault)?;
+        Ok(directory)
+    }
+
+    /// A server with a directory of its own.
+    fn server(&self, name: &str, args: &[&str]) -> Result<Server, String> {
+        Server::start(&self.program, &self.directory(name)?, args)
+    }
+}
+
+/// A live server among hostile and dying peers.
+#[derive(Debug, Parser, PartialEq)]
+#[command(name = "cargo xtask faults")]
+struct Options {
+    /// Fewer rounds, for CI.
+    #[arg(long)]
+    short: bool,
+    /// The scenarios whose name begins so.
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+    /// What the random data begin from.
+    #[arg(long, default_value_t = SEED)]
+    seed: u64,
+    /// Nothing is needed; every task takes this.
+    #[arg(long)]
+    install: bool,
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((_, what)) = words.split_first().filter(|(first, _)| *first == "peer") {
+        return peer_process(what);
+    }
+    xtask::close(&run(&Options::parse()).unwrap_or_else(|why| {
+        eprintln!("faults: {why}");
+        Outcome::of(false)
+    }))
+}
+
+/// This process is one of the peers.
+fn peer_process(what: &[String]) -> ExitCode {
+    match peer::main(what) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs every scenario that was asked for.
+fn run(options: &Options) -> Result<Outcome, String> {
+    let asked = |scenario: &&Scenario| {
+        let only = options.only.as_deref();
+        only.is_none_or(|only| scenario.name.starts_with(only))
+    };
+    let scenarios: Vec<_> = SCENARIOS.iter().filter(asked).collect();
+    if scenarios.is_empty() {
+        let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+        return Err(format!("no such scenario; there are {}", names.join(", ")));
+    }
+    let field = Field {
+        program: server::build()?,
+        home: install::scratch("faults")?,
+        seed: options.seed,
+        short: options.short,
+    };
+    println!("faults: seed {}", field.seed);
+    let mut outcome = Outcome::default();
+    for scenario in scenarios {
+        let begun = Instant::now();
+        let verdict = (scenario.run)(&field);
+        let took = wait::shown(begun.elapsed());
+        let (word, said) = match verdict {
+            Ok(Verdict::Held(said)) => ("ok", said),
+            Ok(Verdict::Skipped(why)) => {
+                outcome.skip(scenario.name, &why);
+                continue;
+            }
+            Err(why) => ("FAILED", why),
+        };
+        println!("{word:7} {:24} {said} [{took}]", scenario.name);
+        outcome += Outcome::of(word == "ok");
+    }
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_can_be_repeated_by_name_and_seed() {
+        let parse = |line: &str| Options::try_parse_from(line.split(' '));
+        let options = parse("faults --only malformed --seed 7 --short").expect("options");
+        let expected = Options {
+            short: true,
+            only: Some("malformed".to_owned()),
+            seed: 7,
+            install: false,
+        };
+        assert_eq!(options, expected);
+        assert!(parse("faults --seed soon").is_err());
+        assert!(parse("faults --long").is_err());
+    }
+
+    #[test]
+    fn names_are_unique_and_short() {
+        for (number, scenario) in SCENARIOS.iter().enumerate() {
+            let mut others = SCENARIOS[..number].iter();
+            assert!(others.all(|other| other.name != scenario.name));
+            assert!(scenario.name.len() <= 24, "{}", scenario.name);
+        }
+    }
+}

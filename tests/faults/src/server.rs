@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The server that is attacked: a process of its own, told what to do line by line, and what the
+//! kernel says of it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use pmix_client::Uri;
+use rustix::process::{Pid, Signal, getegid, geteuid, kill_process};
+
+use super::wait::until;
+use xtask::install;
+use xtask::process::{self, cargo};
+
+/// How long the server may take for anything that it is told.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Builds the server as it is measured.
+///
+/// # Errors
+/// It does not build.
+pub(super) fn build() -> Result<PathBuf, String> {
+    let example = ["--package", "pmix-server", "--example", "fault_host"];
+    process::run(cargo(["build", "--quiet", "--release", "--locked"]).args(example))?;
+    Ok(install::target().join("release/examples/fault_host"))
+}
+
+/// The user and group of this process.
+pub(super) fn me() -> (u32, u32) {
+    (geteuid().as_raw(), getegid().as_raw())
+}
+
+/// A server that runs.
+pub(super) struct Server {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    pub(super) uri: Uri,
+    /// Where its rendezvous files are.
+    pub(super) directory: PathBuf,
+    log: PathBuf,
+}
+
+/// What the kernel says of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Figures {
+    /// Resident memory in KiB.
+    pub(super) memory: u64,
+    pub(super) descriptors: usize,
+    pub(super) threads: usize,
+    /// Processor time.
+    pub(super) time: Duration,
+}
+
+impl Server {
+    /// Starts a server with its files in this directory.
+    ///
+    /// # Errors
+    /// It does not start, and then what it said.
+    pub(super) fn start(program: &Path, directory: &Path, args: &[&str]) -> Result<Self, String> {
+        let mut command = Command::new(program);
+        command.arg(directory).args(args);
+        Self::start_by(command, directory)
+    }
+
+    /// Starts a server by a command.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub(super) fn start_by(mut command: Command, directory: &Path) -> Result<Self, String> {
+        let fault = |e: std::io::Error| format!("the server cannot be started: {e}");
+        let name = directory.file_name().unwrap_or_default();
+        let log = install::scratch("faults")?.join(name).with_extension("log");
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(fs::File::create(&log).map_err(fault)?);
+        let mut child = command.spawn().map_err(fault)?;
+        let input = child.stdin.take();
+        let Some(output) = child.stdout.take() else {
+            return Err("the server has no output".to_owned());
+        };
+        let mut output = BufReader::new(output);
+        let mut line = String::new();
+        output.read_line(&mut line).map_err(fault)?;
+        let Ok(uri) = line.trim_end().parse() else {
+            let _ = child.wait();
+            let why = fs::read_to_string(&log).unwrap_or_default();
+            return Err(format!("{line}{}", why.trim()));
+        };
+        Ok(Self {
+            child,
+            input,
+            output,
+            uri,
+            directory: directory.to_owned(),
+            log,
+        })
+    }
+
+    /// Tells it something, and what it says to that.
+    ///
+    /// # Errors
+    /// It cannot, or is not there any more.
+    pub(super) fn tell(&mut self, line: &str) -> Result<String, String> {
+        let fault = |e: std::io::Error| format!("{line:?}: the server is gone: {e}");
+        let input = self.input.as_mut().ok_or("the server was ended")?;
+        writeln!(input, "{line}").map_err(fault)?;
+        let mut answer = String::new();
+        self.output.read_line(&mut answer).map_err(fault)?;
+        match answer.trim_end_matches('\n').split_once(' ') {
+            Some(("ok", said)) => Ok(said.to_owned()),
+            _ => Err(format!("{line:?}: the server says {answer:?}")),
+        }
+    }
+
+    /// Registers a job of so many processes of this user, all of them here.
+    ///
+    /// # Errors
+    /// As [`Self::tell`].
+    pub(super) fn job(&mut self, name: &str, num_procs: u32) -> Result<(), String> {
+        let (uid, gid) = me();
+        self.tell(&format!("job {name} {num_procs} {num_procs} {uid} {gid}"))
+            .map(drop)
+    }
+
+    /// What the kernel says of it.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub(super) fn figures(&self) -> Result<Figures, String> {
+        Figures::of(self.child.id())
+    }
+
+    /// How many descriptors it has whose numbers are below a limit. It may have inherited others.
+    pub(super) fn descriptors_below(&self, limit: u32) -> u32 {
+        let names = files(Path::new(&format!("/proc/{}/fd", self.child.id())));
+        let numbers = names.iter().filter_map(|name| name.parse::<u32>().ok());
+        numbers.filter(|number| *number < limit).map(|_| 1).sum()
+    }
+
+    /// The root of the file systems that it sees.
+    pub(super) fn root(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root", self.child.id()))
+    }
+
+    /// Waits until its descriptors are no more than that.
+    ///
+    /// # Errors
+    /// They stay more.
+    pub(super) fn settle(&self, descriptors: usize) -> Result<Figures, String> {
+        let settled = until(PATIENCE, || {
+            let figures = self.figures().ok()?;
+            (figures.descriptors <= descriptors).then_some(figures)
+        });
+        let now = self.figures()?;
+        settled.ok_or_else(|| format!("{} descriptors, before {descriptors}", now.descriptors))
+    }
+
+    /// What it has warned of so far.
+    pub(super) fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Ends it with a signal that it cannot catch.
+    pub(super) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Stops all of its threads; from then on it can only be killed.
+    ///
+    /// # Errors
+    /// It does not stop.
+    pub(super) fn stop(&self) -> Result<(), String> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let stopped = pid.map(|pid| kill_process(pid, Signal::STOP));
+        if stopped.is_none_or(|result| result.is_err()) {
+            return Err("the server is gone".to_owned());
+        }
+        let tasks = PathBuf::from(format!("/proc/{}/task", self.child.id()));
+        let is_stopped = |task: &String| {
+            let stat = fs::read_to_string(tasks.join(task).join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ")
+                .is_some_and(|(_, rest)| rest.starts_with('T'))
+        };
+        let all = until(PATIENCE, || {
+            files(&tasks).iter().all(is_stopped).then_some(())
+        });
+        all.ok_or_else(|| "the server does not stop".to_owned())
+    }
+
+    /// Ends it in good order: nothing of it is left but its log.
+    ///
+    /// # Errors
+    /// It does not end, ends with an error, or leaves files.
+    pub(super) fn end(mut self) -> Result<String, String> {
+        drop(self.input.take());
+        let status = until(PATIENCE, || self.child.try_wait().ok().flatten());
+        match status {
+            Some(status) if status.success() => {}
+            Some(status) => return Err(format!("the server ended with {status}: {}", self.log())),
+            None => return Err("the server does not end".to_owned()),
+        }
+        match files(&self.directory) {
+            left if left.is_empty() => Ok(self.log()),
+            left => Err(format!("the server left {}", left.join(", "))),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The names in a directory, sorted.
+pub(super) fn files(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+impl Figures {
+    fn of(pid: u32) -> Result<Self, String> {
+        let proc = PathBuf::from(format!("/proc/{pid}"));
+        let read = |name: &str| {
+            fs::read_to_string(proc.join(name)).map_err(|e| format!("the server is gone: {e}"))
+        };
+        let status = read("status")?;
+        let number = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let word = line.and_then(|line| line.split_whitespace().next());
+            word.and_then(|word| word.parse::<u64>().ok())
+                .ok_or_else(|| format!("no {name} of the server"))
+        };
+        let stat = read("stat")?;
+        // Behind the name of the program, which is in parentheses.
+        let (_, fields) = stat.rsplit_once(')').unwrap_or_default();
+        let ticks: u64 = fields
+            .split_whitespace()
+            .skip(11)
+            .take(2)
+            .filter_map(|ticks| ticks.parse::<u64>().ok())
+            .sum();
+        let entries = fs::read_dir(proc.join("fd")).map_err(|e| e.to_string())?;
+        Ok(Self {
+            memory: number("VmRSS:")?,
+            descriptors: entries.count(),
+            threads: usize::try_from(number("Threads:")?).unwrap_or(usize::MAX),
+            // Linux shows 100 ticks a second on every machine.
+            time: Duration::from_millis(ticks * 10),
+        })
+    }
+}

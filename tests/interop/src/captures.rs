@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The messages in the captures of `testdata/wire`, and every way to pack them again.
+
+use std::fs;
+use std::io;
+
+use bfrops::{BufferKind, Layout, Module};
+
+use xtask::process::root;
+
+/// A message of a capture.
+#[derive(Clone)]
+pub struct Message {
+    /// Whether the client sent it.
+    pub from_client: bool,
+    /// The header, or what a hello has in its place.
+    pub header: Vec<u8>,
+    /// What follows the header.
+    pub payload: Vec<u8>,
+}
+
+impl Message {
+    /// Whether it is the first one of a connection.
+    pub fn is_hello(&self) -> bool {
+        self.header.starts_with(&[0xff; 8])
+    }
+}
+
+/// Every capture, each with its messages in order; in the order of their names.
+pub fn read_all() -> io::Result<Vec<Vec<Message>>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(root().join("testdata/wire"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "hex") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let read = |path| Ok(messages(&fs::read_to_string(path)?));
+    paths.into_iter().map(read).collect()
+}
+
+/// Every way to pack: each module, first without and then with descriptions.
+pub fn layouts() -> Vec<Layout> {
+    let kinds = [BufferKind::NonDescribed, BufferKind::Described];
+    let of_module = |module| kinds.map(|kind| Layout::new(module).with_buffer(kind));
+    Module::ALL.into_iter().flat_map(of_module).collect()
+}
+
+fn messages(text: &str) -> Vec<Message> {
+    let mut messages = Vec::new();
+    let mut from_client = false;
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("== ") {
+            from_client = title.starts_with("CLIENT");
+        } else if let Some(raw) = line.trim().strip_prefix("RAW ") {
+            let (header, payload) = raw.split_once(' ').unwrap_or((raw, ""));
+            messages.push(Message {
+                from_client,
+                header: unhex(header),
+                payload: unhex(payload),
+            });
+        }
+    }
+    messages
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let byte = |at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    (0..text.len()).step_by(2).filter_map(byte).collect()
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask interop`: our strings into real PMIx libraries, theirs into us.
+//!
+//! The libraries are reached through the C programs beside `src`. For maps we are reached
+//! through `pmix map batch`, as any other language would reach us. What a library expands a map to
+//! is read back from a job registered with it, so a check compares names and hosts, never bytes.
+//! Packed data are compared byte for byte; see `bfrops`. Whole sessions, clients of theirs under our
+//! server and ours under theirs, are run by [`server`].
+//!
+//! The library is what `cargo xtask bench` and `faults` use of it: the peers, and random data.
+#![forbid(unsafe_code)]
+
+mod bfrops;
+pub mod captures;
+mod checks;
+mod gds;
+pub mod harness;
+mod lists;
+pub mod naive;
+pub mod ours;
+pub mod peers;
+pub mod random;
+pub mod seeds;
+pub mod server;
+mod tally;
+mod vectors;
+
+use clap::{Parser, ValueEnum};
+use xtask::{Outcome, install, process};
+
+use ours::Ours;
+use peers::Peer;
+use tally::Tally;
+
+/// The seed unless told otherwise.
+const SEED: u64 = 2;
+
+/// One part of the checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Node and process maps.
+    Preg,
+    /// Packed data.
+    Bfrops,
+    /// What a job is said to be.
+    Gds,
+    /// Whole sessions.
+    Server,
+}
+
+/// Our data into real PMIx libraries, theirs into us.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask interop")]
+pub struct Options {
+    /// One part; every part without it.
+    part: Option<Part>,
+    /// What the random data begin from.
+    #[arg(long, default_value_t = SEED)]
+    seed: u64,
+    /// How many random lists.
+    #[arg(long, default_value_t = 320)]
+    lists: usize,
+    /// How many data of each family of types.
+    #[arg(long, default_value_t = bfrops::DATA)]
+    data: usize,
+    /// How many random jobs.
+    #[arg(long, default_value_t = gds::JOBS)]
+    jobs: usize,
+    /// Installs what is needed and missing.
+    #[arg(long)]
+    pub install: bool,
+}
+
+impl Options {
+    /// Whether this part was asked for.
+    fn wants(&self, part: Part) -> bool {
+        self.part.is_none_or(|only| only == part)
+    }
+}
+
+/// Runs every check against every peer that is there.
+#[must_use]
+pub fn run(options: &Options) -> Outcome {
+    match try_run(options) {
+        Ok(tally) => tally.close(),
+        Err(why) => {
+            eprintln!("interop: {why}");
+            Outcome::of(false)
+        }
+    }
+}
+
+fn try_run(options: &Options) -> Result<Tally, String> {
+    let mut tally = Tally::default();
+    install::packages(install::INTEROP);
+    if options.wants(Part::Server) {
+        install::packages(server::PACKAGES);
+    }
+    let peers = found(peers::find(), &mut tally);
+    if peers.is_empty() {
+        return Ok(tally);
+    }
+    if options.wants(Part::Preg) {
+        maps(options, &peers, &mut tally)?;
+    }
+    if options.wants(Part::Bfrops) {
+        println!(
+            "interop: bfrops, seed {}, {} data of each family",
+            options.seed, options.data
+        );
+        bfrops::run(&peers, options.seed, options.data, &mut tally)?;
+    }
+    if options.wants(Part::Gds) {
+        println!("interop: gds, seed {}, {} jobs", options.seed, options.jobs);
+        gds::run(&peers, options.seed, options.jobs, &mut tally)?;
+    }
+    if options.wants(Part::Server) {
+        println!("interop: server");
+        server::run(&peers, &mut tally)?;
+    }
+    Ok(tally)
+}
+
+fn maps(options: &Options, peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
+    println!(
+        "interop: seed {}, {} generated lists and the vectors",
+        options.seed, options.lists
+    );
+    let ours = Ours::build()?;
+    let mut cases = vectors::cases()?;
+    cases.extend(lists::generate(options.seed, options.lists));
+    for peer in peers {
+        println!("peer: {}", peer.version);
+        checks::ours_to_theirs(&ours, peer, &cases, tally)?;
+        checks::theirs_to_ours(&ours, peer, &cases, tally)?;
+    }
+    Ok(())
+}
+
+/// The peers that are there; one that is missing is a failure in CI and said aloud elsewhere.
+fn found(candidates: Vec<Result<Peer, String>>, tally: &mut Tally) -> Vec<Peer> {
+    let mut peers = Vec::new();
+    for candidate in candidates {
+        match candidate {
+            Ok(peer) => peers.push(peer),
+            Err(why) if process::in_ci() => tally.fail("peers", &format!("missing: {why}")),
+            Err(why) => tally.skip("peers", &why),
+        }
+    }
+    peers
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The program of `cargo xtask interop`.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use pmix_interop::{Options, peers, seeds};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, folder, targets @ ..] = words.as_slice()
+        && first == "fuzz-inputs"
+    {
+        return fuzz_inputs(Path::new(folder), targets);
+    }
+    let options = Options::parse();
+    if options.install {
+        xtask::install::allow();
+    }
+    xtask::close(&pmix_interop::run(&options))
+}
+
+/// The fuzz target that asks an installed library.
+const WITH_PEER: &str = "bfrops_peer";
+
+/// Writes what the fuzz targets start from, each into a folder of its name, and prints the program
+/// around an installed library, if a target needs one; says on stderr why there is none.
+fn fuzz_inputs(folder: &Path, targets: &[String]) -> ExitCode {
+    for target in targets {
+        if let Err(why) = seeds::write(target, folder) {
+            eprintln!("seeds of {target}: {why}");
+            return ExitCode::FAILURE;
+        }
+    }
+    if !targets.iter().any(|target| target == WITH_PEER) {
+        return ExitCode::SUCCESS;
+    }
+    let mut reasons = Vec::new();
+    for peer in peers::find() {
+        match peer {
+            Ok(peer) => {
+                println!("{}", peer.bfrops.display());
+                return ExitCode::SUCCESS;
+            }
+            Err(why) => reasons.push(why),
+        }
+    }
+    eprintln!("{}", reasons.join("; "));
+    ExitCode::SUCCESS
+}

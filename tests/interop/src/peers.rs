@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Finding the real libraries and building the peer program for each.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::harness::Harness;
+use xtask::install;
+use xtask::process;
+
+/// One real library with the program built for it.
+pub struct Peer {
+    /// The release, as the library says it: `4.2.2rc2`.
+    pub version: String,
+    /// The program.
+    pub program: PathBuf,
+    /// The program around packing and unpacking.
+    pub bfrops: PathBuf,
+    /// What to compile other programs against.
+    pub library: Library,
+    /// Whether it reads the compressed string form; releases before 5.0 read its size field wrong.
+    pub reads_blob: bool,
+}
+
+/// The file name of the library, by which it is found in a package.
+const SONAME: &str = "libpmix.so.2";
+
+/// The system's library and the one in the Open MPI wheel; an error says what to install.
+pub fn find() -> Vec<Result<Peer, String>> {
+    let system = system_library();
+    let include = system_headers();
+    let wheel = wheel_library();
+    let build =
+        |name: &str, library: Result<PathBuf, String>| build(name, &include.clone()?, &library?);
+    vec![build("system", system), build("wheel", wheel)]
+}
+
+/// The files of the first of these Debian packages that is installed.
+pub fn package_files(packages: &[&str]) -> Vec<PathBuf> {
+    for package in packages {
+        if let Ok(done) = Command::new("dpkg").args(["-L", package]).output()
+            && done.status.success()
+        {
+            let text = String::from_utf8_lossy(&done.stdout).into_owned();
+            return text.lines().map(PathBuf::from).collect();
+        }
+    }
+    Vec::new()
+}
+
+/// A variable of pmix.pc, for systems other than Debian.
+fn pkg_config(variable: &str) -> Option<PathBuf> {
+    let done = Command::new("pkg-config")
+        .args([&format!("--variable={variable}"), "pmix"])
+        .output()
+        .ok()?;
+    let text = String::from_utf8(done.stdout).ok()?;
+    let text = text.trim();
+    (done.status.success() && !text.is_empty()).then(|| PathBuf::from(text))
+}
+
+fn system_headers() -> Result<PathBuf, String> {
+    package_files(&["libpmix-dev"])
+        .into_iter()
+        .find(|f| f.ends_with("include/pmix_server.h"))
+        .and_then(|f| f.parent().map(Path::to_path_buf))
+        .or_else(|| pkg_config("includedir").filter(|d| d.join("pmix_server.h").exists()))
+        .ok_or_else(|| "no PMIx headers: install libpmix-dev (or openpmix-devel)".to_owned())
+}
+
+fn system_library() -> Result<PathBuf, String> {
+    package_files(&["libpmix2", "libpmix2t64"])
+        .into_iter()
+        .find(|f| f.file_name().is_some_and(|n| n == SONAME))
+        .or_else(|| {
+            pkg_config("libdir")
+                .map(|d| d.join(SONAME))
+                .filter(|f| f.exists())
+        })
+        .ok_or_else(|| format!("no {SONAME} of the system: install libpmix-dev"))
+}
+
+/// The library in the wheel: in our virtual environment, or else unpacked from the download.
+fn wheel_library() -> Result<PathBuf, String> {
+    let venv = install::target().join("venv");
+    let in_venv = install::pip(install::WHEEL);
+    if let Some(found) = in_venv.is_ok().then(|| file_under(&venv, SONAME)).flatten() {
+        return Ok(found);
+    }
+    let unpacked = install::target().join("wheels/unpacked");
+    if install::may_install() && file_under(&unpacked, SONAME).is_none() {
+        install::unpack_wheel(install::WHEEL).map_err(|second| {
+            let first = in_venv.err().unwrap_or_default();
+            format!(
+                "no Open MPI wheel: pip install {} ({first}; {second})",
+                install::WHEEL
+            )
+        })?;
+    }
+    file_under(&unpacked, SONAME)
+        .ok_or_else(|| format!("no {SONAME} of the wheel: pip install {}", install::WHEEL))
+}
+
+/// A file of this name anywhere under a directory.
+fn file_under(dir: &Path, name: &str) -> Option<PathBuf> {
+    let mut todo = vec![dir.to_path_buf()];
+    while let Some(dir) = todo.pop() {
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => todo.push(entry.path()),
+                Ok(_) if entry.file_name() == name => return Some(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+/// The parts of the program around the expanding of maps.
+const MAPS: &[&str] = &["peer.c", "expand.c", "timed.c", "timing.c", "bytes.c"];
+
+/// The parts of the program around packing and unpacking.
+const BFROPS: &[&str] = &[
+    "bfrops/peer.c",
+    "bfrops/call.c",
+    "bfrops/json.c",
+    "bfrops/probe.c",
+    "bfrops/random.c",
+    "bfrops/types.c",
+    "bfrops/walk.c",
+    "bytes.c",
+];
+
+/// A real library and the headers to compile against it. The headers of any release serve: the
+/// public API that our programs use has not changed since 4.
+#[derive(Clone)]
+pub struct Library {
+    include: PathBuf,
+    library: PathBuf,
+}
+
+impl Library {
+    /// Compiles these files against the library.
+    ///
+    /// # Errors
+    /// The compiler's.
+    pub fn compile(&self, program: &Path, sources: &[PathBuf]) -> Result<(), String> {
+        let parts = process::root().join("tests/interop");
+        self.compile_with(program, &parts, sources)
+    }
+
+    /// Compiles these files, which include others of a directory, against the library.
+    ///
+    /// # Errors
+    /// The compiler's.
+    pub fn compile_with(
+        &self,
+        program: &Path,
+        parts: &Path,
+        sources: &[PathBuf],
+    ) -> Result<(), String> {
+        let home = self.library.parent().unwrap_or_else(|| Path::new("/"));
+        let mut command = Command::new("gcc");
+        command.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-o"]);
+        command.arg(program).arg("-I").arg(&self.include);
+        command.arg("-I").arg(parts);
+        // The wheel's library has the system's soname; the old tag goes before LD_LIBRARY_PATH.
+        command.args(sources).arg(&self.library);
+        command.args(["-lm", "-Wl,--disable-new-dtags"]);
+        command.arg(format!("-Wl,-rpath,{}", home.display()));
+        process::output(&mut command).map(drop)
+    }
+}
+
+impl Library {
+    /// A program that is installed with the library, as in the Open MPI wheel.
+    pub fn beside(&self, program: &str) -> Option<PathBuf> {
+        let prefix = self.library.ancestors().nth(3)?;
+        Some(prefix.join("bin").join(program)).filter(|path| path.exists())
+    }
+}
+
+/// Compiles the programs against one library.
+fn build(name: &str, include: &Path, library: &Path) -> Result<Peer, String> {
+    let source = process::root().join("tests/interop");
+    let scratch = install::scratch("interop")?;
+    let library = Library {
+        include: include.to_path_buf(),
+        library: library.to_path_buf(),
+    };
+    let sources = |names: &[&str]| names.iter().map(|f| source.join(f)).collect::<Vec<_>>();
+    let mut peer = Peer {
+        version: String::new(),
+        program: scratch.join(format!("peer-{name}")),
+        bfrops: scratch.join(format!("bfrops-{name}")),
+        library,
+        reads_blob: false,
+    };
+    peer.library.compile(&peer.program, &sources(MAPS))?;
+    peer.library.compile(&peer.bfrops, &sources(BFROPS))?;
+    let text = Harness::new(&peer.program).ask("version")?;
+    // "0 OpenPMIx 5.0.11rc1 (PMIx Standard: ...": the release is the first word with a digit first.
+    let version = text
+        .split_whitespace()
+        .skip(1)
+        .find(|w| w.starts_with(|c: char| c.is_ascii_digit()))
+        .ok_or_else(|| format!("{} has no version: {text}", peer.library.library.display()))?;
+    let major: u32 = version
+        .split('.')
+        .next()
+        .and_then(|n| n.parse().ok())
+        .ok_or_else(|| format!("{version} is no version"))?;
+    peer.version = version.to_owned();
+    peer.reads_blob = major >= 5;
+    Ok(peer)
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What each fuzz target starts from: the vectors, cut to its form.
+
+mod proto;
+mod wire;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use xtask::process::root;
+
+/// Writes the seeds of a target, one a file, into a folder of its name, which is returned.
+///
+/// # Errors
+/// The vectors cannot be read, or the files not written.
+pub fn write(target: &str, folder: &Path) -> io::Result<PathBuf> {
+    let folder = folder.join(target);
+    fs::create_dir_all(&folder)?;
+    for (index, seed) in of(target)?.iter().enumerate() {
+        fs::write(folder.join(format!("{index:04}")), seed)?;
+    }
+    Ok(folder)
+}
+
+/// Seeds longer than this slow the fuzzer down more than they teach it.
+const LONGEST: usize = 2048;
+
+fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
+    let mut seeds = match target {
+        "config_plugins_toml" => vec![fs::read(root().join("plugins.toml"))?],
+        "config_mca_file" => vec![b"# a comment\npreg = ^raw\npcompress_base_limit = 64\n".into()],
+        "config_environment" => vec![
+            b"preg=raw,native\npreg_raw_priority=70\npcompress_base_limit=-1\n".into(),
+            b"preg=^compress\npcompress=zlib\npreg_fold_enabled=1\n".into(),
+        ],
+        "node_lists" | "proc_maps" => records("preg", |r| r["input"].as_str().map(prefixed))?,
+        target if target.starts_with("bfrops") => wire::of(target)?,
+        target if target.starts_with("proto") => proto::of(target)?,
+        _ => records("preg", |r| value_for(target, &encoded(r)?))?,
+    };
+    seeds.retain(|seed| seed.len() <= LONGEST);
+    seeds.sort_unstable();
+    seeds.dedup();
+    Ok(seeds)
+}
+
+/// A list as it is, which the targets tell by the high bit of the first byte.
+fn prefixed(list: &str) -> Vec<u8> {
+    [b"\x80", list.as_bytes()].concat()
+}
+
+/// The encoded value that a record holds.
+fn encoded(record: &Value) -> Option<Vec<u8>> {
+    let keys = ["encoded_hex", "bytes_hex", "input_hex", "output_hex"];
+    let text = keys.iter().find_map(|key| record[*key].as_str())?;
+    let byte = |at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    (0..text.len()).step_by(2).map(byte).collect()
+}
+
+/// What a target takes of a value: most put the tag back themselves.
+fn value_for(target: &str, value: &[u8]) -> Option<Vec<u8>> {
+    let rest = |tag: &[u8]| value.strip_prefix(tag).map(<[u8]>::to_vec);
+    match target {
+        "native_nodes" | "native_procs" => rest(b"pmix["),
+        "raw" => rest(b"raw:"),
+        "compress_blob" => Some([b"\0", &rest(b"blob:\0")?[..]].concat()),
+        "compress_regex2" => (value.get(4) == Some(&0x78)).then(|| value.to_vec()),
+        "dispatch" | "plugin" => Some(value.to_vec()),
+        target if target.starts_with("fold") => rest(b"fold:"),
+        _ => None,
+    }
+}
+
+/// What `take` takes of every record of the vectors of a framework.
+fn records(framework: &str, take: impl Fn(&Value) -> Option<Vec<u8>>) -> io::Result<Vec<Vec<u8>>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root().join("testdata").join(framework))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ext| ext == "jsonl") {
+            let text = fs::read_to_string(&path)?;
+            let records = text.lines().flat_map(serde_json::from_str::<Value>);
+            found.extend(records.filter_map(|record| take(&record)));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vectors_give_seeds_without_their_tags() {
+        let seeds = of("native_nodes").expect("the vectors are there");
+        assert!(seeds.len() > 100, "{}", seeds.len());
+        assert!(seeds.contains(&b"n[2:1-3,7]]".to_vec()));
+        assert!(
+            !of("compress_regex2")
+                .expect("the vectors are there")
+                .is_empty()
+        );
+    }
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run of a program under a launcher: it ends in time, and what it did is judged.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// What is expected of a run.
+#[derive(Clone, Debug)]
+pub enum Judge {
+    /// It ends with this code.
+    Code(i32),
+    /// It ends with this code and says this.
+    CodeSaying(i32, &'static str),
+    /// It ends with 0 and says each phrase so often, and none of the others.
+    Says(Vec<(&'static str, usize)>, &'static [&'static str]),
+}
+
+/// One run.
+pub struct Case {
+    /// What it is counted under.
+    pub what: String,
+    /// What it is called when it fails.
+    pub name: String,
+    /// What is run.
+    pub command: Command,
+    /// How long it may take.
+    pub limit: Duration,
+    /// How it is judged.
+    pub judge: Judge,
+}
+
+/// How long a launcher has to clean up when its time is over.
+const GRACE: Duration = Duration::from_secs(3);
+
+impl Case {
+    /// Runs it; `output` is a file for all that is written, `home` the working directory.
+    ///
+    /// # Errors
+    /// What it did is not what was expected.
+    pub fn run(&mut self, output: &Path, home: &Path) -> Result<(), String> {
+        let ended = run_within(&mut self.command, self.limit, output, home);
+        let text = std::fs::read(output).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let judged = ended.and_then(|status| self.judge.of(status, &text));
+        judged.map_err(|why| format!("{}: {why}; it wrote: {}", self.name, last_of(&text)))
+    }
+}
+
+impl Judge {
+    fn of(&self, status: ExitStatus, text: &str) -> Result<(), String> {
+        let expected = match self {
+            Self::Code(code) | Self::CodeSaying(code, _) => *code,
+            Self::Says(..) => 0,
+        };
+        if status.code() != Some(expected) {
+            return Err(format!("{status}, not {expected}"));
+        }
+        match self {
+            Self::Code(_) => Ok(()),
+            Self::CodeSaying(_, phrase) if text.contains(phrase) => Ok(()),
+            Self::CodeSaying(_, phrase) => Err(format!("it does not say {phrase:?}")),
+            Self::Says(phrases, never) => {
+                for (phrase, times) in phrases {
+                    let said = text.matches(phrase).count();
+                    if said != *times {
+                        return Err(format!("it says {phrase:?} {said} times, not {times}"));
+                    }
+                }
+                match never.iter().find(|phrase| text.contains(**phrase)) {
+                    Some(phrase) => Err(format!("it says {phrase:?}")),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// The end of a text, on one line.
+fn last_of(text: &str) -> String {
+    let lines: Vec<_> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+    let shown = lines.len().saturating_sub(6);
+    let text = lines.get(shown..).unwrap_or_default().join(" | ");
+    let start = text.len().saturating_sub(900);
+    let start = (start..text.len())
+        .find(|i| text.is_char_boundary(*i))
+        .unwrap_or(0);
+    text.get(start..).unwrap_or_default().to_owned()
+}
+
+/// Runs a command in a process group of its own and ends it when its time is over; all that it
+/// writes goes to a file.
+///
+/// # Errors
+/// It cannot run, or its time is over.
+pub fn run_within(
+    command: &mut Command,
+    limit: Duration,
+    output: &Path,
+    home: &Path,
+) -> Result<ExitStatus, String> {
+    let fault = |e: std::io::Error| format!("cannot run: {e}");
+    drop(File::create(output).map_err(fault)?);
+    let file = OpenOptions::new()
+        .append(true)
+        .open(output)
+        .map_err(fault)?;
+    let mut child = command
+        .current_dir(home)
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().map_err(fault)?)
+        .stderr(file)
+        .process_group(0)
+        .spawn()
+        .map_err(fault)?;
+    if let Some(status) = wait(&mut child, limit)? {
+        return Ok(status);
+    }
+    signal(&child, "-TERM");
+    if wait(&mut child, GRACE)?.is_none() {
+        signal(&child, "-KILL");
+        child.wait().map_err(fault)?;
+    }
+    Err(format!("not done within {} s", limit.as_secs()))
+}
+
+/// The status, if it ends in time.
+fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>, String> {
+    let begun = Instant::now();
+    loop {
+        match child.try_wait().map_err(|e| e.to_string())? {
+            Some(status) => return Ok(Some(status)),
+            None if begun.elapsed() > limit => return Ok(None),
+            None => sleep(Duration::from_millis(4)),
+        }
+    }
+}
+
+/// Signals a process and its group.
+fn signal(child: &Child, name: &str) {
+    let group = format!("-{}", child.id());
+    // If it has just ended there is nobody to signal.
+    let _ = Command::new("kill").args([name, "--", &group]).status();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(script: &str, limit: Duration, judge: Judge) -> Case {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Case {
+            what: "a test".to_owned(),
+            name: "a script".to_owned(),
+            command,
+            limit,
+            judge,
+        }
+    }
+
+    fn run(mut case: Case, file: &str) -> Result<(), String> {
+        let dir = xtask::install::scratch("interop/server")?;
+        case.run(&dir.join(file), &dir)
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_program_that_does_not_end_is_ended() {
+        let endless = case("sleep 600", Duration::from_millis(50), Judge::Code(0));
+        let why = run(endless, "test-endless").expect_err("it does not end");
+        assert!(why.contains("not done within"), "{why}");
+    }
+
+    #[test]
+    fn what_is_said_is_counted() {
+        let judge = |times| Judge::Says(vec![("all is well", times)], &["failed"]);
+        let script = "echo all is well; echo all is well";
+        assert_eq!(run(case(script, LONG, judge(2)), "test-said"), Ok(()));
+        assert!(run(case(script, LONG, judge(3)), "test-unsaid").is_err());
+        let script = "echo all is well, but it failed";
+        assert!(run(case(script, LONG, judge(1)), "test-never").is_err());
+    }
+
+    #[test]
+    fn the_code_is_compared() {
+        let judge = Judge::CodeSaying(7, "why");
+        let told = case("echo why; exit 7", LONG, judge.clone());
+        assert_eq!(run(told, "test-code"), Ok(()));
+        assert!(run(case("exit 7", LONG, judge), "test-silent").is_err());
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A session: unmodified clients under our server, and our client under real ones.
+//!
+//! The programs of `tests/server` check their own answers; the examples of libpmix-dev are judged by
+//! what they say; Open MPI by its programs' exit codes. Each run has a time limit, so that a server
+//! that does not answer is a failure and not a task that hangs. The same programs run under a small
+//! host around each real library and under prterun, which shows that they ask for nothing that a
+//! real server does not give.
+
+pub mod case;
+mod examples;
+mod large;
+pub mod launcher;
+mod mpi;
+pub mod programs;
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::ours::Ours;
+use super::peers::Peer;
+use super::tally::Tally;
+use case::{Case, Judge};
+use launcher::Launcher;
+use xtask::install;
+
+/// What the checks need besides what the others do, as Debian calls it.
+pub(super) const PACKAGES: &[&str] = &["libopenmpi-dev", "openmpi-bin", "python3-pmix"];
+
+/// How many runs at a time.
+const AT_ONCE: usize = 2;
+
+/// Runs the checks with every peer.
+///
+/// # Errors
+/// Something of ours does not build.
+pub(super) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
+    let pmix = Ours::build()?.program;
+    let ours = Launcher::Ours(pmix.clone());
+    let mut theirs = Vec::new();
+    for peer in peers {
+        theirs.push(Launcher::host(peer)?);
+        theirs.extend(Launcher::prterun(peer));
+    }
+    let mut all = theirs.clone();
+    all.insert(0, ours.clone());
+
+    for peer in peers {
+        large::compare(peer, &ours, tally)?;
+    }
+    let mut cases = Vec::new();
+    for peer in peers {
+        cases.extend(programs::cases(peer, &all)?);
+        match examples::cases(peer, std::slice::from_ref(&ours)) {
+            Ok(examples) => cases.extend(examples),
+            Err(why) => missing(&why, tally),
+        }
+    }
+    cases.extend(all.iter().flat_map(|launcher| hello(&pmix, launcher)));
+    let others = mpi::cases(peers, &ours).into_iter();
+    for case in others.chain(mpi::python(&ours)) {
+        match case {
+            Ok(case) => cases.push(case),
+            Err(why) => missing(&why, tally),
+        }
+    }
+    run_all(cases, tally)
+}
+
+/// What is not here: a failure in CI, said aloud elsewhere.
+fn missing(why: &str, tally: &mut Tally) {
+    if xtask::process::in_ci() {
+        tally.fail("server: peers", &format!("missing: {why}"));
+    } else {
+        tally.skip("server: peers", why);
+    }
+}
+
+/// Our own client under a launcher.
+fn hello(pmix: &Path, launcher: &Launcher) -> Vec<Case> {
+    let runs: [(u32, &[&str]); 4] = [
+        (1, &[]),
+        (4, &["--no-collect"]),
+        (4, &["--fences", "200", "--bytes", "20000"]),
+        (32, &[]),
+    ];
+    let case = |(size, args): (u32, &[&str])| {
+        let mut command = launcher.command(size);
+        command.arg(pmix).arg("hello").args(args);
+        let told = (" answered", usize::try_from(size).unwrap_or(0));
+        Case {
+            what: format!("server: pmix hello under {}", launcher.title()),
+            name: format!("pmix hello {} on {size}", args.join(" ")),
+            command,
+            limit: Duration::from_secs(30),
+            judge: Judge::Says(vec![told], &[]),
+        }
+    };
+    runs.into_iter().map(case).collect()
+}
+
+/// How many of the longest runs are shown.
+const LONGEST: usize = 8;
+
+/// What a thread of the checks brings: counts, and how long each run took.
+#[derive(Default)]
+struct Work {
+    tally: Tally,
+    took: Vec<(Duration, String)>,
+}
+
+/// Runs every case, a few at a time.
+fn run_all(cases: Vec<Case>, tally: &mut Tally) -> Result<(), String> {
+    let home = install::scratch("interop/server")?;
+    let began = Instant::now();
+    let waiting = Mutex::new(cases.into_iter().enumerate().collect::<VecDeque<_>>());
+    let works: Vec<Option<Work>> = std::thread::scope(|scope| {
+        let worker = || {
+            let mut work = Work::default();
+            while let Some((number, mut case)) = waiting.lock().ok()?.pop_front() {
+                let output = home.join(format!("output-{number}"));
+                let began = Instant::now();
+                match case.run(&output, &home) {
+                    Ok(()) => work.tally.pass(&case.what),
+                    Err(why) => work.tally.fail(&case.what, &why),
+                }
+                let title = format!("{}: {}", case.what, case.name);
+                work.took.push((began.elapsed(), title));
+            }
+            Some(work)
+        };
+        let running: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(worker)).collect();
+        running
+            .into_iter()
+            .map(|r| r.join().ok().flatten())
+            .collect()
+    });
+    let mut took = Vec::new();
+    for work in works {
+        let work = work.ok_or("a thread of the checks panicked")?;
+        tally.merge(work.tally);
+        took.extend(work.took);
+    }
+    took.sort_unstable();
+    let (runs, time) = (took.len(), began.elapsed().as_secs());
+    println!("{runs} runs in {time} s, {AT_ONCE} at a time; the longest:");
+    for (time, title) in took.iter().rev().take(LONGEST) {
+        println!("  {:5.1} s  {title}", time.as_secs_f64());
+    }
+    Ok(())
+}

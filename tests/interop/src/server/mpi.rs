@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Open MPI: the programs of `tests/server/mpi` with three releases, and the two Python clients.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::case::{Case, Judge};
+use super::launcher::{Far, Launcher};
+use crate::peers::{self, Peer};
+use xtask::install;
+use xtask::process;
+
+/// What runs with how many processes; all but the smallest share processors.
+const PROGRAMS: [(&[&str], &[u32]); 2] = [
+    (&["hello", "allreduce", "alltoall", "split"], &[2, 8, 32]),
+    (&["bcast", "ring", "window", "shared", "about"], &[1, 3, 8]),
+];
+
+/// Nodes of a larger job that are not here.
+const FAR: Far = Far(&[(3, 4)]);
+
+/// A compiler wrapper and what it is called.
+struct Release {
+    name: String,
+    compiler: PathBuf,
+}
+
+/// The release of Debian, the one of the wheel, and an older one with a client of its own.
+fn releases(peers: &[Peer]) -> Vec<Result<Release, String>> {
+    let debian = Path::new("/usr/bin/mpicc.openmpi");
+    let debian = match debian.exists() {
+        true => Ok(debian.to_owned()),
+        false => Err("no mpicc of the system: install libopenmpi-dev".to_owned()),
+    };
+    // The other library is Debian's, whose mpicc we have.
+    let mut newer = peers.iter().filter(|peer| peer.reads_blob);
+    let wheel = newer.find_map(|peer| peer.library.beside("mpicc"));
+    let wheel =
+        wheel.ok_or_else(|| format!("no mpicc of the wheel: pip install {}", install::WHEEL));
+    let release = |compiler: PathBuf| {
+        let text = process::output(Command::new(&compiler).arg("--showme:version"))?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let is_release = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+        let name = text.split_whitespace().find(is_release);
+        let name = name.ok_or_else(|| format!("{} has no version", compiler.display()))?;
+        Ok(Release {
+            name: name.to_owned(),
+            compiler,
+        })
+    };
+    [debian, wheel, install::older_mpicc()]
+        .map(|compiler| compiler.and_then(release))
+        .into()
+}
+
+impl Release {
+    fn compile(&self, name: &str) -> Result<PathBuf, String> {
+        let home = install::scratch(&format!("interop/server/mpi-{}", self.name))?;
+        let program = home.join(name);
+        let source = process::root().join(format!("tests/server/mpi/{name}.c"));
+        let mut command = Command::new(&self.compiler);
+        command.args(["-O2", "-Wall", "-Wextra", "-o"]);
+        process::output(command.arg(&program).arg(source))?;
+        Ok(program)
+    }
+
+    fn case(
+        &self,
+        name: &str,
+        size: u32,
+        launcher: &Launcher,
+        judge: Judge,
+    ) -> Result<Case, String> {
+        let mut command = launcher.command(size);
+        command.arg(self.compile(name)?).arg(size.to_string());
+        Ok(self.run(format!("{name} on {size}"), command, launcher, judge))
+    }
+
+    /// The processes here of a job that has others.
+    fn part(&self, num_local: u32, launcher: &Launcher) -> Result<Case, String> {
+        let mut command = launcher.command_of_larger(num_local, FAR)?;
+        let size = num_local + FAR.num_procs();
+        let sizes = [num_local, size].map(|number| number.to_string());
+        command.arg(self.compile("part")?).args(sizes);
+        let name = format!("part, {num_local} of {size}");
+        Ok(self.run(name, command, launcher, Judge::Code(0)))
+    }
+
+    fn run(&self, name: String, command: Command, launcher: &Launcher, judge: Judge) -> Case {
+        Case {
+            what: format!("server: Open MPI {} under {}", self.name, launcher.title()),
+            name,
+            command,
+            limit: Duration::from_secs(60),
+            judge,
+        }
+    }
+}
+
+/// Every MPI program under a launcher; what is not here is said instead.
+pub(super) fn cases(peers: &[Peer], launcher: &Launcher) -> Vec<Result<Case, String>> {
+    let mut cases = Vec::new();
+    for release in releases(peers) {
+        let release = match release {
+            Ok(release) => release,
+            Err(why) => {
+                cases.push(Err(why));
+                continue;
+            }
+        };
+        for (names, sizes) in PROGRAMS {
+            for (name, size) in names
+                .iter()
+                .flat_map(|n| sizes.iter().map(move |s| (n, *s)))
+            {
+                cases.push(release.case(name, size, launcher, Judge::Code(0)));
+            }
+        }
+        cases.push(release.part(4, launcher));
+        cases.push(release.case("spawn", 2, launcher, Judge::Code(0)));
+        cases.push(release.case("abort", 4, launcher, Judge::Code(9)));
+    }
+    cases
+}
+
+/// What the README shows of mpi4py.
+const MPI4PY: &str = "from mpi4py import MPI; world = MPI.COMM_WORLD; \
+     total = world.allreduce(world.rank); assert total == 6, total; \
+     print('rank', world.rank, 'of', world.size, 'is content')";
+
+/// The clients in Python: mpi4py on the wheel, and the wrapper of Debian's library.
+pub(super) fn python(launcher: &Launcher) -> Vec<Result<Case, String>> {
+    let case = |what: &str, python: &Path, args: &[&str]| {
+        let mut command = launcher.command(4);
+        command.arg(python).args(args);
+        Case {
+            what: format!("server: Python under {}", launcher.title()),
+            name: what.to_owned(),
+            command,
+            limit: Duration::from_secs(60),
+            judge: Judge::Says(vec![("is content", 4)], &["Traceback"]),
+        }
+    };
+    let mpi4py = install::pip("mpi4py")
+        .and_then(|()| install::venv())
+        .map(|python| case("mpi4py", &python, &["-c", MPI4PY]));
+    let client = process::root().join("tests/server/python/client.py");
+    let client = client.display().to_string();
+    // The package is for the system's Python, whichever other is first on the path.
+    let wrapper = case("python3-pmix", Path::new("/usr/bin/python3"), &[&client]);
+    let wrapper = match peers::package_files(&["python3-pmix"]).is_empty() {
+        true => Err("no Python wrapper: install python3-pmix".to_owned()),
+        false => Ok(wrapper),
+    };
+    vec![mpi4py, wrapper]
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The programs of `tests/server/programs`: each checks its own answers.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::case::{Case, Judge};
+use super::launcher::Launcher;
+use crate::peers::Peer;
+use xtask::install;
+use xtask::process;
+
+/// One program, and how it is run.
+struct Program {
+    source: &'static str,
+    args: &'static [&'static str],
+    /// What our launcher is told for it.
+    options: &'static [&'static str],
+    /// With how many processes.
+    sizes: &'static [u32],
+    judge: Judge,
+    /// What a real server does otherwise; given the launcher and the release of the client.
+    left_out: fn(&Launcher, &str) -> Option<&'static str>,
+}
+
+fn nowhere(_: &Launcher, _: &str) -> Option<&'static str> {
+    None
+}
+
+const fn program(source: &'static str, sizes: &'static [u32]) -> Program {
+    Program {
+        source,
+        args: &[],
+        options: &[],
+        sizes,
+        judge: Judge::Code(0),
+        left_out: nowhere,
+    }
+}
+
+/// Every program.
+fn programs() -> Vec<Program> {
+    vec![
+        program("short", &[4]),
+        program("exchange", &[1, 4, 24]),
+        program("direct", &[4]),
+        program("fences", &[4, 24]),
+        program("events", &[4]),
+        Program {
+            args: &["default"],
+            left_out: default_handlers,
+            ..program("events", &[4])
+        },
+        program("publish", &[4]),
+        program("jobinfo", &[1, 4, 24]),
+        Program {
+            left_out: launched,
+            ..program("launched", &[1, 4])
+        },
+        program("resolve", &[4]),
+        Program {
+            args: &["null"],
+            left_out: resolving,
+            ..program("resolve", &[4])
+        },
+        program("control", &[4]),
+        Program {
+            options: &["--forward-io"],
+            left_out: forwarding,
+            ..program("forward", &[2, 4])
+        },
+        Program {
+            left_out: spawning,
+            ..program("spawn", &[4])
+        },
+        Program {
+            judge: Judge::Code(7),
+            left_out: aborting,
+            ..program("abort", &[4])
+        },
+    ]
+}
+
+fn default_handlers(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    let ours = matches!(launcher, Launcher::Ours(_));
+    (!ours).then_some("real servers forget a default handler that is the first of all")
+}
+
+fn resolving(launcher: &Launcher, client: &str) -> Option<&'static str> {
+    let shares = matches!(launcher, Launcher::Host(_, release) if release.starts_with("4."));
+    let why = "a client of 4.2 takes no name for this node only in memory that it shares";
+    (!shares && client.starts_with("4.")).then_some(why)
+}
+
+fn aborting(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    matches!(launcher, Launcher::Prterun(..)).then_some("prterun does not always end then")
+}
+
+fn launched(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    match launcher {
+        Launcher::Ours(_) => None,
+        Launcher::Host(..) => Some("the host says nothing beyond the maps"),
+        Launcher::Prterun(..) => Some("prterun's PMIX_NODE_SIZE is any number at times"),
+    }
+}
+
+fn forwarding(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    matches!(launcher, Launcher::Host(..)).then_some("the host forwards nothing")
+}
+
+fn spawning(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    matches!(launcher, Launcher::Prterun(..)).then_some("prterun does spawn")
+}
+
+/// Compiles a file of `tests/server/programs` against a peer's library.
+///
+/// # Errors
+/// The compiler's.
+pub fn compile(peer: &Peer, name: &str) -> Result<PathBuf, String> {
+    let source = process::root().join("tests/server/programs");
+    let program = home(peer)?.join(format!("own-{name}"));
+    let sources = [source.join(format!("{name}.c")), source.join("check.c")];
+    peer.library.compile_with(&program, &source, &sources)?;
+    Ok(program)
+}
+
+/// Where the programs around a peer's library are.
+///
+/// # Errors
+/// It cannot be made.
+pub fn home(peer: &Peer) -> Result<PathBuf, String> {
+    install::scratch(&format!("interop/server/{}", peer.version))
+}
+
+/// Every run of every program under these launchers.
+///
+/// # Errors
+/// One does not compile.
+pub fn cases(peer: &Peer, launchers: &[Launcher]) -> Result<Vec<Case>, String> {
+    let mut cases = Vec::new();
+    for program in programs() {
+        let path = compile(peer, program.source)?;
+        for launcher in launchers {
+            if let Some(why) = (program.left_out)(launcher, &peer.version) {
+                let (who, name) = (launcher.title(), program.source);
+                println!("left out: {name} of {} under {who}: {why}", peer.version);
+                continue;
+            }
+            for size in program.sizes {
+                cases.push(case(&program, &path, peer, launcher, *size));
+            }
+        }
+    }
+    Ok(cases)
+}
+
+fn case(program: &Program, path: &Path, peer: &Peer, launcher: &Launcher, size: u32) -> Case {
+    let mut command = launcher.command(size);
+    if matches!(launcher, Launcher::Ours(_)) {
+        command.args(program.options);
+    }
+    command.arg(path).args(program.args);
+    if program.source == "jobinfo" {
+        command.arg(size.to_string());
+    }
+    let judge = match (&program.judge, launcher) {
+        // The reason reaches whoever reads the output of our launcher.
+        (Judge::Code(7), Launcher::Ours(_)) => Judge::CodeSaying(7, "the reason of the test"),
+        (judge, _) => judge.clone(),
+    };
+    Case {
+        what: format!(
+            "server: programs of {} under {}",
+            peer.version,
+            launcher.title()
+        ),
+        name: format!("{} {} on {size}", program.source, program.args.join(" ")),
+        command,
+        limit: Duration::from_secs(30),
+        judge,
+    }
+}
