@@ -22,7 +22,7 @@ use pmix_types::Status;
 use self::identity::Identity;
 use crate::peers::{Member, PeerId, Phase};
 use crate::timer::Timer;
-use crate::{Engine, EngineEvent, Error};
+use crate::{Engine, Error};
 
 impl Engine {
     /// The first message of a connection.
@@ -30,14 +30,14 @@ impl Engine {
         let hello = match Hello::decode(&frame.payload) {
             Ok(hello) => hello,
             Err(error) => {
-                return self.refuse(peer, error.into());
+                return self.cx.refuse(peer, error.into());
             }
         };
         if let Err(reason) = self.consider(peer, &hello) {
             if self.is_told_why(&hello) {
                 self.welcome(peer, &Welcome::Refused(reason.status()));
             }
-            self.refuse(peer, reason);
+            self.cx.refuse(peer, reason);
         }
     }
 
@@ -48,10 +48,10 @@ impl Engine {
 
     fn consider(&mut self, peer: PeerId, hello: &Hello<'_>) -> Result<(), Error> {
         let form = hello.form()?;
-        let origin = self.peers.get(peer).map(|peer| peer.origin);
+        let origin = self.cx.peers.get(peer).map(|peer| peer.origin);
         let identity = Identity::of(&self.psec, hello, origin.unwrap_or_default())?;
         let client = hello.proc.as_ref();
-        let client = client.and_then(|proc| self.registry.find(&proc.nspace, proc.rank));
+        let client = client.and_then(|proc| self.cx.registry.find(&proc.nspace, proc.rank));
         match client {
             Some(client) => self.admit_client(peer, hello, form, identity, client)?,
             None if hello.role == Role::CLIENT => return Err(unregistered(hello)),
@@ -71,10 +71,10 @@ impl Engine {
         let (proc, form, role) = (member.proc.clone(), member.form, member.role);
         let (rank, nspace, release) = (proc.rank, &proc.nspace, form.release);
         tracing::info!(%peer, %nspace, %rank, %role, %release, "connected");
-        if let Some(found) = self.peers.get_mut(peer) {
+        if let Some(found) = self.cx.peers.get_mut(peer) {
             found.phase = Phase::Member(Box::new(member));
         }
-        let server = self.config.server.clone();
+        let server = self.cx.config.server.clone();
         let index = peer.index();
         let welcome = match role.welcome(&form) {
             WelcomeForm::Index => Welcome::Index { index },
@@ -87,41 +87,34 @@ impl Engine {
     /// Answers a hello.
     pub(crate) fn welcome(&mut self, peer: PeerId, welcome: &Welcome<'_>) {
         match welcome.encode() {
-            Ok(bytes) => self.peers.send_bare(peer, bytes),
+            Ok(bytes) => self.cx.peers.send_bare(peer, bytes),
             Err(error) => tracing::error!(%peer, %error, "no welcome can be packed"),
         }
     }
 
-    /// Closes a connection because of what came over it.
-    pub(crate) fn refuse(&mut self, peer: PeerId, reason: Error) {
-        tracing::debug!(%peer, %reason, "peer refused");
-        self.outcomes
-            .push_back(EngineEvent::Refused { peer, reason });
-        self.close(peer);
-    }
-
     /// A connection has not come in in time.
     pub(crate) fn handshake_expired(&mut self, peer: PeerId) {
-        match self.peers.get(peer).map(|peer| &peer.phase) {
+        match self.cx.peers.get(peer).map(|peer| &peer.phase) {
             Some(Phase::PendingTool(_)) => self.turn_away(peer),
             _ => {
                 let message = "it has not said in time who it is";
-                self.refuse(peer, Error::new(Status::ERR_TIMEOUT, message));
+                self.cx
+                    .refuse(peer, Error::new(Status::ERR_TIMEOUT, message));
             }
         }
     }
 
     /// Takes a connection from those that are still to come in.
     fn end_handshake(&mut self, peer: PeerId) {
-        let Some(found) = self.peers.get(peer) else {
+        let Some(found) = self.cx.peers.get(peer) else {
             return;
         };
         match found.phase {
             Phase::Handshake(until) => {
                 self.handshaking.remove(found.origin.uid, peer);
-                self.timers.cancel(until, Timer::Handshake(peer));
+                self.cx.timers.cancel(until, Timer::Handshake(peer));
             }
-            Phase::PendingTool(until) => self.timers.cancel(until, Timer::Handshake(peer)),
+            Phase::PendingTool(until) => self.cx.timers.cancel(until, Timer::Handshake(peer)),
             Phase::Member(_) => {}
         }
     }

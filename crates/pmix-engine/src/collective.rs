@@ -32,7 +32,5 @@ mod participants;
 mod table;
 mod tracker;
 
-pub(crate) use early::EarlyId;
 pub(crate) use table::Collectives;
 pub use tracker::Collective;
-pub(crate) use tracker::TrackerId;

@@ -7,13 +7,11 @@
 //! Source: PMIx Standard, chapters "Job management" and "Server".
 
 mod cleanup;
-mod group;
 mod heartbeat;
 mod job;
 mod limits;
 mod monitor;
 mod relay;
-mod user;
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -22,7 +20,6 @@ use self::cleanup::Cleanups;
 pub use self::cleanup::{Cleanup, CleanupDirectory};
 use self::heartbeat::HeartbeatMonitors;
 pub use self::limits::ControlLimits;
-pub(crate) use self::user::with_user;
 use crate::PeerId;
 
 /// What is to be done later.

@@ -10,10 +10,10 @@ use crate::{Engine, Error};
 impl Engine {
     /// A request of a peer that was let in.
     pub(crate) fn handle_request(&mut self, peer: PeerId, tag: Tag, payload: &[u8]) {
-        let Some(form) = self.form(peer) else {
+        let Some(form) = self.cx.form(peer) else {
             return;
         };
-        let store = std::sync::Arc::clone(&self.store);
+        let store = std::sync::Arc::clone(&self.cx.store);
         let framer: &dyn bfrops::RegexFramer = store.preg().as_ref();
         let request = Request::decode(&form, Some(framer), payload);
         let command = match &request {
@@ -27,20 +27,20 @@ impl Engine {
             return;
         }
         let has_room = self.check_room(peer);
-        let ticket = self.peers.ticket(peer, tag, payload.len());
+        let ticket = self.cx.peers.ticket(peer, tag, payload.len());
         match (request, has_room) {
             (Ok(Request::Finalize), _) => self.finalize(ticket),
             (Ok(request), Ok(())) => self.dispatch(ticket, request),
-            (Ok(_), Err(error)) => self.reply_error(ticket, &error),
-            (Err(error), _) => self.reply_error(ticket, &error.into()),
+            (Ok(_), Err(error)) => self.cx.reply_error(ticket, &error),
+            (Err(error), _) => self.cx.reply_error(ticket, &error.into()),
         }
     }
 
     /// Whether one more request of a peer may wait for its answer.
     fn check_room(&self, peer: PeerId) -> Result<(), Error> {
-        let (num_open, num_bytes) = self.peers.open(peer);
-        let is_full = num_open >= self.config.requests_per_peer
-            || num_bytes > self.config.request_bytes_per_peer;
+        let (num_open, num_bytes) = self.cx.peers.open(peer);
+        let is_full = num_open >= self.cx.config.requests_per_peer
+            || num_bytes > self.cx.config.request_bytes_per_peer;
         match is_full {
             false => Ok(()),
             true => Err(Error::new(
@@ -82,15 +82,17 @@ impl Engine {
             Request::Monitor(request) => self.monitor(ticket, &request),
             Request::GetCredential(request) => self.get_credential(ticket, &request),
             Request::ValidateCredential(request) => self.validate_credential(ticket, &request),
-            Request::GroupConstruct(request) => self.construct_group(ticket, &request),
-            Request::GroupLeave(request) => self.leave_group(ticket, &request),
-            Request::GroupDestruct(request) => self.destruct_group(ticket, &request),
             Request::FabricRegister(request) => self.register_fabric(ticket, &request),
             Request::FabricUpdate(request) => self.update_fabric(ticket, &request),
             Request::SessionControl(request) => self.control_session(ticket, &request),
             Request::ResourceBlock(request) => self.resource_block(ticket, &request),
-            Request::SystemInfo | Request::DeregisterEvents(_) | Request::Unknown(_) => {
-                self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
+            Request::SystemInfo
+            | Request::DeregisterEvents(_)
+            | Request::GroupConstruct(_)
+            | Request::GroupLeave(_)
+            | Request::GroupDestruct(_)
+            | Request::Unknown(_) => {
+                self.cx.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
             }
         }
     }

@@ -2,16 +2,15 @@
 //! The engine: what happens goes in, what is to be done comes out.
 
 mod closing;
-mod outgoing;
 mod registration;
 mod stats;
 
 pub use stats::Stats;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use gds_hash::Store;
 use pmix_proto::{Frame, Inbox, Tag};
@@ -19,14 +18,15 @@ use pmix_types::Status;
 
 use crate::collective::Collectives;
 use crate::control::Control;
+use crate::cx::Cx;
 use crate::events::Events;
 use crate::exchange::{InboundDmodex, JobInfoCache, OutboundDmodex, PendingGets};
 use crate::finalize::PendingFinalize;
-use crate::host::{Answer, CallId, Calls, HostCall};
+use crate::host::{Answer, CallId, HostCall};
 use crate::iof::Forwarding;
-use crate::peers::{Handshaking, Origin, Peer, PeerId, Peers, Phase, Transmit};
-use crate::registry::{ProcessSets, Registry};
-use crate::timer::{Timer, Timers};
+use crate::peers::{Handshaking, Origin, Peer, PeerId, Phase, Transmit};
+use crate::pending::{Pending, PendingCall};
+use crate::timer::Timer;
 use crate::{Config, EngineEvent, Error, Psec};
 
 /// The logic of one server.
@@ -39,18 +39,9 @@ use crate::{Config, EngineEvent, Error, Psec};
 /// one that was handed in last; a driver hands it in before them. A connection that an event says is to be closed may
 /// have had last words among the bytes.
 pub struct Engine {
-    pub(crate) config: Config,
-    pub(crate) store: Arc<Store>,
+    pub(crate) cx: Cx,
     pub(crate) psec: Vec<Box<dyn Psec>>,
-    /// The time that was handed in last; none before the first.
-    pub(crate) now: Option<Instant>,
-    pub(crate) timers: Timers,
-    pub(crate) peers: Peers,
     pub(crate) handshaking: Handshaking,
-    pub(crate) registry: Registry,
-    pub(crate) process_sets: ProcessSets,
-    pub(crate) calls: Calls,
-    pub(crate) outcomes: VecDeque<EngineEvent>,
     pub(crate) collectives: Collectives,
     pub(crate) pending_gets: PendingGets,
     pub(crate) outbound_dmodex: OutboundDmodex,
@@ -72,17 +63,9 @@ impl Engine {
             events: Events::new(config.events),
             forwarding: Forwarding::new(config.output),
             control: Control::default(),
-            config,
-            store,
+            cx: Cx::new(config, store),
             psec,
-            now: None,
-            timers: Timers::default(),
-            peers: Peers::default(),
             handshaking: Handshaking::default(),
-            registry: Registry::default(),
-            process_sets: ProcessSets::default(),
-            calls: Calls::default(),
-            outcomes: VecDeque::new(),
             collectives: Collectives::default(),
             pending_gets: PendingGets::default(),
             outbound_dmodex: OutboundDmodex::default(),
@@ -96,119 +79,128 @@ impl Engine {
     /// What the server was told when it started.
     #[must_use]
     pub const fn config(&self) -> &Config {
-        &self.config
+        &self.cx.config
     }
 
     /// What is known of jobs.
     #[must_use]
     pub const fn store(&self) -> &Arc<Store> {
-        &self.store
+        &self.cx.store
     }
 
     /// How many connections there are, those that have not said who they are included.
     #[must_use]
     pub fn num_peers(&self) -> usize {
-        self.peers.len()
+        self.cx.peers.len()
     }
 
     /// A connection was opened. It has a limited time to say who it is.
     pub fn open(&mut self, origin: Origin, now: Instant) -> PeerId {
-        self.now = Some(now);
-        let until = now + self.config.handshake_time;
-        let inbox = Inbox::of_server(self.config.max_message);
-        let peer = self.peers.add(Peer::new(origin, inbox, until));
-        self.timers.set(until, Timer::Handshake(peer));
-        let most = self.config.handshakes_per_user;
+        self.cx.now = Some(now);
+        let until = now + self.cx.config.handshake_time;
+        let inbox = Inbox::of_server(self.cx.config.max_message);
+        let peer = self.cx.peers.add(Peer::new(origin, inbox, until));
+        self.cx.timers.set(until, Timer::Handshake(peer));
+        let most = self.cx.config.handshakes_per_user;
         if let Some(oldest) = self.handshaking.add(origin.uid, peer, most) {
             let message = "too many connections of its user have not said who they are";
-            self.refuse(oldest, Error::new(Status::ERR_OUT_OF_RESOURCE, message));
+            self.cx
+                .refuse(oldest, Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
+        self.close_refused();
         peer
     }
 
     /// Bytes came from a peer. Those of a peer that is not known are ignored.
     pub fn handle_input(&mut self, peer: PeerId, bytes: &[u8], now: Instant) {
-        self.now = Some(now);
-        if let Some(found) = self.peers.get_mut(peer) {
+        self.cx.now = Some(now);
+        if let Some(found) = self.cx.peers.get_mut(peer) {
             found.inbox.push(bytes);
         }
         while let Some(frame) = self.next_frame(peer) {
             self.handle_frame(peer, frame);
+            self.close_refused();
         }
+        self.close_refused();
     }
 
     /// A connection was closed by the other end, or broke.
     pub fn handle_closed(&mut self, peer: PeerId, now: Instant) {
-        self.now = Some(now);
+        self.cx.now = Some(now);
         self.forget(peer);
+        self.close_refused();
     }
 
     /// So many of the bytes that were handed out for a peer are written. Without being told, the
     /// engine takes the peer for one that does not read.
     pub fn handle_written(&mut self, peer: PeerId, num_bytes: usize) {
-        self.peers.written(peer, num_bytes);
+        self.cx.peers.written(peer, num_bytes);
         self.pump_output(peer);
+        self.close_refused();
     }
 
     /// The host answered. An answer that nobody waits for is ignored.
     pub fn handle_host(&mut self, call: CallId, answer: Answer, now: Instant) {
-        self.now = Some(now);
-        if let Some(then) = self.calls.take(call) {
-            then(self, answer);
+        self.cx.now = Some(now);
+        if let Some(pending) = self.cx.host.take(call) {
+            self.handle_answer(pending, answer);
         }
+        self.close_refused();
     }
 
     /// Time passed.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.now = Some(now);
-        while let Some(timer) = self.timers.due(now) {
+        self.cx.now = Some(now);
+        while let Some(timer) = self.cx.timers.due(now) {
             self.handle_timer(timer);
+            self.close_refused();
         }
+    }
+
+    /// Lists the upcalls that the host has not answered, in the order in which they were made.
+    #[must_use]
+    pub fn pending_calls(&self) -> Vec<PendingCall> {
+        self.cx.host.list()
     }
 
     /// The next bytes for a peer.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
-        self.peers.poll_transmit()
+        self.cx.peers.poll_transmit()
     }
 
     /// The next call for the host.
     pub fn poll_host_call(&mut self) -> Option<HostCall> {
-        self.calls.poll()
+        self.cx.host.poll()
     }
 
     /// The next thing that the driver is to know.
     pub fn poll_event(&mut self) -> Option<EngineEvent> {
-        self.outcomes.pop_front()
+        self.cx.driver_events.pop_front()
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something else happens
     /// before; none if there is nothing to wait for.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.next()
-    }
-
-    /// So long from now; none if no time is known yet, and then nobody is there who could wait.
-    pub(crate) fn after(&self, time: Duration) -> Option<Instant> {
-        self.now.and_then(|now| now.checked_add(time))
+        self.cx.timers.next()
     }
 
     fn next_frame(&mut self, peer: PeerId) -> Option<Frame> {
-        match self.peers.get_mut(peer)?.inbox.next_frame() {
+        match self.cx.peers.get_mut(peer)?.inbox.next_frame() {
             Ok(frame) => frame,
             Err(error) => {
-                self.refuse(peer, error.into());
+                self.cx.refuse(peer, error.into());
                 None
             }
         }
     }
 
     fn handle_frame(&mut self, peer: PeerId, frame: Frame) {
-        match self.peers.get(peer).map(|peer| &peer.phase) {
+        match self.cx.peers.get(peer).map(|peer| &peer.phase) {
             Some(Phase::Handshake(_)) => self.handle_hello(peer, &frame),
             Some(Phase::PendingTool(_)) => {
                 let message = "a message before the welcome";
-                self.refuse(peer, Error::bad(message));
+                self.cx.refuse(peer, Error::bad(message));
             }
             Some(Phase::Member(_)) if frame.header.tag.is_request() => {
                 self.handle_request(peer, frame.header.tag, &frame.payload);
@@ -221,6 +213,35 @@ impl Engine {
                 tracing::debug!(%peer, %tag, "a message that no peer sends is ignored");
             }
             None => {}
+        }
+    }
+
+    /// Hands the answer of the host to what waits for it.
+    fn handle_answer(&mut self, pending: Pending, answer: Answer) {
+        let status = answer.status();
+        match pending {
+            Pending::Status(ticket) => self.cx.reply_status(ticket, status),
+            Pending::Infos(ticket) => self.answer_infos(ticket, answer),
+            Pending::Lookup(ticket) => self.looked_up(ticket, answer),
+            Pending::Spawn(ticket, channels) => self.spawned(ticket, answer, channels),
+            Pending::Credential(ticket) => self.answer_credential(ticket, answer),
+            Pending::Query(ticket, results) => self.reply_results(ticket, *results, Some(answer)),
+            Pending::Resolve(ticket, key) => self.host_resolved(ticket, key, answer),
+            Pending::IofPull(ticket, number) => self.pulled(ticket, number, status),
+            Pending::RegisterEvents(ticket, registration) => {
+                self.host_registered(ticket, &registration, status);
+            }
+            Pending::HostedEvents(codes) if !status.is_success() => {
+                self.events.host_declined(&codes);
+            }
+            Pending::ClientConnected(peer) => self.host_took_client(peer, &answer),
+            Pending::ToolConnected(peer, tool) => self.host_took_tool(peer, *tool, answer),
+            Pending::Finalize(peer) => self.finalized(peer),
+            Pending::Collective(id, job) => self.host_ended(id, &job, answer),
+            Pending::DirectModex(proc) => self.host_brought(&proc, answer),
+            Pending::HostedEvents(_) | Pending::Informed => {
+                tracing::debug!(%status, "the host was informed");
+            }
         }
     }
 
@@ -241,9 +262,8 @@ impl Engine {
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
-            .field("server", &self.config.server)
-            .field("peers", &self.peers.len())
-            .field("calls", &self.calls)
+            .field("cx", &self.cx)
+            .field("stats", &self.stats())
             .finish_non_exhaustive()
     }
 }

@@ -21,17 +21,15 @@ mod level;
 mod lost;
 mod outbound;
 mod pending;
-mod reader;
 mod resolve;
 
 use bfrops::Limits;
 
 pub(crate) use answer::enclosed;
-pub(crate) use get_request::{says, timeout};
 pub(crate) use inbound::InboundDmodex;
 pub(crate) use job_info_cache::JobInfoCache;
 pub(crate) use outbound::OutboundDmodex;
-pub(crate) use pending::{GetId, PendingGets};
+pub(crate) use pending::PendingGets;
 
 /// What bytes of another server may cost: in proportion to them, as the datastore has it.
 pub(crate) const LIMITS: Limits = Limits {

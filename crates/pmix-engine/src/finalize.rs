@@ -7,9 +7,11 @@ use pmix_proto::request;
 use pmix_types::{IntoOwned, Status};
 
 use crate::Engine;
-use crate::host::{Abort, ClientFinalized, HostObject};
+use crate::host::{Abort, ClientFinalized};
+use crate::ids::ClientId;
 use crate::peers::{Peer, PeerId, Ticket};
-use crate::registry::{ClientId, ClientState};
+use crate::pending::Pending;
+use crate::registry::ClientState;
 use crate::timer::Timer;
 
 /// A process that finalizes and waits for the reply.
@@ -27,48 +29,46 @@ impl Engine {
     /// not keep it here.
     pub(crate) fn finalize(&mut self, ticket: Ticket) {
         let peer = ticket.peer();
-        let until = self.after(self.config.finalize_time);
-        let member = self.peers.get_mut(peer).and_then(Peer::member_mut);
+        let until = self.cx.after(self.cx.config.finalize_time);
+        let member = self.cx.peers.get_mut(peer).and_then(Peer::member_mut);
         let (Some(member), Some(until)) = (member, until) else {
-            return self.reply_status(ticket, Status::SUCCESS);
+            return self.cx.reply_status(ticket, Status::SUCCESS);
         };
         if member.is_finalized {
-            return self.reply_status(ticket, Status::SUCCESS);
+            return self.cx.reply_status(ticket, Status::SUCCESS);
         }
         member.is_finalized = true;
         let (proc, client) = (member.proc.clone(), member.client);
-        let object = self.host_object(client);
+        let object = self.cx.host_object(client);
         if let Some(id) = client {
             self.client_finalized(id, peer);
         }
-        self.timers.set(until, Timer::Finalize(peer));
+        self.cx.timers.set(until, Timer::Finalize(peer));
         self.finalizing
             .insert(peer, PendingFinalize { ticket, until });
         let call = ClientFinalized { proc, object };
-        self.ask(peer, call, move |engine, answer| {
-            let status = answer.status();
-            if !status.is_success() {
-                tracing::debug!(%peer, %status, "the host did not take notice of a finalize");
-            }
-            engine.finalized(peer);
-        });
+        self.cx.call_host(call, Pending::Finalize(peer));
     }
 
     /// A process leaves as it should over a connection. It may come again, and the host says when
     /// it does not, by deregistering it; a host that never does so is not waited for without end.
     fn client_finalized(&mut self, id: ClientId, peer: PeerId) {
-        let until = self.config.return_time.and_then(|time| self.after(time));
-        let client = self.registry.client_mut(id);
+        let until = self
+            .cx
+            .config
+            .return_time
+            .and_then(|time| self.cx.after(time));
+        let client = self.cx.registry.client_mut(id);
         if client.is_some_and(|client| client.finalize(peer, until))
             && let Some(until) = until
         {
-            self.timers.set(until, Timer::Return(id));
+            self.cx.timers.set(until, Timer::Return(id));
         }
     }
 
     /// A process that has left has not come back in time: nobody waits for it any longer.
     pub(crate) fn has_not_returned(&mut self, id: ClientId) {
-        let client = self.registry.client_mut(id);
+        let client = self.cx.registry.client_mut(id);
         let Some(client) = client.filter(|client| client.state == ClientState::Finalized) else {
             return;
         };
@@ -81,30 +81,24 @@ impl Engine {
     /// Lets a process go that has said that it leaves.
     pub(crate) fn finalized(&mut self, peer: PeerId) {
         if let Some(PendingFinalize { ticket, until }) = self.finalizing.remove(&peer) {
-            self.timers.cancel(until, Timer::Finalize(peer));
-            self.reply_status(ticket, Status::SUCCESS);
+            self.cx.timers.cancel(until, Timer::Finalize(peer));
+            self.cx.reply_status(ticket, Status::SUCCESS);
         }
     }
 
     /// A process asks the host to end processes.
     pub(crate) fn abort(&mut self, ticket: Ticket, request: &request::Abort<'_>) {
-        let Ok(member) = self.member(&ticket) else {
-            return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+        let Ok(member) = self.cx.member(&ticket) else {
+            return self.cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
         let (proc, client) = (member.proc.clone(), member.client);
         let call = Abort {
             proc,
-            object: self.host_object(client),
+            object: self.cx.host_object(client),
             status: request.status,
             message: request.message.clone().into_owned(),
             targets: request.procs.clone().into_owned(),
         };
-        self.ask_for_status(ticket, call);
-    }
-
-    /// What the host calls a client.
-    pub(crate) fn host_object(&self, client: Option<ClientId>) -> HostObject {
-        let client = client.and_then(|id| self.registry.client(id));
-        client.map(|client| client.object).unwrap_or_default()
+        self.cx.call_host(call, Pending::Status(ticket));
     }
 }

@@ -5,13 +5,10 @@
 //! it at once or later, in any order, with the [`CallId`] it came under. An answer that nobody
 //! waits for any longer is dropped.
 
-mod answer;
-mod calls;
 mod upcall;
 
-pub use answer::Answer;
-pub(crate) use calls::Calls;
-pub use calls::{CallId, HostCall};
+use pmix_types::{Info, Nspace, Pdata, Proc, Status};
+
 pub use upcall::{
     Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex,
     Disconnect, Fabric, Fence, GetCredential, Group, IofPull, JobControl, Log, Lookup, Monitor,
@@ -19,6 +16,72 @@ pub use upcall::{
     ToolConnected, Unpublish, Upcall, ValidateCredential,
 };
 
-/// What the host calls a client by in its own books; the engine only hands it back.
+/// Names an upcall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallId(pub(crate) u64);
+
+/// An upcall to make.
+#[derive(Clone, Debug)]
+pub struct HostCall {
+    /// The name that the answer carries.
+    pub id: CallId,
+    /// The upcall.
+    pub upcall: Upcall,
+}
+
+/// The object that the host registered with a client; the engine only hands it back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HostObject(pub u64);
+
+/// What the host answers to an [`Upcall`](Upcall).
+///
+/// Any upcall may be answered with [`Done`](Self::Done) and an error, or with
+/// [`NotSupported`](Self::NotSupported); what else fits is said at the upcall.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// It is done, or it failed.
+    Done(Status),
+    /// The host does not do that.
+    NotSupported,
+    /// Bytes for a fence or a direct modex.
+    Data(Result<Vec<u8>, Status>),
+    /// What was found of published data.
+    Found(Status, Vec<Pdata<'static>>),
+    /// The job that was started.
+    Spawned(Status, Nspace<'static>),
+    /// Values, in no particular order.
+    Infos(Status, Vec<Info<'static>>),
+    /// A credential, and what is said about it.
+    Credential(Result<Vec<u8>, Status>, Vec<Info<'static>>),
+    /// The name that a tool has from now on.
+    Tool(Result<Proc<'static>, Status>),
+}
+
+impl Answer {
+    /// What a host answers whose call was dropped: it never will.
+    pub const DROPPED: Self = Self::Done(Status::ERR_COMM_FAILURE);
+
+    /// Whether it went well, in one status. That something was done at once
+    /// (`PMIX_OPERATION_SUCCEEDED`) is success.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let status = match self {
+            Self::NotSupported => Status::ERR_NOT_SUPPORTED,
+            Self::Done(status)
+            | Self::Found(status, _)
+            | Self::Spawned(status, _)
+            | Self::Infos(status, _) => *status,
+            Self::Data(answer) => failure(answer),
+            Self::Credential(answer, _) => failure(answer),
+            Self::Tool(answer) => failure(answer),
+        };
+        match status {
+            Status::OPERATION_SUCCEEDED => Status::SUCCESS,
+            other => other,
+        }
+    }
+}
+
+fn failure<T>(answer: &Result<T, Status>) -> Status {
+    answer.as_ref().err().copied().unwrap_or(Status::SUCCESS)
+}

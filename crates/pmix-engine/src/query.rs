@@ -13,10 +13,13 @@
 
 mod known;
 mod resolve;
+mod results;
 mod serve;
 mod support;
 mod table;
 mod target;
+
+pub(crate) use results::QueryResults;
 
 use pmix_proto::request;
 use pmix_types::Status;
@@ -28,6 +31,6 @@ impl Engine {
     /// How far devices are is computed where the hardware is seen, which is not here; no slot of
     /// the host is for it either.
     pub(crate) fn device_distances(&mut self, ticket: Ticket, _: &request::DeviceDistances<'_>) {
-        self.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
+        self.cx.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
     }
 }

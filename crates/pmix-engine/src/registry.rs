@@ -5,7 +5,7 @@ mod client;
 mod job;
 mod psets;
 
-pub(crate) use client::{Client, ClientId, ClientState};
+pub(crate) use client::{Client, ClientState};
 pub(crate) use job::LocalJob;
 pub(crate) use psets::ProcessSets;
 
@@ -15,6 +15,7 @@ use pmix_types::{IntoOwned, Nspace, Proc, Rank};
 
 use crate::Error;
 use crate::host::HostObject;
+use crate::ids::ClientId;
 
 /// Jobs and their local processes.
 #[derive(Debug, Default)]

@@ -5,10 +5,8 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use crate::DirectModexId;
-use crate::collective::{EarlyId, TrackerId};
-use crate::exchange::GetId;
+use crate::ids::{ClientId, EarlyId, GetId, TrackerId};
 use crate::peers::PeerId;
-use crate::registry::ClientId;
 
 /// Says what happens when a timer expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

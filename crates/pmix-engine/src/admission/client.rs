@@ -8,8 +8,10 @@ use pmix_types::{IntoOwned, Status};
 
 use super::identity::Identity;
 use crate::host::{Answer, ClientConnected};
+use crate::ids::ClientId;
 use crate::peers::{Member, PeerId};
-use crate::registry::{Client, ClientId, ClientState};
+use crate::pending::Pending;
+use crate::registry::{Client, ClientState};
 use crate::timer::Timer;
 use crate::{Engine, Error, SecondConnection};
 
@@ -23,8 +25,8 @@ impl Engine {
         identity: Identity,
         id: ClientId,
     ) -> Result<(), Error> {
-        let second = self.config.second_connection;
-        let Some(client) = self.registry.client_mut(id) else {
+        let second = self.cx.config.second_connection;
+        let Some(client) = self.cx.registry.client_mut(id) else {
             return Err(super::unregistered(hello));
         };
         let (uid, gid) = client.user;
@@ -43,11 +45,11 @@ impl Engine {
         let member = member(client, id, hello, form);
         let (proc, object) = (client.proc.clone(), client.object);
         if let Some(until) = until {
-            self.timers.cancel(until, Timer::Return(id));
+            self.cx.timers.cancel(until, Timer::Return(id));
         }
         // What an incarnation of a process put goes when the next one begins, if it ended without notice.
         if lost {
-            self.forget_puts(&proc);
+            self.cx.forget_puts(&proc);
         }
         self.let_in(peer, member);
         let infos = hello.infos.clone().into_owned();
@@ -56,21 +58,19 @@ impl Engine {
             object,
             infos,
         };
-        self.ask(peer, call, move |engine, answer| {
-            engine.host_took_client(peer, &answer);
-        });
+        self.cx.call_host(call, Pending::ClientConnected(peer));
         Ok(())
     }
 
     /// The client did not wait for the host. What a host says that does not take part in this
     /// does not matter; what it refuses goes.
-    fn host_took_client(&mut self, peer: PeerId, answer: &Answer) {
+    pub(crate) fn host_took_client(&mut self, peer: PeerId, answer: &Answer) {
         let status = answer.status();
         if !status.is_success()
             && !matches!(answer, Answer::NotSupported)
             && *answer != Answer::DROPPED
         {
-            self.refuse(
+            self.cx.refuse(
                 peer,
                 Error::new(status, "the host does not want this client"),
             );

@@ -3,24 +3,15 @@
 
 use std::collections::HashSet;
 
-use pmix_proto::{Hello, PeerForm, Role, Welcome};
+use pmix_proto::{Hello, PeerForm, Welcome};
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
 
 use super::identity::Identity;
 use crate::host::{Answer, ToolConnected};
 use crate::peers::{Member, PeerId, Phase};
+use crate::pending::{Pending, PendingTool};
 use crate::timer::Timer;
 use crate::{Engine, Error};
-
-/// A tool that waits for what the host says.
-#[derive(Debug)]
-struct PendingTool {
-    role: Role,
-    form: PeerForm,
-    user: (u32, u32),
-    /// The name that it brings.
-    proc: Option<Proc<'static>>,
-}
 
 impl Engine {
     /// Asks the host about a tool.
@@ -37,11 +28,11 @@ impl Engine {
             self.check_tool_name(proc)?;
         }
         let infos = about(hello, user, proc.as_ref());
-        let until = self.after(self.config.tool_time);
+        let until = self.cx.after(self.cx.config.tool_time);
         self.end_handshake(peer);
-        if let (Some(found), Some(until)) = (self.peers.get_mut(peer), until) {
+        if let (Some(found), Some(until)) = (self.cx.peers.get_mut(peer), until) {
             found.phase = Phase::PendingTool(until);
-            self.timers.set(until, Timer::Handshake(peer));
+            self.cx.timers.set(until, Timer::Handshake(peer));
         }
         let pending = PendingTool {
             role: hello.role,
@@ -49,17 +40,16 @@ impl Engine {
             user,
             proc,
         };
-        self.ask(peer, ToolConnected { infos }, move |engine, answer| {
-            engine.host_took_tool(peer, pending, answer);
-        });
+        let pending = Pending::ToolConnected(peer, Box::new(pending));
+        self.cx.call_host(ToolConnected { infos }, pending);
         Ok(())
     }
 
     /// The user of a tool, if that user may be served.
     fn tool_user(&self, identity: Identity) -> Result<(u32, u32), Error> {
-        let (own, own_group) = self.config.user.unzip();
+        let (own, own_group) = self.cx.config.user.unzip();
         let uid = identity.uid.or(own);
-        let allowed = self.config.foreign_tools || uid == own || uid == Some(0);
+        let allowed = self.cx.config.foreign_tools || uid == own || uid == Some(0);
         match (uid, own) {
             (Some(uid), Some(_)) if !allowed => Err(Error::denied(format!(
                 "tools of user {uid} are not served here"
@@ -78,13 +68,14 @@ impl Engine {
             return Err(Error::bad(format!("{nspace:?}, {rank:?} names no tool")));
         }
         let is_job = self
+            .cx
             .registry
             .job(nspace)
             .is_some_and(|job| !job.clients.is_empty());
-        if *proc == self.config.server || is_job {
+        if *proc == self.cx.config.server || is_job {
             return Err(Error::denied(format!("{nspace} is not a name for tools")));
         }
-        let mut members = self.peers.members();
+        let mut members = self.cx.peers.members();
         match members.any(|(_, member)| member.proc == *proc && !member.is_finalized) {
             true => Err(Error::new(
                 Status::ERR_DUPLICATE_KEY,
@@ -98,7 +89,7 @@ impl Engine {
     ///
     /// DEVIATION: a tool without a name gets one then; OpenPMIx turns it away;
     /// `a_tool_is_given_a_name_that_nobody_has`.
-    fn host_took_tool(&mut self, peer: PeerId, tool: PendingTool, answer: Answer) {
+    pub(crate) fn host_took_tool(&mut self, peer: PeerId, tool: PendingTool, answer: Answer) {
         let status = answer.status();
         let named = match (answer, tool.proc) {
             (Answer::Tool(Ok(proc)), _) => Some(proc),
@@ -108,7 +99,9 @@ impl Engine {
         };
         let Some(proc) = named else {
             self.welcome(peer, &Welcome::Refused(status));
-            return self.refuse(peer, Error::new(status, "the host does not want this tool"));
+            return self
+                .cx
+                .refuse(peer, Error::new(status, "the host does not want this tool"));
         };
         let member = Member {
             proc,
@@ -127,7 +120,7 @@ impl Engine {
     pub(super) fn turn_away(&mut self, peer: PeerId) {
         let status = Status::ERR_TIMEOUT;
         self.welcome(peer, &Welcome::Refused(status));
-        self.refuse(
+        self.cx.refuse(
             peer,
             Error::new(status, "the host said nothing of this tool"),
         );
@@ -136,7 +129,7 @@ impl Engine {
     /// A name that no other tool has.
     fn name_tool(&mut self) -> Proc<'static> {
         self.num_tools += 1;
-        let server = self.config.server.nspace.as_bytes();
+        let server = self.cx.config.server.nspace.as_bytes();
         let suffix = format!(".tool.{}", self.num_tools);
         // A long name of the server leaves room for the number.
         let room = Nspace::MAX_LEN.saturating_sub(suffix.len());

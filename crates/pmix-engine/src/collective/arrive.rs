@@ -8,10 +8,11 @@ use pmix_proto::request;
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, keys};
 
 use super::participants::{Participants, Ranks};
-use super::tracker::{Collective, Key, Phase, Tracker, TrackerId};
-use crate::exchange::timeout;
+use super::tracker::{Collective, Key, Phase, Tracker};
+use crate::ids::{ClientId, TrackerId};
+use crate::infos::timeout;
 use crate::peers::Ticket;
-use crate::registry::{ClientId, ClientState};
+use crate::registry::ClientState;
 use crate::timer::Timer;
 use crate::{Engine, Error};
 
@@ -45,7 +46,7 @@ impl Engine {
     ) {
         let (client, participants) = match self.caller_and_participants(&ticket, procs) {
             Ok(found) => found,
-            Err(error) => return self.reply_error(ticket, &error),
+            Err(error) => return self.cx.reply_error(ticket, &error),
         };
         let infos = infos.to_vec().into_owned();
         if self.is_early(&participants) {
@@ -66,14 +67,14 @@ impl Engine {
     ) {
         match self.tracker_of(client, key) {
             Ok(id) => self.arrived(id, client, ticket, infos, until),
-            Err(error) => self.reply_error(ticket, &error),
+            Err(error) => self.cx.reply_error(ticket, &error),
         }
     }
 
     /// When a collective ends that began now, as far as a participant or the configuration says.
     pub(super) fn limit(&self, infos: &[Info<'_>]) -> Option<Instant> {
-        let time = timeout(infos).or(self.config.collective_time);
-        time.and_then(|time| self.after(time))
+        let time = timeout(infos).or(self.cx.config.collective_time);
+        time.and_then(|time| self.cx.after(time))
     }
 
     /// Which client calls, and who takes part.
@@ -82,7 +83,7 @@ impl Engine {
         ticket: &Ticket,
         procs: &[Proc<'_>],
     ) -> Result<(ClientId, Participants), Error> {
-        let member = self.member(ticket)?;
+        let member = self.cx.member(ticket)?;
         let Some(client) = member.client else {
             return Err(Error::denied("a tool takes part in nothing"));
         };
@@ -92,7 +93,7 @@ impl Engine {
             return Err(Error::bad("the caller is not among the participants"));
         }
         for (nspace, _) in participants.jobs() {
-            self.check_reads(member, nspace)?;
+            self.cx.check_reads(member, nspace)?;
         }
         Ok((client, participants))
     }
@@ -102,7 +103,7 @@ impl Engine {
         if let Some(id) = self.collectives.find(&key, client) {
             return Ok(id);
         }
-        let job = self.registry.client(client);
+        let job = self.cx.registry.client(client);
         let job = job.map(|client| client.proc.nspace.clone());
         let job = job.unwrap_or_default();
         self.collectives.check_room(&job)?;
@@ -126,7 +127,7 @@ impl Engine {
         let mut local = Vec::new();
         for (nspace, ranks) in participants.jobs() {
             // A job that nobody registered has no process here.
-            let Some(job) = self.registry.job(nspace) else {
+            let Some(job) = self.cx.registry.job(nspace) else {
                 continue;
             };
             match ranks {
@@ -149,7 +150,7 @@ impl Engine {
     ) {
         self.collectives.join(id, client);
         let Some(tracker) = self.collectives.get_mut(id) else {
-            return self.reply_status(ticket, Status::ERR_NOT_FOUND);
+            return self.cx.reply_status(ticket, Status::ERR_NOT_FOUND);
         };
         tracker.arrive(client, ticket, infos);
         if let Phase::Failed(status) = tracker.phase {
@@ -157,16 +158,16 @@ impl Engine {
             self.collectives.tidy(id);
             return tickets
                 .into_iter()
-                .for_each(|ticket| self.reply_status(ticket, status));
+                .for_each(|ticket| self.cx.reply_status(ticket, status));
         }
         if let Some(until) = until
             && tracker.until.is_none_or(|known| until < known)
         {
             let known = tracker.until.replace(until);
             if let Some(known) = known {
-                self.timers.cancel(known, Timer::Collective(id));
+                self.cx.timers.cancel(known, Timer::Collective(id));
             }
-            self.timers.set(until, Timer::Collective(id));
+            self.cx.timers.set(until, Timer::Collective(id));
         }
         self.go_on(id);
     }
@@ -189,7 +190,7 @@ impl Engine {
     /// Whether a local participant is gone and not expected to come back.
     pub(super) fn has_lost(&self, participants: &Participants) -> bool {
         let gone = |(nspace, ranks): (&Nspace<'_>, &Ranks)| {
-            let job = self.registry.job(nspace);
+            let job = self.cx.registry.job(nspace);
             job.is_some_and(|job| job.gone.iter().any(|rank| ranks.has(*rank)))
         };
         let mut local = self.local(participants).into_iter();
@@ -198,7 +199,7 @@ impl Engine {
 
     /// Whether a process is gone and not expected to come back.
     pub(super) fn is_lost(&self, client: ClientId) -> bool {
-        let client = self.registry.client(client);
+        let client = self.cx.registry.client(client);
         client.is_none_or(|client| matches!(client.state, ClientState::Lost | ClientState::Left))
     }
 
@@ -241,7 +242,7 @@ impl Engine {
             return Vec::new();
         };
         let mut infos = tracker.infos.clone();
-        let (Some(until), Some(now)) = (tracker.until, self.now) else {
+        let (Some(until), Some(now)) = (tracker.until, self.cx.now) else {
             return infos;
         };
         let left = until.saturating_duration_since(now);
@@ -249,11 +250,11 @@ impl Engine {
         let seconds = u32::try_from(seconds.max(1)).unwrap_or(u32::MAX);
         infos.retain(|info| !info.key.is(keys::TIMEOUT));
         infos.push(Info::new(keys::TIMEOUT, seconds));
-        let time = Duration::from_secs(seconds.into()).saturating_add(self.config.host_grace);
-        self.timers.cancel(until, Timer::Collective(id));
+        let time = Duration::from_secs(seconds.into()).saturating_add(self.cx.config.host_grace);
+        self.cx.timers.cancel(until, Timer::Collective(id));
         tracker.until = now.checked_add(time);
         if let Some(until) = tracker.until {
-            self.timers.set(until, Timer::Collective(id));
+            self.cx.timers.set(until, Timer::Collective(id));
         }
         infos
     }
@@ -261,7 +262,7 @@ impl Engine {
     /// Whether all participants are local.
     pub(super) fn is_local(&self, participants: &Participants) -> bool {
         participants.jobs().all(|(nspace, ranks)| {
-            let Some(job) = self.registry.job(nspace) else {
+            let Some(job) = self.cx.registry.job(nspace) else {
                 return false;
             };
             match ranks {
@@ -277,7 +278,7 @@ impl Engine {
 
     /// How many processes a job has, if anyone said.
     pub(super) fn job_size(&self, nspace: &Nspace<'_>) -> Option<u32> {
-        let job = self.store.job(nspace)?;
+        let job = self.cx.store.job(nspace)?;
         let size = Request::new(Rank::WILDCARD, keys::JOB_SIZE);
         let size = job.job().get(&size).ok()?;
         size.to_number().ok()

@@ -32,18 +32,20 @@ const NOTHING: u8 = 0;
 impl Engine {
     /// What this server contributes.
     pub(super) fn contribution(&self, tracker: &Tracker) -> Result<Vec<u8>, Error> {
-        let form = self.config.modex_form();
-        let wire = self.codec(&form);
+        let form = self.cx.config.modex_form();
+        let wire = self.cx.codec(&form);
         if !tracker.collects {
             return Ok(Modex::without_data(&wire, ModexForm::Named)?);
         }
         let clients = tracker.slots.keys();
-        let clients = clients.filter_map(|id| self.registry.client(*id));
+        let clients = clients.filter_map(|id| self.cx.registry.client(*id));
         let procs: Vec<Proc<'_>> = clients.map(|client| client.proc.clone()).collect();
         // Clients of a job follow each other.
         let mut puts = Vec::new();
         for same in procs.chunk_by(|a, b| a.nspace == b.nspace) {
-            let job = same.first().and_then(|proc| self.store.job(&proc.nspace));
+            let job = same
+                .first()
+                .and_then(|proc| self.cx.store.job(&proc.nspace));
             let job = job.ok_or_else(|| Error::not_found("a participant's job is gone"))?;
             puts.push((same, job.modex_store()));
         }
@@ -65,21 +67,21 @@ impl Engine {
         tracker: &Tracker,
         bytes: &[u8],
     ) -> Result<(), Error> {
-        let form = self.config.modex_form();
+        let form = self.cx.config.modex_form();
         let data = with_data(&form, bytes)?;
         if data.is_empty() {
             return Ok(());
         }
-        let wire = self.codec(&form);
+        let wire = self.cx.codec(&form);
         let members = self.modex_members(&tracker.key.1);
         let mut modex = Modex::parse(&wire, ModexForm::Named, &members, &data)?;
         // What processes of this node put is there already, and may be newer.
         modex.retain(|nspace, rank| {
             let mut stale = tracker.stale.iter();
             let is_stale = stale.any(|proc| proc.nspace == *nspace && proc.rank == rank);
-            !is_stale && self.registry.find(nspace, rank).is_none()
+            !is_stale && self.cx.registry.find(nspace, rank).is_none()
         });
-        self.store.absorb(&modex);
+        self.cx.store.absorb(&modex);
         Ok(())
     }
 

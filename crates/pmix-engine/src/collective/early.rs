@@ -16,13 +16,9 @@ use pmix_types::{Info, Nspace, Proc, Status};
 use super::participants::Participants;
 use super::tracker::{Key, Phase};
 use crate::Engine;
+use crate::ids::{ClientId, EarlyId};
 use crate::peers::Ticket;
-use crate::registry::ClientId;
 use crate::timer::Timer;
-
-/// The name of a call that came early; none is used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct EarlyId(u64);
 
 /// Calls that came early, in the order in which they came.
 #[derive(Debug, Default)]
@@ -79,7 +75,7 @@ impl Engine {
     pub(super) fn is_early(&self, participants: &Participants) -> bool {
         let mut jobs = participants.jobs();
         jobs.any(|(nspace, _)| {
-            let job = self.registry.job(nspace);
+            let job = self.cx.registry.job(nspace);
             job.is_some_and(|job| !job.is_complete())
         })
     }
@@ -92,15 +88,15 @@ impl Engine {
         key: Key,
         infos: Vec<Info<'static>>,
     ) {
-        let job = self.registry.client(client);
+        let job = self.cx.registry.client(client);
         let job = job.map(|client| client.proc.nspace.clone());
         let job = job.unwrap_or_default();
         if let Err(error) = self.collectives.check_room(&job) {
-            return self.reply_error(ticket, &error);
+            return self.cx.reply_error(ticket, &error);
         }
         self.collectives.begins(&job);
         let limit = self.limit(&infos);
-        let until = limit.or_else(|| self.after(self.config.registration_time));
+        let until = limit.or_else(|| self.cx.after(self.cx.config.registration_time));
         let has_lost_participant = self.has_lost(&key.1);
         let id = self.collectives.early.add(EarlyCall {
             client,
@@ -113,7 +109,7 @@ impl Engine {
             lost: BTreeSet::new(),
         });
         if let Some(until) = until {
-            self.timers.set(until, Timer::Early(id));
+            self.cx.timers.set(until, Timer::Early(id));
         }
         if has_lost_participant {
             self.early_failed(id, Status::ERR_LOST_CONNECTION);
@@ -146,7 +142,7 @@ impl Engine {
             return;
         };
         if let Some(until) = call.until.take() {
-            self.timers.cancel(until, Timer::Early(id));
+            self.cx.timers.cancel(until, Timer::Early(id));
         }
         let key = call.key.clone();
         let same = |call: &EarlyCall| call.key == key;
@@ -155,7 +151,7 @@ impl Engine {
         let local = self.local(&key.1).into_iter();
         let missing = local.filter(|client| !there.contains(client)).collect();
         self.report(&key, missing, status);
-        self.reply_status(ticket, status);
+        self.cx.reply_status(ticket, status);
     }
 
     /// A job or its processes are registered by now, or not any longer: calls that waited for that
@@ -172,11 +168,11 @@ impl Engine {
             }
             if let Some(call) = self.collectives.early.calls.remove(&id) {
                 if let Some(until) = call.until {
-                    self.timers.cancel(until, Timer::Early(id));
+                    self.cx.timers.cancel(until, Timer::Early(id));
                 }
                 self.collectives.is_over(&call.job);
                 // Nobody calls for a job that is gone.
-                if self.registry.job(&call.job).is_some() {
+                if self.cx.registry.job(&call.job).is_some() {
                     self.take_early(call);
                 }
             }

@@ -6,11 +6,11 @@ use pmix_proto::reply;
 use pmix_types::{Nspace, Proc, Status};
 
 use super::contribution::failure;
-use super::tracker::{Collective, Key, Phase, Tracker, TrackerId};
+use super::tracker::{Collective, Key, Phase, Tracker};
 use crate::exchange::enclosed;
 use crate::host::Answer;
+use crate::ids::{ClientId, TrackerId};
 use crate::peers::Ticket;
-use crate::registry::ClientId;
 use crate::timer::Timer;
 use crate::{Engine, EngineEvent, Error};
 
@@ -20,7 +20,9 @@ const MAX_NAMED: usize = 8;
 impl Engine {
     /// The host ended a collective. What all servers contributed to a fence is stored before
     /// anybody goes on.
-    pub(super) fn host_ended(&mut self, id: TrackerId, answer: Answer) {
+    pub(crate) fn host_ended(&mut self, id: TrackerId, job: &Nspace<'static>, answer: Answer) {
+        self.collectives.is_over(job);
+        // One that has failed by now is not there for the answer.
         let tracker = self.collectives.get(id);
         let Some(tracker) = tracker.filter(|tracker| tracker.phase == Phase::Hosting) else {
             return;
@@ -53,11 +55,11 @@ impl Engine {
         for ticket in tickets {
             match tracker.key.0 {
                 Collective::Fence | Collective::Disconnect => {
-                    self.reply_status(ticket, Status::SUCCESS)
+                    self.cx.reply_status(ticket, Status::SUCCESS)
                 }
                 Collective::Connect => {
                     let packed = self.others_jobs(&ticket, &tracker);
-                    self.reply_packed(ticket, packed);
+                    self.cx.reply_packed(ticket, packed);
                 }
             }
         }
@@ -81,14 +83,14 @@ impl Engine {
         tracker.phase = Phase::Failed(status);
         let tickets = tracker.take_tickets();
         if let Some(until) = tracker.until.take() {
-            self.timers.cancel(until, Timer::Collective(id));
+            self.cx.timers.cancel(until, Timer::Collective(id));
         }
         if was_gathering {
             self.tell_servers(id, status);
         }
         self.collectives.keep_failed(id);
         for ticket in tickets {
-            self.reply_status(ticket, status);
+            self.cx.reply_status(ticket, status);
         }
     }
 
@@ -98,7 +100,7 @@ impl Engine {
             return;
         };
         let data = match tracker.key.0 {
-            Collective::Fence => failure(&self.config.modex_form(), status),
+            Collective::Fence => failure(&self.cx.config.modex_form(), status),
             Collective::Connect | Collective::Disconnect => Ok(Vec::new()),
         };
         let call = match data {
@@ -119,10 +121,10 @@ impl Engine {
         let missing = missing
             .into_iter()
             .chain(lost.filter(|id| self.is_lost(*id)));
-        let missing = missing.filter_map(|id| self.registry.client(id));
+        let missing = missing.filter_map(|id| self.cx.registry.client(id));
         let mut missing: Vec<_> = missing.map(|client| client.proc.clone()).collect();
         for (nspace, ranks) in participants.jobs() {
-            let gone = self.registry.job(nspace).map(|job| job.gone.iter());
+            let gone = self.cx.registry.job(nspace).map(|job| job.gone.iter());
             let gone = gone.into_iter().flatten().filter(|rank| ranks.has(**rank));
             missing.extend(gone.map(|rank| Proc::new(nspace.clone(), *rank)));
         }
@@ -134,7 +136,7 @@ impl Engine {
             .collect();
         let num_missing = missing.len();
         tracing::warn!(%operation, %status, num_missing, missing = named.join(" "), "it failed");
-        self.outcomes.push_back(EngineEvent::FenceMissing {
+        self.cx.driver_events.push_back(EngineEvent::FenceMissing {
             operation,
             procs: participants.to_procs(),
             missing,
@@ -144,26 +146,26 @@ impl Engine {
 
     fn cancel_deadline(&mut self, id: TrackerId, tracker: &Tracker) {
         if let Some(until) = tracker.until {
-            self.timers.cancel(until, Timer::Collective(id));
+            self.cx.timers.cancel(until, Timer::Collective(id));
         }
     }
 
     /// The reply to a connect: the jobs of the others, as far as this server knows them.
     fn others_jobs(&mut self, ticket: &Ticket, tracker: &Tracker) -> Result<Vec<u8>, Error> {
-        let member = self.member(ticket)?;
+        let member = self.cx.member(ticket)?;
         let form = member.form;
         let is_other = |nspace: &&Nspace<'_>| **nspace != member.proc.nspace;
         let jobs = tracker.key.1.jobs().map(|(nspace, _)| nspace);
         let (mut objects, mut told) = (Vec::new(), Vec::new());
         for nspace in jobs.filter(is_other) {
-            if let Some(job) = self.store.job(nspace) {
-                let reply = job.reply(&self.codec(&form), form.release, Remote::Whole)?;
+            if let Some(job) = self.cx.store.job(nspace) {
+                let reply = job.reply(&self.cx.codec(&form), form.release, Remote::Whole)?;
                 objects.extend(enclosed(&form, reply.to_vec())?);
                 told.push(nspace);
             }
         }
         for nspace in told {
-            self.peers.knows_job(ticket.peer(), nspace);
+            self.cx.peers.knows_job(ticket.peer(), nspace);
         }
         let status = Status::SUCCESS;
         let objects = &objects;

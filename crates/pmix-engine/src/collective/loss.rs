@@ -3,9 +3,9 @@
 
 use pmix_types::{Proc, Status};
 
-use super::tracker::{Phase, TrackerId};
+use super::tracker::Phase;
 use crate::Engine;
-use crate::registry::ClientId;
+use crate::ids::{ClientId, TrackerId};
 
 impl Engine {
     /// A local process is gone. What it was to take part in ends, unless the host has gone on

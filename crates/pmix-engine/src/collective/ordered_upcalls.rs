@@ -9,9 +9,11 @@ use std::collections::{HashMap, VecDeque};
 
 use pmix_types::Nspace;
 
-use super::tracker::{Key, TrackerId};
+use super::tracker::Key;
 use crate::Engine;
 use crate::host::Upcall;
+use crate::ids::TrackerId;
+use crate::pending::Pending;
 
 /// Holds the upcalls of collectives back until those of earlier collectives of the same participants
 /// were made.
@@ -101,11 +103,7 @@ impl Engine {
                 self.collectives.is_over(&job);
                 continue;
             };
-            self.ask_for_all(call, move |engine, answer| {
-                engine.collectives.is_over(&job);
-                // Those that have failed by now are not there for the answer.
-                engine.host_ended(id, answer);
-            });
+            self.cx.call_host(call, Pending::Collective(id, job));
         }
     }
 }

@@ -7,9 +7,9 @@ use pmix_types::{IntoOwned, Nspace, Proc, Status};
 
 use super::early::EarlyCalls;
 use super::ordered_upcalls::OrderedUpcalls;
-use super::tracker::{Key, Phase, Tracker, TrackerId};
+use super::tracker::{Key, Phase, Tracker};
 use crate::Error;
-use crate::registry::ClientId;
+use crate::ids::{ClientId, TrackerId};
 
 /// How many collectives that processes of a job began may have failed without all participants
 /// knowing, and how many participants they may have. With more the oldest are forgotten.
@@ -98,7 +98,7 @@ impl Collectives {
     }
 
     /// One is under way no longer, here and with the host.
-    pub(super) fn is_over(&mut self, job: &Nspace<'static>) {
+    pub(crate) fn is_over(&mut self, job: &Nspace<'static>) {
         if let Some(count) = self.under_way.get_mut(job) {
             *count = count.saturating_sub(1);
             if *count == 0 {

@@ -8,10 +8,10 @@ use std::time::Instant;
 use pmix_types::{Info, Nspace, Proc, Status, keys};
 
 use super::participants::Participants;
-use crate::exchange::says;
 use crate::host::{Connect, Disconnect, Fence, Upcall};
+use crate::ids::ClientId;
+use crate::infos::is_set;
 use crate::peers::Ticket;
-use crate::registry::ClientId;
 
 /// What processes do together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,10 +36,6 @@ impl fmt::Display for Collective {
 
 /// What makes calls belong together: the same thing done by the same processes.
 pub(super) type Key = (Collective, Participants);
-
-/// The name of a collective; none is used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct TrackerId(pub(super) u64);
 
 /// One collective, seen from this server.
 #[derive(Debug)]
@@ -123,7 +119,7 @@ impl Tracker {
     pub(super) fn arrive(&mut self, client: ClientId, ticket: Ticket, infos: Vec<Info<'static>>) {
         self.missing.remove(&client);
         self.slots.insert(client, Slot::Arrived(ticket));
-        self.collects |= says(&infos, keys::COLLECT_DATA);
+        self.collects |= is_set(&infos, keys::COLLECT_DATA);
         if self.infos.is_empty() {
             self.infos = infos;
         }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Jobs controlled, and what is removed behind them.
 
-use pmix_proto::{reply, request};
-use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status};
+use pmix_proto::request;
+use pmix_types::{IntoOwned, Nspace, Proc, Rank, Status};
 
 use super::cleanup::{Cleanup, CleanupKey, CleanupRequest, is_about_cleanup, whole_job};
-use super::user::with_user;
 use crate::host::JobControl;
+use crate::infos::with_user;
 use crate::peers::{Member, Ticket};
+use crate::pending::Pending;
 use crate::{Engine, EngineEvent, Error};
 
 impl Engine {
@@ -15,17 +16,17 @@ impl Engine {
     /// kept here; the rest is the host's, who is told of all of it.
     pub(crate) fn job_control(&mut self, ticket: Ticket, request: &request::JobControl<'_>) {
         match self.keep_cleanup(&ticket, request) {
-            Err(error) => self.reply_error(ticket, &error),
+            Err(error) => self.cx.reply_error(ticket, &error),
             Ok(kept) if kept > 0 && kept == request.infos.len() => {
-                self.reply_infos(ticket, Status::SUCCESS, Vec::new());
+                self.cx.reply_infos(ticket, Status::SUCCESS, Vec::new());
             }
             Ok(_) => self.relay_job_control(ticket, request),
         }
     }
 
     fn relay_job_control(&mut self, ticket: Ticket, request: &request::JobControl<'_>) {
-        let Ok(member) = self.member(&ticket) else {
-            return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+        let Ok(member) = self.cx.member(&ticket) else {
+            return self.cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
         let mut directives = with_user(&request.infos, member.user);
         for info in &mut directives {
@@ -38,7 +39,7 @@ impl Engine {
             targets: request.targets.clone().into_owned(),
             directives,
         };
-        self.ask_for_infos(ticket, call);
+        self.cx.call_host(call, Pending::Infos(ticket));
     }
 
     /// Keeps what a request wants removed, and answers how many of its infos were about that.
@@ -51,7 +52,7 @@ impl Engine {
         if requested.num_infos == 0 {
             return Ok(0);
         }
-        let member = self.member(ticket)?;
+        let member = self.cx.member(ticket)?;
         let user = member.user;
         let mut targets = request.targets.clone().into_owned();
         if targets.is_empty() {
@@ -60,7 +61,7 @@ impl Engine {
         for target in &targets {
             self.check_target(member, target)?;
         }
-        let most = self.config.control.cleanups_per_job;
+        let most = self.cx.config.control.cleanups_per_job;
         self.control
             .cleanups
             .add(&targets, user, &requested.cleanup, most)?;
@@ -74,14 +75,14 @@ impl Engine {
         if *nspace == member.proc.nspace && member.client.is_none() {
             return Ok(());
         }
-        let Some(job) = self.registry.job(nspace) else {
+        let Some(job) = self.cx.registry.job(nspace) else {
             return Err(Error::not_found(format!("no job {nspace} is registered")));
         };
         if rank != Rank::WILDCARD && !job.clients.contains_key(&rank) {
             let message = format!("rank {rank} of {nspace} is not on this node");
             return Err(Error::not_found(message));
         }
-        self.check_reads(member, nspace)
+        self.cx.check_reads(member, nspace)
     }
 
     /// A process has ended: what was to be removed then is handed out.
@@ -103,31 +104,17 @@ impl Engine {
             user,
             cleanup,
         });
-        self.outcomes.extend(outcomes);
+        self.cx.driver_events.extend(outcomes);
     }
 
     /// A connection of a process is closed. The process has ended if it did not say that it leaves;
     /// a tool, key name nobody registered, has ended with its connection.
     pub(crate) fn cleanup_member(&mut self, member: &Member, is_lost: bool) {
         let nspace = &member.proc.nspace;
-        if member.client.is_none() && self.registry.job(nspace).is_none() {
+        if member.client.is_none() && self.cx.registry.job(nspace).is_none() {
             self.cleanup_job(nspace);
         } else if is_lost {
             self.cleanup_proc(&member.proc);
         }
-    }
-
-    /// Answers with infos, which stand behind a partial success too.
-    pub(crate) fn reply_infos(&mut self, ticket: Ticket, status: Status, infos: Vec<Info<'_>>) {
-        let Some(form) = self.form(ticket.peer()) else {
-            return self.reply_status(ticket, status);
-        };
-        let has_infos = status.is_success() || status == Status::ERR_PARTIAL_SUCCESS;
-        let reply = reply::Infos {
-            status,
-            infos: has_infos.then_some(infos),
-        };
-        let packed = reply.encode(&form, Some(self.framer()));
-        self.reply_packed(ticket, packed);
     }
 }

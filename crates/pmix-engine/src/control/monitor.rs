@@ -5,10 +5,11 @@ use pmix_proto::request;
 use pmix_types::{Info, IntoOwned, Status, Value, keys};
 
 use super::heartbeat::{HeartbeatMonitor, name};
-use super::user::with_user;
 use crate::events::{Notification, Reporter};
 use crate::host::Monitor;
+use crate::infos::with_user;
 use crate::peers::{PeerId, Ticket};
+use crate::pending::Pending;
 use crate::timer::Timer;
 use crate::{Engine, Error};
 
@@ -17,7 +18,7 @@ impl Engine {
     /// the host's.
     pub(crate) fn monitor(&mut self, ticket: Ticket, request: &request::Monitor<'_>) {
         let served = match request.monitor.key.as_text().as_str() {
-            _ if !self.config.watches_heartbeats => Ok(false),
+            _ if !self.cx.config.watches_heartbeats => Ok(false),
             Some(keys::MONITOR_HEARTBEAT) => self
                 .add_heartbeat_monitor(ticket.peer(), request)
                 .map(|()| true),
@@ -31,15 +32,15 @@ impl Engine {
             _ => Ok(false),
         };
         match served {
-            Ok(true) => self.reply_infos(ticket, Status::SUCCESS, Vec::new()),
+            Ok(true) => self.cx.reply_infos(ticket, Status::SUCCESS, Vec::new()),
             Ok(false) => self.relay_monitor(ticket, request),
-            Err(error) => self.reply_error(ticket, &error),
+            Err(error) => self.cx.reply_error(ticket, &error),
         }
     }
 
     fn relay_monitor(&mut self, ticket: Ticket, request: &request::Monitor<'_>) {
-        let Ok(member) = self.member(&ticket) else {
-            return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+        let Ok(member) = self.cx.member(&ticket) else {
+            return self.cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
         let call = Monitor {
             proc: member.proc.clone(),
@@ -47,7 +48,7 @@ impl Engine {
             error: request.error,
             directives: with_user(&request.infos, member.user),
         };
-        self.ask_for_infos(ticket, call);
+        self.cx.call_host(call, Pending::Infos(ticket));
     }
 
     fn add_heartbeat_monitor(
@@ -56,10 +57,10 @@ impl Engine {
         request: &request::Monitor<'_>,
     ) -> Result<(), Error> {
         let monitor = HeartbeatMonitor::read(request.error, &request.infos)?;
-        let Some(now) = self.now else {
+        let Some(now) = self.cx.now else {
             return Ok(());
         };
-        let most = self.config.control.monitors_per_peer;
+        let most = self.cx.config.control.monitors_per_peer;
         self.control.monitors.add(peer, monitor, most, now)?;
         self.watch(peer);
         Ok(())
@@ -79,7 +80,7 @@ impl Engine {
 
     /// A heartbeat of a peer. There is no answer to it.
     pub(crate) fn heartbeat(&mut self, peer: PeerId) {
-        if let Some(now) = self.now
+        if let Some(now) = self.cx.now
             && self.control.monitors.beat(peer, now)
         {
             self.watch(peer);
@@ -97,20 +98,20 @@ impl Engine {
         self.unwatch(peer);
         if let Some(due) = due {
             self.control.watched.insert(peer, due);
-            self.timers.set(due, Timer::Heartbeat(peer));
+            self.cx.timers.set(due, Timer::Heartbeat(peer));
         }
     }
 
     fn unwatch(&mut self, peer: PeerId) {
         if let Some(due) = self.control.watched.remove(&peer) {
-            self.timers.cancel(due, Timer::Heartbeat(peer));
+            self.cx.timers.cancel(due, Timer::Heartbeat(peer));
         }
     }
 
     /// Raises an event in the job of a peer for each of its monitors that has expired.
     pub(crate) fn heartbeat_due(&mut self, peer: PeerId) {
         self.control.watched.remove(&peer);
-        let Some(now) = self.now else {
+        let Some(now) = self.cx.now else {
             return;
         };
         let missed = self.control.monitors.missed(peer, now);
@@ -121,10 +122,10 @@ impl Engine {
     }
 
     fn notify_missed(&mut self, peer: PeerId, monitor: HeartbeatMonitor) {
-        let Some(member) = self.peers.member(peer) else {
+        let Some(member) = self.cx.peers.member(peer) else {
             return;
         };
-        let only = self.only_user(member);
+        let only = self.cx.only_user(member);
         let source = member.proc.clone();
         let mut infos = vec![Info::new(keys::EVENT_AFFECTED_PROC, source.clone())];
         if let Some(id) = monitor.id {

@@ -4,13 +4,14 @@
 use pmix_proto::{reply, request};
 use pmix_types::{FabricOperation, Info, IntoOwned, IofChannel, Nspace, Proc, Rank, Status, keys};
 
-use super::user::with_user;
 use crate::Engine;
 use crate::host::{
-    Alloc, Answer, Fabric, GetCredential, Log, ResourceBlock, SessionControl, Spawn, Upcall,
+    Alloc, Answer, Fabric, GetCredential, Log, ResourceBlock, SessionControl, Spawn,
     ValidateCredential,
 };
+use crate::infos::with_user;
 use crate::peers::Ticket;
+use crate::pending::Pending;
 
 /// Requestor asks: the process, and its user and group.
 type Requestor = (Proc<'static>, (u32, u32));
@@ -18,28 +19,26 @@ type Requestor = (Proc<'static>, (u32, u32));
 impl Engine {
     /// Requestor asks; the request of one that is gone is closed.
     fn requestor(&mut self, ticket: Ticket) -> Option<(Ticket, Requestor)> {
-        match self.member(&ticket) {
+        match self.cx.member(&ticket) {
             Ok(member) => {
                 let requestor = (member.proc.clone(), member.user);
                 Some((ticket, requestor))
             }
             Err(error) => {
-                self.reply_error(ticket, &error);
+                self.cx.reply_error(ticket, &error);
                 None
             }
         }
     }
 
-    /// Calls the host for a request that is answered with infos.
-    pub(crate) fn ask_for_infos(&mut self, ticket: Ticket, upcall: impl Into<Upcall>) {
-        self.ask(ticket.peer(), upcall, move |engine, answer| {
-            let status = answer.status();
-            let infos = match answer {
-                Answer::Infos(_, infos) => infos,
-                _ => Vec::new(),
-            };
-            engine.reply_infos(ticket, status, infos);
-        });
+    /// Answers a request with the infos of the host.
+    pub(crate) fn answer_infos(&mut self, ticket: Ticket, answer: Answer) {
+        let status = answer.status();
+        let infos = match answer {
+            Answer::Infos(_, infos) => infos,
+            _ => Vec::new(),
+        };
+        self.cx.reply_infos(ticket, status, infos);
     }
 
     pub(crate) fn spawn(&mut self, ticket: Ticket, request: &request::Spawn<'_>) {
@@ -52,28 +51,26 @@ impl Engine {
             infos: with_user(&request.infos, user),
             apps: request.apps.clone().into_owned(),
         };
-        self.ask(ticket.peer(), call, move |engine, answer| {
-            engine.spawned(ticket, answer, channels);
-        });
+        self.cx.call_host(call, Pending::Spawn(ticket, channels));
     }
 
     /// The host has started a job, or not. Output that its tool wants forwarded follows the answer.
-    fn spawned(&mut self, ticket: Ticket, answer: Answer, channels: IofChannel) {
+    pub(crate) fn spawned(&mut self, ticket: Ticket, answer: Answer, channels: IofChannel) {
         let peer = ticket.peer();
         let status = answer.status();
         let nspace = match answer {
             Answer::Spawned(_, nspace) if status.is_success() => nspace,
-            _ => return self.reply_status(ticket, refusal(status)),
+            _ => return self.cx.reply_status(ticket, refusal(status)),
         };
-        let Some(form) = self.form(peer) else {
-            return self.reply_status(ticket, status);
+        let Some(form) = self.cx.form(peer) else {
+            return self.cx.reply_status(ticket, status);
         };
         let reply = reply::Spawned {
             status,
             nspace: Some(nspace.clone()),
         };
-        let packed = reply.encode(&form, Some(self.framer()));
-        self.reply_packed(ticket, packed);
+        let packed = reply.encode(&form, Some(self.cx.framer()));
+        self.cx.reply_packed(ticket, packed);
         self.forward_spawned(peer, &nspace, channels);
     }
 
@@ -92,7 +89,7 @@ impl Engine {
             data: request.data.clone().into_owned(),
             directives,
         };
-        self.ask_for_status(ticket, call);
+        self.cx.call_host(call, Pending::Status(ticket));
     }
 
     pub(crate) fn allocate(&mut self, ticket: Ticket, request: &request::Allocate<'_>) {
@@ -102,7 +99,7 @@ impl Engine {
                 directive: request.directive,
                 infos: with_user(&request.infos, user),
             };
-            self.ask_for_infos(ticket, call);
+            self.cx.call_host(call, Pending::Infos(ticket));
         }
     }
 
@@ -112,22 +109,25 @@ impl Engine {
         };
         let directives = with_user(&request.infos, user);
         let call = GetCredential { proc, directives };
-        self.ask(ticket.peer(), call, move |engine, answer| {
-            let status = answer.status();
-            let Some(form) = engine.form(ticket.peer()) else {
-                return engine.reply_status(ticket, status);
-            };
-            let Answer::Credential(Ok(credential), infos) = answer else {
-                return engine.reply_status(ticket, refusal(status));
-            };
-            let reply = reply::Credential {
-                status,
-                credential: Some(credential.into()),
-                infos: Some(infos),
-            };
-            let packed = reply.encode(&form, Some(engine.framer()));
-            engine.reply_packed(ticket, packed);
-        });
+        self.cx.call_host(call, Pending::Credential(ticket));
+    }
+
+    /// Answers a request with the credential of the host.
+    pub(crate) fn answer_credential(&mut self, ticket: Ticket, answer: Answer) {
+        let status = answer.status();
+        let Some(form) = self.cx.form(ticket.peer()) else {
+            return self.cx.reply_status(ticket, status);
+        };
+        let Answer::Credential(Ok(credential), infos) = answer else {
+            return self.cx.reply_status(ticket, refusal(status));
+        };
+        let reply = reply::Credential {
+            status,
+            credential: Some(credential.into()),
+            infos: Some(infos),
+        };
+        let packed = reply.encode(&form, Some(self.cx.framer()));
+        self.cx.reply_packed(ticket, packed);
     }
 
     pub(crate) fn validate_credential(
@@ -141,7 +141,7 @@ impl Engine {
                 credential: request.credential.to_vec(),
                 directives: with_user(&request.infos, user),
             };
-            self.ask_for_infos(ticket, call);
+            self.cx.call_host(call, Pending::Infos(ticket));
         }
     }
 
@@ -167,7 +167,7 @@ impl Engine {
                 operation,
                 directives: with_user(infos, user),
             };
-            self.ask_for_infos(ticket, call);
+            self.cx.call_host(call, Pending::Infos(ticket));
         }
     }
 
@@ -182,7 +182,7 @@ impl Engine {
                 session: request.session,
                 directives: with_user(&request.infos, user),
             };
-            self.ask_for_infos(ticket, call);
+            self.cx.call_host(call, Pending::Infos(ticket));
         }
     }
 
@@ -195,7 +195,7 @@ impl Engine {
                 units: request.units.clone(),
                 directives: with_user(&request.infos, user),
             };
-            self.ask_for_status(ticket, call);
+            self.cx.call_host(call, Pending::Status(ticket));
         }
     }
 
@@ -206,7 +206,11 @@ impl Engine {
         nspace: &Nspace<'static>,
         channels: IofChannel,
     ) {
-        let is_tool = self.peers.member(peer).is_some_and(|m| m.client.is_none());
+        let is_tool = self
+            .cx
+            .peers
+            .member(peer)
+            .is_some_and(|m| m.client.is_none());
         if is_tool && channels != IofChannel::NO_CHANNELS {
             let all = Proc::new(nspace.as_text().clone(), Rank::WILDCARD);
             self.forward_unasked(peer, all, channels);

@@ -6,26 +6,39 @@ use crate::timer::Timer;
 use crate::{Engine, EngineEvent};
 
 impl Engine {
+    /// Closes the connections that were refused.
+    pub(crate) fn close_refused(&mut self) {
+        while let Some((peer, reason)) = self.cx.poll_refused() {
+            if self.cx.peers.get(peer).is_none() {
+                continue;
+            }
+            tracing::debug!(%peer, %reason, "peer refused");
+            let refused = EngineEvent::Refused { peer, reason };
+            self.cx.driver_events.push_back(refused);
+            self.close(peer);
+        }
+    }
+
     /// Closes a connection.
     pub(crate) fn close(&mut self, peer: PeerId) {
-        if self.peers.get(peer).is_some() {
+        if self.cx.peers.get(peer).is_some() {
             self.forget(peer);
-            self.outcomes.push_back(EngineEvent::Close(peer));
+            self.cx.driver_events.push_back(EngineEvent::Close(peer));
         }
     }
 
     /// Forgets a connection that is closed, and releases everything that was there for its sake.
     pub(crate) fn forget(&mut self, peer: PeerId) {
-        let Some(closed) = self.peers.remove(peer) else {
+        let Some(closed) = self.cx.peers.remove(peer) else {
             return;
         };
-        self.calls.forget(peer);
+        self.cx.host.forget(peer);
         match closed.phase {
             Phase::Handshake(until) => {
                 self.handshaking.remove(closed.origin.uid, peer);
-                self.timers.cancel(until, Timer::Handshake(peer));
+                self.cx.timers.cancel(until, Timer::Handshake(peer));
             }
-            Phase::PendingTool(until) => self.timers.cancel(until, Timer::Handshake(peer)),
+            Phase::PendingTool(until) => self.cx.timers.cancel(until, Timer::Handshake(peer)),
             Phase::Member(member) => self.member_left(peer, &member),
         }
     }
@@ -33,13 +46,13 @@ impl Engine {
     fn member_left(&mut self, peer: PeerId, member: &Member) {
         let (rank, nspace) = (member.proc.rank, &member.proc.nspace);
         tracing::info!(%peer, %nspace, %rank, finalized = member.is_finalized, "disconnected");
-        let client = member.client.and_then(|id| self.registry.client_mut(id));
+        let client = member.client.and_then(|id| self.cx.registry.client_mut(id));
         let is_lost = match client {
             Some(client) => client.disconnect(peer),
             None => !member.is_finalized,
         };
         if let Some(pending) = self.finalizing.remove(&peer) {
-            self.timers.cancel(pending.until, Timer::Finalize(peer));
+            self.cx.timers.cancel(pending.until, Timer::Finalize(peer));
         }
         self.drop_gets(peer);
         self.events_left(peer);
@@ -60,7 +73,7 @@ impl Engine {
 
     /// A process went away without saying so.
     fn process_lost(&mut self, member: &Member) {
-        self.outcomes.push_back(EngineEvent::ProcessLost {
+        self.cx.driver_events.push_back(EngineEvent::ProcessLost {
             proc: member.proc.clone(),
             incarnation: member.incarnation,
         });

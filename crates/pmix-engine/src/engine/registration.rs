@@ -5,7 +5,8 @@ use gds_hash::Registration;
 use pmix_types::{IntoOwned, Nspace, Proc, Status, Text};
 
 use crate::host::HostObject;
-use crate::registry::{Client, ClientId};
+use crate::ids::ClientId;
+use crate::registry::Client;
 use crate::timer::Timer;
 use crate::{Engine, Error};
 
@@ -22,11 +23,12 @@ impl Engine {
         num_local_procs: u32,
         registration: impl Into<Registration<'i>>,
     ) -> Result<(), Error> {
-        (self.store).register_nspace(nspace, num_local_procs, registration)?;
+        (self.cx.store).register_nspace(nspace, num_local_procs, registration)?;
         let nspace = nspace.clone().into_owned();
-        self.registry.add_job(nspace.clone(), num_local_procs);
+        self.cx.registry.add_job(nspace.clone(), num_local_procs);
         self.job_info_cache.forget(&nspace);
         self.job_changed(&nspace);
+        self.close_refused();
         Ok(())
     }
 
@@ -37,16 +39,17 @@ impl Engine {
     ///
     /// `PMIX_ERR_NOT_FOUND` if it is not registered.
     pub fn deregister_nspace(&mut self, nspace: &Nspace<'_>) -> Result<(), Error> {
-        let stored = self.store.deregister_nspace(nspace);
-        if self.registry.job(nspace).is_none() {
+        let stored = self.cx.store.deregister_nspace(nspace);
+        if self.cx.registry.job(nspace).is_none() {
             stored?;
         }
-        for (id, client) in self.registry.remove_job(nspace) {
+        for (id, client) in self.cx.registry.remove_job(nspace) {
             self.client_removed(id, client);
         }
         self.cleanup_job(nspace);
         self.close_finalized(nspace);
         self.job_gone(&nspace.clone().into_owned());
+        self.close_refused();
         Ok(())
     }
 
@@ -64,9 +67,10 @@ impl Engine {
         gid: u32,
         object: HostObject,
     ) -> Result<(), Error> {
-        self.registry.add_client(proc, (uid, gid), object)?;
+        self.cx.registry.add_client(proc, (uid, gid), object)?;
         let nspace = proc.nspace.clone().into_owned();
         self.job_changed(&nspace);
+        self.close_refused();
         Ok(())
     }
 
@@ -78,13 +82,14 @@ impl Engine {
     /// `PMIX_ERR_NOT_FOUND` if it is not registered.
     pub fn deregister_client(&mut self, proc: &Proc<'_>) -> Result<(), Error> {
         let (rank, nspace) = (proc.rank, &proc.nspace);
-        let Some((id, client)) = self.registry.remove_client(proc) else {
+        let Some((id, client)) = self.cx.registry.remove_client(proc) else {
             let message = format!("rank {rank} of {nspace} is not registered");
             return Err(Error::not_found(message));
         };
         self.client_removed(id, client);
         self.cleanup_proc(proc);
         self.job_changed(&nspace.clone().into_owned());
+        self.close_refused();
         Ok(())
     }
 
@@ -99,8 +104,11 @@ impl Engine {
         members: &[Proc<'_>],
     ) -> Result<(), Error> {
         let owned = members.to_vec().into_owned();
-        self.process_sets.define(name.clone().into_owned(), owned)?;
+        self.cx
+            .process_sets
+            .define(name.clone().into_owned(), owned)?;
         self.tell_of_set(Status::PROCESS_SET_DEFINE, name, Some(members));
+        self.close_refused();
         Ok(())
     }
 
@@ -110,8 +118,9 @@ impl Engine {
     ///
     /// `PMIX_ERR_NOT_FOUND` if there is none.
     pub fn delete_process_set(&mut self, name: &Text<'_>) -> Result<(), Error> {
-        self.process_sets.delete(name)?;
+        self.cx.process_sets.delete(name)?;
         self.tell_of_set(Status::PROCESS_SET_DELETE, name, None);
+        self.close_refused();
         Ok(())
     }
 
@@ -122,14 +131,14 @@ impl Engine {
             self.close(peer);
         }
         if let Some(until) = client.until {
-            self.timers.cancel(until, Timer::Return(id));
+            self.cx.timers.cancel(until, Timer::Return(id));
         }
         self.lost_to_collectives(id, &client.proc);
     }
 
     /// Closes what is left of connections of a job that have been told that they may leave.
     fn close_finalized(&mut self, nspace: &Nspace<'_>) {
-        let members = self.peers.members();
+        let members = self.cx.peers.members();
         let left = members.filter(|(peer, member)| {
             member.proc.nspace == *nspace && !self.finalizing.contains_key(peer)
         });
@@ -150,7 +159,7 @@ impl Engine {
         self.outbound_dmodex.forget_job(nspace);
         self.retry_inbound_of_job(nspace);
         self.collectives_of_job(nspace);
-        self.peers.forget_job(nspace);
+        self.cx.peers.forget_job(nspace);
         self.events_job_gone(nspace);
         self.iof_job_gone(nspace);
         self.cleanup_job(nspace);

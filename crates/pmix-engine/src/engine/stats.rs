@@ -45,15 +45,15 @@ impl Engine {
     /// Counts what the engine holds now, in time proportional to the number of connections.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let (num_requests, queued_bytes) = self.peers.waiting();
+        let (num_requests, queued_bytes) = self.cx.peers.waiting();
         let [listening, codes, _, had] = self.events.len();
         Stats {
-            num_peers: self.peers.len(),
+            num_peers: self.cx.peers.len(),
             num_gets: self.pending_gets.len(),
             num_inbound_dmodex: self.inbound_dmodex.len(),
             num_collectives: self.collectives.len(),
-            num_timers: self.timers.len(),
-            num_host_calls: self.calls.len(),
+            num_timers: self.cx.timers.len(),
+            num_host_calls: self.cx.host.len(),
             num_handshaking: self.handshaking.len(),
             num_requests,
             queued_bytes,
@@ -62,9 +62,9 @@ impl Engine {
             num_listeners: listening + codes + had,
             num_pulls: self.forwarding.num_pulls(),
             num_monitored: self.control.num_monitored(),
-            num_undelivered: self.peers.num_queued()
-                + self.calls.num_queued()
-                + self.outcomes.len(),
+            num_undelivered: self.cx.peers.num_queued()
+                + self.cx.host.num_queued()
+                + self.cx.driver_events.len(),
         }
     }
 }

@@ -15,6 +15,7 @@ use super::directives::about;
 use super::{Listener, Notification, RELAYED, Reporter, is_environmental};
 use crate::host::{DeregisterEvents, NotifyEvent, RegisterEvents};
 use crate::peers::{Member, PeerId, Ticket};
+use crate::pending::{Pending, PendingRegistration};
 use crate::{Engine, Error};
 
 impl Engine {
@@ -37,13 +38,14 @@ impl Engine {
         infos: &[Info<'_>],
         now: Instant,
     ) -> Result<(), Error> {
-        self.now = Some(now);
+        self.cx.now = Some(now);
         let source = source.clone().into_owned();
         let infos = infos.to_vec().into_owned();
         let about = about(&infos, &source);
         let notification = Notification::new(Reporter::Host, status, source, range, infos)?;
         self.forget_lost(status, &about);
         self.raise(notification);
+        self.close_refused();
         Ok(())
     }
 
@@ -69,13 +71,10 @@ impl Engine {
                 range: notification.range,
                 infos: notification.infos.clone(),
             };
-            self.ask_for_all(call, |_, answer| {
-                let status = answer.status();
-                tracing::debug!(%status, "the host was told of an event");
-            });
+            self.cx.call_host(call, Pending::Informed);
         }
-        if let Some(now) = self.now {
-            let sessions = sessions(&self.store);
+        if let Some(now) = self.cx.now {
+            let sessions = sessions(&self.cx.store);
             let told = self.events.take(notification, &sessions, now);
             self.tell(&told, notification);
         }
@@ -85,7 +84,7 @@ impl Engine {
     fn tell(&mut self, peers: &[PeerId], notification: &Notification) {
         let mut packed: Vec<(Layout, Arc<Vec<u8>>)> = Vec::new();
         for peer in peers {
-            let Some(form) = self.form(*peer) else {
+            let Some(form) = self.cx.form(*peer) else {
                 continue;
             };
             let known = packed.iter().find(|(layout, _)| *layout == form.layout);
@@ -100,7 +99,7 @@ impl Engine {
                     bytes
                 }
             };
-            self.send(*peer, Tag::EVENT, bytes);
+            self.cx.send(*peer, Tag::EVENT, bytes);
         }
     }
 
@@ -113,7 +112,7 @@ impl Engine {
             infos: notification.infos.clone(),
             range: Some(notification.range),
         };
-        let pack = |event: &Event<'_>| event.encode(form, Some(self.framer()));
+        let pack = |event: &Event<'_>| event.encode(form, Some(self.cx.framer()));
         if let Ok(bytes) = pack(&event) {
             return Some(bytes);
         }
@@ -134,55 +133,64 @@ impl Engine {
         ticket: Ticket,
         request: &request::RegisterEvents<'_>,
     ) {
-        let Ok(user) = self.member(&ticket).map(|member| member.user) else {
-            return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+        let Ok(user) = self.cx.member(&ticket).map(|member| member.user) else {
+            return self.cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
         let codes = request.codes.clone();
         let infos = request.infos.clone().into_owned();
         let asked = match self.events.ask_for(&codes) {
             Ok(asked) => asked,
-            Err(error) => return self.reply_error(ticket, &error),
+            Err(error) => return self.cx.reply_error(ticket, &error),
         };
         let call = RegisterEvents {
             codes: asked.clone(),
-            infos: crate::control::with_user(&infos, user),
+            infos: crate::infos::with_user(&infos, user),
         };
         if !asked.iter().copied().any(is_environmental) {
             if !asked.is_empty() {
                 // Processes raise such events too, whether or not the host does.
-                self.ask_for_all(call, move |engine, answer| {
-                    if !answer.status().is_success() {
-                        engine.events.host_declined(&asked);
-                    }
-                });
+                self.cx.call_host(call, Pending::HostedEvents(asked));
             }
             return self.registered(ticket, &codes, &infos);
         }
-        self.ask(ticket.peer(), call, move |engine, answer| {
-            let status = answer.status();
-            if status.is_success() {
-                return engine.registered(ticket, &codes, &infos);
-            }
-            engine.events.host_declined(&asked);
-            engine.reply_status(ticket, status);
-        });
+        let registration = PendingRegistration {
+            codes,
+            infos,
+            hosted: asked,
+        };
+        let pending = Pending::RegisterEvents(ticket, Box::new(registration));
+        self.cx.call_host(call, pending);
+    }
+
+    /// The host answered whether it reports the events of a registration.
+    pub(crate) fn host_registered(
+        &mut self,
+        ticket: Ticket,
+        registration: &PendingRegistration,
+        status: Status,
+    ) {
+        if status.is_success() {
+            return self.registered(ticket, &registration.codes, &registration.infos);
+        }
+        self.events.host_declined(&registration.hosted);
+        self.cx.reply_status(ticket, status);
     }
 
     /// Registers a peer, tells it so, and tells it what it has missed.
     fn registered(&mut self, ticket: Ticket, codes: &[Status], infos: &[Info<'_>]) {
         let peer = ticket.peer();
-        let Ok(listener) = self.member(&ticket).map(listener) else {
-            return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+        let Ok(listener) = self.cx.member(&ticket).map(listener) else {
+            return self.cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
         if let Err(error) = self.events.register(peer, &listener, codes, infos) {
-            self.reply_error(ticket, &error);
+            self.cx.reply_error(ticket, &error);
             return self.release_events();
         }
-        self.reply_status(ticket, Status::SUCCESS);
-        let Some(now) = self.now else {
+        self.cx.reply_status(ticket, Status::SUCCESS);
+        let Some(now) = self.cx.now else {
             return;
         };
-        let sessions = sessions(&self.store);
+        let sessions = sessions(&self.cx.store);
         let missed = self.events.replay(peer, &sessions, now);
         for notification in missed {
             self.tell(&[peer], &notification);
@@ -199,7 +207,8 @@ impl Engine {
     fn release_events(&mut self) {
         let codes = self.events.no_longer_wanted();
         if !codes.is_empty() {
-            self.ask_for_all(DeregisterEvents { codes }, |_, _| {});
+            self.cx
+                .call_host(DeregisterEvents { codes }, Pending::Informed);
         }
     }
 
@@ -209,37 +218,26 @@ impl Engine {
     /// and here the host may take its time;
     /// `an_event_of_a_process_reaches_the_others_with_all_that_was_said`.
     pub(crate) fn notify_event(&mut self, ticket: Ticket, request: &request::Notify<'_>) {
-        let Ok(member) = self.member(&ticket) else {
-            return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+        let Ok(member) = self.cx.member(&ticket) else {
+            return self.cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
         let reporter = Reporter::Peer(ticket.peer());
-        let only = self.only_user(member);
+        let only = self.cx.only_user(member);
         let source = member.proc.clone();
         let mut infos = request.infos.clone().into_owned();
         infos.push(Info::new(RELAYED, true));
         let notification =
             Notification::new(reporter, request.status, source, request.range, infos);
         match notification {
-            Err(error) => self.reply_error(ticket, &error),
+            Err(error) => self.cx.reply_error(ticket, &error),
             Ok(notification) => {
-                self.reply_status(ticket, Status::SUCCESS);
+                self.cx.reply_status(ticket, Status::SUCCESS);
                 let is_echo = request.infos.iter().any(|info| info.key.is(RELAYED));
                 if !is_echo && request.range != DataRange::PROC_LOCAL {
                     self.raise(notification.only(only));
                 }
             }
         }
-    }
-
-    /// The only user whose processes a member may speak to; none if it may speak to all, as tools of
-    /// root and of the server's user may.
-    ///
-    /// DEVIATION: with OpenPMIx the events of a process reach those of every user that the server
-    /// serves; `a_user_does_not_reach_processes_of_another`.
-    pub(crate) fn only_user(&self, member: &Member) -> Option<u32> {
-        let uid = member.user.0;
-        let is_trusted = uid == 0 || self.config.user.is_some_and(|(own, _)| own == uid);
-        (member.client.is_some() || !is_trusted).then_some(uid)
     }
 
     /// A process set was defined or deleted: local processes that are registered for that are told
@@ -258,7 +256,7 @@ impl Engine {
         if let Some(members) = members {
             infos.push(Info::new(keys::PSET_MEMBERS, members.to_vec().into_owned()));
         }
-        let source = self.config.server.clone();
+        let source = self.cx.config.server.clone();
         let range = DataRange::LOCAL;
         if let Ok(notification) = Notification::new(Reporter::Server, status, source, range, infos)
         {
@@ -281,7 +279,7 @@ impl Engine {
     /// `the_loss_of_a_process_is_told_to_who_asked_for_that`.
     pub(crate) fn events_lost(&mut self, member: &Member) {
         // Of a tool nobody knows what it belongs to; who is deregistered has been given up.
-        let client = member.client.and_then(|id| self.registry.client(id));
+        let client = member.client.and_then(|id| self.cx.registry.client(id));
         if client.is_none() {
             return;
         }

@@ -7,8 +7,9 @@ use pmix_proto::request;
 use pmix_types::{Nspace, Proc, Status};
 
 use super::get_request::GetRequest;
-use super::pending::{GetId, PendingGet, WaitFor};
+use super::pending::{PendingGet, WaitFor};
 use super::resolve::Resolution;
+use crate::ids::GetId;
 use crate::peers::{PeerId, Ticket};
 use crate::timer::Timer;
 use crate::{Engine, EngineEvent, Error};
@@ -25,7 +26,7 @@ impl Engine {
     }
 
     fn answer(&mut self, ticket: Ticket, request: GetRequest) {
-        let until = request.timeout.and_then(|time| self.after(time));
+        let until = request.timeout.and_then(|time| self.cx.after(time));
         let pending = PendingGet {
             ticket,
             request,
@@ -37,31 +38,32 @@ impl Engine {
             Ok(()) => self.settle(pending),
             Err(error) => {
                 let peer = pending.ticket.peer();
-                self.reply_error(pending.ticket, &error);
+                self.cx.reply_error(pending.ticket, &error);
                 let denied = EngineEvent::Denied {
                     peer,
                     reason: error,
                 };
-                self.outcomes.push_back(denied);
+                self.cx.driver_events.push_back(denied);
             }
         }
     }
 
     fn check_reader(&self, pending: &PendingGet) -> Result<(), Error> {
         let nspace = &pending.request.proc.nspace;
-        self.check_reads(self.member(&pending.ticket)?, nspace)
+        self.cx
+            .check_reads(self.cx.member(&pending.ticket)?, nspace)
     }
 
     /// Answers a request, or lets it wait.
     pub(super) fn settle(&mut self, pending: PendingGet) {
         match self.outcome(&pending) {
-            Ok(Resolution::Ready(payload)) => self.reply(pending.ticket, payload),
+            Ok(Resolution::Ready(payload)) => self.cx.reply(pending.ticket, payload),
             Ok(Resolution::WaitFor(_)) if pending.request.is_immediate => {
                 let error = Error::not_found("it is not there, and the client does not wait");
-                self.reply_error(pending.ticket, &error);
+                self.cx.reply_error(pending.ticket, &error);
             }
             Ok(Resolution::WaitFor(wait_for)) => self.park(pending, wait_for),
-            Err(error) => self.reply_error(pending.ticket, &error),
+            Err(error) => self.cx.reply_error(pending.ticket, &error),
         }
     }
 
@@ -73,13 +75,13 @@ impl Engine {
         }
         let asks = wait_for == WaitFor::Host || (wait_for == WaitFor::Job && !pending.was_asked);
         if asks && let Err(error) = self.ask_about(&pending) {
-            return self.reply_error(pending.ticket, &error);
+            return self.cx.reply_error(pending.ticket, &error);
         }
         let until = pending.until;
         let proc = pending.request.proc.clone();
         let id = GetId(self.pending_gets.add(proc, pending));
         if let Some((at, _)) = until {
-            self.timers.set(at, Timer::Get(id));
+            self.cx.timers.set(at, Timer::Get(id));
         }
     }
 
@@ -90,17 +92,17 @@ impl Engine {
     /// `a_key_that_a_process_has_not_put_yet_is_waited_for_a_little`.
     fn patience(&self, wait_for: WaitFor) -> Option<(Instant, Status)> {
         let time = match wait_for {
-            WaitFor::Job | WaitFor::Clients => self.config.registration_time,
-            WaitFor::Key => self.config.key_time,
+            WaitFor::Job | WaitFor::Clients => self.cx.config.registration_time,
+            WaitFor::Key => self.cx.config.key_time,
             WaitFor::Commit | WaitFor::Host => return None,
         };
-        self.after(time).map(|at| (at, Status::ERR_NOT_FOUND))
+        self.cx.after(time).map(|at| (at, Status::ERR_NOT_FOUND))
     }
 
     pub(super) fn take_pending(&mut self, id: u64) -> Option<PendingGet> {
         let (_, pending) = self.pending_gets.take(id)?;
         if let Some((at, _)) = pending.until {
-            self.timers.cancel(at, Timer::Get(GetId(id)));
+            self.cx.timers.cancel(at, Timer::Get(GetId(id)));
         }
         Some(pending)
     }
@@ -129,7 +131,7 @@ impl Engine {
         for id in self.pending_gets.of_job(nspace) {
             if let Some(pending) = self.take_pending(id) {
                 let error = Error::not_found(format!("job {nspace} is deregistered"));
-                self.reply_error(pending.ticket, &error);
+                self.cx.reply_error(pending.ticket, &error);
             }
         }
         self.job_info_cache.forget(nspace);
@@ -140,7 +142,7 @@ impl Engine {
         let own = (self.pending_gets).which(|pending| pending.ticket.peer() == peer);
         for id in own {
             if let Some(pending) = self.take_pending(id) {
-                self.peers.settle(pending.ticket);
+                self.cx.peers.settle(pending.ticket);
             }
         }
     }
@@ -151,7 +153,7 @@ impl Engine {
             let status = pending
                 .until
                 .map_or(Status::ERR_TIMEOUT, |(_, status)| status);
-            self.reply_status(pending.ticket, status);
+            self.cx.reply_status(pending.ticket, status);
         }
     }
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use pmix_proto::request;
 use pmix_types::{Info, IntoOwned, Key, Proc, Rank, Scope, Value, keys};
 
+use crate::infos::{is_set, timeout, value};
+
 /// The form of the reply to a request for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -45,8 +47,8 @@ impl GetRequest {
                 Value::Scope(scope) => Some(*scope),
                 _ => None,
             }),
-            is_immediate: says(&infos, keys::IMMEDIATE) || says(&infos, keys::OPTIONAL),
-            wants_fresh: says(&infos, keys::GET_REFRESH_CACHE),
+            is_immediate: is_set(&infos, keys::IMMEDIATE) || is_set(&infos, keys::OPTIONAL),
+            wants_fresh: is_set(&infos, keys::GET_REFRESH_CACHE),
             timeout: timeout(&infos),
             infos: qualified(infos),
             form: Form::Objects,
@@ -80,23 +82,6 @@ impl GetRequest {
     pub(super) fn is_of_proc(&self) -> bool {
         self.proc.rank.is_valid()
     }
-}
-
-/// How long someone is to wait, if the infos say so; zero seconds are for ever.
-pub(crate) fn timeout(infos: &[Info<'_>]) -> Option<Duration> {
-    let seconds = value(infos, keys::TIMEOUT)?.to_number::<u32>().ok()?;
-    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
-}
-
-/// Whether the infos say that something is so.
-pub(crate) fn says(infos: &[Info<'_>], key: &str) -> bool {
-    let found = infos.iter().find(|info| info.key.is(key));
-    found.is_some_and(|info| info.truth().is_true())
-}
-
-fn value<'i>(infos: &'i [Info<'_>], key: &str) -> Option<&'i Value<'i>> {
-    let found = infos.iter().find(|info| info.key.is(key));
-    found.map(|info| &info.value)
 }
 
 /// Makes one name and one number of what a client says of a node: since 5.0 it says the name
@@ -160,13 +145,5 @@ mod tests {
         ] {
             assert_eq!(get(infos).infos, [number(keys::NODEID)]);
         }
-    }
-
-    #[test]
-    fn no_time_is_no_limit() {
-        let of = |seconds: i32| get(vec![Info::new(keys::TIMEOUT, seconds)]).timeout;
-        assert_eq!(of(0), None);
-        assert_eq!(of(-1), None);
-        assert_eq!(of(3), Some(Duration::from_secs(3)));
     }
 }

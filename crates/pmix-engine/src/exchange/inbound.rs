@@ -7,7 +7,8 @@ use gds_hash::{ModexStore, Remote};
 use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Rank, Scope, Status, Value, keys};
 
 use super::by_proc::ByProc;
-use super::{get_request, job_info_cache};
+use super::job_info_cache;
+use crate::infos::timeout;
 use crate::registry::ClientState;
 use crate::timer::Timer;
 use crate::{DirectModexId, Engine, EngineEvent, Error};
@@ -41,23 +42,23 @@ impl Engine {
         infos: &[Info<'_>],
         now: Instant,
     ) -> Result<DirectModexId, Error> {
-        self.now = Some(now);
+        self.cx.now = Some(now);
         let proc = proc.clone().into_owned();
-        let job = self.store.job(&proc.nspace);
+        let job = self.cx.store.job(&proc.nspace);
         let job = job.ok_or_else(|| {
             let nspace = &proc.nspace;
             Error::not_found(format!("no job {nspace} is registered"))
         })?;
         if proc.rank == Rank::WILDCARD {
-            let form = self.config.modex_form();
-            let reply = job.reply(&self.codec(&form), form.release, Remote::Whole)?;
-            let kvals = job_info_cache::kvals(&form, self.framer(), &reply)?;
+            let form = self.cx.config.modex_form();
+            let reply = job.reply(&self.cx.codec(&form), form.release, Remote::Whole)?;
+            let kvals = job_info_cache::kvals(&form, self.cx.framer(), &reply)?;
             let (key, until) = (None, None);
             let id = DirectModexId(self.inbound_dmodex.add(proc, PendingDmodex { key, until }));
             self.bring(id, Ok(kvals));
             return Ok(id);
         }
-        let local = self.registry.job(&proc.nspace);
+        let local = self.cx.registry.job(&proc.nspace);
         let is_known = local
             .is_some_and(|local| local.clients.contains_key(&proc.rank) || !local.is_complete());
         if !is_known {
@@ -65,7 +66,7 @@ impl Engine {
             let message = format!("rank {rank} of {nspace} is not on this node");
             return Err(Error::not_found(message));
         }
-        let until = get_request::timeout(infos).and_then(|time| self.after(time));
+        let until = timeout(infos).and_then(|time| self.cx.after(time));
         let key = required(infos);
         let until = until.map(|at| (at, true));
         let id = self
@@ -73,7 +74,7 @@ impl Engine {
             .add(proc.clone(), PendingDmodex { key, until });
         let id = DirectModexId(id);
         if let Some((at, _)) = until {
-            self.timers.set(at, Timer::InboundDmodex(id));
+            self.cx.timers.set(at, Timer::InboundDmodex(id));
         }
         self.retry_inbound(&proc);
         Ok(id)
@@ -93,16 +94,18 @@ impl Engine {
 
     /// A key that a process has not put when it first commits is not waited for without end.
     fn limit_request(&mut self, proc: &Proc<'static>, id: u64) {
-        let client = self.registry.client_of(proc);
+        let client = self.cx.registry.client_of(proc);
         if !client.is_some_and(|client| client.has_committed) {
             return;
         }
-        let until = self.after(self.config.key_time);
+        let until = self.cx.after(self.cx.config.key_time);
         if let (Some(pending), Some(at)) = (self.inbound_dmodex.get_mut(id), until)
             && pending.until.is_none()
         {
             pending.until = Some((at, false));
-            self.timers.set(at, Timer::InboundDmodex(DirectModexId(id)));
+            self.cx
+                .timers
+                .set(at, Timer::InboundDmodex(DirectModexId(id)));
         }
     }
 
@@ -112,11 +115,11 @@ impl Engine {
         proc: &Proc<'static>,
         pending: &PendingDmodex,
     ) -> Option<Result<Vec<u8>, Status>> {
-        let Some(job) = self.store.job(&proc.nspace) else {
+        let Some(job) = self.cx.store.job(&proc.nspace) else {
             return Some(Err(Status::ERR_NOT_FOUND));
         };
-        let local = self.registry.job(&proc.nspace);
-        let Some(client) = self.registry.client_of(proc) else {
+        let local = self.cx.registry.job(&proc.nspace);
+        let Some(client) = self.cx.registry.client_of(proc) else {
             let is_complete = local.is_none_or(|local| local.is_complete());
             return is_complete.then_some(Err(Status::ERR_NOT_FOUND));
         };
@@ -132,7 +135,7 @@ impl Engine {
     }
 
     fn direct(&self, puts: &ModexStore, rank: Rank) -> Result<Vec<u8>, Status> {
-        let wire = self.codec(&self.config.modex_form());
+        let wire = self.cx.codec(&self.cx.config.modex_form());
         puts.direct(&wire, rank).map_err(|error| error.status())
     }
 
@@ -141,10 +144,10 @@ impl Engine {
         if let Some((_, PendingDmodex { until, .. })) = pending
             && let Some((at, _)) = until
         {
-            self.timers.cancel(at, Timer::InboundDmodex(request));
+            self.cx.timers.cancel(at, Timer::InboundDmodex(request));
         }
         let event = EngineEvent::DirectModex { request, result };
-        self.outcomes.push_back(event);
+        self.cx.driver_events.push_back(event);
     }
 
     /// A request has waited long enough. What is there without the key is brought, unless the host
@@ -154,7 +157,7 @@ impl Engine {
             return;
         };
         let is_hosts = pending.until.is_none_or(|(_, is_hosts)| is_hosts);
-        let job = self.store.job(&proc.nspace).filter(|_| !is_hosts);
+        let job = self.cx.store.job(&proc.nspace).filter(|_| !is_hosts);
         let result = match job {
             Some(job) => self.direct(&job.modex_store(), proc.rank),
             None => Err(Status::ERR_TIMEOUT),

@@ -13,8 +13,8 @@ impl Engine {
     /// name back.
     pub(crate) fn job_info(&mut self, ticket: Ticket) {
         match self.own_job(&ticket) {
-            Ok(payload) => self.reply(ticket, payload),
-            Err(error) => self.reply_error(ticket, &error),
+            Ok(payload) => self.cx.reply(ticket, payload),
+            Err(error) => self.cx.reply_error(ticket, &error),
         }
     }
 
@@ -23,19 +23,19 @@ impl Engine {
     pub(crate) fn gds_fallback(&mut self, ticket: Ticket, request: &request::GdsFallback<'_>) {
         match request.module.as_ref().is_none_or(|name| *name == "hash") {
             true => self.job_info(ticket),
-            false => self.reply_status(ticket, Status::ERR_NOT_SUPPORTED),
+            false => self.cx.reply_status(ticket, Status::ERR_NOT_SUPPORTED),
         }
     }
 
     fn own_job(&mut self, ticket: &Ticket) -> Result<Payload, Error> {
-        let member = self.member(ticket)?;
+        let member = self.cx.member(ticket)?;
         let nspace = &member.proc.nspace;
-        if let Some(job) = self.store.job(nspace) {
+        if let Some(job) = self.cx.store.job(nspace) {
             let remote = self.told_to(member, job.job());
-            let wire = self.codec(&member.form);
+            let wire = self.cx.codec(&member.form);
             let reply = job.reply(&wire, member.form.release, remote)?;
             let nspace = nspace.clone();
-            if self.registry.tell(&nspace) {
+            if self.cx.registry.tell(&nspace) {
                 job.forget_replies();
             }
             return Ok(reply.into());
@@ -51,7 +51,7 @@ impl Engine {
     /// and one that the maps have elsewhere would not find itself.
     pub(super) fn told_to(&self, member: &Member, job: &Job) -> Remote {
         let form = &member.form;
-        match self.config.reply.remote(job.num_ranks()) {
+        match self.cx.config.reply.remote(job.num_ranks()) {
             _ if (form.major, form.minor) < (4, 2) => Remote::Whole,
             Remote::Nothing if !job.is_here(member.proc.rank) => Remote::Places,
             remote => remote,

@@ -53,9 +53,9 @@ impl Engine {
         if let Some(object) = self.job_info_cache.find(nspace, kind) {
             return Ok(object);
         }
-        let reply = job.reply(&self.codec(form), form.release, Remote::Whole)?;
-        let content = kvals(form, self.framer(), &reply)?;
-        let object: Arc<Vec<u8>> = object(form, self.framer(), nspace, &content)?.into();
+        let reply = job.reply(&self.cx.codec(form), form.release, Remote::Whole)?;
+        let content = kvals(form, self.cx.framer(), &reply)?;
+        let object: Arc<Vec<u8>> = object(form, self.cx.framer(), nspace, &content)?.into();
         let built = self.job_info_cache.0.entry(nspace.clone()).or_default();
         built.push((kind, Arc::clone(&object)));
         Ok(object)

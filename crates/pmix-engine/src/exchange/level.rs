@@ -46,7 +46,7 @@ impl Engine {
         key: &str,
     ) -> Result<(Proc<'static>, Kval<'static>), Error> {
         let lookup = Request::new(rank, key).with(&request.infos);
-        let value = self.store.get(job.nspace(), &lookup)?;
+        let value = self.cx.store.get(job.nspace(), &lookup)?;
         let subject = job.subject(&lookup)?;
         let rank = match subject {
             Subject::Proc(rank) => rank,
@@ -58,7 +58,7 @@ impl Engine {
 
     /// The names of the process sets that a process is in, with commas between them.
     fn set_names(&self, request: &GetRequest) -> Result<(Proc<'static>, Kval<'static>), Error> {
-        let names: Vec<_> = self.process_sets.of(&request.proc).collect();
+        let names: Vec<_> = self.cx.process_sets.of(&request.proc).collect();
         if names.is_empty() {
             return Err(Error::not_found("it is in no process set"));
         }

@@ -14,22 +14,11 @@ impl Engine {
             return;
         }
         for proc in procs {
-            if proc.rank.is_valid() && !self.registry.was_here(proc) {
-                self.forget_puts(proc);
+            if proc.rank.is_valid() && !self.cx.registry.was_here(proc) {
+                self.cx.forget_puts(proc);
                 self.outbound_dmodex.mark_stale(proc);
                 self.collectives.mark_stale(proc);
             }
-        }
-    }
-
-    /// Forgets what a process put.
-    pub(crate) fn forget_puts(&self, proc: &Proc<'_>) {
-        let forgotten = self.store.update_modex(&proc.nspace, |puts| {
-            puts.forget(proc.rank);
-            Ok(())
-        });
-        if let Err(error) = forgotten {
-            tracing::debug!(%error, "nothing to forget");
         }
     }
 }

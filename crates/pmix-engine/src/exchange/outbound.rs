@@ -11,6 +11,7 @@ use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Scope, Status, Text, Value,
 use super::pending::{PendingGet, WaitFor};
 use crate::host::{Answer, DirectModex};
 use crate::peers::PeerId;
+use crate::pending::Pending;
 use crate::{Engine, Error};
 
 /// Holds the direct modex calls that the host has not answered.
@@ -92,7 +93,7 @@ impl Engine {
             return Ok(());
         }
         let open = self.outbound_dmodex.num_of(peer);
-        if open >= self.config.requests_per_peer {
+        if open >= self.cx.config.requests_per_peer {
             let message = format!("the host is asked about {open} processes for this peer");
             return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
@@ -113,14 +114,12 @@ impl Engine {
             proc: proc.clone(),
             infos,
         };
-        self.ask_for_all(call, move |engine, answer| {
-            engine.host_brought(&proc, answer);
-        });
+        self.cx.call_host(call, Pending::DirectModex(proc));
         Ok(())
     }
 
     /// The host answered about a process.
-    fn host_brought(&mut self, proc: &Proc<'static>, answer: Answer) {
+    pub(crate) fn host_brought(&mut self, proc: &Proc<'static>, answer: Answer) {
         let Some(DmodexCall {
             key,
             until,
@@ -165,11 +164,11 @@ impl Engine {
     /// Stores what the host brought; it is handed back if it is not to be kept, or if there is no job
     /// to keep it with.
     fn keep(&mut self, proc: &Proc<'static>, data: &[u8]) -> Result<Option<ModexStore>, Error> {
-        let wire = self.codec(&self.config.modex_form());
+        let wire = self.cx.codec(&self.cx.config.modex_form());
         let is_kept = !self.outbound_dmodex.lost.contains(proc);
-        if is_kept && self.store.job(&proc.nspace).is_some() {
+        if is_kept && self.cx.store.job(&proc.nspace).is_some() {
             if proc.rank.is_valid() {
-                self.store.update_modex(&proc.nspace, |puts| {
+                self.cx.store.update_modex(&proc.nspace, |puts| {
                     puts.absorb_direct(&wire, proc.rank, data)
                 })?;
             }
@@ -191,7 +190,7 @@ impl Engine {
             return self.settle(pending);
         }
         let packed = self.put_by(&pending.ticket, &pending.request, puts, Scope::REMOTE, &[]);
-        self.reply_packed(pending.ticket, packed);
+        self.cx.reply_packed(pending.ticket, packed);
     }
 
     /// The host has nothing. Who waits for a job that is not registered goes on waiting for it.
@@ -202,9 +201,9 @@ impl Engine {
         match error.status() {
             Status::ERR_NOT_SUPPORTED => {
                 let error = Error::not_found("the host brings no data of other nodes");
-                self.reply_error(pending.ticket, &error);
+                self.cx.reply_error(pending.ticket, &error);
             }
-            _ => self.reply_error(pending.ticket, error),
+            _ => self.cx.reply_error(pending.ticket, error),
         }
     }
 }

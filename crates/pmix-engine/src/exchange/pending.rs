@@ -9,10 +9,6 @@ use super::by_proc::ByProc;
 use super::get_request::GetRequest;
 use crate::peers::Ticket;
 
-/// Names a get that waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct GetId(pub(super) u64);
-
 /// Holds the gets that wait for data, by the process they are about.
 pub(crate) type PendingGets = ByProc<PendingGet>;
 

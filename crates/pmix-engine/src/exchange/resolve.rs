@@ -23,16 +23,16 @@ impl Engine {
     pub(super) fn outcome(&mut self, pending: &PendingGet) -> Result<Resolution, Error> {
         let request = &pending.request;
         let nspace = &request.proc.nspace;
-        let Some(job) = self.store.job(nspace) else {
+        let Some(job) = self.cx.store.job(nspace) else {
             return Ok(Resolution::WaitFor(WaitFor::Job));
         };
         if request.is_reserved() || (request.key.is_some() && !request.is_of_proc()) {
             return self.known_of_job(pending, &job);
         }
         if request.key.is_none() && !request.is_of_proc() {
-            let form = self.member(&pending.ticket)?.form;
+            let form = self.cx.member(&pending.ticket)?.form;
             let object = self.whole_job(nspace, &job, &form)?;
-            self.peers.knows_job(pending.ticket.peer(), nspace);
+            self.cx.peers.knows_job(pending.ticket.peer(), nspace);
             return Ok(Resolution::Ready(answer::success(&form, &[&object])?));
         }
         self.put_by_proc(pending, &job)
@@ -48,9 +48,9 @@ impl Engine {
         let request = &pending.request;
         let error = match self.job_level(job.job(), request) {
             Ok((proc, kval)) => {
-                let form = self.member(&pending.ticket)?.form;
+                let form = self.cx.member(&pending.ticket)?.form;
                 let whole = self.introduction(pending, job)?.unwrap_or_default();
-                let object = answer::object(&form, self.framer(), &proc, &[kval])?;
+                let object = answer::object(&form, self.cx.framer(), &proc, &[kval])?;
                 let reply = answer::success(&form, &[&whole, &object])?;
                 return Ok(Resolution::Ready(reply));
             }
@@ -69,7 +69,7 @@ impl Engine {
         // A client of 4.2 asks about the job where it wants to know of a process of another job.
         let of_any = Request::new(Rank::UNDEF, key);
         if rank == Rank::WILDCARD && job.job().get(&of_any).is_ok() {
-            let form = self.member(&pending.ticket)?.form;
+            let form = self.cx.member(&pending.ticket)?.form;
             if let Some(whole) = self.introduction(pending, job)? {
                 return Ok(Resolution::Ready(answer::success(&form, &[&whole])?));
             }
@@ -85,7 +85,7 @@ impl Engine {
     fn put_by_proc(&mut self, pending: &PendingGet, job: &Registered) -> Result<Resolution, Error> {
         let request = &pending.request;
         let proc = &request.proc;
-        let client = self.registry.client_of(proc);
+        let client = self.cx.registry.client_of(proc);
         let scope = self.scope_of(request);
         let puts = job.modex_store();
         let is_fresh = client.is_some() || !request.wants_fresh || pending.was_asked;
@@ -132,7 +132,7 @@ impl Engine {
     /// A request about what a process put that is not known to be on this node.
     fn put_elsewhere(&self, pending: &PendingGet, job: &Registered) -> Result<Resolution, Error> {
         let proc = &pending.request.proc;
-        let local = self.registry.job(&proc.nspace);
+        let local = self.cx.registry.job(&proc.nspace);
         if local.is_some_and(|local| !local.is_complete()) {
             return Ok(Resolution::WaitFor(WaitFor::Clients));
         }
@@ -157,7 +157,7 @@ impl Engine {
         let proc = &request.proc;
         request
             .scope
-            .unwrap_or_else(|| match self.registry.was_here(proc) {
+            .unwrap_or_else(|| match self.cx.registry.was_here(proc) {
                 true => Scope::LOCAL,
                 false if proc.rank.is_valid() => Scope::REMOTE,
                 false => Scope::GLOBAL,
@@ -187,7 +187,7 @@ impl Engine {
     ) -> Result<Option<Arc<Vec<u8>>>, Error> {
         let request = &pending.request;
         let nspace = &request.proc.nspace;
-        let peer = self.peers.get_mut(pending.ticket.peer());
+        let peer = self.cx.peers.get_mut(pending.ticket.peer());
         let Some(member) = peer.and_then(Peer::member_mut) else {
             return Ok(None);
         };
@@ -207,7 +207,7 @@ impl Engine {
     /// Where a process of the client's own job is, if the client was not told.
     fn place(&self, pending: &PendingGet, job: &Registered) -> Result<Option<Arc<Vec<u8>>>, Error> {
         let proc = &pending.request.proc;
-        let member = self.member(&pending.ticket)?;
+        let member = self.cx.member(&pending.ticket)?;
         let is_told = self.told_to(member, job.job()) != Remote::Nothing;
         if is_told || !proc.rank.is_valid() || job.job().is_here(proc.rank) {
             return Ok(None);
@@ -221,7 +221,7 @@ impl Engine {
             })
         });
         let kvals: Vec<_> = kvals.into_iter().flatten().collect();
-        let object = answer::object(&member.form, self.framer(), proc, &kvals)?;
+        let object = answer::object(&member.form, self.cx.framer(), proc, &kvals)?;
         Ok(Some(object.into()))
     }
 
@@ -234,14 +234,14 @@ impl Engine {
         scope: Scope,
         front: &[u8],
     ) -> Result<Vec<u8>, Error> {
-        let form = self.member(ticket)?.form;
+        let form = self.cx.member(ticket)?.form;
         let proc = &request.proc;
         let content = match request.form {
-            Form::Objects => puts.answer(&self.codec(&form), proc, scope)?,
+            Form::Objects => puts.answer(&self.cx.codec(&form), proc, scope)?,
             Form::Kvals => {
                 let mut content = Vec::new();
                 let kvals = puts.all(proc.rank, scope)?;
-                answer::bare(&form, self.framer(), kvals, &mut content)?;
+                answer::bare(&form, self.cx.framer(), kvals, &mut content)?;
                 content
             }
         };

@@ -59,7 +59,7 @@ impl OutputQueue {
         }
     }
 
-    /// Puts a piece at the end, or drops it or older ones.
+    /// ModexStore a piece at the end, or drops it or older ones.
     pub(super) fn push(&mut self, piece: Arc<Piece>) {
         let weight = piece.weight();
         if self.overflow == Overflow::DropOldest {

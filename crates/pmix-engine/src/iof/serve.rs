@@ -5,9 +5,10 @@ use pmix_proto::{Output, Tag, reply, request};
 use pmix_types::{Bytes, Info, IntoOwned, IofChannel, Nspace, Proc, Status, keys};
 
 use super::{Addressed, Ended, Piece};
-use crate::control::with_user;
 use crate::host::{IofPull, PushStdin};
+use crate::infos::with_user;
 use crate::peers::{PeerId, Ticket};
+use crate::pending::Pending;
 use crate::{Engine, Error};
 
 impl Engine {
@@ -37,18 +38,19 @@ impl Engine {
         for peer in peers {
             self.pump_output(peer);
         }
+        self.close_refused();
         Ok(())
     }
 
     /// Sends a peer as much output as may be on its way to it.
     pub(crate) fn pump_output(&mut self, peer: PeerId) {
-        let on_their_way = self.peers.queued_bytes(peer);
+        let on_their_way = self.cx.peers.queued_bytes(peer);
         let sent = self.forwarding.pump(peer, on_their_way);
         self.send_output(peer, sent);
     }
 
     fn send_output(&mut self, peer: PeerId, pieces: Vec<Addressed>) {
-        let Some(form) = self.form(peer) else {
+        let Some(form) = self.cx.form(peer) else {
             return;
         };
         for (local_id, piece) in pieces {
@@ -59,8 +61,8 @@ impl Engine {
                 infos: piece.infos.clone(),
                 data: Bytes::Borrowed(&piece.data),
             };
-            match output.encode(&form, Some(self.framer())) {
-                Ok(bytes) => self.send(peer, Tag::OUTPUT, bytes),
+            match output.encode(&form, Some(self.cx.framer())) {
+                Ok(bytes) => self.cx.send(peer, Tag::OUTPUT, bytes),
                 Err(error) => tracing::warn!(%peer, %error, "output cannot be packed"),
             }
         }
@@ -69,11 +71,9 @@ impl Engine {
     /// A peer wants output. It comes behind the answer, what was kept for it in front.
     pub(crate) fn iof_pull(&mut self, ticket: Ticket, request: &request::IofPull<'_>) {
         match self.begin_pull(&ticket, request) {
-            Err(error) => self.reply_error(ticket, &error),
+            Err(error) => self.cx.reply_error(ticket, &error),
             Ok((number, call)) => {
-                self.ask(ticket.peer(), call, move |engine, answer| {
-                    engine.pulled(ticket, number, answer.status());
-                });
+                self.cx.call_host(call, Pending::IofPull(ticket, number));
             }
         }
     }
@@ -83,10 +83,10 @@ impl Engine {
         ticket: &Ticket,
         request: &request::IofPull<'_>,
     ) -> Result<(u64, IofPull), Error> {
-        let member = self.member(ticket)?;
+        let member = self.cx.member(ticket)?;
         let user = member.user;
         for proc in &request.procs {
-            self.check_reads(member, &proc.nspace)?;
+            self.cx.check_reads(member, &proc.nspace)?;
         }
         let procs = request.procs.clone().into_owned();
         let number = self.forwarding.pull(
@@ -104,19 +104,19 @@ impl Engine {
         Ok((number, call))
     }
 
-    fn pulled(&mut self, ticket: Ticket, number: u64, status: Status) {
+    pub(crate) fn pulled(&mut self, ticket: Ticket, number: u64, status: Status) {
         let peer = ticket.peer();
-        let form = self.form(peer);
+        let form = self.cx.form(peer);
         let Some(form) = form.filter(|_| status.is_success()) else {
             self.forwarding.refuse(number);
-            return self.reply_status(ticket, status);
+            return self.cx.reply_status(ticket, status);
         };
         let reply = reply::Pulled {
             status,
             remote_id: Some(number),
         };
-        let packed = reply.encode(&form, Some(self.framer()));
-        self.reply_packed(ticket, packed);
+        let packed = reply.encode(&form, Some(self.cx.framer()));
+        self.cx.reply_packed(ticket, packed);
         self.forwarding.open(number);
         self.pump_output(peer);
     }
@@ -142,10 +142,10 @@ impl Engine {
     pub(crate) fn iof_deregister(&mut self, ticket: Ticket, request: &request::IofDeregister<'_>) {
         let peer = ticket.peer();
         match self.forwarding.end(peer, request.remote_id) {
-            Err(error) => self.reply_error(ticket, &error),
+            Err(error) => self.cx.reply_error(ticket, &error),
             Ok((ended, held)) => {
                 self.send_output(peer, held);
-                self.reply_status(ticket, Status::SUCCESS);
+                self.cx.reply_status(ticket, Status::SUCCESS);
                 self.stop_forwarding(ended);
             }
         }
@@ -157,16 +157,16 @@ impl Engine {
             directives: vec![Info::new(keys::IOF_STOP, true)],
             channels: ended.channels,
         };
-        self.ask_for_all(call, |_, _| {});
+        self.cx.call_host(call, Pending::Informed);
     }
 
     /// A peer has input for processes.
     pub(crate) fn iof_push(&mut self, ticket: Ticket, request: &request::IofPush<'_>) {
         match self.begin_push(&ticket, request) {
-            Err(error) => self.reply_error(ticket, &error),
-            Ok(None) => self.reply_status(ticket, Status::SUCCESS),
+            Err(error) => self.cx.reply_error(ticket, &error),
+            Ok(None) => self.cx.reply_status(ticket, Status::SUCCESS),
             Ok(Some(call)) => {
-                self.ask_for_status(ticket, call);
+                self.cx.call_host(call, Pending::Status(ticket));
             }
         }
     }
@@ -176,9 +176,9 @@ impl Engine {
         ticket: &Ticket,
         request: &request::IofPush<'_>,
     ) -> Result<Option<PushStdin>, Error> {
-        let member = self.member(ticket)?;
+        let member = self.cx.member(ticket)?;
         for proc in &request.procs {
-            self.check_reads(member, &proc.nspace)?;
+            self.cx.check_reads(member, &proc.nspace)?;
         }
         let says = |key| {
             let info = request.infos.iter().find(|info| info.key.is(key));

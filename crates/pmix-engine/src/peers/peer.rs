@@ -8,7 +8,7 @@ use pmix_proto::{Inbox, PeerForm, Role};
 use pmix_types::{Nspace, Proc};
 
 use super::Origin;
-use crate::registry::ClientId;
+use crate::ids::ClientId;
 
 /// One connection.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct Peer {
     pub(crate) phase: Phase,
     /// How many bytes the engine has handed out, or will, that the driver has not written yet.
     pub(super) queued_bytes: usize,
+    /// Whether the connection is to be closed, so that nothing more is sent.
+    pub(super) is_mute: bool,
     /// How many requests wait for their answers.
     pub(super) num_open: usize,
     /// How many bytes they had.
@@ -64,6 +66,7 @@ impl Peer {
             inbox,
             phase: Phase::Handshake(until),
             queued_bytes: 0,
+            is_mute: false,
             num_open: 0,
             open_bytes: 0,
         }

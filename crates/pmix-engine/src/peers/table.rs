@@ -102,6 +102,13 @@ impl Peers {
         }
     }
 
+    /// Sends nothing more to a peer, whose connection is to be closed. Returns whether it was
+    /// neither gone nor mute before.
+    pub(crate) fn mute(&mut self, id: PeerId) -> bool {
+        let peer = self.get_mut(id);
+        peer.is_some_and(|peer| !std::mem::replace(&mut peer.is_mute, true))
+    }
+
     /// Queues a frame for a peer that was let in. A peer that is gone gets nothing.
     ///
     /// Tells how many bytes waited for the peer before.
@@ -120,7 +127,7 @@ impl Peers {
     }
 
     fn queue(&mut self, id: PeerId, bytes: Chunk) -> usize {
-        let Some(peer) = self.peers.get_mut(&id) else {
+        let Some(peer) = self.peers.get_mut(&id).filter(|peer| !peer.is_mute) else {
             return 0;
         };
         let before = peer.queued_bytes;

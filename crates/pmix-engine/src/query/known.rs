@@ -4,21 +4,11 @@
 use gds_hash::Request;
 use pmix_types::{Info, Nspace, Proc, Rank, Status, Text, Value, keys};
 
+use super::results::LocalAnswer;
 use super::target::QueryTarget;
 use crate::Engine;
 use crate::peers::Member;
 use crate::registry::ClientState;
-
-/// The answer of this server to one key of a query.
-#[derive(Debug, PartialEq)]
-pub(super) enum LocalAnswer {
-    /// This.
-    Found(Value<'static>),
-    /// This, unless the host knows better: it sees processes where the server sees connections.
-    Tentative(Value<'static>),
-    /// Nothing.
-    Unknown,
-}
 
 /// The keys that are answered here, whatever is registered.
 const OWN: &[&str] = &[
@@ -55,7 +45,7 @@ impl Engine {
             keys::QUERY_SUPPORTED_KEYS => Some(Value::from(OWN.join(","))),
             keys::QUERY_NAMESPACES => Some(self.nspace_names(member)),
             keys::QUERY_NAMESPACE_INFO => self.nspace_infos(member, target.nspace.as_ref()),
-            keys::QUERY_NUM_PSETS => Some(Value::from(self.process_sets.iter().count())),
+            keys::QUERY_NUM_PSETS => Some(Value::from(self.cx.process_sets.iter().count())),
             keys::QUERY_PSET_NAMES => Some(self.pset_names()),
             keys::QUERY_PSET_MEMBERSHIP => self.pset_members(qualifiers),
             keys::QUERY_RESOLVE_NODE => {
@@ -82,12 +72,12 @@ impl Engine {
 
     /// Whether a member may be told of a job.
     pub(super) fn may_see(&self, member: &Member, nspace: &Nspace<'_>) -> bool {
-        self.store.job(nspace).is_some() && self.check_reads(member, nspace).is_ok()
+        self.cx.store.job(nspace).is_some() && self.cx.check_reads(member, nspace).is_ok()
     }
 
     /// The jobs that a member may be told of, in the order of their names.
     pub(super) fn visible(&self, member: &Member) -> Vec<Nspace<'static>> {
-        let mut nspaces = self.store.nspaces();
+        let mut nspaces = self.cx.store.nspaces();
         nspaces.retain(|nspace| self.may_see(member, nspace));
         nspaces.sort_unstable();
         nspaces
@@ -135,11 +125,11 @@ impl Engine {
 
     pub(super) fn of_job(&self, nspace: &Nspace<'_>, key: &str) -> Option<Value<'static>> {
         let request = Request::new(Rank::WILDCARD, key);
-        self.store.get(nspace, &request).ok()
+        self.cx.store.get(nspace, &request).ok()
     }
 
     fn pset_names(&self) -> Value<'static> {
-        let names: Vec<_> = (self.process_sets.iter())
+        let names: Vec<_> = (self.cx.process_sets.iter())
             .map(|(name, _)| name.as_bytes())
             .collect();
         Value::String(Some(Text::new(names.join(&b','))))
@@ -152,7 +142,7 @@ impl Engine {
         let Value::String(Some(name)) = &name.value else {
             return None;
         };
-        let mut sets = self.process_sets.iter();
+        let mut sets = self.cx.process_sets.iter();
         let (_, members) = sets.find(|(known, _)| *known == name)?;
         Some(Value::from(members.to_vec()))
     }
@@ -162,11 +152,11 @@ impl Engine {
         if !self.may_see(member, nspace) {
             return None;
         }
-        let job = self.registry.job(nspace)?;
+        let job = self.cx.registry.job(nspace)?;
         let clients = job
             .clients
             .values()
-            .filter_map(|id| self.registry.client(*id));
+            .filter_map(|id| self.cx.registry.client(*id));
         let is_lost = { clients }.any(|client| client.state == ClientState::Lost);
         Some(Value::Status(match is_lost {
             true => Status::ERR_PROC_TERM_WO_SYNC,
@@ -187,7 +177,7 @@ impl Engine {
             return None;
         }
         let request = Request::new(rank, key).with(qualifiers);
-        self.store.get(nspace, &request).ok()
+        self.cx.store.get(nspace, &request).ok()
     }
 }
 

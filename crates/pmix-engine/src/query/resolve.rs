@@ -11,6 +11,7 @@ use super::known::procs_of;
 use super::table::on_node;
 use crate::host::{Answer, Query};
 use crate::peers::{Member, Ticket};
+use crate::pending::Pending;
 use crate::{Engine, Error};
 
 impl Engine {
@@ -31,7 +32,7 @@ impl Engine {
         let mut procs = Vec::new();
         for nspace in self.asked(member, nspace)? {
             let request = Request::new(Rank::WILDCARD, keys::LOCAL_PEERS).with(&qualifiers);
-            if let Ok(Value::String(Some(ranks))) = self.store.get(&nspace, &request) {
+            if let Ok(Value::String(Some(ranks))) = self.cx.store.get(&nspace, &request) {
                 procs.extend(procs_of(&nspace, &ranks));
             }
         }
@@ -51,7 +52,7 @@ impl Engine {
         let mut names = Vec::new();
         let mut seen = HashSet::new();
         for nspace in self.asked(member, nspace)? {
-            let Some(known) = self.store.job(&nspace) else {
+            let Some(known) = self.cx.store.job(&nspace) else {
                 continue;
             };
             for name in known.job().nodes().filter_map(|node| node.name) {
@@ -72,17 +73,17 @@ impl Engine {
         let Some(nspace) = nspace else {
             return Ok(self.visible(member));
         };
-        if self.store.job(nspace).is_none() {
+        if self.cx.store.job(nspace).is_none() {
             let message = format!("no job {nspace} is registered");
             return Err(Error::new(Status::ERR_INVALID_NAMESPACE, message));
         }
-        self.check_reads(member, nspace)?;
+        self.cx.check_reads(member, nspace)?;
         Ok(vec![nspace.clone()])
     }
 
     pub(crate) fn resolve_peers(&mut self, ticket: Ticket, request: &request::ResolvePeers<'_>) {
         let nspace = named(&request.nspace);
-        let found = (self.member(&ticket))
+        let found = (self.cx.member(&ticket))
             .and_then(|member| self.peers_on(member, request.node.as_ref(), nspace.as_ref()));
         match found {
             Ok(procs) => self.reply_peers(ticket, Status::SUCCESS, procs),
@@ -90,20 +91,20 @@ impl Engine {
                 let node = request.node.clone().into_owned();
                 self.ask_host_to_resolve(ticket, keys::QUERY_RESOLVE_PEERS, nspace, node);
             }
-            Err(error) => self.reply_error(ticket, &error),
+            Err(error) => self.cx.reply_error(ticket, &error),
         }
     }
 
     pub(crate) fn resolve_nodes(&mut self, ticket: Ticket, request: &request::ResolveNodes<'_>) {
         let nspace = named(&request.nspace);
         let found =
-            (self.member(&ticket)).and_then(|member| self.nodes_of(member, nspace.as_ref()));
+            (self.cx.member(&ticket)).and_then(|member| self.nodes_of(member, nspace.as_ref()));
         match found {
             Ok(nodes) => self.reply_nodes(ticket, nodes),
             Err(error) if error.status() == Status::ERR_INVALID_NAMESPACE => {
                 self.ask_host_to_resolve(ticket, keys::QUERY_RESOLVE_NODE, nspace, None);
             }
-            Err(error) => self.reply_error(ticket, &error),
+            Err(error) => self.cx.reply_error(ticket, &error),
         }
     }
 
@@ -115,8 +116,8 @@ impl Engine {
         nspace: Option<Nspace<'static>>,
         node: Option<Text<'static>>,
     ) {
-        let Ok(member) = self.member(&ticket) else {
-            return self.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+        let Ok(member) = self.cx.member(&ticket) else {
+            return self.cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
         let name = nspace.unwrap_or_default().as_text().clone();
         let mut qualifiers = vec![Info::new(keys::NSPACE, Value::String(Some(name)))];
@@ -131,16 +132,14 @@ impl Engine {
             proc: member.proc.clone(),
             queries: vec![query],
         };
-        self.ask(ticket.peer(), call, move |engine, answer| {
-            engine.host_resolved(ticket, key, answer);
-        });
+        self.cx.call_host(call, Pending::Resolve(ticket, key));
     }
 
-    fn host_resolved(&mut self, ticket: Ticket, key: &str, answer: Answer) {
+    pub(crate) fn host_resolved(&mut self, ticket: Ticket, key: &str, answer: Answer) {
         let unknown = Status::ERR_INVALID_NAMESPACE;
         let infos = match answer {
             Answer::Infos(status, infos) if status.is_success() => infos,
-            _ => return self.reply_status(ticket, unknown),
+            _ => return self.cx.reply_status(ticket, unknown),
         };
         let found = infos.into_iter().find(|info| info.key.is(key));
         match found.map(|info| info.value) {
@@ -148,33 +147,33 @@ impl Engine {
                 self.reply_peers(ticket, Status::SUCCESS, procs);
             }
             Some(Value::String(Some(nodes))) => self.reply_nodes(ticket, nodes),
-            _ => self.reply_status(ticket, unknown),
+            _ => self.cx.reply_status(ticket, unknown),
         }
     }
 
     fn reply_peers(&mut self, ticket: Ticket, status: Status, procs: Vec<Proc<'static>>) {
-        let Some(form) = self.form(ticket.peer()) else {
-            return self.reply_status(ticket, status);
+        let Some(form) = self.cx.form(ticket.peer()) else {
+            return self.cx.reply_status(ticket, status);
         };
         let reply = reply::Peers {
             status,
             procs: Some(procs),
         };
-        let packed = reply.encode(&form, Some(self.framer()));
-        self.reply_packed(ticket, packed);
+        let packed = reply.encode(&form, Some(self.cx.framer()));
+        self.cx.reply_packed(ticket, packed);
     }
 
     fn reply_nodes(&mut self, ticket: Ticket, nodes: Text<'static>) {
         let status = Status::SUCCESS;
-        let Some(form) = self.form(ticket.peer()) else {
-            return self.reply_status(ticket, status);
+        let Some(form) = self.cx.form(ticket.peer()) else {
+            return self.cx.reply_status(ticket, status);
         };
         let reply = reply::Nodes {
             status,
             nodes: Some(Some(nodes)),
         };
-        let packed = reply.encode(&form, Some(self.framer()));
-        self.reply_packed(ticket, packed);
+        let packed = reply.encode(&form, Some(self.cx.framer()));
+        self.cx.reply_packed(ticket, packed);
     }
 }
 

@@ -20,7 +20,7 @@ impl Engine {
         if !self.may_see(member, nspace) {
             return None;
         }
-        let known = self.store.job(nspace)?;
+        let known = self.cx.store.job(nspace)?;
         let job = known.job();
         let ranks: Vec<_> = match only_local {
             true => self.local_ranks(nspace),
@@ -37,7 +37,7 @@ impl Engine {
             let procs = super::known::procs_of(nspace, &ranks);
             return procs.into_iter().map(|proc| proc.rank).collect();
         }
-        let job = self.registry.job(nspace);
+        let job = self.cx.registry.job(nspace);
         job.map_or_else(Vec::new, |job| job.clients.keys().copied().collect())
     }
 
@@ -67,16 +67,16 @@ impl Engine {
         nspace: &Nspace<'static>,
         rank: Rank,
     ) -> Option<Value<'static>> {
-        let has_rank = self.store.job(nspace)?.job().has_rank(rank);
+        let has_rank = self.cx.store.job(nspace)?.job().has_rank(rank);
         let may_see = has_rank && self.may_see(member, nspace);
         may_see.then(|| Value::ProcState(self.state_of(nspace, rank)))
     }
 
     /// Where a process stands, as far as its connection tells; nothing is known of remote ones.
     fn state_of(&self, nspace: &Nspace<'static>, rank: Rank) -> ProcState {
-        let client = self.registry.find(nspace, rank);
-        match client.and_then(|id| self.registry.client(id)) {
-            None if self.registry.was_here(&Proc::new(nspace.clone(), rank)) => {
+        let client = self.cx.registry.find(nspace, rank);
+        match client.and_then(|id| self.cx.registry.client(id)) {
+            None if self.cx.registry.was_here(&Proc::new(nspace.clone(), rank)) => {
                 ProcState::TERMINATED
             }
             None => ProcState::UNDEF,

@@ -8,10 +8,6 @@ use pmix_types::Proc;
 use crate::host::HostObject;
 use crate::peers::PeerId;
 
-/// The name of a local process inside the engine; none is used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct ClientId(pub(super) u64);
-
 /// A local process that may connect.
 #[derive(Debug)]
 pub(crate) struct Client {

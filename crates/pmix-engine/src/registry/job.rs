@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pmix_types::Rank;
 
-use super::ClientId;
+use crate::ids::ClientId;
 
 /// The local part of a job.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use pmix_proto::{Tag, reply};
 use pmix_types::{Proc, Status};
 
-use crate::agenda::Event;
+use crate::agenda::{Call, Event};
 use crate::client::{Asked, What, Who};
 use crate::process::{Meeting, ProcId, Stamp};
 use crate::world::World;
@@ -226,6 +226,29 @@ impl World {
         }
         if let Some(asked) = client.asked.get(&tag) {
             assert!(asked.answer.is_some(), "connection {who}: {asked:?} hangs");
+        }
+    }
+
+    /// No engine waits for an answer that it was given, or for the sake of a peer that is gone.
+    pub(crate) fn check_pending(&self) {
+        for (place, node) in self.nodes.iter().enumerate() {
+            for pending in node.engine.pending_calls() {
+                let call = Call {
+                    node: place,
+                    life: node.life,
+                    id: pending.id,
+                };
+                assert!(
+                    self.host.open.contains(&call),
+                    "node {place} still waits for {pending:?}, which was answered"
+                );
+                assert!(
+                    pending
+                        .peer
+                        .is_none_or(|peer| node.peers.contains_key(&peer)),
+                    "node {place} still waits for {pending:?}, whose peer is gone"
+                );
+            }
         }
     }
 

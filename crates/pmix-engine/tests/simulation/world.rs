@@ -96,6 +96,7 @@ impl World {
             self.now = at;
             self.happen(event);
             self.check_bounds();
+            self.check_pending();
         }
         self.check_end();
     }
@@ -338,7 +339,8 @@ impl World {
             assert_eq!(
                 node.engine.stats(),
                 nothing,
-                "node {place} still holds something"
+                "node {place} still holds something: {:?}",
+                node.engine
             );
             assert!(node.engine.store().nspaces().is_empty());
         }

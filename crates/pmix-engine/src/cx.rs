@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The state that all subsystems of an engine share, and the ways out of it: replies, messages,
+//! upcalls.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bfrops::RegexFramer;
+use gds_hash::{Codec, Request, Store};
+use pmix_proto::{PeerForm, Tag, reply};
+use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
+
+use crate::Config;
+use crate::error::Error;
+use crate::event::EngineEvent;
+use crate::host::{HostObject, Upcall};
+use crate::ids::ClientId;
+use crate::peers::{Member, Payload, PeerId, Peers, Ticket};
+use crate::pending::{HostCalls, Pending};
+use crate::registry::{ProcessSets, Registry};
+use crate::timer::Timers;
+
+/// The context that a subsystem works in: everything that subsystems share. What a subsystem keeps
+/// for itself is private to it.
+pub(crate) struct Cx {
+    pub(crate) config: Config,
+    pub(crate) store: Arc<Store>,
+    /// The time of the last input; none before the first.
+    pub(crate) now: Option<Instant>,
+    pub(crate) timers: Timers,
+    pub(crate) peers: Peers,
+    pub(crate) registry: Registry,
+    pub(crate) process_sets: ProcessSets,
+    /// Upcalls, and what their answers are for.
+    pub(crate) host: HostCalls,
+    /// Events that the driver has not taken yet.
+    pub(crate) driver_events: VecDeque<EngineEvent>,
+    /// Connections that are to be closed when the subsystem at work is done, and why.
+    refused: VecDeque<(PeerId, Error)>,
+}
+
+impl Cx {
+    pub(crate) fn new(config: Config, store: Arc<Store>) -> Self {
+        Self {
+            config,
+            store,
+            now: None,
+            timers: Timers::default(),
+            peers: Peers::default(),
+            registry: Registry::default(),
+            process_sets: ProcessSets::default(),
+            host: HostCalls::default(),
+            driver_events: VecDeque::new(),
+            refused: VecDeque::new(),
+        }
+    }
+
+    /// Returns the time that is this much later than now; none if no time is known yet.
+    pub(crate) fn after(&self, time: Duration) -> Option<Instant> {
+        self.now.and_then(|now| now.checked_add(time))
+    }
+
+    /// Answers a request. If its peer is gone, nobody is told.
+    pub(crate) fn reply(&mut self, ticket: Ticket, payload: impl Into<Payload>) {
+        let (peer, tag) = (ticket.peer(), ticket.tag());
+        self.peers.settle(ticket);
+        self.send(peer, tag, payload);
+    }
+
+    /// Answers a request with a status alone.
+    pub(crate) fn reply_status(&mut self, ticket: Ticket, status: Status) {
+        let Some(form) = self.form(ticket.peer()) else {
+            return self.peers.settle(ticket);
+        };
+        match reply::status(&form, status) {
+            Ok(payload) => self.reply(ticket, payload),
+            Err(error) => {
+                tracing::error!(%error, "a status cannot be packed");
+                let peer = ticket.peer();
+                self.peers.settle(ticket);
+                self.refuse(peer, Error::new(error.status(), error.to_string()));
+            }
+        }
+    }
+
+    /// Answers a request that cannot be served.
+    pub(crate) fn reply_error(&mut self, ticket: Ticket, error: &Error) {
+        tracing::debug!(peer = %ticket.peer(), tag = %ticket.tag(), %error, "request failed");
+        self.reply_status(ticket, error.status());
+    }
+
+    /// Answers a request with a packed payload, or with the error that packing it gave.
+    pub(crate) fn reply_packed(
+        &mut self,
+        ticket: Ticket,
+        packed: Result<Vec<u8>, impl Into<Error>>,
+    ) {
+        match packed {
+            Ok(payload) => self.reply(ticket, payload),
+            Err(error) => self.reply_error(ticket, &error.into()),
+        }
+    }
+
+    /// Answers a request with infos, which follow a partial success too.
+    pub(crate) fn reply_infos(&mut self, ticket: Ticket, status: Status, infos: Vec<Info<'_>>) {
+        let Some(form) = self.form(ticket.peer()) else {
+            return self.reply_status(ticket, status);
+        };
+        let has_infos = status.is_success() || status == Status::ERR_PARTIAL_SUCCESS;
+        let reply = reply::Infos {
+            status,
+            infos: has_infos.then_some(infos),
+        };
+        let packed = reply.encode(&form, Some(self.framer()));
+        self.reply_packed(ticket, packed);
+    }
+
+    /// Sends a message to a peer. The connection of one that does not read is closed.
+    pub(crate) fn send(&mut self, peer: PeerId, tag: Tag, payload: impl Into<Payload>) {
+        let waiting = self.peers.send(peer, tag, payload.into());
+        if waiting > self.config.queued_bytes_per_peer {
+            let message = format!("{waiting} bytes wait for it to read them");
+            self.refuse(peer, Error::new(Status::ERR_OUT_OF_RESOURCE, message));
+        }
+    }
+
+    /// Closes a connection because of what came over it, as soon as the subsystem at work is done.
+    /// Nothing more is sent over it.
+    pub(crate) fn refuse(&mut self, peer: PeerId, reason: Error) {
+        if self.peers.mute(peer) {
+            self.refused.push_back((peer, reason));
+        }
+    }
+
+    /// Takes a connection that is to be closed, and the reason.
+    pub(crate) fn poll_refused(&mut self) -> Option<(PeerId, Error)> {
+        self.refused.pop_front()
+    }
+
+    /// Calls the host. The answer is for what `pending` says; if that is a request of a peer, it is
+    /// dropped when the peer is gone.
+    pub(crate) fn call_host(&mut self, upcall: impl Into<Upcall>, pending: Pending) {
+        self.host.push(upcall.into(), pending);
+    }
+
+    /// Returns the wire form of a peer that was admitted.
+    pub(crate) fn form(&self, peer: PeerId) -> Option<PeerForm> {
+        self.peers.member(peer).map(|member| member.form)
+    }
+
+    /// Returns the process that made a request.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_LOST_CONNECTION` if the peer is gone; nobody sees the error then.
+    pub(crate) fn member(&self, ticket: &Ticket) -> Result<&Member, Error> {
+        let member = self.peers.member(ticket.peer());
+        member.ok_or_else(|| Error::new(Status::ERR_LOST_CONNECTION, "the peer is gone"))
+    }
+
+    /// Returns how the datastore packs bytes for a peer.
+    pub(crate) fn codec(&self, form: &PeerForm) -> Codec<'_> {
+        Codec::new(form.layout).with_framer(self.framer())
+    }
+
+    /// Returns what tells the length of encoded maps, which have none on the wire.
+    pub(crate) fn framer(&self) -> &dyn RegexFramer {
+        self.store.preg().as_ref()
+    }
+
+    /// Checks that a peer may read of a job: its own, one of its user, or one whose user is not
+    /// known.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NO_PERMISSIONS` for a job of another user.
+    pub(crate) fn check_reads(&self, member: &Member, nspace: &Nspace<'_>) -> Result<(), Error> {
+        let reader = member.user.0;
+        if member.proc.nspace == *nspace || (self.is_trusted(reader) && member.client.is_none()) {
+            return Ok(());
+        }
+        match self.owner_of(nspace) {
+            Some(owner) if owner != reader => Err(Error::denied(format!(
+                "user {reader} may not read job {nspace} of user {owner}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the only user whose processes a member may send events to; none if it may send them
+    /// to all, as tools of root and of the server's user may.
+    ///
+    /// DEVIATION: with OpenPMIx the events of a process reach those of every user that the server
+    /// serves; `a_user_does_not_reach_processes_of_another`.
+    pub(crate) fn only_user(&self, member: &Member) -> Option<u32> {
+        let uid = member.user.0;
+        (member.client.is_some() || !self.is_trusted(uid)).then_some(uid)
+    }
+
+    /// Whether a user is root or the one that the server runs as.
+    fn is_trusted(&self, uid: u32) -> bool {
+        uid == 0 || self.config.user.is_some_and(|(own, _)| own == uid)
+    }
+
+    /// Returns the user whose job it is, if anyone said.
+    fn owner_of(&self, nspace: &Nspace<'_>) -> Option<u32> {
+        if let Some(owner) = self.registry.job(nspace).and_then(|job| job.owner) {
+            return Some(owner);
+        }
+        let request = Request::new(Rank::WILDCARD, keys::USERID);
+        let stated = self.store.get(nspace, &request).ok()?;
+        stated.to_number().ok()
+    }
+
+    /// Returns the object that the host registered with a client.
+    pub(crate) fn host_object(&self, client: Option<ClientId>) -> HostObject {
+        let client = client.and_then(|id| self.registry.client(id));
+        client.map(|client| client.object).unwrap_or_default()
+    }
+
+    /// Removes what a process put from the datastore.
+    pub(crate) fn forget_puts(&self, proc: &Proc<'_>) {
+        let forgotten = self.store.update_modex(&proc.nspace, |puts| {
+            puts.forget(proc.rank);
+            Ok(())
+        });
+        if let Err(error) = forgotten {
+            tracing::debug!(%error, "nothing to forget");
+        }
+    }
+}
+
+impl fmt::Debug for Cx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cx")
+            .field("server", &self.config.server)
+            .field("peers", &self.peers.len())
+            .field("host", &self.host)
+            .finish_non_exhaustive()
+    }
+}

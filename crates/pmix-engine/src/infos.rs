@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Infos that several operations have in common.
+
+use std::time::Duration;
+
+use pmix_types::{Info, IntoOwned, Value, keys};
+
+/// Returns how long an operation is to wait (`PMIX_TIMEOUT`); none for no limit, which zero seconds
+/// stand for too.
+pub(crate) fn timeout(infos: &[Info<'_>]) -> Option<Duration> {
+    let seconds = value(infos, keys::TIMEOUT)?.to_number::<u32>().ok()?;
+    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
+}
+
+/// Whether an info of this key is there and true.
+pub(crate) fn is_set(infos: &[Info<'_>], key: &str) -> bool {
+    let found = infos.iter().find(|info| info.key.is(key));
+    found.is_some_and(|info| info.truth().is_true())
+}
+
+/// Returns the value of the first info of a key.
+pub(crate) fn value<'i>(infos: &'i [Info<'_>], key: &str) -> Option<&'i Value<'i>> {
+    let found = infos.iter().find(|info| info.key.is(key));
+    found.map(|info| &info.value)
+}
+
+/// Appends the user and group of a process to its infos, as every host is to be told (PMIx
+/// Standard, chapter "Server"). What the process says about them itself is left out.
+pub(crate) fn with_user(infos: &[Info<'_>], (uid, gid): (u32, u32)) -> Vec<Info<'static>> {
+    let said = |info: &&Info<'_>| !info.key.is(keys::USERID) && !info.key.is(keys::GRPID);
+    let infos = infos.iter().filter(said).cloned();
+    let mut infos: Vec<_> = infos.map(IntoOwned::into_owned).collect();
+    infos.push(Info::new(keys::USERID, uid));
+    infos.push(Info::new(keys::GRPID, gid));
+    infos
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_cannot_claim_to_be_another_user() {
+        let claimed = [
+            Info::new(keys::USERID, 0_u32),
+            Info::new("k", true),
+            Info::new(keys::GRPID, 0_u32),
+        ];
+        let expected = [
+            Info::new("k", true),
+            Info::new(keys::USERID, 7_u32),
+            Info::new(keys::GRPID, 8_u32),
+        ];
+        assert_eq!(with_user(&claimed, (7, 8)), expected);
+    }
+
+    #[test]
+    fn no_time_is_no_limit() {
+        let of = |seconds: i32| timeout(&[Info::new(keys::TIMEOUT, seconds)]);
+        assert_eq!(of(0), None);
+        assert_eq!(of(-1), None);
+        assert_eq!(of(3), Some(Duration::from_secs(3)));
+    }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Upcalls that the host has not answered, and what each answer is for.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+
+use pmix_proto::{PeerForm, Role};
+use pmix_types::{Info, IofChannel, Nspace, Proc, Status};
+
+use crate::host::{CallId, HostCall, Upcall};
+use crate::ids::TrackerId;
+use crate::peers::{PeerId, Ticket};
+use crate::query::QueryResults;
+
+/// Says what the answer of the host to an upcall is for.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    /// A request that is answered with the status alone.
+    Status(Ticket),
+    /// A request that is answered with a status and infos.
+    Infos(Ticket),
+    /// A lookup of published data.
+    Lookup(Ticket),
+    /// A spawn, and the output of the new job that its tool wants forwarded.
+    Spawn(Ticket, IofChannel),
+    /// A request for a credential.
+    Credential(Ticket),
+    /// A query, and what this server knows of it.
+    Query(Ticket, Box<QueryResults>),
+    /// A request to resolve peers or nodes of a job that is not registered here; the key of the
+    /// info that answers it.
+    Resolve(Ticket, &'static str),
+    /// A pull of output, by its number.
+    IofPull(Ticket, u64),
+    /// A registration for events, some of which only the host can raise.
+    RegisterEvents(Ticket, Box<PendingRegistration>),
+    /// Codes of events that the host was asked to report.
+    HostedEvents(Vec<Status>),
+    /// A client whose connection the host was told of.
+    ClientConnected(PeerId),
+    /// A tool that waits to be admitted.
+    ToolConnected(PeerId, Box<PendingTool>),
+    /// A client that finalizes.
+    Finalize(PeerId),
+    /// A collective, and the job of the process that began it.
+    Collective(TrackerId, Nspace<'static>),
+    /// Data of a process of another node.
+    DirectModex(Proc<'static>),
+    /// Nothing: the host was informed.
+    Informed,
+}
+
+/// A registration of a peer for events that the host is asked about first.
+#[derive(Debug)]
+pub(crate) struct PendingRegistration {
+    pub(crate) codes: Vec<Status>,
+    pub(crate) infos: Vec<Info<'static>>,
+    /// The codes among them that the host was asked to report.
+    pub(crate) hosted: Vec<Status>,
+}
+
+/// A tool that waits to be admitted.
+#[derive(Debug)]
+pub(crate) struct PendingTool {
+    pub(crate) role: Role,
+    pub(crate) form: PeerForm,
+    pub(crate) user: (u32, u32),
+    /// The name that it brings.
+    pub(crate) proc: Option<Proc<'static>>,
+}
+
+impl Pending {
+    /// Returns the peer for whose sake alone the answer matters.
+    fn peer(&self) -> Option<PeerId> {
+        match self {
+            Self::Status(ticket)
+            | Self::Infos(ticket)
+            | Self::Lookup(ticket)
+            | Self::Spawn(ticket, _)
+            | Self::Credential(ticket)
+            | Self::Query(ticket, _)
+            | Self::Resolve(ticket, _)
+            | Self::IofPull(ticket, _)
+            | Self::RegisterEvents(ticket, _) => Some(ticket.peer()),
+            Self::ClientConnected(peer) | Self::ToolConnected(peer, _) | Self::Finalize(peer) => {
+                Some(*peer)
+            }
+            Self::HostedEvents(_)
+            | Self::Collective(..)
+            | Self::DirectModex(_)
+            | Self::Informed => None,
+        }
+    }
+}
+
+/// An upcall that the host has not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingCall {
+    /// The name of the call.
+    pub id: CallId,
+    /// The name of the upcall, such as `Fence` ([`Upcall::name`]).
+    pub upcall: &'static str,
+    /// The peer for whose sake alone the answer matters; the call is forgotten when the peer is
+    /// gone.
+    pub peer: Option<PeerId>,
+}
+
+/// Holds the upcalls that the host has not answered.
+#[derive(Default)]
+pub(crate) struct HostCalls {
+    last: u64,
+    queue: VecDeque<HostCall>,
+    open: HashMap<CallId, Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    upcall: &'static str,
+    pending: Pending,
+}
+
+impl HostCalls {
+    /// Queues an upcall.
+    pub(crate) fn push(&mut self, upcall: Upcall, pending: Pending) {
+        self.last += 1;
+        let id = CallId(self.last);
+        let open = Open {
+            upcall: upcall.name(),
+            pending,
+        };
+        self.open.insert(id, open);
+        self.queue.push_back(HostCall { id, upcall });
+    }
+
+    /// How many upcalls are not answered.
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// How many upcalls the driver has not taken yet.
+    pub(crate) fn num_queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Takes the next upcall to make.
+    pub(crate) fn poll(&mut self) -> Option<HostCall> {
+        self.queue.pop_front()
+    }
+
+    /// Takes what the answer to an upcall is for; none if nobody waits for it.
+    pub(crate) fn take(&mut self, id: CallId) -> Option<Pending> {
+        self.open.remove(&id).map(|open| open.pending)
+    }
+
+    /// Forgets the upcalls that were made for the sake of a peer alone. The host may still answer.
+    pub(crate) fn forget(&mut self, peer: PeerId) {
+        self.open
+            .retain(|_, open| open.pending.peer() != Some(peer));
+    }
+
+    /// Lists the upcalls that are not answered, in the order in which they were made.
+    pub(crate) fn list(&self) -> Vec<PendingCall> {
+        let calls = self.open.iter().map(|(id, open)| PendingCall {
+            id: *id,
+            upcall: open.upcall,
+            peer: open.pending.peer(),
+        });
+        let mut calls: Vec<_> = calls.collect();
+        calls.sort_unstable_by_key(|call| call.id);
+        calls
+    }
+}
+
+impl fmt::Debug for HostCalls {
+    /// Prints how many upcalls of each name are not answered.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut by_name = BTreeMap::<_, usize>::new();
+        for open in self.open.values() {
+            *by_name.entry(open.upcall).or_default() += 1;
+        }
+        f.debug_struct("HostCalls")
+            .field("queued", &self.queue.len())
+            .field("unanswered", &by_name)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::DeregisterEvents;
+
+    fn call(calls: &mut HostCalls, pending: Pending) -> CallId {
+        calls.push(DeregisterEvents { codes: vec![] }.into(), pending);
+        calls.poll().unwrap().id
+    }
+
+    #[test]
+    fn what_is_pending_is_listed_counted_and_forgotten_with_its_peer() {
+        let mut calls = HostCalls::default();
+        let peer = PeerId::of(7);
+        let kept = call(&mut calls, Pending::Informed);
+        let gone = call(&mut calls, Pending::Finalize(peer));
+        let listed: Vec<_> = calls.list().iter().map(|c| (c.id, c.peer)).collect();
+        assert_eq!(listed, [(kept, None), (gone, Some(peer))]);
+        assert_eq!(
+            format!("{calls:?}"),
+            "HostCalls { queued: 0, unanswered: {\"DeregisterEvents\": 2} }"
+        );
+        calls.forget(peer);
+        assert!(calls.take(gone).is_none());
+        assert!(matches!(calls.take(kept), Some(Pending::Informed)));
+        assert_eq!(calls.len(), 0);
+    }
+}
