@@ -2,16 +2,14 @@
 //! Peers of PMIx 1.2 to 3: what only they send, and what they are refused.
 
 use bfrops::{BufferKind, Decoder, Encoder, Error, Layout, Module, WireType, wire_type};
+use data_encoding::HEXLOWER_PERMISSIVE;
 use pmix_types::{
     App, Command, DataArray, DataType, Info, InfoFlags, Proc, Rank, Status, Text, Value,
 };
 
 fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.bytes().filter(|b| *b != b' ').collect();
-    let pairs = digits.chunks(2).map(|pair| str::from_utf8(pair).unwrap());
-    pairs
-        .map(|pair| u8::from_str_radix(pair, 16).unwrap())
-        .collect()
+    let digits = text.replace(' ', "");
+    HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).unwrap()
 }
 
 /// The datum of a call in hexadecimal digits, all of it.

@@ -184,6 +184,7 @@ fn host_of(infos: &[Info<'_>], rank: Rank) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use data_encoding::HEXLOWER_PERMISSIVE;
     use pmix_proto::Hello;
 
     /// The payloads of a capture that begin a header with these digits.
@@ -199,10 +200,7 @@ mod tests {
     }
 
     fn unhex(text: &str) -> Vec<u8> {
-        let pairs = (0..text.len()).step_by(2);
-        pairs
-            .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
-            .collect()
+        HEXLOWER_PERMISSIVE.decode(text.as_bytes()).unwrap()
     }
 
     /// What the client of a capture knows after init.

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use bfrops::{Layout, Module};
+use data_encoding::HEXLOWER_PERMISSIVE;
 use pmix_proto::reply::Reply;
 use pmix_proto::{Command, Event, Frame, Header, Hello, Inbox, PeerForm, Request, Tag};
 
@@ -48,14 +49,8 @@ fn frames(text: &str) -> Vec<(bool, Frame)> {
 }
 
 fn unhex(text: &str) -> Vec<u8> {
-    let digits = text.bytes().filter(u8::is_ascii_hexdigit);
-    let digits: Vec<u8> = digits
-        .map(|digit| u8::try_from(char::from(digit).to_digit(16).unwrap()).unwrap())
-        .collect();
-    digits
-        .chunks(2)
-        .map(|pair| pair[0] * 16 + pair[1])
-        .collect()
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    HEXLOWER_PERMISSIVE.decode(&digits).unwrap()
 }
 
 /// What is left of a hello behind its last field, where it is more than infos.

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use pmix_mca::Source;
 use preg_compress::COMPONENT;
 use preg_core::{Limits, NodeList, Params, ProcMap, Regex2Ref, Scheme};
@@ -37,10 +38,7 @@ fn input<'a>(record: &'a Value, inputs: &'a HashMap<String, String>) -> Option<&
 }
 
 fn hex(text: &str) -> Vec<u8> {
-    (0..text.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).expect("hex"))
-        .collect()
+    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).expect("hex")
 }
 
 fn scheme(config: &str) -> Box<dyn Scheme> {

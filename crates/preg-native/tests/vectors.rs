@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use preg_core::{Limits, NodeList, Params, ProcMap, Scheme};
 use serde_json::Value;
 
@@ -24,11 +25,7 @@ fn records(file: &str) -> Vec<Value> {
 }
 
 fn hex(text: &Value) -> Option<Vec<u8>> {
-    let digits = text.as_str()?.as_bytes();
-    digits
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect()
+    HEXLOWER_PERMISSIVE.decode(text.as_str()?.as_bytes()).ok()
 }
 
 fn inputs() -> HashMap<String, String> {

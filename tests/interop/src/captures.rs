@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 
 use bfrops::{BufferKind, Layout, Module};
+use data_encoding::HEXLOWER_PERMISSIVE;
 
 use xtask::process::root;
 
@@ -66,6 +67,6 @@ fn messages(text: &str) -> Vec<Message> {
 }
 
 fn unhex(text: &str) -> Vec<u8> {
-    let byte = |at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
-    (0..text.len()).step_by(2).filter_map(byte).collect()
+    let bytes = HEXLOWER_PERMISSIVE.decode(text.as_bytes());
+    bytes.unwrap_or_default()
 }

@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
+
 struct Running {
     child: Child,
     input: ChildStdin,
@@ -162,7 +164,7 @@ pub fn hex(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "-".to_owned();
     }
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    HEXLOWER.encode(bytes)
 }
 
 /// The bytes of a hex word.
@@ -170,12 +172,5 @@ pub fn from_hex(word: &str) -> Option<Vec<u8>> {
     if word == "-" {
         return Some(Vec::new());
     }
-    let digits = word.as_bytes();
-    if !digits.len().is_multiple_of(2) {
-        return None;
-    }
-    digits
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect()
+    HEXLOWER_PERMISSIVE.decode(word.as_bytes()).ok()
 }

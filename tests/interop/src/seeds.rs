@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use serde_json::Value;
 
 use xtask::process::root;
@@ -56,8 +57,7 @@ fn prefixed(list: &str) -> Vec<u8> {
 fn encoded(record: &Value) -> Option<Vec<u8>> {
     let keys = ["encoded_hex", "bytes_hex", "input_hex", "output_hex"];
     let text = keys.iter().find_map(|key| record[*key].as_str())?;
-    let byte = |at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
-    (0..text.len()).step_by(2).map(byte).collect()
+    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()
 }
 
 /// What a target takes of a value: most put the tag back themselves.

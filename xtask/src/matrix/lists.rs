@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use serde_json::Value;
 
 use xtask::process::root;
@@ -94,9 +95,8 @@ fn list_of(record: &Value) -> Option<List> {
     }
     let generated = case.starts_with("gn/") || case.starts_with("gp/");
     let hex = record["input_hex"].as_str().filter(|_| generated)?;
-    let byte = |at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
-    let bytes: Option<Vec<u8>> = (0..hex.len()).step_by(2).map(byte).collect();
-    let text = String::from_utf8(bytes?).ok()?;
+    let bytes = HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
     Some(List::new(case.starts_with("gp/"), &text))
 }
 

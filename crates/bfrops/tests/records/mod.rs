@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use bfrops::{BufferKind, Integers, Layout, Module, RegexExtent, RegexFramer};
+use data_encoding::HEXLOWER_PERMISSIVE;
 use pmix_types::DataType;
 use serde_json::Value as Json;
 
@@ -75,9 +76,7 @@ pub(crate) fn layout(json: &Json) -> Layout {
 }
 
 pub(crate) fn unhex(text: &str) -> Vec<u8> {
-    (0..text.len() / 2)
-        .map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap())
-        .collect()
+    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).unwrap()
 }
 
 /// Knows the encoded maps of the vectors.

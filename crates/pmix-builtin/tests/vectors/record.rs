@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use serde_json::Value;
 
 use crate::answer::Answer;
@@ -127,8 +128,8 @@ fn string(record: &Value, key: &str) -> String {
 fn hex(record: &Value, key: &str) -> Option<Vec<u8>> {
     let text = record[key].as_str()?;
     let text = if text == "NULL" { "" } else { text };
-    let byte = |at| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal digits");
-    Some((0..text.len()).step_by(2).map(byte).collect())
+    let bytes = HEXLOWER_PERMISSIVE.decode(text.as_bytes());
+    Some(bytes.expect("hexadecimal digits"))
 }
 
 struct Reader {

@@ -81,11 +81,11 @@ pub(super) fn write_members(out: &mut impl Write, value: &Encoded) -> std::io::R
     out.write_all(b"\"type\":")?;
     crate::output::json_string(value.kind.as_bytes(), out)?;
     write!(out, ",\"len\":{},\"bytes_hex\":\"", value.bytes.len())?;
-    let mut digits = Vec::new();
+    let mut digits = String::new();
     for chunk in value.bytes.chunks(1 << 15) {
         digits.clear();
         octets::push_hex(chunk, &mut digits);
-        out.write_all(&digits)?;
+        out.write_all(digits.as_bytes())?;
     }
     out.write_all(b"\"")
 }

@@ -117,12 +117,12 @@ impl Map {
         }
         out.write_all(b",\"list_hex\":")?;
         let mut between: &[u8] = b"[\"";
-        let mut digits = Vec::new();
+        let mut digits = String::new();
         self.each(|element| {
             out.write_all(std::mem::replace(&mut between, b"\",\""))?;
             digits.clear();
             push_hex(element, &mut digits);
-            out.write_all(&digits)
+            out.write_all(digits.as_bytes())
         })?;
         out.write_all(b"\"]")
     }

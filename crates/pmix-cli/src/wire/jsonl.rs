@@ -129,10 +129,10 @@ fn respond(
     match answer(preg, direction, &request) {
         Ok(Answer::Bytes(bytes)) => {
             write_head(out, request.id, Status::SUCCESS)?;
-            let mut digits = Vec::new();
+            let mut digits = String::new();
             octets::push_hex(&bytes, &mut digits);
             out.write_all(b"\"bytes_hex\":\"")?;
-            out.write_all(&digits)?;
+            out.write_all(digits.as_bytes())?;
             out.write_all(b"\"}\n")
         }
         Ok(Answer::Value(list)) => {

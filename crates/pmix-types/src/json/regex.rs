@@ -7,13 +7,14 @@
 //! | `{"blob_payload_hex": "…"}` | the compressed form without the frame that its payload implies |
 //! | `{"hex": "…"}` | any other bytes |
 
+use data_encoding::HEXLOWER;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::form::Form;
 use super::node::Node;
 use super::object::Object;
 use super::path::{At, Fault};
-use super::text::{Digits, hex, write_hex};
+use super::text::{Digits, write_hex};
 use crate::{DataType, RegexBytes, Text};
 
 /// What stands in front of a compressed payload: this, the payload's length in decimal, `:` and
@@ -37,7 +38,7 @@ impl Form for RegexBytes<'_> {
         let bytes = &self.0;
         let text = std::str::from_utf8(bytes).ok();
         let (name, form) = match (payload(bytes), text) {
-            (Some(payload), _) => ("blob_payload_hex", hex(payload)),
+            (Some(payload), _) => ("blob_payload_hex", HEXLOWER.encode(payload)),
             (None, Some(text)) if !bytes.contains(&0) => ("string", text.to_owned()),
             _ => return write_hex(bytes, serializer),
         };

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::ser::{SerializeMap, Serializer};
 
 use super::form::Form;
@@ -17,21 +18,8 @@ const MAX_REPEATED: usize = 16 << 20;
 /// Prints `{"hex": …}`.
 pub(super) fn write_hex<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     let mut object = serializer.serialize_map(Some(1))?;
-    object.serialize_entry("hex", &hex(bytes))?;
+    object.serialize_entry("hex", &HEXLOWER.encode(bytes))?;
     object.end()
-}
-
-/// The digits of bytes, in lower case.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: [char; 16] = [
-        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
-    ];
-    let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied();
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-        .flatten()
-        .collect()
 }
 
 /// Reads the digits of bytes.
@@ -50,17 +38,9 @@ pub(super) fn unhex(node: &Node<'_>, at: &At<'_>) -> Result<Vec<u8>, Fault> {
             "a byte has two hexadecimal digits, and {len} is odd"
         )));
     }
-    let digit = |c: u8| {
-        char::from(c)
-            .to_digit(16)
-            .and_then(|d| u8::try_from(d).ok())
-    };
-    let pairs = text.as_bytes().chunks_exact(2);
-    let byte = |pair: &[u8]| match pair {
-        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-        _ => None,
-    };
-    Ok(pairs.filter_map(byte).collect())
+    HEXLOWER_PERMISSIVE
+        .decode(text.as_bytes())
+        .map_err(|e| at.fault(format_args!("no hexadecimal text: {e}")))
 }
 
 impl Form for Text<'_> {
@@ -160,7 +140,7 @@ impl<'a> From<Digits<'a>> for Bytes<'a> {
 
 impl Form for Digits<'_> {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&hex(&self.0))
+        serializer.serialize_str(&HEXLOWER.encode(&self.0))
     }
 
     fn read(node: Node<'_>, at: &At<'_>) -> Result<Self, Fault> {

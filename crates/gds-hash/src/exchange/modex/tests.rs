@@ -2,6 +2,7 @@
 //! Contributions of real servers, of random data, and broken ones.
 
 use bfrops::{BufferKind, Integers, Layout, Module, wire_type};
+use data_encoding::HEXLOWER_PERMISSIVE;
 use pmix_random::{Carried, Random, Seeded, Source};
 use pmix_types::{
     Bytes, DataArray, DataType, Info, Kval, Nspace, Proc, Rank, Scope, Status, Value,
@@ -25,10 +26,8 @@ const NAMED: &str = "02 72 02 00 02 6e 02 01 02 34 02 0a 4a 4f 42 31 00 00 02 10
 const FORMS: [ModexForm; 2] = [ModexForm::Numbered, ModexForm::Named];
 
 fn bytes(hex: &str) -> Vec<u8> {
-    let numbers = hex.split_whitespace();
-    numbers
-        .map(|n| u8::from_str_radix(n, 16).unwrap())
-        .collect()
+    let digits: String = hex.split_whitespace().collect();
+    HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).unwrap()
 }
 
 fn codec() -> Codec<'static> {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use pmix_types::{Info, QualifiedValue, Rank, Scope, Status, Value, keys};
 use proptest::prelude::*;
 
@@ -297,9 +298,8 @@ const COMMIT: &str = "0201 02 01 2b 02106d792e676c6f62000f88ef99abc5e88c9111 020
 const ANSWER: &str = "0233 020a4a4f42310001 02106d792e676c6f62000f88ef99abc5e88c9111 020e6d792e6c6f6300031868656c6c6f2d6c6f63616c00";
 
 fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
-    let bytes = digits.chunks(2).map(|pair| pair[0] * 16 + pair[1]);
-    bytes.map(|byte| u8::try_from(byte).unwrap()).collect()
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    HEXLOWER_PERMISSIVE.decode(&digits).unwrap()
 }
 
 fn codec() -> Codec<'static> {
