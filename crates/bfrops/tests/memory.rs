@@ -9,6 +9,7 @@ mod meter;
 use std::path::{Path, PathBuf};
 
 use bfrops::{BufferKind, Decoder, Encoder, Integers, Layout, Module, WireType, wire_type};
+use pmix_random::{Seeded, Source as _};
 use pmix_types::{DataArray, DataType, Info, InfoFlags, Proc, Rank, Status, Value};
 use records::{Framer, Record};
 
@@ -49,16 +50,12 @@ fn affordable(layout: Layout, data_type: DataType, bytes: &[u8]) -> bool {
     result.is_ok()
 }
 
-/// Numbers that look random and are the same in every run (SplitMix64).
-struct Numbers(u64);
+/// Numbers that look random and are the same in every run.
+struct Numbers(Seeded);
 
 impl Numbers {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.take(8)
     }
 
     fn below(&mut self, end: usize) -> usize {
@@ -141,7 +138,9 @@ fn ten_thousand_mutations_of_each_file_are_affordable() {
     let layouts = layouts();
     for file in records::FILES {
         let records = records::of(file);
-        let mut numbers = Numbers(u64::try_from(file.len()).expect("a short name"));
+        let mut numbers = Numbers(Seeded::new(
+            u64::try_from(file.len()).expect("a short name"),
+        ));
         let mut unpacked = 0;
         for _ in 0..10_000 {
             let record = numbers.of(&records);

@@ -3,21 +3,19 @@
 
 use std::time::Duration;
 
-/// Numbers that follow from a seed (SplitMix64).
+use pmix_random::{Seeded, Source as _};
+
+/// Numbers that follow from a seed.
 #[derive(Debug)]
-pub(crate) struct Random(u64);
+pub(crate) struct Random(Seeded);
 
 impl Random {
     pub(crate) const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Seeded::new(seed))
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.take(8)
     }
 
     /// A number below another one, which is not 0.
