@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Asking the Linux kernel over netlink: one request, and the messages of its answer.
+//! Asking the Linux kernel over netlink: one request, and the message of its answer.
 //!
 //! | bytes | field, in host order |
 //! | --- | --- |
 //! | 4 | length of the message with this header |
-//! | 2 | type: 2 error, 3 end of a dump, others as the protocol has them |
-//! | 2 | flags: 1 request, 2 more follow, 0x300 dump |
+//! | 2 | type: 2 error, others as the protocol has them |
+//! | 2 | flags: 1 request |
 //! | 4 | number of the request, repeated in its answer |
 //! | 4 | port of the sender; 0 is the kernel |
 //!
@@ -16,71 +16,47 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
-    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recvfrom,
-    sendto, socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recvfrom, sendto,
+    socket_with,
 };
 
 const HEADER: usize = 16;
 const REQUEST: u16 = 1;
-const DUMP: u16 = 0x300;
 const ERROR: u16 = 2;
-const DONE: u16 = 3;
-const MULTI: u16 = 2;
 
-/// What is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
-    /// The one object that the request names.
-    One,
-    /// Every object that it matches.
-    All,
-}
-
-/// A netlink socket of one protocol.
+/// A netlink socket.
 #[derive(Debug)]
 pub(crate) struct Netlink {
     socket: OwnedFd,
     sequence: u32,
-    /// The kernel fills whole buffers of up to 32 KiB.
     buffer: Box<[u8]>,
 }
 
 impl Netlink {
     /// A socket that asks about sockets.
     pub(crate) fn sockets() -> io::Result<Self> {
-        Self::open(Some(netlink::SOCK_DIAG), 1024)
-    }
-
-    /// A socket that asks about interfaces and their addresses.
-    pub(crate) fn addresses() -> io::Result<Self> {
-        // Routing is the protocol with number 0.
-        Self::open(None, 32 << 10)
-    }
-
-    fn open(protocol: Option<Protocol>, buffer: usize) -> io::Result<Self> {
-        let flags = SocketFlags::CLOEXEC;
+        let (flags, protocol) = (SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG));
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
         Ok(Self {
             socket,
             sequence: 0,
-            buffer: vec![0; buffer].into(),
+            buffer: vec![0; 1024].into(),
         })
     }
 
-    /// Sends a request and hands each message of the answer to `take`: its type and payload.
+    /// Sends a request about one object and hands the message of the answer to `take`: its type and
+    /// payload.
     ///
     /// # Errors
     /// The kernel's error, or `InvalidData` for an answer that cannot be one.
     pub(crate) fn ask(
         &mut self,
         kind: u16,
-        ask: Ask,
         body: &[u8],
         mut take: impl FnMut(u16, &[u8]),
     ) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
-        let flags = REQUEST | if ask == Ask::All { DUMP } else { 0 };
-        let request = message(kind, flags, self.sequence, body)?;
+        let request = message(kind, REQUEST, self.sequence, body)?;
         let kernel = SocketAddrNetlink::new(0, 0);
         sendto(&self.socket, &request, SendFlags::empty(), &kernel)?;
         loop {
@@ -121,15 +97,13 @@ fn read(datagram: &[u8], sequence: u32, take: &mut impl FnMut(u16, &[u8])) -> io
         let one = len.filter(|len| *len >= HEADER).and_then(|n| rest.get(..n));
         let one = one.ok_or_else(|| damaged("a message longer than its datagram"))?;
         let kind = field(one, 4).map_or(0, u16::from_ne_bytes);
-        let flags = field(one, 6).map_or(0, u16::from_ne_bytes);
         let body = &one[HEADER..];
         if field(one, 8).map(u32::from_ne_bytes) == Some(sequence) {
             match kind {
                 ERROR => return error(body).map(|()| true),
-                DONE => return Ok(true),
                 _ => take(kind, body),
             }
-            complete |= flags & MULTI == 0;
+            complete = true;
         }
         rest = rest
             .get(one.len().next_multiple_of(4)..)
@@ -167,14 +141,6 @@ mod tests {
         let complete = read(&datagram, 8, &mut |_, body| seen.push(body.to_vec())).unwrap();
         assert!(complete);
         assert_eq!(seen, [b"new!"]);
-    }
-
-    #[test]
-    fn a_dump_ends_with_its_end() {
-        let datagram = message(20, MULTI, 1, b"part").unwrap();
-        assert!(!read(&datagram, 1, &mut |_, _| ()).unwrap());
-        let end = message(DONE, MULTI, 1, &[0; 4]).unwrap();
-        assert!(read(&end, 1, &mut |_, _| ()).unwrap());
     }
 
     #[test]

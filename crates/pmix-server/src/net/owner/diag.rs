@@ -17,7 +17,7 @@ use std::io;
 use std::net::IpAddr;
 
 use super::{Ends, Owner, owner};
-use crate::net::netlink::{Ask, Netlink, field};
+use crate::net::netlink::{Netlink, field};
 
 const BY_FAMILY: u16 = 20;
 const TCP: u8 = 6;
@@ -43,7 +43,7 @@ impl Diag {
     /// The kernel does not answer such questions.
     pub(super) fn owner(&mut self, ends: &Ends) -> io::Result<Owner> {
         let mut found = None;
-        let asked = self.0.ask(BY_FAMILY, Ask::One, &request(ends), |_, body| {
+        let asked = self.0.ask(BY_FAMILY, &request(ends), |_, body| {
             let uid = field(body, UID).map(u32::from_ne_bytes);
             let inode = field(body, INODE).map(u32::from_ne_bytes);
             found = uid.zip(inode);
