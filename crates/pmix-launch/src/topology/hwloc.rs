@@ -4,15 +4,25 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+use roxmltree::{Document, ParsingOptions};
 
 use super::{Cpus, Level};
 use crate::process::find_program;
 
 /// The commands of hwloc's packages that export a topology.
 const COMMANDS: [&str; 2] = ["lstopo-no-graphics", "lstopo"];
+
+/// How long a description may be; that of a machine of 1,000 processors has 2 MB.
+const MAX_LEN: u64 = 64 << 20;
+
+/// How many elements and texts a description may have.
+const MAX_NODES: u32 = 1 << 20;
 
 /// The XML of this machine: the file that `HWLOC_XMLFILE` names, as for whatever else uses hwloc,
 /// or what its command says; none where hwloc is not installed.
@@ -23,7 +33,7 @@ pub(super) fn export(environment: &[(OsString, OsString)]) -> Option<String> {
         found.map(|(_, value)| value.as_os_str())
     };
     let (source, text) = match var("HWLOC_XMLFILE") {
-        Some(file) => (file, fs::read(file)),
+        Some(file) => (file, read(file.as_ref())),
         None => {
             let find = |name: &&str| find_program(name.as_ref(), var("PATH"), Path::new("")).ok();
             let command = COMMANDS.iter().find_map(find)?;
@@ -34,32 +44,52 @@ pub(super) fn export(environment: &[(OsString, OsString)]) -> Option<String> {
     String::from_utf8(text.ok()?).ok()
 }
 
-fn run(command: &Path, environment: &[(OsString, OsString)]) -> std::io::Result<Vec<u8>> {
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(path)?.take(MAX_LEN + 1).read_to_end(&mut text)?;
+    match u64::try_from(text.len()) {
+        Ok(len) if len <= MAX_LEN => Ok(text),
+        _ => Err(io::Error::other(format!(
+            "it has more than {MAX_LEN} bytes"
+        ))),
+    }
+}
+
+fn run(command: &Path, environment: &[(OsString, OsString)]) -> io::Result<Vec<u8>> {
     let mut command = Command::new(command);
     command.args(["--of", "xml", "--no-io", "-"]);
     command.env_clear().envs(environment.iter().cloned());
     let output = command.stdin(Stdio::null()).output()?;
     match output.status.success() {
         true => Ok(output.stdout),
-        false => Err(std::io::Error::other(output.status.to_string())),
+        false => Err(io::Error::other(output.status.to_string())),
     }
 }
 
 /// The parts of each level, as hwloc numbers them; none if there is no processor in it.
 ///
-/// An object stands in the XML where it stands in the tree, so the order of the tags is that of
+/// An object stands in the XML where it stands in the tree, so the order of the elements is that of
 /// hwloc's logical indices.
 pub(super) fn parse(xml: &str) -> Option<BTreeMap<Level, Vec<Cpus>>> {
+    let refused = |why: &dyn Display| tracing::warn!("hwloc's XML is not used: {why}");
+    // hwloc declares none, and a few that contain each other stand for any amount of text.
+    if xml.contains("<!ENTITY") {
+        refused(&"it declares entities");
+        return None;
+    }
+    let options = ParsingOptions {
+        // hwloc names its document type.
+        allow_dtd: true,
+        nodes_limit: MAX_NODES,
+        ..ParsingOptions::default()
+    };
+    let document = Document::parse_with_options(xml, options);
+    let document = document.map_err(|error| refused(&error)).ok()?;
     let mut found: BTreeMap<Level, Vec<Cpus>> = BTreeMap::new();
-    for tag in xml
-        .split('<')
-        .filter_map(|text| text.strip_prefix("object "))
-    {
-        let tag = tag.split('>').next().unwrap_or_default();
-        let (Some(level), Some(cpus)) = (attribute(tag, "type"), attribute(tag, "cpuset")) else {
-            continue;
-        };
-        let Some(level) = level_of(level) else {
+    let objects = document.descendants().filter(|n| n.has_tag_name("object"));
+    for object in objects {
+        let level = object.attribute("type").and_then(level_of);
+        let (Some(level), Some(cpus)) = (level, object.attribute("cpuset")) else {
             continue;
         };
         let cpus = bitmap(cpus)?;
@@ -72,19 +102,6 @@ pub(super) fn parse(xml: &str) -> Option<BTreeMap<Level, Vec<Cpus>>> {
         .iter()
         .all(|level| found.contains_key(level));
     is_whole.then_some(found)
-}
-
-/// The value of an attribute; names and bitmaps have no character that XML would escape.
-fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
-    let mut rest = tag;
-    while let Some((found, after)) = rest.split_once("=\"") {
-        let (value, next) = after.split_once('"')?;
-        if found.trim() == name {
-            return Some(value);
-        }
-        rest = next;
-    }
-    None
 }
 
 fn level_of(name: &str) -> Option<Level> {
@@ -164,6 +181,41 @@ mod tests {
         assert_eq!(lists(&parts, Level::Core), ["0", "2,32"]);
         assert_eq!(lists(&parts, Level::HwThread), ["0", "32", "2"]);
         assert_eq!(lists(&parts, Level::L1Cache), [""; 0], "for instructions");
+    }
+
+    #[test]
+    fn what_an_attribute_says_is_no_markup() {
+        let named =
+            |name: &str| XML.replace("type=\"Package\"", &format!("type=\"Package\" name={name}"));
+        for name in [
+            "\"a > b\"",
+            "\"cpuset=&quot;0x2&quot;\"",
+            "'a \"quoted\" word'",
+        ] {
+            let parts = parse(&named(name)).unwrap();
+            assert_eq!(lists(&parts, Level::Package), ["0", "2,32"], "{name}");
+        }
+        let commented = XML.replace(
+            "<support",
+            "<!-- <object type=\"PU\" cpuset=\"0x8\"/> --><support",
+        );
+        let parts = parse(&commented).unwrap();
+        assert_eq!(lists(&parts, Level::HwThread), ["0", "32", "2"]);
+    }
+
+    #[test]
+    fn what_would_grow_beyond_its_length_is_refused() {
+        let entity = XML.replace("\"hwloc2.dtd\"", "\"hwloc2.dtd\" [<!ENTITY a \"a\">]");
+        assert!(parse(&entity).is_none());
+        assert!(parse(&XML.replace("\"hwloc2.dtd\"", "\"hwloc2.dtd\" []")).is_some());
+        let many = format!("<topology>{}</topology>", "<object/>".repeat(1 << 20));
+        assert!(parse(&many).is_none());
+        let deep = format!(
+            "{}{}",
+            "<object>".repeat(100_000),
+            "</object>".repeat(100_000)
+        );
+        assert!(parse(&deep).is_none());
     }
 
     #[test]
