@@ -13,49 +13,99 @@
 //! ever. A tool is sent the status.
 
 mod client;
+mod handshaking;
 mod identity;
 mod tool;
+
+use std::time::Instant;
 
 use pmix_proto::{Frame, Hello, Role, Welcome, WelcomeForm};
 use pmix_types::Status;
 
+use self::handshaking::Handshaking;
 use self::identity::Identity;
-use crate::peers::{Member, PeerId, Phase};
+use crate::cx::Cx;
+use crate::peers::{Member, Peer, PeerId, Phase};
 use crate::timer::Timer;
-use crate::{Engine, Error};
+use crate::{Error, Origin, Psec};
 
-impl Engine {
+/// Admits peers: clients that the host registered, and tools that the host is asked about.
+pub(crate) struct Admission {
+    psec: Vec<Box<dyn Psec>>,
+    /// Connections that have not completed their handshake.
+    handshaking: Handshaking,
+    /// How many tools were given a name.
+    num_tools: u64,
+}
+
+impl Admission {
+    pub(crate) fn new(psec: Vec<Box<dyn Psec>>) -> Self {
+        Self {
+            psec,
+            handshaking: Handshaking::default(),
+            num_tools: 0,
+        }
+    }
+
+    /// How many connections have not completed their handshake.
+    pub(crate) fn num_handshaking(&self) -> usize {
+        self.handshaking.len()
+    }
+
+    /// A connection was opened, and has until a time to complete its handshake. The oldest of its
+    /// user is refused if there are too many.
+    pub(crate) fn opened(&mut self, cx: &mut Cx, peer: PeerId, origin: Origin, until: Instant) {
+        cx.timers.set(until, Timer::Handshake(peer));
+        let most = cx.config.handshakes_per_user;
+        if let Some(oldest) = self.handshaking.add(origin.uid, peer, most) {
+            let message = "too many connections of its user have not said who they are";
+            cx.refuse(oldest, Error::new(Status::ERR_OUT_OF_RESOURCE, message));
+        }
+    }
+
+    /// A connection is closed that was not admitted.
+    pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId, closed: &Peer) {
+        match closed.phase {
+            Phase::Handshake(until) => {
+                self.handshaking.remove(closed.origin.uid, peer);
+                cx.timers.cancel(until, Timer::Handshake(peer));
+            }
+            Phase::PendingTool(until) => cx.timers.cancel(until, Timer::Handshake(peer)),
+            Phase::Member(_) => {}
+        }
+    }
+
     /// The first message of a connection.
-    pub(crate) fn handle_hello(&mut self, peer: PeerId, frame: &Frame) {
+    pub(crate) fn handle_hello(&mut self, cx: &mut Cx, peer: PeerId, frame: &Frame) {
         let hello = match Hello::decode(&frame.payload) {
             Ok(hello) => hello,
             Err(error) => {
-                return self.cx.refuse(peer, error.into());
+                return cx.refuse(peer, error.into());
             }
         };
-        if let Err(reason) = self.consider(peer, &hello) {
-            if self.is_told_why(&hello) {
-                self.welcome(peer, &Welcome::Refused(reason.status()));
+        if let Err(reason) = self.consider(cx, peer, &hello) {
+            if Self::is_told_why(&hello) {
+                Self::welcome(cx, peer, &Welcome::Refused(reason.status()));
             }
-            self.cx.refuse(peer, reason);
+            cx.refuse(peer, reason);
         }
     }
 
     /// Whether a peer that is not let in looks at the reason.
-    fn is_told_why(&self, hello: &Hello<'_>) -> bool {
+    fn is_told_why(hello: &Hello<'_>) -> bool {
         hello.role.says_ids() && hello.role != Role::SINGLETON
     }
 
-    fn consider(&mut self, peer: PeerId, hello: &Hello<'_>) -> Result<(), Error> {
+    fn consider(&mut self, cx: &mut Cx, peer: PeerId, hello: &Hello<'_>) -> Result<(), Error> {
         let form = hello.form()?;
-        let origin = self.cx.peers.get(peer).map(|peer| peer.origin);
+        let origin = cx.peers.get(peer).map(|peer| peer.origin);
         let identity = Identity::of(&self.psec, hello, origin.unwrap_or_default())?;
         let client = hello.proc.as_ref();
-        let client = client.and_then(|proc| self.cx.registry.find(&proc.nspace, proc.rank));
+        let client = client.and_then(|proc| cx.registry.find(&proc.nspace, proc.rank));
         match client {
-            Some(client) => self.admit_client(peer, hello, form, identity, client)?,
+            Some(client) => self.admit_client(cx, peer, hello, form, identity, client)?,
             None if hello.role == Role::CLIENT => return Err(unregistered(hello)),
-            None => self.admit_tool(peer, hello, form, identity)?,
+            None => self.admit_tool(cx, peer, hello, form, identity)?,
         }
         let gds = &hello.gds;
         let mut modules = gds.as_bytes().split(|byte| *byte == b',');
@@ -66,55 +116,54 @@ impl Engine {
     }
 
     /// Makes a connection that of a member and answers its hello.
-    fn let_in(&mut self, peer: PeerId, member: Member) {
-        self.end_handshake(peer);
+    fn let_in(&mut self, cx: &mut Cx, peer: PeerId, member: Member) {
+        self.end_handshake(cx, peer);
         let (proc, form, role) = (member.proc.clone(), member.form, member.role);
         let (rank, nspace, release) = (proc.rank, &proc.nspace, form.release);
         tracing::info!(%peer, %nspace, %rank, %role, %release, "connected");
-        if let Some(found) = self.cx.peers.get_mut(peer) {
+        if let Some(found) = cx.peers.get_mut(peer) {
             found.phase = Phase::Member(Box::new(member));
         }
-        let server = self.cx.config.server.clone();
+        let server = cx.config.server.clone();
         let index = peer.index();
         let welcome = match role.welcome(&form) {
             WelcomeForm::Index => Welcome::Index { index },
             WelcomeForm::Server => Welcome::Server { server },
             WelcomeForm::Assigned => Welcome::Assigned { proc, server },
         };
-        self.welcome(peer, &welcome);
+        Self::welcome(cx, peer, &welcome);
     }
 
     /// Answers a hello.
-    pub(crate) fn welcome(&mut self, peer: PeerId, welcome: &Welcome<'_>) {
+    pub(crate) fn welcome(cx: &mut Cx, peer: PeerId, welcome: &Welcome<'_>) {
         match welcome.encode() {
-            Ok(bytes) => self.cx.peers.send_bare(peer, bytes),
+            Ok(bytes) => cx.peers.send_bare(peer, bytes),
             Err(error) => tracing::error!(%peer, %error, "no welcome can be packed"),
         }
     }
 
     /// A connection has not come in in time.
-    pub(crate) fn handshake_expired(&mut self, peer: PeerId) {
-        match self.cx.peers.get(peer).map(|peer| &peer.phase) {
-            Some(Phase::PendingTool(_)) => self.turn_away(peer),
+    pub(crate) fn handshake_expired(&mut self, cx: &mut Cx, peer: PeerId) {
+        match cx.peers.get(peer).map(|peer| &peer.phase) {
+            Some(Phase::PendingTool(_)) => Self::turn_away(cx, peer),
             _ => {
                 let message = "it has not said in time who it is";
-                self.cx
-                    .refuse(peer, Error::new(Status::ERR_TIMEOUT, message));
+                cx.refuse(peer, Error::new(Status::ERR_TIMEOUT, message));
             }
         }
     }
 
     /// Takes a connection from those that are still to come in.
-    fn end_handshake(&mut self, peer: PeerId) {
-        let Some(found) = self.cx.peers.get(peer) else {
+    fn end_handshake(&mut self, cx: &mut Cx, peer: PeerId) {
+        let Some(found) = cx.peers.get(peer) else {
             return;
         };
         match found.phase {
             Phase::Handshake(until) => {
                 self.handshaking.remove(found.origin.uid, peer);
-                self.cx.timers.cancel(until, Timer::Handshake(peer));
+                cx.timers.cancel(until, Timer::Handshake(peer));
             }
-            Phase::PendingTool(until) => self.cx.timers.cancel(until, Timer::Handshake(peer)),
+            Phase::PendingTool(until) => cx.timers.cancel(until, Timer::Handshake(peer)),
             Phase::Member(_) => {}
         }
     }

@@ -26,7 +26,6 @@ mod arrive;
 mod contribution;
 mod early;
 mod end;
-mod loss;
 mod ordered_upcalls;
 mod participants;
 mod table;

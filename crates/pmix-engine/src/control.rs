@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What processes ask to be done: jobs started and controlled, things logged, watched and removed.
 //!
-//! Most of it is the host's to do and only handed on. heartbeats are watched here, and what is
-//! to be removed at the end of a process or a job is kept here and handed out then.
+//! The host serves most of it. Heartbeats are watched here, and what is to be removed at the end of a process or a job is kept here and handed out then.
 //!
 //! Source: PMIx Standard, chapters "Job management" and "Server".
 
 mod cleanup;
 mod heartbeat;
 mod job;
-mod limits;
 mod monitor;
-mod relay;
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -19,7 +16,6 @@ use std::time::Instant;
 use self::cleanup::Cleanups;
 pub use self::cleanup::{Cleanup, CleanupDirectory};
 use self::heartbeat::HeartbeatMonitors;
-pub use self::limits::ControlLimits;
 use crate::PeerId;
 
 /// What is to be done later.
@@ -35,5 +31,23 @@ impl Control {
     /// How many peers are watched for heartbeats.
     pub(crate) fn num_monitored(&self) -> usize {
         self.monitors.len().max(self.watched.len())
+    }
+}
+
+/// How much processes may ask to be done later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControlLimits {
+    /// The most paths that a job may ask to be removed when it, or processes of it, end.
+    pub cleanups_per_job: usize,
+    /// The most heartbeat monitors that one process may have.
+    pub monitors_per_peer: usize,
+}
+
+impl Default for ControlLimits {
+    fn default() -> Self {
+        Self {
+            cleanups_per_job: 8192,
+            monitors_per_peer: 64,
+        }
     }
 }

@@ -214,6 +214,14 @@ impl Cx {
         stated.to_number().ok()
     }
 
+    /// Returns how many processes a job has, if anyone said.
+    pub(crate) fn job_size(&self, nspace: &Nspace<'_>) -> Option<u32> {
+        let job = self.store.job(nspace)?;
+        let size = Request::new(Rank::WILDCARD, keys::JOB_SIZE);
+        let size = job.job().get(&size).ok()?;
+        size.to_number().ok()
+    }
+
     /// Returns the object that the host registered with a client.
     pub(crate) fn host_object(&self, client: Option<ClientId>) -> HostObject {
         let client = client.and_then(|id| self.registry.client(id));

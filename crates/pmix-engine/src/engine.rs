@@ -1,112 +1,96 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine: what happens goes in, what is to be done comes out.
+//! The engine: inputs go in, bytes, upcalls and events come out.
 
-mod closing;
-mod registration;
+mod host_calls;
+mod routing;
 mod stats;
 
 pub use stats::Stats;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
 use gds_hash::Store;
 use pmix_proto::{Frame, Inbox, Tag};
-use pmix_types::Status;
 
+use crate::admission::Admission;
 use crate::collective::Collectives;
 use crate::control::Control;
 use crate::cx::Cx;
 use crate::events::Events;
-use crate::exchange::{InboundDmodex, JobInfoCache, OutboundDmodex, PendingGets};
-use crate::finalize::PendingFinalize;
+use crate::exchange::Exchange;
+use crate::finalize::Finalizing;
 use crate::host::{Answer, CallId, HostCall};
 use crate::iof::Forwarding;
-use crate::peers::{Handshaking, Origin, Peer, PeerId, Phase, Transmit};
-use crate::pending::{Pending, PendingCall};
-use crate::timer::Timer;
+use crate::peers::{Origin, Peer, PeerId, Phase, Transmit};
+use crate::pending::PendingCall;
 use crate::{Config, EngineEvent, Error, Psec};
 
 /// The logic of one server.
 ///
-/// Every `handle_…` tells it what happened, at a time that never goes back. Afterwards the driver
+/// Every `handle_…` takes an input, at a time that never goes back. Afterwards the driver
 /// drains, in this order, [`poll_transmit`](Self::poll_transmit),
 /// [`poll_host_call`](Self::poll_host_call) and [`poll_event`](Self::poll_event) until each has
 /// nothing more, and calls [`handle_timeout`](Self::handle_timeout) when
 /// [`poll_timeout`](Self::poll_timeout) says so. Calls of the host that take no time happen at the
-/// one that was handed in last; a driver hands it in before them. A connection that an event says is to be closed may
-/// have had last words among the bytes.
+/// one that was handed in last; a driver hands it in before them. A connection that an event says
+/// is to be closed may have had last bytes among the transmits.
+///
+/// Each subsystem is a structure with its own state. What they share is in the context that they
+/// are handed; where one event concerns several, the engine calls each of them.
 pub struct Engine {
-    pub(crate) cx: Cx,
-    pub(crate) psec: Vec<Box<dyn Psec>>,
-    pub(crate) handshaking: Handshaking,
-    pub(crate) collectives: Collectives,
-    pub(crate) pending_gets: PendingGets,
-    pub(crate) outbound_dmodex: OutboundDmodex,
-    pub(crate) inbound_dmodex: InboundDmodex,
-    pub(crate) job_info_cache: JobInfoCache,
-    pub(crate) finalizing: HashMap<PeerId, PendingFinalize>,
-    /// How many tools were given a name.
-    pub(crate) num_tools: u64,
-    pub(crate) events: Events,
-    pub(crate) forwarding: Forwarding,
-    pub(crate) control: Control,
+    cx: Cx,
+    admission: Admission,
+    exchange: Exchange,
+    collectives: Collectives,
+    events: Events,
+    forwarding: Forwarding,
+    control: Control,
+    finalizing: Finalizing,
 }
 
 impl Engine {
-    /// A server without jobs and connections.
+    /// Creates a server without jobs and connections.
     #[must_use]
     pub fn new(config: Config, store: Arc<Store>, psec: Vec<Box<dyn Psec>>) -> Self {
         Self {
+            admission: Admission::new(psec),
+            exchange: Exchange::default(),
+            collectives: Collectives::default(),
             events: Events::new(config.events),
             forwarding: Forwarding::new(config.output),
             control: Control::default(),
+            finalizing: Finalizing::default(),
             cx: Cx::new(config, store),
-            psec,
-            handshaking: Handshaking::default(),
-            collectives: Collectives::default(),
-            pending_gets: PendingGets::default(),
-            outbound_dmodex: OutboundDmodex::default(),
-            inbound_dmodex: InboundDmodex::default(),
-            job_info_cache: JobInfoCache::default(),
-            finalizing: HashMap::new(),
-            num_tools: 0,
         }
     }
 
-    /// What the server was told when it started.
+    /// Returns the configuration that the server was created with.
     #[must_use]
     pub const fn config(&self) -> &Config {
         &self.cx.config
     }
 
-    /// What is known of jobs.
+    /// Returns the datastore.
     #[must_use]
     pub const fn store(&self) -> &Arc<Store> {
         &self.cx.store
     }
 
-    /// How many connections there are, those that have not said who they are included.
+    /// Counts the connections, those that have not completed their handshake included.
     #[must_use]
     pub fn num_peers(&self) -> usize {
         self.cx.peers.len()
     }
 
-    /// A connection was opened. It has a limited time to say who it is.
+    /// A connection was opened. It has a limited time to complete its handshake.
     pub fn open(&mut self, origin: Origin, now: Instant) -> PeerId {
         self.cx.now = Some(now);
         let until = now + self.cx.config.handshake_time;
         let inbox = Inbox::of_server(self.cx.config.max_message);
         let peer = self.cx.peers.add(Peer::new(origin, inbox, until));
-        self.cx.timers.set(until, Timer::Handshake(peer));
-        let most = self.cx.config.handshakes_per_user;
-        if let Some(oldest) = self.handshaking.add(origin.uid, peer, most) {
-            let message = "too many connections of its user have not said who they are";
-            self.cx
-                .refuse(oldest, Error::new(Status::ERR_OUT_OF_RESOURCE, message));
-        }
+        self.admission.opened(&mut self.cx, peer, origin, until);
         self.close_refused();
         peer
     }
@@ -135,7 +119,7 @@ impl Engine {
     /// engine takes the peer for one that does not read.
     pub fn handle_written(&mut self, peer: PeerId, num_bytes: usize) {
         self.cx.peers.written(peer, num_bytes);
-        self.pump_output(peer);
+        self.forwarding.pump_output(&mut self.cx, peer);
         self.close_refused();
     }
 
@@ -157,32 +141,32 @@ impl Engine {
         }
     }
 
-    /// Lists the upcalls that the host has not answered, in the order in which they were made.
-    #[must_use]
-    pub fn pending_calls(&self) -> Vec<PendingCall> {
-        self.cx.host.list()
-    }
-
-    /// The next bytes for a peer.
+    /// Takes the next bytes for a peer.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.cx.peers.poll_transmit()
     }
 
-    /// The next call for the host.
+    /// Takes the next upcall for the host.
     pub fn poll_host_call(&mut self) -> Option<HostCall> {
         self.cx.host.poll()
     }
 
-    /// The next thing that the driver is to know.
+    /// Takes the next event for the driver.
     pub fn poll_event(&mut self) -> Option<EngineEvent> {
         self.cx.driver_events.pop_front()
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout), unless something else happens
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout), unless something else happens
     /// before; none if there is nothing to wait for.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.cx.timers.next()
+    }
+
+    /// Lists the upcalls that the host has not answered, in the order in which they were made.
+    #[must_use]
+    pub fn pending_calls(&self) -> Vec<PendingCall> {
+        self.cx.host.list()
     }
 
     fn next_frame(&mut self, peer: PeerId) -> Option<Frame> {
@@ -197,7 +181,7 @@ impl Engine {
 
     fn handle_frame(&mut self, peer: PeerId, frame: Frame) {
         match self.cx.peers.get(peer).map(|peer| &peer.phase) {
-            Some(Phase::Handshake(_)) => self.handle_hello(peer, &frame),
+            Some(Phase::Handshake(_)) => self.admission.handle_hello(&mut self.cx, peer, &frame),
             Some(Phase::PendingTool(_)) => {
                 let message = "a message before the welcome";
                 self.cx.refuse(peer, Error::bad(message));
@@ -206,55 +190,13 @@ impl Engine {
                 self.handle_request(peer, frame.header.tag, &frame.payload);
             }
             Some(Phase::Member(_)) if frame.header.tag == Tag::HEARTBEAT => {
-                self.heartbeat(peer);
+                self.control.heartbeat(&mut self.cx, peer);
             }
             Some(Phase::Member(_)) => {
                 let tag = frame.header.tag;
                 tracing::debug!(%peer, %tag, "a message that no peer sends is ignored");
             }
             None => {}
-        }
-    }
-
-    /// Hands the answer of the host to what waits for it.
-    fn handle_answer(&mut self, pending: Pending, answer: Answer) {
-        let status = answer.status();
-        match pending {
-            Pending::Status(ticket) => self.cx.reply_status(ticket, status),
-            Pending::Infos(ticket) => self.answer_infos(ticket, answer),
-            Pending::Lookup(ticket) => self.looked_up(ticket, answer),
-            Pending::Spawn(ticket, channels) => self.spawned(ticket, answer, channels),
-            Pending::Credential(ticket) => self.answer_credential(ticket, answer),
-            Pending::Query(ticket, results) => self.reply_results(ticket, *results, Some(answer)),
-            Pending::Resolve(ticket, key) => self.host_resolved(ticket, key, answer),
-            Pending::IofPull(ticket, number) => self.pulled(ticket, number, status),
-            Pending::RegisterEvents(ticket, registration) => {
-                self.host_registered(ticket, &registration, status);
-            }
-            Pending::HostedEvents(codes) if !status.is_success() => {
-                self.events.host_declined(&codes);
-            }
-            Pending::ClientConnected(peer) => self.host_took_client(peer, &answer),
-            Pending::ToolConnected(peer, tool) => self.host_took_tool(peer, *tool, answer),
-            Pending::Finalize(peer) => self.finalized(peer),
-            Pending::Collective(id, job) => self.host_ended(id, &job, answer),
-            Pending::DirectModex(proc) => self.host_brought(&proc, answer),
-            Pending::HostedEvents(_) | Pending::Informed => {
-                tracing::debug!(%status, "the host was informed");
-            }
-        }
-    }
-
-    fn handle_timer(&mut self, timer: Timer) {
-        match timer {
-            Timer::Handshake(peer) => self.handshake_expired(peer),
-            Timer::Finalize(peer) => self.finalized(peer),
-            Timer::Heartbeat(peer) => self.heartbeat_due(peer),
-            Timer::Early(id) => self.early_expired(id),
-            Timer::Return(client) => self.has_not_returned(client),
-            Timer::Collective(id) => self.collective_expired(id),
-            Timer::Get(id) => self.get_expired(id),
-            Timer::InboundDmodex(id) => self.inbound_dmodex_expired(id),
         }
     }
 }

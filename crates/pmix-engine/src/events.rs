@@ -10,7 +10,6 @@
 
 mod cache;
 mod directives;
-mod limits;
 #[cfg(test)]
 mod model;
 mod notification;
@@ -19,19 +18,49 @@ mod serve;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pmix_types::{Info, Nspace, Status};
 
 use self::cache::Cache;
-pub(crate) use self::directives::RELAYED;
-pub use self::limits::EventLimits;
+use self::directives::RELAYED;
+pub(crate) use self::directives::about;
 pub(crate) use self::notification::{Listener, Notification, Reporter};
 use self::registry::Registry;
 pub(crate) use self::registry::is_environmental;
 use crate::{Error, PeerId};
+
+/// How much one peer may register and how much is kept for those who register later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventLimits {
+    /// The most codes that one peer may be registered for.
+    pub codes_per_peer: usize,
+    /// The most processes that the registrations of one peer may name.
+    pub procs_per_peer: usize,
+    /// The most events that are kept; a new one takes the place of the oldest.
+    pub kept: usize,
+    /// The most of them that one process has raised.
+    pub kept_per_source: usize,
+    /// The most bytes that the kept events take, together.
+    pub kept_bytes: usize,
+    /// How long an event is kept.
+    pub kept_for: Duration,
+}
+
+impl Default for EventLimits {
+    fn default() -> Self {
+        Self {
+            codes_per_peer: 1024,
+            procs_per_peer: 4096,
+            // As many and as long as the libraries of 4.2 and 5.0 keep them.
+            kept: 512,
+            kept_for: Duration::from_secs(120),
+            kept_per_source: 64,
+            kept_bytes: 1 << 20,
+        }
+    }
+}
 
 /// The most registrations that one request takes back.
 const MOST_TAKEN_BACK: usize = 1 << 16;
@@ -45,10 +74,6 @@ pub(crate) struct Events {
     limits: EventLimits,
     registry: Registry,
     cache: Cache,
-    /// Events that came while another was told.
-    arrivals: VecDeque<Arc<Notification>>,
-    /// Whether an event is being told.
-    is_telling: bool,
 }
 
 impl Events {
@@ -57,8 +82,6 @@ impl Events {
             limits,
             registry: Registry::default(),
             cache: Cache::new(limits),
-            arrivals: VecDeque::new(),
-            is_telling: false,
         }
     }
 

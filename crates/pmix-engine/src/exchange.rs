@@ -18,7 +18,6 @@ mod inbound;
 mod job_info;
 mod job_info_cache;
 mod level;
-mod lost;
 mod outbound;
 mod pending;
 mod resolve;
@@ -26,10 +25,40 @@ mod resolve;
 use bfrops::Limits;
 
 pub(crate) use answer::enclosed;
-pub(crate) use inbound::InboundDmodex;
-pub(crate) use job_info_cache::JobInfoCache;
-pub(crate) use outbound::OutboundDmodex;
-pub(crate) use pending::PendingGets;
+use inbound::InboundDmodex;
+use job_info_cache::JobInfoCache;
+use outbound::OutboundDmodex;
+use pending::PendingGets;
+
+/// Serves job information and the data that processes exchange: REQ, COMMIT, GETNB, direct modex.
+#[derive(Debug, Default)]
+pub(crate) struct Exchange {
+    /// Gets that wait for data.
+    gets: PendingGets,
+    /// Direct modex calls that the host has not answered.
+    outbound: OutboundDmodex,
+    /// Direct modex requests of the host that wait for local processes.
+    inbound: InboundDmodex,
+    /// Job information of whole jobs, packed as replies to gets.
+    job_infos: JobInfoCache,
+}
+
+impl Exchange {
+    /// How many gets wait.
+    pub(crate) fn num_gets(&self) -> usize {
+        self.gets.len()
+    }
+
+    /// How many direct modex requests of the host wait.
+    pub(crate) fn num_inbound(&self) -> usize {
+        self.inbound.len()
+    }
+
+    /// How many direct modex calls the host has not answered.
+    pub(crate) fn num_outbound(&self) -> usize {
+        self.outbound.len()
+    }
+}
 
 /// What bytes of another server may cost: in proportion to them, as the datastore has it.
 pub(crate) const LIMITS: Limits = Limits {

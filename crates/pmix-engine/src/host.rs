@@ -33,7 +33,7 @@ pub struct HostCall {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HostObject(pub u64);
 
-/// What the host answers to an [`Upcall`](Upcall).
+/// What the host answers to an [`Upcall`].
 ///
 /// Any upcall may be answered with [`Done`](Self::Done) and an error, or with
 /// [`NotSupported`](Self::NotSupported); what else fits is said at the upcall.

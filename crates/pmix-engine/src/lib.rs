@@ -21,7 +21,6 @@ mod collective;
 mod config;
 mod control;
 mod cx;
-mod dispatch;
 mod engine;
 mod error;
 mod event;
@@ -39,6 +38,7 @@ mod psec;
 pub mod publish;
 mod query;
 mod registry;
+mod relay;
 mod timer;
 mod weight;
 

@@ -2,7 +2,6 @@
 //! Connections: who is at the other end, what came in pieces, what waits to be sent.
 
 mod chunk;
-mod handshaking;
 mod origin;
 mod peer;
 mod table;
@@ -10,7 +9,6 @@ mod ticket;
 
 pub(crate) use chunk::Payload;
 pub use chunk::{Chunk, Transmit};
-pub(crate) use handshaking::Handshaking;
 pub use origin::Origin;
 pub(crate) use peer::{Member, Peer, Phase};
 pub(crate) use table::Peers;

@@ -18,7 +18,6 @@ mod limits;
 mod lookup;
 mod pending_lookup;
 mod pubsub;
-mod serve;
 #[cfg(test)]
 mod tests;
 

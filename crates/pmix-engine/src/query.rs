@@ -21,16 +21,5 @@ mod target;
 
 pub(crate) use results::QueryResults;
 
-use pmix_proto::request;
-use pmix_types::Status;
-
-use crate::Engine;
-use crate::peers::Ticket;
-
-impl Engine {
-    /// How far devices are is computed where the hardware is seen, which is not here; no slot of
-    /// the host is for it either.
-    pub(crate) fn device_distances(&mut self, ticket: Ticket, _: &request::DeviceDistances<'_>) {
-        self.cx.reply_status(ticket, Status::ERR_NOT_SUPPORTED);
-    }
-}
+pub(crate) use resolve::{host_resolved, resolve_nodes, resolve_peers};
+pub(crate) use serve::{query, reply_results};

@@ -6,27 +6,30 @@ use std::collections::HashSet;
 use pmix_proto::{Hello, PeerForm};
 use pmix_types::{IntoOwned, Status};
 
+use super::Admission;
 use super::identity::Identity;
+use crate::cx::Cx;
 use crate::host::{Answer, ClientConnected};
 use crate::ids::ClientId;
 use crate::peers::{Member, PeerId};
 use crate::pending::Pending;
 use crate::registry::{Client, ClientState};
 use crate::timer::Timer;
-use crate::{Engine, Error, SecondConnection};
+use crate::{Error, SecondConnection};
 
-impl Engine {
+impl Admission {
     /// Lets a registered process in, if it is the one it says it is.
     pub(super) fn admit_client(
         &mut self,
+        cx: &mut Cx,
         peer: PeerId,
         hello: &Hello<'_>,
         form: PeerForm,
         identity: Identity,
         id: ClientId,
     ) -> Result<(), Error> {
-        let second = self.cx.config.second_connection;
-        let Some(client) = self.cx.registry.client_mut(id) else {
+        let second = cx.config.second_connection;
+        let Some(client) = cx.registry.client_mut(id) else {
             return Err(super::unregistered(hello));
         };
         let (uid, gid) = client.user;
@@ -45,32 +48,32 @@ impl Engine {
         let member = member(client, id, hello, form);
         let (proc, object) = (client.proc.clone(), client.object);
         if let Some(until) = until {
-            self.cx.timers.cancel(until, Timer::Return(id));
+            cx.timers.cancel(until, Timer::Return(id));
         }
         // What an incarnation of a process put goes when the next one begins, if it ended without notice.
         if lost {
-            self.cx.forget_puts(&proc);
+            cx.forget_puts(&proc);
         }
-        self.let_in(peer, member);
+        self.let_in(cx, peer, member);
         let infos = hello.infos.clone().into_owned();
         let call = ClientConnected {
             proc,
             object,
             infos,
         };
-        self.cx.call_host(call, Pending::ClientConnected(peer));
+        cx.call_host(call, Pending::ClientConnected(peer));
         Ok(())
     }
 
     /// The client did not wait for the host. What a host says that does not take part in this
     /// does not matter; what it refuses goes.
-    pub(crate) fn host_took_client(&mut self, peer: PeerId, answer: &Answer) {
+    pub(crate) fn host_took_client(cx: &mut Cx, peer: PeerId, answer: &Answer) {
         let status = answer.status();
         if !status.is_success()
             && !matches!(answer, Answer::NotSupported)
             && *answer != Answer::DROPPED
         {
-            self.cx.refuse(
+            cx.refuse(
                 peer,
                 Error::new(status, "the host does not want this client"),
             );

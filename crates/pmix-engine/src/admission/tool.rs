@@ -6,33 +6,36 @@ use std::collections::HashSet;
 use pmix_proto::{Hello, PeerForm, Welcome};
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
 
+use super::Admission;
 use super::identity::Identity;
+use crate::Error;
+use crate::cx::Cx;
 use crate::host::{Answer, ToolConnected};
 use crate::peers::{Member, PeerId, Phase};
 use crate::pending::{Pending, PendingTool};
 use crate::timer::Timer;
-use crate::{Engine, Error};
 
-impl Engine {
+impl Admission {
     /// Asks the host about a tool.
     pub(super) fn admit_tool(
         &mut self,
+        cx: &mut Cx,
         peer: PeerId,
         hello: &Hello<'_>,
         form: PeerForm,
         identity: Identity,
     ) -> Result<(), Error> {
-        let user = self.tool_user(identity)?;
+        let user = Self::tool_user(cx, identity)?;
         let proc = hello.proc.clone().map(IntoOwned::into_owned);
         if let Some(proc) = &proc {
-            self.check_tool_name(proc)?;
+            Self::check_tool_name(cx, proc)?;
         }
         let infos = about(hello, user, proc.as_ref());
-        let until = self.cx.after(self.cx.config.tool_time);
-        self.end_handshake(peer);
-        if let (Some(found), Some(until)) = (self.cx.peers.get_mut(peer), until) {
+        let until = cx.after(cx.config.tool_time);
+        self.end_handshake(cx, peer);
+        if let (Some(found), Some(until)) = (cx.peers.get_mut(peer), until) {
             found.phase = Phase::PendingTool(until);
-            self.cx.timers.set(until, Timer::Handshake(peer));
+            cx.timers.set(until, Timer::Handshake(peer));
         }
         let pending = PendingTool {
             role: hello.role,
@@ -41,15 +44,15 @@ impl Engine {
             proc,
         };
         let pending = Pending::ToolConnected(peer, Box::new(pending));
-        self.cx.call_host(ToolConnected { infos }, pending);
+        cx.call_host(ToolConnected { infos }, pending);
         Ok(())
     }
 
     /// The user of a tool, if that user may be served.
-    fn tool_user(&self, identity: Identity) -> Result<(u32, u32), Error> {
-        let (own, own_group) = self.cx.config.user.unzip();
+    fn tool_user(cx: &Cx, identity: Identity) -> Result<(u32, u32), Error> {
+        let (own, own_group) = cx.config.user.unzip();
         let uid = identity.uid.or(own);
-        let allowed = self.cx.config.foreign_tools || uid == own || uid == Some(0);
+        let allowed = cx.config.foreign_tools || uid == own || uid == Some(0);
         match (uid, own) {
             (Some(uid), Some(_)) if !allowed => Err(Error::denied(format!(
                 "tools of user {uid} are not served here"
@@ -62,20 +65,19 @@ impl Engine {
     }
 
     /// Whether a tool may have the name that it brings.
-    fn check_tool_name(&self, proc: &Proc<'_>) -> Result<(), Error> {
+    fn check_tool_name(cx: &Cx, proc: &Proc<'_>) -> Result<(), Error> {
         let (nspace, rank) = (&proc.nspace, proc.rank);
         if nspace.is_empty() || !rank.is_valid() {
             return Err(Error::bad(format!("{nspace:?}, {rank:?} names no tool")));
         }
-        let is_job = self
-            .cx
+        let is_job = cx
             .registry
             .job(nspace)
             .is_some_and(|job| !job.clients.is_empty());
-        if *proc == self.cx.config.server || is_job {
+        if *proc == cx.config.server || is_job {
             return Err(Error::denied(format!("{nspace} is not a name for tools")));
         }
-        let mut members = self.cx.peers.members();
+        let mut members = cx.peers.members();
         match members.any(|(_, member)| member.proc == *proc && !member.is_finalized) {
             true => Err(Error::new(
                 Status::ERR_DUPLICATE_KEY,
@@ -89,19 +91,23 @@ impl Engine {
     ///
     /// DEVIATION: a tool without a name gets one then; OpenPMIx turns it away;
     /// `a_tool_is_given_a_name_that_nobody_has`.
-    pub(crate) fn host_took_tool(&mut self, peer: PeerId, tool: PendingTool, answer: Answer) {
+    pub(crate) fn host_took_tool(
+        &mut self,
+        cx: &mut Cx,
+        peer: PeerId,
+        tool: PendingTool,
+        answer: Answer,
+    ) {
         let status = answer.status();
         let named = match (answer, tool.proc) {
             (Answer::Tool(Ok(proc)), _) => Some(proc),
-            (Answer::NotSupported, proc) => proc.or_else(|| Some(self.name_tool())),
-            (_, proc) if status.is_success() => proc.or_else(|| Some(self.name_tool())),
+            (Answer::NotSupported, proc) => proc.or_else(|| Some(self.name_tool(cx))),
+            (_, proc) if status.is_success() => proc.or_else(|| Some(self.name_tool(cx))),
             _ => None,
         };
         let Some(proc) = named else {
-            self.welcome(peer, &Welcome::Refused(status));
-            return self
-                .cx
-                .refuse(peer, Error::new(status, "the host does not want this tool"));
+            Self::welcome(cx, peer, &Welcome::Refused(status));
+            return cx.refuse(peer, Error::new(status, "the host does not want this tool"));
         };
         let member = Member {
             proc,
@@ -113,23 +119,23 @@ impl Engine {
             is_finalized: false,
             knows: HashSet::new(),
         };
-        self.let_in(peer, member);
+        self.let_in(cx, peer, member);
     }
 
     /// The host has not said in time whether a tool may come in.
-    pub(super) fn turn_away(&mut self, peer: PeerId) {
+    pub(super) fn turn_away(cx: &mut Cx, peer: PeerId) {
         let status = Status::ERR_TIMEOUT;
-        self.welcome(peer, &Welcome::Refused(status));
-        self.cx.refuse(
+        Self::welcome(cx, peer, &Welcome::Refused(status));
+        cx.refuse(
             peer,
             Error::new(status, "the host said nothing of this tool"),
         );
     }
 
     /// A name that no other tool has.
-    fn name_tool(&mut self) -> Proc<'static> {
+    fn name_tool(&mut self, cx: &mut Cx) -> Proc<'static> {
         self.num_tools += 1;
-        let server = self.cx.config.server.nspace.as_bytes();
+        let server = cx.config.server.nspace.as_bytes();
         let suffix = format!(".tool.{}", self.num_tools);
         // A long name of the server leaves room for the number.
         let room = Nspace::MAX_LEN.saturating_sub(suffix.len());

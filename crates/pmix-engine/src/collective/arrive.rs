@@ -3,33 +3,52 @@
 
 use std::time::{Duration, Instant};
 
-use gds_hash::Request;
 use pmix_proto::request;
-use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, keys};
+use pmix_types::{Info, IntoOwned, Nspace, Proc, Status, keys};
 
 use super::participants::{Participants, Ranks};
+use super::table::Collectives;
 use super::tracker::{Collective, Key, Phase, Tracker};
+use crate::Error;
+use crate::cx::Cx;
 use crate::ids::{ClientId, TrackerId};
 use crate::infos::timeout;
 use crate::peers::Ticket;
 use crate::registry::ClientState;
 use crate::timer::Timer;
-use crate::{Engine, Error};
 
-impl Engine {
+impl Collectives {
     /// FENCENB.
-    pub(crate) fn fence(&mut self, ticket: Ticket, request: &request::Fence<'_>) {
-        self.take_part(ticket, Collective::Fence, &request.procs, &request.infos);
+    pub(crate) fn fence(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Fence<'_>) {
+        self.take_part(
+            cx,
+            ticket,
+            Collective::Fence,
+            &request.procs,
+            &request.infos,
+        );
     }
 
     /// CONNECT.
-    pub(crate) fn connect(&mut self, ticket: Ticket, request: &request::Connect<'_>) {
-        self.take_part(ticket, Collective::Connect, &request.procs, &request.infos);
+    pub(crate) fn connect(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Connect<'_>) {
+        self.take_part(
+            cx,
+            ticket,
+            Collective::Connect,
+            &request.procs,
+            &request.infos,
+        );
     }
 
     /// DISCONNECT.
-    pub(crate) fn disconnect(&mut self, ticket: Ticket, request: &request::Disconnect<'_>) {
+    pub(crate) fn disconnect(
+        &mut self,
+        cx: &mut Cx,
+        ticket: Ticket,
+        request: &request::Disconnect<'_>,
+    ) {
         self.take_part(
+            cx,
             ticket,
             Collective::Disconnect,
             &request.procs,
@@ -39,95 +58,102 @@ impl Engine {
 
     fn take_part(
         &mut self,
+        cx: &mut Cx,
         ticket: Ticket,
         kind: Collective,
         procs: &[Proc<'_>],
         infos: &[Info<'_>],
     ) {
-        let (client, participants) = match self.caller_and_participants(&ticket, procs) {
+        let (client, participants) = match Self::caller_and_participants(cx, &ticket, procs) {
             Ok(found) => found,
-            Err(error) => return self.cx.reply_error(ticket, &error),
+            Err(error) => return cx.reply_error(ticket, &error),
         };
         let infos = infos.to_vec().into_owned();
-        if self.is_early(&participants) {
-            return self.came_early(ticket, client, (kind, participants), infos);
+        if Self::is_early(cx, &participants) {
+            return self.came_early(cx, ticket, client, (kind, participants), infos);
         }
-        let until = self.limit(&infos);
-        self.came(ticket, client, (kind, participants), infos, until);
+        let until = Self::limit(cx, &infos);
+        self.came(cx, ticket, client, (kind, participants), infos, until);
     }
 
     /// A participant is there, and it is known who the others are.
     pub(super) fn came(
         &mut self,
+        cx: &mut Cx,
         ticket: Ticket,
         client: ClientId,
         key: Key,
         infos: Vec<Info<'static>>,
         until: Option<Instant>,
     ) {
-        match self.tracker_of(client, key) {
-            Ok(id) => self.arrived(id, client, ticket, infos, until),
-            Err(error) => self.cx.reply_error(ticket, &error),
+        match self.tracker_of(cx, client, key) {
+            Ok(id) => self.arrived(cx, id, client, ticket, infos, until),
+            Err(error) => cx.reply_error(ticket, &error),
         }
     }
 
     /// When a collective ends that began now, as far as a participant or the configuration says.
-    pub(super) fn limit(&self, infos: &[Info<'_>]) -> Option<Instant> {
-        let time = timeout(infos).or(self.cx.config.collective_time);
-        time.and_then(|time| self.cx.after(time))
+    pub(super) fn limit(cx: &Cx, infos: &[Info<'_>]) -> Option<Instant> {
+        let time = timeout(infos).or(cx.config.collective_time);
+        time.and_then(|time| cx.after(time))
     }
 
     /// Which client calls, and who takes part.
     fn caller_and_participants(
-        &self,
+        cx: &Cx,
         ticket: &Ticket,
         procs: &[Proc<'_>],
     ) -> Result<(ClientId, Participants), Error> {
-        let member = self.cx.member(ticket)?;
+        let member = cx.member(ticket)?;
         let Some(client) = member.client else {
             return Err(Error::denied("a tool takes part in nothing"));
         };
-        let size = |nspace: &Nspace<'_>| self.job_size(nspace);
+        let size = |nspace: &Nspace<'_>| cx.job_size(nspace);
         let participants = Participants::of(procs, &member.proc.nspace, size)?;
         if !participants.has(&member.proc) {
             return Err(Error::bad("the caller is not among the participants"));
         }
         for (nspace, _) in participants.jobs() {
-            self.cx.check_reads(member, nspace)?;
+            cx.check_reads(member, nspace)?;
         }
         Ok((client, participants))
     }
 
     /// The tracker that a call of a client belongs to; a new one if it is the first to come.
-    pub(super) fn tracker_of(&mut self, client: ClientId, key: Key) -> Result<TrackerId, Error> {
-        if let Some(id) = self.collectives.find(&key, client) {
+    pub(super) fn tracker_of(
+        &mut self,
+        cx: &mut Cx,
+        client: ClientId,
+        key: Key,
+    ) -> Result<TrackerId, Error> {
+        if let Some(id) = self.find(&key, client) {
             return Ok(id);
         }
-        let job = self.cx.registry.client(client);
+        let job = cx.registry.client(client);
         let job = job.map(|client| client.proc.nspace.clone());
         let job = job.unwrap_or_default();
-        self.collectives.check_room(&job)?;
-        let (local, has_lost_participant) = (self.local(&key.1), self.has_lost(&key.1));
+        self.check_room(&job)?;
+        let (local, has_lost_participant) = (Self::local(cx, &key.1), Self::has_lost(cx, &key.1));
         let mut tracker = Tracker::new(key, job);
         tracker.has_lost_participant = has_lost_participant;
         for client in local {
             tracker.expect(client);
             // If it comes back, it is another incarnation and has no part in this.
-            if self.is_lost(client) {
+            if Self::is_lost(cx, client) {
                 tracker.lose(client);
             }
         }
         // A process that was removed since it called is told nothing, but others are.
         tracker.expect(client);
-        Ok(self.collectives.add(tracker))
+        Ok(self.add(tracker))
     }
 
     /// The local participants.
-    pub(super) fn local(&self, participants: &Participants) -> Vec<ClientId> {
+    pub(super) fn local(cx: &Cx, participants: &Participants) -> Vec<ClientId> {
         let mut local = Vec::new();
         for (nspace, ranks) in participants.jobs() {
             // A job that nobody registered has no process here.
-            let Some(job) = self.cx.registry.job(nspace) else {
+            let Some(job) = cx.registry.job(nspace) else {
                 continue;
             };
             match ranks {
@@ -142,94 +168,95 @@ impl Engine {
 
     fn arrived(
         &mut self,
+        cx: &mut Cx,
         id: TrackerId,
         client: ClientId,
         ticket: Ticket,
         infos: Vec<Info<'static>>,
         until: Option<Instant>,
     ) {
-        self.collectives.join(id, client);
-        let Some(tracker) = self.collectives.get_mut(id) else {
-            return self.cx.reply_status(ticket, Status::ERR_NOT_FOUND);
+        self.join(id, client);
+        let Some(tracker) = self.get_mut(id) else {
+            return cx.reply_status(ticket, Status::ERR_NOT_FOUND);
         };
         tracker.arrive(client, ticket, infos);
         if let Phase::Failed(status) = tracker.phase {
             let tickets = tracker.take_tickets();
-            self.collectives.tidy(id);
+            self.tidy(id);
             return tickets
                 .into_iter()
-                .for_each(|ticket| self.cx.reply_status(ticket, status));
+                .for_each(|ticket| cx.reply_status(ticket, status));
         }
         if let Some(until) = until
             && tracker.until.is_none_or(|known| until < known)
         {
             let known = tracker.until.replace(until);
             if let Some(known) = known {
-                self.cx.timers.cancel(known, Timer::Collective(id));
+                cx.timers.cancel(known, Timer::Collective(id));
             }
-            self.cx.timers.set(until, Timer::Collective(id));
+            cx.timers.set(until, Timer::Collective(id));
         }
-        self.go_on(id);
+        self.go_on(cx, id);
     }
 
     /// Ends the gathering if nobody is missing any longer, or if somebody will never come.
-    pub(super) fn go_on(&mut self, id: TrackerId) {
-        let Some(tracker) = self.collectives.get(id) else {
+    pub(super) fn go_on(&mut self, cx: &mut Cx, id: TrackerId) {
+        let Some(tracker) = self.get(id) else {
             return;
         };
         if tracker.phase != Phase::Gathering {
             return;
         }
         if tracker.has_lost_participant {
-            self.fail(id, Status::ERR_LOST_CONNECTION);
+            self.fail(cx, id, Status::ERR_LOST_CONNECTION);
         } else if tracker.is_complete() {
-            self.call_host(id);
+            self.call_host(cx, id);
         }
     }
 
     /// Whether a local participant is gone and not expected to come back.
-    pub(super) fn has_lost(&self, participants: &Participants) -> bool {
+    pub(super) fn has_lost(cx: &Cx, participants: &Participants) -> bool {
         let gone = |(nspace, ranks): (&Nspace<'_>, &Ranks)| {
-            let job = self.cx.registry.job(nspace);
+            let job = cx.registry.job(nspace);
             job.is_some_and(|job| job.gone.iter().any(|rank| ranks.has(*rank)))
         };
-        let mut local = self.local(participants).into_iter();
-        local.any(|client| self.is_lost(client)) || participants.jobs().any(gone)
+        let mut local = Self::local(cx, participants).into_iter();
+        local.any(|client| Self::is_lost(cx, client)) || participants.jobs().any(gone)
     }
 
     /// Whether a process is gone and not expected to come back.
-    pub(super) fn is_lost(&self, client: ClientId) -> bool {
-        let client = self.cx.registry.client(client);
+    pub(super) fn is_lost(cx: &Cx, client: ClientId) -> bool {
+        let client = cx.registry.client(client);
         client.is_none_or(|client| matches!(client.state, ClientState::Lost | ClientState::Left))
     }
 
     /// All local participants are there: the host goes on, unless there is nobody else to fence
     /// with.
-    fn call_host(&mut self, id: TrackerId) {
-        let Some(tracker) = self.collectives.get(id) else {
+    fn call_host(&mut self, cx: &mut Cx, id: TrackerId) {
+        let Some(tracker) = self.get(id) else {
             return;
         };
-        if tracker.key.0 == Collective::Fence && self.is_local(&tracker.key.1) {
-            self.queue_upcall(id, None);
-            return self.succeed(id);
+        if tracker.key.0 == Collective::Fence && Self::is_local(cx, &tracker.key.1) {
+            self.queue_upcall(cx, id, None);
+            return self.succeed(cx, id);
         }
         let data = match tracker.key.0 {
-            Collective::Fence => self.contribution(tracker),
+            Collective::Fence => Self::contribution(cx, tracker),
             Collective::Connect | Collective::Disconnect => Ok(Vec::new()),
         };
         match data {
             Ok(data) => {
-                let infos = self.limit_host(id);
-                let Some(tracker) = self.collectives.get_mut(id) else {
+                let infos = self.limit_host(cx, id);
+                let Some(tracker) = self.get_mut(id) else {
                     return;
                 };
                 tracker.phase = Phase::Hosting;
                 let call = tracker.call(infos, data, None);
-                self.queue_upcall(id, Some(call));
+                self.queue_upcall(cx, id, Some(call));
             }
             Err(error) => {
                 tracing::error!(%error, "nothing can be contributed to a fence");
-                self.fail(id, error.status());
+                self.fail(cx, id, error.status());
             }
         }
     }
@@ -237,12 +264,12 @@ impl Engine {
     /// What the host is told about a collective: what the participants said, and how many seconds
     /// are left. The host is to end it for all servers alike, so that this one waits a little
     /// longer than it says.
-    fn limit_host(&mut self, id: TrackerId) -> Vec<Info<'static>> {
-        let Some(tracker) = self.collectives.get_mut(id) else {
+    fn limit_host(&mut self, cx: &mut Cx, id: TrackerId) -> Vec<Info<'static>> {
+        let Some(tracker) = self.get_mut(id) else {
             return Vec::new();
         };
         let mut infos = tracker.infos.clone();
-        let (Some(until), Some(now)) = (tracker.until, self.cx.now) else {
+        let (Some(until), Some(now)) = (tracker.until, cx.now) else {
             return infos;
         };
         let left = until.saturating_duration_since(now);
@@ -250,37 +277,29 @@ impl Engine {
         let seconds = u32::try_from(seconds.max(1)).unwrap_or(u32::MAX);
         infos.retain(|info| !info.key.is(keys::TIMEOUT));
         infos.push(Info::new(keys::TIMEOUT, seconds));
-        let time = Duration::from_secs(seconds.into()).saturating_add(self.cx.config.host_grace);
-        self.cx.timers.cancel(until, Timer::Collective(id));
+        let time = Duration::from_secs(seconds.into()).saturating_add(cx.config.host_grace);
+        cx.timers.cancel(until, Timer::Collective(id));
         tracker.until = now.checked_add(time);
         if let Some(until) = tracker.until {
-            self.cx.timers.set(until, Timer::Collective(id));
+            cx.timers.set(until, Timer::Collective(id));
         }
         infos
     }
 
     /// Whether all participants are local.
-    pub(super) fn is_local(&self, participants: &Participants) -> bool {
+    pub(super) fn is_local(cx: &Cx, participants: &Participants) -> bool {
         participants.jobs().all(|(nspace, ranks)| {
-            let Some(job) = self.cx.registry.job(nspace) else {
+            let Some(job) = cx.registry.job(nspace) else {
                 return false;
             };
             match ranks {
                 Ranks::Some(ranks) => ranks.iter().all(|rank| job.clients.contains_key(rank)),
                 // A job whose size nobody stated is as large as its local part.
                 Ranks::All => {
-                    let size = self.job_size(nspace);
+                    let size = cx.job_size(nspace);
                     size.is_none_or(|size| u32::try_from(job.clients.len()) == Ok(size))
                 }
             }
         })
-    }
-
-    /// How many processes a job has, if anyone said.
-    pub(super) fn job_size(&self, nspace: &Nspace<'_>) -> Option<u32> {
-        let job = self.cx.store.job(nspace)?;
-        let size = Request::new(Rank::WILDCARD, keys::JOB_SIZE);
-        let size = job.job().get(&size).ok()?;
-        size.to_number().ok()
     }
 }

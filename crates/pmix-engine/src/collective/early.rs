@@ -14,8 +14,9 @@ use std::time::Instant;
 use pmix_types::{Info, Nspace, Proc, Status};
 
 use super::participants::Participants;
+use super::table::Collectives;
 use super::tracker::{Key, Phase};
-use crate::Engine;
+use crate::cx::Cx;
 use crate::ids::{ClientId, EarlyId};
 use crate::peers::Ticket;
 use crate::timer::Timer;
@@ -70,12 +71,12 @@ impl EarlyCalls {
     }
 }
 
-impl Engine {
+impl Collectives {
     /// Whether it is not known yet who takes part.
-    pub(super) fn is_early(&self, participants: &Participants) -> bool {
+    pub(super) fn is_early(cx: &Cx, participants: &Participants) -> bool {
         let mut jobs = participants.jobs();
         jobs.any(|(nspace, _)| {
-            let job = self.cx.registry.job(nspace);
+            let job = cx.registry.job(nspace);
             job.is_some_and(|job| !job.is_complete())
         })
     }
@@ -83,22 +84,23 @@ impl Engine {
     /// A participant is there before it is known who the others are.
     pub(super) fn came_early(
         &mut self,
+        cx: &mut Cx,
         ticket: Ticket,
         client: ClientId,
         key: Key,
         infos: Vec<Info<'static>>,
     ) {
-        let job = self.cx.registry.client(client);
+        let job = cx.registry.client(client);
         let job = job.map(|client| client.proc.nspace.clone());
         let job = job.unwrap_or_default();
-        if let Err(error) = self.collectives.check_room(&job) {
-            return self.cx.reply_error(ticket, &error);
+        if let Err(error) = self.check_room(&job) {
+            return cx.reply_error(ticket, &error);
         }
-        self.collectives.begins(&job);
-        let limit = self.limit(&infos);
-        let until = limit.or_else(|| self.cx.after(self.cx.config.registration_time));
-        let has_lost_participant = self.has_lost(&key.1);
-        let id = self.collectives.early.add(EarlyCall {
+        self.begins(&job);
+        let limit = Self::limit(cx, &infos);
+        let until = limit.or_else(|| cx.after(cx.config.registration_time));
+        let has_lost_participant = Self::has_lost(cx, &key.1);
+        let id = self.early.add(EarlyCall {
             client,
             job,
             key,
@@ -109,32 +111,32 @@ impl Engine {
             lost: BTreeSet::new(),
         });
         if let Some(until) = until {
-            self.cx.timers.set(until, Timer::Early(id));
+            cx.timers.set(until, Timer::Early(id));
         }
         if has_lost_participant {
-            self.early_failed(id, Status::ERR_LOST_CONNECTION);
+            self.early_failed(cx, id, Status::ERR_LOST_CONNECTION);
         }
     }
 
     /// The time of a call is up that came early.
-    pub(crate) fn early_expired(&mut self, id: EarlyId) {
-        self.early_failed(id, Status::ERR_TIMEOUT);
+    pub(crate) fn early_expired(&mut self, cx: &mut Cx, id: EarlyId) {
+        self.early_failed(cx, id, Status::ERR_TIMEOUT);
     }
 
     /// A participant is gone before all of them were known.
-    pub(super) fn lost_to_early(&mut self, client: ClientId, proc: &Proc<'_>) {
+    pub(super) fn lost_to_early(&mut self, cx: &mut Cx, client: ClientId, proc: &Proc<'_>) {
         let concerned = |call: &EarlyCall| call.key.1.has(proc);
-        for id in self.collectives.early.which(concerned) {
-            if let Some(call) = self.collectives.early.calls.get_mut(&id) {
+        for id in self.early.which(concerned) {
+            if let Some(call) = self.early.calls.get_mut(&id) {
                 call.lost.insert(client);
             }
-            self.early_failed(id, Status::ERR_LOST_CONNECTION);
+            self.early_failed(cx, id, Status::ERR_LOST_CONNECTION);
         }
     }
 
     /// Answers a call that came early, and says who has not called.
-    fn early_failed(&mut self, id: EarlyId, status: Status) {
-        let Some(call) = self.collectives.early.calls.get_mut(&id) else {
+    fn early_failed(&mut self, cx: &mut Cx, id: EarlyId, status: Status) {
+        let Some(call) = self.early.calls.get_mut(&id) else {
             return;
         };
         let State::Waiting(ticket) = std::mem::replace(&mut call.state, State::Failed(status))
@@ -142,72 +144,73 @@ impl Engine {
             return;
         };
         if let Some(until) = call.until.take() {
-            self.cx.timers.cancel(until, Timer::Early(id));
+            cx.timers.cancel(until, Timer::Early(id));
         }
         let key = call.key.clone();
         let same = |call: &EarlyCall| call.key == key;
-        let calls = self.collectives.early.calls.values();
+        let calls = self.early.calls.values();
         let there: BTreeSet<_> = calls.filter(|call| same(call)).map(|c| c.client).collect();
-        let local = self.local(&key.1).into_iter();
+        let local = Self::local(cx, &key.1).into_iter();
         let missing = local.filter(|client| !there.contains(client)).collect();
-        self.report(&key, missing, status);
-        self.cx.reply_status(ticket, status);
+        Self::report(cx, &key, missing, status);
+        cx.reply_status(ticket, status);
     }
 
     /// A job or its processes are registered by now, or not any longer: calls that waited for that
     /// go on.
-    pub(crate) fn collectives_of_job(&mut self, nspace: &Nspace<'static>) {
+    pub(crate) fn collectives_of_job(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
         let concerned = |call: &EarlyCall| call.key.1.jobs().any(|(known, _)| known == nspace);
-        for id in self.collectives.early.which(concerned) {
-            let calls = &self.collectives.early.calls;
+        for id in self.early.which(concerned) {
+            let calls = &self.early.calls;
             if calls
                 .get(&id)
-                .is_some_and(|call| self.is_early(&call.key.1))
+                .is_some_and(|call| Self::is_early(cx, &call.key.1))
             {
                 continue;
             }
-            if let Some(call) = self.collectives.early.calls.remove(&id) {
+            if let Some(call) = self.early.calls.remove(&id) {
                 if let Some(until) = call.until {
-                    self.cx.timers.cancel(until, Timer::Early(id));
+                    cx.timers.cancel(until, Timer::Early(id));
                 }
-                self.collectives.is_over(&call.job);
+                self.is_over(&call.job);
                 // Nobody calls for a job that is gone.
-                if self.cx.registry.job(&call.job).is_some() {
-                    self.take_early(call);
+                if cx.registry.job(&call.job).is_some() {
+                    self.take_early(cx, call);
                 }
             }
         }
     }
 
     /// Takes a call as if it came now.
-    fn take_early(&mut self, call: EarlyCall) {
+    fn take_early(&mut self, cx: &mut Cx, call: EarlyCall) {
         let (kind, participants) = call.key;
-        let size = |nspace: &Nspace<'_>| self.job_size(nspace);
+        let size = |nspace: &Nspace<'_>| cx.job_size(nspace);
         let key = match Participants::of(&participants.to_procs(), &call.job, size) {
             Ok(participants) => (kind, participants),
             Err(_) => (kind, participants),
         };
         match call.state {
             State::Waiting(ticket) => {
-                self.came(ticket, call.client, key, call.infos, call.limit);
+                self.came(cx, ticket, call.client, key, call.infos, call.limit);
             }
-            State::Failed(status) => self.has_failed(call.client, key, &call.lost, status),
+            State::Failed(status) => self.has_failed(cx, call.client, key, &call.lost, status),
         }
     }
 
     /// A process has called and was told that it failed. So are all others now.
     fn has_failed(
         &mut self,
+        cx: &mut Cx,
         client: ClientId,
         key: Key,
         lost: &BTreeSet<ClientId>,
         status: Status,
     ) {
-        let Ok(id) = self.tracker_of(client, key) else {
+        let Ok(id) = self.tracker_of(cx, client, key) else {
             return;
         };
-        self.collectives.join(id, client);
-        let Some(tracker) = self.collectives.get_mut(id) else {
+        self.join(id, client);
+        let Some(tracker) = self.get_mut(id) else {
             return;
         };
         tracker.lose(client);
@@ -215,8 +218,8 @@ impl Engine {
             tracker.lose(*client);
         }
         match tracker.phase {
-            Phase::Failed(_) => self.collectives.tidy(id),
-            Phase::Gathering | Phase::Hosting => self.fail_silently(id, status),
+            Phase::Failed(_) => self.tidy(id),
+            Phase::Gathering | Phase::Hosting => self.fail_silently(cx, id, status),
         }
     }
 }

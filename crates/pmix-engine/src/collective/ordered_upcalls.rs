@@ -9,8 +9,9 @@ use std::collections::{HashMap, VecDeque};
 
 use pmix_types::Nspace;
 
+use super::table::Collectives;
 use super::tracker::Key;
-use crate::Engine;
+use crate::cx::Cx;
 use crate::host::Upcall;
 use crate::ids::TrackerId;
 use crate::pending::Pending;
@@ -92,18 +93,18 @@ impl OrderedUpcalls {
     }
 }
 
-impl Engine {
+impl Collectives {
     /// Says what the host is to be told of a collective, if anything, and tells it what is due.
-    pub(super) fn queue_upcall(&mut self, id: TrackerId, call: Option<Upcall>) {
-        let Some(key) = self.collectives.get(id).map(|tracker| tracker.key.clone()) else {
+    pub(super) fn queue_upcall(&mut self, cx: &mut Cx, id: TrackerId, call: Option<Upcall>) {
+        let Some(key) = self.get(id).map(|tracker| tracker.key.clone()) else {
             return;
         };
-        for DueUpcall { id, job, call } in self.collectives.upcalls.end(&key, id, call) {
+        for DueUpcall { id, job, call } in self.upcalls.end(&key, id, call) {
             let Some(call) = call else {
-                self.collectives.is_over(&job);
+                self.is_over(&job);
                 continue;
             };
-            self.cx.call_host(call, Pending::Collective(id, job));
+            cx.call_host(call, Pending::Collective(id, job));
         }
     }
 }

@@ -4,29 +4,36 @@
 use pmix_proto::request;
 use pmix_types::{IntoOwned, Nspace, Proc, Rank, Status};
 
+use super::Control;
 use super::cleanup::{Cleanup, CleanupKey, CleanupRequest, is_about_cleanup, whole_job};
+use crate::cx::Cx;
 use crate::host::JobControl;
 use crate::infos::with_user;
 use crate::peers::{Member, Ticket};
 use crate::pending::Pending;
-use crate::{Engine, EngineEvent, Error};
+use crate::{EngineEvent, Error};
 
-impl Engine {
+impl Control {
     /// A process asks for something to be done to processes. What is to be removed at their end is
     /// kept here; the rest is the host's, who is told of all of it.
-    pub(crate) fn job_control(&mut self, ticket: Ticket, request: &request::JobControl<'_>) {
-        match self.keep_cleanup(&ticket, request) {
-            Err(error) => self.cx.reply_error(ticket, &error),
+    pub(crate) fn job_control(
+        &mut self,
+        cx: &mut Cx,
+        ticket: Ticket,
+        request: &request::JobControl<'_>,
+    ) {
+        match self.keep_cleanup(cx, &ticket, request) {
+            Err(error) => cx.reply_error(ticket, &error),
             Ok(kept) if kept > 0 && kept == request.infos.len() => {
-                self.cx.reply_infos(ticket, Status::SUCCESS, Vec::new());
+                cx.reply_infos(ticket, Status::SUCCESS, Vec::new());
             }
-            Ok(_) => self.relay_job_control(ticket, request),
+            Ok(_) => Self::relay_job_control(cx, ticket, request),
         }
     }
 
-    fn relay_job_control(&mut self, ticket: Ticket, request: &request::JobControl<'_>) {
-        let Ok(member) = self.cx.member(&ticket) else {
-            return self.cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+    fn relay_job_control(cx: &mut Cx, ticket: Ticket, request: &request::JobControl<'_>) {
+        let Ok(member) = cx.member(&ticket) else {
+            return cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
         let mut directives = with_user(&request.infos, member.user);
         for info in &mut directives {
@@ -39,12 +46,13 @@ impl Engine {
             targets: request.targets.clone().into_owned(),
             directives,
         };
-        self.cx.call_host(call, Pending::Infos(ticket));
+        cx.call_host(call, Pending::Infos(ticket));
     }
 
     /// Keeps what a request wants removed, and answers how many of its infos were about that.
     fn keep_cleanup(
         &mut self,
+        cx: &mut Cx,
         ticket: &Ticket,
         request: &request::JobControl<'_>,
     ) -> Result<usize, Error> {
@@ -52,69 +60,68 @@ impl Engine {
         if requested.num_infos == 0 {
             return Ok(0);
         }
-        let member = self.cx.member(ticket)?;
+        let member = cx.member(ticket)?;
         let user = member.user;
         let mut targets = request.targets.clone().into_owned();
         if targets.is_empty() {
             targets.push(whole_job(&member.proc.nspace));
         }
         for target in &targets {
-            self.check_target(member, target)?;
+            Self::check_target(cx, member, target)?;
         }
-        let most = self.cx.config.control.cleanups_per_job;
-        self.control
-            .cleanups
+        let most = cx.config.control.cleanups_per_job;
+        self.cleanups
             .add(&targets, user, &requested.cleanup, most)?;
         Ok(requested.num_infos)
     }
 
     /// Whether a member may ask for something at the end of a process or a job: one that this
     /// server will see, and not that of somebody else.
-    fn check_target(&self, member: &Member, target: &Proc<'_>) -> Result<(), Error> {
+    fn check_target(cx: &Cx, member: &Member, target: &Proc<'_>) -> Result<(), Error> {
         let (nspace, rank) = (&target.nspace, target.rank);
         if *nspace == member.proc.nspace && member.client.is_none() {
             return Ok(());
         }
-        let Some(job) = self.cx.registry.job(nspace) else {
+        let Some(job) = cx.registry.job(nspace) else {
             return Err(Error::not_found(format!("no job {nspace} is registered")));
         };
         if rank != Rank::WILDCARD && !job.clients.contains_key(&rank) {
             let message = format!("rank {rank} of {nspace} is not on this node");
             return Err(Error::not_found(message));
         }
-        self.cx.check_reads(member, nspace)
+        cx.check_reads(member, nspace)
     }
 
     /// A process has ended: what was to be removed then is handed out.
-    pub(crate) fn cleanup_proc(&mut self, proc: &Proc<'_>) {
-        let ended = self.control.cleanups.proc_ended(proc);
-        self.hand_out(ended);
+    pub(crate) fn cleanup_proc(&mut self, cx: &mut Cx, proc: &Proc<'_>) {
+        let ended = self.cleanups.proc_ended(proc);
+        Self::hand_out(cx, ended);
     }
 
     /// A job has ended: what was to be removed then is handed out, that of its processes too.
-    pub(crate) fn cleanup_job(&mut self, nspace: &Nspace<'_>) {
-        let ended = self.control.cleanups.job_ended(nspace);
-        self.hand_out(ended);
+    pub(crate) fn cleanup_job(&mut self, cx: &mut Cx, nspace: &Nspace<'_>) {
+        let ended = self.cleanups.job_ended(nspace);
+        Self::hand_out(cx, ended);
     }
 
-    fn hand_out(&mut self, ended: Vec<(CleanupKey, Cleanup)>) {
+    fn hand_out(cx: &mut Cx, ended: Vec<(CleanupKey, Cleanup)>) {
         let outcomes = ended.into_iter();
         let outcomes = outcomes.map(|((target, user), cleanup)| EngineEvent::Cleanup {
             target,
             user,
             cleanup,
         });
-        self.cx.driver_events.extend(outcomes);
+        cx.driver_events.extend(outcomes);
     }
 
     /// A connection of a process is closed. The process has ended if it did not say that it leaves;
     /// a tool, key name nobody registered, has ended with its connection.
-    pub(crate) fn cleanup_member(&mut self, member: &Member, is_lost: bool) {
+    pub(crate) fn cleanup_member(&mut self, cx: &mut Cx, member: &Member, is_lost: bool) {
         let nspace = &member.proc.nspace;
-        if member.client.is_none() && self.cx.registry.job(nspace).is_none() {
-            self.cleanup_job(nspace);
+        if member.client.is_none() && cx.registry.job(nspace).is_none() {
+            self.cleanup_job(cx, nspace);
         } else if is_lost {
-            self.cleanup_proc(&member.proc);
+            self.cleanup_proc(cx, &member.proc);
         }
     }
 }

@@ -4,43 +4,45 @@
 use pmix_proto::request;
 use pmix_types::{Info, IntoOwned, Status, Value, keys};
 
+use super::Control;
 use super::heartbeat::{HeartbeatMonitor, name};
+use crate::Error;
+use crate::cx::Cx;
 use crate::events::{Notification, Reporter};
 use crate::host::Monitor;
 use crate::infos::with_user;
 use crate::peers::{PeerId, Ticket};
 use crate::pending::Pending;
 use crate::timer::Timer;
-use crate::{Engine, Error};
 
-impl Engine {
+impl Control {
     /// Serves MONITOR: heartbeats of the process itself are watched here, all else is
     /// the host's.
-    pub(crate) fn monitor(&mut self, ticket: Ticket, request: &request::Monitor<'_>) {
+    pub(crate) fn monitor(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Monitor<'_>) {
         let served = match request.monitor.key.as_text().as_str() {
-            _ if !self.cx.config.watches_heartbeats => Ok(false),
+            _ if !cx.config.watches_heartbeats => Ok(false),
             Some(keys::MONITOR_HEARTBEAT) => self
-                .add_heartbeat_monitor(ticket.peer(), request)
+                .add_heartbeat_monitor(cx, ticket.peer(), request)
                 .map(|()| true),
             Some(keys::SEND_HEARTBEAT) => {
-                self.heartbeat(ticket.peer());
+                self.heartbeat(cx, ticket.peer());
                 Ok(true)
             }
             Some(keys::MONITOR_CANCEL) => {
-                self.cancel_heartbeat_monitor(ticket.peer(), &request.monitor)
+                self.cancel_heartbeat_monitor(cx, ticket.peer(), &request.monitor)
             }
             _ => Ok(false),
         };
         match served {
-            Ok(true) => self.cx.reply_infos(ticket, Status::SUCCESS, Vec::new()),
-            Ok(false) => self.relay_monitor(ticket, request),
-            Err(error) => self.cx.reply_error(ticket, &error),
+            Ok(true) => cx.reply_infos(ticket, Status::SUCCESS, Vec::new()),
+            Ok(false) => Self::relay_monitor(cx, ticket, request),
+            Err(error) => cx.reply_error(ticket, &error),
         }
     }
 
-    fn relay_monitor(&mut self, ticket: Ticket, request: &request::Monitor<'_>) {
-        let Ok(member) = self.cx.member(&ticket) else {
-            return self.cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+    fn relay_monitor(cx: &mut Cx, ticket: Ticket, request: &request::Monitor<'_>) {
+        let Ok(member) = cx.member(&ticket) else {
+            return cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
         let call = Monitor {
             proc: member.proc.clone(),
@@ -48,84 +50,86 @@ impl Engine {
             error: request.error,
             directives: with_user(&request.infos, member.user),
         };
-        self.cx.call_host(call, Pending::Infos(ticket));
+        cx.call_host(call, Pending::Infos(ticket));
     }
 
     fn add_heartbeat_monitor(
         &mut self,
+        cx: &mut Cx,
         peer: PeerId,
         request: &request::Monitor<'_>,
     ) -> Result<(), Error> {
         let monitor = HeartbeatMonitor::read(request.error, &request.infos)?;
-        let Some(now) = self.cx.now else {
+        let Some(now) = cx.now else {
             return Ok(());
         };
-        let most = self.cx.config.control.monitors_per_peer;
-        self.control.monitors.add(peer, monitor, most, now)?;
-        self.watch(peer);
+        let most = cx.config.control.monitors_per_peer;
+        self.monitors.add(peer, monitor, most, now)?;
+        self.watch(cx, peer);
         Ok(())
     }
 
     /// Cancels heartbeat monitors of a peer. A name that is not known here may be the host's.
     fn cancel_heartbeat_monitor(
         &mut self,
+        cx: &mut Cx,
         peer: PeerId,
         monitor: &Info<'_>,
     ) -> Result<bool, Error> {
         let id = name(monitor)?;
-        let had_any = self.control.monitors.cancel(peer, id.as_ref());
-        self.watch(peer);
+        let had_any = self.monitors.cancel(peer, id.as_ref());
+        self.watch(cx, peer);
         Ok(had_any)
     }
 
     /// A heartbeat of a peer. There is no answer to it.
-    pub(crate) fn heartbeat(&mut self, peer: PeerId) {
-        if let Some(now) = self.cx.now
-            && self.control.monitors.beat(peer, now)
+    pub(crate) fn heartbeat(&mut self, cx: &mut Cx, peer: PeerId) {
+        if let Some(now) = cx.now
+            && self.monitors.beat(peer, now)
         {
-            self.watch(peer);
+            self.watch(cx, peer);
         }
     }
 
     /// Sets the timer for the next heartbeat that a peer owes. An earlier one is left where it is:
     /// when it is due, the heartbeats that came since are looked at.
-    fn watch(&mut self, peer: PeerId) {
-        let due = self.control.monitors.due(peer);
-        let set = self.control.watched.get(&peer).copied();
+    fn watch(&mut self, cx: &mut Cx, peer: PeerId) {
+        let due = self.monitors.due(peer);
+        let set = self.watched.get(&peer).copied();
         if set.is_some() && set <= due {
             return;
         }
-        self.unwatch(peer);
+        self.unwatch(cx, peer);
         if let Some(due) = due {
-            self.control.watched.insert(peer, due);
-            self.cx.timers.set(due, Timer::Heartbeat(peer));
+            self.watched.insert(peer, due);
+            cx.timers.set(due, Timer::Heartbeat(peer));
         }
     }
 
-    fn unwatch(&mut self, peer: PeerId) {
-        if let Some(due) = self.control.watched.remove(&peer) {
-            self.cx.timers.cancel(due, Timer::Heartbeat(peer));
+    fn unwatch(&mut self, cx: &mut Cx, peer: PeerId) {
+        if let Some(due) = self.watched.remove(&peer) {
+            cx.timers.cancel(due, Timer::Heartbeat(peer));
         }
     }
 
-    /// Raises an event in the job of a peer for each of its monitors that has expired.
-    pub(crate) fn heartbeat_due(&mut self, peer: PeerId) {
-        self.control.watched.remove(&peer);
-        let Some(now) = self.cx.now else {
-            return;
+    /// Returns a notification for the job of a peer for each of its monitors that has expired.
+    pub(crate) fn heartbeat_due(&mut self, cx: &mut Cx, peer: PeerId) -> Vec<Notification> {
+        self.watched.remove(&peer);
+        let Some(now) = cx.now else {
+            return Vec::new();
         };
-        let missed = self.control.monitors.missed(peer, now);
-        self.watch(peer);
-        for monitor in missed {
-            self.notify_missed(peer, monitor);
-        }
+        let missed = self.monitors.missed(peer, now);
+        self.watch(cx, peer);
+        let missed = missed.into_iter();
+        missed
+            .filter_map(|monitor| Self::missed(cx, peer, monitor))
+            .collect()
     }
 
-    fn notify_missed(&mut self, peer: PeerId, monitor: HeartbeatMonitor) {
-        let Some(member) = self.cx.peers.member(peer) else {
-            return;
-        };
-        let only = self.cx.only_user(member);
+    /// Makes the notification that heartbeats of a peer are missing.
+    fn missed(cx: &Cx, peer: PeerId, monitor: HeartbeatMonitor) -> Option<Notification> {
+        let member = cx.peers.member(peer)?;
+        let only = cx.only_user(member);
         let source = member.proc.clone();
         let mut infos = vec![Info::new(keys::EVENT_AFFECTED_PROC, source.clone())];
         if let Some(id) = monitor.id {
@@ -134,14 +138,17 @@ impl Engine {
         infos.extend(monitor.infos);
         let (event, range) = (monitor.event, monitor.range);
         match Notification::new(Reporter::Server, event, source, range, infos) {
-            Ok(notification) => self.raise(notification.only(only)),
-            Err(error) => tracing::warn!(%peer, %error, "missed heartbeats cannot be told"),
+            Ok(notification) => Some(notification.only(only)),
+            Err(error) => {
+                tracing::warn!(%peer, %error, "missed heartbeats cannot be told");
+                None
+            }
         }
     }
 
     /// A peer is gone: nothing of it is watched any longer.
-    pub(crate) fn control_left(&mut self, peer: PeerId) {
-        self.unwatch(peer);
-        self.control.monitors.forget(peer);
+    pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId) {
+        self.unwatch(cx, peer);
+        self.monitors.forget(peer);
     }
 }

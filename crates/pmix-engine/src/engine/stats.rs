@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts of everything that an engine holds at a moment.
 
-use crate::Engine;
+use super::Engine;
 
 /// Counts everything that an engine holds at a moment, apart from what the host registered. Every
 /// count is zero when no peer is connected and no operation is under way.
@@ -49,15 +49,15 @@ impl Engine {
         let [listening, codes, _, had] = self.events.len();
         Stats {
             num_peers: self.cx.peers.len(),
-            num_gets: self.pending_gets.len(),
-            num_inbound_dmodex: self.inbound_dmodex.len(),
+            num_gets: self.exchange.num_gets(),
+            num_inbound_dmodex: self.exchange.num_inbound(),
             num_collectives: self.collectives.len(),
             num_timers: self.cx.timers.len(),
             num_host_calls: self.cx.host.len(),
-            num_handshaking: self.handshaking.len(),
+            num_handshaking: self.admission.num_handshaking(),
             num_requests,
             queued_bytes,
-            num_outbound_dmodex: self.outbound_dmodex.len(),
+            num_outbound_dmodex: self.exchange.num_outbound(),
             num_finalizing: self.finalizing.len(),
             num_listeners: listening + codes + had,
             num_pulls: self.forwarding.num_pulls(),

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use pmix_types::{Nspace, Proc};
 
-use super::limits::EventLimits;
+use super::EventLimits;
 use super::notification::Notification;
 use crate::PeerId;
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pmix_proto::request::DeregisterEvents;
 use pmix_types::Status;
 
-use super::limits::EventLimits;
+use super::EventLimits;
 use super::notification::{Listener, Notification};
 use crate::procs::Procs;
 use crate::{Error, PeerId};

@@ -4,66 +4,23 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use bfrops::Layout;
 use gds_hash::{Request, Store};
 use pmix_proto::{Event, PeerForm, Tag, request};
 use pmix_types::{DataRange, Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
 
-use super::directives::about;
-use super::{Listener, Notification, RELAYED, Reporter, is_environmental};
+use super::{Events, Listener, Notification, RELAYED, Reporter, is_environmental};
+use crate::cx::Cx;
 use crate::host::{DeregisterEvents, NotifyEvent, RegisterEvents};
 use crate::peers::{Member, PeerId, Ticket};
 use crate::pending::{Pending, PendingRegistration};
-use crate::{Engine, Error};
 
-impl Engine {
-    /// The host reports an event (PMIx Standard, `PMIx_Notify_event` of a server): local processes
-    /// in its range that are registered for it are told now, others when they register. It does
-    /// not come back to the host.
-    ///
-    /// A source that is a process is taken to have seen the event itself. If the event is the loss
-    /// of a process of another node, what that one put is asked of its node again.
-    ///
-    /// # Errors
-    ///
-    /// `PMIX_ERR_BAD_PARAM` for a range that does not exist, and if `PMIX_RANGE_CUSTOM` and
-    /// `PMIX_EVENT_CUSTOM_RANGE` do not come together.
-    pub fn notify(
-        &mut self,
-        status: Status,
-        source: &Proc<'_>,
-        range: DataRange,
-        infos: &[Info<'_>],
-        now: Instant,
-    ) -> Result<(), Error> {
-        self.cx.now = Some(now);
-        let source = source.clone().into_owned();
-        let infos = infos.to_vec().into_owned();
-        let about = about(&infos, &source);
-        let notification = Notification::new(Reporter::Host, status, source, range, infos)?;
-        self.forget_lost(status, &about);
-        self.raise(notification);
-        self.close_refused();
-        Ok(())
-    }
-
-    /// Takes an event in: whoever is to be told now is told, and the host where it concerns it.
-    pub(crate) fn raise(&mut self, notification: Notification) {
-        self.events.arrivals.push_back(Arc::new(notification));
-        // Telling can end a connection, which is an event itself: that one has its turn then.
-        if self.events.is_telling {
-            return;
-        }
-        self.events.is_telling = true;
-        while let Some(notification) = self.events.arrivals.pop_front() {
-            self.spread(&notification);
-        }
-        self.events.is_telling = false;
-    }
-
-    fn spread(&mut self, notification: &Arc<Notification>) {
+impl Events {
+    /// Takes an event in: the peers that are to be told now are told, and the host where it concerns
+    /// it.
+    pub(crate) fn raise(&mut self, cx: &mut Cx, notification: Notification) {
+        let notification = &Arc::new(notification);
         if notification.concerns_host() {
             let call = NotifyEvent {
                 status: notification.status,
@@ -71,27 +28,27 @@ impl Engine {
                 range: notification.range,
                 infos: notification.infos.clone(),
             };
-            self.cx.call_host(call, Pending::Informed);
+            cx.call_host(call, Pending::Informed);
         }
-        if let Some(now) = self.cx.now {
-            let sessions = sessions(&self.cx.store);
-            let told = self.events.take(notification, &sessions, now);
-            self.tell(&told, notification);
+        if let Some(now) = cx.now {
+            let sessions = sessions(&cx.store);
+            let told = self.take(notification, &sessions, now);
+            Self::tell(cx, &told, notification);
         }
     }
 
     /// Sends an event to peers; it is packed once for all that read the same.
-    fn tell(&mut self, peers: &[PeerId], notification: &Notification) {
+    fn tell(cx: &mut Cx, peers: &[PeerId], notification: &Notification) {
         let mut packed: Vec<(Layout, Arc<Vec<u8>>)> = Vec::new();
         for peer in peers {
-            let Some(form) = self.cx.form(*peer) else {
+            let Some(form) = cx.form(*peer) else {
                 continue;
             };
             let known = packed.iter().find(|(layout, _)| *layout == form.layout);
             let bytes = match known {
                 Some((_, bytes)) => Arc::clone(bytes),
                 None => {
-                    let Some(bytes) = self.pack_event(&form, notification) else {
+                    let Some(bytes) = Self::pack_event(cx, &form, notification) else {
                         continue;
                     };
                     let bytes: Arc<Vec<u8>> = bytes.into();
@@ -99,20 +56,20 @@ impl Engine {
                     bytes
                 }
             };
-            self.cx.send(*peer, Tag::EVENT, bytes);
+            cx.send(*peer, Tag::EVENT, bytes);
         }
     }
 
     /// An event as a peer reads it. An info of a type that the peer does not know is left out: that
     /// something happened is worth more than all that can be said about it.
-    fn pack_event(&self, form: &PeerForm, notification: &Notification) -> Option<Vec<u8>> {
+    fn pack_event(cx: &Cx, form: &PeerForm, notification: &Notification) -> Option<Vec<u8>> {
         let mut event = Event {
             status: notification.status,
             source: notification.source.clone(),
             infos: notification.infos.clone(),
             range: Some(notification.range),
         };
-        let pack = |event: &Event<'_>| event.encode(form, Some(self.cx.framer()));
+        let pack = |event: &Event<'_>| event.encode(form, Some(cx.framer()));
         if let Ok(bytes) = pack(&event) {
             return Some(bytes);
         }
@@ -130,17 +87,18 @@ impl Engine {
     /// is concerned, which only the host can tell of; what was kept for it follows the answer.
     pub(crate) fn register_events(
         &mut self,
+        cx: &mut Cx,
         ticket: Ticket,
         request: &request::RegisterEvents<'_>,
     ) {
-        let Ok(user) = self.cx.member(&ticket).map(|member| member.user) else {
-            return self.cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+        let Ok(user) = cx.member(&ticket).map(|member| member.user) else {
+            return cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
         let codes = request.codes.clone();
         let infos = request.infos.clone().into_owned();
-        let asked = match self.events.ask_for(&codes) {
+        let asked = match self.ask_for(&codes) {
             Ok(asked) => asked,
-            Err(error) => return self.cx.reply_error(ticket, &error),
+            Err(error) => return cx.reply_error(ticket, &error),
         };
         let call = RegisterEvents {
             codes: asked.clone(),
@@ -149,9 +107,9 @@ impl Engine {
         if !asked.iter().copied().any(is_environmental) {
             if !asked.is_empty() {
                 // Processes raise such events too, whether or not the host does.
-                self.cx.call_host(call, Pending::HostedEvents(asked));
+                cx.call_host(call, Pending::HostedEvents(asked));
             }
-            return self.registered(ticket, &codes, &infos);
+            return self.registered(cx, ticket, &codes, &infos);
         }
         let registration = PendingRegistration {
             codes,
@@ -159,56 +117,61 @@ impl Engine {
             hosted: asked,
         };
         let pending = Pending::RegisterEvents(ticket, Box::new(registration));
-        self.cx.call_host(call, pending);
+        cx.call_host(call, pending);
     }
 
     /// The host answered whether it reports the events of a registration.
     pub(crate) fn host_registered(
         &mut self,
+        cx: &mut Cx,
         ticket: Ticket,
         registration: &PendingRegistration,
         status: Status,
     ) {
         if status.is_success() {
-            return self.registered(ticket, &registration.codes, &registration.infos);
+            return self.registered(cx, ticket, &registration.codes, &registration.infos);
         }
-        self.events.host_declined(&registration.hosted);
-        self.cx.reply_status(ticket, status);
+        self.host_declined(&registration.hosted);
+        cx.reply_status(ticket, status);
     }
 
     /// Registers a peer, tells it so, and tells it what it has missed.
-    fn registered(&mut self, ticket: Ticket, codes: &[Status], infos: &[Info<'_>]) {
+    fn registered(&mut self, cx: &mut Cx, ticket: Ticket, codes: &[Status], infos: &[Info<'_>]) {
         let peer = ticket.peer();
-        let Ok(listener) = self.cx.member(&ticket).map(listener) else {
-            return self.cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+        let Ok(listener) = cx.member(&ticket).map(listener) else {
+            return cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
-        if let Err(error) = self.events.register(peer, &listener, codes, infos) {
-            self.cx.reply_error(ticket, &error);
-            return self.release_events();
+        if let Err(error) = self.register(peer, &listener, codes, infos) {
+            cx.reply_error(ticket, &error);
+            return self.release_events(cx);
         }
-        self.cx.reply_status(ticket, Status::SUCCESS);
-        let Some(now) = self.cx.now else {
+        cx.reply_status(ticket, Status::SUCCESS);
+        let Some(now) = cx.now else {
             return;
         };
-        let sessions = sessions(&self.cx.store);
-        let missed = self.events.replay(peer, &sessions, now);
+        let sessions = sessions(&cx.store);
+        let missed = self.replay(peer, &sessions, now);
         for notification in missed {
-            self.tell(&[peer], &notification);
+            Self::tell(cx, &[peer], &notification);
         }
     }
 
     /// The one request without an answer.
-    pub(crate) fn deregister_events(&mut self, peer: PeerId, request: &request::DeregisterEvents) {
-        self.events.deregister(peer, &request.codes);
-        self.release_events();
+    pub(crate) fn deregister_events(
+        &mut self,
+        cx: &mut Cx,
+        peer: PeerId,
+        request: &request::DeregisterEvents,
+    ) {
+        self.deregister(peer, &request.codes);
+        self.release_events(cx);
     }
 
     /// Tells the host which events it no longer has to tell of.
-    fn release_events(&mut self) {
-        let codes = self.events.no_longer_wanted();
+    fn release_events(&mut self, cx: &mut Cx) {
+        let codes = self.no_longer_wanted();
         if !codes.is_empty() {
-            self.cx
-                .call_host(DeregisterEvents { codes }, Pending::Informed);
+            cx.call_host(DeregisterEvents { codes }, Pending::Informed);
         }
     }
 
@@ -217,24 +180,29 @@ impl Engine {
     /// DEVIATION: OpenPMIx answers when the host has. Whom the event reaches is promised by neither,
     /// and here the host may take its time;
     /// `an_event_of_a_process_reaches_the_others_with_all_that_was_said`.
-    pub(crate) fn notify_event(&mut self, ticket: Ticket, request: &request::Notify<'_>) {
-        let Ok(member) = self.cx.member(&ticket) else {
-            return self.cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+    pub(crate) fn notify_event(
+        &mut self,
+        cx: &mut Cx,
+        ticket: Ticket,
+        request: &request::Notify<'_>,
+    ) {
+        let Ok(member) = cx.member(&ticket) else {
+            return cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
         let reporter = Reporter::Peer(ticket.peer());
-        let only = self.cx.only_user(member);
+        let only = cx.only_user(member);
         let source = member.proc.clone();
         let mut infos = request.infos.clone().into_owned();
         infos.push(Info::new(RELAYED, true));
         let notification =
             Notification::new(reporter, request.status, source, request.range, infos);
         match notification {
-            Err(error) => self.cx.reply_error(ticket, &error),
+            Err(error) => cx.reply_error(ticket, &error),
             Ok(notification) => {
-                self.cx.reply_status(ticket, Status::SUCCESS);
+                cx.reply_status(ticket, Status::SUCCESS);
                 let is_echo = request.infos.iter().any(|info| info.key.is(RELAYED));
                 if !is_echo && request.range != DataRange::PROC_LOCAL {
-                    self.raise(notification.only(only));
+                    self.raise(cx, notification.only(only));
                 }
             }
         }
@@ -244,6 +212,7 @@ impl Engine {
     /// (PMIx Standard, `PMIx_server_define_process_set`).
     pub(crate) fn tell_of_set(
         &mut self,
+        cx: &mut Cx,
         status: Status,
         name: &Text<'_>,
         members: Option<&[Proc<'_>]>,
@@ -256,18 +225,18 @@ impl Engine {
         if let Some(members) = members {
             infos.push(Info::new(keys::PSET_MEMBERS, members.to_vec().into_owned()));
         }
-        let source = self.cx.config.server.clone();
+        let source = cx.config.server.clone();
         let range = DataRange::LOCAL;
         if let Ok(notification) = Notification::new(Reporter::Server, status, source, range, infos)
         {
-            self.raise(notification);
+            self.raise(cx, notification);
         }
     }
 
     /// A peer is gone: what it wanted to know is forgotten.
-    pub(crate) fn events_left(&mut self, peer: PeerId) {
-        self.events.forget(peer);
-        self.release_events();
+    pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId) {
+        self.forget(peer);
+        self.release_events(cx);
     }
 
     /// A process went away without saying so. Those of its job that are registered for the loss of
@@ -277,9 +246,9 @@ impl Engine {
     /// DEVIATION: OpenPMIx tells nobody but the host. Default handlers are passed over here, since
     /// to a client the loss of a connection is that of its own;
     /// `the_loss_of_a_process_is_told_to_who_asked_for_that`.
-    pub(crate) fn events_lost(&mut self, member: &Member) {
+    pub(crate) fn process_lost(&mut self, cx: &mut Cx, member: &Member) {
         // Of a tool nobody knows what it belongs to; who is deregistered has been given up.
-        let client = member.client.and_then(|id| self.cx.registry.client(id));
+        let client = member.client.and_then(|id| cx.registry.client(id));
         if client.is_none() {
             return;
         }
@@ -291,13 +260,13 @@ impl Engine {
         let lost = Status::ERR_LOST_CONNECTION;
         let range = DataRange::NAMESPACE;
         if let Ok(notification) = Notification::new(Reporter::Server, lost, source, range, infos) {
-            self.raise(notification);
+            self.raise(cx, notification);
         }
     }
 
     /// A job is deregistered.
-    pub(crate) fn events_job_gone(&mut self, nspace: &Nspace<'_>) {
-        self.events.forget_nspace(nspace);
+    pub(crate) fn job_gone(&mut self, nspace: &Nspace<'_>) {
+        self.forget_nspace(nspace);
     }
 }
 

@@ -4,40 +4,42 @@
 use pmix_proto::request;
 use pmix_types::{Proc, Scope, Status};
 
+use super::Exchange;
 use super::answer;
+use crate::Error;
+use crate::cx::Cx;
 use crate::ids::ClientId;
 use crate::peers::Ticket;
-use crate::{Engine, Error};
 
-impl Engine {
+impl Exchange {
     /// COMMIT: what a process put since its last commit, or all of it. Who waits for it goes on.
-    pub(crate) fn commit(&mut self, ticket: Ticket, request: &request::Commit<'_>) {
-        match self.store_commit(&ticket, request) {
+    pub(crate) fn commit(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Commit<'_>) {
+        match Self::store_commit(cx, &ticket, request) {
             Ok(proc) => {
-                self.cx.reply_status(ticket, Status::SUCCESS);
-                self.data_came(&proc);
+                cx.reply_status(ticket, Status::SUCCESS);
+                self.data_came(cx, &proc);
             }
-            Err(error) => self.cx.reply_error(ticket, &error),
+            Err(error) => cx.reply_error(ticket, &error),
         }
     }
 
     fn store_commit(
-        &mut self,
+        cx: &mut Cx,
         ticket: &Ticket,
         request: &request::Commit<'_>,
     ) -> Result<Proc<'static>, Error> {
-        let member = self.cx.member(ticket)?;
+        let member = cx.member(ticket)?;
         let Some(client) = member.client else {
             return Err(Error::denied("a tool has no data to share"));
         };
         let (proc, form) = (member.proc.clone(), member.form);
         let len = request.blocks.len();
-        let put_bytes = self.put_room(client, len)?;
-        let wire = self.cx.codec(&form);
-        self.cx.store.update_modex(&proc.nspace, |puts| {
+        let put_bytes = Self::put_room(cx, client, len)?;
+        let wire = cx.codec(&form);
+        cx.store.update_modex(&proc.nspace, |puts| {
             puts.commit(&wire, proc.rank, request.blocks)
         })?;
-        if let Some(client) = self.cx.registry.client_mut(client) {
+        if let Some(client) = cx.registry.client_mut(client) {
             client.has_committed = true;
             client.put_bytes = put_bytes + len;
         }
@@ -48,14 +50,14 @@ impl Engine {
     ///
     /// Clients up to 5.0 repeat everything in each commit, so that what they have sent says little
     /// of what is there; that is looked at only when it matters.
-    fn put_room(&self, client: ClientId, len: usize) -> Result<usize, Error> {
-        let most = self.cx.config.put_bytes_per_process;
-        let client = self.cx.registry.client(client);
+    fn put_room(cx: &Cx, client: ClientId, len: usize) -> Result<usize, Error> {
+        let most = cx.config.put_bytes_per_process;
+        let client = cx.registry.client(client);
         let client = client.ok_or_else(|| Error::not_found("the process is deregistered"))?;
         if client.put_bytes.saturating_add(len) <= most {
             return Ok(client.put_bytes);
         }
-        let there = self.num_put_bytes(&client.proc)?;
+        let there = Self::num_put_bytes(cx, &client.proc)?;
         match there.saturating_add(len) <= most {
             true => Ok(there),
             false => Err(Error::new(
@@ -66,15 +68,15 @@ impl Engine {
     }
 
     /// How many bytes the data of a process take when they travel.
-    fn num_put_bytes(&self, proc: &Proc<'_>) -> Result<usize, Error> {
-        let Some(job) = self.cx.store.job(&proc.nspace) else {
+    fn num_put_bytes(cx: &Cx, proc: &Proc<'_>) -> Result<usize, Error> {
+        let Some(job) = cx.store.job(&proc.nspace) else {
             return Ok(0);
         };
         let puts = job.modex_store();
-        let form = self.cx.config.modex_form();
+        let form = cx.config.modex_form();
         let mut packed = Vec::new();
         let kvals = puts.all(proc.rank, Scope::GLOBAL)?;
-        answer::bare(&form, self.cx.framer(), kvals, &mut packed)?;
+        answer::bare(&form, cx.framer(), kvals, &mut packed)?;
         Ok(packed.len())
     }
 }

@@ -6,27 +6,34 @@ use std::time::Instant;
 use pmix_proto::request;
 use pmix_types::{Nspace, Proc, Status};
 
+use super::Exchange;
 use super::get_request::GetRequest;
 use super::pending::{PendingGet, WaitFor};
 use super::resolve::Resolution;
+use crate::cx::Cx;
 use crate::ids::GetId;
 use crate::peers::{PeerId, Ticket};
 use crate::timer::Timer;
-use crate::{Engine, EngineEvent, Error};
+use crate::{EngineEvent, Error};
 
-impl Engine {
+impl Exchange {
     /// GETNB.
-    pub(crate) fn get(&mut self, ticket: Ticket, request: &request::Get<'_>) {
-        self.answer(ticket, GetRequest::of_get(request));
+    pub(crate) fn get(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Get<'_>) {
+        self.answer(cx, ticket, GetRequest::of_get(request));
     }
 
     /// REFRESH_CACHE.
-    pub(crate) fn refresh_cache(&mut self, ticket: Ticket, request: &request::RefreshCache<'_>) {
-        self.answer(ticket, GetRequest::of_refresh(request));
+    pub(crate) fn refresh_cache(
+        &mut self,
+        cx: &mut Cx,
+        ticket: Ticket,
+        request: &request::RefreshCache<'_>,
+    ) {
+        self.answer(cx, ticket, GetRequest::of_refresh(request));
     }
 
-    fn answer(&mut self, ticket: Ticket, request: GetRequest) {
-        let until = request.timeout.and_then(|time| self.cx.after(time));
+    fn answer(&mut self, cx: &mut Cx, ticket: Ticket, request: GetRequest) {
+        let until = request.timeout.and_then(|time| cx.after(time));
         let pending = PendingGet {
             ticket,
             request,
@@ -34,54 +41,53 @@ impl Engine {
             was_asked: false,
             until: until.map(|at| (at, Status::ERR_TIMEOUT)),
         };
-        match self.check_reader(&pending) {
-            Ok(()) => self.settle(pending),
+        match Self::check_reader(cx, &pending) {
+            Ok(()) => self.settle(cx, pending),
             Err(error) => {
                 let peer = pending.ticket.peer();
-                self.cx.reply_error(pending.ticket, &error);
+                cx.reply_error(pending.ticket, &error);
                 let denied = EngineEvent::Denied {
                     peer,
                     reason: error,
                 };
-                self.cx.driver_events.push_back(denied);
+                cx.driver_events.push_back(denied);
             }
         }
     }
 
-    fn check_reader(&self, pending: &PendingGet) -> Result<(), Error> {
+    fn check_reader(cx: &Cx, pending: &PendingGet) -> Result<(), Error> {
         let nspace = &pending.request.proc.nspace;
-        self.cx
-            .check_reads(self.cx.member(&pending.ticket)?, nspace)
+        cx.check_reads(cx.member(&pending.ticket)?, nspace)
     }
 
     /// Answers a request, or lets it wait.
-    pub(super) fn settle(&mut self, pending: PendingGet) {
-        match self.outcome(&pending) {
-            Ok(Resolution::Ready(payload)) => self.cx.reply(pending.ticket, payload),
+    pub(super) fn settle(&mut self, cx: &mut Cx, pending: PendingGet) {
+        match self.outcome(cx, &pending) {
+            Ok(Resolution::Ready(payload)) => cx.reply(pending.ticket, payload),
             Ok(Resolution::WaitFor(_)) if pending.request.is_immediate => {
                 let error = Error::not_found("it is not there, and the client does not wait");
-                self.cx.reply_error(pending.ticket, &error);
+                cx.reply_error(pending.ticket, &error);
             }
-            Ok(Resolution::WaitFor(wait_for)) => self.park(pending, wait_for),
-            Err(error) => self.cx.reply_error(pending.ticket, &error),
+            Ok(Resolution::WaitFor(wait_for)) => self.park(cx, pending, wait_for),
+            Err(error) => cx.reply_error(pending.ticket, &error),
         }
     }
 
-    pub(super) fn park(&mut self, mut pending: PendingGet, wait_for: WaitFor) {
+    pub(super) fn park(&mut self, cx: &mut Cx, mut pending: PendingGet, wait_for: WaitFor) {
         let is_new = pending.wait_for != wait_for;
         pending.wait_for = wait_for;
         if pending.request.timeout.is_none() && (is_new || pending.until.is_none()) {
-            pending.until = self.patience(wait_for);
+            pending.until = Self::default_timeout(cx, wait_for);
         }
         let asks = wait_for == WaitFor::Host || (wait_for == WaitFor::Job && !pending.was_asked);
-        if asks && let Err(error) = self.ask_about(&pending) {
-            return self.cx.reply_error(pending.ticket, &error);
+        if asks && let Err(error) = self.ask_about(cx, &pending) {
+            return cx.reply_error(pending.ticket, &error);
         }
         let until = pending.until;
         let proc = pending.request.proc.clone();
-        let id = GetId(self.pending_gets.add(proc, pending));
+        let id = GetId(self.gets.add(proc, pending));
         if let Some((at, _)) = until {
-            self.cx.timers.set(at, Timer::Get(id));
+            cx.timers.set(at, Timer::Get(id));
         }
     }
 
@@ -90,70 +96,87 @@ impl Engine {
     /// DEVIATION: a key that a process has not put among others is not found in the end; OpenPMIx
     /// says after as long that time is up, which the client has not limited;
     /// `a_key_that_a_process_has_not_put_yet_is_waited_for_a_little`.
-    fn patience(&self, wait_for: WaitFor) -> Option<(Instant, Status)> {
+    fn default_timeout(cx: &Cx, wait_for: WaitFor) -> Option<(Instant, Status)> {
         let time = match wait_for {
-            WaitFor::Job | WaitFor::Clients => self.cx.config.registration_time,
-            WaitFor::Key => self.cx.config.key_time,
+            WaitFor::Job | WaitFor::Clients => cx.config.registration_time,
+            WaitFor::Key => cx.config.key_time,
             WaitFor::Commit | WaitFor::Host => return None,
         };
-        self.cx.after(time).map(|at| (at, Status::ERR_NOT_FOUND))
+        cx.after(time).map(|at| (at, Status::ERR_NOT_FOUND))
     }
 
-    pub(super) fn take_pending(&mut self, id: u64) -> Option<PendingGet> {
-        let (_, pending) = self.pending_gets.take(id)?;
+    pub(super) fn take_pending(&mut self, cx: &mut Cx, id: u64) -> Option<PendingGet> {
+        let (_, pending) = self.gets.take(id)?;
         if let Some((at, _)) = pending.until {
-            self.cx.timers.cancel(at, Timer::Get(GetId(id)));
+            cx.timers.cancel(at, Timer::Get(GetId(id)));
         }
         Some(pending)
     }
 
-    pub(super) fn settle_all(&mut self, ids: Vec<u64>) {
+    pub(super) fn settle_all(&mut self, cx: &mut Cx, ids: Vec<u64>) {
         for id in ids {
-            if let Some(pending) = self.take_pending(id) {
-                self.settle(pending);
+            if let Some(pending) = self.take_pending(cx, id) {
+                self.settle(cx, pending);
             }
         }
     }
 
     /// A process of this node committed, or will not: who waits for it goes on.
-    pub(crate) fn data_came(&mut self, proc: &Proc<'static>) {
-        self.settle_all(self.pending_gets.of_proc(proc));
-        self.retry_inbound(proc);
+    pub(crate) fn data_came(&mut self, cx: &mut Cx, proc: &Proc<'static>) {
+        self.settle_all(cx, self.gets.of_proc(proc));
+        self.retry_inbound(cx, proc);
     }
 
-    /// A job, or a local process of it, was registered: who waits for that goes on.
-    pub(crate) fn retry_gets_of_job(&mut self, nspace: &Nspace<'static>) {
-        self.settle_all(self.pending_gets.of_job(nspace));
+    /// A job or its local processes are registered by now: what waits for that goes on.
+    pub(crate) fn job_changed(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
+        self.retry_gets_of_job(cx, nspace);
+        self.retry_inbound_of_job(cx, nspace);
+    }
+
+    /// A job is registered anew: what was packed of it is out of date.
+    pub(crate) fn job_registered(&mut self, nspace: &Nspace<'_>) {
+        self.job_infos.forget(nspace);
+    }
+
+    /// A job is gone: what waits for it ends.
+    pub(crate) fn job_gone(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
+        self.fail_gets_of_job(cx, nspace);
+        self.outbound.forget_job(nspace);
+        self.retry_inbound_of_job(cx, nspace);
+    }
+
+    fn retry_gets_of_job(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
+        self.settle_all(cx, self.gets.of_job(nspace));
     }
 
     /// A job is gone: nobody waits for its data any longer.
-    pub(crate) fn fail_gets_of_job(&mut self, nspace: &Nspace<'static>) {
-        for id in self.pending_gets.of_job(nspace) {
-            if let Some(pending) = self.take_pending(id) {
+    fn fail_gets_of_job(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
+        for id in self.gets.of_job(nspace) {
+            if let Some(pending) = self.take_pending(cx, id) {
                 let error = Error::not_found(format!("job {nspace} is deregistered"));
-                self.cx.reply_error(pending.ticket, &error);
+                cx.reply_error(pending.ticket, &error);
             }
         }
-        self.job_info_cache.forget(nspace);
+        self.job_infos.forget(nspace);
     }
 
     /// A peer is gone: it asks nothing any longer.
-    pub(crate) fn drop_gets(&mut self, peer: PeerId) {
-        let own = (self.pending_gets).which(|pending| pending.ticket.peer() == peer);
+    pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId) {
+        let own = (self.gets).which(|pending| pending.ticket.peer() == peer);
         for id in own {
-            if let Some(pending) = self.take_pending(id) {
-                self.cx.peers.settle(pending.ticket);
+            if let Some(pending) = self.take_pending(cx, id) {
+                cx.peers.settle(pending.ticket);
             }
         }
     }
 
     /// A request has waited long enough.
-    pub(crate) fn get_expired(&mut self, id: GetId) {
-        if let Some((_, pending)) = self.pending_gets.take(id.0) {
+    pub(crate) fn get_expired(&mut self, cx: &mut Cx, id: GetId) {
+        if let Some((_, pending)) = self.gets.take(id.0) {
             let status = pending
                 .until
                 .map_or(Status::ERR_TIMEOUT, |(_, status)| status);
-            self.cx.reply_status(pending.ticket, status);
+            cx.reply_status(pending.ticket, status);
         }
     }
 }

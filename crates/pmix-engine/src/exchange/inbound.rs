@@ -6,12 +6,14 @@ use std::time::Instant;
 use gds_hash::{ModexStore, Remote};
 use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Rank, Scope, Status, Value, keys};
 
+use super::Exchange;
 use super::by_proc::ByProc;
 use super::job_info_cache;
+use crate::cx::Cx;
 use crate::infos::timeout;
 use crate::registry::ClientState;
 use crate::timer::Timer;
-use crate::{DirectModexId, Engine, EngineEvent, Error};
+use crate::{DirectModexId, EngineEvent, Error};
 
 /// Holds the direct modex requests of the host that wait for local processes.
 pub(crate) type InboundDmodex = ByProc<PendingDmodex>;
@@ -25,40 +27,30 @@ pub(crate) struct PendingDmodex {
     until: Option<(Instant, bool)>,
 }
 
-impl Engine {
-    /// The host wants the data of a process of this node for another node
-    /// (`PMIx_server_dmodex_request`): an [`EngineEvent::DirectModex`] brings them when the
-    /// process has committed, with the key that `pmix.req.key` names if one is named, or says why
-    /// they do not come. With [`Rank::WILDCARD`] the job information is brought.
-    ///
-    /// `pmix.timeout` says how many seconds to wait.
-    ///
-    /// # Errors
-    ///
-    /// `PMIX_ERR_NOT_FOUND` if the job is not registered or the process is not on this node.
-    pub fn dmodex_request(
+impl Exchange {
+    /// Takes a direct modex request of the host.
+    pub(crate) fn dmodex_request(
         &mut self,
+        cx: &mut Cx,
         proc: &Proc<'_>,
         infos: &[Info<'_>],
-        now: Instant,
     ) -> Result<DirectModexId, Error> {
-        self.cx.now = Some(now);
         let proc = proc.clone().into_owned();
-        let job = self.cx.store.job(&proc.nspace);
+        let job = cx.store.job(&proc.nspace);
         let job = job.ok_or_else(|| {
             let nspace = &proc.nspace;
             Error::not_found(format!("no job {nspace} is registered"))
         })?;
         if proc.rank == Rank::WILDCARD {
-            let form = self.cx.config.modex_form();
-            let reply = job.reply(&self.cx.codec(&form), form.release, Remote::Whole)?;
-            let kvals = job_info_cache::kvals(&form, self.cx.framer(), &reply)?;
+            let form = cx.config.modex_form();
+            let reply = job.reply(&cx.codec(&form), form.release, Remote::Whole)?;
+            let kvals = job_info_cache::kvals(&form, cx.framer(), &reply)?;
             let (key, until) = (None, None);
-            let id = DirectModexId(self.inbound_dmodex.add(proc, PendingDmodex { key, until }));
-            self.bring(id, Ok(kvals));
+            let id = DirectModexId(self.inbound.add(proc, PendingDmodex { key, until }));
+            self.bring(cx, id, Ok(kvals));
             return Ok(id);
         }
-        let local = self.cx.registry.job(&proc.nspace);
+        let local = cx.registry.job(&proc.nspace);
         let is_known = local
             .is_some_and(|local| local.clients.contains_key(&proc.rank) || !local.is_complete());
         if !is_known {
@@ -66,67 +58,63 @@ impl Engine {
             let message = format!("rank {rank} of {nspace} is not on this node");
             return Err(Error::not_found(message));
         }
-        let until = timeout(infos).and_then(|time| self.cx.after(time));
+        let until = timeout(infos).and_then(|time| cx.after(time));
         let key = required(infos);
         let until = until.map(|at| (at, true));
-        let id = self
-            .inbound_dmodex
-            .add(proc.clone(), PendingDmodex { key, until });
+        let id = self.inbound.add(proc.clone(), PendingDmodex { key, until });
         let id = DirectModexId(id);
         if let Some((at, _)) = until {
-            self.cx.timers.set(at, Timer::InboundDmodex(id));
+            cx.timers.set(at, Timer::InboundDmodex(id));
         }
-        self.retry_inbound(&proc);
+        self.retry_inbound(cx, &proc);
         Ok(id)
     }
 
     /// Brings the host what it waits for about a process, as far as it is there.
-    pub(super) fn retry_inbound(&mut self, proc: &Proc<'static>) {
-        for id in self.inbound_dmodex.of_proc(proc) {
-            let pending = self.inbound_dmodex.get(id);
-            let wanted = pending.and_then(|pending| self.wanted(proc, pending));
+    pub(super) fn retry_inbound(&mut self, cx: &mut Cx, proc: &Proc<'static>) {
+        for id in self.inbound.of_proc(proc) {
+            let pending = self.inbound.get(id);
+            let wanted = pending.and_then(|pending| Self::wanted(cx, proc, pending));
             match wanted {
-                Some(result) => self.bring(DirectModexId(id), result),
-                None => self.limit_request(proc, id),
+                Some(result) => self.bring(cx, DirectModexId(id), result),
+                None => self.limit_request(cx, proc, id),
             }
         }
     }
 
     /// A key that a process has not put when it first commits is not waited for without end.
-    fn limit_request(&mut self, proc: &Proc<'static>, id: u64) {
-        let client = self.cx.registry.client_of(proc);
+    fn limit_request(&mut self, cx: &mut Cx, proc: &Proc<'static>, id: u64) {
+        let client = cx.registry.client_of(proc);
         if !client.is_some_and(|client| client.has_committed) {
             return;
         }
-        let until = self.cx.after(self.cx.config.key_time);
-        if let (Some(pending), Some(at)) = (self.inbound_dmodex.get_mut(id), until)
+        let until = cx.after(cx.config.key_time);
+        if let (Some(pending), Some(at)) = (self.inbound.get_mut(id), until)
             && pending.until.is_none()
         {
             pending.until = Some((at, false));
-            self.cx
-                .timers
-                .set(at, Timer::InboundDmodex(DirectModexId(id)));
+            cx.timers.set(at, Timer::InboundDmodex(DirectModexId(id)));
         }
     }
 
     /// What is there of what the host wants; none if it is still to come.
     fn wanted(
-        &self,
+        cx: &Cx,
         proc: &Proc<'static>,
         pending: &PendingDmodex,
     ) -> Option<Result<Vec<u8>, Status>> {
-        let Some(job) = self.cx.store.job(&proc.nspace) else {
+        let Some(job) = cx.store.job(&proc.nspace) else {
             return Some(Err(Status::ERR_NOT_FOUND));
         };
-        let local = self.cx.registry.job(&proc.nspace);
-        let Some(client) = self.cx.registry.client_of(proc) else {
+        let local = cx.registry.job(&proc.nspace);
+        let Some(client) = cx.registry.client_of(proc) else {
             let is_complete = local.is_none_or(|local| local.is_complete());
             return is_complete.then_some(Err(Status::ERR_NOT_FOUND));
         };
         let puts = job.modex_store();
         match client.state {
             _ if client.has_committed && pending.is_there(&puts, proc.rank) => {
-                Some(self.direct(&puts, proc.rank))
+                Some(Self::direct(cx, &puts, proc.rank))
             }
             ClientState::Lost => Some(Err(Status::ERR_LOST_CONNECTION)),
             ClientState::Finalized | ClientState::Left => Some(Err(Status::ERR_NOT_FOUND)),
@@ -134,41 +122,41 @@ impl Engine {
         }
     }
 
-    fn direct(&self, puts: &ModexStore, rank: Rank) -> Result<Vec<u8>, Status> {
-        let wire = self.cx.codec(&self.cx.config.modex_form());
+    fn direct(cx: &Cx, puts: &ModexStore, rank: Rank) -> Result<Vec<u8>, Status> {
+        let wire = cx.codec(&cx.config.modex_form());
         puts.direct(&wire, rank).map_err(|error| error.status())
     }
 
-    fn bring(&mut self, request: DirectModexId, result: Result<Vec<u8>, Status>) {
-        let pending = self.inbound_dmodex.take(request.0);
+    fn bring(&mut self, cx: &mut Cx, request: DirectModexId, result: Result<Vec<u8>, Status>) {
+        let pending = self.inbound.take(request.0);
         if let Some((_, PendingDmodex { until, .. })) = pending
             && let Some((at, _)) = until
         {
-            self.cx.timers.cancel(at, Timer::InboundDmodex(request));
+            cx.timers.cancel(at, Timer::InboundDmodex(request));
         }
         let event = EngineEvent::DirectModex { request, result };
-        self.cx.driver_events.push_back(event);
+        cx.driver_events.push_back(event);
     }
 
     /// A request has waited long enough. What is there without the key is brought, unless the host
     /// wanted it in time or not at all.
-    pub(crate) fn inbound_dmodex_expired(&mut self, id: DirectModexId) {
-        let Some((proc, pending)) = self.inbound_dmodex.take(id.0) else {
+    pub(crate) fn inbound_dmodex_expired(&mut self, cx: &mut Cx, id: DirectModexId) {
+        let Some((proc, pending)) = self.inbound.take(id.0) else {
             return;
         };
         let is_hosts = pending.until.is_none_or(|(_, is_hosts)| is_hosts);
-        let job = self.cx.store.job(&proc.nspace).filter(|_| !is_hosts);
+        let job = cx.store.job(&proc.nspace).filter(|_| !is_hosts);
         let result = match job {
-            Some(job) => self.direct(&job.modex_store(), proc.rank),
+            Some(job) => Self::direct(cx, &job.modex_store(), proc.rank),
             None => Err(Status::ERR_TIMEOUT),
         };
-        self.bring(id, result);
+        self.bring(cx, id, result);
     }
 
     /// A job changed or is gone: what the host waits for may be there, or not come at all.
-    pub(crate) fn retry_inbound_of_job(&mut self, nspace: &Nspace<'static>) {
-        for proc in self.inbound_dmodex.procs_of(nspace) {
-            self.retry_inbound(&proc);
+    pub(super) fn retry_inbound_of_job(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
+        for proc in self.inbound.procs_of(nspace) {
+            self.retry_inbound(cx, &proc);
         }
     }
 }

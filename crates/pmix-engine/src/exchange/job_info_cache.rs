@@ -14,8 +14,10 @@ use pmix_types::{
     Bytes, DataArray, Info, IntoOwned, Kval, Nspace, Proc, Rank, Release, Value, keys,
 };
 
+use super::Exchange;
 use super::answer;
-use crate::{Engine, Error};
+use crate::Error;
+use crate::cx::Cx;
 
 /// Caches the job information of whole jobs as replies to gets, built for the first client of each
 /// wire form that asks.
@@ -41,22 +43,23 @@ impl JobInfoCache {
     }
 }
 
-impl Engine {
+impl Exchange {
     /// The object with a whole job for a client.
     pub(super) fn whole_job(
         &mut self,
+        cx: &mut Cx,
         nspace: &Nspace<'static>,
         job: &Registered,
         form: &PeerForm,
     ) -> Result<Arc<Vec<u8>>, Error> {
         let kind = (form.layout, form.release);
-        if let Some(object) = self.job_info_cache.find(nspace, kind) {
+        if let Some(object) = self.job_infos.find(nspace, kind) {
             return Ok(object);
         }
-        let reply = job.reply(&self.cx.codec(form), form.release, Remote::Whole)?;
-        let content = kvals(form, self.cx.framer(), &reply)?;
-        let object: Arc<Vec<u8>> = object(form, self.cx.framer(), nspace, &content)?.into();
-        let built = self.job_info_cache.0.entry(nspace.clone()).or_default();
+        let reply = job.reply(&cx.codec(form), form.release, Remote::Whole)?;
+        let content = kvals(form, cx.framer(), &reply)?;
+        let object: Arc<Vec<u8>> = object(form, cx.framer(), nspace, &content)?.into();
+        let built = self.job_infos.0.entry(nspace.clone()).or_default();
         built.push((kind, Arc::clone(&object)));
         Ok(object)
     }

@@ -14,39 +14,41 @@
 use gds_hash::{Job, KnownNode, Request, Subject};
 use pmix_types::{DataArray, Info, Kval, Proc, Rank, Text, Value, keys};
 
+use super::Exchange;
 use super::get_request::{GetRequest, of_job};
-use crate::{Engine, Error};
+use crate::Error;
+use crate::cx::Cx;
 
-impl Engine {
+impl Exchange {
     /// What the job information says to a request, and about whom.
     pub(super) fn job_level(
-        &self,
+        cx: &Cx,
         job: &Job,
         request: &GetRequest,
     ) -> Result<(Proc<'static>, Kval<'static>), Error> {
         let key = request.text().ok_or_else(|| Error::not_found("no key"))?;
         let asked = of_job(request.proc.rank);
-        let found = self.said(job, request, asked, key);
+        let found = Self::said(cx, job, request, asked, key);
         // What is asked of a process may be known of its job alone.
         let found = match found {
-            Err(_) if asked.is_valid() => self.said(job, request, Rank::WILDCARD, key),
+            Err(_) if asked.is_valid() => Self::said(cx, job, request, Rank::WILDCARD, key),
             other => other,
         };
         match found {
-            Err(_) if key == keys::PSET_NAMES => self.set_names(request),
+            Err(_) if key == keys::PSET_NAMES => Self::set_names(cx, request),
             other => other,
         }
     }
 
     fn said(
-        &self,
+        cx: &Cx,
         job: &Job,
         request: &GetRequest,
         rank: Rank,
         key: &str,
     ) -> Result<(Proc<'static>, Kval<'static>), Error> {
         let lookup = Request::new(rank, key).with(&request.infos);
-        let value = self.cx.store.get(job.nspace(), &lookup)?;
+        let value = cx.store.get(job.nspace(), &lookup)?;
         let subject = job.subject(&lookup)?;
         let rank = match subject {
             Subject::Proc(rank) => rank,
@@ -57,8 +59,8 @@ impl Engine {
     }
 
     /// The names of the process sets that a process is in, with commas between them.
-    fn set_names(&self, request: &GetRequest) -> Result<(Proc<'static>, Kval<'static>), Error> {
-        let names: Vec<_> = self.cx.process_sets.of(&request.proc).collect();
+    fn set_names(cx: &Cx, request: &GetRequest) -> Result<(Proc<'static>, Kval<'static>), Error> {
+        let names: Vec<_> = cx.process_sets.of(&request.proc).collect();
         if names.is_empty() {
             return Err(Error::not_found("it is in no process set"));
         }

@@ -8,11 +8,13 @@ use std::time::Instant;
 use gds_hash::ModexStore;
 use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Scope, Status, Text, Value, keys};
 
+use super::Exchange;
 use super::pending::{PendingGet, WaitFor};
+use crate::Error;
+use crate::cx::Cx;
 use crate::host::{Answer, DirectModex};
 use crate::peers::PeerId;
 use crate::pending::Pending;
-use crate::{Engine, Error};
 
 /// Holds the direct modex calls that the host has not answered.
 #[derive(Debug, Default)]
@@ -80,20 +82,27 @@ impl OutboundDmodex {
     }
 }
 
-impl Engine {
+impl Exchange {
+    /// A process of another node is lost: what was brought of it, or is on its way, is asked for
+    /// again when it is wanted. The node of the process knows whether there is another incarnation.
+    pub(crate) fn lost_elsewhere(&mut self, cx: &Cx, proc: &Proc<'_>) {
+        cx.forget_puts(proc);
+        self.outbound.mark_stale(proc);
+    }
+
     /// Asks the host about a process, unless it is asked already.
     ///
     /// # Errors
     ///
     /// `PMIX_ERR_OUT_OF_RESOURCE` if the host has not answered too much already.
-    pub(super) fn ask_about(&mut self, pending: &PendingGet) -> Result<(), Error> {
+    pub(super) fn ask_about(&mut self, cx: &mut Cx, pending: &PendingGet) -> Result<(), Error> {
         let (request, peer) = (&pending.request, pending.ticket.peer());
         let proc = request.proc.clone();
-        if self.outbound_dmodex.asked.contains_key(&proc) {
+        if self.outbound.asked.contains_key(&proc) {
             return Ok(());
         }
-        let open = self.outbound_dmodex.num_of(peer);
-        if open >= self.cx.config.requests_per_peer {
+        let open = self.outbound.num_of(peer);
+        if open >= cx.config.requests_per_peer {
             let message = format!("the host is asked about {open} processes for this peer");
             return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
@@ -109,29 +118,29 @@ impl Engine {
             until: until.map(|(at, _)| at),
             is_stale: false,
         };
-        self.outbound_dmodex.add(proc.clone(), asked);
+        self.outbound.add(proc.clone(), asked);
         let call = DirectModex {
             proc: proc.clone(),
             infos,
         };
-        self.cx.call_host(call, Pending::DirectModex(proc));
+        cx.call_host(call, Pending::DirectModex(proc));
         Ok(())
     }
 
     /// The host answered about a process.
-    pub(crate) fn host_brought(&mut self, proc: &Proc<'static>, answer: Answer) {
+    pub(crate) fn host_brought(&mut self, cx: &mut Cx, proc: &Proc<'static>, answer: Answer) {
         let Some(DmodexCall {
             key,
             until,
             is_stale,
             ..
-        }) = self.outbound_dmodex.take(proc)
+        }) = self.outbound.take(proc)
         else {
             return;
         };
         if is_stale {
             // Whoever still waits asks again.
-            return self.settle_all(self.pending_gets.of_proc(proc));
+            return self.settle_all(cx, self.gets.of_proc(proc));
         }
         let status = answer.status();
         let data = match answer {
@@ -140,35 +149,40 @@ impl Engine {
             _ => Vec::new(),
         };
         let brought = match status.is_success() {
-            true => self.keep(proc, &data),
+            true => self.keep(cx, proc, &data),
             false => Err(Error::new(status, "the host brought no data")),
         };
-        for id in self.pending_gets.of_proc(proc) {
-            let Some(mut pending) = self.take_pending(id) else {
+        for id in self.gets.of_proc(proc) {
+            let Some(mut pending) = self.take_pending(cx, id) else {
                 continue;
             };
             pending.was_asked |= key.is_none() || pending.request.key == key;
             match &brought {
-                Ok(Some(puts)) => self.answer_from(pending, puts),
-                Ok(None) => self.settle(pending),
+                Ok(Some(puts)) => self.answer_from(cx, pending, puts),
+                Ok(None) => self.settle(cx, pending),
                 // The time of another client was up. With its own the host is asked again.
                 Err(error) if error.status() == Status::ERR_TIMEOUT && pending.outlasts(until) => {
                     let wait_for = pending.wait_for;
-                    self.park(pending, wait_for);
+                    self.park(cx, pending, wait_for);
                 }
-                Err(error) => self.host_failed(pending, error),
+                Err(error) => self.host_failed(cx, pending, error),
             }
         }
     }
 
     /// Stores what the host brought; it is handed back if it is not to be kept, or if there is no job
     /// to keep it with.
-    fn keep(&mut self, proc: &Proc<'static>, data: &[u8]) -> Result<Option<ModexStore>, Error> {
-        let wire = self.cx.codec(&self.cx.config.modex_form());
-        let is_kept = !self.outbound_dmodex.lost.contains(proc);
-        if is_kept && self.cx.store.job(&proc.nspace).is_some() {
+    fn keep(
+        &mut self,
+        cx: &mut Cx,
+        proc: &Proc<'static>,
+        data: &[u8],
+    ) -> Result<Option<ModexStore>, Error> {
+        let wire = cx.codec(&cx.config.modex_form());
+        let is_kept = !self.outbound.lost.contains(proc);
+        if is_kept && cx.store.job(&proc.nspace).is_some() {
             if proc.rank.is_valid() {
-                self.cx.store.update_modex(&proc.nspace, |puts| {
+                cx.store.update_modex(&proc.nspace, |puts| {
                     puts.absorb_direct(&wire, proc.rank, data)
                 })?;
             }
@@ -180,30 +194,37 @@ impl Engine {
     }
 
     /// Answers from data of a job that is not registered.
-    fn answer_from(&mut self, pending: PendingGet, puts: &ModexStore) {
+    fn answer_from(&mut self, cx: &mut Cx, pending: PendingGet, puts: &ModexStore) {
         let proc = &pending.request.proc;
         let has = match pending.request.text() {
             Some(key) => (puts.get(proc.rank, Scope::REMOTE, key, &[])).is_ok(),
             None => puts.has_rank(proc.rank),
         };
         if !has {
-            return self.settle(pending);
+            return self.settle(cx, pending);
         }
-        let packed = self.put_by(&pending.ticket, &pending.request, puts, Scope::REMOTE, &[]);
-        self.cx.reply_packed(pending.ticket, packed);
+        let packed = Self::put_by(
+            cx,
+            &pending.ticket,
+            &pending.request,
+            puts,
+            Scope::REMOTE,
+            &[],
+        );
+        cx.reply_packed(pending.ticket, packed);
     }
 
     /// The host has nothing. Who waits for a job that is not registered goes on waiting for it.
-    fn host_failed(&mut self, pending: PendingGet, error: &Error) {
+    fn host_failed(&mut self, cx: &mut Cx, pending: PendingGet, error: &Error) {
         if pending.wait_for == WaitFor::Job {
-            return self.settle(pending);
+            return self.settle(cx, pending);
         }
         match error.status() {
             Status::ERR_NOT_SUPPORTED => {
                 let error = Error::not_found("the host brings no data of other nodes");
-                self.cx.reply_error(pending.ticket, &error);
+                cx.reply_error(pending.ticket, &error);
             }
-            _ => self.cx.reply_error(pending.ticket, error),
+            _ => cx.reply_error(pending.ticket, error),
         }
     }
 }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use gds_hash::{ModexStore, Registered, Remote, Request};
 use pmix_types::{Kval, Rank, Scope, Status, keys};
 
+use super::Exchange;
 use super::answer;
 use super::get_request::{Form, GetRequest};
 use super::pending::{PendingGet, WaitFor};
+use crate::Error;
+use crate::cx::Cx;
 use crate::peers::{Peer, Ticket};
 use crate::registry::ClientState;
-use crate::{Engine, Error};
 
 /// The state of a get: its reply, or what it waits for.
 pub(super) enum Resolution {
@@ -19,44 +21,49 @@ pub(super) enum Resolution {
     WaitFor(WaitFor),
 }
 
-impl Engine {
-    pub(super) fn outcome(&mut self, pending: &PendingGet) -> Result<Resolution, Error> {
+impl Exchange {
+    pub(super) fn outcome(
+        &mut self,
+        cx: &mut Cx,
+        pending: &PendingGet,
+    ) -> Result<Resolution, Error> {
         let request = &pending.request;
         let nspace = &request.proc.nspace;
-        let Some(job) = self.cx.store.job(nspace) else {
+        let Some(job) = cx.store.job(nspace) else {
             return Ok(Resolution::WaitFor(WaitFor::Job));
         };
         if request.is_reserved() || (request.key.is_some() && !request.is_of_proc()) {
-            return self.known_of_job(pending, &job);
+            return self.known_of_job(cx, pending, &job);
         }
         if request.key.is_none() && !request.is_of_proc() {
-            let form = self.cx.member(&pending.ticket)?.form;
-            let object = self.whole_job(nspace, &job, &form)?;
-            self.cx.peers.knows_job(pending.ticket.peer(), nspace);
+            let form = cx.member(&pending.ticket)?.form;
+            let object = self.whole_job(cx, nspace, &job, &form)?;
+            cx.peers.knows_job(pending.ticket.peer(), nspace);
             return Ok(Resolution::Ready(answer::success(&form, &[&object])?));
         }
-        self.put_by_proc(pending, &job)
+        self.put_by_proc(cx, pending, &job)
     }
 
     /// A request that the job information answers, or else what a process put: at once, since a
     /// reserved key that is not there does not come later.
     fn known_of_job(
         &mut self,
+        cx: &mut Cx,
         pending: &PendingGet,
         job: &Registered,
     ) -> Result<Resolution, Error> {
         let request = &pending.request;
-        let error = match self.job_level(job.job(), request) {
+        let error = match Self::job_level(cx, job.job(), request) {
             Ok((proc, kval)) => {
-                let form = self.cx.member(&pending.ticket)?.form;
-                let whole = self.introduction(pending, job)?.unwrap_or_default();
-                let object = answer::object(&form, self.cx.framer(), &proc, &[kval])?;
+                let form = cx.member(&pending.ticket)?.form;
+                let whole = self.introduction(cx, pending, job)?.unwrap_or_default();
+                let object = answer::object(&form, cx.framer(), &proc, &[kval])?;
                 let reply = answer::success(&form, &[&whole, &object])?;
                 return Ok(Resolution::Ready(reply));
             }
             Err(error) => error,
         };
-        let scope = self.scope_of(request);
+        let scope = Self::scope_of(cx, request);
         let key = request.text().unwrap_or_default();
         let rank = request.proc.rank;
         if job
@@ -64,13 +71,13 @@ impl Engine {
             .get(rank, scope, key, &request.infos)
             .is_ok()
         {
-            return self.ready(pending, job, scope);
+            return self.ready(cx, pending, job, scope);
         }
         // A client of 4.2 asks about the job where it wants to know of a process of another job.
         let of_any = Request::new(Rank::UNDEF, key);
         if rank == Rank::WILDCARD && job.job().get(&of_any).is_ok() {
-            let form = self.cx.member(&pending.ticket)?.form;
-            if let Some(whole) = self.introduction(pending, job)? {
+            let form = cx.member(&pending.ticket)?.form;
+            if let Some(whole) = self.introduction(cx, pending, job)? {
                 return Ok(Resolution::Ready(answer::success(&form, &[&whole])?));
             }
         }
@@ -82,11 +89,16 @@ impl Engine {
     /// DEVIATION: what is for the processes of other nodes only is answered with
     /// `PMIX_ERR_EXISTS_OUTSIDE_SCOPE`, as the Standard has it; OpenPMIx says that it is not found;
     /// `what_is_for_other_nodes_only_is_not_waited_for`.
-    fn put_by_proc(&mut self, pending: &PendingGet, job: &Registered) -> Result<Resolution, Error> {
+    fn put_by_proc(
+        &mut self,
+        cx: &mut Cx,
+        pending: &PendingGet,
+        job: &Registered,
+    ) -> Result<Resolution, Error> {
         let request = &pending.request;
         let proc = &request.proc;
-        let client = self.cx.registry.client_of(proc);
-        let scope = self.scope_of(request);
+        let client = cx.registry.client_of(proc);
+        let scope = Self::scope_of(cx, request);
         let puts = job.modex_store();
         let is_fresh = client.is_some() || !request.wants_fresh || pending.was_asked;
         let found = match request.text() {
@@ -99,18 +111,18 @@ impl Engine {
             None => Err(None),
         };
         match found {
-            Ok(()) if is_fresh => return self.ready(pending, job, scope),
+            Ok(()) if is_fresh => return self.ready(cx, pending, job, scope),
             Err(Some(error)) if error.status() == Status::ERR_EXISTS_OUTSIDE_SCOPE => {
                 return Err(error.into());
             }
             _ => {}
         }
         // What the host registered of a process under a key of its own.
-        if request.key.is_some() && self.job_level(job.job(), request).is_ok() {
-            return self.known_of_job(pending, job);
+        if request.key.is_some() && Self::job_level(cx, job.job(), request).is_ok() {
+            return self.known_of_job(cx, pending, job);
         }
         let Some(client) = client else {
-            return self.put_elsewhere(pending, job);
+            return Self::put_elsewhere(cx, pending, job);
         };
         match client.state {
             ClientState::Expected | ClientState::Connected => {
@@ -130,9 +142,9 @@ impl Engine {
     }
 
     /// A request about what a process put that is not known to be on this node.
-    fn put_elsewhere(&self, pending: &PendingGet, job: &Registered) -> Result<Resolution, Error> {
+    fn put_elsewhere(cx: &Cx, pending: &PendingGet, job: &Registered) -> Result<Resolution, Error> {
         let proc = &pending.request.proc;
-        let local = self.cx.registry.job(&proc.nspace);
+        let local = cx.registry.job(&proc.nspace);
         if local.is_some_and(|local| !local.is_complete()) {
             return Ok(Resolution::WaitFor(WaitFor::Clients));
         }
@@ -153,11 +165,11 @@ impl Engine {
     }
 
     /// Who is to see the data: processes of this node see what local ones put for them.
-    fn scope_of(&self, request: &GetRequest) -> Scope {
+    fn scope_of(cx: &Cx, request: &GetRequest) -> Scope {
         let proc = &request.proc;
         request
             .scope
-            .unwrap_or_else(|| match self.cx.registry.was_here(proc) {
+            .unwrap_or_else(|| match cx.registry.was_here(proc) {
                 true => Scope::LOCAL,
                 false if proc.rank.is_valid() => Scope::REMOTE,
                 false => Scope::GLOBAL,
@@ -167,13 +179,14 @@ impl Engine {
     /// All that a process put for the client.
     fn ready(
         &mut self,
+        cx: &mut Cx,
         pending: &PendingGet,
         job: &Registered,
         scope: Scope,
     ) -> Result<Resolution, Error> {
-        let whole = self.introduction(pending, job)?.unwrap_or_default();
+        let whole = self.introduction(cx, pending, job)?.unwrap_or_default();
         let puts = job.modex_store();
-        let payload = self.put_by(&pending.ticket, &pending.request, &puts, scope, &whole)?;
+        let payload = Self::put_by(cx, &pending.ticket, &pending.request, &puts, scope, &whole)?;
         Ok(Resolution::Ready(payload))
     }
 
@@ -182,12 +195,13 @@ impl Engine {
     /// not told when it connected.
     fn introduction(
         &mut self,
+        cx: &mut Cx,
         pending: &PendingGet,
         job: &Registered,
     ) -> Result<Option<Arc<Vec<u8>>>, Error> {
         let request = &pending.request;
         let nspace = &request.proc.nspace;
-        let peer = self.cx.peers.get_mut(pending.ticket.peer());
+        let peer = cx.peers.get_mut(pending.ticket.peer());
         let Some(member) = peer.and_then(Peer::member_mut) else {
             return Ok(None);
         };
@@ -195,20 +209,24 @@ impl Engine {
             return Ok(None);
         }
         if member.proc.nspace == *nspace {
-            return self.place(pending, job);
+            return Self::place(cx, pending, job);
         }
         let form = member.form;
         match member.knows.insert(nspace.clone()) {
-            true => self.whole_job(nspace, job, &form).map(Some),
+            true => self.whole_job(cx, nspace, job, &form).map(Some),
             false => Ok(None),
         }
     }
 
     /// Where a process of the client's own job is, if the client was not told.
-    fn place(&self, pending: &PendingGet, job: &Registered) -> Result<Option<Arc<Vec<u8>>>, Error> {
+    fn place(
+        cx: &Cx,
+        pending: &PendingGet,
+        job: &Registered,
+    ) -> Result<Option<Arc<Vec<u8>>>, Error> {
         let proc = &pending.request.proc;
-        let member = self.cx.member(&pending.ticket)?;
-        let is_told = self.told_to(member, job.job()) != Remote::Nothing;
+        let member = cx.member(&pending.ticket)?;
+        let is_told = Self::told_to(cx, member, job.job()) != Remote::Nothing;
         if is_told || !proc.rank.is_valid() || job.job().is_here(proc.rank) {
             return Ok(None);
         }
@@ -221,27 +239,27 @@ impl Engine {
             })
         });
         let kvals: Vec<_> = kvals.into_iter().flatten().collect();
-        let object = answer::object(&member.form, self.cx.framer(), proc, &kvals)?;
+        let object = answer::object(&member.form, cx.framer(), proc, &kvals)?;
         Ok(Some(object.into()))
     }
 
     /// Packs all that a process put for the client, behind what is to stand in front of it.
     pub(super) fn put_by(
-        &self,
+        cx: &Cx,
         ticket: &Ticket,
         request: &GetRequest,
         puts: &ModexStore,
         scope: Scope,
         front: &[u8],
     ) -> Result<Vec<u8>, Error> {
-        let form = self.cx.member(ticket)?.form;
+        let form = cx.member(ticket)?.form;
         let proc = &request.proc;
         let content = match request.form {
-            Form::Objects => puts.answer(&self.cx.codec(&form), proc, scope)?,
+            Form::Objects => puts.answer(&cx.codec(&form), proc, scope)?,
             Form::Kvals => {
                 let mut content = Vec::new();
                 let kvals = puts.all(proc.rank, scope)?;
-                answer::bare(&form, self.cx.framer(), kvals, &mut content)?;
+                answer::bare(&form, cx.framer(), kvals, &mut content)?;
                 content
             }
         };

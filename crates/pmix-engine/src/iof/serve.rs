@@ -2,16 +2,17 @@
 //! Output and input between peers and the host.
 
 use pmix_proto::{Output, Tag, reply, request};
-use pmix_types::{Bytes, Info, IntoOwned, IofChannel, Nspace, Proc, Status, keys};
+use pmix_types::{Bytes, Info, IntoOwned, IofChannel, Nspace, Proc, Rank, Status, keys};
 
-use super::{Addressed, Ended, Piece};
+use super::{Addressed, Ended, Forwarding, Piece};
+use crate::Error;
+use crate::cx::Cx;
 use crate::host::{IofPull, PushStdin};
 use crate::infos::with_user;
 use crate::peers::{PeerId, Ticket};
 use crate::pending::Pending;
-use crate::{Engine, Error};
 
-impl Engine {
+impl Forwarding {
     /// Output of a process, from the host: peers that pull it are sent it, and if there are none
     /// some of it is kept until there is one (PMIx Standard, `PMIx_server_IOF_deliver`). No bytes
     /// are the end of the stream.
@@ -19,8 +20,9 @@ impl Engine {
     /// # Errors
     ///
     /// `PMIX_ERR_BAD_PARAM` if the channel is none, or that of input.
-    pub fn iof_deliver(
+    pub(crate) fn handle_output(
         &mut self,
+        cx: &mut Cx,
         source: &Proc<'_>,
         channel: IofChannel,
         data: Vec<u8>,
@@ -29,28 +31,27 @@ impl Engine {
         if channel == IofChannel::NO_CHANNELS || channel == IofChannel::STDIN_CHANNEL {
             return Err(Error::bad(format!("{channel} is no output")));
         }
-        let peers = self.forwarding.deliver(Piece {
+        let peers = self.deliver(Piece {
             source: source.clone().into_owned(),
             channel,
             infos: infos.to_vec().into_owned(),
             data,
         });
         for peer in peers {
-            self.pump_output(peer);
+            self.pump_output(cx, peer);
         }
-        self.close_refused();
         Ok(())
     }
 
     /// Sends a peer as much output as may be on its way to it.
-    pub(crate) fn pump_output(&mut self, peer: PeerId) {
-        let on_their_way = self.cx.peers.queued_bytes(peer);
-        let sent = self.forwarding.pump(peer, on_their_way);
-        self.send_output(peer, sent);
+    pub(crate) fn pump_output(&mut self, cx: &mut Cx, peer: PeerId) {
+        let on_their_way = cx.peers.queued_bytes(peer);
+        let sent = self.pump(peer, on_their_way);
+        Self::send_output(cx, peer, sent);
     }
 
-    fn send_output(&mut self, peer: PeerId, pieces: Vec<Addressed>) {
-        let Some(form) = self.cx.form(peer) else {
+    fn send_output(cx: &mut Cx, peer: PeerId, pieces: Vec<Addressed>) {
+        let Some(form) = cx.form(peer) else {
             return;
         };
         for (local_id, piece) in pieces {
@@ -61,35 +62,36 @@ impl Engine {
                 infos: piece.infos.clone(),
                 data: Bytes::Borrowed(&piece.data),
             };
-            match output.encode(&form, Some(self.cx.framer())) {
-                Ok(bytes) => self.cx.send(peer, Tag::OUTPUT, bytes),
+            match output.encode(&form, Some(cx.framer())) {
+                Ok(bytes) => cx.send(peer, Tag::OUTPUT, bytes),
                 Err(error) => tracing::warn!(%peer, %error, "output cannot be packed"),
             }
         }
     }
 
     /// A peer wants output. It comes behind the answer, what was kept for it in front.
-    pub(crate) fn iof_pull(&mut self, ticket: Ticket, request: &request::IofPull<'_>) {
-        match self.begin_pull(&ticket, request) {
-            Err(error) => self.cx.reply_error(ticket, &error),
+    pub(crate) fn iof_pull(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::IofPull<'_>) {
+        match self.begin_pull(cx, &ticket, request) {
+            Err(error) => cx.reply_error(ticket, &error),
             Ok((number, call)) => {
-                self.cx.call_host(call, Pending::IofPull(ticket, number));
+                cx.call_host(call, Pending::IofPull(ticket, number));
             }
         }
     }
 
     fn begin_pull(
         &mut self,
+        cx: &mut Cx,
         ticket: &Ticket,
         request: &request::IofPull<'_>,
     ) -> Result<(u64, IofPull), Error> {
-        let member = self.cx.member(ticket)?;
+        let member = cx.member(ticket)?;
         let user = member.user;
         for proc in &request.procs {
-            self.cx.check_reads(member, &proc.nspace)?;
+            cx.check_reads(member, &proc.nspace)?;
         }
         let procs = request.procs.clone().into_owned();
-        let number = self.forwarding.pull(
+        let number = self.pull(
             ticket.peer(),
             request.local_id,
             procs.clone(),
@@ -104,81 +106,92 @@ impl Engine {
         Ok((number, call))
     }
 
-    pub(crate) fn pulled(&mut self, ticket: Ticket, number: u64, status: Status) {
+    pub(crate) fn pulled(&mut self, cx: &mut Cx, ticket: Ticket, number: u64, status: Status) {
         let peer = ticket.peer();
-        let form = self.cx.form(peer);
+        let form = cx.form(peer);
         let Some(form) = form.filter(|_| status.is_success()) else {
-            self.forwarding.refuse(number);
-            return self.cx.reply_status(ticket, status);
+            self.refuse(number);
+            return cx.reply_status(ticket, status);
         };
         let reply = reply::Pulled {
             status,
             remote_id: Some(number),
         };
-        let packed = reply.encode(&form, Some(self.cx.framer()));
-        self.cx.reply_packed(ticket, packed);
-        self.forwarding.open(number);
-        self.pump_output(peer);
+        let packed = reply.encode(&form, Some(cx.framer()));
+        cx.reply_packed(ticket, packed);
+        self.open(number);
+        self.pump_output(cx, peer);
     }
 
-    /// Forwards output to a peer that need not ask for it, under the number of what nobody asked
-    /// for.
-    pub(crate) fn forward_unasked(
+    /// Forwards the output of a job to the tool that had it started, under the number of a pull
+    /// that no peer asked for.
+    pub(crate) fn forward_spawned(
         &mut self,
+        cx: &mut Cx,
         peer: PeerId,
-        source: Proc<'static>,
+        nspace: &Nspace<'static>,
         channels: IofChannel,
     ) {
-        match self.forwarding.pull(peer, 0, vec![source], channels, &[]) {
+        let is_tool = cx.peers.member(peer).is_some_and(|m| m.client.is_none());
+        if !is_tool || channels == IofChannel::NO_CHANNELS {
+            return;
+        }
+        let source = Proc::new(nspace.as_text().clone(), Rank::WILDCARD);
+        match self.pull(peer, 0, vec![source], channels, &[]) {
             Ok(number) => {
-                self.forwarding.open(number);
-                self.pump_output(peer);
+                self.open(number);
+                self.pump_output(cx, peer);
             }
             Err(error) => tracing::warn!(%peer, %error, "output is not forwarded"),
         }
     }
 
     /// A peer has had enough output: what was held back for it stands in front of the answer.
-    pub(crate) fn iof_deregister(&mut self, ticket: Ticket, request: &request::IofDeregister<'_>) {
+    pub(crate) fn iof_deregister(
+        &mut self,
+        cx: &mut Cx,
+        ticket: Ticket,
+        request: &request::IofDeregister<'_>,
+    ) {
         let peer = ticket.peer();
-        match self.forwarding.end(peer, request.remote_id) {
-            Err(error) => self.cx.reply_error(ticket, &error),
+        match self.end(peer, request.remote_id) {
+            Err(error) => cx.reply_error(ticket, &error),
             Ok((ended, held)) => {
-                self.send_output(peer, held);
-                self.cx.reply_status(ticket, Status::SUCCESS);
-                self.stop_forwarding(ended);
+                Self::send_output(cx, peer, held);
+                cx.reply_status(ticket, Status::SUCCESS);
+                Self::stop_forwarding(cx, ended);
             }
         }
     }
 
-    fn stop_forwarding(&mut self, ended: Ended) {
+    fn stop_forwarding(cx: &mut Cx, ended: Ended) {
         let call = IofPull {
             procs: ended.sources,
             directives: vec![Info::new(keys::IOF_STOP, true)],
             channels: ended.channels,
         };
-        self.cx.call_host(call, Pending::Informed);
+        cx.call_host(call, Pending::Informed);
     }
 
     /// A peer has input for processes.
-    pub(crate) fn iof_push(&mut self, ticket: Ticket, request: &request::IofPush<'_>) {
-        match self.begin_push(&ticket, request) {
-            Err(error) => self.cx.reply_error(ticket, &error),
-            Ok(None) => self.cx.reply_status(ticket, Status::SUCCESS),
+    pub(crate) fn iof_push(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::IofPush<'_>) {
+        match Self::begin_push(cx, &ticket, request) {
+            Err(error) => cx.reply_error(ticket, &error),
+            Ok(None) => cx.reply_status(ticket, Status::SUCCESS),
             Ok(Some(call)) => {
-                self.cx.call_host(call, Pending::Status(ticket));
+                cx.call_host(call, Pending::Status(ticket));
             }
         }
     }
 
     fn begin_push(
-        &self,
+        cx: &Cx,
         ticket: &Ticket,
         request: &request::IofPush<'_>,
     ) -> Result<Option<PushStdin>, Error> {
-        let member = self.cx.member(ticket)?;
+        let member = cx.member(ticket)?;
         for proc in &request.procs {
-            self.cx.check_reads(member, &proc.nspace)?;
+            cx.check_reads(member, &proc.nspace)?;
         }
         let says = |key| {
             let info = request.infos.iter().find(|info| info.key.is(key));
@@ -199,14 +212,14 @@ impl Engine {
     }
 
     /// A peer is gone: nothing is forwarded to it any longer.
-    pub(crate) fn iof_left(&mut self, peer: PeerId) {
-        for ended in self.forwarding.forget(peer) {
-            self.stop_forwarding(ended);
+    pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId) {
+        for ended in self.forget(peer) {
+            Self::stop_forwarding(cx, ended);
         }
     }
 
     /// A job is deregistered.
-    pub(crate) fn iof_job_gone(&mut self, nspace: &Nspace<'_>) {
-        self.forwarding.forget_nspace(nspace);
+    pub(crate) fn job_gone(&mut self, nspace: &Nspace<'_>) {
+        self.forget_nspace(nspace);
     }
 }

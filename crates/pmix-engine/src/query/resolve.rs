@@ -9,172 +9,170 @@ use pmix_types::{DataArray, Info, IntoOwned, Nspace, Proc, Rank, Status, Text, V
 
 use super::known::procs_of;
 use super::table::on_node;
+use crate::Error;
+use crate::cx::Cx;
 use crate::host::{Answer, Query};
 use crate::peers::{Member, Ticket};
 use crate::pending::Pending;
-use crate::{Engine, Error};
 
-impl Engine {
-    /// The processes of a job, or of all jobs, on a node; without a name on the node of this
-    /// server. A node that a job is not on has none of its processes.
-    ///
-    /// # Errors
-    ///
-    /// `PMIX_ERR_INVALID_NAMESPACE` if the job is not known, `PMIX_ERR_NO_PERMISSIONS` if it is
-    /// that of another user.
-    pub(super) fn peers_on(
-        &self,
-        member: &Member,
-        node: Option<&Text<'_>>,
-        nspace: Option<&Nspace<'static>>,
-    ) -> Result<Vec<Proc<'static>>, Error> {
-        let qualifiers = on_node(node);
-        let mut procs = Vec::new();
-        for nspace in self.asked(member, nspace)? {
-            let request = Request::new(Rank::WILDCARD, keys::LOCAL_PEERS).with(&qualifiers);
-            if let Ok(Value::String(Some(ranks))) = self.cx.store.get(&nspace, &request) {
-                procs.extend(procs_of(&nspace, &ranks));
+/// The processes of a job, or of all jobs, on a node; without a name on the node of this
+/// server. A node that a job is not on has none of its processes.
+///
+/// # Errors
+///
+/// `PMIX_ERR_INVALID_NAMESPACE` if the job is not known, `PMIX_ERR_NO_PERMISSIONS` if it is
+/// that of another user.
+pub(super) fn peers_on(
+    cx: &Cx,
+    member: &Member,
+    node: Option<&Text<'_>>,
+    nspace: Option<&Nspace<'static>>,
+) -> Result<Vec<Proc<'static>>, Error> {
+    let qualifiers = on_node(node);
+    let mut procs = Vec::new();
+    for nspace in asked(cx, member, nspace)? {
+        let request = Request::new(Rank::WILDCARD, keys::LOCAL_PEERS).with(&qualifiers);
+        if let Ok(Value::String(Some(ranks))) = cx.store.get(&nspace, &request) {
+            procs.extend(procs_of(&nspace, &ranks));
+        }
+    }
+    Ok(procs)
+}
+
+/// The names of the nodes that a job, or all jobs, are on, with commas between them.
+///
+/// # Errors
+///
+/// As [`peers_on`].
+pub(super) fn nodes_of(
+    cx: &Cx,
+    member: &Member,
+    nspace: Option<&Nspace<'static>>,
+) -> Result<Text<'static>, Error> {
+    let mut names = Vec::new();
+    let mut seen = HashSet::new();
+    for nspace in asked(cx, member, nspace)? {
+        let Some(known) = cx.store.job(&nspace) else {
+            continue;
+        };
+        for name in known.job().nodes().filter_map(|node| node.name) {
+            if seen.insert(name.clone()) {
+                names.push(name);
             }
         }
-        Ok(procs)
     }
+    Ok(Text::new(names.join(&b',')))
+}
 
-    /// The names of the nodes that a job, or all jobs, are on, with commas between them.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::peers_on`].
-    pub(super) fn nodes_of(
-        &self,
-        member: &Member,
-        nspace: Option<&Nspace<'static>>,
-    ) -> Result<Text<'static>, Error> {
-        let mut names = Vec::new();
-        let mut seen = HashSet::new();
-        for nspace in self.asked(member, nspace)? {
-            let Some(known) = self.cx.store.job(&nspace) else {
-                continue;
-            };
-            for name in known.job().nodes().filter_map(|node| node.name) {
-                if seen.insert(name.clone()) {
-                    names.push(name);
-                }
-            }
+/// The jobs that are asked about.
+fn asked(
+    cx: &Cx,
+    member: &Member,
+    nspace: Option<&Nspace<'static>>,
+) -> Result<Vec<Nspace<'static>>, Error> {
+    let Some(nspace) = nspace else {
+        return Ok(super::known::visible(cx, member));
+    };
+    if cx.store.job(nspace).is_none() {
+        let message = format!("no job {nspace} is registered");
+        return Err(Error::new(Status::ERR_INVALID_NAMESPACE, message));
+    }
+    cx.check_reads(member, nspace)?;
+    Ok(vec![nspace.clone()])
+}
+
+pub(crate) fn resolve_peers(cx: &mut Cx, ticket: Ticket, request: &request::ResolvePeers<'_>) {
+    let nspace = named(&request.nspace);
+    let found = (cx.member(&ticket))
+        .and_then(|member| peers_on(cx, member, request.node.as_ref(), nspace.as_ref()));
+    match found {
+        Ok(procs) => reply_peers(cx, ticket, Status::SUCCESS, procs),
+        Err(error) if error.status() == Status::ERR_INVALID_NAMESPACE => {
+            let node = request.node.clone().into_owned();
+            ask_host_to_resolve(cx, ticket, keys::QUERY_RESOLVE_PEERS, nspace, node);
         }
-        Ok(Text::new(names.join(&b',')))
+        Err(error) => cx.reply_error(ticket, &error),
     }
+}
 
-    /// The jobs that are asked about.
-    fn asked(
-        &self,
-        member: &Member,
-        nspace: Option<&Nspace<'static>>,
-    ) -> Result<Vec<Nspace<'static>>, Error> {
-        let Some(nspace) = nspace else {
-            return Ok(self.visible(member));
-        };
-        if self.cx.store.job(nspace).is_none() {
-            let message = format!("no job {nspace} is registered");
-            return Err(Error::new(Status::ERR_INVALID_NAMESPACE, message));
+pub(crate) fn resolve_nodes(cx: &mut Cx, ticket: Ticket, request: &request::ResolveNodes<'_>) {
+    let nspace = named(&request.nspace);
+    let found = (cx.member(&ticket)).and_then(|member| nodes_of(cx, member, nspace.as_ref()));
+    match found {
+        Ok(nodes) => reply_nodes(cx, ticket, nodes),
+        Err(error) if error.status() == Status::ERR_INVALID_NAMESPACE => {
+            ask_host_to_resolve(cx, ticket, keys::QUERY_RESOLVE_NODE, nspace, None);
         }
-        self.cx.check_reads(member, nspace)?;
-        Ok(vec![nspace.clone()])
+        Err(error) => cx.reply_error(ticket, &error),
     }
+}
 
-    pub(crate) fn resolve_peers(&mut self, ticket: Ticket, request: &request::ResolvePeers<'_>) {
-        let nspace = named(&request.nspace);
-        let found = (self.cx.member(&ticket))
-            .and_then(|member| self.peers_on(member, request.node.as_ref(), nspace.as_ref()));
-        match found {
-            Ok(procs) => self.reply_peers(ticket, Status::SUCCESS, procs),
-            Err(error) if error.status() == Status::ERR_INVALID_NAMESPACE => {
-                let node = request.node.clone().into_owned();
-                self.ask_host_to_resolve(ticket, keys::QUERY_RESOLVE_PEERS, nspace, node);
-            }
-            Err(error) => self.cx.reply_error(ticket, &error),
+/// Asks the host about a job that is not registered here.
+fn ask_host_to_resolve(
+    cx: &mut Cx,
+    ticket: Ticket,
+    key: &'static str,
+    nspace: Option<Nspace<'static>>,
+    node: Option<Text<'static>>,
+) {
+    let Ok(member) = cx.member(&ticket) else {
+        return cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+    };
+    let name = nspace.unwrap_or_default().as_text().clone();
+    let mut qualifiers = vec![Info::new(keys::NSPACE, Value::String(Some(name)))];
+    if let Some(node) = node {
+        qualifiers.push(Info::new(keys::HOSTNAME, Value::String(Some(node))));
+    }
+    let query = pmix_types::Query {
+        keys: vec![Text::from(key)],
+        qualifiers,
+    };
+    let call = Query {
+        proc: member.proc.clone(),
+        queries: vec![query],
+    };
+    cx.call_host(call, Pending::Resolve(ticket, key));
+}
+
+pub(crate) fn host_resolved(cx: &mut Cx, ticket: Ticket, key: &str, answer: Answer) {
+    let unknown = Status::ERR_INVALID_NAMESPACE;
+    let infos = match answer {
+        Answer::Infos(status, infos) if status.is_success() => infos,
+        _ => return cx.reply_status(ticket, unknown),
+    };
+    let found = infos.into_iter().find(|info| info.key.is(key));
+    match found.map(|info| info.value) {
+        Some(Value::DataArray(DataArray::Proc(procs))) => {
+            reply_peers(cx, ticket, Status::SUCCESS, procs);
         }
+        Some(Value::String(Some(nodes))) => reply_nodes(cx, ticket, nodes),
+        _ => cx.reply_status(ticket, unknown),
     }
+}
 
-    pub(crate) fn resolve_nodes(&mut self, ticket: Ticket, request: &request::ResolveNodes<'_>) {
-        let nspace = named(&request.nspace);
-        let found =
-            (self.cx.member(&ticket)).and_then(|member| self.nodes_of(member, nspace.as_ref()));
-        match found {
-            Ok(nodes) => self.reply_nodes(ticket, nodes),
-            Err(error) if error.status() == Status::ERR_INVALID_NAMESPACE => {
-                self.ask_host_to_resolve(ticket, keys::QUERY_RESOLVE_NODE, nspace, None);
-            }
-            Err(error) => self.cx.reply_error(ticket, &error),
-        }
-    }
+fn reply_peers(cx: &mut Cx, ticket: Ticket, status: Status, procs: Vec<Proc<'static>>) {
+    let Some(form) = cx.form(ticket.peer()) else {
+        return cx.reply_status(ticket, status);
+    };
+    let reply = reply::Peers {
+        status,
+        procs: Some(procs),
+    };
+    let packed = reply.encode(&form, Some(cx.framer()));
+    cx.reply_packed(ticket, packed);
+}
 
-    /// Asks the host about a job that is not registered here.
-    fn ask_host_to_resolve(
-        &mut self,
-        ticket: Ticket,
-        key: &'static str,
-        nspace: Option<Nspace<'static>>,
-        node: Option<Text<'static>>,
-    ) {
-        let Ok(member) = self.cx.member(&ticket) else {
-            return self.cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
-        };
-        let name = nspace.unwrap_or_default().as_text().clone();
-        let mut qualifiers = vec![Info::new(keys::NSPACE, Value::String(Some(name)))];
-        if let Some(node) = node {
-            qualifiers.push(Info::new(keys::HOSTNAME, Value::String(Some(node))));
-        }
-        let query = pmix_types::Query {
-            keys: vec![Text::from(key)],
-            qualifiers,
-        };
-        let call = Query {
-            proc: member.proc.clone(),
-            queries: vec![query],
-        };
-        self.cx.call_host(call, Pending::Resolve(ticket, key));
-    }
-
-    pub(crate) fn host_resolved(&mut self, ticket: Ticket, key: &str, answer: Answer) {
-        let unknown = Status::ERR_INVALID_NAMESPACE;
-        let infos = match answer {
-            Answer::Infos(status, infos) if status.is_success() => infos,
-            _ => return self.cx.reply_status(ticket, unknown),
-        };
-        let found = infos.into_iter().find(|info| info.key.is(key));
-        match found.map(|info| info.value) {
-            Some(Value::DataArray(DataArray::Proc(procs))) => {
-                self.reply_peers(ticket, Status::SUCCESS, procs);
-            }
-            Some(Value::String(Some(nodes))) => self.reply_nodes(ticket, nodes),
-            _ => self.cx.reply_status(ticket, unknown),
-        }
-    }
-
-    fn reply_peers(&mut self, ticket: Ticket, status: Status, procs: Vec<Proc<'static>>) {
-        let Some(form) = self.cx.form(ticket.peer()) else {
-            return self.cx.reply_status(ticket, status);
-        };
-        let reply = reply::Peers {
-            status,
-            procs: Some(procs),
-        };
-        let packed = reply.encode(&form, Some(self.cx.framer()));
-        self.cx.reply_packed(ticket, packed);
-    }
-
-    fn reply_nodes(&mut self, ticket: Ticket, nodes: Text<'static>) {
-        let status = Status::SUCCESS;
-        let Some(form) = self.cx.form(ticket.peer()) else {
-            return self.cx.reply_status(ticket, status);
-        };
-        let reply = reply::Nodes {
-            status,
-            nodes: Some(Some(nodes)),
-        };
-        let packed = reply.encode(&form, Some(self.cx.framer()));
-        self.cx.reply_packed(ticket, packed);
-    }
+fn reply_nodes(cx: &mut Cx, ticket: Ticket, nodes: Text<'static>) {
+    let status = Status::SUCCESS;
+    let Some(form) = cx.form(ticket.peer()) else {
+        return cx.reply_status(ticket, status);
+    };
+    let reply = reply::Nodes {
+        status,
+        nodes: Some(Some(nodes)),
+    };
+    let packed = reply.encode(&form, Some(cx.framer()));
+    cx.reply_packed(ticket, packed);
 }
 
 /// A job that is named; an empty name is none.

@@ -7,84 +7,82 @@ use pmix_types::{Query, Status};
 use super::results::{Open, QueryResults};
 use super::support::{is_about_support, supported};
 use super::target::QueryTarget;
+use crate::cx::Cx;
 use crate::host::{self, Answer};
 use crate::infos::with_user;
 use crate::peers::Ticket;
 use crate::pending::Pending;
-use crate::{Engine, Error, weight};
+use crate::{Error, weight};
 
-impl Engine {
-    /// A process asks. What is known here is answered here; the host is asked for the rest, and
-    /// both answers are one.
-    ///
-    /// The answer is one info for each key that was found, as all libraries up to 7.0 read it; the
-    /// newest Standard puts the infos of each query into an array of their own.
-    pub(crate) fn query(&mut self, ticket: Ticket, request: &request::Query<'_>) {
-        match self.look(&ticket, &request.queries) {
-            Err(error) => self.cx.reply_error(ticket, &error),
-            Ok(results) if results.open.is_empty() => {
-                self.reply_results(ticket, results, None);
-            }
-            Ok(results) => self.ask_the_rest(ticket, results),
+/// A process asks. What is known here is answered here; the host is asked for the rest, and
+/// both answers are one.
+///
+/// The answer is one info for each key that was found, as all libraries up to 7.0 read it; the
+/// newest Standard puts the infos of each query into an array of their own.
+pub(crate) fn query(cx: &mut Cx, ticket: Ticket, request: &request::Query<'_>) {
+    match look(cx, &ticket, &request.queries) {
+        Err(error) => cx.reply_error(ticket, &error),
+        Ok(results) if results.open.is_empty() => {
+            reply_results(cx, ticket, results, None);
         }
+        Ok(results) => ask_the_rest(cx, ticket, results),
     }
+}
 
-    fn look(&self, ticket: &Ticket, queries: &[Query<'_>]) -> Result<QueryResults, Error> {
-        if queries.is_empty() {
-            return Err(Error::bad("a request without queries"));
-        }
-        let member = self.cx.member(ticket)?;
-        let mut results = QueryResults::default();
-        for query in queries {
-            if query.keys.is_empty() {
-                return Err(Error::bad("a query without keys"));
-            }
-            if is_about_support(query) {
-                let (found, open) = supported(query);
-                results.spend(query.keys.len(), weight::infos(&found))?;
-                results.found.extend(found);
-                results.num_unknown += usize::from(open.is_some());
-                results.open.extend(open);
-                continue;
-            }
-            let target = QueryTarget::read(&query.qualifiers)?;
-            let mut open = Open::default();
-            for key in &query.keys {
-                let name = key.as_str().unwrap_or_default();
-                let known = self.known(member, name, &target, &query.qualifiers);
-                results.add(key, known, &mut open)?;
-            }
-            results.leave(query, open);
-        }
-        Ok(results)
+fn look(cx: &Cx, ticket: &Ticket, queries: &[Query<'_>]) -> Result<QueryResults, Error> {
+    if queries.is_empty() {
+        return Err(Error::bad("a request without queries"));
     }
-
-    fn ask_the_rest(&mut self, ticket: Ticket, mut results: QueryResults) {
-        let Ok(member) = self.cx.member(&ticket) else {
-            return self.cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
-        };
-        let mut queries = std::mem::take(&mut results.open);
-        for query in &mut queries {
-            query.qualifiers = with_user(&query.qualifiers, member.user);
+    let member = cx.member(ticket)?;
+    let mut results = QueryResults::default();
+    for query in queries {
+        if query.keys.is_empty() {
+            return Err(Error::bad("a query without keys"));
         }
-        let call = host::Query {
-            proc: member.proc.clone(),
-            queries,
-        };
-        self.cx
-            .call_host(call, Pending::Query(ticket, Box::new(results)));
+        if is_about_support(query) {
+            let (found, open) = supported(query);
+            results.spend(query.keys.len(), weight::infos(&found))?;
+            results.found.extend(found);
+            results.num_unknown += usize::from(open.is_some());
+            results.open.extend(open);
+            continue;
+        }
+        let target = QueryTarget::read(&query.qualifiers)?;
+        let mut open = Open::default();
+        for key in &query.keys {
+            let name = key.as_str().unwrap_or_default();
+            let known = super::known::known(cx, member, name, &target, &query.qualifiers);
+            results.add(key, known, &mut open)?;
+        }
+        results.leave(query, open);
     }
+    Ok(results)
+}
 
-    pub(crate) fn reply_results(
-        &mut self,
-        ticket: Ticket,
-        results: QueryResults,
-        answer: Option<Answer>,
-    ) {
-        let (status, infos) = results.with(answer);
-        match infos.is_empty() {
-            true => self.cx.reply_status(ticket, status),
-            false => self.cx.reply_infos(ticket, status, infos),
-        }
+fn ask_the_rest(cx: &mut Cx, ticket: Ticket, mut results: QueryResults) {
+    let Ok(member) = cx.member(&ticket) else {
+        return cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+    };
+    let mut queries = std::mem::take(&mut results.open);
+    for query in &mut queries {
+        query.qualifiers = with_user(&query.qualifiers, member.user);
+    }
+    let call = host::Query {
+        proc: member.proc.clone(),
+        queries,
+    };
+    cx.call_host(call, Pending::Query(ticket, Box::new(results)));
+}
+
+pub(crate) fn reply_results(
+    cx: &mut Cx,
+    ticket: Ticket,
+    results: QueryResults,
+    answer: Option<Answer>,
+) {
+    let (status, infos) = results.with(answer);
+    match infos.is_empty() {
+        true => cx.reply_status(ticket, status),
+        false => cx.reply_infos(ticket, status, infos),
     }
 }

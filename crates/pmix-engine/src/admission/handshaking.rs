@@ -3,18 +3,18 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::PeerId;
+use crate::peers::PeerId;
 
 /// Holds the connections that have not completed their handshake, by user; those whose user is not
 /// known count as one user's.
 #[derive(Debug, Default)]
-pub(crate) struct Handshaking {
+pub(super) struct Handshaking {
     by_user: HashMap<Option<u32>, BTreeSet<PeerId>>,
 }
 
 impl Handshaking {
     /// Adds a connection and returns the oldest of its user if there are more than `most` now.
-    pub(crate) fn add(&mut self, user: Option<u32>, peer: PeerId, most: usize) -> Option<PeerId> {
+    pub(super) fn add(&mut self, user: Option<u32>, peer: PeerId, most: usize) -> Option<PeerId> {
         let peers = self.by_user.entry(user).or_default();
         peers.insert(peer);
         // Names grow, so that the first is the oldest.
@@ -24,7 +24,7 @@ impl Handshaking {
     }
 
     /// Removes a connection that was let in or closed.
-    pub(crate) fn remove(&mut self, user: Option<u32>, peer: PeerId) {
+    pub(super) fn remove(&mut self, user: Option<u32>, peer: PeerId) {
         if let Some(peers) = self.by_user.get_mut(&user) {
             peers.remove(&peer);
             if peers.is_empty() {
@@ -33,7 +33,7 @@ impl Handshaking {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.by_user.values().map(BTreeSet::len).sum()
     }
 }
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn the_oldest_of_a_user_makes_room_and_nobody_elses() {
         let mut handshaking = Handshaking::default();
-        let ids: Vec<_> = (0..6).map(PeerId).collect();
+        let ids: Vec<_> = (0..6).map(PeerId::of).collect();
         assert_eq!(handshaking.add(Some(1), ids[0], 2), None);
         assert_eq!(handshaking.add(Some(2), ids[1], 2), None);
         assert_eq!(handshaking.add(None, ids[2], 2), None);

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host says about jobs and their processes.
+//! The calls that the host makes: registration, events, output, direct modex.
 
 use gds_hash::Registration;
-use pmix_types::{IntoOwned, Nspace, Proc, Status, Text};
+use std::time::Instant;
 
+use pmix_types::{DataRange, Info, IntoOwned, IofChannel, Nspace, Proc, Status, Text};
+
+use super::Engine;
+use crate::events::{Notification, Reporter, about};
 use crate::host::HostObject;
 use crate::ids::ClientId;
 use crate::registry::Client;
 use crate::timer::Timer;
-use crate::{Engine, Error};
+use crate::{DirectModexId, Error};
 
 impl Engine {
     /// Registers a job, or updates it, with how many of its processes are on this node (PMIx
@@ -26,7 +30,7 @@ impl Engine {
         (self.cx.store).register_nspace(nspace, num_local_procs, registration)?;
         let nspace = nspace.clone().into_owned();
         self.cx.registry.add_job(nspace.clone(), num_local_procs);
-        self.job_info_cache.forget(&nspace);
+        self.exchange.job_registered(&nspace);
         self.job_changed(&nspace);
         self.close_refused();
         Ok(())
@@ -46,7 +50,7 @@ impl Engine {
         for (id, client) in self.cx.registry.remove_job(nspace) {
             self.client_removed(id, client);
         }
-        self.cleanup_job(nspace);
+        self.control.cleanup_job(&mut self.cx, nspace);
         self.close_finalized(nspace);
         self.job_gone(&nspace.clone().into_owned());
         self.close_refused();
@@ -87,7 +91,7 @@ impl Engine {
             return Err(Error::not_found(message));
         };
         self.client_removed(id, client);
-        self.cleanup_proc(proc);
+        self.control.cleanup_proc(&mut self.cx, proc);
         self.job_changed(&nspace.clone().into_owned());
         self.close_refused();
         Ok(())
@@ -107,7 +111,12 @@ impl Engine {
         self.cx
             .process_sets
             .define(name.clone().into_owned(), owned)?;
-        self.tell_of_set(Status::PROCESS_SET_DEFINE, name, Some(members));
+        self.events.tell_of_set(
+            &mut self.cx,
+            Status::PROCESS_SET_DEFINE,
+            name,
+            Some(members),
+        );
         self.close_refused();
         Ok(())
     }
@@ -119,9 +128,92 @@ impl Engine {
     /// `PMIX_ERR_NOT_FOUND` if there is none.
     pub fn delete_process_set(&mut self, name: &Text<'_>) -> Result<(), Error> {
         self.cx.process_sets.delete(name)?;
-        self.tell_of_set(Status::PROCESS_SET_DELETE, name, None);
+        self.events
+            .tell_of_set(&mut self.cx, Status::PROCESS_SET_DELETE, name, None);
         self.close_refused();
         Ok(())
+    }
+
+    /// The host reports an event (PMIx Standard, `PMIx_Notify_event` of a server): local processes
+    /// in its range that are registered for it are told now, others when they register. It does
+    /// not come back to the host.
+    ///
+    /// A source that is a process is taken to have seen the event itself. If the event is the loss
+    /// of a process of another node, what that one put is asked of its node again.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` for a range that does not exist, and if `PMIX_RANGE_CUSTOM` and
+    /// `PMIX_EVENT_CUSTOM_RANGE` do not come together.
+    pub fn notify(
+        &mut self,
+        status: Status,
+        source: &Proc<'_>,
+        range: DataRange,
+        infos: &[Info<'_>],
+        now: Instant,
+    ) -> Result<(), Error> {
+        self.cx.now = Some(now);
+        let source = source.clone().into_owned();
+        let infos = infos.to_vec().into_owned();
+        let about = about(&infos, &source);
+        let notification = Notification::new(Reporter::Host, status, source, range, infos)?;
+        if is_loss(status) {
+            about.iter().for_each(|proc| self.lost_elsewhere(proc));
+        }
+        self.events.raise(&mut self.cx, notification);
+        self.close_refused();
+        Ok(())
+    }
+
+    /// The host delivers output of a process: peers that pull it are sent it, and if there are none
+    /// some of it is kept until there is one (PMIx Standard, `PMIx_server_IOF_deliver`). No bytes
+    /// are the end of the stream.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` if the channel is none, or that of input.
+    pub fn iof_deliver(
+        &mut self,
+        source: &Proc<'_>,
+        channel: IofChannel,
+        data: Vec<u8>,
+        infos: &[Info<'_>],
+    ) -> Result<(), Error> {
+        let cx = &mut self.cx;
+        self.forwarding
+            .handle_output(cx, source, channel, data, infos)?;
+        self.close_refused();
+        Ok(())
+    }
+
+    /// The host wants the data of a process of this node for another node
+    /// (`PMIx_server_dmodex_request`): an [`EngineEvent::DirectModex`](crate::EngineEvent) brings
+    /// them when the process has committed, with the key that `pmix.req.key` names if one is named,
+    /// or says why they do not come. With [`Rank::WILDCARD`](pmix_types::Rank) the job information
+    /// is brought.
+    ///
+    /// `pmix.timeout` says how many seconds to wait.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if the job is not registered or the process is not on this node.
+    pub fn dmodex_request(
+        &mut self,
+        proc: &Proc<'_>,
+        infos: &[Info<'_>],
+        now: Instant,
+    ) -> Result<DirectModexId, Error> {
+        self.cx.now = Some(now);
+        self.exchange.dmodex_request(&mut self.cx, proc, infos)
+    }
+
+    /// A process of another node is lost.
+    fn lost_elsewhere(&mut self, proc: &Proc<'_>) {
+        if proc.rank.is_valid() && !self.cx.registry.was_here(proc) {
+            self.exchange.lost_elsewhere(&self.cx, proc);
+            self.collectives.mark_stale(proc);
+        }
     }
 
     /// A process is registered no longer.
@@ -133,35 +225,29 @@ impl Engine {
         if let Some(until) = client.until {
             self.cx.timers.cancel(until, Timer::Return(id));
         }
-        self.lost_to_collectives(id, &client.proc);
+        let cx = &mut self.cx;
+        self.collectives.lost_to_collectives(cx, id, &client.proc);
     }
 
     /// Closes what is left of connections of a job that have been told that they may leave.
     fn close_finalized(&mut self, nspace: &Nspace<'_>) {
         let members = self.cx.peers.members();
-        let left = members.filter(|(peer, member)| {
-            member.proc.nspace == *nspace && !self.finalizing.contains_key(peer)
-        });
+        let left = members
+            .filter(|(peer, member)| member.proc.nspace == *nspace && !self.finalizing.has(*peer));
         let left: Vec<_> = left.map(|(peer, _)| peer).collect();
         left.into_iter().for_each(|peer| self.close(peer));
     }
+}
 
-    /// A job or its local processes are registered by now.
-    fn job_changed(&mut self, nspace: &Nspace<'static>) {
-        self.retry_gets_of_job(nspace);
-        self.retry_inbound_of_job(nspace);
-        self.collectives_of_job(nspace);
-    }
-
-    /// A job is gone.
-    fn job_gone(&mut self, nspace: &Nspace<'static>) {
-        self.fail_gets_of_job(nspace);
-        self.outbound_dmodex.forget_job(nspace);
-        self.retry_inbound_of_job(nspace);
-        self.collectives_of_job(nspace);
-        self.cx.peers.forget_job(nspace);
-        self.events_job_gone(nspace);
-        self.iof_job_gone(nspace);
-        self.cleanup_job(nspace);
-    }
+/// Whether an event says that a process ended without `PMIx_Finalize`.
+fn is_loss(status: Status) -> bool {
+    matches!(
+        status,
+        Status::ERR_LOST_CONNECTION
+            | Status::ERR_PROC_ABORTED
+            | Status::ERR_PROC_ABORTED_BY_SIG
+            | Status::ERR_PROC_KILLED_BY_CMD
+            | Status::ERR_PROC_TERM_WO_SYNC
+            | Status::ERR_EXIT_NONZERO_TERM
+    )
 }

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Relays requests that the host serves: each upcall names the requestor, and its answer is the reply.
+
+use pmix_proto::{reply, request};
+use pmix_types::{
+    FabricOperation, Info, IntoOwned, IofChannel, Key, Nspace, Proc, Status, Text, keys,
+};
+
+use crate::cx::Cx;
+use crate::host::{
+    Abort, Alloc, Answer, Fabric, GetCredential, Log, Lookup, Publish, ResourceBlock,
+    SessionControl, Spawn, Unpublish, ValidateCredential,
+};
+use crate::infos::with_user;
+use crate::peers::Ticket;
+use crate::pending::Pending;
+
+/// The process that made a request, and its user and group.
+type Requestor = (Proc<'static>, (u32, u32));
+
+/// Returns who made a request; the request of a peer that is gone is ended.
+fn requestor(cx: &mut Cx, ticket: Ticket) -> Option<(Ticket, Requestor)> {
+    match cx.member(&ticket) {
+        Ok(member) => {
+            let requestor = (member.proc.clone(), member.user);
+            Some((ticket, requestor))
+        }
+        Err(error) => {
+            cx.reply_error(ticket, &error);
+            None
+        }
+    }
+}
+
+/// Answers a request with the infos of the host.
+pub(crate) fn answer_infos(cx: &mut Cx, ticket: Ticket, answer: Answer) {
+    let status = answer.status();
+    let infos = match answer {
+        Answer::Infos(_, infos) => infos,
+        _ => Vec::new(),
+    };
+    cx.reply_infos(ticket, status, infos);
+}
+
+pub(crate) fn spawn(cx: &mut Cx, ticket: Ticket, request: &request::Spawn<'_>) {
+    let Some((ticket, (proc, user))) = requestor(cx, ticket) else {
+        return;
+    };
+    let channels = forwarded(&request.infos);
+    let call = Spawn {
+        proc,
+        infos: with_user(&request.infos, user),
+        apps: request.apps.clone().into_owned(),
+    };
+    cx.call_host(call, Pending::Spawn(ticket, channels));
+}
+
+/// Answers a spawn. Returns the job if it was started.
+pub(crate) fn spawned(cx: &mut Cx, ticket: Ticket, answer: Answer) -> Option<Nspace<'static>> {
+    let peer = ticket.peer();
+    let status = answer.status();
+    let nspace = match answer {
+        Answer::Spawned(_, nspace) if status.is_success() => nspace,
+        _ => {
+            cx.reply_status(ticket, refusal(status));
+            return None;
+        }
+    };
+    let Some(form) = cx.form(peer) else {
+        cx.reply_status(ticket, status);
+        return None;
+    };
+    let reply = reply::Spawned {
+        status,
+        nspace: Some(nspace.clone()),
+    };
+    let packed = reply.encode(&form, Some(cx.framer()));
+    cx.reply_packed(ticket, packed);
+    Some(nspace)
+}
+
+pub(crate) fn log(cx: &mut Cx, ticket: Ticket, request: &request::Log<'_>) {
+    let Some((ticket, (proc, user))) = requestor(cx, ticket) else {
+        return;
+    };
+    let mut directives = with_user(&request.directives, user);
+    directives.push(Info::new(keys::LOG_SOURCE, proc.clone()));
+    if request.time > 0 {
+        let time = pmix_types::Value::Time(request.time);
+        directives.push(Info::new(keys::LOG_TIMESTAMP, time));
+    }
+    let call = Log {
+        proc,
+        data: request.data.clone().into_owned(),
+        directives,
+    };
+    cx.call_host(call, Pending::Status(ticket));
+}
+
+pub(crate) fn allocate(cx: &mut Cx, ticket: Ticket, request: &request::Allocate<'_>) {
+    if let Some((ticket, (proc, user))) = requestor(cx, ticket) {
+        let call = Alloc {
+            proc,
+            directive: request.directive,
+            infos: with_user(&request.infos, user),
+        };
+        cx.call_host(call, Pending::Infos(ticket));
+    }
+}
+
+pub(crate) fn get_credential(cx: &mut Cx, ticket: Ticket, request: &request::GetCredential<'_>) {
+    let Some((ticket, (proc, user))) = requestor(cx, ticket) else {
+        return;
+    };
+    let directives = with_user(&request.infos, user);
+    let call = GetCredential { proc, directives };
+    cx.call_host(call, Pending::Credential(ticket));
+}
+
+/// Answers a request with the credential of the host.
+pub(crate) fn answer_credential(cx: &mut Cx, ticket: Ticket, answer: Answer) {
+    let status = answer.status();
+    let Some(form) = cx.form(ticket.peer()) else {
+        return cx.reply_status(ticket, status);
+    };
+    let Answer::Credential(Ok(credential), infos) = answer else {
+        return cx.reply_status(ticket, refusal(status));
+    };
+    let reply = reply::Credential {
+        status,
+        credential: Some(credential.into()),
+        infos: Some(infos),
+    };
+    let packed = reply.encode(&form, Some(cx.framer()));
+    cx.reply_packed(ticket, packed);
+}
+
+pub(crate) fn validate_credential(
+    cx: &mut Cx,
+    ticket: Ticket,
+    request: &request::ValidateCredential<'_>,
+) {
+    if let Some((ticket, (proc, user))) = requestor(cx, ticket) {
+        let call = ValidateCredential {
+            proc,
+            credential: request.credential.to_vec(),
+            directives: with_user(&request.infos, user),
+        };
+        cx.call_host(call, Pending::Infos(ticket));
+    }
+}
+
+pub(crate) fn register_fabric(cx: &mut Cx, ticket: Ticket, request: &request::FabricRegister<'_>) {
+    let operation = FabricOperation::REQUEST_INFO;
+    fabric(cx, ticket, operation, &request.infos);
+}
+
+pub(crate) fn update_fabric(cx: &mut Cx, ticket: Ticket, request: &request::FabricUpdate) {
+    let index = pmix_types::Value::Size(request.index);
+    let infos = [Info::new(keys::FABRIC_INDEX, index)];
+    fabric(cx, ticket, FabricOperation::UPDATE_INFO, &infos);
+}
+
+fn fabric(cx: &mut Cx, ticket: Ticket, operation: FabricOperation, infos: &[Info<'_>]) {
+    if let Some((ticket, (proc, user))) = requestor(cx, ticket) {
+        let call = Fabric {
+            proc,
+            operation,
+            directives: with_user(infos, user),
+        };
+        cx.call_host(call, Pending::Infos(ticket));
+    }
+}
+
+pub(crate) fn control_session(cx: &mut Cx, ticket: Ticket, request: &request::SessionControl<'_>) {
+    if let Some((ticket, (proc, user))) = requestor(cx, ticket) {
+        let call = SessionControl {
+            proc,
+            session: request.session,
+            directives: with_user(&request.infos, user),
+        };
+        cx.call_host(call, Pending::Infos(ticket));
+    }
+}
+
+pub(crate) fn resource_block(cx: &mut Cx, ticket: Ticket, request: &request::ResourceBlock<'_>) {
+    if let Some((ticket, (proc, user))) = requestor(cx, ticket) {
+        let call = ResourceBlock {
+            proc,
+            directive: request.directive,
+            block: request.block.clone().unwrap_or_default().into_owned(),
+            units: request.units.clone(),
+            directives: with_user(&request.infos, user),
+        };
+        cx.call_host(call, Pending::Status(ticket));
+    }
+}
+
+/// A process publishes. The user that it names itself does not count.
+pub(crate) fn publish(cx: &mut Cx, ticket: Ticket, request: &request::Publish<'_>) {
+    match cx.member(&ticket) {
+        Err(error) => cx.reply_error(ticket, &error),
+        Ok(member) => {
+            let call = Publish {
+                proc: member.proc.clone(),
+                infos: with_user(&request.infos, member.user),
+            };
+            cx.call_host(call, Pending::Status(ticket));
+        }
+    }
+}
+
+/// A process looks published data up.
+pub(crate) fn lookup(cx: &mut Cx, ticket: Ticket, request: &request::Lookup<'_>) {
+    let member = match cx.member(&ticket) {
+        Ok(member) => member,
+        Err(error) => return cx.reply_error(ticket, &error),
+    };
+    let call = Lookup {
+        proc: member.proc.clone(),
+        keys: texts(&request.keys),
+        infos: with_user(&request.infos, member.user),
+    };
+    cx.call_host(call, Pending::Lookup(ticket));
+}
+
+/// What was found is sent behind a partial success too.
+///
+/// DEVIATION: OpenPMIx sends the status alone then, and its clients read no further than that;
+/// `what_one_process_publishes_another_finds_until_it_is_taken_back`.
+pub(crate) fn looked_up(cx: &mut Cx, ticket: Ticket, answer: Answer) {
+    let status = answer.status();
+    let Some(form) = cx.form(ticket.peer()) else {
+        return cx.reply_status(ticket, status);
+    };
+    let found = match answer {
+        Answer::Found(_, data) => data,
+        // A host that says success and nothing else has found nothing.
+        _ if status.is_success() => {
+            return cx.reply_status(ticket, Status::ERR_NOT_FOUND);
+        }
+        _ => Vec::new(),
+    };
+    let has_data = status.is_success() || status == Status::ERR_PARTIAL_SUCCESS;
+    let reply = reply::Found {
+        status,
+        data: has_data.then_some(found),
+    };
+    let packed = reply.encode(&form, Some(cx.framer()));
+    cx.reply_packed(ticket, packed);
+}
+
+/// A process takes back what it published.
+pub(crate) fn unpublish(cx: &mut Cx, ticket: Ticket, request: &request::Unpublish<'_>) {
+    match cx.member(&ticket) {
+        Err(error) => cx.reply_error(ticket, &error),
+        Ok(member) => {
+            let call = Unpublish {
+                proc: member.proc.clone(),
+                keys: texts(&request.keys),
+                infos: with_user(&request.infos, member.user),
+            };
+            cx.call_host(call, Pending::Status(ticket));
+        }
+    }
+}
+
+/// A process asks the host to end processes.
+pub(crate) fn abort(cx: &mut Cx, ticket: Ticket, request: &request::Abort<'_>) {
+    let Ok(member) = cx.member(&ticket) else {
+        return cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
+    };
+    let (proc, client) = (member.proc.clone(), member.client);
+    let call = Abort {
+        proc,
+        object: cx.host_object(client),
+        status: request.status,
+        message: request.message.clone().into_owned(),
+        targets: request.procs.clone().into_owned(),
+    };
+    cx.call_host(call, Pending::Status(ticket));
+}
+
+/// A status that is a failure, though the host said success and brought nothing.
+const fn refusal(status: Status) -> Status {
+    match status.is_success() {
+        true => Status::ERR_NOT_FOUND,
+        false => status,
+    }
+}
+
+/// The streams that a spawn wants forwarded to who asked for it.
+fn forwarded(infos: &[Info<'_>]) -> IofChannel {
+    let mut channels = IofChannel::NO_CHANNELS;
+    for info in infos {
+        let channel = match info.key.as_text().as_str() {
+            Some(keys::FWD_STDOUT) => IofChannel::STDOUT_CHANNEL,
+            Some(keys::FWD_STDERR) => IofChannel::STDERR_CHANNEL,
+            Some(keys::FWD_STDDIAG) => IofChannel::STDDIAG_CHANNEL,
+            _ => continue,
+        };
+        if info.truth().is_true() {
+            channels |= channel;
+        }
+    }
+    channels
+}
+
+fn texts(keys: &[Key<'_>]) -> Vec<Text<'static>> {
+    let text = |key: &Key<'_>| key.as_text().clone().into_owned();
+    keys.iter().map(text).collect()
+}
