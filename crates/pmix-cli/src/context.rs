@@ -46,6 +46,10 @@ impl Context {
 pub(crate) fn params(global: &Global) -> Result<Params, Failure> {
     let fault = |error| Failure::settings(&preg_core::Error::from(error));
     let mut builder = Params::from_process(global.config.as_deref()).map_err(fault)?;
+    if !global.mca.is_empty() && pmix_mca::gained_rights() {
+        let message = "--mca is not taken: this process has rights that its caller does not have";
+        return Err(Failure::usage(message));
+    }
     for pair in global.mca.chunks_exact(2) {
         builder = builder.set(&pair[0], pair[1].clone(), Source::CommandLine);
     }

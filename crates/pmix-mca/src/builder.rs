@@ -15,6 +15,8 @@ pub(crate) const PREFIX: &str = "PMIX_MCA_";
 #[derive(Clone, Debug, Default)]
 pub struct ParamsBuilder {
     params: Params,
+    /// How many files `plugins.toml` were added.
+    tomls: usize,
     fault: Option<Error>,
 }
 
@@ -54,25 +56,28 @@ impl ParamsBuilder {
     }
 
     /// Adds the text of a `plugins.toml`; `path` names it in messages, and relative plugin paths
-    /// are resolved against its directory.
+    /// are resolved against its directory. Each file is a layer above those that were added before,
+    /// and its plugins are loaded before theirs.
     ///
     /// # Errors
     /// The text is no TOML, or holds a table or value that cannot belong there.
     pub fn plugins_toml(mut self, path: &Path, text: &str) -> Result<Self, Error> {
         let file = toml_file::parse(path, text)?;
+        self.tomls += 1;
+        let layer = Layer::Plugins(self.tomls);
         for value in file.values {
             let entry = Entry {
                 setting: Setting {
                     value: value.text,
                     source: value.source,
                 },
-                layer: Layer::Plugins,
+                layer,
                 toml: Some((value.key, value.kind)),
             };
             self.insert_entry(&value.name, entry);
         }
         self.params.sections.extend(file.sections);
-        self.params.plugins.extend(file.plugins);
+        self.params.plugins.splice(0..0, file.plugins);
         self.params.files.push(path.to_path_buf());
         Ok(self)
     }

@@ -5,25 +5,30 @@
 //! tests make their own.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use pmix_files::{Fault, Trust};
+
 use crate::builder::PREFIX;
+use crate::rights::gained_rights;
 use crate::toml_file::FRAMEWORKS;
 use crate::{Error, Params, ParamsBuilder};
 
-/// Names the `plugins.toml` to read.
+/// Names a `plugins.toml` to read above those that are found, or says that none is.
 const PLUGINS_VARIABLE: &str = "PMIX_PLUGINS";
 /// Replaces the list of MCA parameter files.
 const FILES_VARIABLE: &str = "PMIX_MCA_mca_base_param_files";
+
+/// What stands in place of a file to say that there is none.
+const NONE: &str = "none";
 
 /// Where settings are looked for.
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// The environment.
     pub vars: Vec<(OsString, OsString)>,
-    /// The directory against which relative paths are resolved.
+    /// The directory against which relative paths are resolved, and in which a `plugins.toml` is
+    /// looked for; empty if there is none.
     pub cwd: PathBuf,
     /// The home directory, if there is one.
     pub home: Option<PathBuf>,
@@ -32,35 +37,59 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The environment of this process.
+    /// The environment of this process. One that gained rights has neither an environment nor
+    /// directories of its caller's.
     #[must_use]
     pub fn of_process() -> Self {
+        let system = PathBuf::from("/etc");
+        if gained_rights() {
+            return Self {
+                vars: Vec::new(),
+                cwd: PathBuf::new(),
+                home: None,
+                system,
+            };
+        }
         Self {
             vars: std::env::vars_os().collect(),
             cwd: std::env::current_dir().unwrap_or_default(),
             home: std::env::var_os("HOME")
                 .filter(|home| !home.is_empty())
                 .map(PathBuf::from),
-            system: PathBuf::from("/etc"),
+            system,
         }
     }
 
-    /// Reads the layers: `plugins.toml` (`config`, or the first that exists of `PMIX_PLUGINS`,
-    /// `./plugins.toml`, `/etc/pmix/plugins.toml`), the MCA parameter files, the environment.
+    /// Reads the layers, lowest first: every `plugins.toml` (that of the system, of the user, of the
+    /// current directory, `PMIX_PLUGINS`, `config`), the MCA parameter files, the environment.
+    ///
+    /// A file is read only if nobody but root and the user can have written it. One that was found
+    /// and is not to be trusted is left out with a warning.
     ///
     /// # Errors
-    /// A named file is missing, a file cannot be read, or `plugins.toml` is malformed.
+    /// A named file is missing or not to be trusted, or a `plugins.toml` is malformed. A process that
+    /// gained rights takes no named file.
     pub fn params(&self, config: Option<&Path>) -> Result<ParamsBuilder, Error> {
+        if let Some(config) = config.filter(|_| gained_rights()) {
+            return Err(Error::new(format!(
+                "{}: this process has rights that its caller does not have, so it reads \
+                 configuration of the system only",
+                config.display()
+            )));
+        }
         let mut builder = Params::builder();
-        if let Some((path, text)) = self.plugins_toml(config)? {
+        // What was named most explicitly is read first, for the sake of what is said of it.
+        let mut files = Vec::new();
+        for found in self.plugins_tomls(config).into_iter().rev() {
+            files.extend(found.read()?);
+        }
+        for (path, text) in files.into_iter().rev() {
             builder = builder.plugins_toml(&path, &text)?;
         }
         // The first file of the list is the most important one.
-        for (path, named) in self.param_files().into_iter().rev() {
-            match read(&path) {
-                Ok(text) => builder = builder.mca_file(&path, &text),
-                Err(e) if e.kind() == io::ErrorKind::NotFound && !named => {}
-                Err(e) => tracing::warn!("{}: {e}; the file is ignored", path.display()),
+        for found in self.param_files().into_iter().rev() {
+            if let Some((path, text)) = found.read()? {
+                builder = builder.mca_file(&path, &text);
             }
         }
         Ok(self.environment(builder))
@@ -100,72 +129,120 @@ impl Environment {
         found.map(|(_, value)| &**value).filter(|v| !v.is_empty())
     }
 
-    fn plugins_toml(&self, config: Option<&Path>) -> Result<Option<(PathBuf, String)>, Error> {
-        let named = config
-            .map(|path| (path.to_path_buf(), "the configuration file given"))
-            .or_else(|| {
-                let path = self.var(PLUGINS_VARIABLE)?;
-                Some((path.into(), "environment variable PMIX_PLUGINS"))
-            });
-        if let Some((path, who)) = named {
-            let path = self.cwd.join(path);
-            let text =
-                read(&path).map_err(|e| Error::new(format!("{who}: {}: {e}", path.display())))?;
-            return Ok(Some((path, text)));
+    /// The places of `plugins.toml`, lowest first.
+    fn plugins_tomls(&self, config: Option<&Path>) -> Vec<Place> {
+        let named = |path: &Path, who| Place::named(self.cwd.join(path), who);
+        let variable = self.var(PLUGINS_VARIABLE);
+        let nothing = |word: Option<&OsStr>| word.is_some_and(|word| word == NONE);
+        let mut places = Vec::new();
+        if nothing(config.map(Path::as_os_str)) {
+            return places;
         }
-        let places = [
-            self.cwd.join("plugins.toml"),
-            self.system.join("pmix/plugins.toml"),
-        ];
-        for path in places {
-            match read(&path) {
-                Ok(text) => return Ok(Some((path, text))),
-                Err(e) if absent(&e) => {}
-                Err(e) => return Err(Error::new(format!("{}: {e}", path.display()))),
+        if !nothing(variable) {
+            places.push(Place::found(self.system.join("pmix/plugins.toml")));
+            let home = self.home.iter().map(|home| home.join(".pmix/plugins.toml"));
+            places.extend(home.map(Place::found));
+            if !self.cwd.as_os_str().is_empty() {
+                places.push(Place::found(self.cwd.join("plugins.toml")));
             }
+            let path = variable.map(Path::new);
+            places.extend(path.map(|path| named(path, "environment variable PMIX_PLUGINS")));
         }
-        Ok(None)
+        places.extend(config.map(|path| named(path, "the configuration file given")));
+        // A file that is named and found, too, is the one that is named.
+        let paths: Vec<_> = places.iter().map(|place| place.path.clone()).collect();
+        let mut number = 0;
+        places.retain(|place| {
+            number += 1;
+            !paths[number..].contains(&place.path)
+        });
+        places
     }
 
-    /// The MCA parameter files, most important first, and whether somebody named them.
-    fn param_files(&self) -> Vec<(PathBuf, bool)> {
+    /// The MCA parameter files, most important first.
+    fn param_files(&self) -> Vec<Place> {
         match self.var(FILES_VARIABLE) {
-            Some(list) if list == "none" => Vec::new(),
+            Some(list) if list == NONE => Vec::new(),
             // OpenPMIx separates the list by commas, older versions by colons.
             Some(list) => list
                 .to_string_lossy()
                 .split([',', ':'])
                 .filter(|file| !file.is_empty())
-                .map(|file| (self.cwd.join(file), true))
+                .map(|file| Place {
+                    missing: Missing::Warns,
+                    ..Place::named(
+                        self.cwd.join(file),
+                        "environment variable PMIX_MCA_mca_base_param_files",
+                    )
+                })
                 .collect(),
             None => {
                 let home = self.home.iter().map(|h| h.join(".pmix/mca-params.conf"));
                 home.chain([self.system.join("pmix-mca-params.conf")])
-                    .map(|file| (file, false))
+                    .map(Place::found)
                     .collect()
             }
         }
     }
 }
 
-/// Whether a file that nobody named is simply not there.
-fn absent(error: &io::Error) -> bool {
-    use io::ErrorKind::{NotADirectory, NotFound};
-    matches!(error.kind(), NotFound | NotADirectory)
+/// A file that may configure this process.
+struct Place {
+    path: PathBuf,
+    /// Who named it; nobody names what is searched for.
+    named: Option<&'static str>,
+    missing: Missing,
 }
 
-/// No configuration is larger; a device that never ends would be.
+/// What a file is that is not there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Nothing,
+    Warns,
+    Fails,
+}
+
+/// No configuration is larger.
 const MAX_FILE: u64 = 4 << 20;
 
-/// Reads a file of text.
-fn read(path: impl AsRef<Path>) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?
-        .take(MAX_FILE + 1)
-        .read_to_string(&mut text)?;
-    if u64::try_from(text.len()).is_ok_and(|len| len > MAX_FILE) {
-        let message = format!("the file has more than {MAX_FILE} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+impl Place {
+    fn found(path: PathBuf) -> Self {
+        Self {
+            path,
+            named: None,
+            missing: Missing::Nothing,
+        }
     }
-    Ok(text)
+
+    fn named(path: PathBuf, who: &'static str) -> Self {
+        Self {
+            path,
+            named: Some(who),
+            missing: Missing::Fails,
+        }
+    }
+
+    /// The path and the text of the file, if there is one to be read.
+    fn read(self) -> Result<Option<(PathBuf, String)>, Error> {
+        let Self {
+            path,
+            named,
+            missing,
+        } = self;
+        let shown = path.display();
+        let fault = match Trust::of_process().read(&path, MAX_FILE) {
+            Ok(text) => return Ok(Some((path, text))),
+            Err(fault) => fault,
+        };
+        match (named, missing) {
+            (None, _) if fault == Fault::Missing => {}
+            (None, _) if fault.is_absent() => tracing::debug!("{shown}: {fault}"),
+            (None, _) => tracing::warn!("{shown} is not read: {fault}"),
+            (Some(_), Missing::Warns) if fault == Fault::Missing => {
+                tracing::warn!("{shown}: {fault}; the file is ignored");
+            }
+            (Some(who), _) => return Err(Error::new(format!("{who}: {shown}: {fault}"))),
+        }
+        Ok(None)
+    }
 }

@@ -5,19 +5,23 @@
 #![allow(unsafe_code)]
 
 mod munge;
+mod secure;
 
 use std::fs::File;
 use std::io::Read;
 use std::mem::{align_of, offset_of, size_of};
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use pmix_files::{Fault, Trust};
 use pmix_plugin_abi as abi;
 
 use crate::{LoadFault, Refusal, elf};
 
 pub use munge::Munge;
+pub(crate) use secure::is_secure_execution;
 
 /// Longer names are a mistake or an attack.
 const MAX_NAME: usize = 32;
@@ -69,10 +73,16 @@ pub fn load(path: &Path, framework: &str, interface: u32) -> Result<Loaded, Refu
 
 /// Checks the file, opens it and copies the header that it returns.
 fn open(path: &Path) -> Result<abi::ComponentHeader, LoadFault> {
-    check_file(path)?;
-    // SAFETY: whoever configures a plugin trusts its initialisers; docs/plugins.md says so.
-    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-        .map_err(|e| LoadFault::Link(link_message(&e)))?;
+    let library = trusted_library(path, |file| {
+        let mut header = Vec::new();
+        let most = u64::try_from(elf::HEADER_LEN).unwrap_or(u64::MAX);
+        let read = file.take(most).read_to_end(&mut header);
+        read.map_err(|e| LoadFault::Unreadable(e.to_string()))?;
+        match cfg!(any(target_os = "linux", target_os = "freebsd")) {
+            true => elf::check(&header),
+            false => Ok(()),
+        }
+    })?;
     // SAFETY: the header file gives the symbol this type; a library that exports something else
     // under this name cannot be told from one that does not.
     let entry = unsafe { library.get::<abi::Entry>(abi::SYMBOL) }
@@ -85,22 +95,37 @@ fn open(path: &Path) -> Result<abi::ComponentHeader, LoadFault> {
     copy_header(header)
 }
 
-fn check_file(path: &Path) -> Result<(), LoadFault> {
-    let unreadable = |e: std::io::Error| LoadFault::Unreadable(e.to_string());
-    // Before opening: that of a pipe would wait for a writer.
-    if !path.metadata().map_err(unreadable)?.is_file() {
-        return Err(LoadFault::NotALibrary("it is no regular file".to_owned()));
-    }
-    let file = File::open(path).map_err(unreadable)?;
-    let mut header = Vec::new();
-    let most = u64::try_from(elf::HEADER_LEN).unwrap_or(u64::MAX);
-    file.take(most)
-        .read_to_end(&mut header)
-        .map_err(unreadable)?;
-    if cfg!(any(target_os = "linux", target_os = "freebsd")) {
-        elf::check(&header)?;
-    }
-    Ok(())
+/// No library is larger.
+const MAX_LIBRARY: u64 = 1 << 30;
+
+/// Opens a library that only root or the user can have written, after looking at it.
+///
+/// The linker gets the descriptor that was checked, by its name below `/proc`. Where there is none, it
+/// gets the path without links, on which nobody else can exchange anything: that is what was checked.
+fn trusted_library(
+    path: &Path,
+    look: impl FnOnce(&File) -> Result<(), LoadFault>,
+) -> Result<Library, LoadFault> {
+    let trusted = Trust::of_process().open(path, MAX_LIBRARY);
+    let trusted = trusted.map_err(|fault| match fault {
+        Fault::Untrusted { .. } | Fault::NotRegular { .. } | Fault::TooLarge { .. } => {
+            LoadFault::Untrusted(fault)
+        }
+        fault => LoadFault::Unreadable(fault.to_string()),
+    })?;
+    look(&trusted.file)?;
+    let open = format!("/proc/self/fd/{}", trusted.file.as_raw_fd());
+    let open = PathBuf::from(open);
+    let name = if open.exists() { &open } else { &trusted.path };
+    // SAFETY: whoever configures a library trusts its initialisers; docs/plugins.md says so.
+    let library = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| {
+        let message = link_message(&e);
+        let (open, path) = (open.display().to_string(), path.display().to_string());
+        LoadFault::Link(message.replace(&open, &path))
+    })?;
+    // The linker knows the library by this name: another file must not get it.
+    std::mem::forget(trusted.file);
+    Ok(library)
 }
 
 fn link_message(error: &libloading::Error) -> String {

@@ -40,6 +40,8 @@ impl std::error::Error for Refusal {}
 pub enum LoadFault {
     /// The file cannot be read.
     Unreadable(String),
+    /// Somebody else could have put the file there.
+    Untrusted(pmix_files::Fault),
     /// The file is no shared library.
     NotALibrary(String),
     /// The file is a library for another machine.
@@ -106,6 +108,7 @@ impl fmt::Display for LoadFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(why) => write!(f, "cannot be read: {why}"),
+            Self::Untrusted(why) => write!(f, "is not trusted: {why}"),
             Self::NotALibrary(why) => write!(f, "is no shared library: {why}"),
             Self::OtherMachine { file, host } => {
                 write!(f, "was built for {file}, this host is {host}")

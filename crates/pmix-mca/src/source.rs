@@ -43,8 +43,8 @@ impl fmt::Display for Source {
 /// parameter file, so each value carries its layer beside its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Layer {
-    /// `plugins.toml`.
-    Plugins,
+    /// The files `plugins.toml`, in the order in which they were added.
+    Plugins(usize),
     /// The MCA parameter files.
     ParamFiles,
     /// `PMIX_MCA_*` variables.
@@ -57,7 +57,7 @@ impl Layer {
     /// The layer of a value that a caller sets with a source of its own.
     pub(crate) fn of(source: &Source) -> Self {
         match source {
-            Source::Default => Self::Plugins,
+            Source::Default => Self::Plugins(0),
             Source::File { .. } => Self::ParamFiles,
             Source::Environment { .. } => Self::Environment,
             Source::CommandLine | Source::Api => Self::Program,

@@ -2,7 +2,8 @@
 //! Where settings come from, and which one wins.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use pmix_mca::{Environment, Params, Source};
@@ -118,25 +119,126 @@ fn files_name_themselves_and_the_line() {
 }
 
 #[test]
-fn the_first_plugins_toml_that_exists_is_read_and_no_other() {
-    let machine = Machine::new().file("etc/pmix/plugins.toml", &toml("system"));
-    assert_eq!(machine.preg().0, "system");
-    let machine = machine.file("cwd/plugins.toml", &toml("here"));
-    assert_eq!(machine.preg().0, "here");
-    let machine = machine
-        .file("named.toml", &toml("named"))
+fn every_plugins_toml_is_a_layer_and_the_nearest_wins() {
+    let named = "[preg]\nbase_max_nodes = 4\n";
+    let machine = Machine::new()
+        .file("etc/pmix/plugins.toml", &toml("system"))
+        .file("home/.pmix/plugins.toml", &toml("user"))
+        .file("cwd/plugins.toml", &toml("here"))
+        .file("named.toml", named)
         .file("given.toml", &toml("given"));
-    let named = machine.path("named.toml");
-    let machine = machine.var("PMIX_PLUGINS", named);
-    assert_eq!(machine.preg().0, "named");
-    let params = machine
-        .environment()
-        .params(Some(&machine.path("given.toml")))
-        .unwrap()
-        .build()
-        .unwrap();
-    assert_eq!(params.get("preg").unwrap().value, "given");
-    assert_eq!(params.settings("preg").count(), 1);
+    let variable = machine.path("named.toml");
+    let machine = machine.var("PMIX_PLUGINS", variable);
+    assert_eq!(machine.preg(), ("here".into(), "cwd/plugins.toml:3".into()));
+    let config = machine.path("given.toml");
+    let builder = machine.environment().params(Some(&config)).unwrap();
+    let params = builder.build().unwrap();
+    let values: Vec<_> = params.settings("preg").map(|s| s.value.as_str()).collect();
+    assert_eq!(values, ["system", "user", "here", "given"]);
+    let nodes = params.get("preg_base_max_nodes").unwrap();
+    assert_eq!(nodes.value, "4");
+    assert!(nodes.source.to_string().ends_with("named.toml:2"));
+    assert_eq!(params.files().len(), 5);
+}
+
+#[test]
+fn a_nearer_file_switches_on_what_one_further_off_leaves_out() {
+    let machine = Machine::new()
+        .file("etc/pmix/plugins.toml", "[preg]\nselect = \"^fold\"\n")
+        .file("cwd/plugins.toml", "[preg.fold]\nenabled = true\n");
+    let header = |name| pmix_mca::Header {
+        name,
+        priority: 1,
+        enabled: false,
+    };
+    let selection = pmix_mca::select("preg", &[header("fold")], &machine.params());
+    assert_eq!(selection.unwrap().active, [0]);
+}
+
+#[test]
+fn a_file_that_is_found_and_named_is_read_once() {
+    let machine = Machine::new().file("cwd/plugins.toml", &toml("here"));
+    let given = Some(Path::new("./plugins.toml"));
+    let params = machine.environment().params(given).unwrap();
+    assert_eq!(params.build().unwrap().settings("preg").count(), 1);
+}
+
+#[test]
+fn none_stands_for_no_file_at_all() {
+    let machine = Machine::new()
+        .file("home/.pmix/plugins.toml", &toml("user"))
+        .file("cwd/plugins.toml", &toml("here"))
+        .file("given.toml", &toml("given"));
+    let none = machine.environment().params(Some(Path::new("none")));
+    assert!(none.unwrap().build().unwrap().files().is_empty());
+    let machine = machine.var("PMIX_PLUGINS", "none");
+    assert!(machine.params().files().is_empty());
+    let config = machine.path("given.toml");
+    let given = machine.environment().params(Some(&config)).unwrap();
+    assert_eq!(given.build().unwrap().files(), [config]);
+}
+
+#[test]
+fn plugins_of_the_nearest_file_come_first() {
+    let plugin = |name: &str| format!("[[plugin]]\npath = \"/{name}.so\"\n");
+    let machine = Machine::new()
+        .file("etc/pmix/plugins.toml", &plugin("system"))
+        .file("cwd/plugins.toml", &(plugin("a") + &plugin("b")));
+    let files = machine.params().plugin_files("preg");
+    let paths: Vec<_> = files.iter().map(|f| f.path.to_str().unwrap()).collect();
+    assert_eq!(paths, ["/a.so", "/b.so", "/system.so"]);
+}
+
+#[test]
+fn what_others_may_write_to_is_left_out_where_found_and_an_error_where_named() {
+    for file in [
+        "cwd/plugins.toml",
+        "home/.pmix/plugins.toml",
+        "etc/pmix/plugins.toml",
+        "home/.pmix/mca-params.conf",
+        "etc/pmix-mca-params.conf",
+    ] {
+        let text = if file.ends_with("toml") {
+            toml("evil")
+        } else {
+            "preg = evil\n".into()
+        };
+        let machine = Machine::new().file(file, &text);
+        let path = machine.path(file);
+        fs::set_permissions(&path, Permissions::from_mode(0o664)).unwrap();
+        assert!(machine.params().get("preg").is_none(), "{file}");
+        let says = |machine: &Machine, config| {
+            let error = machine
+                .environment()
+                .params(config)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains("mode 0664") && error.contains("chmod go-w"),
+                "{error}"
+            );
+        };
+        if file.ends_with("toml") {
+            says(&machine, Some(path.as_path()));
+            let variable = machine.path(file);
+            says(&machine.var("PMIX_PLUGINS", variable), None);
+        } else {
+            let list = machine.path(file);
+            says(&machine.var("PMIX_MCA_mca_base_param_files", list), None);
+        }
+    }
+}
+
+#[test]
+fn without_a_current_directory_nothing_is_looked_for_there() {
+    let machine = Machine::new().file("home/.pmix/plugins.toml", &toml("user"));
+    let environment = Environment {
+        cwd: PathBuf::new(),
+        ..machine.environment()
+    };
+    // The current directory of the test holds no file either, but that of a checkout does.
+    let params = environment.params(None).unwrap().build().unwrap();
+    assert_eq!(params.files(), [machine.path("home/.pmix/plugins.toml")]);
 }
 
 #[test]
@@ -165,7 +267,7 @@ fn a_file_without_an_end_is_an_error() {
     let machine = Machine::new().var("PMIX_PLUGINS", "/dev/zero");
     let error = machine.environment().params(None).unwrap_err().to_string();
     assert!(
-        error.contains("/dev/zero: the file has more than"),
+        error.contains("/dev/zero: it is a device of user 0") && error.contains("no regular file"),
         "{error}"
     );
 }

@@ -9,6 +9,7 @@ use super::tree::{Fault, File, Tree};
 const LAYERS: &[(&str, u32)] = &[
     ("pmix-types", 0),
     ("pmix-plugin-abi", 0),
+    ("pmix-files", 0),
     ("pmix-map", 1),
     ("pmix-mca", 1),
     ("bfrops", 1),

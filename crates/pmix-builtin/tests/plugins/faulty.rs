@@ -3,6 +3,7 @@
 //! answers.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use preg_core::{Params, Preg, Status, check_plugin};
@@ -161,6 +162,32 @@ fn one_file_named_twice_is_loaded_once() {
 }
 
 #[test]
+fn what_somebody_else_could_have_put_there_is_an_error() {
+    let (scratch, library) = faulty("SOUND");
+    let refused = |path: &Path, expected: &str| {
+        let error = open(&[path], &[]).err().unwrap();
+        assert_eq!(error.status(), preg_core::Status::ERR_NO_PERMISSIONS);
+        for part in [expected, "is not trusted", "named by the embedding program"] {
+            assert!(
+                error.to_string().contains(part),
+                "{part:?} is not in {error}"
+            );
+        }
+    };
+    refused(scratch.path(), "a directory of user");
+    let mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(&library, 0o775);
+    refused(&library, "mode 0775");
+    mode(&library, 0o755);
+    mode(scratch.path(), 0o777);
+    refused(&library, "mode 0777");
+    mode(scratch.path(), 0o1777);
+    assert_eq!(framing(&open(&[&library], &[]).unwrap()), "bad");
+}
+
+#[test]
 fn files_that_are_no_libraries_are_refused() {
     let (scratch, library) = faulty("SOUND");
     let file = |name: &str, bytes: &[u8]| {
@@ -173,7 +200,6 @@ fn files_that_are_no_libraries_are_refused() {
         &scratch.path().join("absent.so"),
         "cannot be read: No such file",
     );
-    refused(scratch.path(), "no regular file");
     refused(&file("empty.so", b""), "the file is empty");
     refused(
         &file("text.so", b"#!/bin/sh\n"),

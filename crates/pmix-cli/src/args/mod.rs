@@ -49,7 +49,7 @@ pub(crate) struct Cli {
 /// Options that every command takes.
 #[derive(Args)]
 pub(crate) struct Global {
-    /// Read this plugins.toml instead of the one that would be found.
+    /// Read this plugins.toml above those that are found; `none`: read none at all.
     #[arg(
         long,
         global = true,

@@ -9,7 +9,7 @@ use std::ptr;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use pmix_types::Status;
 
-use super::link_message;
+use super::{link_message, trusted_library};
 use crate::Error;
 
 type Context = *mut c_void;
@@ -47,7 +47,7 @@ type Destroy = unsafe extern "C" fn(Context);
 unsafe impl Send for Munge {}
 
 impl Munge {
-    /// Opens the library, `libmunge.so.2` or another file, and a context that asks the daemon at a
+    /// Opens the library, `libmunge.so.2` or a trusted file by its path, and a context that asks the daemon at a
     /// socket, or the usual one.
     ///
     /// # Errors
@@ -55,9 +55,14 @@ impl Munge {
     pub fn open(library: &OsStr, socket: Option<&Path>) -> Result<Self, Error> {
         let shown = library.display();
         let fault = |why: &str| Error::new(format!("{shown}: {why}"));
-        // SAFETY: whoever configures a library trusts its initialisers, as with plugins.
-        let opened = unsafe { Library::open(Some(library), RTLD_NOW | RTLD_LOCAL) };
-        let opened = opened.map_err(|e| fault(&link_message(&e)))?;
+        let opened = if library.as_encoded_bytes().contains(&b'/') {
+            trusted_library(Path::new(library), |_| Ok(())).map_err(|e| fault(&e.to_string()))?
+        } else {
+            // SAFETY: whoever configures a library trusts its initialisers, as with plugins; one
+            // without a path is searched where the libraries of this program are.
+            let opened = unsafe { Library::open(Some(library), RTLD_NOW | RTLD_LOCAL) };
+            opened.map_err(|e| fault(&link_message(&e)))?
+        };
         // SAFETY: these are the types of the functions in munge.h, the same in every library of
         // this name; `uid_t` and `gid_t` have 32 bits and an enum is an `int` on Linux.
         let (decode, strerror, create, set, destroy) = unsafe {

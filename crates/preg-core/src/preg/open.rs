@@ -81,11 +81,11 @@ impl Preg {
     /// and makes their schemes. A plugin that cannot be used is left out with a warning.
     ///
     /// # Errors
-    /// A setting that cannot be obeyed, or no component left; the message names the settings.
+    /// A setting that cannot be obeyed, a plugin file that somebody else could have written, or no component left; the message names the settings.
     pub fn open(params: &Params, components: &[&'static Component]) -> Result<Self, Error> {
         let limits = limits(params)?;
         let mut candidates: Vec<Candidate> = components.iter().copied().map(Static).collect();
-        let mut refused = plugins::load(params, &mut candidates);
+        let mut refused = plugins::load(params, &mut candidates)?;
         let catalog = catalog(&candidates, refused.is_empty());
         catalog.check(params)?;
         let headers: Vec<_> = candidates.iter().map(Candidate::header).collect();

@@ -3,13 +3,19 @@
 
 use std::path::PathBuf;
 
-use pmix_mca::{Params, Refusal};
+use pmix_mca::{LoadFault, Params, Refusal};
 
 use super::candidate::{Candidate, FRAMEWORK};
-use crate::dynamic;
+use crate::{Error, Status, dynamic};
 
 /// Adds every usable plugin to the candidates; each of the others is one warning and an answer.
-pub(super) fn load(params: &Params, candidates: &mut Vec<Candidate>) -> Vec<Refusal> {
+///
+/// # Errors
+/// A file that somebody else could have put there.
+pub(super) fn load(
+    params: &Params,
+    candidates: &mut Vec<Candidate>,
+) -> Result<Vec<Refusal>, Error> {
     let mut refused = Vec::new();
     let mut seen: Vec<PathBuf> = Vec::new();
     for file in params.plugin_files(FRAMEWORK) {
@@ -31,11 +37,15 @@ pub(super) fn load(params: &Params, candidates: &mut Vec<Candidate>) -> Vec<Refu
         });
         match loaded {
             Ok(loaded) => candidates.push(Candidate::Loaded(Box::new(loaded))),
+            Err(refusal) if matches!(refusal.fault, LoadFault::Untrusted(_)) => {
+                let message = format!("{refusal} (named by {})", file.source);
+                return Err(Error::new(Status::ERR_NO_PERMISSIONS, message));
+            }
             Err(refusal) => {
                 tracing::warn!("{refusal}; it is not used (named by {})", file.source);
                 refused.push(refusal);
             }
         }
     }
-    refused
+    Ok(refused)
 }
