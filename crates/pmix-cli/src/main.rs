@@ -36,11 +36,18 @@ use failure::{Exit, Failure};
 use style::Style;
 
 fn main() {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == run::WATCHER)
+    {
+        run::watch();
+    }
     let cli = Cli::try_parse().unwrap_or_else(|error| misuse(&error));
     let stderr = Style::new(cli.global.color, &std::io::stderr());
     trace::install(cli.global.verbose, stderr);
     let json = cli.global.json;
     let exit = dispatch(cli).unwrap_or_else(|failure| report(&failure, json, stderr));
+    trace::finish();
     // Ends without unmapping what the command read: the system does that faster.
     std::process::exit(exit.code());
 }
@@ -99,8 +106,8 @@ fn opened(
 
 fn report(failure: &Failure, json: bool, style: Style) -> Exit {
     if !failure.is_quiet() {
-        // When neither stream can be written the exit code still tells.
-        let _ = std::io::stderr().write_all(failure.render(style).as_bytes());
+        // When it cannot be written the exit code still tells.
+        trace::say(failure.render(style).into_bytes());
         if json && !failure.is_answered() {
             let _ = writeln!(std::io::stdout(), "{}", failure.to_json());
         }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the libraries report, on standard error, one line each.
 
-use std::fmt::{self, Write as _};
-use std::io::Write as _;
+mod queue;
 
+use std::fmt::{self, Write as _};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::printable::printable;
 use crate::style::Style;
+
+pub(crate) use queue::{finish, never_wait, say};
 
 /// Shows events up to a level; keeps no spans.
 ///
@@ -63,8 +65,7 @@ impl Subscriber for Lines {
         event.record(&mut line);
         let text = format!("{}{}", line.message, line.fields).replace('\n', " ");
         let text = printable(text.trim_end().as_bytes());
-        // Nobody is left to tell when standard error cannot be written.
-        let _ = writeln!(std::io::stderr(), "{label} {text}");
+        say(format!("{label} {text}\n").into_bytes());
     }
 
     fn enter(&self, _: &Id) {}

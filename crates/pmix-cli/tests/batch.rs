@@ -178,3 +178,19 @@ fn only_an_object_is_a_request() {
         assert!(answer.contains("an object"), "{answer}");
     }
 }
+
+#[test]
+fn what_could_not_be_decoded_is_not_encoded() {
+    for scheme in ["auto", "raw"] {
+        let request = json!({"op": "encode", "procs": true, "scheme": scheme, "input": "4-3,4"});
+        let answer = one(&request);
+        assert_ne!(answer["status"], json!(0), "{answer}");
+        assert!(
+            answer["error"].as_str().unwrap().contains("reversed"),
+            "{answer}"
+        );
+        let answer = one(&json!({"op": "encode", "procs": true, "form": "regex2",
+            "scheme": scheme, "input": "0,1;4-3"}));
+        assert_ne!(answer["status"], json!(0), "{answer}");
+    }
+}

@@ -4,87 +4,11 @@
 
 mod command;
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
 
-use command::{Outcome, command, finish, pmix_with};
-use tempfile::TempDir;
-
-/// A launcher whose sessions have a directory of their own, and a `PATH`.
-fn launcher(args: &[&str]) -> (Command, TempDir) {
-    let tmp = tempfile::tempdir().unwrap();
-    let mut command = command(&[&["run"], args].concat());
-    command
-        .env("PATH", "/usr/bin:/bin")
-        .env("TMPDIR", tmp.path());
-    (command, tmp)
-}
-
-fn run(args: &[&str]) -> Outcome {
-    run_with(args, b"")
-}
-
-fn run_with(args: &[&str], input: &[u8]) -> Outcome {
-    let (command, tmp) = launcher(args);
-    let outcome = finish(command, input);
-    assert_nothing_left(&tmp);
-    outcome
-}
-
-fn assert_nothing_left(tmp: &TempDir) {
-    let left: Vec<_> = std::fs::read_dir(tmp).unwrap().collect();
-    assert!(left.is_empty(), "{left:?}");
-}
-
-fn sorted(outcome: &Outcome) -> Vec<String> {
-    let text = outcome.text();
-    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
-    lines.sort();
-    lines
-}
-
-/// A launcher that runs, of which the test has the pipes.
-struct Running {
-    child: Child,
-    output: BufReader<std::process::ChildStdout>,
-    tmp: TempDir,
-}
-
-impl Running {
-    fn start(args: &[&str]) -> Self {
-        let (mut command, tmp) = launcher(args);
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        Self { child, output, tmp }
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
-
-    fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &pid]).status();
-        assert!(sent.unwrap().success());
-    }
-
-    /// The exit code, what else it wrote, and what it said.
-    fn end(mut self) -> (Option<i32>, String, String) {
-        let mut rest = String::new();
-        self.output.read_to_string(&mut rest).unwrap();
-        let output = self.child.wait_with_output().unwrap();
-        assert_nothing_left(&self.tmp);
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output.status.code(), rest, errors)
-    }
-}
+use command::launcher::{Running, assert_nothing_left, launcher, run, run_with, sorted};
+use command::{finish, pmix_with};
 
 #[test]
 fn every_process_runs_the_program() {
@@ -181,6 +105,76 @@ fn a_job_that_needs_more_descriptors_than_there_are_is_refused_at_once() {
     assert_eq!(outcome.code, 2);
     assert!(outcome.stderr.contains("60 processes take 180 descriptors"));
     assert_nothing_left(&tmp);
+}
+
+#[test]
+fn a_job_of_more_processes_than_the_system_has_is_refused_before_anything_is_made() {
+    let (command, tmp) = launcher(&["-n", "5000000", "true"]);
+    let begun = std::time::Instant::now();
+    let outcome = finish(command, b"");
+    assert!(begun.elapsed().as_secs() < 2);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("start fewer"), "{}", outcome.stderr);
+    assert_nothing_left(&tmp);
+}
+
+#[test]
+fn what_cannot_be_obeyed_ends_with_exit_code_2_and_names_what_it_is() {
+    for args in [
+        ["--wdir", "/no/such"],
+        ["--output-dir", "/proc/no"],
+        ["--trace", "/no/such/file"],
+    ] {
+        let outcome = run(&[&args[..], &["true"]].concat());
+        assert_eq!(outcome.code, 2, "{args:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(args[1]), "{}", outcome.stderr);
+    }
+    let (mut command, _) = launcher(&["true"]);
+    command.env("TMPDIR", "/no/such");
+    let outcome = finish(command, b"");
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("/no/such"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_script_whose_interpreter_is_missing_says_which() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = dir.path().join("script");
+    std::fs::write(&script, "#!/no/such/python3 -u\n").unwrap();
+    let mut permissions = std::fs::metadata(&script).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
+    std::fs::set_permissions(&script, permissions).unwrap();
+    let outcome = run(&[script.to_str().unwrap()]);
+    assert_eq!(outcome.code, 127, "{}", outcome.stderr);
+    let expected = "script: its interpreter /no/such/python3: No such file";
+    assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_file_that_may_not_grow_ends_no_launcher_and_changes_nothing_for_processes() {
+    let tmp = tempfile::tempdir().unwrap();
+    let limited = |args: &[&str]| {
+        let mut command = Command::new("sh");
+        let pmix = env!("CARGO_BIN_EXE_pmix");
+        command.args(["-c", "ulimit -f 1; exec \"$@\"", "sh", pmix, "run"]);
+        command.args(args).env("TMPDIR", tmp.path());
+        finish(command, b"")
+    };
+    let path = tmp.path().join("trace");
+    let trace = ["--trace", path.to_str().unwrap()];
+    let hello = ["pmix", "hello", "--bytes", "100000", "--quiet"];
+    let outcome = limited(&[&trace[..], &hello].concat());
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("the trace ends here"),
+        "{}",
+        outcome.stderr
+    );
+    // SIGXFSZ ends a process of the job, as it would without a launcher.
+    let file = tmp.path().join("large");
+    let fill = format!("exec head -c 100000 /dev/zero > {}", file.display());
+    let outcome = limited(&["sh", "-c", &fill]);
+    assert_eq!(outcome.code, 128 + 25, "{}", outcome.stderr);
 }
 
 #[test]
@@ -464,17 +458,28 @@ fn what_left_its_process_group_is_ended_too() {
 }
 
 #[test]
-fn what_a_killed_launcher_leaves_goes_with_the_next() {
-    // The process goes on, and is not to count as somebody who uses the session.
-    let mut running = Running::start(&["sh", "-c", "echo $$; exec sleep 1000"]);
-    let pid = running.line();
+fn processes_end_with_a_launcher_that_is_killed_and_its_directory_with_the_next() {
+    // Neither the process cares nor what it started, and both hold the output.
+    let mut running = Running::start(&[
+        "-n",
+        "2",
+        "sh",
+        "-c",
+        "trap '' TERM HUP INT; echo $$; sleep 1000",
+    ]);
+    let pids = [running.line(), running.line()];
     running.signal("KILL");
     running.child.wait().unwrap();
+    assert_eq!(running.line(), "", "the output has ended");
     assert_eq!(std::fs::read_dir(&running.tmp).unwrap().count(), 1);
+    let is_running = |pid: &String| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    assert!(!pids.iter().any(is_running));
     let (mut next, _) = launcher(&["true"]);
     next.env("TMPDIR", running.tmp.path());
     let outcome = finish(next, b"");
-    assert!(Command::new("kill").arg(pid).status().unwrap().success());
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     assert_nothing_left(&running.tmp);
 }

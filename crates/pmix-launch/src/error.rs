@@ -40,6 +40,12 @@ impl Error {
         Self::new(Kind::Request, message.into(), None)
     }
 
+    /// What was asked for cannot be done, because of the system.
+    #[cold]
+    pub(crate) fn unusable(what: impl fmt::Display, cause: impl Into<io::Error>) -> Self {
+        Self::new(Kind::Request, what.to_string(), Some(cause.into()))
+    }
+
     /// The system refused something that the launcher needs.
     #[cold]
     pub(crate) fn system(what: impl fmt::Display, cause: impl Into<io::Error>) -> Self {

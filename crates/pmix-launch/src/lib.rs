@@ -42,6 +42,7 @@
 //!     keep_going: false,
 //!     adopt: true,
 //!     forward_io: false,
+//!     watcher: None,
 //! };
 //! let (input, output, errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
 //! let standard = Standard {
@@ -81,6 +82,6 @@ pub use layout::Layout;
 pub use outcome::{Cause, Outcome, RankOutcome};
 pub use placement::{MapBy, Policy, place};
 pub use plan::{App, Output, Plan};
-pub use process::Ending;
+pub use process::{Ending, end_with_launcher};
 pub use run::{Standard, launch};
 pub use topology::{Cpus, Level, Topology};

@@ -115,9 +115,10 @@ impl fmt::Display for Cause {
                 message,
             } => {
                 write!(f, "rank {rank} aborted the job with status {status}")?;
-                match message.is_empty() {
-                    true => Ok(()),
-                    false => write!(f, ": {message}"),
+                // What Open MPI says where a program gave no reason.
+                match message.as_str() {
+                    "" | "N/A" => Ok(()),
+                    message => write!(f, ": {message}"),
                 }
             }
             Self::TimedOut(limit) => write!(f, "the job was still running after {limit:?}"),
@@ -157,14 +158,16 @@ mod tests {
 
     #[test]
     fn an_abort_is_told_in_the_words_of_who_asked_for_it() {
-        let cause = Cause::Aborted {
-            rank: Rank::new(3),
-            status: 7,
-            message: "no more fuel".to_owned(),
+        let aborted = |message: &str| {
+            let cause = Cause::Aborted {
+                rank: Rank::new(3),
+                status: 7,
+                message: message.to_owned(),
+            };
+            cause.to_string()
         };
-        assert_eq!(
-            cause.to_string(),
-            "rank 3 aborted the job with status 7: no more fuel"
-        );
+        let bare = "rank 3 aborted the job with status 7";
+        assert_eq!(aborted("no more fuel"), format!("{bare}: no more fuel"));
+        assert_eq!((aborted(""), aborted("N/A")), (bare.into(), bare.into()));
     }
 }

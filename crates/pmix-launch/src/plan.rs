@@ -47,6 +47,9 @@ pub struct Plan {
     /// by processes. Output passes through the launcher then, and what is pushed is all that rank 0
     /// reads.
     pub forward_io: bool,
+    /// The command of a process that calls [`end_with_launcher`](crate::end_with_launcher) on its
+    /// standard input: with it, processes end when this one is killed. Without it they go on.
+    pub watcher: Option<Vec<OsString>>,
 }
 
 /// A program, its arguments, and how many processes run it.

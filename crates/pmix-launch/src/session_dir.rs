@@ -92,7 +92,12 @@ fn fresh(tmpdir: &Path) -> Result<(PathBuf, Option<File>), Error> {
                 }
             },
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(Error::system(format!("cannot make {}", path.display()), e)),
+            Err(e) => {
+                return Err(Error::unusable(
+                    format!("cannot make {}", path.display()),
+                    e,
+                ));
+            }
         }
     }
     Err(Error::request(format!(

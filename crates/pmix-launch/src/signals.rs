@@ -4,11 +4,13 @@
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use signal_hook::consts::{
-    SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2,
+    SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ,
 };
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
@@ -18,6 +20,10 @@ use crate::Error;
 /// Those that end a process that does not care, so that they are left alone where they were
 /// ignored: `nohup` ignores one, a shell without job control the others.
 const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+/// A file became too large (`ulimit -f`). Whoever writes it is told by an error as well, and to be
+/// ended by the signal besides would leave processes behind. It is taken and not ignored, because
+/// processes inherit what is ignored, and what is taken is back at its default for them.
+const TOO_LARGE: i32 = SIGXFSZ;
 /// Those that are taken in any case.
 const OTHERS: [i32; 5] = [SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2];
 
@@ -31,7 +37,8 @@ impl Signals {
     pub(crate) fn take(registry: &Registry, token: Token) -> Result<Self, Error> {
         let cannot = |e: io::Error| Error::system("cannot take signals", e);
         let ignored = ignored();
-        let ending = ENDING.iter().filter(|&&signal| !contains(ignored, signal));
+        let ending = ENDING.iter().chain(&[TOO_LARGE]);
+        let ending = ending.filter(|&&signal| !contains(ignored, signal));
         let taken = ending.chain(&OTHERS);
         let (reader, writer) = UnixStream::pair().map_err(cannot)?;
         reader.set_nonblocking(true).map_err(cannot)?;
@@ -54,6 +61,17 @@ impl Signals {
 impl Drop for Signals {
     fn drop(&mut self) {
         self.delivery.handle().close();
+        // Whoever wants to end what comes after the job finds nobody who would hand a signal on.
+        let ignored = ignored();
+        for signal in ENDING
+            .into_iter()
+            .filter(|&signal| !contains(ignored, signal))
+        {
+            let always = Arc::new(AtomicBool::new(true));
+            if let Err(e) = signal_hook::flag::register_conditional_default(signal, always) {
+                tracing::debug!("a signal stays taken: {e}");
+            }
+        }
     }
 }
 

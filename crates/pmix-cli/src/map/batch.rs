@@ -123,7 +123,12 @@ fn answer(preg: &Preg, request: &Request<'_>) -> Result<Answer, Error> {
         Some("encode") => {
             let form = form.unwrap_or(FormArg::String);
             let list = list_of(request)?;
-            answer::encode(preg, scheme, form, procs, &list).map(Answer::Encoded)
+            let value = answer::encode(preg, scheme, form, procs, &list)?;
+            // What cannot be read again must not be handed out.
+            let kind = (form == FormArg::Regex2).then_some(value.kind.as_str());
+            let map = answer::decode(preg, AUTO, kind, procs, &value.bytes)?;
+            map.check(preg.limits())?;
+            Ok(Answer::Encoded(value))
         }
         Some("decode") => {
             let digits = request.bytes_hex.as_deref();

@@ -21,11 +21,17 @@ use crate::get::host;
 use crate::input::{read_nodes, read_option, read_procs};
 use crate::wire::Trace;
 
+/// The word by which this program becomes what ends the processes of a killed launcher.
+pub(crate) const WATCHER: &str = "run-watcher";
+
 /// Runs the command.
 pub(crate) fn run(context: &mut Context, args: Run) -> Result<Exit, Failure> {
     let report = args.report;
     let trace = args.trace.clone();
     let plan = plan(context, args)?;
+    if let Err(e) = crate::trace::never_wait() {
+        tracing::debug!("messages wait for who reads them: {e}");
+    }
     let trace = trace.map(|path| observe(context, &path)).transpose()?;
     let (input, output, errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let standard = Standard {
@@ -35,7 +41,7 @@ pub(crate) fn run(context: &mut Context, args: Run) -> Result<Exit, Failure> {
     };
     let outcome = pmix_launch::launch(&plan, standard, trace).map_err(refused)?;
     if report {
-        report::table(&outcome, &mut std::io::stderr().lock())?;
+        crate::trace::say(report::table(&outcome).into_bytes());
     }
     if context.json {
         context.out.json(&report::summary(&plan, &outcome))?;
@@ -59,7 +65,7 @@ fn ending(outcome: &Outcome, answered: bool) -> Result<Exit, Failure> {
 fn observe(context: &Context, path: &Path) -> Result<Box<dyn WireObserver>, Failure> {
     let trace = Trace::create(path, Arc::clone(&context.preg));
     let trace =
-        trace.map_err(|e| Failure::data(format!("cannot write {}: {e}", path.display())))?;
+        trace.map_err(|e| Failure::usage(format!("cannot write {}: {e}", path.display())))?;
     Ok(Box::new(trace))
 }
 
@@ -114,7 +120,21 @@ fn plan(context: &Context, args: Run) -> Result<Plan, Failure> {
         keep_going: args.keep_going,
         adopt: true,
         forward_io: args.forward_io,
+        watcher: Some(watcher()),
     })
+}
+
+/// This command as what ends the processes of a launcher that is killed.
+fn watcher() -> Vec<OsString> {
+    // Found although the file may have been replaced or removed since this one was started.
+    vec!["/proc/self/exe".into(), WATCHER.into()]
+}
+
+/// Ends the processes of the launcher that started this one, when it is killed; this is no command
+/// of users.
+pub(crate) fn watch() -> ! {
+    let watched = pmix_launch::end_with_launcher(std::io::stdin());
+    std::process::exit(i32::from(watched.is_err()))
 }
 
 fn larger_job(

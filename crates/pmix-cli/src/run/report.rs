@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What became of a job, for people and for programs.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
 use pmix_launch::{Ending, Outcome, Plan, RankOutcome};
 use serde_json::{Value as Json, json};
 
 /// One line for each process.
-pub(super) fn table(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn table(outcome: &Outcome) -> String {
     let host = String::from_utf8_lossy(&outcome.host);
     let nspace = &outcome.nspace;
     let mut text = format!(
@@ -37,7 +36,7 @@ pub(super) fn table(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
             rank.ending,
         );
     }
-    out.write_all(text.as_bytes())
+    text
 }
 
 fn cpus_of(rank: &RankOutcome) -> String {

@@ -2,6 +2,8 @@
 //! Runs the built command.
 #![allow(dead_code)]
 
+pub(crate) mod launcher;
+
 use std::io::Write;
 use std::process::{Command, Stdio};
 

@@ -13,6 +13,8 @@ pub(crate) struct HostSender {
 /// The receiving end of the channel.
 pub(crate) struct HostReceiver {
     messages: Receiver<HostMessage>,
+    /// The one that was looked at and not taken.
+    first: Option<HostMessage>,
 }
 
 /// Makes a channel.
@@ -20,7 +22,10 @@ pub(crate) fn host_channel() -> (HostSender, HostReceiver) {
     let (sender, receiver) = channel();
     (
         HostSender { messages: sender },
-        HostReceiver { messages: receiver },
+        HostReceiver {
+            messages: receiver,
+            first: None,
+        },
     )
 }
 
@@ -33,7 +38,13 @@ impl HostSender {
 
 impl HostReceiver {
     /// The next message, if there is one.
-    pub(crate) fn next(&self) -> Option<HostMessage> {
-        self.messages.try_recv().ok()
+    pub(crate) fn next(&mut self) -> Option<HostMessage> {
+        self.first.take().or_else(|| self.messages.try_recv().ok())
+    }
+
+    /// Whether there is a message.
+    pub(crate) fn is_waiting(&mut self) -> bool {
+        self.first = self.next();
+        self.first.is_some()
     }
 }

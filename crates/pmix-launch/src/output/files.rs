@@ -23,7 +23,7 @@ impl Files {
             .recursive(true)
             .mode(0o777)
             .create(dir)
-            .map_err(|e| Error::system(format!("cannot make {}", dir.display()), e))?;
+            .map_err(|e| Error::unusable(format!("cannot make {}", dir.display()), e))?;
         Ok(Self {
             dir: dir.to_owned(),
             width: num_procs.saturating_sub(1).to_string().len(),
@@ -40,7 +40,7 @@ impl Files {
             );
             let path = self.dir.join(name);
             File::create(&path)
-                .map_err(|e| Error::system(format!("cannot write {}", path.display()), e))
+                .map_err(|e| Error::unusable(format!("cannot write {}", path.display()), e))
         };
         Ok([open("stdout")?, open("stderr")?])
     }

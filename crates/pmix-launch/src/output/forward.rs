@@ -8,6 +8,7 @@ use mio::unix::SourceFd;
 use mio::unix::pipe::Receiver;
 use mio::{Interest, Registry, Token};
 use pmix_types::Rank;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::lines::Lines;
 use super::sink::Sink;
@@ -19,6 +20,25 @@ pub(crate) enum Kind {
     Output,
     /// Standard error.
     Errors,
+}
+
+impl Kind {
+    /// What it is called in a tag.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Output => "stdout",
+            Self::Errors => "stderr",
+        }
+    }
+}
+
+/// A stream that somebody holds although its process has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) rank: Rank,
+    pub(crate) kind: Kind,
+    /// What is known of it: how much was in the pipe when it was no longer waited for.
+    pub(crate) num_bytes: usize,
 }
 
 /// What is read from one stream before the others get their turn.
@@ -54,6 +74,10 @@ struct Stream {
     pipe: Receiver,
     kind: Kind,
     lines: Option<Lines>,
+    /// Whether it stands among those that may have more to read.
+    queued: bool,
+    /// How much is still read of it, once it is not waited for any longer.
+    left: Option<usize>,
 }
 
 impl<'a> Forward<'a> {
@@ -104,6 +128,8 @@ impl<'a> Forward<'a> {
             pipe,
             kind,
             lines,
+            queued: false,
+            left: None,
         }));
         self.num_open += 1;
         Ok(())
@@ -124,11 +150,18 @@ impl<'a> Forward<'a> {
 
     fn lines(&self, rank: Rank, kind: Kind) -> Option<Lines> {
         let job = self.tag.as_ref()?;
-        let stream = match kind {
-            Kind::Output => "stdout",
-            Kind::Errors => "stderr",
-        };
+        let stream = kind.name();
         Some(Lines::new(format!("[{job},{rank}]<{stream}>: ")))
+    }
+
+    /// Whether there is room for what is said on a stream of the launcher.
+    pub(crate) fn has_room(&self, kind: Kind) -> bool {
+        !self.sinks[kind as usize].is_full()
+    }
+
+    /// How many bytes went out so far.
+    pub(crate) fn num_written(&self) -> u64 {
+        self.sinks.iter().map(Sink::num_written).sum()
     }
 
     /// How many streams may still bring something.
@@ -155,13 +188,19 @@ impl<'a> Forward<'a> {
         if token + 2 < self.first {
             return false;
         }
-        if let Some(index) = token.checked_sub(self.first)
-            && index < self.streams.len()
-            && !self.unread.contains(&index)
+        if let Some(index) = token.checked_sub(self.first) {
+            self.queue(index);
+        }
+        true
+    }
+
+    /// Reads a stream in the next turn.
+    fn queue(&mut self, index: usize) {
+        if let Some(Some(stream)) = self.streams.get_mut(index)
+            && !std::mem::replace(&mut stream.queued, true)
         {
             self.unread.push(index);
         }
-        true
     }
 
     /// Moves what can be moved without waiting: from each stream one turn's worth.
@@ -172,15 +211,17 @@ impl<'a> Forward<'a> {
             };
             let kind = stream.kind as usize;
             let sink = &mut self.sinks[kind];
+            stream.queued = false;
             // Who wrote for a reader that went away is told as if the pipe had been its own.
-            let closed = sink.is_gone()
-                || match sink.is_full() {
-                    true => Read::More,
-                    false => stream.read(&mut self.piece, sink.buffer(), self.heard.as_mut()),
-                }
-                .resolve(index, &mut self.unread);
-            if closed {
-                self.close(index);
+            let read = match (sink.is_gone(), sink.is_full()) {
+                (true, _) => Read::End,
+                (false, true) => Read::More,
+                (false, false) => stream.read(&mut self.piece, sink.buffer(), self.heard.as_mut()),
+            };
+            match read {
+                Read::More => self.queue(index),
+                Read::Dry => {}
+                Read::End => self.close(index),
             }
             self.flush(kind, registry);
         }
@@ -189,12 +230,44 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// Waits for no stream any longer, and for readers only if that is said.
-    pub(crate) fn abandon(&mut self, lose: bool) {
-        (0..self.streams.len()).for_each(|index| self.close(index));
-        if lose {
-            self.sinks.iter_mut().for_each(Sink::lose);
+    /// Waits no longer for streams that somebody still holds; all that is in the pipes by now goes
+    /// out, however long the readers take. Returns how many bytes that is of each stream that is
+    /// held.
+    pub(crate) fn abandon(&mut self) -> Vec<Held> {
+        let mut held = Vec::new();
+        for index in 0..self.streams.len() {
+            let Some(stream) = &mut self.streams[index] else {
+                continue;
+            };
+            if stream.is_held() {
+                let num_bytes = stream.num_unread();
+                stream.left = Some(num_bytes);
+                held.push(Held {
+                    rank: stream.rank,
+                    kind: stream.kind,
+                    num_bytes,
+                });
+            }
+            // One that is empty is closed by this.
+            self.queue(index);
         }
+        held
+    }
+
+    /// Waits neither for streams nor for readers any longer. Returns how many bytes are lost by that.
+    pub(crate) fn lose(&mut self) -> u64 {
+        let mut lost = 0;
+        for index in 0..self.streams.len() {
+            if let Some(stream) = &self.streams[index] {
+                lost += stream.num_unread() as u64;
+            }
+            self.close(index);
+        }
+        for sink in &mut self.sinks {
+            lost += sink.num_waiting() as u64;
+            sink.lose();
+        }
+        lost
     }
 
     fn close(&mut self, index: usize) {
@@ -262,16 +335,6 @@ enum Read {
     End,
 }
 
-impl Read {
-    /// Keeps a stream that may have more in mind; whether it has ended.
-    fn resolve(self, index: usize, unread: &mut Vec<usize>) -> bool {
-        if matches!(self, Self::More) {
-            unread.push(index);
-        }
-        matches!(self, Self::End)
-    }
-}
-
 impl Stream {
     fn heard(&self, bytes: &[u8]) -> OutputChunk {
         OutputChunk {
@@ -281,16 +344,36 @@ impl Stream {
         }
     }
 
+    /// Whether somebody may still write to it.
+    fn is_held(&self) -> bool {
+        let mut fds = [PollFd::new(&self.pipe, PollFlags::IN)];
+        let now = Timespec::default();
+        poll(&mut fds, Some(&now)).is_ok() && !fds[0].revents().contains(PollFlags::HUP)
+    }
+
+    /// How many bytes are in the pipe.
+    fn num_unread(&self) -> usize {
+        let num_bytes = rustix::io::ioctl_fionread(&self.pipe).unwrap_or(0);
+        usize::try_from(num_bytes).unwrap_or(usize::MAX)
+    }
+
     fn read(
         &mut self,
         piece: &mut [u8],
         out: &mut Vec<u8>,
         heard: Option<&mut Vec<OutputChunk>>,
     ) -> Read {
+        let most = self.left.unwrap_or(usize::MAX).min(piece.len());
+        if most == 0 {
+            return Read::End;
+        }
         loop {
-            return match self.pipe.read(piece) {
+            return match self.pipe.read(&mut piece[..most]) {
                 Ok(0) => Read::End,
                 Ok(len) => {
+                    if let Some(left) = &mut self.left {
+                        *left -= len;
+                    }
                     if let Some(heard) = heard {
                         heard.push(self.heard(&piece[..len]));
                     }
@@ -301,6 +384,8 @@ impl Stream {
                     Read::More
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                // Of one that is not waited for, somebody else has read it.
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock && self.left.is_some() => Read::End,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => Read::Dry,
                 Err(e) => {
                     tracing::warn!("output of a process is lost: {e}");

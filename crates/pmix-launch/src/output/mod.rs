@@ -7,5 +7,5 @@ mod lines;
 mod route;
 mod sink;
 
-pub(crate) use forward::{Forward, Kind};
+pub(crate) use forward::{Forward, Held, Kind};
 pub(crate) use route::Route;

@@ -23,30 +23,27 @@ pub(crate) enum Route<'a> {
 
 impl<'a> Route<'a> {
     /// What a plan asks for, beside the streams of the launcher.
-    ///
-    /// A terminal is not shared: processes are in the background there, and would be stopped when
-    /// they set it up, or when they write to one that is set up so (`stty tostop`).
     pub(crate) fn new(
         plan: &Plan,
         output: BorrowedFd<'a>,
         errors: BorrowedFd<'a>,
     ) -> Result<Self, Error> {
-        let shared = |fd| {
-            let passes = plan.forward_io || rustix::termios::isatty(fd);
-            (!passes).then_some(fd)
-        };
         Ok(match &plan.output {
-            Output::Plain => Self::Streams([shared(output), shared(errors)]),
-            Output::Tagged => Self::Streams([None, None]),
+            Output::Plain | Output::Tagged => {
+                Self::Streams([output, errors].map(|fd| (!passes(plan, fd)).then_some(fd)))
+            }
             Output::Files(dir) => Self::Files(Files::create(dir, plan.layout.num_procs())?),
         })
     }
 
-    /// How many descriptors the launcher holds for each process.
-    pub(crate) fn num_pipes(&self) -> usize {
-        match self {
-            Self::Files(_) => 0,
-            Self::Streams(shared) => shared.iter().filter(|fd| fd.is_none()).count(),
+    /// How many descriptors the launcher holds for each process of a plan.
+    pub(crate) fn num_pipes(plan: &Plan, output: BorrowedFd<'_>, errors: BorrowedFd<'_>) -> usize {
+        match plan.output {
+            Output::Files(_) => 0,
+            Output::Plain | Output::Tagged => {
+                let streams = [output, errors].into_iter();
+                streams.filter(|&fd| passes(plan, fd)).count()
+            }
         }
     }
 
@@ -64,4 +61,12 @@ impl<'a> Route<'a> {
         let cannot = |e| Error::system("cannot hand the output on", e);
         Ok([output.map_err(cannot)?, errors.map_err(cannot)?])
     }
+}
+
+/// Whether what is for a stream of the launcher passes through it.
+///
+/// A terminal is not shared: processes are in the background there, and would be stopped when they set
+/// it up, or when they write to one that is set up so (`stty tostop`).
+fn passes(plan: &Plan, stream: BorrowedFd<'_>) -> bool {
+    plan.output == Output::Tagged || plan.forward_io || rustix::termios::isatty(stream)
 }

@@ -2,40 +2,64 @@
 //! A stream of the launcher itself, written without ever waiting for its reader.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::net::SendFlags;
 
 /// When so much waits for the reader, nothing more is taken in.
 const FULL: usize = 256 << 10;
+/// The most that is written at once.
+const PIECE: usize = 64 << 10;
 /// What a pipe that has room at all takes in one piece (`PIPE_BUF` of Linux).
-const PIECE: usize = 4096;
+const SMALL: usize = 4096;
 
 /// A stream of the launcher itself.
 ///
-/// Its descriptor is shared with who started the launcher, so it cannot be made non-blocking;
-/// instead it is asked before each piece whether it has room. A paused terminal thus keeps nobody
-/// from being signalled.
+/// Its descriptor is shared with who started the launcher and with the processes of the job, so it
+/// cannot be made non-blocking. A reader that pauses keeps nobody from being signalled all the same:
+/// see [`Way`].
 pub(super) struct Sink<'a> {
     fd: BorrowedFd<'a>,
+    way: Way,
     waiting: Vec<u8>,
     written: usize,
+    /// How many bytes the reader took so far.
+    total: u64,
     gone: bool,
+}
+
+/// How bytes are written without waiting.
+enum Way {
+    /// A pipe or a terminal is opened once more, and that description is non-blocking.
+    Own(OwnedFd),
+    /// A socket is told with each message not to wait.
+    Socket,
+    /// Anything else is asked whether it has room. What cannot be opened again, because another user
+    /// made it, may be filled by another writer between question and write; then the write waits.
+    Asked,
 }
 
 impl<'a> Sink<'a> {
     pub(super) fn new(fd: BorrowedFd<'a>) -> Self {
         Self {
             fd,
+            way: Way::to(fd),
             waiting: Vec::new(),
             written: 0,
+            total: 0,
             gone: false,
         }
     }
 
-    pub(super) fn fd(&self) -> BorrowedFd<'a> {
-        self.fd
+    /// The descriptor that tells of room.
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        match &self.way {
+            Way::Own(fd) => fd.as_fd(),
+            Way::Socket | Way::Asked => self.fd,
+        }
     }
 
     /// What is to be written, to be appended to.
@@ -45,12 +69,22 @@ impl<'a> Sink<'a> {
 
     /// Whether it takes no more for now.
     pub(super) fn is_full(&self) -> bool {
-        self.waiting.len() - self.written >= FULL
+        self.num_waiting() >= FULL
     }
 
     /// Whether all was written.
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.len() == self.written
+        self.num_waiting() == 0
+    }
+
+    /// How many bytes are to be written.
+    pub(super) fn num_waiting(&self) -> usize {
+        self.waiting.len() - self.written
+    }
+
+    /// How many bytes were written so far.
+    pub(super) fn num_written(&self) -> u64 {
+        self.total
     }
 
     /// Whether nobody reads it any more.
@@ -67,10 +101,12 @@ impl<'a> Sink<'a> {
 
     /// Writes as much as there is room for.
     pub(super) fn flush(&mut self) {
-        while !self.is_empty() && !self.gone && has_room(self.fd) {
-            let rest = &self.waiting[self.written..];
-            match rustix::io::write(self.fd, &rest[..rest.len().min(PIECE)]) {
-                Ok(written) => self.written += written,
+        while !self.is_empty() && !self.gone {
+            match self.way.write(self.fd, &self.waiting[self.written..]) {
+                Ok(written) => {
+                    self.written += written;
+                    self.total += written as u64;
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
                 Err(e) => {
@@ -91,6 +127,46 @@ impl<'a> Sink<'a> {
     }
 }
 
+impl Way {
+    fn to(fd: BorrowedFd<'_>) -> Self {
+        let kind = rustix::fs::fstat(fd).map(|about| FileType::from_raw_mode(about.st_mode));
+        match kind {
+            Ok(FileType::Socket) => Self::Socket,
+            Ok(FileType::Fifo) => Self::again(fd),
+            Ok(FileType::CharacterDevice) if rustix::termios::isatty(fd) => Self::again(fd),
+            _ => Self::Asked,
+        }
+    }
+
+    /// Opens what a descriptor leads to once more. A pipe that nobody reads cannot be opened.
+    fn again(fd: BorrowedFd<'_>) -> Self {
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        match rustix::fs::open(path, flags, Mode::empty()) {
+            Ok(own) => Self::Own(own),
+            Err(e) => {
+                tracing::debug!("a stream of the launcher cannot be opened again: {e}");
+                Self::Asked
+            }
+        }
+    }
+
+    /// Writes some of the bytes, or says that there is no room.
+    fn write(&self, shared: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+        let piece = &bytes[..bytes.len().min(PIECE)];
+        match self {
+            Self::Own(own) => rustix::io::write(own, piece),
+            Self::Socket => {
+                let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+                rustix::net::send(shared, piece, flags)
+            }
+            Self::Asked if has_room(shared) => {
+                rustix::io::write(shared, &piece[..piece.len().min(SMALL)])
+            }
+            Self::Asked => Err(Errno::AGAIN),
+        }
+    }
+}
 /// Whether a write of one piece would not wait.
 fn has_room(fd: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];
@@ -109,7 +185,6 @@ fn has_room(fd: BorrowedFd<'_>) -> bool {
 mod tests {
     use super::*;
     use std::io::Read as _;
-    use std::os::fd::AsFd as _;
 
     #[test]
     fn a_reader_that_is_slow_gets_all_and_holds_nobody_up() {
@@ -141,6 +216,41 @@ mod tests {
             pushed += 4096;
         }
         assert!(pushed <= FULL + (64 << 10) + 4096, "{pushed}");
+    }
+
+    #[test]
+    fn a_pipe_that_another_writer_fills_holds_nobody_up() {
+        let (_reader, writer) = io::pipe().unwrap();
+        let mut sink = Sink::new(writer.as_fd());
+        assert!(matches!(sink.way, Way::Own(_)));
+        // As a process does that shares the pipe: its description is blocking and stays so.
+        let flags = rustix::fs::fcntl_getfl(&writer).unwrap();
+        assert!(!flags.contains(OFlags::NONBLOCK));
+        io::Write::write_all(&mut &writer, &[0; 64 << 10]).unwrap();
+        sink.buffer().extend_from_slice(b"no room");
+        sink.flush();
+        assert_eq!((sink.num_waiting(), sink.num_written()), (7, 0));
+    }
+
+    #[test]
+    fn a_socket_that_nobody_reads_holds_nobody_up() {
+        let (mut reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut sink = Sink::new(writer.as_fd());
+        let text = vec![7; 1 << 20];
+        sink.buffer().extend_from_slice(&text);
+        sink.flush();
+        assert!(!sink.is_empty());
+        let mut got = vec![0; text.len()];
+        let mut len = 0;
+        while len < text.len() {
+            len += reader.read(&mut got[len..]).unwrap();
+            sink.flush();
+        }
+        assert_eq!(got, text);
+        drop(reader);
+        sink.buffer().push(0);
+        sink.flush();
+        assert!(sink.is_gone());
     }
 
     #[test]

@@ -2,14 +2,16 @@
 //! The processes of this node: started, watched, signalled, and in the end reaped.
 
 mod affinity;
-pub(crate) mod descriptors;
 mod ending;
+pub(crate) mod limits;
 mod orphans;
 mod program;
 mod spawn;
 mod table;
+mod watcher;
 
 pub use ending::Ending;
+pub use watcher::end_with_launcher;
 
 pub(crate) use ending::{of_signal, signal_name};
 
@@ -18,3 +20,4 @@ pub(crate) use orphans::Orphans;
 pub(crate) use program::find as find_program;
 pub(crate) use spawn::{Spawner, Standard, Started};
 pub(crate) use table::{Link, Process, Table};
+pub(crate) use watcher::Watcher;

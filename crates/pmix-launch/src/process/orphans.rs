@@ -22,6 +22,8 @@ pub(crate) struct Orphans {
     adopts: bool,
     /// Nobody waits for them any longer.
     abandoned: bool,
+    /// A child that is no part of the job.
+    spared: Option<Pid>,
 }
 
 impl Orphans {
@@ -38,7 +40,13 @@ impl Orphans {
         Self {
             adopts,
             abandoned: false,
+            spared: None,
         }
+    }
+
+    /// Leaves a child alone that is no part of the job, until [`Self::end`].
+    pub(crate) fn spare(&mut self, child: Option<Pid>) {
+        self.spared = child;
     }
 
     /// Whether the job waits for some of them: they may have something to finish, `tee` for
@@ -74,7 +82,9 @@ impl Orphans {
             return Vec::new();
         }
         let mut children = children();
-        children.retain(|&pid| table.iter().all(|process| process.pid != pid));
+        children.retain(|&pid| {
+            self.spared != Some(pid) && table.iter().all(|process| process.pid != pid)
+        });
         children
     }
 }

@@ -2,7 +2,8 @@
 //! Finding a program.
 
 use std::ffi::OsStr;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -40,6 +41,23 @@ fn check(path: &Path) -> io::Result<()> {
     Ok(access(path, Access::EXEC_OK)?)
 }
 
+/// The interpreter that a script names in its first line, if it is not there. The system says of such
+/// a script that it is not there itself.
+pub(crate) fn missing_interpreter(program: &Path, wdir: &Path) -> Option<PathBuf> {
+    // What the kernel looks at.
+    let mut head = [0; 256];
+    let len = File::open(program).ok()?.read(&mut head).ok()?;
+    let line = head[..len].strip_prefix(b"#!")?;
+    let line = line.split(|&byte| byte == b'\n').next()?.trim_ascii();
+    let word = line.split(|byte| b" \t".contains(byte)).next()?;
+    if word.is_empty() {
+        return None;
+    }
+    let named = Path::new(OsStr::from_bytes(word));
+    let missing = wdir.join(named).metadata().err()?;
+    (missing.kind() == io::ErrorKind::NotFound).then(|| named.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +83,24 @@ mod tests {
         assert_eq!(find("b/prog").unwrap(), second.join("prog"));
         assert_eq!(find("absent").unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(find("./prog").unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn an_interpreter_that_is_not_there_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = dir.path().join("script");
+        for (line, missing) in [
+            ("#!/bin/sh", None),
+            ("#! /no/such/python3 -u\nx", Some("/no/such/python3")),
+            ("#!/no/such", Some("/no/such")),
+            ("#!sh", Some("sh")),
+            ("#!\n", None),
+            ("no script", None),
+        ] {
+            fs::write(&script, line).unwrap();
+            let found = missing_interpreter(&script, dir.path());
+            assert_eq!(found.as_deref(), missing.map(Path::new), "{line}");
+        }
     }
 
     #[test]

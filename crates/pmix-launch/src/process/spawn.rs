@@ -64,12 +64,16 @@ impl<'a> Spawner<'a> {
                     true => Ok(()),
                     false => Err(rustix::io::Errno::NOTDIR.into()),
                 });
-                entered
-                    .map_err(|e| Error::system(format!("cannot start in {}", wdir.display()), e))?;
+                let cannot = format!("cannot start in {}", wdir.display());
+                entered.map_err(|e| Error::unusable(cannot, e))?;
             }
             let found = program::find(&app.program, path.map(OsString::as_os_str), wdir);
             let cannot = format!("cannot run {}", app.program.display());
-            let program = found.map_err(|e| Error::program(cannot, e))?;
+            let program = found.map_err(|e| Error::program(&cannot, e))?;
+            if let Some(interpreter) = program::missing_interpreter(&program, wdir) {
+                let what = format!("{cannot}: its interpreter {}", interpreter.display());
+                return Err(Error::program(what, rustix::io::Errno::NOENT.into()));
+            }
             // A relative path is taken from where the child starts, or from where we are.
             let program = std::path::absolute(&program).unwrap_or(program);
             Ok(Prepared { program, vars })

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of processes.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use pmix_types::Rank;
@@ -134,8 +135,13 @@ impl Table {
 
     /// Sends a signal to the processes of some ranks that have not ended, and to what they
     /// started. Returns how many these are.
-    pub(crate) fn signal_some(&self, ranks: &[Rank], signal: Signal) -> usize {
-        let meant = |process: &&Process| ranks.iter().any(|rank| rank.matches(process.rank));
+    pub(crate) fn signal_some(&self, ranks: &BTreeSet<Rank>, signal: Signal) -> usize {
+        // Some numbers stand for many ranks; they are above those that name one.
+        let patterns: Vec<_> = ranks.range(Rank::MAX_VALID..).collect();
+        let meant = |process: &&Process| {
+            let mut patterns = patterns.iter();
+            ranks.contains(&process.rank) || patterns.any(|rank| rank.matches(process.rank))
+        };
         let running = self.processes.iter().filter(|p| p.ended.is_none());
         running.filter(meant).map(|p| p.signal(signal)).count()
     }

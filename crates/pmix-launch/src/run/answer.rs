@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Answering the upcalls of the server.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pmix_server::Collective;
 use pmix_server::upcall::Abort;
@@ -12,44 +12,60 @@ use crate::host::HostMessage;
 use crate::process::{Link, Process};
 use crate::{Cause, Error, cleanup};
 
-/// How many of those that are missing are named.
-const MAX_NAMED: usize = 8;
+/// How long messages are answered before signals, time limits and output get their turn.
+const ANSWERING: Duration = Duration::from_millis(20);
+
+/// How long the server goes on for what processes said before they ended.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 impl Job<'_> {
-    /// Lets the server do what there is to do, and answers what it asks for its clients.
+    /// Lets the server do what there is to do, and answers what it asks for its clients, until
+    /// nothing more comes. Clients that never stop asking are left for the next turn.
     pub(super) fn serve(&mut self) {
+        let until = Instant::now() + LAST_WORDS;
         loop {
-            if let Err(e) = self.server.drive(Instant::now()) {
-                return tracing::error!("the server does not go on: {e}");
+            let now = Instant::now();
+            match self.server.drive(now) {
+                Err(e) => return tracing::error!("the server does not go on: {e}"),
+                // It has not read all that is there.
+                Ok(Some(again)) if again <= now && now < until => {
+                    self.read_messages();
+                    continue;
+                }
+                Ok(_) => {}
             }
-            if !self.read_messages() {
+            if !self.read_messages() || Instant::now() >= until {
                 return;
             }
         }
     }
 
-    /// The same when there is something to do, which is waited for at most so long. Whether there
-    /// is news that is not for the server.
+    /// The same when there is something to do, which is waited for at most so long, but a bounded
+    /// share of it. Whether there is news that is not for the server.
     ///
     /// # Errors
     /// The server ended too early.
     pub(super) fn wait_and_serve(&mut self, until: Option<Instant>) -> Result<bool, Error> {
-        let news = self.server.turn(until);
-        let news = news.map_err(|e| Error::server("the server does not go on", e))?;
+        let cannot = |e| Error::server("the server does not go on", e);
+        let news = self.server.turn(until).map_err(cannot)?;
         if self.read_messages() {
-            self.serve();
+            // The answers go out now.
+            self.server.drive(Instant::now()).map_err(cannot)?;
+            self.read_messages();
         }
         Ok(news)
     }
 
-    /// Answers all that came, if anything did.
+    /// Answers what came, if anything did, for a bounded time.
     fn read_messages(&mut self) -> bool {
-        let first = self.messages.next();
-        let any = first.is_some();
-        let mut next = first;
-        while let Some(message) = next {
+        let until = Instant::now() + ANSWERING;
+        let mut any = false;
+        while let Some(message) = self.messages.next() {
+            any = true;
             self.answer(message);
-            next = self.messages.next();
+            if Instant::now() >= until {
+                break;
+            }
         }
         any
     }
@@ -78,30 +94,17 @@ impl Job<'_> {
             }
             HostMessage::Cleanup(uid, cleanup) => cleanup::remove(&cleanup, uid, &self.guard),
             HostMessage::PushStdin(call, done) => self.input.push(&self.plan.nspace, call, done),
-            HostMessage::Log(call, done) => match self.log(&call) {
-                Status::SUCCESS => done.succeed(()),
-                status => done.fail(status),
-            },
+            HostMessage::Log(call, done) => self.log(call, done),
         }
     }
 
     /// Says who keeps the others waiting; once the job is being ended that is no news.
-    fn warn_of_missing(&self, operation: Collective, status: Status, missing: &[Proc<'_>]) {
-        if self.stop.cause().is_some() {
-            return;
+    fn warn_of_missing(&mut self, operation: Collective, status: Status, missing: &[Proc<'_>]) {
+        if self.stop.cause().is_none() {
+            let host = String::from_utf8_lossy(self.plan.layout.host());
+            self.missing
+                .warn(&host, operation, status, missing, Instant::now());
         }
-        let named = missing.iter().take(MAX_NAMED);
-        let mut named: Vec<_> = named.map(|proc| proc.rank.to_string()).collect();
-        if missing.len() > MAX_NAMED {
-            named.push(format!("{} more", missing.len() - MAX_NAMED));
-        }
-        let host = String::from_utf8_lossy(self.plan.layout.host());
-        let who = match named.len() {
-            0 => "nobody of this node is missing".to_owned(),
-            1 => format!("rank {} on {host} did not come", named.concat()),
-            _ => format!("ranks {} on {host} did not come", named.join(", ")),
-        };
-        tracing::warn!("a {operation} ended with {status}: {who}");
     }
 
     fn linked(&mut self, proc: &Proc<'_>, link: Link) {

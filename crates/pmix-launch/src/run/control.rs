@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes that control others of their job, or end it.
 
+use std::collections::{BTreeSet, HashSet};
+
 use pmix_server::upcall::JobControl;
 use pmix_types::{Info, Rank, Status, keys};
 use rustix::process::Signal;
@@ -11,10 +13,13 @@ impl Job<'_> {
     /// Does to the processes that are meant what is asked for: whatever comes down to a signal.
     pub(super) fn control(&mut self, call: &JobControl) -> Status {
         let signals: Result<Vec<_>, Status> = call.directives.iter().map(signal_of).collect();
-        let signals: Vec<_> = match signals {
+        let mut signals: Vec<_> = match signals {
             Ok(signals) => signals.into_iter().flatten().collect(),
             Err(status) => return status,
         };
+        // Each once, in the order of their first, so that nobody pays for what is said again.
+        let mut seen = HashSet::new();
+        signals.retain(|signal| seen.insert(signal.as_raw()));
         if signals.is_empty() {
             return match call.directives.iter().any(tells) {
                 true => Status::SUCCESS,
@@ -22,8 +27,8 @@ impl Job<'_> {
             };
         }
         let own = |nspace: &[u8]| nspace == self.plan.nspace.as_bytes();
-        let targets: Vec<Rank> = match call.targets.is_empty() {
-            true if own(call.proc.nspace.as_bytes()) => vec![Rank::WILDCARD],
+        let targets: BTreeSet<Rank> = match call.targets.is_empty() {
+            true if own(call.proc.nspace.as_bytes()) => BTreeSet::from([Rank::WILDCARD]),
             true => return Status::ERR_NOT_FOUND,
             false => {
                 let meant = call.targets.iter();

@@ -8,15 +8,17 @@ use mio::{Events, Poll, Token};
 use pmix_server::Server;
 use pmix_types::{IofChannel, Nspace, Proc};
 use rustix::process::Signal;
-use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
 
 use super::Standard;
+use super::log::Logs;
+use super::missing::Missing;
 use super::stop::{Interrupt, Order, Stop};
 use crate::cleanup::ProtectedPaths;
 use crate::host::HostReceiver;
 use crate::input::Input;
-use crate::output::{Forward, Kind};
-use crate::process::{Link, Orphans, Process, Table};
+use crate::output::{Forward, Held, Kind};
+use crate::process::{Link, Orphans, Process, Table, Watcher};
 use crate::publish::PublishService;
 use crate::session_dir::SessionDir;
 use crate::signals::Signals;
@@ -38,12 +40,17 @@ pub(super) struct Job<'a> {
     pub(super) plan: &'a Plan,
     pub(super) standard: Standard<'a>,
     pub(super) table: Table,
+    pub(super) watcher: Watcher,
     pub(super) orphans: Orphans,
     pub(super) server: Server,
     pub(super) session: SessionDir,
     pub(super) forward: Forward<'a>,
+    pub(super) logs: Logs,
+    pub(super) missing: Missing,
     pub(super) input: Input<'a>,
     pub(super) stop: Stop,
+    /// How much readers had taken when it was last looked at because of the end.
+    pub(super) written: u64,
     pub(super) messages: HostReceiver,
     pub(super) published: PublishService,
     pub(super) guard: ProtectedPaths,
@@ -57,12 +64,14 @@ impl Job<'_> {
     pub(super) fn watch(&mut self) -> Result<(), Error> {
         let mut events = Events::with_capacity(EVENTS);
         loop {
+            self.logs.write(&mut self.forward);
             self.forward.turn(self.poll.registry());
             self.tell_output();
             if self.is_over() {
                 return Ok(());
             }
-            let mut news = self.wait_and_serve(self.patience())?;
+            let until = self.patience();
+            let mut news = self.wait_and_serve(until)?;
             // The server says once that there is news, however much.
             while news {
                 match self.poll.poll(&mut events, Some(Duration::ZERO)) {
@@ -78,6 +87,7 @@ impl Job<'_> {
             }
             let now = Instant::now();
             self.published.tick(now);
+            self.missing.tick(now);
             if let Some(order) = self.stop.tick(now) {
                 self.obey(order);
             }
@@ -130,6 +140,8 @@ impl Job<'_> {
                 self.table.signal(Signal::CONT);
                 self.input.turn(self.poll.registry());
             }
+            // The error of the write says more.
+            SIGXFSZ => {}
             ending => self.end_by(ending),
         }
     }
@@ -202,11 +214,28 @@ impl Job<'_> {
                 self.table.signal(Signal::KILL);
                 self.orphans.kill(&self.table);
             }
-            Order::Abandon if self.table.num_running() == 0 => {
-                self.forward.abandon(self.stop.is_impatient());
+            // Somebody still runs who cannot be killed at once.
+            Order::Abandon | Order::Lose if self.table.num_running() > 0 => {}
+            Order::Abandon => {
+                warn_of_held(&self.forward.abandon());
                 self.orphans.abandon();
             }
-            Order::Abandon => {}
+            Order::Lose => {
+                self.orphans.abandon();
+                self.lose();
+            }
+        }
+    }
+
+    /// Ends without what readers did not take, unless they have begun to take it.
+    fn lose(&mut self) {
+        let written = self.forward.num_written();
+        if !self.stop.is_impatient() && written > std::mem::replace(&mut self.written, written) {
+            return self.stop.wait_for_readers(Instant::now());
+        }
+        let lost = self.forward.lose() + self.logs.lose();
+        if lost > 0 {
+            tracing::warn!("nobody read the last {lost} bytes of output: they are lost");
         }
     }
 
@@ -215,15 +244,21 @@ impl Job<'_> {
         self.table.num_running() == 0
             && self.forward.num_open() == 0
             && self.forward.is_drained()
+            && self.logs.is_empty()
             && !self.orphans.are_awaited(&self.table)
     }
 
     /// Until when to wait for news.
-    fn patience(&self) -> Option<Instant> {
-        if self.forward.is_busy() {
+    fn patience(&mut self) -> Option<Instant> {
+        if self.forward.is_busy() || self.logs.is_busy(&self.forward) || self.messages.is_waiting()
+        {
             return Some(Instant::now());
         }
-        let deadlines = [self.stop.deadline(), self.published.deadline()];
+        let deadlines = [
+            self.stop.deadline(),
+            self.published.deadline(),
+            self.missing.deadline(),
+        ];
         deadlines.into_iter().flatten().min()
     }
 
@@ -240,6 +275,7 @@ impl Job<'_> {
         };
         // Nothing runs any more when files are removed.
         drop(std::mem::take(&mut self.table));
+        self.watcher.end();
         self.orphans.end();
         self.dismiss();
         drop(self);
@@ -253,10 +289,35 @@ impl Job<'_> {
         let nspace = Nspace::new(self.plan.nspace.as_str());
         let ended = self.server.deregister_nspace(&nspace);
         self.serve();
+        self.missing.write();
         if let Err(e) = ended.and_then(|()| self.server.finalize()) {
             tracing::warn!("the server did not end as it should: {e}");
         }
     }
+}
+
+/// Says what is not waited for, as somebody holds it who left his process group and the job.
+fn warn_of_held(held: &[Held]) {
+    const NAMED: usize = 4;
+    if held.is_empty() {
+        return;
+    }
+    let mut named: Vec<_> = held
+        .iter()
+        .take(NAMED)
+        .map(|held| {
+            let (rank, stream) = (held.rank, held.kind.name());
+            format!("{stream} of rank {rank} ({} bytes)", held.num_bytes)
+        })
+        .collect();
+    if held.len() > NAMED {
+        named.push(format!("{} more", held.len() - NAMED));
+    }
+    tracing::warn!(
+        "something that the processes left behind still holds their output and is not waited for; \
+         what is there is kept, how much follows is unknown: {}",
+        named.join(", ")
+    );
 }
 
 fn processor_time() -> Duration {

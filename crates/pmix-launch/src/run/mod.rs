@@ -5,6 +5,7 @@ mod answer;
 mod control;
 mod job;
 mod log;
+mod missing;
 mod query;
 mod start;
 mod stop;
@@ -31,8 +32,8 @@ pub struct Standard<'a> {
 /// Starts a job, waits until it has ended, and leaves nothing behind: neither its processes, nor
 /// what they started, nor the directory of its session.
 ///
-/// Signals that reach the launcher meanwhile are handed on to every process group of the job; they
-/// stay taken from then on.
+/// Signals that reach the launcher meanwhile are handed on to every process group of the job. When
+/// the job has ended, those that end programs end this one again, however they were taken before.
 ///
 /// An observer hears all that passes between the processes and the server.
 ///

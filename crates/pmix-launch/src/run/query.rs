@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What only the launcher knows of a job: its processes as the system has them, and its time.
 
+use std::collections::HashSet;
 use std::time::Instant;
 
 use pmix_server::upcall::Query;
@@ -14,11 +15,16 @@ impl Job<'_> {
     pub(super) fn query(&self, call: &Query) -> (Status, Vec<Info<'static>>) {
         let mut found = Vec::new();
         let mut num_asked = 0;
+        // A table of all processes is long; one is enough.
+        let mut seen = HashSet::new();
         for query in &call.queries {
             let own = query.qualifiers.iter().all(|info| self.concerns(info));
-            num_asked += query.keys.len();
-            let keys = query.keys.iter().filter(|_| own);
-            found.extend(keys.filter_map(|key| self.known(key.as_bytes())));
+            for key in &query.keys {
+                if seen.insert((own, key.as_bytes())) {
+                    num_asked += 1;
+                    found.extend(own.then(|| self.known(key.as_bytes())).flatten());
+                }
+            }
         }
         let status = match found.len() {
             0 => Status::ERR_NOT_FOUND,

@@ -11,13 +11,15 @@ use pmix_types::{Nspace, Proc};
 
 use super::Standard;
 use super::job::{FORWARD, INPUT, Job, SIGNALS};
+use super::log::Logs;
+use super::missing::Missing;
 use super::stop::Stop;
 use crate::cleanup::ProtectedPaths;
 use crate::host::{LocalHost, host_channel};
 use crate::input::{self, Input};
 use crate::job_info::{self, Bound};
 use crate::output::{Forward, Kind, Route};
-use crate::process::{self, Orphans, Spawner, Started, Table, descriptors};
+use crate::process::{self, Orphans, Spawner, Started, Table, Watcher, limits};
 use crate::publish::PublishService;
 use crate::session_dir::SessionDir;
 use crate::signals::Signals;
@@ -30,12 +32,16 @@ impl<'a> Job<'a> {
         standard: Standard<'a>,
         observer: Option<Box<dyn WireObserver>>,
     ) -> Result<Self, Error> {
-        let bound = job_info::bind(plan);
         // Before anything is made that would have to be taken back.
+        let num_here = plan.layout.here().len();
+        let num_pipes = Route::num_pipes(plan, standard.output, standard.errors);
+        limits::check(num_here, num_pipes)?;
+        let bound = job_info::bind(plan);
         let spawner = Spawner::new(plan, &bound)?;
         let mut job = Self::prepare(plan, standard, observer)?;
         let route = Route::new(plan, standard.output, standard.errors)?;
-        descriptors::check(plan.layout.here().len(), route.num_pipes())?;
+        // The server has opened what it needs by now.
+        limits::check(num_here, num_pipes)?;
         job.register(&bound)?;
         job.spawn(&spawner, &route, &bound)?;
         Ok(job)
@@ -67,11 +73,15 @@ impl<'a> Job<'a> {
             standard,
             signals,
             table: Table::default(),
+            watcher: Watcher::start(plan.watcher.as_deref()),
             orphans: Orphans::adopt(plan.adopt),
             server,
             session,
             forward: Forward::new(FORWARD, standard.output, standard.errors, tag)
                 .heard_if(plan.forward_io),
+            logs: Logs::default(),
+            missing: Missing::default(),
+            written: 0,
             input: Input::Own,
             stop: Stop::new(plan, Instant::now()),
             messages,
@@ -109,6 +119,7 @@ impl<'a> Job<'a> {
         bound: &Bound,
     ) -> Result<(), Error> {
         let plan = self.plan;
+        self.orphans.spare(self.watcher.pid());
         for (index, &rank) in plan.layout.here().iter().enumerate() {
             let [output, errors] = route.of(rank)?;
             let standard = process::Standard {
@@ -129,6 +140,7 @@ impl<'a> Job<'a> {
 
     fn adopt(&mut self, started: Started) -> Result<(), Error> {
         let rank = started.process.rank;
+        self.watcher.tell(started.process.pid);
         self.table.push(started.process);
         let registry = self.poll.registry();
         let streams = [

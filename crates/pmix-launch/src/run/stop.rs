@@ -23,8 +23,10 @@ pub(super) enum Order {
     Ask,
     /// End them.
     Kill,
-    /// Wait no longer for what they may write.
+    /// Wait no longer for what may still be written by what they left behind.
     Abandon,
+    /// Wait no longer for readers either.
+    Lose,
 }
 
 /// What a signal comes to that ends programs.
@@ -58,6 +60,7 @@ enum Step {
     TimeUp,
     Kill,
     Abandon,
+    Lose,
 }
 
 impl Stop {
@@ -92,6 +95,21 @@ impl Stop {
     /// Whether somebody wants to wait for nothing any more.
     pub(super) fn is_impatient(&self) -> bool {
         self.impatient
+    }
+
+    /// A reader took something, so it is given its time once more.
+    pub(super) fn wait_for_readers(&mut self, now: Instant) {
+        self.next = Some((now + self.grace, Step::Lose));
+    }
+
+    /// Whether somebody wants the launcher to end, be it without all of the output.
+    fn is_told_to_end(&self) -> bool {
+        match self.cause {
+            Some(Cause::TimedOut(_)) => true,
+            // Processes that were told to end, and did.
+            Some(_) => !self.interrupts.is_empty(),
+            None => false,
+        }
     }
 
     /// What went wrong first.
@@ -166,7 +184,14 @@ impl Stop {
                 self.fail(Cause::TimedOut(limit), now)
             }
             Step::Kill => Some(self.kill(now)),
-            Step::Abandon => Some(Order::Abandon),
+            Step::Abandon if self.impatient => Some(Order::Lose),
+            Step::Abandon => {
+                if self.is_told_to_end() {
+                    self.wait_for_readers(now);
+                }
+                Some(Order::Abandon)
+            }
+            Step::Lose => Some(Order::Lose),
         }
     }
 
@@ -283,5 +308,30 @@ mod tests {
         let later = now + GRACE + ABANDON;
         assert_eq!(stop.tick(later), Some(Order::Abandon));
         assert_eq!(stop.deadline(), None);
+    }
+
+    #[test]
+    fn readers_have_all_the_time_unless_the_launcher_is_told_to_end() {
+        let (mut stop, now) = stop(Some(1), false);
+        assert_eq!(stop.tick(now + GRACE), Some(Order::Ask));
+        let killed = now + 2 * GRACE;
+        assert_eq!(stop.tick(killed), Some(Order::Kill));
+        stop.all_ended(killed);
+        let abandoned = killed + ABANDON;
+        assert_eq!(stop.tick(abandoned), Some(Order::Abandon));
+        assert_eq!(stop.tick(abandoned + GRACE / 2), None);
+        // One that reads is given as long again.
+        let later = abandoned + GRACE;
+        assert_eq!(stop.tick(later), Some(Order::Lose));
+        stop.wait_for_readers(later);
+        assert_eq!(stop.deadline(), Some(later + GRACE));
+    }
+
+    #[test]
+    fn who_waits_for_nothing_waits_for_no_reader() {
+        let (mut stop, now) = stop(None, false);
+        let cause = Cause::Interrupted { signal: 2 };
+        assert_eq!(stop.fail(cause, now), Some(Order::Kill));
+        assert_eq!(stop.tick(now + ABANDON), Some(Order::Lose));
     }
 }

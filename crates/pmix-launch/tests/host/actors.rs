@@ -26,6 +26,7 @@ fn actor() {
         "table" => table(connected(settings)),
         "control" => control(connected(settings)),
         "log" => log(connected(settings)),
+        "flood" => flood(connected(settings)),
         "cleanup" => cleanup(connected(settings)),
         "spawn" => spawn(connected(settings)),
         "forward" => forward(connected(settings)),
@@ -147,6 +148,26 @@ fn log(mut client: Client) {
     let answer = reply::Done::decode(client.form(), None, &payload).unwrap();
     assert_eq!(answer.status, Status::SUCCESS);
     client.finalize().unwrap();
+}
+
+/// Rank 1 logs for as long as the job runs, which is as long as rank 0 needs for its fences.
+fn flood(mut client: Client) {
+    let own = [peer(&client, 0)];
+    if rank(&client) == 0 {
+        for _ in 0..100 {
+            client.fence(&Fence::new().of(own.clone())).unwrap();
+        }
+        std::fs::write(std::env::var_os("PLACE").unwrap(), "").unwrap();
+        std::process::exit(17);
+    }
+    loop {
+        let request = request::Log {
+            time: 0,
+            data: vec![Info::new(keys::LOG_STDOUT, "x".repeat(100_000))],
+            directives: Vec::new(),
+        };
+        client.request(&Request::Log(request)).unwrap();
+    }
 }
 
 fn cleanup(mut client: Client) {

@@ -9,7 +9,7 @@ mod stage;
 
 use pmix_launch::{Cause, Ending, Level, MapBy, Policy};
 use pmix_types::{Rank, Value, keys};
-use stage::{play, play_plan, play_with};
+use stage::{play, play_plan, play_unread, play_with};
 
 const SIGTERM: i32 = 15;
 
@@ -84,6 +84,17 @@ fn what_is_logged_comes_out_of_the_launcher() {
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
     assert_eq!(played.output, "to output of 0\nto output of 1\n");
     assert_eq!(played.errors, "to errors of 0\nto errors of 1\n");
+}
+
+#[test]
+fn what_is_logged_to_an_output_that_nobody_reads_waits_and_holds_up_no_fence() {
+    let dir = tempfile::tempdir().unwrap();
+    let fenced = dir.path().join("fenced");
+    let (outcome, output) = play_unread("flood", 2, &[("PLACE", &fenced)], &fenced);
+    assert_eq!(outcome.exit_code(), 17);
+    // Each text arrives whole or, when its process is ended, not at all.
+    let logged = output.iter().filter(|&&byte| byte == b'x').count();
+    assert!(logged >= 300_000 && logged % 100_000 == 0, "{logged}");
 }
 
 #[test]

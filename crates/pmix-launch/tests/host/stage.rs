@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use pmix_launch::{App, Export, Layout, Outcome, Output, Plan, Policy, Standard, launch};
 use pmix_mca::Params;
+use tempfile::TempDir;
 
 /// A job that is over, and what its processes wrote.
 pub(crate) struct Played {
@@ -36,6 +37,56 @@ pub(crate) fn play_plan(
     change: impl FnOnce(&mut Plan),
 ) -> Played {
     let tmp = tempfile::tempdir().unwrap();
+    let mut plan = plan_of(act, num_procs, vars, &tmp);
+    change(&mut plan);
+    let (input, mut output, mut errors) = (null(), scratch(), scratch());
+    let standard = Standard {
+        input: input.as_fd(),
+        output: output.as_fd(),
+        errors: errors.as_fd(),
+    };
+    let outcome = launch(&plan, standard, None).unwrap();
+    let left = std::fs::read_dir(&tmp).unwrap().count();
+    assert_eq!(left, 0, "the directory of the session is left");
+    Played {
+        outcome,
+        output: spoken(&mut output),
+        errors: spoken(&mut errors),
+    }
+}
+
+/// As [`play_with`], with an output that nobody reads before a file is there.
+pub(crate) fn play_unread(
+    act: &str,
+    num_procs: u32,
+    vars: &[(&str, &Path)],
+    until: &Path,
+) -> (Outcome, Vec<u8>) {
+    let tmp = tempfile::tempdir().unwrap();
+    let plan = plan_of(act, num_procs, vars, &tmp);
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let (input, errors) = (null(), scratch());
+    std::thread::scope(|scope| {
+        let read = scope.spawn(move || {
+            while !until.exists() {
+                std::thread::yield_now();
+            }
+            let mut text = Vec::new();
+            reader.read_to_end(&mut text).unwrap();
+            text
+        });
+        let standard = Standard {
+            input: input.as_fd(),
+            output: writer.as_fd(),
+            errors: errors.as_fd(),
+        };
+        let outcome = launch(&plan, standard, None).unwrap();
+        drop(writer);
+        (outcome, read.join().unwrap())
+    })
+}
+
+fn plan_of(act: &str, num_procs: u32, vars: &[(&str, &Path)], tmp: &TempDir) -> Plan {
     let set = |name: &str, value: &Path| Export::Set(name.into(), value.into());
     let exports = vars.iter().map(|(name, value)| set(name, value));
     let app = App {
@@ -48,7 +99,7 @@ pub(crate) fn play_plan(
         exports: exports.chain([set("ACT", Path::new(act))]).collect(),
     };
     let params = Params::default();
-    let mut plan = Plan {
+    Plan {
         nspace: format!("{act}@1"),
         layout: Layout::on_one_node(b"here", num_procs).unwrap(),
         apps: vec![app],
@@ -64,21 +115,7 @@ pub(crate) fn play_plan(
         keep_going: act == "control",
         adopt: false,
         forward_io: false,
-    };
-    change(&mut plan);
-    let (input, mut output, mut errors) = (null(), scratch(), scratch());
-    let standard = Standard {
-        input: input.as_fd(),
-        output: output.as_fd(),
-        errors: errors.as_fd(),
-    };
-    let outcome = launch(&plan, standard, None).unwrap();
-    let left = std::fs::read_dir(&tmp).unwrap().count();
-    assert_eq!(left, 0, "the directory of the session is left");
-    Played {
-        outcome,
-        output: spoken(&mut output),
-        errors: spoken(&mut errors),
+        watcher: None,
     }
 }
 

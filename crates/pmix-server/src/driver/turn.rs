@@ -2,7 +2,7 @@
 //! What is done in one turn, step by step.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mio::{Interest, Token};
 use pmix_engine::{Engine, EngineEvent, Origin, PeerId};
@@ -12,6 +12,12 @@ use super::acceptor::Arrival;
 use super::connection::{Connection, Input};
 use crate::engine_handle::Work;
 use crate::host::{self, ServerEvent};
+
+/// How long peers are read in one turn.
+const SHARE: Duration = Duration::from_millis(20);
+
+/// What takes longer is worth a line in the log.
+const LONG: Duration = Duration::from_millis(50);
 
 impl Driver {
     /// Does everything there is to do.
@@ -79,9 +85,14 @@ impl Driver {
         }
     }
 
-    /// Reads what is there, a share of each connection.
+    /// Reads what is there, a share of each connection, for a bounded time: those that it does not
+    /// suffice for come first in the next turn. So whoever turns the driver has its own turn in time,
+    /// whatever the peers ask for.
     fn read(&mut self, engine: &mut Engine, now: Instant) {
-        for token in std::mem::take(&mut self.readable) {
+        let began = Instant::now();
+        let mut last = began;
+        let mut tokens = std::mem::take(&mut self.readable).into_iter();
+        for token in &mut tokens {
             let Some(connection) = self.connections.get_mut(token) else {
                 continue;
             };
@@ -101,7 +112,18 @@ impl Driver {
                     self.ended.push(token);
                 }
             }
+            let done = Instant::now();
+            let took = done.saturating_duration_since(last);
+            if took > LONG {
+                tracing::debug!(%peer, "a client kept the server busy for {} ms", took.as_millis());
+            }
+            last = done;
+            if done.saturating_duration_since(began) > SHARE {
+                break;
+            }
         }
+        let more = std::mem::take(&mut self.readable);
+        self.readable = tokens.chain(more).collect();
     }
 
     /// Queues what the engine sends and writes what can be written.

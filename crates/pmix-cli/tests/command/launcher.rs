@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs `pmix run`, and sees to it that nothing of it is left.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::{Outcome, command, finish};
+
+/// A launcher whose sessions have a directory of their own, and a `PATH`.
+pub(crate) fn launcher(args: &[&str]) -> (Command, TempDir) {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut command = command(&[&["run"], args].concat());
+    command
+        .env("PATH", "/usr/bin:/bin")
+        .env("TMPDIR", tmp.path());
+    (command, tmp)
+}
+
+pub(crate) fn run(args: &[&str]) -> Outcome {
+    run_with(args, b"")
+}
+
+pub(crate) fn run_with(args: &[&str], input: &[u8]) -> Outcome {
+    let (command, tmp) = launcher(args);
+    let outcome = finish(command, input);
+    assert_nothing_left(&tmp);
+    outcome
+}
+
+pub(crate) fn assert_nothing_left(tmp: &TempDir) {
+    let left: Vec<_> = std::fs::read_dir(tmp).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+pub(crate) fn sorted(outcome: &Outcome) -> Vec<String> {
+    let text = outcome.text();
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+/// A launcher that runs, of which the test has the pipes.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    pub(crate) output: BufReader<std::process::ChildStdout>,
+    pub(crate) tmp: TempDir,
+}
+
+impl Running {
+    pub(crate) fn start(args: &[&str]) -> Self {
+        let (mut command, tmp) = launcher(args);
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output, tmp }
+    }
+
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// The exit code, what else it wrote, and what it said.
+    pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        let output = self.child.wait_with_output().unwrap();
+        assert_nothing_left(&self.tmp);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), rest, errors)
+    }
+}

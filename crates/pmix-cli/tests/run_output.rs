@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What processes and launcher write arrives however slow its reader is, and a reader that never
+//! reads holds up nothing but output.
+
+mod command;
+
+use std::fs::OpenOptions;
+use std::io::Read as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use command::launcher::{Running, assert_nothing_left, launcher};
+
+/// Waits longer than the launcher waits for anything but its readers.
+fn pause() {
+    std::thread::sleep(Duration::from_millis(600));
+}
+
+const SHORT: [&str; 2] = ["--grace", "0.05"];
+
+#[test]
+fn a_reader_that_pauses_gets_all_that_processes_wrote_before_they_ended() {
+    for through in ["--tag-output", "--forward-io"] {
+        let job = [through, "-n", "16", "seq", "10000"];
+        let running = Running::start(&[&SHORT[..], &job].concat());
+        pause();
+        let (code, rest, errors) = running.end();
+        assert_eq!((code, errors.as_str()), (Some(0), ""), "{through}");
+        assert_eq!(rest.lines().count(), 160_000, "{through}");
+    }
+}
+
+#[test]
+fn what_somebody_holds_who_left_the_job_is_not_waited_for_and_said_to_be_unknown() {
+    let script = "echo $$; while [ ! -e $GO ]; do sleep 0.01; done; echo last";
+    let dir = tempfile::tempdir().unwrap();
+    let go = dir.path().join("go");
+    let export = format!("GO={}", go.display());
+    let job = ["--tag-output", "-x", &export, "sh", "-c", script];
+    let mut running = Running::start(&[&SHORT[..], &job].concat());
+    let line = running.line();
+    let pid = line.rsplit(' ').next().unwrap();
+    // The test itself has the end of the pipe that the process writes to.
+    let held = OpenOptions::new()
+        .write(true)
+        .open(format!("/proc/{pid}/fd/1"));
+    let held = held.unwrap();
+    std::fs::write(&go, "").unwrap();
+    let (code, rest, errors) = running.end();
+    drop(held);
+    assert_eq!(code, Some(0));
+    assert!(rest.ends_with("<stdout>: last\n"), "{rest}");
+    assert!(errors.contains("still holds their output"), "{errors}");
+    assert!(errors.contains("stdout of rank 0 ("), "{errors}");
+}
+
+#[test]
+fn an_output_that_nobody_reads_stops_neither_time_limits_nor_signals() {
+    for through in ["--tag-output", "--forward-io"] {
+        let job = [through, "--timeout", "0.3", "-n", "2", "yes"];
+        let (mut command, tmp) = launcher(&[&SHORT[..], &job].concat());
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(124), "{through}");
+        let mut errors = String::new();
+        let mut stderr = child.stderr.take().unwrap();
+        stderr.read_to_string(&mut errors).unwrap();
+        assert!(
+            errors.contains("bytes of output: they are lost"),
+            "{errors}"
+        );
+        assert_nothing_left(&tmp);
+    }
+    let job = [
+        "--tag-output",
+        "-n",
+        "2",
+        "sh",
+        "-c",
+        "echo ready; exec yes",
+    ];
+    let mut running = Running::start(&[&SHORT[..], &job].concat());
+    running.line();
+    running.signal("TERM");
+    assert_eq!(running.child.wait().unwrap().code(), Some(143));
+}
+
+#[test]
+fn errors_that_nobody_reads_hold_up_neither_the_launcher_nor_its_clients() {
+    // Each variable that is not there is warned of.
+    let exports = (0..4000).flat_map(|number| ["-x".to_owned(), format!("VARIABLE_{number}")]);
+    let exports: Vec<_> = exports.collect();
+    let mut words: Vec<_> = exports.iter().map(String::as_str).collect();
+    words.extend(["-n", "2", "pmix", "hello", "-q"]);
+    let (mut command, tmp) = launcher(&words);
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let mut errors = String::new();
+    let mut stderr = child.stderr.take().unwrap();
+    stderr.read_to_string(&mut errors).unwrap();
+    // More was said than the pipe took.
+    let warnings = errors.lines().filter(|line| line.contains("VARIABLE_"));
+    assert!((100..4000).contains(&warnings.count()), "{errors}");
+    assert_nothing_left(&tmp);
+}

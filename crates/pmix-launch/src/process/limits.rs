@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a job fits into what the launcher may open and start.
+//!
+//! It is told before anything is made or runs: processes that cannot be started, or whose connections
+//! are not accepted, would be waited for by the others.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Resource, geteuid, getrlimit};
+
+use crate::Error;
+
+/// Starting a process takes some descriptors that are given back at once: its three streams, and a
+/// pair by which the system tells that its program runs.
+const SPARE: u64 = 8;
+
+/// Refuses a job that would not fit beside what is there by now.
+pub(crate) fn check(num_procs: usize, pipes_each: usize) -> Result<(), Error> {
+    processes(num_procs)?;
+    descriptors(num_procs, pipes_each)
+}
+
+/// Each process takes a descriptor for its connection to the server, and one for each pipe.
+fn descriptors(num_procs: usize, pipes_each: usize) -> Result<(), Error> {
+    let Some(limit) = getrlimit(Resource::Nofile).current else {
+        return Ok(());
+    };
+    let open = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    let each = 1 + pipes_each;
+    let needed = u64::try_from(open + num_procs * each).unwrap_or(u64::MAX);
+    if needed.saturating_add(SPARE) <= limit {
+        return Ok(());
+    }
+    // Only what goes through pipes can do without them.
+    let cure = match pipes_each {
+        0 => "",
+        _ => ", or write to files by --output-dir",
+    };
+    Err(Error::request(format!(
+        "{num_procs} processes take {} descriptors of the launcher, where {open} of {limit} are in \
+         use: start fewer, raise the limit (ulimit -n){cure}",
+        num_procs * each
+    )))
+}
+
+/// A number of processes that the system would not start.
+struct Limit {
+    most: u64,
+    what: String,
+}
+
+fn processes(num_procs: usize) -> Result<(), Error> {
+    let num_procs = u64::try_from(num_procs).unwrap_or(u64::MAX);
+    let limits = of_user()
+        .into_iter()
+        .chain(of_system("pid_max"))
+        .chain(of_system("threads-max"))
+        .chain(of_group());
+    match limits.min_by_key(|limit| limit.most) {
+        Some(limit) if num_procs > limit.most => Err(Error::request(format!(
+            "{num_procs} processes are more than the {} that {}: start fewer, or raise it",
+            limit.most, limit.what
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// What a user may have, except root.
+fn of_user() -> Option<Limit> {
+    let most = getrlimit(Resource::Nproc).current?;
+    (!geteuid().is_root()).then(|| Limit {
+        most,
+        what: "the limit of the user allows (ulimit -u)".to_owned(),
+    })
+}
+
+/// What the system has numbers or memory for.
+fn of_system(name: &str) -> Option<Limit> {
+    let most = number(Path::new(&format!("/proc/sys/kernel/{name}")))?;
+    let what = format!("the system allows (sysctl kernel.{name})");
+    Some(Limit { most, what })
+}
+
+/// What the control group of the launcher has room for, and those around it.
+fn of_group() -> Option<Limit> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let (root, path) = groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        match controllers {
+            "" => Some(("/sys/fs/cgroup", path)),
+            "pids" => Some(("/sys/fs/cgroup/pids", path)),
+            _ => None,
+        }
+    })?;
+    let dir = PathBuf::from(format!("{root}{path}"));
+    let within = dir.ancestors().take_while(|dir| dir.starts_with(root));
+    let limits = within.filter_map(|dir| {
+        let most = number(&dir.join("pids.max"))?;
+        let now = number(&dir.join("pids.current")).unwrap_or(0);
+        Some(Limit {
+            most: most.saturating_sub(now),
+            what: format!(
+                "its control group has room for ({}/pids.max)",
+                dir.display()
+            ),
+        })
+    });
+    limits.min_by_key(|limit| limit.most)
+}
+
+/// The number in a file; none where it says that there is no limit.
+fn number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_does_not_fit_is_refused_with_its_numbers() {
+        assert!(check(1, 0).is_ok());
+        let limit = getrlimit(Resource::Nofile).current.unwrap();
+        let num_procs = usize::try_from(limit).unwrap() / 3;
+        let error = descriptors(num_procs, 2).unwrap_err().to_string();
+        for part in [
+            format!("{num_procs} processes take {} descriptors", num_procs * 3),
+            format!("of {limit} are in use"),
+            "--output-dir".to_owned(),
+        ] {
+            assert!(error.contains(&part), "{part:?} in {error:?}");
+        }
+    }
+
+    #[test]
+    fn more_processes_than_the_system_has_numbers_for_are_refused() {
+        let most = number(Path::new("/proc/sys/kernel/pid_max")).unwrap();
+        let error = processes(usize::try_from(most).unwrap() + 1).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("start fewer"), "{error}");
+    }
+}

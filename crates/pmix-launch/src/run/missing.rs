@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The warnings of fences and their like that ended without success, so that a process that starts
+//! thousands of them is no flood of lines.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use pmix_server::Collective;
+use pmix_types::{Proc, Status};
+
+/// How many of those that are missing are named.
+const MAX_NAMED: usize = 8;
+
+/// How many different warnings are told apart before they are only counted.
+const MAX_KINDS: usize = 32;
+
+/// When what was counted is written, and counting begins anew.
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// What ended without success since the last period ended: the first of a kind is written at once,
+/// the others are counted.
+#[derive(Debug, Default)]
+pub(super) struct Missing {
+    /// How often each line would have been written again.
+    repeated: BTreeMap<String, u64>,
+    /// How many were not told apart.
+    others: u64,
+    /// When the period ends that the first of them began.
+    until: Option<Instant>,
+}
+
+impl Missing {
+    /// Says who keeps the others waiting.
+    pub(super) fn warn(
+        &mut self,
+        host: &str,
+        operation: Collective,
+        status: Status,
+        missing: &[Proc<'_>],
+        now: Instant,
+    ) {
+        let line = format!("a {operation} ended with {status}: {}", who(host, missing));
+        self.until.get_or_insert_with(|| now + PERIOD);
+        if let Some(count) = self.repeated.get_mut(&line) {
+            *count += 1;
+        } else if self.repeated.len() < MAX_KINDS {
+            tracing::warn!("{line}");
+            self.repeated.insert(line, 0);
+        } else {
+            self.others += 1;
+        }
+    }
+
+    /// When to call [`Self::tick`].
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Writes what was only counted, if the period is over.
+    pub(super) fn tick(&mut self, now: Instant) {
+        if self.until.is_some_and(|until| until <= now) {
+            self.write();
+        }
+    }
+
+    /// Writes what was only counted.
+    pub(super) fn write(&mut self) {
+        self.until = None;
+        for (line, count) in std::mem::take(&mut self.repeated) {
+            if count > 0 {
+                tracing::warn!("{line}; and {count} times more");
+            }
+        }
+        let others = std::mem::take(&mut self.others);
+        if others > 0 {
+            tracing::warn!("{others} more fences, connects or disconnects ended without success");
+        }
+    }
+}
+
+fn who(host: &str, missing: &[Proc<'_>]) -> String {
+    let named = missing.iter().take(MAX_NAMED);
+    let mut named: Vec<_> = named.map(|proc| proc.rank.to_string()).collect();
+    if missing.len() > MAX_NAMED {
+        named.push(format!("{} more", missing.len() - MAX_NAMED));
+    }
+    match named.len() {
+        0 => "nobody of this node is missing".to_owned(),
+        1 => format!("rank {} on {host} did not come", named.concat()),
+        _ => format!("ranks {} on {host} did not come", named.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_types::Rank;
+
+    fn warn(missing: &mut Missing, rank: u32, now: Instant) {
+        let proc = Proc::new("job", Rank::new(rank));
+        missing.warn("n1", Collective::Fence, Status::ERR_TIMEOUT, &[proc], now);
+    }
+
+    #[test]
+    fn the_first_of_a_kind_is_written_and_the_others_are_counted() {
+        let mut missing = Missing::default();
+        let now = Instant::now();
+        for _ in 0..16_384 {
+            warn(&mut missing, 3, now);
+        }
+        assert_eq!(missing.repeated.len(), 1);
+        assert_eq!(missing.repeated.values().sum::<u64>(), 16_383);
+        assert_eq!(missing.deadline(), Some(now + PERIOD));
+        missing.tick(now);
+        assert_eq!(missing.repeated.len(), 1);
+        missing.tick(now + PERIOD);
+        assert!(missing.repeated.is_empty() && missing.deadline().is_none());
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_the_kinds_of_warnings() {
+        let mut missing = Missing::default();
+        for rank in 0..10_000 {
+            warn(&mut missing, rank, Instant::now());
+        }
+        assert_eq!(missing.repeated.len(), MAX_KINDS);
+        assert_eq!(missing.others, 10_000 - MAX_KINDS as u64);
+    }
+
+    #[test]
+    fn only_some_of_many_are_named() {
+        let procs: Vec<_> = (0..20)
+            .map(|rank| Proc::new("j", Rank::new(rank)))
+            .collect();
+        assert_eq!(who("n1", &procs[..1]), "rank 0 on n1 did not come");
+        assert_eq!(
+            who("n1", &procs),
+            "ranks 0, 1, 2, 3, 4, 5, 6, 7, 12 more on n1 did not come"
+        );
+    }
+}
