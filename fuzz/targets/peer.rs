@@ -5,6 +5,10 @@
 //! it chooses a layout, a type and the data, we pack them, and the library must read what we meant
 //! and pack the same bytes again. The library lives in the interop peer, a program of its own at
 //! the end of a pipe (`FUZZ_PEER`), so it can neither hang nor corrupt the fuzzer.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the peer is told by the environment"
+)]
 
 // The task that checks the library uses all of both.
 #[allow(dead_code, unreachable_pub)]

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::tidy;
+use serde_json::Value;
 use xtask::Outcome;
 use xtask::install;
 use xtask::process::{self, cargo};
@@ -30,6 +31,7 @@ pub(crate) fn run() -> Outcome {
     let mut command = cargo(["test", "--locked", "--no-fail-fast"]);
     outcome += tests(command.args(zstd)).0;
     outcome.check("documentation", documentation());
+    outcome.check("packages", packages());
     outcome += tidy::run(false);
     outcome
 }
@@ -157,6 +159,23 @@ fn ignored_test(line: &str) -> Option<Ignored> {
 fn documentation() -> Result<(), String> {
     let mut command = cargo(["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);
     process::run(command.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// Packs every crate that could be published, without building what was packed.
+fn packages() -> Result<(), String> {
+    let metadata = ["metadata", "--format-version=1", "--no-deps", "--locked"];
+    let metadata = process::output(&mut cargo(metadata))?;
+    let metadata: Value = serde_json::from_slice(&metadata).map_err(|e| e.to_string())?;
+    let mut command = cargo(["package", "--workspace", "--no-verify", "--allow-dirty"]);
+    command.args(["--offline", "--locked", "--quiet"]);
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let unpublished = package["publish"].as_array().is_some_and(Vec::is_empty);
+        if let (true, Some(name)) = (unpublished, package["name"].as_str()) {
+            command.args(["--exclude", name]);
+        }
+    }
+    // Its warnings are that there is no address of the repository, and no tests are packed.
+    process::output(&mut command).map(drop)
 }
 
 #[cfg(test)]

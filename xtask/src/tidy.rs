@@ -25,7 +25,6 @@ const RULES: &[(&str, Rule)] = &[
     ("licence lines", files::spdx),
     ("file sizes", files::sizes),
     ("machine paths", files::machine_paths),
-    ("environment", files::environment),
     ("deviations", deviations::check),
 ];
 

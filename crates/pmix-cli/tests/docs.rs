@@ -123,6 +123,7 @@ fn run(command: &str, dir: &Path) -> String {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the page is written when asked")]
 fn every_example_prints_what_the_page_shows() {
     let dir = files();
     for (name, least) in [("docs/cli.md", 30), ("README.md", 10)] {

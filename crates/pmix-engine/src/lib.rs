@@ -15,6 +15,10 @@
 //!
 //! Sources: PMIx Standard, chapter "Server"; the wire forms are those of `pmix-proto`.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "a test begins at some instant")
+)]
 
 mod admission;
 mod collective;

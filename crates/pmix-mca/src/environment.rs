@@ -40,6 +40,7 @@ impl Environment {
     /// The environment of this process. One that gained rights has neither an environment nor
     /// directories of its caller's.
     #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this is the one reader")]
     pub fn of_process() -> Self {
         let system = PathBuf::from("/etc");
         if gained_rights() {

@@ -84,25 +84,6 @@ pub(crate) fn machine_paths(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
-/// Only the selection crate reads the environment.
-pub(crate) fn environment(tree: &Tree) -> Vec<Fault> {
-    const READERS: &[&str] = &["pmix-mca", "xtask", "fuzz"];
-    const CALLS: &[&str] = &["env::var(", "env::var_os(", "env::vars(", "env::vars_os("];
-    let mut faults = Vec::new();
-    for (file, source) in tree.rust() {
-        if READERS.contains(&file.package()) || file.is_test() {
-            continue;
-        }
-        for (line, code) in source.product_code() {
-            if CALLS.iter().any(|call| code.contains(call)) {
-                let message = "reads the environment; only pmix-mca does";
-                faults.push(file.fault(line, message));
-            }
-        }
-    }
-    faults
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,18 +113,5 @@ mod tests {
     fn a_machine_path_is_found() {
         let text = format!("see {}somewhere\n", MACHINE[0]);
         assert_eq!(machine_paths(&Tree::of(&[("README.md", &text)])).len(), 1);
-    }
-
-    #[test]
-    fn reading_the_environment_is_found() {
-        let text = "fn f() { std::env::var(\"HOME\"); }\n// env::var( in a comment\n";
-        assert_eq!(
-            environment(&Tree::of(&[("crates/a/src/a.rs", text)])).len(),
-            1
-        );
-        assert_eq!(
-            environment(&Tree::of(&[("crates/pmix-mca/src/a.rs", text)])).len(),
-            0
-        );
     }
 }

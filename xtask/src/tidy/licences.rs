@@ -1,38 +1,59 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The licences of everything that is linked in.
+//! The licences and sources of everything that is linked in, as `deny.toml` has them.
+//!
+//! `cargo deny` judges where it is installed. To build it takes longer than all of the tests, so
+//! elsewhere the licences are read here, of the same list.
+
+use std::process::Command;
 
 use serde_json::Value;
-
-use super::tree::Fault;
+use toml::Table;
 use xtask::process::{self, cargo};
 
-/// Licences that a dependency may have.
-const ALLOWED: &[&str] = &[
-    "MIT",
-    "MIT-0",
-    "Apache-2.0",
-    "BSD-2-Clause",
-    "BSD-3-Clause",
-    "BSL-1.0",
-    "CC0-1.0",
-    "ISC",
-    "NCSA",
-    "Unicode-3.0",
-    "Unlicense",
-    "Zlib",
-];
+use super::tree::Fault;
+
+/// What `cargo deny` checks; its advisories need the network.
+const CHECKS: &[&str] = &["bans", "licenses", "sources"];
 
 /// Checks every package that cargo would build.
+///
+/// # Errors
+/// `cargo deny` found something, or neither it nor `cargo metadata` can run.
 pub(crate) fn check() -> Result<Vec<Fault>, String> {
+    let mut version = Command::new("cargo-deny");
+    if process::output(version.arg("--version")).is_ok() {
+        let mut deny = cargo([
+            "deny",
+            "--offline",
+            "--locked",
+            "check",
+            "--hide-inclusion-graph",
+        ]);
+        return process::run(deny.args(CHECKS)).map(|()| Vec::new());
+    }
+    let allowed = allowed_licences()?;
     let metadata = process::output(&mut cargo(["metadata", "--format-version=1", "--locked"]))?;
     let metadata: Value = serde_json::from_slice(&metadata).map_err(|e| e.to_string())?;
     let packages = metadata["packages"].as_array().ok_or("no packages")?;
-    Ok(packages.iter().filter_map(fault_of).collect())
+    let fault = |package| fault_of(package, &allowed);
+    Ok(packages.iter().filter_map(fault).collect())
 }
 
-fn fault_of(package: &Value) -> Option<Fault> {
+/// The licences that `deny.toml` allows.
+fn allowed_licences() -> Result<Vec<String>, String> {
+    let fault = |e: &dyn std::fmt::Display| format!("deny.toml: {e}");
+    let text = std::fs::read_to_string(process::root().join("deny.toml")).map_err(|e| fault(&e))?;
+    let table: Table = text.parse().map_err(|e| fault(&e))?;
+    let allow = table.get("licenses").and_then(|table| table.get("allow"));
+    let allow = allow.and_then(toml::Value::as_array);
+    let allow = allow.ok_or_else(|| fault(&"no list of allowed licences"))?;
+    let names = allow.iter().filter_map(toml::Value::as_str);
+    Ok(names.map(str::to_owned).collect())
+}
+
+fn fault_of(package: &Value, allowed_licences: &[String]) -> Option<Fault> {
     let licence = package["license"].as_str().unwrap_or("none stated");
-    (!allowed(licence)).then(|| Fault {
+    (!allowed(licence, allowed_licences)).then(|| Fault {
         path: "Cargo.lock".to_owned(),
         line: 0,
         message: format!(
@@ -44,19 +65,23 @@ fn fault_of(package: &Value) -> Option<Fault> {
 }
 
 /// Whether an SPDX expression can be satisfied with the allowed licences.
-fn allowed(expression: &str) -> bool {
+fn allowed(expression: &str, licences: &[String]) -> bool {
     let spaced = expression
         .replace('(', " ( ")
         .replace(')', " ) ")
         .replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
-    let mut parser = Parser { words: &words };
+    let mut parser = Parser {
+        words: &words,
+        licences,
+    };
     parser.any() == Some(true) && parser.words.is_empty()
 }
 
 /// A descent over the words; `None` means that the expression is malformed.
 struct Parser<'a> {
     words: &'a [&'a str],
+    licences: &'a [String],
 }
 
 impl<'a> Parser<'a> {
@@ -86,7 +111,7 @@ impl<'a> Parser<'a> {
             // An exception only adds permissions.
             self.next()?;
         }
-        Some(ALLOWED.contains(&name))
+        Some(self.licences.iter().any(|known| known == name))
     }
 
     fn next(&mut self) -> Option<&'a str> {
@@ -110,6 +135,8 @@ mod tests {
 
     #[test]
     fn expressions_are_judged_as_a_whole() {
+        let licences = allowed_licences().expect("the committed list");
+        let allowed = |expression: &str| allowed(expression, &licences);
         assert!(allowed("MIT OR Apache-2.0"));
         assert!(allowed("GPL-3.0-only OR MIT"));
         assert!(allowed("(MIT OR GPL-2.0-only) AND Unicode-3.0"));
@@ -125,7 +152,7 @@ mod tests {
     #[test]
     fn a_package_without_a_licence_is_reported() {
         let package = serde_json::json!({"name": "x", "version": "1.0.0", "license": null});
-        let fault = fault_of(&package).expect("a fault");
+        let fault = fault_of(&package, &[]).expect("a fault");
         assert!(fault.message.contains("x 1.0.0"));
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Engines, clients and a host in one process, with a clock that tests turn.
+#![allow(clippy::disallowed_methods, reason = "a test begins at some instant")]
 
 mod admission;
 mod collective;

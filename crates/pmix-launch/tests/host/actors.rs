@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The parts that the processes of the jobs play.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "its part is told by the environment"
+)]
 
 use std::path::PathBuf;
 
