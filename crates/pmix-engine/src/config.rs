@@ -8,8 +8,6 @@ use gds_hash::Remote;
 use pmix_proto::PeerForm;
 use pmix_types::{Proc, Rank, Release};
 
-use crate::{ControlLimits, EventLimits, OutputLimits};
-
 /// What a server may be told when it starts; every field has a default that suits one node.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -152,5 +150,88 @@ impl Config {
     /// How servers pack what they tell each other. All servers of a job have to agree on it.
     pub(crate) fn modex_form(&self) -> PeerForm {
         PeerForm::of(Layout::new(Module::V41), Release::Master)
+    }
+}
+
+/// How much one peer may register and how much is kept for those who register later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventLimits {
+    /// The most codes that one peer may be registered for.
+    pub codes_per_peer: usize,
+    /// The most processes that the registrations of one peer may name.
+    pub procs_per_peer: usize,
+    /// The most events that are kept; a new one takes the place of the oldest.
+    pub kept: usize,
+    /// The most of them that one process has raised.
+    pub kept_per_source: usize,
+    /// The most bytes that the kept events take, together.
+    pub kept_bytes: usize,
+    /// How long an event is kept.
+    pub kept_for: Duration,
+}
+
+impl Default for EventLimits {
+    fn default() -> Self {
+        Self {
+            codes_per_peer: 1024,
+            procs_per_peer: 4096,
+            // As many and as long as the libraries of 4.2 and 5.0 keep them.
+            kept: 512,
+            kept_for: Duration::from_secs(120),
+            kept_per_source: 64,
+            kept_bytes: 1 << 20,
+        }
+    }
+}
+
+/// How much forwarded output may take: what waits for a peer that reads slowly, and what is kept
+/// until somebody asks for it. What exceeds it is dropped, and the connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputLimits {
+    /// The most pulls that one peer may have.
+    pub pulls_per_peer: usize,
+    /// The most processes that one pull may name.
+    pub procs_per_pull: usize,
+    /// How many bytes may be on their way to a peer before its output is held back.
+    pub window: usize,
+    /// How many bytes are held back for a pull that says nothing about it.
+    pub held: usize,
+    /// The most bytes that a pull can ask to be held back (`PMIX_IOF_CACHE_SIZE`).
+    pub most_held: usize,
+    /// How many bytes of one stream are kept until somebody pulls them.
+    pub kept_per_stream: usize,
+    /// How many bytes of all streams are kept until somebody pulls them.
+    pub kept: usize,
+}
+
+impl Default for OutputLimits {
+    fn default() -> Self {
+        Self {
+            pulls_per_peer: 256,
+            procs_per_pull: 4096,
+            window: 256 << 10,
+            held: 1 << 20,
+            most_held: 16 << 20,
+            kept_per_stream: 64 << 10,
+            kept: 4 << 20,
+        }
+    }
+}
+
+/// How much processes may ask to be done later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControlLimits {
+    /// The most paths that a job may ask to be removed when it, or processes of it, end.
+    pub cleanups_per_job: usize,
+    /// The most heartbeat monitors that one process may have.
+    pub monitors_per_peer: usize,
+}
+
+impl Default for ControlLimits {
+    fn default() -> Self {
+        Self {
+            cleanups_per_job: 8192,
+            monitors_per_peer: 64,
+        }
     }
 }

@@ -19,54 +19,22 @@ mod serve;
 mod tests;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pmix_types::{Info, Nspace, Status};
 
 use self::cache::Cache;
 use self::directives::RELAYED;
 pub(crate) use self::directives::about;
+use self::notification::Sessions;
 pub(crate) use self::notification::{Listener, Notification, Reporter};
 use self::registry::Registry;
 pub(crate) use self::registry::is_environmental;
+use crate::config::EventLimits;
 use crate::{Error, PeerId};
-
-/// How much one peer may register and how much is kept for those who register later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EventLimits {
-    /// The most codes that one peer may be registered for.
-    pub codes_per_peer: usize,
-    /// The most processes that the registrations of one peer may name.
-    pub procs_per_peer: usize,
-    /// The most events that are kept; a new one takes the place of the oldest.
-    pub kept: usize,
-    /// The most of them that one process has raised.
-    pub kept_per_source: usize,
-    /// The most bytes that the kept events take, together.
-    pub kept_bytes: usize,
-    /// How long an event is kept.
-    pub kept_for: Duration,
-}
-
-impl Default for EventLimits {
-    fn default() -> Self {
-        Self {
-            codes_per_peer: 1024,
-            procs_per_peer: 4096,
-            // As many and as long as the libraries of 4.2 and 5.0 keep them.
-            kept: 512,
-            kept_for: Duration::from_secs(120),
-            kept_per_source: 64,
-            kept_bytes: 1 << 20,
-        }
-    }
-}
 
 /// The most registrations that one request takes back.
 const MOST_TAKEN_BACK: usize = 1 << 16;
-
-/// The session of a job, if it is known.
-pub(crate) type Sessions<'s> = &'s dyn Fn(&Nspace<'_>) -> Option<u32>;
 
 /// The events of a server.
 #[derive(Debug)]

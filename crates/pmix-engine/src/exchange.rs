@@ -10,7 +10,6 @@
 //! | GETNB about a job that is not registered | held until it is, and the host is asked meanwhile |
 
 mod answer;
-mod by_proc;
 mod commit;
 mod get;
 mod get_request;
@@ -19,46 +18,13 @@ mod job_info;
 mod job_info_cache;
 mod level;
 mod outbound;
-mod pending;
 mod resolve;
+mod state;
 
 use bfrops::Limits;
 
 pub(crate) use answer::enclosed;
-use inbound::InboundDmodex;
-use job_info_cache::JobInfoCache;
-use outbound::OutboundDmodex;
-use pending::PendingGets;
-
-/// Serves job information and the data that processes exchange: REQ, COMMIT, GETNB, direct modex.
-#[derive(Debug, Default)]
-pub(crate) struct Exchange {
-    /// Gets that wait for data.
-    gets: PendingGets,
-    /// Direct modex calls that the host has not answered.
-    outbound: OutboundDmodex,
-    /// Direct modex requests of the host that wait for local processes.
-    inbound: InboundDmodex,
-    /// Job information of whole jobs, packed as replies to gets.
-    job_infos: JobInfoCache,
-}
-
-impl Exchange {
-    /// How many gets wait.
-    pub(crate) fn num_gets(&self) -> usize {
-        self.gets.len()
-    }
-
-    /// How many direct modex requests of the host wait.
-    pub(crate) fn num_inbound(&self) -> usize {
-        self.inbound.len()
-    }
-
-    /// How many direct modex calls the host has not answered.
-    pub(crate) fn num_outbound(&self) -> usize {
-        self.outbound.len()
-    }
-}
+pub(crate) use state::Exchange;
 
 /// What bytes of another server may cost: in proportion to them, as the datastore has it.
 pub(crate) const LIMITS: Limits = Limits {

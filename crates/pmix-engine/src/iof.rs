@@ -7,9 +7,7 @@
 //!
 //! Source: PMIx Standard, chapter "Tools", "IO forwarding".
 
-mod limits;
 mod piece;
-mod pull;
 mod serve;
 #[cfg(test)]
 mod tests;
@@ -18,12 +16,12 @@ mod unclaimed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pmix_types::{Info, IofChannel, Nspace, Proc, Status};
+use pmix_types::{Info, IofChannel, Nspace, Proc, Status, keys};
 
-pub use self::limits::OutputLimits;
 pub(crate) use self::piece::Piece;
-use self::pull::Pull;
+use self::piece::{OutputQueue, Overflow};
 use self::unclaimed::UnclaimedOutput;
+use crate::config::OutputLimits;
 use crate::{Error, PeerId};
 
 /// Who wants whose output.
@@ -82,7 +80,7 @@ impl Forwarding {
             sources,
             channels,
             is_open: false,
-            line: pull::line(infos, &self.limits),
+            line: queue(infos, &self.limits),
         };
         self.pulls.insert(self.last, pull);
         Ok(self.last)
@@ -206,5 +204,43 @@ impl Ended {
             sources: pull.sources,
             channels: pull.channels,
         }
+    }
+}
+
+/// A pull of a peer (`PMIx_IOF_pull`): whose output it wants.
+#[derive(Debug)]
+struct Pull {
+    peer: PeerId,
+    /// What the peer calls it; the output says it.
+    local_id: u64,
+    sources: Vec<Proc<'static>>,
+    channels: IofChannel,
+    /// Whether the peer has been told that it has it. Output waits until then.
+    is_open: bool,
+    /// What is held back.
+    line: OutputQueue,
+}
+
+impl Pull {
+    /// Whether a piece of output is wanted.
+    fn wants(&self, piece: &Piece) -> bool {
+        let channel = self.channels.as_raw() & piece.channel.as_raw() != 0;
+        let named = |source: &Proc<'_>| {
+            source.nspace == piece.source.nspace && source.rank.matches(piece.source.rank)
+        };
+        channel && self.sources.iter().any(named)
+    }
+}
+
+/// What is held back, as the peer wants it and the limits allow.
+fn queue(infos: &[Info<'_>], limits: &OutputLimits) -> OutputQueue {
+    let find = |key| infos.iter().find(|info| info.key.is(key));
+    let says = |key| find(key).is_some_and(|info| info.truth().is_true());
+    let asked = find(keys::IOF_CACHE_SIZE).and_then(|info| info.value.to_number::<u32>().ok());
+    let asked = asked.and_then(|size| usize::try_from(size).ok());
+    let size = asked.unwrap_or(limits.held).min(limits.most_held);
+    match says(keys::IOF_DROP_OLDEST) && !says(keys::IOF_DROP_NEWEST) {
+        true => OutputQueue::new(size, Overflow::DropOldest),
+        false => OutputQueue::new(size, Overflow::DropNewest),
     }
 }

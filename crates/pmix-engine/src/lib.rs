@@ -47,15 +47,13 @@ mod timer;
 mod weight;
 
 pub use collective::Collective;
-pub use config::{Config, ReplyLimits, SecondConnection};
-pub use control::{Cleanup, CleanupDirectory, ControlLimits};
+pub use config::{Config, ControlLimits, EventLimits, OutputLimits, ReplyLimits, SecondConnection};
+pub use control::{Cleanup, CleanupDirectory};
 pub use engine::{Engine, Stats};
 pub use error::Error;
 pub use event::{DirectModexId, EngineEvent};
-pub use events::EventLimits;
 pub use gds_hash::Registration;
 pub use host::{Answer, CallId, HostCall, HostObject, Upcall};
-pub use iof::OutputLimits;
 pub use peers::{Chunk, Origin, PeerId, Transmit};
 pub use pending::PendingCall;
 pub use psec::{Claim, Psec, Verified};

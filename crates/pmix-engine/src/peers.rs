@@ -2,17 +2,14 @@
 //! Connections: who is at the other end, what came in pieces, what waits to be sent.
 
 mod chunk;
-mod origin;
 mod peer;
 mod table;
-mod ticket;
 
 pub(crate) use chunk::Payload;
 pub use chunk::{Chunk, Transmit};
-pub use origin::Origin;
-pub(crate) use peer::{Member, Peer, Phase};
+pub use peer::Origin;
+pub(crate) use peer::{Member, Peer, Phase, Ticket};
 pub(crate) use table::Peers;
-pub(crate) use ticket::Ticket;
 
 use std::fmt;
 

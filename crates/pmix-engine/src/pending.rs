@@ -10,7 +10,7 @@ use pmix_types::{Info, IofChannel, Nspace, Proc, Status};
 use crate::host::{CallId, HostCall, Upcall};
 use crate::ids::TrackerId;
 use crate::peers::{PeerId, Ticket};
-use crate::query::QueryResults;
+use crate::query::results::QueryResults;
 
 /// Says what the answer of the host to an upcall is for.
 #[derive(Debug)]

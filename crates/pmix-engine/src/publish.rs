@@ -13,8 +13,6 @@
 
 mod caller;
 mod directives;
-mod item;
-mod limits;
 mod lookup;
 mod pending_lookup;
 mod pubsub;
@@ -22,6 +20,5 @@ mod pubsub;
 mod tests;
 
 pub use caller::Caller;
-pub use limits::PubSubLimits;
 pub use pending_lookup::LookupResult;
-pub use pubsub::PubSub;
+pub use pubsub::{PubSub, PubSubLimits};

@@ -11,15 +11,14 @@
 //! What belongs to another user's job is not known to a process, unless it is root's or the
 //! server's user's. Source: PMIx Standard, chapter "Query operations".
 
+mod jobs;
 mod known;
 mod resolve;
-mod results;
+pub(crate) mod results;
 mod serve;
 mod support;
 mod table;
 mod target;
-
-pub(crate) use results::QueryResults;
 
 pub(crate) use resolve::{host_resolved, resolve_nodes, resolve_peers};
 pub(crate) use serve::{query, reply_results};

@@ -2,16 +2,12 @@
 //! Who may connect: jobs and their local processes, as the host registers them.
 
 mod client;
-mod job;
-mod psets;
 
 pub(crate) use client::{Client, ClientState};
-pub(crate) use job::LocalJob;
-pub(crate) use psets::ProcessSets;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use pmix_types::{IntoOwned, Nspace, Proc, Rank};
+use pmix_types::{IntoOwned, Nspace, Proc, Rank, Text};
 
 use crate::Error;
 use crate::host::HostObject;
@@ -128,5 +124,76 @@ impl Registry {
     /// The local process with a name.
     pub(crate) fn find(&self, nspace: &Nspace<'_>, rank: Rank) -> Option<ClientId> {
         self.job(nspace)?.clients.get(&rank).copied()
+    }
+}
+
+/// The local part of a job.
+#[derive(Debug, Default)]
+pub(crate) struct LocalJob {
+    /// How many local processes the host said it has; none if it has not said it yet.
+    pub(crate) num_local: Option<u32>,
+    /// Those that are registered.
+    pub(crate) clients: BTreeMap<Rank, ClientId>,
+    /// Those that were and are no longer.
+    pub(crate) gone: BTreeSet<Rank>,
+    /// The user whose job it is: that of the first process that was registered.
+    pub(crate) owner: Option<u32>,
+    /// How many processes were told of the job since all of them had been.
+    num_told: u32,
+}
+
+impl LocalJob {
+    /// Whether all its local processes are registered, so that all others are known to be remote.
+    pub(crate) fn is_complete(&self) -> bool {
+        let known = self.clients.len() + self.gone.len();
+        let known = u32::try_from(known).unwrap_or(u32::MAX);
+        self.num_local.is_some_and(|expected| known >= expected)
+    }
+}
+
+/// Process sets, by name (PMIx Standard, chapter "Process Sets and Groups").
+#[derive(Debug, Default)]
+pub(crate) struct ProcessSets(BTreeMap<Text<'static>, Vec<Proc<'static>>>);
+
+impl ProcessSets {
+    /// Defines a set, or defines it anew.
+    pub(crate) fn define(
+        &mut self,
+        name: Text<'static>,
+        members: Vec<Proc<'static>>,
+    ) -> Result<(), Error> {
+        if name.is_empty() || members.is_empty() {
+            return Err(Error::bad("a process set has a name and members"));
+        }
+        self.0.insert(name, members);
+        Ok(())
+    }
+
+    /// Deletes a set.
+    pub(crate) fn delete(&mut self, name: &Text<'_>) -> Result<(), Error> {
+        match self.0.remove(name.as_bytes()) {
+            Some(_) => Ok(()),
+            None => Err(Error::not_found(format!(
+                "no process set {name} is defined"
+            ))),
+        }
+    }
+
+    /// All sets.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Text<'static>, &[Proc<'static>])> {
+        self.0
+            .iter()
+            .map(|(name, members)| (name, members.as_slice()))
+    }
+
+    /// The names of the sets that a process is in.
+    pub(crate) fn of<'s>(&'s self, proc: &'s Proc<'_>) -> impl Iterator<Item = &'s Text<'static>> {
+        let has = |member: &&Proc<'_>| {
+            member.nspace == proc.nspace
+                && (member.rank == proc.rank || member.rank == Rank::WILDCARD)
+        };
+        let sets = self.0.iter();
+        sets.filter(move |(_, members)| members.iter().any(|member| has(&member)))
+            .map(|(name, _)| name)
     }
 }

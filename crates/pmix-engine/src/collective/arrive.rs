@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use pmix_proto::request;
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Status, keys};
 
+use super::contribution::contribution;
 use super::participants::{Participants, Ranks};
 use super::table::Collectives;
 use super::tracker::{Collective, Key, Phase, Tracker};
@@ -241,7 +242,7 @@ impl Collectives {
             return self.succeed(cx, id);
         }
         let data = match tracker.key.0 {
-            Collective::Fence => Self::contribution(cx, tracker),
+            Collective::Fence => contribution(cx, tracker),
             Collective::Connect | Collective::Disconnect => Ok(Vec::new()),
         };
         match data {

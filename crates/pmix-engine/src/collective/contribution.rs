@@ -21,7 +21,6 @@ use pmix_proto::PeerForm;
 use pmix_types::{Bytes, Proc, Status};
 
 use super::participants::{Participants, Ranks};
-use super::table::Collectives;
 use super::tracker::Tracker;
 use crate::Error;
 use crate::cx::Cx;
@@ -31,76 +30,70 @@ const FAILED: u8 = 128;
 /// No data were collected.
 const NOTHING: u8 = 0;
 
-impl Collectives {
-    /// What this server contributes.
-    pub(super) fn contribution(cx: &Cx, tracker: &Tracker) -> Result<Vec<u8>, Error> {
-        let form = cx.config.modex_form();
-        let wire = cx.codec(&form);
-        if !tracker.collects {
-            return Ok(Modex::without_data(&wire, ModexForm::Named)?);
-        }
-        let clients = tracker.slots.keys();
-        let clients = clients.filter_map(|id| cx.registry.client(*id));
-        let procs: Vec<Proc<'_>> = clients.map(|client| client.proc.clone()).collect();
-        // Clients of a job follow each other.
-        let mut puts = Vec::new();
-        for same in procs.chunk_by(|a, b| a.nspace == b.nspace) {
-            let job = same.first().and_then(|proc| cx.store.job(&proc.nspace));
-            let job = job.ok_or_else(|| Error::not_found("a participant's job is gone"))?;
-            puts.push((same, job.modex_store()));
-        }
-        let procs = puts.iter();
-        let procs = procs.flat_map(|(same, puts)| same.iter().map(|proc| (proc.clone(), &**puts)));
-        let procs: Vec<_> = procs.collect();
-        let members = Self::modex_members(cx, &tracker.key.1);
-        Ok(Modex::contribution(
-            &wire,
-            ModexForm::Named,
-            &members,
-            &procs,
-        )?)
+/// What this server contributes.
+pub(super) fn contribution(cx: &Cx, tracker: &Tracker) -> Result<Vec<u8>, Error> {
+    let form = cx.config.modex_form();
+    let wire = cx.codec(&form);
+    if !tracker.collects {
+        return Ok(Modex::without_data(&wire, ModexForm::Named)?);
     }
-
-    /// Stores what the servers of other nodes contributed.
-    pub(super) fn absorb_contributions(
-        cx: &Cx,
-        tracker: &Tracker,
-        bytes: &[u8],
-    ) -> Result<(), Error> {
-        let form = cx.config.modex_form();
-        let data = with_data(&form, bytes)?;
-        if data.is_empty() {
-            return Ok(());
-        }
-        let wire = cx.codec(&form);
-        let members = Self::modex_members(cx, &tracker.key.1);
-        let mut modex = Modex::parse(&wire, ModexForm::Named, &members, &data)?;
-        // What processes of this node put is there already, and may be newer.
-        modex.retain(|nspace, rank| {
-            let mut stale = tracker.stale.iter();
-            let is_stale = stale.any(|proc| proc.nspace == *nspace && proc.rank == rank);
-            !is_stale && cx.registry.find(nspace, rank).is_none()
-        });
-        cx.store.absorb(&modex);
-        Ok(())
+    let clients = tracker.slots.keys();
+    let clients = clients.filter_map(|id| cx.registry.client(*id));
+    let procs: Vec<Proc<'_>> = clients.map(|client| client.proc.clone()).collect();
+    // Clients of a job follow each other.
+    let mut puts = Vec::new();
+    for same in procs.chunk_by(|a, b| a.nspace == b.nspace) {
+        let job = same.first().and_then(|proc| cx.store.job(&proc.nspace));
+        let job = job.ok_or_else(|| Error::not_found("a participant's job is gone"))?;
+        puts.push((same, job.modex_store()));
     }
+    let procs = puts.iter();
+    let procs = procs.flat_map(|(same, puts)| same.iter().map(|proc| (proc.clone(), &**puts)));
+    let procs: Vec<_> = procs.collect();
+    let members = modex_members(cx, &tracker.key.1);
+    Ok(Modex::contribution(
+        &wire,
+        ModexForm::Named,
+        &members,
+        &procs,
+    )?)
+}
 
-    /// The participants in the order and the form of the datastore.
-    fn modex_members<'m>(cx: &Cx, members: &'m Participants) -> Vec<Participant<'m>> {
-        let jobs = members.jobs();
-        let size = |nspace, ranks: &Ranks| {
-            let listed = match ranks {
-                Ranks::Some(ranks) => ranks.last().map(|last| last.as_raw().saturating_add(1)),
-                Ranks::All => None,
-            };
-            cx.job_size(nspace).or(listed).unwrap_or(u32::MAX)
+/// Stores what the servers of other nodes contributed.
+pub(super) fn absorb_contributions(cx: &Cx, tracker: &Tracker, bytes: &[u8]) -> Result<(), Error> {
+    let form = cx.config.modex_form();
+    let data = with_data(&form, bytes)?;
+    if data.is_empty() {
+        return Ok(());
+    }
+    let wire = cx.codec(&form);
+    let members = modex_members(cx, &tracker.key.1);
+    let mut modex = Modex::parse(&wire, ModexForm::Named, &members, &data)?;
+    // What processes of this node put is there already, and may be newer.
+    modex.retain(|nspace, rank| {
+        let mut stale = tracker.stale.iter();
+        let is_stale = stale.any(|proc| proc.nspace == *nspace && proc.rank == rank);
+        !is_stale && cx.registry.find(nspace, rank).is_none()
+    });
+    cx.store.absorb(&modex);
+    Ok(())
+}
+
+/// The participants in the order and the form of the datastore.
+fn modex_members<'m>(cx: &Cx, members: &'m Participants) -> Vec<Participant<'m>> {
+    let jobs = members.jobs();
+    let size = |nspace, ranks: &Ranks| {
+        let listed = match ranks {
+            Ranks::Some(ranks) => ranks.last().map(|last| last.as_raw().saturating_add(1)),
+            Ranks::All => None,
         };
-        jobs.map(|(nspace, ranks)| Participant {
-            nspace: nspace.clone(),
-            num_procs: size(nspace, ranks),
-        })
-        .collect()
-    }
+        cx.job_size(nspace).or(listed).unwrap_or(u32::MAX)
+    };
+    jobs.map(|(nspace, ranks)| Participant {
+        nspace: nspace.clone(),
+        num_procs: size(nspace, ranks),
+    })
+    .collect()
 }
 
 /// What a server contributes on which a fence failed.

@@ -8,68 +8,17 @@
 //! One that fails meanwhile is answered and stays: it is a call that its process has made, and the
 //! n-th calls of all participants belong together.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use std::collections::BTreeSet;
 
 use pmix_types::{Info, Nspace, Proc, Status};
 
 use super::participants::Participants;
-use super::table::Collectives;
+use super::table::{Collectives, EarlyCall, EarlyState};
 use super::tracker::{Key, Phase};
 use crate::cx::Cx;
 use crate::ids::{ClientId, EarlyId};
 use crate::peers::Ticket;
 use crate::timer::Timer;
-
-/// Calls that came early, in the order in which they came.
-#[derive(Debug, Default)]
-pub(super) struct EarlyCalls {
-    last: u64,
-    calls: BTreeMap<EarlyId, EarlyCall>,
-}
-
-/// A call that came early.
-#[derive(Debug)]
-struct EarlyCall {
-    client: ClientId,
-    /// The job of the process that calls.
-    job: Nspace<'static>,
-    /// What is to be done, and who takes part as far as that is known.
-    key: Key,
-    infos: Vec<Info<'static>>,
-    /// When the collective ends that it is a part of, if somebody says so.
-    limit: Option<Instant>,
-    /// When it ends itself if it still waits.
-    until: Option<Instant>,
-    state: State,
-    /// Participants that were lost since it came. They may come back as another incarnation.
-    lost: BTreeSet<ClientId>,
-}
-
-#[derive(Debug)]
-enum State {
-    Waiting(Ticket),
-    Failed(Status),
-}
-
-impl EarlyCalls {
-    pub(super) fn len(&self) -> usize {
-        self.calls.len()
-    }
-
-    fn add(&mut self, call: EarlyCall) -> EarlyId {
-        self.last += 1;
-        let id = EarlyId(self.last);
-        self.calls.insert(id, call);
-        id
-    }
-
-    /// All for which something is so.
-    fn which(&self, is_so: impl Fn(&EarlyCall) -> bool) -> Vec<EarlyId> {
-        let found = self.calls.iter().filter(|(_, call)| is_so(call));
-        found.map(|(id, _)| *id).collect()
-    }
-}
 
 impl Collectives {
     /// Whether it is not known yet who takes part.
@@ -107,7 +56,7 @@ impl Collectives {
             infos,
             limit,
             until,
-            state: State::Waiting(ticket),
+            state: EarlyState::Waiting(ticket),
             lost: BTreeSet::new(),
         });
         if let Some(until) = until {
@@ -139,7 +88,8 @@ impl Collectives {
         let Some(call) = self.early.calls.get_mut(&id) else {
             return;
         };
-        let State::Waiting(ticket) = std::mem::replace(&mut call.state, State::Failed(status))
+        let EarlyState::Waiting(ticket) =
+            std::mem::replace(&mut call.state, EarlyState::Failed(status))
         else {
             return;
         };
@@ -190,10 +140,10 @@ impl Collectives {
             Err(_) => (kind, participants),
         };
         match call.state {
-            State::Waiting(ticket) => {
+            EarlyState::Waiting(ticket) => {
                 self.came(cx, ticket, call.client, key, call.infos, call.limit);
             }
-            State::Failed(status) => self.has_failed(cx, call.client, key, &call.lost, status),
+            EarlyState::Failed(status) => self.has_failed(cx, call.client, key, &call.lost, status),
         }
     }
 

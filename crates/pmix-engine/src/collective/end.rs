@@ -5,14 +5,16 @@ use gds_hash::Remote;
 use pmix_proto::reply;
 use pmix_types::{Nspace, Proc, Status};
 
-use super::contribution::failure;
+use super::contribution::{absorb_contributions, failure};
+use super::ordered_upcalls::DueUpcall;
 use super::table::Collectives;
 use super::tracker::{Collective, Key, Phase, Tracker};
 use crate::cx::Cx;
 use crate::exchange::enclosed;
-use crate::host::Answer;
+use crate::host::{Answer, Upcall};
 use crate::ids::{ClientId, TrackerId};
 use crate::peers::Ticket;
+use crate::pending::Pending;
 use crate::timer::Timer;
 use crate::{EngineEvent, Error};
 
@@ -36,9 +38,7 @@ impl Collectives {
             return;
         };
         let result = match (tracker.key.0, answer) {
-            (Collective::Fence, Answer::Data(Ok(data))) => {
-                Self::absorb_contributions(cx, tracker, &data)
-            }
+            (Collective::Fence, Answer::Data(Ok(data))) => absorb_contributions(cx, tracker, &data),
             (_, other) => match other.status() {
                 status if status.is_success() => Ok(()),
                 status => Err(Error::new(status, "the host did not end it")),
@@ -213,5 +213,19 @@ impl Collectives {
         let status = Status::SUCCESS;
         let objects = &objects;
         Ok(reply::Objects { status, objects }.encode(&form, None)?)
+    }
+
+    /// Says what the host is to be told of a collective, if anything, and tells it what is due.
+    pub(super) fn queue_upcall(&mut self, cx: &mut Cx, id: TrackerId, call: Option<Upcall>) {
+        let Some(key) = self.get(id).map(|tracker| tracker.key.clone()) else {
+            return;
+        };
+        for DueUpcall { id, job, call } in self.upcalls.end(&key, id, call) {
+            let Some(call) = call else {
+                self.is_over(&job);
+                continue;
+            };
+            cx.call_host(call, Pending::Collective(id, job));
+        }
     }
 }

@@ -9,12 +9,9 @@ use std::collections::{HashMap, VecDeque};
 
 use pmix_types::Nspace;
 
-use super::table::Collectives;
 use super::tracker::Key;
-use crate::cx::Cx;
 use crate::host::Upcall;
 use crate::ids::TrackerId;
-use crate::pending::Pending;
 
 /// Holds the upcalls of collectives back until those of earlier collectives of the same participants
 /// were made.
@@ -40,11 +37,11 @@ enum State {
 }
 
 /// An upcall that is to be made now.
-struct DueUpcall {
-    id: TrackerId,
-    job: Nspace<'static>,
+pub(super) struct DueUpcall {
+    pub(super) id: TrackerId,
+    pub(super) job: Nspace<'static>,
     /// What the host is told; nothing if nobody else has to be told of it.
-    call: Option<Upcall>,
+    pub(super) call: Option<Upcall>,
 }
 
 impl OrderedUpcalls {
@@ -60,7 +57,7 @@ impl OrderedUpcalls {
 
     /// Says what the host is to be told of a collective, if anything, and returns those whose turn it
     /// is now.
-    fn end(&mut self, key: &Key, id: TrackerId, call: Option<Upcall>) -> Vec<DueUpcall> {
+    pub(super) fn end(&mut self, key: &Key, id: TrackerId, call: Option<Upcall>) -> Vec<DueUpcall> {
         let Some(turns) = self.0.get_mut(key) else {
             return Vec::new();
         };
@@ -90,21 +87,5 @@ impl OrderedUpcalls {
             self.0.remove(key);
         }
         due
-    }
-}
-
-impl Collectives {
-    /// Says what the host is to be told of a collective, if anything, and tells it what is due.
-    pub(super) fn queue_upcall(&mut self, cx: &mut Cx, id: TrackerId, call: Option<Upcall>) {
-        let Some(key) = self.get(id).map(|tracker| tracker.key.clone()) else {
-            return;
-        };
-        for DueUpcall { id, job, call } in self.upcalls.end(&key, id, call) {
-            let Some(call) = call else {
-                self.is_over(&job);
-                continue;
-            };
-            cx.call_host(call, Pending::Collective(id, job));
-        }
     }
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The collectives that are under way.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::time::Instant;
 
-use pmix_types::{IntoOwned, Nspace, Proc, Status};
+use pmix_types::{Info, IntoOwned, Nspace, Proc, Status};
 
-use super::early::EarlyCalls;
 use super::ordered_upcalls::OrderedUpcalls;
 use super::tracker::{Key, Phase, Tracker};
 use crate::Error;
-use crate::ids::{ClientId, TrackerId};
+use crate::ids::{ClientId, EarlyId, TrackerId};
+use crate::peers::Ticket;
 
 /// How many collectives that processes of a job began may have failed without all participants
 /// knowing, and how many participants they may have. With more the oldest are forgotten.
@@ -173,6 +174,56 @@ impl Collectives {
     pub(super) fn which(&self, is_so: impl Fn(&Tracker) -> bool) -> Vec<TrackerId> {
         let trackers = self.trackers.iter();
         let found = trackers.filter(|(_, tracker)| is_so(tracker));
+        found.map(|(id, _)| *id).collect()
+    }
+}
+
+/// Calls that came early, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct EarlyCalls {
+    last: u64,
+    pub(super) calls: BTreeMap<EarlyId, EarlyCall>,
+}
+
+/// A call that came early.
+#[derive(Debug)]
+pub(super) struct EarlyCall {
+    pub(super) client: ClientId,
+    /// The job of the process that calls.
+    pub(super) job: Nspace<'static>,
+    /// What is to be done, and who takes part as far as that is known.
+    pub(super) key: Key,
+    pub(super) infos: Vec<Info<'static>>,
+    /// When the collective ends that it is a part of, if somebody says so.
+    pub(super) limit: Option<Instant>,
+    /// When it ends itself if it still waits.
+    pub(super) until: Option<Instant>,
+    pub(super) state: EarlyState,
+    /// Participants that were lost since it came. They may come back as another incarnation.
+    pub(super) lost: BTreeSet<ClientId>,
+}
+
+#[derive(Debug)]
+pub(super) enum EarlyState {
+    Waiting(Ticket),
+    Failed(Status),
+}
+
+impl EarlyCalls {
+    pub(super) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    pub(super) fn add(&mut self, call: EarlyCall) -> EarlyId {
+        self.last += 1;
+        let id = EarlyId(self.last);
+        self.calls.insert(id, call);
+        id
+    }
+
+    /// All for which something is so.
+    pub(super) fn which(&self, is_so: impl Fn(&EarlyCall) -> bool) -> Vec<EarlyId> {
+        let found = self.calls.iter().filter(|(_, call)| is_so(call));
         found.map(|(id, _)| *id).collect()
     }
 }

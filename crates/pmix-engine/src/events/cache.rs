@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use pmix_types::{Nspace, Proc};
 
-use super::EventLimits;
 use super::notification::Notification;
 use crate::PeerId;
+use crate::config::EventLimits;
 
 /// Events that are kept for those who register later, in the order in which they came (PMIx
 /// Standard, "Notification and management": servers keep what they receive and deliver it in order).

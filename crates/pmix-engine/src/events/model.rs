@@ -10,8 +10,9 @@ use proptest::prelude::*;
 use pmix_types::{DataRange, Info, Nspace, Proc, Rank, Status, keys};
 
 use super::registry::DEFAULT;
-use super::{EventLimits, Events, Listener, Notification, Reporter};
+use super::{Events, Listener, Notification, Reporter};
 use crate::PeerId;
+use crate::config::EventLimits;
 
 const LIMITS: EventLimits = EventLimits {
     codes_per_peer: 100,

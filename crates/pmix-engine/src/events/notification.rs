@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One event notification: what happened, who reported it, and which processes it may reach.
 
-use pmix_types::{DataRange, Info, Proc, Status};
+use pmix_types::{DataRange, Info, Nspace, Proc, Status};
 
-use super::Sessions;
 use super::directives::Directives;
 use crate::{Error, PeerId, weight};
+
+/// Tells the session of a job, if it is known.
+pub(crate) type Sessions<'s> = &'s dyn Fn(&Nspace<'_>) -> Option<u32>;
 
 /// Somebody who may hear of events.
 #[derive(Clone, Debug, PartialEq, Eq)]

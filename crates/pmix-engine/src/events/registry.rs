@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use pmix_proto::request::DeregisterEvents;
 use pmix_types::Status;
 
-use super::EventLimits;
 use super::notification::{Listener, Notification};
+use crate::config::EventLimits;
 use crate::procs::Procs;
 use crate::{Error, PeerId};
 

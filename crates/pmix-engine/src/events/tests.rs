@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use pmix_types::{DataRange, Info, Nspace, Proc, Rank, Status, Value, keys};
 
-use super::{EventLimits, Events, Listener, Notification, Reporter};
+use super::{Events, Listener, Notification, Reporter};
 use crate::PeerId;
+use crate::config::EventLimits;
 
 const CODE: Status = Status::from_raw(-7);
 

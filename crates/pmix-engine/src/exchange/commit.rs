@@ -4,8 +4,8 @@
 use pmix_proto::request;
 use pmix_types::{Proc, Scope, Status};
 
-use super::Exchange;
 use super::answer;
+use super::state::Exchange;
 use crate::Error;
 use crate::cx::Cx;
 use crate::ids::ClientId;

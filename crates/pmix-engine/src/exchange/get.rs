@@ -6,10 +6,10 @@ use std::time::Instant;
 use pmix_proto::request;
 use pmix_types::{Nspace, Proc, Status};
 
-use super::Exchange;
 use super::get_request::GetRequest;
-use super::pending::{PendingGet, WaitFor};
 use super::resolve::Resolution;
+use super::state::Exchange;
+use super::state::{PendingGet, WaitFor};
 use crate::cx::Cx;
 use crate::ids::GetId;
 use crate::peers::{PeerId, Ticket};

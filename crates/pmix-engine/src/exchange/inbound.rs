@@ -1,31 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Direct modex of other servers: data of processes of this node that the host requests for them.
 
-use std::time::Instant;
-
 use gds_hash::{ModexStore, Remote};
-use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Rank, Scope, Status, Value, keys};
+use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Rank, Status, Value, keys};
 
-use super::Exchange;
-use super::by_proc::ByProc;
 use super::job_info_cache;
+use super::state::{Exchange, PendingDmodex};
 use crate::cx::Cx;
 use crate::infos::timeout;
 use crate::registry::ClientState;
 use crate::timer::Timer;
 use crate::{DirectModexId, EngineEvent, Error};
-
-/// Holds the direct modex requests of the host that wait for local processes.
-pub(crate) type InboundDmodex = ByProc<PendingDmodex>;
-
-/// A direct modex request of the host that waits for a local process.
-#[derive(Debug)]
-pub(crate) struct PendingDmodex {
-    /// The key that is to be there.
-    key: Option<Key<'static>>,
-    /// When it ends, and whether the host said so.
-    until: Option<(Instant, bool)>,
-}
 
 impl Exchange {
     /// Takes a direct modex request of the host.
@@ -157,19 +142,6 @@ impl Exchange {
     pub(super) fn retry_inbound_of_job(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
         for proc in self.inbound.procs_of(nspace) {
             self.retry_inbound(cx, &proc);
-        }
-    }
-}
-
-impl PendingDmodex {
-    /// Whether what has to be there is, or never will be for processes of other nodes.
-    fn is_there(&self, puts: &ModexStore, rank: Rank) -> bool {
-        let Some(key) = self.key.as_ref().and_then(|key| key.as_text().as_str()) else {
-            return true;
-        };
-        match puts.get(rank, Scope::REMOTE, key, &[]) {
-            Ok(_) => true,
-            Err(error) => error.status() == Status::ERR_EXISTS_OUTSIDE_SCOPE,
         }
     }
 }

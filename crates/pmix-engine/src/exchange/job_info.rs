@@ -5,7 +5,7 @@ use gds_hash::{Job, Remote};
 use pmix_proto::{reply, request};
 use pmix_types::Status;
 
-use super::Exchange;
+use super::state::Exchange;
 use crate::Error;
 use crate::cx::Cx;
 use crate::peers::{Member, Payload, Ticket};

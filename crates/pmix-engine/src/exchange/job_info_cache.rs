@@ -14,7 +14,6 @@ use pmix_types::{
     Bytes, DataArray, Info, IntoOwned, Kval, Nspace, Proc, Rank, Release, Value, keys,
 };
 
-use super::Exchange;
 use super::answer;
 use crate::Error;
 use crate::cx::Cx;
@@ -22,7 +21,7 @@ use crate::cx::Cx;
 /// Caches the job information of whole jobs as replies to gets, built for the first client of each
 /// wire form that asks.
 #[derive(Debug, Default)]
-pub(crate) struct JobInfoCache(HashMap<Nspace<'static>, Vec<Built>>);
+pub(super) struct JobInfoCache(HashMap<Nspace<'static>, Vec<Built>>);
 
 /// What clients differ in.
 type Kind = (Layout, Release);
@@ -32,7 +31,7 @@ type Built = (Kind, Arc<Vec<u8>>);
 
 impl JobInfoCache {
     /// A job has changed or is gone.
-    pub(crate) fn forget(&mut self, nspace: &Nspace<'_>) {
+    pub(super) fn forget(&mut self, nspace: &Nspace<'_>) {
         self.0.remove(nspace.as_bytes());
     }
 
@@ -43,7 +42,7 @@ impl JobInfoCache {
     }
 }
 
-impl Exchange {
+impl JobInfoCache {
     /// The object with a whole job for a client.
     pub(super) fn whole_job(
         &mut self,
@@ -53,13 +52,13 @@ impl Exchange {
         form: &PeerForm,
     ) -> Result<Arc<Vec<u8>>, Error> {
         let kind = (form.layout, form.release);
-        if let Some(object) = self.job_infos.find(nspace, kind) {
+        if let Some(object) = self.find(nspace, kind) {
             return Ok(object);
         }
         let reply = job.reply(&cx.codec(form), form.release, Remote::Whole)?;
         let content = kvals(form, cx.framer(), &reply)?;
         let object: Arc<Vec<u8>> = object(form, cx.framer(), nspace, &content)?.into();
-        let built = self.job_infos.0.entry(nspace.clone()).or_default();
+        let built = self.0.entry(nspace.clone()).or_default();
         built.push((kind, Arc::clone(&object)));
         Ok(object)
     }

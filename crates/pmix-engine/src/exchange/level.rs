@@ -14,8 +14,8 @@
 use gds_hash::{Job, KnownNode, Request, Subject};
 use pmix_types::{DataArray, Info, Kval, Proc, Rank, Text, Value, keys};
 
-use super::Exchange;
 use super::get_request::{GetRequest, of_job};
+use super::state::Exchange;
 use crate::Error;
 use crate::cx::Cx;
 

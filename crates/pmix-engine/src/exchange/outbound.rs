@@ -2,85 +2,14 @@
 //! Direct modex of this server: data of processes of other nodes, for which the host is called once
 //! for all gets that wait.
 
-use std::collections::{HashMap, HashSet};
-use std::time::Instant;
-
 use gds_hash::ModexStore;
-use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Scope, Status, Text, Value, keys};
+use pmix_types::{Info, Proc, Scope, Status, Text, Value, keys};
 
-use super::Exchange;
-use super::pending::{PendingGet, WaitFor};
+use super::state::{DmodexCall, Exchange, PendingGet, WaitFor};
 use crate::Error;
 use crate::cx::Cx;
 use crate::host::{Answer, DirectModex};
-use crate::peers::PeerId;
 use crate::pending::Pending;
-
-/// Holds the direct modex calls that the host has not answered.
-#[derive(Debug, Default)]
-pub(crate) struct OutboundDmodex {
-    asked: HashMap<Proc<'static>, DmodexCall>,
-    /// How many of them for the sake of which peer first: a host that does not answer is not asked
-    /// without end.
-    by_peer: HashMap<PeerId, usize>,
-    /// Those that were lost once. What comes of them is not kept: it may be the last data of an incarnation,
-    /// and nobody tells this server when the next one begins.
-    lost: HashSet<Proc<'static>>,
-}
-
-/// A direct modex call for a process.
-#[derive(Debug)]
-struct DmodexCall {
-    key: Option<Key<'static>>,
-    peer: PeerId,
-    /// When the client stops waiting for whose sake the host was called, if it said so: the host
-    /// was told its time.
-    until: Option<Instant>,
-    /// Whether the process was lost since: what comes may be of its previous incarnation.
-    is_stale: bool,
-}
-
-impl OutboundDmodex {
-    fn add(&mut self, proc: Proc<'static>, asked: DmodexCall) {
-        *self.by_peer.entry(asked.peer).or_default() += 1;
-        self.asked.insert(proc, asked);
-    }
-
-    fn take(&mut self, proc: &Proc<'static>) -> Option<DmodexCall> {
-        let asked = self.asked.remove(proc)?;
-        if let Some(count) = self.by_peer.get_mut(&asked.peer) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                self.by_peer.remove(&asked.peer);
-            }
-        }
-        Some(asked)
-    }
-
-    /// What comes of a process is not to be kept.
-    pub(super) fn mark_stale(&mut self, proc: &Proc<'_>) {
-        self.lost.insert(proc.clone().into_owned());
-        let asked = self.asked.iter_mut();
-        let same = |known: &Proc<'_>| known.nspace == proc.nspace && known.rank == proc.rank;
-        let mut asked = asked.filter(|(known, _)| same(known));
-        if let Some((_, asked)) = asked.next() {
-            asked.is_stale = true;
-        }
-    }
-
-    /// A job is gone.
-    pub(crate) fn forget_job(&mut self, nspace: &Nspace<'_>) {
-        self.lost.retain(|proc| proc.nspace != *nspace);
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.asked.len()
-    }
-
-    fn num_of(&self, peer: PeerId) -> usize {
-        self.by_peer.get(&peer).copied().unwrap_or_default()
-    }
-}
 
 impl Exchange {
     /// A process of another node is lost: what was brought of it, or is on its way, is asked for

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use gds_hash::{ModexStore, Registered, Remote, Request};
 use pmix_types::{Kval, Rank, Scope, Status, keys};
 
-use super::Exchange;
 use super::answer;
 use super::get_request::{Form, GetRequest};
-use super::pending::{PendingGet, WaitFor};
+use super::state::Exchange;
+use super::state::{PendingGet, WaitFor};
 use crate::Error;
 use crate::cx::Cx;
 use crate::peers::{Peer, Ticket};
@@ -37,7 +37,7 @@ impl Exchange {
         }
         if request.key.is_none() && !request.is_of_proc() {
             let form = cx.member(&pending.ticket)?.form;
-            let object = self.whole_job(cx, nspace, &job, &form)?;
+            let object = self.job_infos.whole_job(cx, nspace, &job, &form)?;
             cx.peers.knows_job(pending.ticket.peer(), nspace);
             return Ok(Resolution::Ready(answer::success(&form, &[&object])?));
         }
@@ -213,7 +213,7 @@ impl Exchange {
         }
         let form = member.form;
         match member.knows.insert(nspace.clone()) {
-            true => self.whole_job(cx, nspace, job, &form).map(Some),
+            true => self.job_infos.whole_job(cx, nspace, job, &form).map(Some),
             false => Ok(None),
         }
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use pmix_types::{IofChannel, Nspace, Proc};
 
-use super::limits::OutputLimits;
 use super::piece::Piece;
+use crate::config::OutputLimits;
 
 /// Holds output that no peer has pulled yet, in the order in which it came, for the first pull that
 /// matches it.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One connection.
+//! One connection, where it comes from, and the requests that came over it.
 
 use std::collections::HashSet;
 use std::time::Instant;
 
-use pmix_proto::{Inbox, PeerForm, Role};
+use pmix_proto::{Inbox, PeerForm, Role, Tag};
 use pmix_types::{Nspace, Proc};
 
-use super::Origin;
+use super::PeerId;
 use crate::ids::ClientId;
 
 /// One connection.
@@ -85,5 +85,51 @@ impl Peer {
             Phase::Member(member) => Some(member),
             _ => None,
         }
+    }
+}
+
+/// Where a connection comes from, as the system says and not the peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The user that owns the socket at the other end, if the system knows.
+    pub uid: Option<u32>,
+    /// The group of that user, if the system knows.
+    pub gid: Option<u32>,
+    /// Whether the other end is on this node.
+    pub loopback: bool,
+}
+
+/// The right to answer a request. It cannot be copied and an answer takes it, so that nothing is
+/// answered twice; whoever drops it owes a reason why the peer waits for nothing.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a request that is not answered hangs its client"]
+pub(crate) struct Ticket {
+    peer: PeerId,
+    tag: Tag,
+    /// How many bytes the request had: as long as it waits, something of it is kept.
+    num_bytes: usize,
+}
+
+impl Ticket {
+    pub(super) const fn new(peer: PeerId, tag: Tag, num_bytes: usize) -> Self {
+        Self {
+            peer,
+            tag,
+            num_bytes,
+        }
+    }
+
+    pub(super) const fn num_bytes(&self) -> usize {
+        self.num_bytes
+    }
+
+    /// Who asked.
+    pub(crate) const fn peer(&self) -> PeerId {
+        self.peer
+    }
+
+    /// Under which tag.
+    pub(crate) const fn tag(&self) -> Tag {
+        self.tag
     }
 }

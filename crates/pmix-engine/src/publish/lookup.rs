@@ -6,9 +6,8 @@ use std::time::Instant;
 
 use pmix_types::{DataRange, Info, Key, Persistence, Status, Text};
 
-use super::caller::Caller;
+use super::caller::{Caller, Visibility};
 use super::directives::Directives;
-use super::item::Visibility;
 use super::pending_lookup::{Found, LookupResult, PendingLookup, Search};
 use super::pubsub::{PubSub, owned, range_of};
 use crate::Error;

@@ -5,16 +5,35 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use pmix_types::{DataRange, Info, IntoOwned, Key, Nspace, Persistence, Proc, Status, Text};
 
-use super::caller::{Caller, Range};
+use super::caller::{Caller, Item, Range};
 use super::directives::{Directives, is_key};
-use super::item::Item;
-use super::limits::PubSubLimits;
 use super::pending_lookup::{LookupResult, PendingLookup};
 use crate::procs::Procs;
 use crate::{Error, weight};
 
 /// What a name in a list of readers counts.
 const NAME_BYTES: usize = 64;
+
+/// Limits what processes may publish and wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PubSubLimits {
+    /// The most bytes that the processes of one job may have published at a time.
+    pub bytes_per_job: usize,
+    /// The most keys that one process may wait for at a time.
+    pub waiting_keys_per_proc: usize,
+    /// The most keys that one lookup may name.
+    pub keys_per_lookup: usize,
+}
+
+impl Default for PubSubLimits {
+    fn default() -> Self {
+        Self {
+            bytes_per_job: 64 << 20,
+            waiting_keys_per_proc: 4096,
+            keys_per_lookup: 1 << 16,
+        }
+    }
+}
 
 /// Holds published data and the lookups that wait for data (`PMIx_Publish`, `PMIx_Lookup`). `T` is the
 /// token by which the host knows a lookup.

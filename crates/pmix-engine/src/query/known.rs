@@ -2,9 +2,12 @@
 //! What the server itself can say to the keys of a query.
 
 use gds_hash::Request;
-use pmix_types::{Info, Nspace, Proc, Rank, Status, Text, Value, keys};
+use pmix_types::{Info, Nspace, Rank, Status, Text, Value, keys};
 
+use super::jobs::{may_see, of_job, visible};
+use super::resolve::{nodes_of, peers_on};
 use super::results::LocalAnswer;
+use super::table::{proc_state, proc_table};
 use super::target::QueryTarget;
 use crate::cx::Cx;
 use crate::peers::Member;
@@ -48,40 +51,27 @@ pub(super) fn known(
         keys::QUERY_PSET_NAMES => Some(pset_names(cx)),
         keys::QUERY_PSET_MEMBERSHIP => pset_members(cx, qualifiers),
         keys::QUERY_RESOLVE_NODE => {
-            let nodes = super::resolve::nodes_of(cx, member, target.nspace.as_ref()).ok();
+            let nodes = nodes_of(cx, member, target.nspace.as_ref()).ok();
             nodes.map(|nodes| Value::String(Some(nodes)))
         }
         keys::QUERY_RESOLVE_PEERS => {
             let node = named_node(qualifiers);
-            let peers = super::resolve::peers_on(cx, member, node, target.nspace.as_ref());
+            let peers = peers_on(cx, member, node, target.nspace.as_ref());
             peers.ok().map(Value::from)
         }
         keys::QUERY_JOB_STATUS => return tentative(job_status(cx, member, &own())),
         keys::QUERY_PROC_TABLE => {
-            return tentative(super::table::proc_table(cx, member, &own(), false));
+            return tentative(proc_table(cx, member, &own(), false));
         }
         keys::QUERY_LOCAL_PROC_TABLE => {
-            return tentative(super::table::proc_table(cx, member, &own(), true));
+            return tentative(proc_table(cx, member, &own(), true));
         }
         keys::PROC_STATE_STATUS => {
-            return tentative(super::table::proc_state(cx, member, &own(), target.rank));
+            return tentative(proc_state(cx, member, &own(), target.rank));
         }
         _ => stored(cx, member, &own(), target.rank, key, qualifiers),
     };
     found.map_or(LocalAnswer::Unknown, LocalAnswer::Found)
-}
-
-/// Whether a member may be told of a job.
-pub(super) fn may_see(cx: &Cx, member: &Member, nspace: &Nspace<'_>) -> bool {
-    cx.store.job(nspace).is_some() && cx.check_reads(member, nspace).is_ok()
-}
-
-/// The jobs that a member may be told of, in the order of their names.
-pub(super) fn visible(cx: &Cx, member: &Member) -> Vec<Nspace<'static>> {
-    let mut nspaces = cx.store.nspaces();
-    nspaces.retain(|nspace| may_see(cx, member, nspace));
-    nspaces.sort_unstable();
-    nspaces
 }
 
 fn nspace_names(cx: &Cx, member: &Member) -> Value<'static> {
@@ -122,11 +112,6 @@ fn nspace_infos(
 fn command_line(cx: &Cx, nspace: &Nspace<'_>) -> Option<Value<'static>> {
     let stated = of_job(cx, nspace, keys::CMD_LINE);
     stated.or_else(|| of_job(cx, nspace, keys::APP_ARGV))
-}
-
-pub(super) fn of_job(cx: &Cx, nspace: &Nspace<'_>, key: &str) -> Option<Value<'static>> {
-    let request = Request::new(Rank::WILDCARD, key);
-    cx.store.get(nspace, &request).ok()
 }
 
 fn pset_names(cx: &Cx) -> Value<'static> {
@@ -192,13 +177,4 @@ fn named_node<'q>(qualifiers: &'q [Info<'_>]) -> Option<&'q Text<'q>> {
         Value::String(Some(name)) => Some(name),
         _ => None,
     }
-}
-
-/// The processes of a job that a list of ranks names, such as `0,1,2`.
-pub(super) fn procs_of(nspace: &Nspace<'static>, ranks: &Text<'_>) -> Vec<Proc<'static>> {
-    let ranks = ranks.as_str().unwrap_or_default().split(',');
-    let ranks = ranks.filter_map(|rank| rank.parse().ok());
-    ranks
-        .map(|rank| Proc::new(nspace.as_text().clone(), Rank::new(rank)))
-        .collect()
 }

@@ -7,7 +7,7 @@ use gds_hash::Request;
 use pmix_proto::{reply, request};
 use pmix_types::{DataArray, Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
 
-use super::known::procs_of;
+use super::jobs::{procs_of, visible};
 use super::table::on_node;
 use crate::Error;
 use crate::cx::Cx;
@@ -71,7 +71,7 @@ fn asked(
     nspace: Option<&Nspace<'static>>,
 ) -> Result<Vec<Nspace<'static>>, Error> {
     let Some(nspace) = nspace else {
-        return Ok(super::known::visible(cx, member));
+        return Ok(visible(cx, member));
     };
     if cx.store.job(nspace).is_none() {
         let message = format!("no job {nspace} is registered");

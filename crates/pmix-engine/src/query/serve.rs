@@ -4,6 +4,7 @@
 use pmix_proto::request;
 use pmix_types::{Query, Status};
 
+use super::known::known;
 use super::results::{Open, QueryResults};
 use super::support::{is_about_support, supported};
 use super::target::QueryTarget;
@@ -51,7 +52,7 @@ fn look(cx: &Cx, ticket: &Ticket, queries: &[Query<'_>]) -> Result<QueryResults,
         let mut open = Open::default();
         for key in &query.keys {
             let name = key.as_str().unwrap_or_default();
-            let known = super::known::known(cx, member, name, &target, &query.qualifiers);
+            let known = known(cx, member, name, &target, &query.qualifiers);
             results.add(key, known, &mut open)?;
         }
         results.leave(query, open);

@@ -4,6 +4,7 @@
 use gds_hash::{Registered, Request};
 use pmix_types::{DataArray, Info, Nspace, Proc, ProcInfo, ProcState, Rank, Text, Value, keys};
 
+use super::jobs::{may_see, of_job, procs_of};
 use crate::cx::Cx;
 use crate::peers::Member;
 use crate::registry::ClientState;
@@ -16,7 +17,7 @@ pub(super) fn proc_table(
     nspace: &Nspace<'static>,
     only_local: bool,
 ) -> Option<Value<'static>> {
-    if !super::known::may_see(cx, member, nspace) {
+    if !may_see(cx, member, nspace) {
         return None;
     }
     let known = cx.store.job(nspace)?;
@@ -31,9 +32,9 @@ pub(super) fn proc_table(
 
 /// The ranks of a job on this node, those of its map or those that are registered.
 fn local_ranks(cx: &Cx, nspace: &Nspace<'static>) -> Vec<Rank> {
-    let peers = super::known::of_job(cx, nspace, keys::LOCAL_PEERS);
+    let peers = of_job(cx, nspace, keys::LOCAL_PEERS);
     if let Some(Value::String(Some(ranks))) = peers {
-        let procs = super::known::procs_of(nspace, &ranks);
+        let procs = procs_of(nspace, &ranks);
         return procs.into_iter().map(|proc| proc.rank).collect();
     }
     let job = cx.registry.job(nspace);
@@ -67,7 +68,7 @@ pub(super) fn proc_state(
     rank: Rank,
 ) -> Option<Value<'static>> {
     let has_rank = cx.store.job(nspace)?.job().has_rank(rank);
-    let may_see = has_rank && super::known::may_see(cx, member, nspace);
+    let may_see = has_rank && may_see(cx, member, nspace);
     may_see.then(|| Value::ProcState(state_of(cx, nspace, rank)))
 }
 

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The state of the exchange: gets and direct modexes that wait, and packed job information.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Instant;
+
+use gds_hash::ModexStore;
+use pmix_types::{IntoOwned, Key, Nspace, Proc, Rank, Scope, Status};
+
+use super::get_request::GetRequest;
+use super::job_info_cache::JobInfoCache;
+use crate::peers::{PeerId, Ticket};
+
+/// Serves job information and the data that processes exchange: REQ, COMMIT, GETNB, direct modex.
+#[derive(Debug, Default)]
+pub(crate) struct Exchange {
+    /// Gets that wait for data.
+    pub(super) gets: PendingGets,
+    /// Direct modex calls that the host has not answered.
+    pub(super) outbound: OutboundDmodex,
+    /// Direct modex requests of the host that wait for local processes.
+    pub(super) inbound: InboundDmodex,
+    /// Job information of whole jobs, packed as replies to gets.
+    pub(super) job_infos: JobInfoCache,
+}
+
+impl Exchange {
+    /// How many gets wait.
+    pub(crate) fn num_gets(&self) -> usize {
+        self.gets.len()
+    }
+
+    /// How many direct modex requests of the host wait.
+    pub(crate) fn num_inbound(&self) -> usize {
+        self.inbound.len()
+    }
+
+    /// How many direct modex calls the host has not answered.
+    pub(crate) fn num_outbound(&self) -> usize {
+        self.outbound.len()
+    }
+}
+
+/// Holds the gets that wait for data, by the process they are about.
+pub(super) type PendingGets = ByProc<PendingGet>;
+
+/// Says what a get waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WaitFor {
+    /// That the job is registered.
+    Job,
+    /// That all local processes of the job are registered, so that it is known where this one is.
+    Clients,
+    /// That the process commits.
+    Commit,
+    /// That the process, which has committed, commits this key too.
+    Key,
+    /// What the host brings from another node.
+    Host,
+}
+
+/// A GETNB or REFRESH_CACHE that waits for data.
+#[derive(Debug)]
+pub(super) struct PendingGet {
+    pub(super) ticket: Ticket,
+    pub(super) request: GetRequest,
+    pub(super) wait_for: WaitFor,
+    /// Whether the host has answered about its key.
+    pub(super) was_asked: bool,
+    /// When it ends without an answer, and how.
+    pub(super) until: Option<(Instant, Status)>,
+}
+
+impl PendingGet {
+    /// Whether it waits longer than until a time; none is for ever.
+    pub(super) fn outlasts(&self, until: Option<Instant>) -> bool {
+        let own = self.until.map(|(at, _)| at);
+        until.is_some_and(|until| own.is_none_or(|own| own > until))
+    }
+}
+
+/// Holds the direct modex calls that the host has not answered.
+#[derive(Debug, Default)]
+pub(super) struct OutboundDmodex {
+    pub(super) asked: HashMap<Proc<'static>, DmodexCall>,
+    /// How many of them for the sake of which peer first: a host that does not answer is not asked
+    /// without end.
+    by_peer: HashMap<PeerId, usize>,
+    /// Those that were lost once. What comes of them is not kept: it may be the last data of an incarnation,
+    /// and nobody tells this server when the next one begins.
+    pub(super) lost: HashSet<Proc<'static>>,
+}
+
+/// A direct modex call for a process.
+#[derive(Debug)]
+pub(super) struct DmodexCall {
+    pub(super) key: Option<Key<'static>>,
+    pub(super) peer: PeerId,
+    /// When the client stops waiting for whose sake the host was called, if it said so: the host
+    /// was told its time.
+    pub(super) until: Option<Instant>,
+    /// Whether the process was lost since: what comes may be of its previous incarnation.
+    pub(super) is_stale: bool,
+}
+
+impl OutboundDmodex {
+    pub(super) fn add(&mut self, proc: Proc<'static>, asked: DmodexCall) {
+        *self.by_peer.entry(asked.peer).or_default() += 1;
+        self.asked.insert(proc, asked);
+    }
+
+    pub(super) fn take(&mut self, proc: &Proc<'static>) -> Option<DmodexCall> {
+        let asked = self.asked.remove(proc)?;
+        if let Some(count) = self.by_peer.get_mut(&asked.peer) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.by_peer.remove(&asked.peer);
+            }
+        }
+        Some(asked)
+    }
+
+    /// What comes of a process is not to be kept.
+    pub(super) fn mark_stale(&mut self, proc: &Proc<'_>) {
+        self.lost.insert(proc.clone().into_owned());
+        let asked = self.asked.iter_mut();
+        let same = |known: &Proc<'_>| known.nspace == proc.nspace && known.rank == proc.rank;
+        let mut asked = asked.filter(|(known, _)| same(known));
+        if let Some((_, asked)) = asked.next() {
+            asked.is_stale = true;
+        }
+    }
+
+    /// A job is gone.
+    pub(super) fn forget_job(&mut self, nspace: &Nspace<'_>) {
+        self.lost.retain(|proc| proc.nspace != *nspace);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.asked.len()
+    }
+
+    pub(super) fn num_of(&self, peer: PeerId) -> usize {
+        self.by_peer.get(&peer).copied().unwrap_or_default()
+    }
+}
+
+/// Holds the direct modex requests of the host that wait for local processes.
+pub(super) type InboundDmodex = ByProc<PendingDmodex>;
+
+/// A direct modex request of the host that waits for a local process.
+#[derive(Debug)]
+pub(super) struct PendingDmodex {
+    /// The key that is to be there.
+    pub(super) key: Option<Key<'static>>,
+    /// When it ends, and whether the host said so.
+    pub(super) until: Option<(Instant, bool)>,
+}
+
+impl PendingDmodex {
+    /// Whether what has to be there is, or never will be for processes of other nodes.
+    pub(super) fn is_there(&self, puts: &ModexStore, rank: Rank) -> bool {
+        let Some(key) = self.key.as_ref().and_then(|key| key.as_text().as_str()) else {
+            return true;
+        };
+        match puts.get(rank, Scope::REMOTE, key, &[]) {
+            Ok(_) => true,
+            Err(error) => error.status() == Status::ERR_EXISTS_OUTSIDE_SCOPE,
+        }
+    }
+}
+
+/// Things that wait for a process; no name is used twice.
+#[derive(Debug)]
+pub(super) struct ByProc<T> {
+    last: u64,
+    things: HashMap<u64, (Proc<'static>, T)>,
+    by_proc: BTreeMap<Proc<'static>, BTreeSet<u64>>,
+}
+
+impl<T> Default for ByProc<T> {
+    fn default() -> Self {
+        Self {
+            last: 0,
+            things: HashMap::new(),
+            by_proc: BTreeMap::new(),
+        }
+    }
+}
+
+impl<T> ByProc<T> {
+    pub(super) fn add(&mut self, proc: Proc<'static>, thing: T) -> u64 {
+        self.last += 1;
+        self.by_proc
+            .entry(proc.clone())
+            .or_default()
+            .insert(self.last);
+        self.things.insert(self.last, (proc, thing));
+        self.last
+    }
+
+    pub(super) fn take(&mut self, name: u64) -> Option<(Proc<'static>, T)> {
+        let (proc, thing) = self.things.remove(&name)?;
+        if let Some(names) = self.by_proc.get_mut(&proc) {
+            names.remove(&name);
+            if names.is_empty() {
+                self.by_proc.remove(&proc);
+            }
+        }
+        Some((proc, thing))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.things.len()
+    }
+
+    pub(super) fn get(&self, name: u64) -> Option<&T> {
+        self.things.get(&name).map(|(_, thing)| thing)
+    }
+
+    pub(super) fn get_mut(&mut self, name: u64) -> Option<&mut T> {
+        self.things.get_mut(&name).map(|(_, thing)| thing)
+    }
+
+    /// The processes of a job for which something waits.
+    pub(super) fn procs_of(&self, nspace: &Nspace<'static>) -> Vec<Proc<'static>> {
+        let procs = self.range(nspace);
+        procs.map(|(proc, _)| proc.clone()).collect()
+    }
+
+    /// Those that wait for a process, in the order in which they came.
+    pub(super) fn of_proc(&self, proc: &Proc<'static>) -> Vec<u64> {
+        let names = self.by_proc.get(proc).into_iter().flatten();
+        names.copied().collect()
+    }
+
+    /// Those that wait for any process of a job.
+    pub(super) fn of_job(&self, nspace: &Nspace<'static>) -> Vec<u64> {
+        let procs = self.range(nspace);
+        procs.flat_map(|(_, names)| names.iter().copied()).collect()
+    }
+
+    fn range(
+        &self,
+        nspace: &Nspace<'static>,
+    ) -> impl Iterator<Item = (&Proc<'static>, &BTreeSet<u64>)> {
+        let first = Proc::new(nspace.clone(), Rank::new(0));
+        let procs = self.by_proc.range(first..);
+        procs.take_while(move |(proc, _)| proc.nspace == *nspace)
+    }
+
+    /// Those for which something is so.
+    pub(super) fn which(&self, is_so: impl Fn(&T) -> bool) -> Vec<u64> {
+        let things = self.things.iter();
+        let found = things.filter(|(_, (_, thing))| is_so(thing));
+        found.map(|(name, _)| *name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_are_found_by_process_and_job_until_they_are_taken() {
+        let mut table = ByProc::default();
+        let proc = |nspace: &'static str, rank| Proc::new(nspace, Rank::new(rank));
+        let a = table.add(proc("a", 0), 'x');
+        let b = table.add(proc("a", 0), 'y');
+        let c = table.add(proc("a", 7), 'z');
+        let d = table.add(Proc::new("ab", Rank::WILDCARD), 'w');
+        assert_eq!(table.of_proc(&proc("a", 0)), [a, b]);
+        assert_eq!(table.of_job(&"a".into()), [a, b, c]);
+        assert_eq!(table.of_job(&"ab".into()), [d]);
+        assert_eq!(table.which(|thing| *thing == 'z'), [c]);
+        assert_eq!(table.take(a), Some((proc("a", 0), 'x')));
+        assert_eq!(table.take(a), None);
+        assert_eq!(table.of_job(&"a".into()), [b, c]);
+        for name in [b, c, d] {
+            table.take(name);
+        }
+        assert!(table.by_proc.is_empty() && table.things.is_empty());
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The jobs that a member may be told of.
+
+use gds_hash::Request;
+use pmix_types::{Nspace, Proc, Rank, Text, Value};
+
+use crate::cx::Cx;
+use crate::peers::Member;
+
+/// Whether a member may be told of a job.
+pub(super) fn may_see(cx: &Cx, member: &Member, nspace: &Nspace<'_>) -> bool {
+    cx.store.job(nspace).is_some() && cx.check_reads(member, nspace).is_ok()
+}
+
+/// The jobs that a member may be told of, in the order of their names.
+pub(super) fn visible(cx: &Cx, member: &Member) -> Vec<Nspace<'static>> {
+    let mut nspaces = cx.store.nspaces();
+    nspaces.retain(|nspace| may_see(cx, member, nspace));
+    nspaces.sort_unstable();
+    nspaces
+}
+
+/// Returns a value of a job as a whole.
+pub(super) fn of_job(cx: &Cx, nspace: &Nspace<'_>, key: &str) -> Option<Value<'static>> {
+    let request = Request::new(Rank::WILDCARD, key);
+    cx.store.get(nspace, &request).ok()
+}
+
+/// The processes of a job that a list of ranks names, such as `0,1,2`.
+pub(super) fn procs_of(nspace: &Nspace<'static>, ranks: &Text<'_>) -> Vec<Proc<'static>> {
+    let ranks = ranks.as_str().unwrap_or_default().split(',');
+    let ranks = ranks.filter_map(|rank| rank.parse().ok());
+    ranks
+        .map(|rank| Proc::new(nspace.as_text().clone(), Rank::new(rank)))
+        .collect()
+}
