@@ -26,6 +26,7 @@ mod error;
 mod exchange;
 mod job;
 mod local_node;
+mod qualifiers;
 mod query;
 mod shared;
 mod store;

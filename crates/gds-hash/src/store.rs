@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::{Arc, PoisonError};
 
-use pmix_types::{Nspace, Proc, Release, Status, Value};
+use pmix_types::{Info, Nspace, Proc, Release, Status, Value};
 use preg_core::Preg;
 
 use crate::job::Session;
@@ -121,34 +121,59 @@ impl Store {
         num_local_procs: u32,
         registration: impl Into<Registration<'i>>,
     ) -> Result<(), Error> {
-        let nspace = Nspace::new(nspace.as_bytes().to_vec());
-        if nspace.is_empty() || nspace.as_bytes().len() > Nspace::MAX_LEN {
-            let most = Nspace::MAX_LEN;
-            return Err(Error::bad(format!(
-                "an nspace has 1 to {most} bytes: {nspace:?}"
-            )));
-        }
+        let nspace = registrable(nspace)?;
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let (job, puts) = match self.job(&nspace) {
-            Some(known) => (
-                known.job.updated(&self.preg, registration)?,
-                Arc::clone(&known.puts),
-            ),
-            None => {
-                let job = Job::register(&self.preg, &self.host, nspace.clone(), registration)?;
-                (job, Arc::default())
-            }
+        let known = self.job(&nspace);
+        let job = match &known {
+            Some(known) => known.job.updated(&self.preg, registration)?,
+            None => Job::register(&self.preg, &self.host, nspace.clone(), registration)?,
         };
+        self.publish(nspace, known, job, num_local_procs);
+        Ok(())
+    }
+
+    /// Registers or updates a job with those of the infos that can be understood, and says why
+    /// the others cannot.
+    ///
+    /// For a client, whose server may be newer and say what nobody here understands: an entry
+    /// with a fault is left out as a whole, of two that contradict each other the second. The cost
+    /// is in proportion to the infos, however many of them have a fault.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` if the nspace is empty or too long.
+    pub fn register_understood(
+        &self,
+        nspace: &Nspace<'_>,
+        infos: &[Info<'_>],
+    ) -> Result<Vec<Error>, Error> {
+        let nspace = registrable(nspace)?;
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.job(&nspace);
+        let before = known.as_ref().map(|known| &known.job);
+        let (job, refused) = Job::understood(&self.preg, &self.host, &nspace, before, infos);
+        let num_local_procs = known.as_ref().map_or(0, |known| known.num_local_procs);
+        self.publish(nspace, known, job, num_local_procs);
+        Ok(refused)
+    }
+
+    /// Makes a job known, or what it is now.
+    fn publish(
+        &self,
+        nspace: Nspace<'static>,
+        known: Option<Arc<Registered>>,
+        job: Job,
+        num_local_procs: u32,
+    ) {
         let registered = Arc::new(Registered {
             job,
             num_local_procs,
-            puts,
+            puts: known.map_or_else(Arc::default, |known| Arc::clone(&known.puts)),
             replies: JobInfoReplies::default(),
         });
         self.replace(&nspace, |jobs| {
             jobs.insert(nspace.clone(), registered);
         });
-        Ok(())
     }
 
     /// Forgets a job.
@@ -265,6 +290,18 @@ impl Store {
         change(&mut jobs);
         part.store(Arc::new(jobs));
     }
+}
+
+/// An nspace that a job can have.
+fn registrable(nspace: &Nspace<'_>) -> Result<Nspace<'static>, Error> {
+    let nspace = Nspace::new(nspace.as_bytes().to_vec());
+    if nspace.is_empty() || nspace.as_bytes().len() > Nspace::MAX_LEN {
+        let most = Nspace::MAX_LEN;
+        return Err(Error::bad(format!(
+            "an nspace has 1 to {most} bytes: {nspace:?}"
+        )));
+    }
+    Ok(nspace)
 }
 
 fn unknown(nspace: &Nspace<'_>) -> Error {

@@ -2,6 +2,7 @@
 //! What the server has said so far, so that it is asked but once.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bfrops::{Decoder, wire_type};
@@ -44,29 +45,47 @@ impl JobCache {
     }
 
     /// Keeps what the server answered.
+    ///
+    /// What it says of one job is taken together, so that the cost is in proportion to the answer
+    /// and not to how many objects it is cut into.
     pub(crate) fn absorb(&self, objects: &Objects<'_>) -> Result<(), Error> {
+        let mut puts: BTreeMap<Nspace<'_>, Vec<(Rank, &[u8])>> = BTreeMap::new();
+        let mut told: BTreeMap<Nspace<'_>, Vec<Info<'_>>> = BTreeMap::new();
         for object in objects.procs(&self.form, None) {
             let object = object?;
-            let (nspace, rank) = (&object.of.nspace, object.of.rank);
+            let rank = object.of.rank;
             if rank.is_valid() {
-                self.make_known(nspace);
-                let wire = Codec::new(self.form.layout);
-                self.jobs
-                    .update_modex(nspace, |puts| puts.absorb_direct(&wire, rank, object.kvals))?;
+                let of_procs = puts.entry(object.of.nspace).or_default();
+                of_procs.push((rank, object.kvals));
             } else {
                 let infos = infos(&self.form, object.kvals(&self.form, None)?);
-                self.register(nspace, &infos);
+                told.entry(object.of.nspace).or_default().extend(infos);
             }
+        }
+        for (nspace, infos) in told {
+            self.register(&nspace, &infos);
+        }
+        let codec = Codec::new(self.form.layout);
+        for (nspace, of_procs) in puts {
+            self.make_known(&nspace);
+            self.jobs.update_modex(&nspace, |puts| {
+                let mut of_procs = of_procs.iter();
+                of_procs.try_for_each(|(rank, kvals)| puts.absorb_direct(&codec, *rank, kvals))
+            })?;
         }
         Ok(())
     }
 
     /// Keeps what the server says of jobs that this one was connected with.
     pub(crate) fn absorb_jobs(&self, objects: &Objects<'_>) -> Result<(), Error> {
+        let mut told: BTreeMap<Nspace<'_>, Vec<Info<'_>>> = BTreeMap::new();
         for object in objects.jobs(&self.form, None) {
             let object = object?;
             let infos = infos(&self.form, object.kvals(&self.form, None)?);
-            self.register(&object.of, &infos);
+            told.entry(object.of).or_default().extend(infos);
+        }
+        for (nspace, infos) in told {
+            self.register(&nspace, &infos);
         }
         Ok(())
     }
@@ -118,14 +137,22 @@ impl JobCache {
             return;
         };
         tracing::debug!("the server's answer is taken entry by entry: {all}");
-        for info in infos {
-            let entry = std::slice::from_ref(info);
-            if let Err(error) = self.jobs.register_nspace(nspace, 0, entry) {
-                tracing::warn!("what the server says of {nspace} is left out: {error}");
+        match self.jobs.register_understood(nspace, infos) {
+            Ok(refused) => {
+                for error in refused.iter().take(MAX_WARNINGS) {
+                    tracing::warn!("what the server says of {nspace} is left out: {error}");
+                }
+                if let Some(more @ 1..) = refused.len().checked_sub(MAX_WARNINGS) {
+                    tracing::warn!("and {more} more entries about {nspace} are left out");
+                }
             }
+            Err(error) => tracing::warn!("what the server says of {nspace} is left out: {error}"),
         }
     }
 }
+
+/// How many entries of one answer are named that cannot be understood; the others are counted.
+const MAX_WARNINGS: usize = 8;
 
 /// The framework that reads encoded maps, which servers send to no client, with its defaults.
 fn preg() -> Result<Arc<Preg>, Error> {

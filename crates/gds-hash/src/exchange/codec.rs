@@ -28,6 +28,8 @@ const LIMITS: Limits = Limits {
 
 /// How many values of one key qualifiers may tell apart in a message.
 const MAX_VARIANTS: usize = 256;
+/// The same with those that are stored, for all scopes.
+const MAX_STORED_VARIANTS: usize = 4 * MAX_VARIANTS;
 
 impl<'w> Codec<'w> {
     /// Bytes as the peer packs them.
@@ -193,8 +195,9 @@ impl<'a> Reader<'a> {
     pub(crate) fn kvals(&mut self, entries: &mut Vec<Entry>) -> Result<(), Error> {
         while !self.is_empty() {
             let start = self.offset();
-            let kval = self.one::<wire_type::Kval>()?;
-            entries.push(Entry::travelling(kval).map_err(|error| error.at(start))?);
+            let (kval, bytes) = self.measured::<wire_type::Kval>()?;
+            let entry = Entry::travelling(kval, bytes.len());
+            entries.push(entry.map_err(|error| error.at(start))?);
         }
         Ok(())
     }
@@ -213,21 +216,30 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Checks that a process does not have so many values of a key that finding one takes long.
-pub(crate) fn check_variants(entries: &[Entry]) -> Result<(), Error> {
-    let mut keys: Vec<_> = (entries.iter())
-        .filter(|entry| entry.is_qualified())
-        .map(Entry::key)
-        .collect();
+/// Checks that a process does not have so many values of a key that finding one takes long, with
+/// those that are stored already.
+///
+/// What is stored may be what is said again, for several scopes; so it may be more.
+pub(crate) fn check_variants<'e>(
+    entries: impl IntoIterator<Item = &'e Entry>,
+    stored: impl Fn(&Key<'_>) -> usize,
+) -> Result<(), Error> {
+    let qualified = entries.into_iter().filter(|entry| entry.is_qualified());
+    let mut keys: Vec<_> = qualified.map(Entry::key).collect();
     keys.sort_unstable();
-    match keys
-        .chunk_by(|a, b| a == b)
-        .find(|k| k.len() > MAX_VARIANTS)
-    {
-        None => Ok(()),
-        Some(same) => Err(Error::new(
-            pmix_types::Status::ERR_OUT_OF_RESOURCE,
-            format!("{} values of one key, more than {MAX_VARIANTS}", same.len()),
-        )),
+    let too_many = |count: usize, most: usize| {
+        let status = pmix_types::Status::ERR_OUT_OF_RESOURCE;
+        let message = format!("{count} values of one key, more than {most}");
+        Err(Error::new(status, message))
+    };
+    for same in keys.chunk_by(|a, b| a == b) {
+        if same.len() > MAX_VARIANTS {
+            return too_many(same.len(), MAX_VARIANTS);
+        }
+        let all = same.first().map_or(0, |key| stored(key)) + same.len();
+        if all > MAX_STORED_VARIANTS {
+            return too_many(all, MAX_STORED_VARIANTS);
+        }
     }
+    Ok(())
 }

@@ -13,6 +13,7 @@
 //! | `PMIX_SCOPE_UNDEF` | refused | the same |
 //! | `PMIX_DEL_…` | the key is removed for the same scopes | refused |
 
+mod chunks;
 mod commit;
 mod proc_data;
 mod scope_set;
@@ -27,6 +28,7 @@ use self::proc_data::ProcData;
 use self::scope_set::Action;
 pub(crate) use self::scope_set::ScopeSet;
 use crate::Error;
+use crate::qualifiers::Qualifiers;
 
 /// How many ranks share a block, as a power of two.
 const BLOCK_BITS: u32 = 8;
@@ -120,11 +122,12 @@ impl ModexStore {
         qualifiers: &[Info<'_>],
     ) -> Result<&Value<'static>, Error> {
         let scopes = seen_in(scope)?;
+        let asked = Qualifiers::of(qualifiers.iter().filter(|info| info.is_qualifier()));
         let found = |scopes| match rank {
             Rank::UNDEF => {
-                (self.all_data()).find_map(|(_, data)| data.get(key.as_bytes(), scopes, qualifiers))
+                (self.all_data()).find_map(|(_, data)| data.get(key.as_bytes(), scopes, &asked))
             }
-            rank => self.data(rank)?.get(key.as_bytes(), scopes, qualifiers),
+            rank => self.data(rank)?.get(key.as_bytes(), scopes, &asked),
         };
         if let Some(value) = found(scopes) {
             return Ok(value);
@@ -204,9 +207,23 @@ impl ModexStore {
         data.into_iter().flat_map(move |data| data.entries(scopes))
     }
 
+    /// How many bytes all that a process put takes when it travels: what counts against a limit.
+    ///
+    /// It is kept up with each change, so that asking for it costs nothing.
+    #[must_use]
+    pub fn wire_bytes(&self, rank: Rank) -> usize {
+        self.data(rank).map_or(0, ProcData::wire_bytes)
+    }
+
+    /// How many values a key of a process has that qualifiers tell apart.
+    pub(crate) fn num_variants(&self, rank: Rank, key: &Key<'_>) -> usize {
+        self.data(rank)
+            .map_or(0, |data| data.num_variants(key.as_bytes()))
+    }
+
     /// The keys that processes of other nodes saw and are to see no longer.
-    pub(crate) fn withdrawn(&self, rank: Rank) -> &[Key<'static>] {
-        self.data(rank).map_or(&[], ProcData::withdrawn)
+    pub(crate) fn withdrawn(&self, rank: Rank) -> impl Iterator<Item = &Key<'static>> {
+        self.data(rank).into_iter().flat_map(ProcData::withdrawn)
     }
 
     fn data(&self, rank: Rank) -> Option<&ProcData> {

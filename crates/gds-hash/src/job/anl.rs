@@ -19,6 +19,10 @@ use pmix_types::Rank;
 
 use crate::Error;
 
+/// How many runs of ranks a vector may place: a few bytes of it can stand for a run of each rank
+/// of the largest job.
+const MAX_RUNS: usize = 1 << 22;
+
 /// A process map as blocks of nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AnlMap(Vec<Part>);
@@ -63,7 +67,10 @@ impl AnlMap {
             let limit = pmix_map::Error::limit("ranks", most);
             return Err(Error::new(limit.status(), limit.to_string()));
         };
-        let mut runs = self.runs(total);
+        let Some(mut runs) = self.runs(total) else {
+            let limit = pmix_map::Error::limit("runs of ranks in a vector", MAX_RUNS as u64);
+            return Err(Error::new(limit.status(), limit.to_string()));
+        };
         runs.sort_by_key(|(node, ..)| *node);
         let last = runs.last().map_or(0, |(node, ..)| *node);
         let num_nodes = u64::try_from(num_nodes).unwrap_or(u64::MAX);
@@ -81,28 +88,35 @@ impl AnlMap {
         parts.flat_map(|part| (0..part.times).flat_map(|_| &part.blocks))
     }
 
-    /// Node, first rank and count of what stands side by side, for as many processes.
-    fn runs(&self, total: u64) -> Vec<(u64, u64, u64)> {
+    /// Node, first rank and count of what stands side by side, for as many processes; none if
+    /// there are too many.
+    fn runs(&self, total: u64) -> Option<Vec<(u64, u64, u64)>> {
         // Every block has a process, so that there are no more turns than processes.
         let again = || self.blocks().skip_while(|block| block.first != 0);
         let repeated =
             std::iter::repeat_with(again).take_while(|again| again.clone().next().is_some());
-        let mut runs = Vec::new();
+        let mut runs: Vec<(u64, u64, u64)> = Vec::new();
         let mut rank = 0;
         for block in self.blocks().chain(repeated.flatten()) {
             for node in block.first..block.first + block.nodes {
                 if rank == total {
-                    return runs;
+                    return Some(runs);
                 }
                 let count = block.procs.min(total - rank);
-                runs.push((node, rank, count));
+                // Ranks count on from run to run.
+                let full = runs.len() == MAX_RUNS;
+                match runs.last_mut().filter(|last| last.0 == node) {
+                    Some(last) => last.2 += count,
+                    None if full => return None,
+                    None => runs.push((node, rank, count)),
+                }
                 rank += count;
             }
             if rank == total {
                 break;
             }
         }
-        runs
+        Some(runs)
     }
 }
 
@@ -216,6 +230,11 @@ mod tests {
                 .to_procs(4, None, &limits)
                 .is_err()
         );
+        let dealt = parsed("(vector,(0,2,1))").to_procs(2, Some(1 << 27), &limits);
+        let error = dealt.unwrap_err();
+        assert_eq!(error.status(), pmix_types::Status::ERR_OUT_OF_RESOURCE);
+        let alone = parsed("(vector,(0,1,1))").to_procs(1, Some(1 << 20), &limits);
+        assert_eq!(alone.unwrap().num_ranks(), 1 << 20);
         let empty = parsed("(vector,(0,999999999,0))").to_procs(4, None, &limits);
         assert_eq!(empty.unwrap().num_ranks(), 0);
         let often = parsed("(vector,[(0,1,9)]x999999999)");

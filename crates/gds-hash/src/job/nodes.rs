@@ -2,7 +2,7 @@
 //! The nodes of a job: those of its map and those that only a description names.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use pmix_map::{NodeList, ProcMap};
 use pmix_types::{Info, Rank, Value, keys};
@@ -32,7 +32,7 @@ pub(crate) struct Nodes {
 /// Both maps of a job: as many nodes in one as in the other.
 #[derive(Clone, Debug)]
 pub(crate) struct Maps {
-    pub(crate) nodes: NodeList,
+    pub(crate) nodes: Arc<NodeList>,
     pub(crate) procs: ProcMap,
     /// The first slot of each node that stands in the map more than once.
     repeated: OnceLock<HashMap<u32, Vec<u32>>>,
@@ -40,7 +40,7 @@ pub(crate) struct Maps {
 }
 
 impl Maps {
-    pub(crate) fn new(nodes: NodeList, procs: ProcMap) -> Self {
+    pub(crate) fn new(nodes: Arc<NodeList>, procs: ProcMap) -> Self {
         Self {
             nodes,
             procs,

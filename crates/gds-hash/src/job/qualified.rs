@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several values of one key, told apart by qualifiers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use pmix_types::{Info, Key, QualifiedValue, Value, keys};
 
 use crate::Error;
+use crate::qualifiers::Qualifiers;
 
 /// The key under which such a value is given.
 pub(crate) static KEY: LazyLock<Key<'static>> = LazyLock::new(|| Key::new(keys::QUALIFIED_VALUE));
 
 /// Qualified values by the number of the process or node that has them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Qualified(BTreeMap<u32, Vec<QualifiedValue<'static>>>);
+pub(crate) struct Qualified(BTreeMap<u32, Variants>);
+
+/// The qualified values of one process or node.
+#[derive(Clone, Debug, Default)]
+struct Variants {
+    /// In the order in which they were given.
+    values: Vec<QualifiedValue<'static>>,
+    /// By key the qualifiers of its values and where they are.
+    places: HashMap<Key<'static>, HashMap<Qualifiers, usize>>,
+}
 
 /// Takes the info apart that carries a qualified value.
 pub(crate) fn qualified(info: Info<'static>) -> Result<QualifiedValue<'static>, Error> {
@@ -23,26 +33,32 @@ pub(crate) fn qualified(info: Info<'static>) -> Result<QualifiedValue<'static>, 
 impl Qualified {
     /// Stores a value; the one of the same key with the same qualifiers is replaced.
     pub(crate) fn set(&mut self, index: u32, value: QualifiedValue<'static>) {
-        let values = self.0.entry(index).or_default();
-        match values
-            .iter_mut()
-            .find(|known| is_in_place_of(&value, known))
-        {
-            Some(known) => *known = value,
-            None => values.push(value),
+        let variants = self.0.entry(index).or_default();
+        let qualifiers = Qualifiers::of(value.qualifiers());
+        let key = value.primary().key.clone();
+        let places = variants.places.entry(key).or_default();
+        match places.get(&qualifiers) {
+            Some(place) => variants.values[*place] = value,
+            None => {
+                places.insert(qualifiers, variants.values.len());
+                variants.values.push(value);
+            }
         }
     }
 
-    /// The value of a key that has the qualifiers which are asked for.
+    /// The value of a key that has the qualifiers which are asked for; of several the first.
     pub(crate) fn get(
         &self,
         index: u32,
         key: &[u8],
         asked: &[Info<'_>],
     ) -> Option<&Value<'static>> {
-        let mut values = self.0.get(&index)?.iter();
-        let found = values.find(|value| value.answers(key, asked));
-        found.map(|value| &value.primary().value)
+        let variants = self.0.get(&index)?;
+        let places = variants.places.get(key)?;
+        let asked = Qualifiers::of(asked.iter().filter(|info| info.is_qualifier()));
+        let answers = places.iter().filter(|(own, _)| own.answer(&asked));
+        let place = answers.map(|(_, place)| *place).min()?;
+        Some(&variants.values.get(place)?.primary().value)
     }
 
     /// Whether there are no values.
@@ -57,14 +73,14 @@ impl Qualified {
 
     /// All values of one, each in the info that carries it.
     pub(crate) fn infos(&self, index: u32) -> impl Iterator<Item = Info<'static>> {
-        let values = self.0.get(&index).into_iter().flatten();
+        let values = self.0.get(&index).into_iter().flat_map(|of| &of.values);
         values.map(|value| value.clone().into_info())
     }
 
     /// Takes over the values of another.
     pub(crate) fn merge(&mut self, other: &Self) {
-        for (index, values) in &other.0 {
-            for value in values {
+        for (index, variants) in &other.0 {
+            for value in &variants.values {
                 self.set(*index, value.clone());
             }
         }
@@ -72,19 +88,21 @@ impl Qualified {
 
     /// About how many bytes of heap the values take.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let infos = self.0.values().flatten();
-        let infos = infos.map(|value| 1 + value.qualifiers().len());
-        infos.sum::<usize>() * size_of::<Info<'_>>()
+        let of_value = |value: &QualifiedValue<'_>| {
+            let infos = 1 + value.qualifiers().len();
+            infos * size_of::<Info<'_>>()
+        };
+        let of_places = |places: &HashMap<Qualifiers, usize>| {
+            let sets = places.keys().map(Qualifiers::memory_bytes);
+            sets.sum::<usize>() + places.capacity() * size_of::<(Qualifiers, usize)>()
+        };
+        let variants = self.0.values().map(|variants| {
+            let values = variants.values.iter().map(of_value);
+            let places = variants.places.values().map(of_places);
+            values.sum::<usize>() + places.sum::<usize>()
+        });
+        variants.sum()
     }
-}
-
-/// Whether two values have the same key and the same qualifiers, in whatever order.
-fn is_in_place_of(new: &QualifiedValue<'_>, known: &QualifiedValue<'_>) -> bool {
-    let (a, b) = (new.qualifiers(), known.qualifiers());
-    new.primary().key == known.primary().key
-        && a.len() == b.len()
-        && a.iter().all(|one| b.contains(one))
-        && b.iter().all(|one| a.contains(one))
 }
 
 #[cfg(test)]

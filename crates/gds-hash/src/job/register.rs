@@ -44,7 +44,7 @@ impl Job {
         registration: impl Into<Registration<'i>>,
     ) -> Result<Self, Error> {
         let nspace = nspace.into();
-        Self::build(preg, host, &nspace, None, registration.into())
+        Self::build(preg, host, &nspace, None, registration.into(), None)
     }
 
     /// The job after another registration of it: what is stated now outranks what was stated
@@ -59,7 +59,47 @@ impl Job {
         registration: impl Into<Registration<'i>>,
     ) -> Result<Self, Error> {
         let registration = registration.into();
-        Self::build(preg, &self.host, &self.nspace, Some(self), registration)
+        Self::build(
+            preg,
+            &self.host,
+            &self.nspace,
+            Some(self),
+            registration,
+            None,
+        )
+    }
+
+    /// The job with what can be understood of a registration, and why the rest cannot.
+    ///
+    /// An entry counts as a whole or not at all; of entries and maps that contradict each other the
+    /// first counts. The cost is in proportion to the infos, however many of them are at fault.
+    pub(crate) fn understood(
+        preg: &Preg,
+        host: &LocalNode,
+        nspace: &Nspace<'static>,
+        known: Option<&Self>,
+        infos: &[Info<'_>],
+    ) -> (Self, Vec<Error>) {
+        let mut refused = Vec::new();
+        let mut good = Vec::with_capacity(infos.len());
+        for info in infos {
+            let alone = Registration::new(std::slice::from_ref(info));
+            match Self::build(preg, host, nspace, None, alone, None) {
+                Ok(_) => good.push(info.clone()),
+                Err(error) => refused.push(error),
+            }
+        }
+        let registration = Registration::new(&good);
+        match Self::build(preg, host, nspace, known, registration, Some(&mut refused)) {
+            Ok(job) => (job, refused),
+            // What is left has no entries that could be at fault.
+            Err(error) => {
+                refused.push(error);
+                let none = Builder::new(nspace, host, Found::default());
+                let none = none.finish(nspace.clone(), host.clone());
+                (known.cloned().unwrap_or(none), refused)
+            }
+        }
     }
 
     /// A job of which only the maps are known.
@@ -81,12 +121,15 @@ impl Job {
         Ok(Builder::new(&nspace, host, maps).finish(nspace.clone(), host.clone()))
     }
 
+    /// Builds a job; with somebody who wants to know of faults alone, without the entries that
+    /// have one.
     fn build(
         preg: &Preg,
         host: &LocalNode,
         nspace: &Nspace<'static>,
         known: Option<&Self>,
         registration: Registration<'_>,
+        mut refused: Option<&mut Vec<Error>>,
     ) -> Result<Self, Error> {
         let no_data = (registration.infos.iter())
             .any(|info| info.key.is(keys::REGISTER_NODATA) && info.truth().is_true());
@@ -101,17 +144,35 @@ impl Job {
         if let Some((nodes, procs)) = folded {
             maps.take(nodes, procs)?;
         }
-        maps.walk(infos, Target::Job, 0)?;
+        each(infos, refused.as_deref_mut(), |info| {
+            maps.entry(info, Target::Job, 0)
+        })?;
         if let Some(known) = known {
             maps.keep(known);
         }
-        let mut builder = Builder::new(nspace, host, maps.finish(infos)?);
+        let found = maps.finish(infos, refused.as_deref_mut())?;
+        let mut builder = Builder::new(nspace, host, found);
         if let Some(known) = known {
             builder.keep(known);
         }
-        builder.walk(infos, Target::Job, 0)?;
+        each(infos, refused, |info| builder.entry(info, Target::Job, 0))?;
         Ok(builder.finish(nspace.clone(), host.clone()))
     }
+}
+
+/// Reads each entry of a registration; a fault ends that, or is noted.
+fn each(
+    infos: &[Info<'_>],
+    mut refused: Option<&mut Vec<Error>>,
+    mut read: impl FnMut(&Info<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    for (place, info) in infos.iter().enumerate() {
+        match (within(0, place, info, || read(info)), &mut refused) {
+            (Err(error), Some(refused)) => refused.push(error),
+            (result, _) => result?,
+        }
+    }
+    Ok(())
 }
 
 /// Refuses what is called a qualified value and is none.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values by key, for one session, job or application.
 
+use std::collections::BTreeMap;
+
 use pmix_types::{Info, IntoOwned, Key, QualifiedValue, Value};
 
 use super::qualified::Qualified;
@@ -11,24 +13,19 @@ const ONE: u32 = 0;
 /// Values by key; a key may have several that qualifiers tell apart.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
-    /// In the order of their keys.
-    plain: Vec<(Key<'static>, Value<'static>)>,
+    plain: BTreeMap<Key<'static>, Value<'static>>,
     qualified: Qualified,
 }
 
 impl Table {
-    fn place(&self, key: &[u8]) -> Result<usize, usize> {
-        self.plain.binary_search_by(|(k, _)| k.as_bytes().cmp(key))
-    }
-
     /// All values without qualifiers, in the order of their keys.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &(Key<'static>, Value<'static>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Key<'static>, &Value<'static>)> {
         self.plain.iter()
     }
 
     /// The value of a key that has no qualifiers.
     pub(crate) fn plain(&self, key: &[u8]) -> Option<&Value<'static>> {
-        self.place(key).ok().map(|place| &self.plain[place].1)
+        self.plain.get(key)
     }
 
     /// The value of a key: one whose qualifiers are asked for, or the one without.
@@ -40,9 +37,9 @@ impl Table {
     /// Stores a value; one that was there is replaced.
     pub(crate) fn set(&mut self, key: &Key<'_>, value: Value<'_>) {
         let value = value.into_owned();
-        match self.place(key.as_bytes()) {
-            Ok(place) => self.plain[place].1 = value,
-            Err(place) => self.plain.insert(place, (key.clone().into_owned(), value)),
+        match self.plain.get_mut(key.as_bytes()) {
+            Some(known) => *known = value,
+            None => drop(self.plain.insert(key.clone().into_owned(), value)),
         }
     }
 

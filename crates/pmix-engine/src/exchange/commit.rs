@@ -2,9 +2,8 @@
 //! What processes of this node put.
 
 use pmix_proto::request;
-use pmix_types::{Proc, Scope, Status};
+use pmix_types::{Proc, Status};
 
-use super::answer;
 use super::state::Exchange;
 use crate::Error;
 use crate::cx::Cx;
@@ -57,7 +56,7 @@ impl Exchange {
         if client.put_bytes.saturating_add(len) <= most {
             return Ok(client.put_bytes);
         }
-        let there = Self::num_put_bytes(cx, &client.proc)?;
+        let there = Self::num_put_bytes(cx, &client.proc);
         match there.saturating_add(len) <= most {
             true => Ok(there),
             false => Err(Error::new(
@@ -67,16 +66,9 @@ impl Exchange {
         }
     }
 
-    /// How many bytes the data of a process take when they travel.
-    fn num_put_bytes(cx: &Cx, proc: &Proc<'_>) -> Result<usize, Error> {
-        let Some(job) = cx.store.job(&proc.nspace) else {
-            return Ok(0);
-        };
-        let puts = job.modex_store();
-        let form = cx.config.modex_form();
-        let mut packed = Vec::new();
-        let kvals = puts.all(proc.rank, Scope::GLOBAL)?;
-        answer::bare(&form, cx.framer(), kvals, &mut packed)?;
-        Ok(packed.len())
+    /// How many bytes the data of a process take when they travel, which the store keeps count of.
+    fn num_put_bytes(cx: &Cx, proc: &Proc<'_>) -> usize {
+        let job = cx.store.job(&proc.nspace);
+        job.map_or(0, |job| job.modex_store().wire_bytes(proc.rank))
     }
 }

@@ -158,7 +158,7 @@ impl ModexDecoder<'_, '_> {
     fn finish(self) -> Result<Modex, Error> {
         let mut parts = Vec::with_capacity(self.found.len());
         for ((place, rank), entries) in self.found {
-            check_variants(&entries)?;
+            check_variants(&entries, |_| 0)?;
             let Some(participant) = self.participants.get(place) else {
                 continue;
             };

@@ -26,7 +26,7 @@ impl Interner {
         if let Some(known) = self.known.get(&hash).filter(|e| *e.kval() == kval) {
             return Ok(known.clone());
         }
-        let entry = Entry::travelling(kval)?;
+        let entry = Entry::travelling(kval, value.len())?;
         self.known.insert(hash, entry.clone());
         Ok(entry)
     }

@@ -59,7 +59,15 @@ impl ModexStore {
     /// What is wrong and at which byte; nothing has changed then. `PMIX_ERR_BAD_PARAM` for a scope
     /// that no message can have: internal data never leave their process.
     pub fn commit(&mut self, codec: &Codec<'_>, rank: Rank, bytes: &[u8]) -> Result<(), Error> {
-        for step in steps(codec, bytes)? {
+        let steps = steps(codec, bytes)?;
+        for of in [ScopeSet::LOCAL, ScopeSet::REMOTE, ScopeSet::GLOBAL] {
+            let batches = steps.iter().filter_map(|step| match step {
+                Step::Merge(scopes, entries) if *scopes == of => Some(entries),
+                _ => None,
+            });
+            check_variants(batches.flatten(), |key| self.num_variants(rank, key))?;
+        }
+        for step in steps {
             match step {
                 Step::Merge(scopes, entries) => self.merge(rank, scopes, entries),
                 Step::Remove(scopes, key) => self.remove(rank, scopes, &key),
@@ -114,7 +122,7 @@ impl ModexStore {
     ) -> Result<(), Error> {
         let mut entries = Vec::new();
         codec.reader(bytes).kvals(&mut entries)?;
-        check_variants(&entries)?;
+        check_variants(&entries, |key| self.num_variants(rank, key))?;
         self.merge(rank, ScopeSet::REMOTE, entries);
         Ok(())
     }
@@ -152,7 +160,7 @@ fn steps(codec: &Codec<'_>, bytes: &[u8]) -> Result<Vec<Step>, Error> {
         let mut block = reader.object::<wire_type::Buffer>()?;
         let start = block.offset();
         block.kvals(&mut entries)?;
-        check_variants(&entries).map_err(|error| error.at(start))?;
+        check_variants(&entries, |_| 0).map_err(|error| error.at(start))?;
         match action {
             Action::Store => store(&mut steps, scopes, entries),
             Action::Remove => steps.extend(

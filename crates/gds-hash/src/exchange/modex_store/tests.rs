@@ -250,10 +250,11 @@ fn run(puts: &mut ModexStore, step: &Step) {
             .unwrap(),
         Step::Merge(rank, scopes, batch) => {
             let entries = batch.iter().map(|(key, value)| {
-                Entry::travelling(pmix_types::Kval {
+                let kval = pmix_types::Kval {
                     key: format!("k{key}").into(),
                     value: value.map_or(Value::Undef, Value::Uint32),
-                })
+                };
+                Entry::travelling(kval, 8)
             });
             let entries = entries.collect::<Result<_, _>>().unwrap();
             puts.merge(Rank::new(*rank), *scopes, entries);

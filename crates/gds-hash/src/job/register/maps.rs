@@ -2,6 +2,7 @@
 //! The maps of a registration, wherever they stand.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pmix_map::ProcMapBuilder;
 use pmix_types::{Info, Nspace, Value, keys};
@@ -17,7 +18,8 @@ use crate::{Error, Job};
 /// Both maps of a session, a job or an application.
 #[derive(Default)]
 struct Pair {
-    nodes: Option<NodeList>,
+    /// Shared by all applications of a job that have no node map of their own.
+    nodes: Option<Arc<NodeList>>,
     procs: Option<ProcMap>,
     anl: Option<AnlMap>,
     /// How many processes there are, if the host says so.
@@ -50,7 +52,7 @@ impl<'p> MapFinder<'p> {
     pub(super) fn take(&mut self, nodes: NodeList, procs: ProcMap) -> Result<(), Error> {
         each_rank_once(&procs)?;
         let pair = self.found.entry(Target::Job).or_default();
-        (pair.nodes, pair.procs) = (Some(nodes), Some(procs));
+        (pair.nodes, pair.procs) = (Some(nodes.into()), Some(procs));
         Ok(())
     }
 
@@ -66,7 +68,12 @@ impl<'p> MapFinder<'p> {
         Ok(())
     }
 
-    fn entry(&mut self, info: &Info<'_>, about: Target, depth: usize) -> Result<(), Error> {
+    pub(super) fn entry(
+        &mut self,
+        info: &Info<'_>,
+        about: Target,
+        depth: usize,
+    ) -> Result<(), Error> {
         if is_container(&info.key) {
             let infos = array(info)?;
             let inner = target(info, infos)?;
@@ -105,7 +112,10 @@ impl<'p> MapFinder<'p> {
             }
         } else if info.key.is(keys::NODE_MAP) {
             let nodes = self.node_map(&info.value)?;
-            once(&mut self.found.entry(about).or_default().nodes, nodes)?;
+            once(
+                &mut self.found.entry(about).or_default().nodes,
+                nodes.into(),
+            )?;
         } else if info.key.is(keys::PROC_MAP) {
             let procs = self.proc_map(&info.value)?;
             each_rank_once(&procs)?;
@@ -165,7 +175,13 @@ impl<'p> MapFinder<'p> {
 
     /// The maps of each session, job or application that has them, and whether host names are
     /// short. The infos are those that were walked.
-    pub(super) fn finish(mut self, infos: &[Info<'_>]) -> Result<Found, Error> {
+    ///
+    /// Maps that do not fit each other are left out where somebody wants to know of that alone.
+    pub(super) fn finish(
+        mut self,
+        infos: &[Info<'_>],
+        mut refused: Option<&mut Vec<Error>>,
+    ) -> Result<Found, Error> {
         let mut maps = BTreeMap::new();
         let found = std::mem::take(&mut self.found);
         let nodes_of_job = found.get(&Target::Job).and_then(|pair| pair.nodes.clone());
@@ -178,6 +194,9 @@ impl<'p> MapFinder<'p> {
             match self.pair(about, pair) {
                 Ok(Some(pair)) => drop(maps.insert(about, pair)),
                 Ok(None) => {}
+                Err(error) if refused.is_some() => refused.iter_mut().for_each(|all| {
+                    all.push(error.clone());
+                }),
                 Err(error) => {
                     self.fault = Some((about, error.clone()));
                     return Err(self.walk(infos, Target::Job, 0).err().unwrap_or(error));
@@ -197,7 +216,7 @@ impl<'p> MapFinder<'p> {
             return Ok(None);
         };
         if self.strip_fqdn == Some(true) {
-            nodes = short_names(&nodes, limits).map_err(of_limits)?;
+            nodes = short_names(&nodes, limits).map_err(of_limits)?.into();
         }
         let procs = match (pair.procs, pair.anl) {
             (Some(procs), _) => procs,
@@ -216,13 +235,15 @@ impl<'p> MapFinder<'p> {
 }
 
 /// The maps of a registration.
+#[derive(Default)]
 pub(super) struct Found {
     pub(super) maps: BTreeMap<Target, Maps>,
     pub(super) strip_fqdn: bool,
 }
 
 /// Two maps that belong together.
-pub(super) fn paired(nodes: NodeList, procs: ProcMap) -> Result<Maps, Error> {
+pub(super) fn paired(nodes: impl Into<Arc<NodeList>>, procs: ProcMap) -> Result<Maps, Error> {
+    let nodes = nodes.into();
     if nodes.len() != procs.num_nodes() {
         let (names, groups) = (nodes.len(), procs.num_nodes());
         let message = format!("the node map has {names} nodes, the process map {groups}");

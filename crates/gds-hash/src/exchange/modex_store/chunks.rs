@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A sorted list in chunks that snapshots share.
+//!
+//! A process may put millions of keys and commit one more after each snapshot. A change then
+//! copies one chunk and the list of chunks, not the keys, and an insertion or removal moves the
+//! items of one chunk.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pmix_types::Key;
+
+/// An item that has a place in an order of keys.
+pub(super) trait Keyed {
+    /// The key that the item is sorted by.
+    fn sort_key(&self) -> &[u8];
+}
+
+impl Keyed for Key<'_> {
+    fn sort_key(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+/// Items in the order of their keys; those of one key stand in one chunk, in the order in which
+/// they came.
+#[derive(Clone, Debug)]
+pub(super) struct SortedChunks<T> {
+    /// The first chunk, which most processes need no other beside.
+    head: Vec<T>,
+    /// The other chunks, none of them empty.
+    tail: Vec<Arc<Vec<T>>>,
+}
+
+impl<T> Default for SortedChunks<T> {
+    fn default() -> Self {
+        Self {
+            head: Vec::new(),
+            tail: Vec::new(),
+        }
+    }
+}
+
+impl<T: Keyed + Clone> SortedChunks<T> {
+    /// A chunk of more items is split, unless all of them have one key.
+    const MAX_LEN: usize = 128;
+
+    /// Makes room for a first batch of so many items, so that a short list is as long as it needs.
+    pub(super) fn expect(&mut self, count: usize) {
+        if self.head.is_empty() && self.tail.is_empty() {
+            self.head.reserve_exact(count.min(Self::MAX_LEN + 1));
+        }
+    }
+
+    /// The items of a key.
+    pub(super) fn of_key(&self, key: &[u8]) -> &[T] {
+        let chunk = self.chunk(self.number_of(key));
+        chunk.get(range(chunk, key)).unwrap_or_default()
+    }
+
+    /// All items, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        let tail = self.tail.iter().flat_map(|chunk| chunk.iter());
+        self.head.iter().chain(tail)
+    }
+
+    /// Changes the items of a key: the closure gets their chunk and where they are in it, and may
+    /// replace, remove and insert items of this key there.
+    pub(super) fn change<R>(
+        &mut self,
+        key: &[u8],
+        write: impl FnOnce(&mut Vec<T>, Range<usize>) -> R,
+    ) -> R {
+        let number = self.number_of(key);
+        let chunk = match number.checked_sub(1).and_then(|at| self.tail.get_mut(at)) {
+            Some(chunk) => Arc::make_mut(chunk),
+            None => &mut self.head,
+        };
+        let range = range(chunk, key);
+        let result = write(chunk, range);
+        let split = (chunk.len() > Self::MAX_LEN)
+            .then(|| split(chunk))
+            .flatten();
+        let is_empty = chunk.is_empty();
+        if let Some(behind) = split {
+            self.tail.insert(number, Arc::new(behind));
+        } else if is_empty && let Some(at) = number.checked_sub(1) {
+            self.tail.remove(at);
+        }
+        result
+    }
+
+    /// The bytes of heap that the list takes without what its items hold.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let chunk =
+            |len: usize| size_of::<Vec<T>>() + 2 * size_of::<usize>() + len * size_of::<T>();
+        let tail = self.tail.iter().map(|items| chunk(items.capacity()));
+        self.head.capacity() * size_of::<T>()
+            + self.tail.capacity() * size_of::<Arc<Vec<T>>>()
+            + tail.sum::<usize>()
+    }
+
+    /// The number of the chunk where a key is or would be; the head has number 0.
+    fn number_of(&self, key: &[u8]) -> usize {
+        let begins_before = |chunk: &Arc<Vec<T>>| {
+            let first = chunk.first();
+            first.is_some_and(|item| item.sort_key() <= key)
+        };
+        self.tail.partition_point(begins_before)
+    }
+
+    fn chunk(&self, number: usize) -> &[T] {
+        let tail = number.checked_sub(1).and_then(|at| self.tail.get(at));
+        tail.map_or(&self.head, |chunk| chunk)
+    }
+}
+
+/// Where the items of a key are in a chunk, or would be.
+fn range<T: Keyed>(chunk: &[T], key: &[u8]) -> Range<usize> {
+    let first = chunk.partition_point(|item| item.sort_key() < key);
+    let behind = chunk.get(first..).unwrap_or_default();
+    first..first + behind.partition_point(|item| item.sort_key() == key)
+}
+
+/// Takes the second half off a chunk, where two keys meet.
+fn split<T: Keyed>(chunk: &mut Vec<T>) -> Option<Vec<T>> {
+    let middle = chunk.get(chunk.len() / 2)?.sort_key();
+    let Range { start, end } = range(chunk, middle);
+    let at = [start, end]
+        .into_iter()
+        .filter(|at| *at > 0 && *at < chunk.len())
+        .min_by_key(|at| at.abs_diff(chunk.len() / 2))?;
+    let behind = chunk.split_off(at);
+    chunk.shrink_to(at.next_multiple_of(16));
+    Some(behind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Keyed for (Vec<u8>, u32) {
+        fn sort_key(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    type List = SortedChunks<(Vec<u8>, u32)>;
+
+    fn insert(list: &mut List, key: u32, value: u32) {
+        let key = key.to_be_bytes().to_vec();
+        list.change(&key.clone(), |items, range| {
+            items.insert(range.end, (key, value));
+        });
+    }
+
+    #[test]
+    fn items_in_any_order_are_sorted_and_found() {
+        let mut list = List::default();
+        let mut model = std::collections::BTreeMap::<u32, Vec<u32>>::new();
+        for step in 0..20_000_u32 {
+            let key = step.wrapping_mul(2_654_435_761) % 3_000;
+            insert(&mut list, key, step);
+            model.entry(key).or_default().push(step);
+            if step % 3 == 0 {
+                let gone = step.wrapping_mul(40_503) % 3_000;
+                list.change(&gone.to_be_bytes(), |items, range| {
+                    items.drain(range);
+                });
+                model.remove(&gone);
+            }
+        }
+        assert!(list.tail.len() > 20);
+        assert!(list.tail.iter().all(|chunk| !chunk.is_empty()));
+        let expected = model.values().flatten().copied();
+        assert!(list.iter().map(|item| item.1).eq(expected));
+        for (key, values) in &model {
+            let found = list.of_key(&key.to_be_bytes());
+            assert!(found.iter().map(|item| item.1).eq(values.iter().copied()));
+        }
+        assert_eq!(list.of_key(&5_000_u32.to_be_bytes()), &[]);
+    }
+
+    #[test]
+    fn items_of_one_key_stay_together() {
+        let mut list = List::default();
+        for value in 0..1_000 {
+            insert(&mut list, 7, value);
+        }
+        insert(&mut list, 3, 0);
+        insert(&mut list, 9, 0);
+        let found = list.of_key(&7_u32.to_be_bytes());
+        assert!(found.iter().map(|item| item.1).eq(0..1_000));
+        assert_eq!(list.iter().count(), 1_002);
+    }
+
+    #[test]
+    fn a_change_copies_one_chunk_of_a_snapshot() {
+        let mut list = List::default();
+        (0..10_000).for_each(|key| insert(&mut list, key, 0));
+        let snapshot = list.clone();
+        insert(&mut list, 5_000, 1);
+        let shared = snapshot.tail.iter().filter(|of| {
+            let is_same = |own: &Arc<Vec<_>>| Arc::ptr_eq(own, of);
+            list.tail.iter().any(is_same)
+        });
+        assert!(snapshot.tail.len() - shared.count() <= 1);
+        assert_eq!(snapshot.of_key(&5_000_u32.to_be_bytes()).len(), 1);
+        assert_eq!(list.of_key(&5_000_u32.to_be_bytes()).len(), 2);
+    }
+}
