@@ -12,7 +12,7 @@ use pmix_types::Info;
 /// depends on how many runs they fold to, not on how many nodes or processes the job has.
 ///
 /// ```
-/// use gds_hash::{Host, Job, Registration, Request};
+/// use gds_hash::{Job, LocalNode, Registration, Request};
 /// use pmix_map::{Limits, NodeList, ProcMap};
 /// use pmix_types::{Info, Rank, Value, keys};
 /// # let preg = pmix_builtin::open_preg(&preg_core::Params::default())?;
@@ -20,7 +20,7 @@ use pmix_types::Info;
 /// let procs = ProcMap::parse_text(b"0,1;2,3", &Limits::default())?;
 /// let infos = [Info::new(keys::UNIV_SIZE, 8_u32)];
 /// let registration = Registration::new(&infos).with_maps(nodes, procs);
-/// let job = Job::register(&preg, &Host::new("n00"), "job@1", registration)?;
+/// let job = Job::register(&preg, &LocalNode::new("n00"), "job@1", registration)?;
 /// assert_eq!(*job.get(&Request::new(Rank::new(2), keys::HOSTNAME))?, Value::from("n01"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
