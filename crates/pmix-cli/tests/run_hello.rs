@@ -3,6 +3,8 @@
 
 mod command;
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use command::{Outcome, command, finish};
 
 const PMIX: &str = env!("CARGO_BIN_EXE_pmix");
@@ -56,7 +58,16 @@ fn a_trace_has_every_message_of_every_process() {
     let trace = ["-n", "2", "--trace", path.to_str().unwrap()];
     let outcome = run(&[&trace[..], &[PMIX, "hello", "--quiet"]].concat());
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o600);
     let text = std::fs::read_to_string(path).unwrap();
+    // The first message of a client: "native", the length of the credential, and no credential.
+    let hidden = format!(
+        "\"payload_hex\":\"{}00000008{}",
+        "6e617469766500",
+        "2a".repeat(8)
+    );
+    assert_eq!(text.matches(&hidden).count(), 2, "{text}");
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
     let lines: Vec<serde_json::Value> = lines.collect();
     assert!(

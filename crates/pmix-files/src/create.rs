@@ -42,19 +42,15 @@ pub fn create(path: &Path) -> io::Result<File> {
     let stat = rustix::fs::fstat(&fd)?;
     check(&stat, end.writers, &end.path, user)?;
     let file = File::from(fd);
-    match kind(&stat) {
-        FileType::RegularFile => {
-            if stat.st_uid == user {
-                file.set_permissions(Permissions::from_mode(0o600))?;
-            }
-            file.set_len(0)?;
+    if kind(&stat) == FileType::RegularFile {
+        if stat.st_uid == user {
+            file.set_permissions(Permissions::from_mode(0o600))?;
         }
-        // A pipe that somebody reads: writing waits for the reader again.
-        _ => {
-            let flags = rustix::fs::fcntl_getfl(&file)?;
-            rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
-        }
+        file.set_len(0)?;
     }
+    // Only opening was not to wait, for a pipe that nobody reads.
+    let flags = rustix::fs::fcntl_getfl(&file)?;
+    rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
     Ok(file)
 }
 

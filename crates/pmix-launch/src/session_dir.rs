@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use pmix_types::Rank;
 use rustix::fs::OFlags;
+use rustix::rand::GetRandomFlags;
 
 use crate::Error;
 
@@ -73,14 +74,15 @@ impl Drop for SessionDir {
     }
 }
 
-/// Makes a directory that was not there before. A name that is taken, be it by a link, is left
-/// alone and the next one tried.
+/// Makes a directory that was not there before, with a name that nobody can foresee and take. One
+/// that is taken all the same, be it by a link, is left alone.
 fn fresh(tmpdir: &Path) -> Result<(PathBuf, Option<File>), Error> {
-    const TRIES: u32 = 1000;
+    const TRIES: u32 = 100;
     let prefix = prefix();
     let pid = std::process::id();
-    for number in 0..TRIES {
-        let path = tmpdir.join(format!("{prefix}{pid}.{number}"));
+    for _ in 0..TRIES {
+        let suffix = suffix().map_err(|e| Error::system("no random numbers", e))?;
+        let path = tmpdir.join(format!("{prefix}{pid}.{suffix}"));
         match private().create(&path) {
             Ok(()) => match lock(&path) {
                 Ok(lock) => return Ok((path, Some(lock))),
@@ -101,9 +103,21 @@ fn fresh(tmpdir: &Path) -> Result<(PathBuf, Option<File>), Error> {
         }
     }
     Err(Error::request(format!(
-        "{} holds the left-overs of {TRIES} sessions of process {pid}: remove {prefix}{pid}.*",
+        "{}: each of {TRIES} directories {prefix}{pid}.* was taken away or there before",
         tmpdir.display()
     )))
+}
+
+/// Letters and digits that nobody can foresee.
+fn suffix() -> io::Result<String> {
+    const SIGNS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let mut bytes = [0u8; 12];
+    let filled = rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty())?;
+    if filled < bytes.len() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let sign = |byte: u8| char::from(SIGNS[usize::from(byte % 32)]);
+    Ok(bytes.into_iter().map(sign).collect())
 }
 
 /// How the names of all sessions of this user begin.
@@ -142,14 +156,25 @@ fn is_taken(error: &io::Error) -> bool {
 
 /// Removes the sessions of this user that nobody has.
 fn remove_left_over(tmpdir: &Path) {
+    // Anybody may fill a shared directory with such names; what is left today goes another day.
+    const MOST_OF_OTHERS: u32 = 1000;
     let prefix = prefix();
+    let mut of_others = 0;
     // What cannot be listed says why when something is made in it.
     for entry in fs::read_dir(tmpdir).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let is_one = name.to_str().is_some_and(|name| name.starts_with(&prefix));
         // It is locked until it is gone.
-        let Some(Ok(_lock)) = is_one.then(|| lock(&entry.path())) else {
-            continue;
+        let _lock = match is_one.then(|| lock(&entry.path())) {
+            None => continue,
+            Some(Ok(lock)) => lock,
+            Some(Err(_)) => {
+                of_others += 1;
+                match of_others < MOST_OF_OTHERS {
+                    true => continue,
+                    false => break,
+                }
+            }
         };
         let path = entry.path();
         match fs::remove_dir_all(&path) {
@@ -190,9 +215,11 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let elsewhere = tempfile::tempdir().unwrap();
         fs::write(elsewhere.path().join("precious"), "x").unwrap();
-        let uid = rustix::process::getuid().as_raw();
-        let planted = format!("pmix-run.{uid}.{}.0", std::process::id());
-        symlink(elsewhere.path(), tmp.path().join(planted)).unwrap();
+        // As many names as can be foreseen.
+        for number in 0..2000 {
+            let planted = format!("{}{}.{number}", prefix(), std::process::id());
+            symlink(elsewhere.path(), tmp.path().join(planted)).unwrap();
+        }
         let dir = SessionDir::create(tmp.path(), &[Rank::new(0)]).unwrap();
         symlink(elsewhere.path(), dir.of_process(Rank::new(0)).join("out")).unwrap();
         drop(dir);
@@ -219,11 +246,21 @@ mod tests {
         fs::create_dir(&other).unwrap();
 
         let next = SessionDir::create(tmp.path(), &[Rank::new(0)]).unwrap();
-        assert!(!killed.path().exists() || killed.path() == next.path());
+        assert!(!killed.path().exists());
         for path in [alive.path(), next.path(), &link, &other, elsewhere.path()] {
             assert!(path.exists(), "{}", path.display());
         }
         assert_eq!(fs::read_dir(tmp.path()).unwrap().count(), 5);
+    }
+
+    #[test]
+    fn names_cannot_be_foreseen() {
+        let (one, other) = (suffix().unwrap(), suffix().unwrap());
+        assert_ne!(one, other);
+        for name in [one, other] {
+            let is_sign = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit();
+            assert!(name.len() == 12 && name.chars().all(is_sign), "{name}");
+        }
     }
 
     #[test]

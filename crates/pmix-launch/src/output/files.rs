@@ -21,7 +21,7 @@ impl Files {
     pub(super) fn create(dir: &Path, num_procs: u64) -> Result<Self, Error> {
         DirBuilder::new()
             .recursive(true)
-            .mode(0o777)
+            .mode(0o755)
             .create(dir)
             .map_err(|e| Error::unusable(format!("cannot make {}", dir.display()), e))?;
         Ok(Self {
@@ -30,7 +30,8 @@ impl Files {
         })
     }
 
-    /// The files for standard output and error of a process, emptied if they were there.
+    /// The files for standard output and error of a process, for their owner alone, emptied if they
+    /// were there.
     pub(super) fn of(&self, rank: Rank) -> Result<[File; 2], Error> {
         let open = |stream: &str| {
             let name = format!(
@@ -39,7 +40,7 @@ impl Files {
                 width = self.width
             );
             let path = self.dir.join(name);
-            File::create(&path)
+            pmix_files::create(&path)
                 .map_err(|e| Error::unusable(format!("cannot write {}", path.display()), e))
         };
         Ok([open("stdout")?, open("stderr")?])
@@ -49,6 +50,8 @@ impl Files {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     #[test]
     fn names_stand_in_the_order_of_ranks() {
@@ -69,5 +72,24 @@ mod tests {
             "rank.10.stdout",
         ];
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn files_are_private_and_no_link_of_others_is_followed() {
+        let tmp = tempfile::tempdir().unwrap();
+        let (dir, precious) = (tmp.path().join("out"), tmp.path().join("precious"));
+        std::fs::write(&precious, "x").unwrap();
+        let files = Files::create(&dir, 2).unwrap();
+        files.of(Rank::new(0)).unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&dir.join("rank.0.stdout")), 0o600);
+        std::fs::set_permissions(&dir, Permissions::from_mode(0o777)).unwrap();
+        symlink(&precious, dir.join("rank.1.stderr")).unwrap();
+        let error = files.of(Rank::new(1)).unwrap_err().to_string();
+        assert!(
+            error.contains("rank.1.stderr") && error.contains("mode 0777"),
+            "{error}"
+        );
+        assert_eq!(std::fs::read(&precious).unwrap(), b"x");
     }
 }

@@ -9,6 +9,7 @@
 mod capture;
 mod commands;
 mod frame;
+mod secrets;
 mod show;
 mod trace;
 mod walk;

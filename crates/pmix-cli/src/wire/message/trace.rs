@@ -15,12 +15,12 @@ use preg_core::Preg;
 use serde_json::json;
 
 use super::frame::Frame;
-use super::{Connection, Side, show};
+use super::{Connection, Side, secrets, show};
 use crate::octets;
 
 /// A file into which the messages of all connections are written as they pass, in the form of
 /// `pmix wire decode --message` with the time, the number of the connection and who the peer is in
-/// front.
+/// front. Credentials are left out.
 pub(crate) struct Trace {
     path: PathBuf,
     /// None when it could not be written any longer.
@@ -40,10 +40,10 @@ struct Conversation {
 }
 
 impl Trace {
-    /// A trace into a file, which is emptied if it was there.
+    /// A trace into a file for its owner alone, which is emptied if it was there.
     pub(crate) fn create(path: &Path, preg: Arc<Preg>) -> io::Result<Self> {
         Ok(Self {
-            out: Some(BufWriter::new(File::create(path)?)),
+            out: Some(BufWriter::new(pmix_files::create(path)?)),
             path: path.to_owned(),
             preg,
             began: Instant::now(),
@@ -160,6 +160,12 @@ impl Conversation {
                 format!("\"nspace\":{nspace},\"rank\":{}", proc.rank.as_raw())
             });
         }
-        show::line(frame, &self.connection.read(frame))
+        let message = self.connection.read(frame);
+        if !frame.header.is_hello() {
+            return secrets::without(show::line(frame, &message));
+        }
+        let mut shown = frame.clone();
+        secrets::overwrite(&mut shown.payload);
+        secrets::without(show::line(&shown, &message))
     }
 }
