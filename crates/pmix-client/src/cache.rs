@@ -116,6 +116,15 @@ impl JobCache {
         found.ok().cloned()
     }
 
+    /// Keeps a value about a process that nobody else knows.
+    pub(crate) fn store(&self, proc: &Proc<'_>, info: Info<'_>) -> Result<(), Error> {
+        self.make_known(&proc.nspace);
+        self.jobs.update_modex(&proc.nspace, |puts| {
+            puts.put(proc.rank, Scope::GLOBAL, info)
+        })?;
+        Ok(())
+    }
+
     /// Forgets what a process put, so that it is asked for again.
     pub(crate) fn forget(&self, proc: &Proc<'_>) {
         // Of a job that is not known nothing is to be forgotten.

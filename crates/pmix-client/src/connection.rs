@@ -80,6 +80,12 @@ impl Connection {
         Ok(link)
     }
 
+    /// The socket, what is said over it and the events that came already, for another who waits.
+    pub(crate) fn into_parts(mut self) -> (TcpStream, ClientConnection, Vec<Event<'static>>) {
+        let events = std::iter::from_fn(|| self.events.pop()).collect();
+        (self.stream, self.session, events)
+    }
+
     pub(crate) const fn form(&self) -> &PeerForm {
         self.session.form()
     }

@@ -3,7 +3,7 @@
 
 use pmix_proto::reply::Objects;
 use pmix_proto::{Request, request};
-use pmix_types::{Info, InfoFlags, Key, Proc, Rank, Scope, Value, keys};
+use pmix_types::{Info, InfoFlags, IntoOwned as _, Key, Proc, Rank, Scope, Value, keys};
 
 use crate::inflate::inflated;
 use crate::{Client, Error};
@@ -82,26 +82,7 @@ impl Client {
 
     /// Asks the server and keeps what it answers: all that there is of the process.
     fn fetch(&mut self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Result<(), Error> {
-        let mut infos = infos.to_vec();
-        let reserved = Key::from(key).is_reserved();
-        if reserved && !says(&infos, keys::IMMEDIATE) {
-            // Nobody puts it, so there is nothing to wait for.
-            infos.push(Info::new(keys::IMMEDIATE, Value::Bool(true)));
-        }
-        let names_node = infos
-            .iter()
-            .any(|info| info.key.is(keys::HOSTNAME) || info.key.is(keys::NODEID));
-        let get = Request::Get(request::Get {
-            nspace: proc.nspace.clone(),
-            // What is asked of a node is no process's.
-            rank: if reserved && names_node {
-                Rank::WILDCARD
-            } else {
-                proc.rank
-            },
-            infos,
-            key: Some(Key::from(key)),
-        });
+        let get = Request::Get(request_of(proc, key, infos));
         let payload = self.connection.ask(&get, self.end())?;
         let objects = Objects::decode(self.form(), None, &payload)?;
         if !objects.status.is_success() {
@@ -112,8 +93,31 @@ impl Client {
     }
 }
 
+/// What to ask the server for, if a key of a process is not known here.
+pub(crate) fn request_of(proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> request::Get<'static> {
+    let mut infos = infos.to_vec().into_owned();
+    let reserved = Key::from(key).is_reserved();
+    if reserved && !says(&infos, keys::IMMEDIATE) {
+        // Nobody puts it, so there is nothing to wait for.
+        infos.push(Info::new(keys::IMMEDIATE, Value::Bool(true)));
+    }
+    let names_node = infos
+        .iter()
+        .any(|info| info.key.is(keys::HOSTNAME) || info.key.is(keys::NODEID));
+    request::Get {
+        nspace: proc.nspace.clone().into_owned(),
+        // What is asked of a node is no process's.
+        rank: match reserved && names_node {
+            true => Rank::WILDCARD,
+            false => proc.rank,
+        },
+        infos,
+        key: Some(Key::from(key).into_owned()),
+    }
+}
+
 /// Whether an info says how to look, not what for.
-fn is_directive(info: &Info<'_>) -> bool {
+pub(crate) fn is_directive(info: &Info<'_>) -> bool {
     let directives = [
         keys::OPTIONAL,
         keys::IMMEDIATE,
@@ -127,7 +131,7 @@ fn is_directive(info: &Info<'_>) -> bool {
     named && !info.flags.contains(InfoFlags::QUALIFIER)
 }
 
-fn says(infos: &[Info<'_>], key: &str) -> bool {
+pub(crate) fn says(infos: &[Info<'_>], key: &str) -> bool {
     let found = infos.iter().find(|info| info.key.is(key));
     found.is_some_and(|info| info.truth().is_true())
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A small blocking PMIx client.
+//! A small PMIx client: [`Client`] blocks and has no thread, [`SharedClient`] serves many threads.
 //!
-//! It connects to the server that started the process, puts and commits data, waits in fences,
+//! A [`Client`] connects to the server that started the process, puts and commits data, waits in fences,
 //! gets what others put and what is known of the job, hears of events. One socket, no thread, no
 //! callback: who needs those drives a [`pmix_proto::ClientConnection`]. What the server said of the job is
 //! kept in a `gds-hash` store, so questions about it are answered here by the rules that a server
@@ -35,9 +35,11 @@ mod get;
 mod inflate;
 mod jobs;
 mod settings;
+mod shared;
 mod uri;
 
 pub use client::{Client, Fence};
 pub use error::Error;
 pub use settings::{Security, Settings};
+pub use shared::{Answers, Ask, Looked, News, SharedClient};
 pub use uri::Uri;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask tables`: the constants of `pmix-types`, written from the tables under `data/`.
+//! `cargo xtask tables`: the constants of `pmix-types`, the headers of C and the types that
+//! `pmix-capi` shares with them, written from the tables under `data/`.
 
 mod attributes;
+mod c;
 mod groups;
 mod numbers;
 mod sheet;
@@ -12,13 +14,10 @@ use sheet::Sheet;
 
 use xtask::{Outcome, process};
 
-/// Where the generated files are.
-const HOME: &str = "crates/pmix-types/src/tables";
-
 /// The first lines of every generated file.
 const HEAD: &str = "// SPDX-License-Identifier: MIT OR Apache-2.0\n";
 
-/// One generated file: its name and its text.
+/// One generated file: where it is from the top, and its text.
 type Generated = (&'static str, String);
 
 /// Writes the tables, or only says which of them are not what `data/` makes them.
@@ -35,7 +34,7 @@ pub(crate) fn run(only_check: bool) -> Outcome {
 pub(crate) fn check() -> Result<(), String> {
     let mut stale = Vec::new();
     for (name, text) in generate()? {
-        let path = process::root().join(HOME).join(name);
+        let path = process::root().join(name);
         if std::fs::read_to_string(&path).ok().as_deref() != Some(text.as_str()) {
             stale.push(name);
         }
@@ -45,13 +44,13 @@ pub(crate) fn check() -> Result<(), String> {
     }
     let names = stale.join(", ");
     Err(format!(
-        "{HOME}: {names} differ from data/; run `cargo xtask tables`"
+        "{names} differ from data/; run `cargo xtask tables`"
     ))
 }
 
 fn write() -> Result<(), String> {
     for (name, text) in generate()? {
-        let path = process::root().join(HOME).join(name);
+        let path = process::root().join(name);
         std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
     }
     Ok(())
@@ -62,11 +61,35 @@ fn generate() -> Result<Vec<Generated>, String> {
     let attributes = Sheet::read("attributes")?;
     let types = Sheet::read("data_types")?;
     Ok(vec![
-        ("status.rs", numbers::status()?),
-        ("data_types.rs", numbers::data_types()?),
-        ("enums.rs", numbers::enums()?),
-        ("attributes.rs", attributes::records(&attributes, &types)?),
-        ("keys.rs", attributes::keys(&attributes)?),
+        ("crates/pmix-types/src/tables/status.rs", numbers::status()?),
+        (
+            "crates/pmix-types/src/tables/data_types.rs",
+            numbers::data_types()?,
+        ),
+        ("crates/pmix-types/src/tables/enums.rs", numbers::enums()?),
+        (
+            "crates/pmix-types/src/tables/attributes.rs",
+            attributes::records(&attributes, &types)?,
+        ),
+        (
+            "crates/pmix-types/src/tables/keys.rs",
+            attributes::keys(&attributes)?,
+        ),
+        ("crates/pmix-capi/src/abi/types.rs", c::abi::types()?),
+        (
+            "crates/pmix-capi/src/abi/callbacks.rs",
+            c::abi::callbacks()?,
+        ),
+        (
+            "crates/pmix-capi/src/abi/signatures.rs",
+            c::abi::signatures()?,
+        ),
+        ("include/pmix_version.h", c::header::version()?),
+        ("include/pmix_common.h", c::header::common()?),
+        ("include/pmix.h", c::header::client()?),
+        ("include/pmix_server.h", c::header::server()?),
+        ("include/pmix_tool.h", c::header::tool()?),
+        ("tests/capi/layout.c", c::header::layout()?),
     ])
 }
 
@@ -95,7 +118,10 @@ mod tests {
     #[test]
     fn every_generated_file_says_so() {
         for (name, text) in generate().expect("the tables are readable") {
-            assert!(text.starts_with(HEAD), "{name}");
+            assert!(
+                text.contains(HEAD.trim_start_matches("// ").trim_end()),
+                "{name}"
+            );
             assert!(text.contains("do not edit"), "{name}");
         }
     }

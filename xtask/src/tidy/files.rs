@@ -10,10 +10,16 @@ const LISTED: usize = 400;
 const CEILING: usize = 600;
 
 /// Places whose files may be longer than the ceiling, and why.
-const LONG: &[(&str, &str)] = &[(
-    "crates/pmix-types/src/tables/",
-    "written by `cargo xtask tables`, a line for each constant",
-)];
+const LONG: &[(&str, &str)] = &[
+    (
+        "crates/pmix-types/src/tables/",
+        "written by `cargo xtask tables`, a line for each constant",
+    ),
+    (
+        "crates/pmix-capi/src/abi/",
+        "written by `cargo xtask tables`, a line for each member and function",
+    ),
+];
 
 /// Places of the machine that a file was written on.
 const MACHINE: &[&str] = &[

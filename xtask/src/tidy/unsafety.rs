@@ -11,10 +11,11 @@ const HOMES: &[&str] = &[
     "crates/pmix-mca/src/loader/",
     "crates/preg-core/src/dynamic.rs",
     "crates/preg-core/src/dynamic/",
+    "crates/pmix-capi/src/",
 ];
 
 /// Crates with such a home: their root denies `unsafe` rather than forbidding it.
-const CRATES_WITH_HOMES: &[&str] = &["pmix-plugin-abi", "pmix-mca", "preg-core"];
+const CRATES_WITH_HOMES: &[&str] = &["pmix-plugin-abi", "pmix-mca", "preg-core", "pmix-capi"];
 
 /// How far above its line a `SAFETY:` comment may begin.
 const REACH: usize = 12;

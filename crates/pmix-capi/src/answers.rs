@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Callbacks of C as what is done with an answer.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use pmix_client::{Answers, Error};
+use pmix_types::{Info, Nspace, Pdata, Status, Value};
+
+use crate::abi::*;
+use crate::convert::{Data, fault};
+use crate::families::free_one;
+use crate::memory::{self, Result, boxed};
+use crate::model::{Model, list};
+use crate::record::{Record, empty_list};
+
+type Answer<T> = std::result::Result<T, Error>;
+
+/// A credential and what is said about it.
+type Credential = (Vec<u8>, Vec<Info<'static>>);
+
+fn status_of<T>(answer: &Answer<T>) -> Status {
+    answer.as_ref().err().map_or(Status::SUCCESS, fault)
+}
+
+/// Calls back with a status.
+pub(crate) fn op(
+    callback: pmix_op_cbfunc_t,
+    cbdata: *mut c_void,
+) -> Result<impl FnOnce(Answer<()>) + Send + 'static> {
+    let (callback, data) = (callback.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+    // SAFETY: C gave the function and what it is given.
+    Ok(move |answer: Answer<()>| unsafe { callback(status_of(&answer).as_raw(), data.get()) })
+}
+
+/// Calls back with a value, which is freed afterwards.
+pub(crate) fn value(
+    callback: pmix_value_cbfunc_t,
+    cbdata: *mut c_void,
+) -> Result<impl FnOnce(Answer<Value<'static>>) + Send + 'static> {
+    let (callback, data) = (callback.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+    Ok(move |answer: Answer<Value<'static>>| {
+        let status = status_of(&answer);
+        let made = answer.ok().map(|value| value.to_c().and_then(boxed));
+        let (status, at) = match made {
+            Some(Ok(at)) => (status, at),
+            Some(Err(status)) => (status, ptr::null_mut()),
+            None => (status, ptr::null_mut()),
+        };
+        // SAFETY: C gave the function and what it is given; the value is ours.
+        unsafe {
+            callback(status.as_raw(), at, data.get());
+            free_one(at);
+        }
+    })
+}
+
+/// Frees infos that a callback was given.
+unsafe extern "C" fn release_infos(given: *mut c_void) {
+    let free = move || {
+        if !given.is_null() {
+            // SAFETY: it is what `infos` made.
+            let mut array = *unsafe { Box::from_raw(given.cast::<pmix_data_array_t>()) };
+            // SAFETY: as above.
+            unsafe { array.empty() };
+        }
+    };
+    crate::guard::guard("release", free);
+}
+
+/// Calls back with infos, which are freed when C says so.
+pub(crate) fn infos(
+    callback: pmix_info_cbfunc_t,
+    cbdata: *mut c_void,
+) -> Result<impl FnOnce(Answer<Answers>) + Send + 'static> {
+    let (callback, data) = (callback.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+    Ok(move |answer: Answer<Answers>| {
+        let failed = status_of(&answer);
+        let (status, found) = answer.unwrap_or((failed, Vec::new()));
+        let array = pmix_types::DataArray::Info(found);
+        let made = array
+            .to_c()
+            .unwrap_or_else(|_| pmix_data_array_t::initial());
+        let given = Box::into_raw(Box::new(made));
+        // SAFETY: C gave the function and what it is given; the release function frees the rest.
+        unsafe {
+            callback(
+                status.as_raw(),
+                made.array.cast(),
+                made.size,
+                data.get(),
+                Some(release_infos),
+                given.cast(),
+            )
+        };
+    })
+}
+
+/// Calls back with published data, which are freed afterwards.
+pub(crate) fn found(
+    callback: pmix_lookup_cbfunc_t,
+    cbdata: *mut c_void,
+) -> Result<impl FnOnce(Answer<Vec<Pdata<'static>>>) + Send + 'static> {
+    let (callback, data) = (callback.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+    Ok(move |answer: Answer<Vec<Pdata<'static>>>| {
+        let status = status_of(&answer);
+        let found = answer.unwrap_or_default();
+        let (mut at, mut count) = (list(&found).unwrap_or(ptr::null_mut()), found.len());
+        // SAFETY: C gave the function and what it is given; the list is ours.
+        unsafe {
+            callback(status.as_raw(), at, count, data.get());
+            empty_list(&mut at, &mut count);
+        }
+    })
+}
+
+/// Calls back with the name of a job.
+pub(crate) fn spawned(
+    callback: pmix_spawn_cbfunc_t,
+    cbdata: *mut c_void,
+) -> Result<impl FnOnce(Answer<Nspace<'static>>) + Send + 'static> {
+    let (callback, data) = (callback.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+    Ok(move |answer: Answer<Nspace<'static>>| {
+        let status = status_of(&answer);
+        let mut name: pmix_nspace_t = [0; 256];
+        memory::fill(&mut name, answer.unwrap_or_default().as_bytes());
+        // SAFETY: C gave the function and what it is given.
+        unsafe { callback(status.as_raw(), name.as_mut_ptr(), data.get()) };
+    })
+}
+
+/// Calls back with a credential, which is freed afterwards.
+pub(crate) fn credential(
+    callback: pmix_credential_cbfunc_t,
+    cbdata: *mut c_void,
+) -> Result<impl FnOnce(Answer<Credential>) + Send + 'static> {
+    let (callback, data) = (callback.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+    Ok(move |answer: Answer<Credential>| {
+        let status = status_of(&answer);
+        let (bytes, infos) = answer.unwrap_or_default();
+        let size = bytes.len();
+        let mut object = pmix_byte_object_t {
+            bytes: memory::bytes(&bytes).unwrap_or(ptr::null_mut()),
+            size,
+        };
+        let (mut at, mut count) = (list(&infos).unwrap_or(ptr::null_mut()), infos.len());
+        // SAFETY: C gave the function and what it is given; the rest is ours.
+        unsafe {
+            callback(status.as_raw(), &raw mut object, at, count, data.get());
+            object.empty();
+            empty_list(&mut at, &mut count);
+        }
+    })
+}
+
+/// Calls back with what a check of a credential brought, which is freed afterwards.
+pub(crate) fn validated(
+    callback: pmix_validation_cbfunc_t,
+    cbdata: *mut c_void,
+) -> Result<impl FnOnce(Answer<Answers>) + Send + 'static> {
+    let (callback, data) = (callback.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+    Ok(move |answer: Answer<Answers>| {
+        let failed = status_of(&answer);
+        let (status, infos) = answer.unwrap_or((failed, Vec::new()));
+        let (mut at, mut count) = (list(&infos).unwrap_or(ptr::null_mut()), infos.len());
+        // SAFETY: C gave the function and what it is given; the list is ours.
+        unsafe {
+            callback(status.as_raw(), at, count, data.get());
+            empty_list(&mut at, &mut count);
+        }
+    })
+}

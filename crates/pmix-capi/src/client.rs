@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Clients: init, put, commit, fence, get, finalize.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use pmix_client::{Ask, Looked, Settings, SharedClient};
+use pmix_types::{Info, Proc, Rank, Scope, Status, Value, keys};
+
+use crate::abi::*;
+use crate::answers::{op, value};
+use crate::convert::{fault, infos_at, key_at, procs_at, text_at};
+use crate::events;
+use crate::guard::exported;
+use crate::memory::{Result, boxed, string};
+use crate::model::Model;
+use crate::names::{nspace_at, proc_at};
+use crate::record::there;
+use crate::state::{client, state};
+use crate::status::{code, write_to};
+use crate::values::value_at;
+
+/// Whether one of the infos says that something is so.
+fn says(infos: &[Info<'_>], key: &str) -> bool {
+    infos
+        .iter()
+        .any(|info| info.key.is(key) && info.truth().is_true())
+}
+
+/// Becomes a client, or counts one more call.
+fn init() -> Result<Proc<'static>> {
+    let mut state = state();
+    if let Some((client, count)) = &mut state.client {
+        *count += 1;
+        return Ok(client.proc().clone());
+    }
+    if let Some((server, count)) = &mut state.server {
+        *count += 1;
+        return Ok(server.proc().clone());
+    }
+    let settings = Settings::from_env().map_err(|error| match error.status() {
+        // Nobody started this process.
+        Status::ERR_NOT_AVAILABLE => Status::ERR_UNREACH,
+        _ => fault(&error),
+    })?;
+    let made = SharedClient::init(settings, events::news).map_err(|error| fault(&error))?;
+    let proc = made.proc().clone();
+    state.client = Some((made, 1));
+    Ok(proc)
+}
+
+/// Is no client any longer with the last call.
+fn finalize(infos: &[Info<'_>]) -> Result<()> {
+    let last = {
+        let mut state = state();
+        if let Some((_, count)) = &mut state.server {
+            return match *count {
+                // The last call is that of PMIx_server_finalize.
+                0 | 1 => Err(Status::ERR_INIT),
+                _ => {
+                    *count -= 1;
+                    Ok(())
+                }
+            };
+        }
+        match &mut state.client {
+            None => return Err(Status::ERR_INIT),
+            Some((_, count)) if *count > 1 => {
+                *count -= 1;
+                return Ok(());
+            }
+            Some(_) => state.client.take(),
+        }
+    };
+    let Some((client, _)) = last else {
+        return Err(Status::ERR_INIT);
+    };
+    if says(infos, keys::EMBED_BARRIER) {
+        let all = Ask::fence(vec![client.job()], Vec::new());
+        // Who leaves does so whoever else is there.
+        let _ = client.wait(all);
+    }
+    let left = client.finalize();
+    events::forget_all();
+    left.map_err(|error| fault(&error))
+}
+
+/// Of whom a value is asked; of this process if nobody is named.
+unsafe fn asked(at: *const pmix_proc_t, own: &Proc<'static>) -> Proc<'static> {
+    // SAFETY: the caller says so.
+    let named = unsafe { proc_at(at) };
+    named.map_or_else(
+        || own.clone(),
+        |proc| match proc.nspace.is_invalid() {
+            true => Proc::new(own.nspace.clone(), proc.rank),
+            false => proc,
+        },
+    )
+}
+
+/// What a process knows of itself even if nobody told it.
+fn own_value(of: &Proc<'_>, own: &Proc<'static>, key: &str) -> Option<Value<'static>> {
+    (of == own).then_some(())?;
+    match key {
+        keys::RANK => Some(Value::Rank(own.rank)),
+        keys::NSPACE => Some(Value::String(Some(own.nspace.as_text().clone()))),
+        keys::PROCID => Some(Value::Proc(own.clone())),
+        _ => None,
+    }
+}
+
+/// Hands a value out: to memory of the caller if it says so, otherwise to new memory.
+unsafe fn hand_out(
+    found: &Value<'_>,
+    infos: &[Info<'_>],
+    to: *mut *mut pmix_value_t,
+) -> Result<()> {
+    let made = found.to_c()?;
+    // SAFETY: the caller says so.
+    unsafe {
+        match says(infos, keys::GET_STATIC_VALUES) {
+            true => write_to(*there(to)?, made),
+            false => write_to(to, boxed(made)?),
+        }
+    }
+}
+
+/// The processes that take part: all of the own job if none are named.
+unsafe fn participants(
+    client: &SharedClient,
+    at: *const pmix_proc_t,
+    count: usize,
+) -> Result<Vec<Proc<'static>>> {
+    // SAFETY: the caller says so.
+    let procs = unsafe { procs_at(at, count)? };
+    Ok(if procs.is_empty() {
+        vec![client.job()]
+    } else {
+        procs
+    })
+}
+
+exported! {
+    fn PMIx_Init(proc: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
+        code((|| {
+            // SAFETY: C says so. What is said at init is known to the server already.
+            let _ = unsafe { infos_at(info, ninfo)? };
+            let own = init()?;
+            // SAFETY: as above.
+            if let Some(to) = unsafe { proc.as_mut() } {
+                *to = own.to_c()?;
+            }
+            Ok(())
+        })())
+    }
+
+    fn PMIx_Initialized() -> c_int {
+        let state = state();
+        c_int::from(state.client.is_some() || state.server.is_some())
+    }
+
+    fn PMIx_Finalize(info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
+        // SAFETY: C says so.
+        code(unsafe { infos_at(info, ninfo) }.and_then(|infos| finalize(&infos)))
+    }
+
+    fn PMIx_Abort(status: c_int, msg: *const c_char, procs: *mut pmix_proc_t, nprocs: usize) -> pmix_status_t {
+        code((|| {
+            let client = client()?;
+            // SAFETY: C says so.
+            let (message, procs) = unsafe { (text_at(msg).ok(), procs_at(procs, nprocs)?) };
+            let ask = Ask::abort(Status::from_raw(status), message, procs);
+            client.wait(ask).map_err(|error| fault(&error))
+        })())
+    }
+
+    fn PMIx_Put(scope: pmix_scope_t, key: *const c_char, val: *mut pmix_value_t) -> pmix_status_t {
+        code((|| {
+            let client = client()?;
+            // SAFETY: C says so.
+            let info = unsafe { Info::new(key_at(key)?, value_at(val)?) };
+            client.put(Scope::from_raw(scope), info).map_err(|error| fault(&error))
+        })())
+    }
+
+    fn PMIx_Store_internal(proc: *const pmix_proc_t, key: *const c_char, val: *mut pmix_value_t) -> pmix_status_t {
+        code((|| {
+            // SAFETY: C says so.
+            let (of, info) = unsafe { (proc_at(proc), Info::new(key_at(key)?, value_at(val)?)) };
+            let client = client()?;
+            let of = of.unwrap_or_else(|| client.proc().clone());
+            client.store(&of, info).map_err(|error| fault(&error))
+        })())
+    }
+
+    fn PMIx_Commit() -> pmix_status_t {
+        code(client().and_then(|client| client.commit().map_err(|error| fault(&error))))
+    }
+
+    fn PMIx_Fence(procs: *const pmix_proc_t, nprocs: usize, info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
+        code((|| {
+            let client = client()?;
+            // SAFETY: C says so.
+            let ask = unsafe { Ask::fence(participants(&client, procs, nprocs)?, infos_at(info, ninfo)?) };
+            client.wait(ask).map_err(|error| fault(&error))
+        })())
+    }
+
+    fn PMIx_Fence_nb(procs: *const pmix_proc_t, nprocs: usize, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            let client = client()?;
+            // SAFETY: C says so.
+            let ask = unsafe { Ask::fence(participants(&client, procs, nprocs)?, infos_at(info, ninfo)?) };
+            client.start(ask, op(cbfunc, cbdata)?).map_err(|error| fault(&error))
+        })())
+    }
+
+    fn PMIx_Get(proc: *const pmix_proc_t, key: *const c_char, info: *const pmix_info_t, ninfo: usize, val: *mut *mut pmix_value_t) -> pmix_status_t {
+        code((|| {
+            let client = client()?;
+            // SAFETY: C says so.
+            let (of, key, infos) = unsafe { (asked(proc, client.proc()), key_at(key)?, infos_at(info, ninfo)?) };
+            if val.is_null() {
+                return Err(Status::ERR_BAD_PARAM);
+            }
+            let name = key.as_text().to_str_lossy();
+            let found = match own_value(&of, client.proc(), &name) {
+                Some(own) => own,
+                None => client.get(&of, &key, &infos).map_err(|error| fault(&error))?,
+            };
+            // SAFETY: as above.
+            unsafe { hand_out(&found, &infos, val) }
+        })())
+    }
+
+    fn PMIx_Get_nb(proc: *const pmix_proc_t, key: *const c_char, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_value_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            let client = client()?;
+            // SAFETY: C says so.
+            let (of, key, infos) = unsafe { (asked(proc, client.proc()), key_at(key)?, infos_at(info, ninfo)?) };
+            let then = value(cbfunc, cbdata)?;
+            let name = key.as_text().to_str_lossy();
+            let looked = match own_value(&of, client.proc(), &name) {
+                Some(own) => Looked::Here(Ok(own)),
+                None => client.look(&of, &key, &infos),
+            };
+            let begun = match looked {
+                Looked::Here(found) => client.later(move || then(found)),
+                Looked::Ask(ask) => client.start(*ask, then),
+            };
+            begun.map_err(|error| fault(&error))
+        })())
+    }
+
+    fn PMIx_Heartbeat() {
+        if let Ok(client) = client() {
+            // A server that was lost is told of by other calls.
+            let _ = client.heartbeat();
+        }
+    }
+
+    fn PMIx_Resolve_peers(nodename: *const c_char, nspace: *const c_char, procs: *mut *mut pmix_proc_t, nprocs: *mut usize) -> pmix_status_t {
+        code((|| {
+            let client = client()?;
+            if procs.is_null() || nprocs.is_null() {
+                return Err(Status::ERR_BAD_PARAM);
+            }
+            // SAFETY: C says so.
+            let (node, nspace) = unsafe { (text_at(nodename).ok(), nspace_at(nspace)) };
+            let of = if nspace.is_invalid() { client.proc().nspace.clone() } else { nspace };
+            let job = Proc::new(of.clone(), Rank::WILDCARD);
+            let infos: Vec<_> = node.map(|node| Info::new(keys::HOSTNAME, Value::String(Some(node)))).into_iter().collect();
+            let peers = client.get(&job, &keys::LOCAL_PEERS.into(), &infos).map_err(|error| fault(&error))?;
+            let ranks = peers_of(&peers)?;
+            let found: Vec<_> = ranks.into_iter().map(|rank| Proc::new(of.clone(), rank)).collect();
+            // SAFETY: as above.
+            unsafe { crate::convert::hand_out(&found, procs, nprocs) }
+        })())
+    }
+
+    fn PMIx_Resolve_nodes(nspace: *const c_char, nodelist: *mut *mut c_char) -> pmix_status_t {
+        code((|| {
+            let client = client()?;
+            // SAFETY: C says so.
+            let nspace = unsafe { nspace_at(nspace) };
+            let of = if nspace.is_invalid() { client.proc().nspace.clone() } else { nspace };
+            let job = Proc::new(of, Rank::WILDCARD);
+            let found = client.get(&job, &keys::NODE_LIST.into(), &[]).map_err(|error| fault(&error))?;
+            let Value::String(Some(nodes)) = found else {
+                return Err(Status::ERR_NOT_FOUND);
+            };
+            // SAFETY: as above.
+            unsafe { write_to(nodelist, string(nodes.as_bytes())?) }
+        })())
+    }
+
+    fn PMIx_Progress() {
+        // The threads of the library need no help.
+    }
+
+    fn PMIx_Progress_thread_stop(_info: *const pmix_info_t, _ninfo: usize) {
+        // The threads end with PMIx_Finalize: before, others may wait for them.
+    }
+}
+
+/// The ranks of a list with commas.
+fn peers_of(value: &Value<'_>) -> Result<Vec<Rank>> {
+    let Value::String(Some(text)) = value else {
+        return Err(Status::ERR_NOT_FOUND);
+    };
+    let text = text.to_str_lossy();
+    let ranks = text
+        .split(',')
+        .map(|rank| rank.trim().parse().map(Rank::new));
+    ranks
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|_| Status::ERR_NOT_FOUND)
+}

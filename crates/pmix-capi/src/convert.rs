@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Arguments of functions, checked and in the model; results for C.
+
+use std::ffi::{c_char, c_void};
+use std::ptr;
+
+use pmix_client::Error;
+use pmix_types::{App, Info, InfoFlags, Key, Proc, Query, Status, Text};
+
+use crate::abi::*;
+use crate::memory::{self, Result, slice};
+use crate::model::{Model, list, many, read_texts};
+use crate::status::write_to;
+
+/// What C gives for a callback and gets back with it.
+#[derive(Clone, Copy)]
+pub(crate) struct Data(pub(crate) *mut c_void);
+
+// SAFETY: the library never looks at it.
+unsafe impl Send for Data {}
+
+impl Data {
+    /// The pointer; a method, so that closures take the whole.
+    pub(crate) const fn get(self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// So many infos. What only a library of the hardware could read is left out, unless it is required.
+///
+/// # Safety
+/// They are NULL or so many valid ones.
+pub(crate) unsafe fn infos_at(at: *const pmix_info_t, count: usize) -> Result<Vec<Info<'static>>> {
+    let mut infos = Vec::new();
+    // SAFETY: the caller says so.
+    for one in unsafe { slice(at, count) } {
+        // SAFETY: the caller says so.
+        match unsafe { Info::from_c(one) } {
+            Ok(info) => infos.push(info),
+            Err(Status::ERR_NOT_SUPPORTED) if one.flags & InfoFlags::REQD.as_raw() == 0 => {
+                tracing::debug!("an info is left out that describes hardware");
+            }
+            Err(status) => return Err(status),
+        }
+    }
+    Ok(infos)
+}
+
+/// So many processes.
+///
+/// # Safety
+/// They are NULL or so many valid ones.
+pub(crate) unsafe fn procs_at(at: *const pmix_proc_t, count: usize) -> Result<Vec<Proc<'static>>> {
+    // SAFETY: the caller says so.
+    unsafe { many(at, count) }
+}
+
+/// So many queries.
+///
+/// # Safety
+/// They are NULL or so many valid ones.
+pub(crate) unsafe fn queries_at(
+    at: *const pmix_query_t,
+    count: usize,
+) -> Result<Vec<Query<'static>>> {
+    // SAFETY: the caller says so.
+    unsafe { many(at, count) }
+}
+
+/// So many applications.
+///
+/// # Safety
+/// They are NULL or so many valid ones.
+pub(crate) unsafe fn apps_at(at: *const pmix_app_t, count: usize) -> Result<Vec<App<'static>>> {
+    // SAFETY: the caller says so.
+    unsafe { many(at, count) }
+}
+
+/// The keys of a NULL-terminated array.
+///
+/// # Safety
+/// It is NULL or such an array.
+pub(crate) unsafe fn keys_at(at: *mut *mut c_char) -> Vec<Key<'static>> {
+    // SAFETY: the caller says so.
+    unsafe { read_texts(at) }
+        .into_iter()
+        .map(Key::new)
+        .collect()
+}
+
+/// A key, which may not be missing, empty or too long.
+///
+/// # Safety
+/// It is NULL or a string.
+pub(crate) unsafe fn key_at(at: *const c_char) -> Result<Key<'static>> {
+    // SAFETY: the caller says so.
+    let bytes = unsafe { memory::text(at) }.ok_or(Status::ERR_BAD_PARAM)?;
+    match bytes.len() {
+        1..=Key::MAX_LEN => Ok(Key::new(Text::new(bytes.to_vec()))),
+        _ => Err(Status::ERR_BAD_PARAM),
+    }
+}
+
+/// Text, which may not be missing.
+///
+/// # Safety
+/// It is NULL or a string.
+pub(crate) unsafe fn text_at(at: *const c_char) -> Result<Text<'static>> {
+    // SAFETY: the caller says so.
+    let bytes = unsafe { memory::text(at) }.ok_or(Status::ERR_BAD_PARAM)?;
+    Ok(Text::new(bytes.to_vec()))
+}
+
+/// Hands infos out; who does not want them gives no place for them.
+///
+/// # Safety
+/// The pointers are NULL or lead to room for one each.
+pub(crate) unsafe fn hand_out<M: Model>(
+    made: &[M],
+    to: *mut *mut M::C,
+    count: *mut usize,
+) -> Result<()> {
+    if to.is_null() || count.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the caller says so.
+    unsafe {
+        write_to(to, list(made)?)?;
+        write_to(count, made.len())
+    }
+}
+
+/// Marks places for results as empty, so that they are after an error.
+///
+/// # Safety
+/// The pointers are NULL or lead to room for one each.
+pub(crate) unsafe fn clear_out<T>(to: *mut *mut T, count: *mut usize) {
+    // SAFETY: the caller says so.
+    unsafe {
+        // Who gives no place for them does not want them.
+        let _ = write_to(to, ptr::null_mut());
+        let _ = write_to(count, 0);
+    }
+}
+
+/// The status of what a client answers.
+pub(crate) fn fault(error: &Error) -> Status {
+    tracing::debug!("{error}");
+    error.status()
+}

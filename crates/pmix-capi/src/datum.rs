@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Data by their type: what a value or an array of C holds. One table says it for all types.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use pmix_types::{DataArray, DataType, Status, Value};
+
+use crate::abi::*;
+use crate::memory::{self, Result, release};
+use crate::model::{Model, list, many};
+use crate::packed;
+use crate::record::{Record, fresh};
+
+/// Where a value of C holds a datum.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In its union.
+    Inline,
+    /// Behind a pointer in its union.
+    Behind,
+    /// Nowhere: only arrays have data of the type.
+    Nowhere,
+}
+
+/// What can be done with data of a type, wherever they are.
+#[derive(Clone, Copy)]
+pub(crate) struct Ops {
+    /// How many bytes one takes.
+    pub(crate) size: usize,
+    /// Where a value holds one.
+    pub(crate) place: Place,
+    begin: unsafe fn(*mut c_void),
+    empty: unsafe fn(*mut c_void),
+    duplicate: unsafe fn(*const c_void, *mut c_void) -> Result<()>,
+}
+
+impl Ops {
+    const fn of<T: Record>(place: Place) -> Self {
+        unsafe fn begin<T: Record>(at: *mut c_void) {
+            // SAFETY: the caller says that there is room for one.
+            unsafe { at.cast::<T>().write(T::initial()) };
+        }
+        unsafe fn empty<T: Record>(at: *mut c_void) {
+            // SAFETY: the caller says that there is a valid one.
+            unsafe { (*at.cast::<T>()).empty() };
+        }
+        unsafe fn duplicate<T: Record>(from: *const c_void, to: *mut c_void) -> Result<()> {
+            // SAFETY: the caller says that there is a valid one, and room for one.
+            unsafe { to.cast::<T>().write((*from.cast::<T>()).duplicate()?) };
+            Ok(())
+        }
+        Self {
+            size: size_of::<T>(),
+            place,
+            begin: begin::<T>,
+            empty: empty::<T>,
+            duplicate: duplicate::<T>,
+        }
+    }
+
+    const fn of_variant<M: Model>(_: fn(Vec<M>) -> DataArray<'static>, place: Place) -> Self {
+        Self::of::<M::C>(place)
+    }
+
+    /// Copies a datum into room for one.
+    ///
+    /// # Safety
+    /// There is a valid one at `from` and room for one at `to`.
+    pub(crate) unsafe fn copy(&self, from: *const c_void, to: *mut c_void) -> Result<()> {
+        // SAFETY: the caller says so.
+        unsafe { (self.duplicate)(from, to) }
+    }
+
+    /// Frees what a datum owns.
+    ///
+    /// # Safety
+    /// There is a valid one.
+    pub(crate) unsafe fn clear(&self, at: *mut c_void) {
+        // SAFETY: the caller says so.
+        unsafe { (self.empty)(at) }
+    }
+}
+
+/// # Safety
+/// There is a valid datum of the type at the place.
+unsafe fn one<M: Model>(at: *const c_void) -> Result<M> {
+    // SAFETY: the caller says so.
+    unsafe { M::from_c(&*at.cast::<M::C>()) }
+}
+
+macro_rules! data {
+    (
+        values { $($variant:ident $type:ident $place:ident;)* }
+        arrays { $($only:ident $only_type:ident;)* }
+    ) => {
+        /// What can be done with data of a type; none if nothing is known of it.
+        pub(crate) fn ops(of: DataType) -> Option<Ops> {
+            Some(match of {
+                $(DataType::$type => Ops::of_variant(DataArray::$variant, Place::$place),)*
+                $(DataType::$only_type => Ops::of_variant(DataArray::$only, Place::Nowhere),)*
+                DataType::DATA_BUFFER => Ops::of::<pmix_data_buffer_t>(Place::Behind),
+                _ => return None,
+            })
+        }
+
+        impl Model for Value<'_> {
+            type C = pmix_value_t;
+
+            unsafe fn from_c(from: &pmix_value_t) -> Result<Self> {
+                let of = DataType::from_raw(from.r#type);
+                if of == DataType::UNDEF {
+                    return Ok(Value::Undef);
+                }
+                // SAFETY: the caller says so: the type says what the union holds.
+                let at = unsafe { place_of(from)? };
+                if at.is_null() {
+                    return missing(of);
+                }
+                // SAFETY: as above, and there is one.
+                unsafe {
+                    Ok(match of {
+                        $(DataType::$type => Value::$variant(one(at)?),)*
+                        DataType::DATA_BUFFER => {
+                            let left = packed::left_in(&*at.cast::<pmix_data_buffer_t>());
+                            Value::DataBuffer(left.to_vec().into())
+                        }
+                        _ => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
+                    })
+                }
+            }
+
+            fn to_c(&self) -> Result<pmix_value_t> {
+                let mut to = pmix_value_t::initial();
+                match self {
+                    Value::Undef => {}
+                    $(Value::$variant(datum) => put(&mut to, Place::$place, datum.to_c()?)?,)*
+                    Value::DataBuffer(bytes) => {
+                        put(&mut to, Place::Behind, packed::buffer_of(bytes)?)?;
+                    }
+                }
+                to.r#type = self.data_type().as_raw();
+                Ok(to)
+            }
+        }
+
+        impl Model for DataArray<'_> {
+            type C = pmix_data_array_t;
+
+            unsafe fn from_c(from: &pmix_data_array_t) -> Result<Self> {
+                let (at, count) = (from.array, from.size);
+                let of = DataType::from_raw(from.r#type);
+                if at.is_null() || count == 0 {
+                    return Ok(DataArray::empty(of));
+                }
+                // SAFETY: the caller says so: the type says what the array holds.
+                unsafe {
+                    Ok(match of {
+                        $(DataType::$type => DataArray::$variant(many(at.cast(), count)?),)*
+                        $(DataType::$only_type => DataArray::$only(many(at.cast(), count)?),)*
+                        _ => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
+                    })
+                }
+            }
+
+            fn to_c(&self) -> Result<pmix_data_array_t> {
+                let array = match self {
+                    $(DataArray::$variant(data) => list(data)?.cast(),)*
+                    $(DataArray::$only(data) => list(data)?.cast(),)*
+                    _ if self.is_empty() => ptr::null_mut(),
+                    _ => return Err(Status::ERR_NOT_SUPPORTED),
+                };
+                Ok(pmix_data_array_t {
+                    r#type: self.data_type().as_raw(),
+                    size: self.len(),
+                    array,
+                })
+            }
+        }
+    };
+}
+
+data! {
+    values {
+        Bool BOOL Inline;
+        Byte BYTE Inline;
+        String STRING Inline;
+        Size SIZE Inline;
+        Pid PID Inline;
+        Int INT Inline;
+        Int8 INT8 Inline;
+        Int16 INT16 Inline;
+        Int32 INT32 Inline;
+        Int64 INT64 Inline;
+        Uint UINT Inline;
+        Uint8 UINT8 Inline;
+        Uint16 UINT16 Inline;
+        Uint32 UINT32 Inline;
+        Uint64 UINT64 Inline;
+        Float FLOAT Inline;
+        Double DOUBLE Inline;
+        Timeval TIMEVAL Inline;
+        Time TIME Inline;
+        Status STATUS Inline;
+        Proc PROC Behind;
+        ByteObject BYTE_OBJECT Inline;
+        Persistence PERSIST Inline;
+        Pointer POINTER Inline;
+        Scope SCOPE Inline;
+        DataRange DATA_RANGE Inline;
+        InfoFlags INFO_DIRECTIVES Inline;
+        DataType DATA_TYPE Inline;
+        ProcState PROC_STATE Inline;
+        ProcInfo PROC_INFO Behind;
+        DataArray DATA_ARRAY Behind;
+        Rank PROC_RANK Inline;
+        CompressedString COMPRESSED_STRING Inline;
+        AllocDirective ALLOC_DIRECTIVE Inline;
+        IofChannel IOF_CHANNEL Inline;
+        Envar ENVAR Inline;
+        Coord COORD Behind;
+        Regattr REGATTR Behind;
+        Regex REGEX Inline;
+        JobState JOB_STATE Inline;
+        LinkState LINK_STATE Inline;
+        Cpuset PROC_CPUSET Behind;
+        Geometry GEOMETRY Behind;
+        DeviceDistance DEVICE_DIST Behind;
+        Endpoint ENDPOINT Behind;
+        Topology TOPO Behind;
+        DeviceType DEVTYPE Inline;
+        Locality LOCTYPE Inline;
+        CompressedByteObject COMPRESSED_BYTE_OBJECT Inline;
+        Nspace PROC_NSPACE Behind;
+        ProcStats PROC_STATS Behind;
+        DiskStats DISK_STATS Behind;
+        NetStats NET_STATS Behind;
+        NodeStats NODE_STATS Behind;
+        StorageMedium STOR_MEDIUM Inline;
+        StorageAccessibility STOR_ACCESS Inline;
+        StoragePersistence STOR_PERSIST Inline;
+        StorageAccessType STOR_ACCESS_TYPE Inline;
+        Device DEVICE Behind;
+        ResourceBlockDirective RESBLOCK_DIRECTIVE Inline;
+        ResourceUnit RESOURCE_UNIT Behind;
+        NodePid NODE_PID Behind;
+        Regex2 REGEX2 Behind;
+        AllocInheritance ALLOC_INHERIT Inline;
+    }
+    arrays {
+        Value VALUE;
+        App APP;
+        Info INFO;
+        Pdata PDATA;
+        Query QUERY;
+    }
+}
+
+/// Where the datum of a value is; NULL if a pointer in its union is.
+///
+/// # Safety
+/// The value is valid.
+unsafe fn place_of(value: &pmix_value_t) -> Result<*mut c_void> {
+    let known = ops(DataType::from_raw(value.r#type)).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
+    let union = ptr::from_ref(&value.data).cast_mut().cast::<c_void>();
+    match known.place {
+        Place::Inline => Ok(union),
+        // SAFETY: the type says that a pointer is there.
+        Place::Behind => Ok(unsafe { value.data.ptr }),
+        Place::Nowhere => Err(Status::ERR_UNKNOWN_DATA_TYPE),
+    }
+}
+
+/// The value whose pointer leads nowhere.
+fn missing<'a>(of: DataType) -> Result<Value<'a>> {
+    match of {
+        DataType::DATA_ARRAY => Ok(Value::DataArray(DataArray::default())),
+        _ => Err(Status::ERR_BAD_PARAM),
+    }
+}
+
+/// Puts a datum into a value that holds none.
+fn put<T: Record>(to: &mut pmix_value_t, place: Place, datum: T) -> Result<()> {
+    if place == Place::Behind {
+        to.data.ptr = memory::boxed(datum)?.cast();
+        return Ok(());
+    }
+    const { assert!(size_of::<pmix_value_data>() == 24) };
+    debug_assert!(size_of::<T>() <= size_of::<pmix_value_data>());
+    // SAFETY: the union has room for each type that the table has inline.
+    unsafe { ptr::from_mut(&mut to.data).cast::<T>().write(datum) };
+    Ok(())
+}
+
+/// Frees what a value owns, and leaves it half done.
+///
+/// # Safety
+/// It is valid, and what it owns came from the C library.
+pub(crate) unsafe fn empty_value(value: &mut pmix_value_t) {
+    let of = DataType::from_raw(value.r#type);
+    // SAFETY: the caller says so.
+    let Ok(at) = (unsafe { place_of(value) }) else {
+        return;
+    };
+    if let Some(known) = ops(of)
+        && !at.is_null()
+    {
+        // SAFETY: there is one, and behind a pointer it is in memory of its own.
+        unsafe {
+            known.clear(at);
+            if known.place == Place::Behind {
+                release(at);
+            }
+        }
+    }
+}
+
+/// A copy of a value.
+///
+/// # Safety
+/// It is valid.
+pub(crate) unsafe fn duplicate_value(value: &pmix_value_t) -> Result<pmix_value_t> {
+    if value.r#type == DataType::UNDEF.as_raw() {
+        return Ok(pmix_value_t::initial());
+    }
+    // SAFETY: the caller says so.
+    let at = unsafe { place_of(value) }?;
+    // SAFETY: as above.
+    unsafe { load_value(DataType::from_raw(value.r#type), at) }
+}
+
+/// A value with a copy of a datum; of none if there is none.
+///
+/// # Safety
+/// `at` is NULL or leads to a valid datum of the type.
+pub(crate) unsafe fn load_value(of: DataType, at: *const c_void) -> Result<pmix_value_t> {
+    let mut to = pmix_value_t::initial();
+    to.r#type = of.as_raw();
+    let known = ops(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
+    if at.is_null() {
+        return Ok(to);
+    }
+    match known.place {
+        Place::Nowhere => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
+        // SAFETY: the caller says so, and the union has room for one.
+        Place::Inline => unsafe { known.copy(at, ptr::from_mut(&mut to.data).cast())? },
+        // SAFETY: the caller says so.
+        Place::Behind => to.data.ptr = unsafe { duplicate_one(&known, at) }?,
+    }
+    Ok(to)
+}
+
+/// A copy of a datum in memory of its own.
+///
+/// # Safety
+/// There is a valid one.
+pub(crate) unsafe fn duplicate_one(known: &Ops, from: *const c_void) -> Result<*mut c_void> {
+    let room = memory::zeroed::<u8>(known.size)?.cast::<c_void>();
+    // SAFETY: the caller says so, and there is room for one.
+    match unsafe { known.copy(from, room) } {
+        Ok(()) => Ok(room),
+        Err(status) => {
+            // SAFETY: it is ours, and nothing is in it.
+            unsafe { release(room) };
+            Err(status)
+        }
+    }
+}
+
+/// Frees what an array owns, and leaves it half done.
+///
+/// # Safety
+/// It is valid, and what it owns came from the C library.
+pub(crate) unsafe fn empty_array(array: &mut pmix_data_array_t) {
+    if array.array.is_null() {
+        return;
+    }
+    if let Some(known) = ops(DataType::from_raw(array.r#type)) {
+        for place in 0..array.size {
+            // SAFETY: there are so many of the type.
+            unsafe { known.clear(array.array.byte_add(place * known.size)) };
+        }
+    }
+    // SAFETY: the caller says so.
+    unsafe { release(array.array) };
+}
+
+/// An array with room for so many data of a type, each as it begins.
+pub(crate) fn new_array(of: DataType, count: usize) -> Result<pmix_data_array_t> {
+    let mut made = pmix_data_array_t::initial();
+    made.r#type = of.as_raw();
+    if count == 0 {
+        return Ok(made);
+    }
+    let known = ops(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
+    let bytes = known.size.checked_mul(count).ok_or(Status::ERR_NOMEM)?;
+    made.array = fresh::<u8>(bytes)?.cast();
+    made.size = count;
+    for place in 0..count {
+        // SAFETY: there is room for so many.
+        unsafe { (known.begin)(made.array.byte_add(place * known.size)) };
+    }
+    Ok(made)
+}
+
+/// A copy of an array.
+///
+/// # Safety
+/// It is valid.
+pub(crate) unsafe fn duplicate_array(from: &pmix_data_array_t) -> Result<pmix_data_array_t> {
+    let count = if from.array.is_null() { 0 } else { from.size };
+    let of = DataType::from_raw(from.r#type);
+    let mut to = new_array(of, count)?;
+    let size = ops(of).map_or(0, |known| known.size);
+    for place in 0..count {
+        let (source, room) = (
+            from.array.wrapping_byte_add(place * size),
+            to.array.wrapping_byte_add(place * size),
+        );
+        // SAFETY: there are so many in both, and the type is known.
+        let copied = unsafe { ops(of).map_or(Ok(()), |known| known.copy(source, room)) };
+        if let Err(status) = copied {
+            // SAFETY: every member is a copy or as it begins.
+            unsafe { to.empty() };
+            return Err(status);
+        }
+    }
+    Ok(to)
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Handlers of events: who is told, in which order, and the chain from one to the next.
+
+mod chain;
+
+use std::ffi::c_void;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pmix_client::{Ask, News};
+use pmix_types::{DataRange, Info, Proc, Status, Value, keys};
+
+use crate::abi::*;
+use crate::answers::op;
+use crate::convert::{Data, fault, infos_at};
+use crate::guard::exported;
+use crate::later::later;
+use crate::memory::{Result, slice};
+use crate::names::proc_at;
+use crate::state::{client, server, state};
+use crate::status::code;
+
+use chain::Chain;
+
+/// Where in the order a handler stands; those of one place in the order of their registration,
+/// unless one asks to be before the others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    First,
+    One,
+    Several,
+    Default,
+    Last,
+}
+
+/// A handler.
+#[derive(Clone)]
+pub(crate) struct Handler {
+    id: usize,
+    place: Place,
+    codes: Vec<Status>,
+    function: pmix_notification_fn_t,
+    /// What the program wants back with each event.
+    object: Option<Data>,
+}
+
+struct Handlers {
+    next: usize,
+    all: Vec<Handler>,
+}
+
+static HANDLERS: Mutex<Handlers> = Mutex::new(Handlers {
+    next: 0,
+    all: Vec::new(),
+});
+
+fn handlers() -> MutexGuard<'static, Handlers> {
+    HANDLERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Forgets all handlers, with the process's last finalize.
+pub(crate) fn forget_all() {
+    handlers().all.clear();
+}
+
+/// An event and all that is known of it.
+#[derive(Clone)]
+pub(crate) struct Happened {
+    pub(crate) status: Status,
+    pub(crate) source: Proc<'static>,
+    pub(crate) infos: Vec<Info<'static>>,
+}
+
+/// Tells the handlers of an event, one after the other.
+pub(crate) fn tell(event: Happened) {
+    let mut told: Vec<_> = {
+        let handlers = handlers();
+        let wants =
+            |handler: &&Handler| handler.codes.is_empty() || handler.codes.contains(&event.status);
+        handlers.all.iter().filter(wants).cloned().collect()
+    };
+    told.sort_by_key(|handler| handler.place);
+    Chain::begin(event, told);
+}
+
+/// What a client hears without asking.
+pub(crate) fn news(news: News) {
+    match news {
+        News::Event(event) => tell(Happened {
+            status: event.status,
+            source: event.source,
+            infos: event.infos,
+        }),
+        News::Lost => {
+            let own = state()
+                .client
+                .as_ref()
+                .map(|(client, _)| client.proc().clone());
+            // A client that leaves loses its server by its own will.
+            if let Some(source) = own {
+                tell(Happened {
+                    status: Status::ERR_LOST_CONNECTION,
+                    source,
+                    infos: Vec::new(),
+                });
+            }
+        }
+    }
+}
+
+/// What a program says about a handler that it registers.
+fn describe(
+    codes: &[Status],
+    infos: &[Info<'_>],
+    given: &[pmix_info_t],
+) -> (Place, bool, Option<Data>) {
+    let says = |key: &str| {
+        infos
+            .iter()
+            .any(|info| info.key.is(key) && info.truth().is_true())
+    };
+    let place = match codes.len() {
+        _ if says(keys::EVENT_HDLR_FIRST) => Place::First,
+        _ if says(keys::EVENT_HDLR_LAST) => Place::Last,
+        0 => Place::Default,
+        1 => Place::One,
+        _ => Place::Several,
+    };
+    let object = given
+        .iter()
+        .find(|info| crate::memory::filled(&info.key) == keys::EVENT_RETURN_OBJECT.as_bytes());
+    // SAFETY: the attribute is a pointer by its definition; any bits are one.
+    let object = object.map(|info| Data(unsafe { info.value.data.ptr }));
+    (place, says(keys::EVENT_HDLR_PREPEND), object)
+}
+
+/// Registers a handler here, and with the server if there is one.
+unsafe fn register(
+    codes: *mut pmix_status_t,
+    ncodes: usize,
+    info: *mut pmix_info_t,
+    ninfo: usize,
+    function: pmix_notification_fn_t,
+) -> Result<(usize, Option<Ask<'static>>)> {
+    // SAFETY: the caller says so.
+    let (codes, given, infos) = unsafe {
+        (
+            slice(codes, ncodes),
+            slice(info, ninfo),
+            infos_at(info, ninfo)?,
+        )
+    };
+    let codes: Vec<_> = codes.iter().copied().map(Status::from_raw).collect();
+    if function.is_none() {
+        return Err(Status::ERR_BAD_PARAM);
+    }
+    let is_client = {
+        let state = state();
+        if state.client.is_none() && state.server.is_none() {
+            return Err(Status::ERR_INIT);
+        }
+        state.client.is_some()
+    };
+    let (place, prepend, object) = describe(&codes, &infos, given);
+    let mut handlers = handlers();
+    let id = handlers.next;
+    handlers.next += 1;
+    let handler = Handler {
+        id,
+        place,
+        codes: codes.clone(),
+        function,
+        object,
+    };
+    let at = if prepend { 0 } else { handlers.all.len() };
+    handlers.all.insert(at, handler);
+    let told: Vec<_> = infos
+        .into_iter()
+        .filter(|info| !matches!(info.value, Value::Pointer(())))
+        .collect();
+    Ok((id, is_client.then(|| Ask::register_events(codes, told))))
+}
+
+fn forget(id: usize) -> Result<()> {
+    let (codes, left) = {
+        let mut handlers = handlers();
+        let place = handlers.all.iter().position(|handler| handler.id == id);
+        let gone = handlers.all.remove(place.ok_or(Status::ERR_NOT_FOUND)?);
+        (gone.codes, handlers.all.clone())
+    };
+    let wanted = |code: &Status| left.iter().any(|handler| handler.codes.contains(code));
+    let codes: Vec<_> = match codes.is_empty() {
+        true if left.iter().any(|handler| handler.codes.is_empty()) => return Ok(()),
+        true => codes,
+        false => {
+            let unwanted: Vec<_> = codes.into_iter().filter(|code| !wanted(code)).collect();
+            if unwanted.is_empty() {
+                return Ok(());
+            }
+            unwanted
+        }
+    };
+    match client() {
+        Ok(client) => client
+            .deregister_events(&codes)
+            .map_err(|error| fault(&error)),
+        Err(_) => Ok(()),
+    }
+}
+
+exported! {
+    fn PMIx_Register_event_handler(codes: *mut pmix_status_t, ncodes: usize, info: *mut pmix_info_t, ninfo: usize, evhdlr: pmix_notification_fn_t, cbfunc: pmix_hdlr_reg_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        // SAFETY: C says so.
+        let made = unsafe { register(codes, ncodes, info, ninfo, evhdlr) };
+        let (id, ask) = match made {
+            Ok(made) => made,
+            Err(status) => return status.as_raw(),
+        };
+        let data = Data(cbdata);
+        let Some(callback) = cbfunc else {
+            let asked = ask.map_or(Ok(()), |ask| client().and_then(|client| client.wait(ask).map_err(|error| fault(&error))));
+            return match asked {
+                // A host that does not hear of events hears of none; the server's own come all the same.
+                Ok(()) | Err(Status::ERR_NOT_SUPPORTED) => i32::try_from(id).unwrap_or(i32::MAX),
+                Err(status) => {
+                    let _ = forget(id);
+                    status.as_raw()
+                }
+            };
+        };
+        let answer = move |status: Status| {
+            // SAFETY: C gave the function and what it is given.
+            unsafe { callback(status.as_raw(), id, data.get()) };
+        };
+        code(match ask {
+            None => later(move || answer(Status::SUCCESS)),
+            Some(ask) => client().and_then(|client| {
+                let then = move |asked: std::result::Result<(), pmix_client::Error>| match asked {
+                    Err(error) if error.status() != Status::ERR_NOT_SUPPORTED => {
+                        let _ = forget(id);
+                        answer(fault(&error));
+                    }
+                    _ => answer(Status::SUCCESS),
+                };
+                client.start(ask, then).map_err(|error| fault(&error))
+            }),
+        })
+    }
+
+    fn PMIx_Deregister_event_handler(evhdlr_ref: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        let is_any = {
+            let state = state();
+            state.client.is_some() || state.server.is_some()
+        };
+        if !is_any {
+            return Status::ERR_INIT.as_raw();
+        }
+        let gone = forget(evhdlr_ref);
+        let data = Data(cbdata);
+        match (gone, cbfunc) {
+            (Ok(()), Some(callback)) => {
+                // SAFETY: C gave the function and what it is given.
+                code(later(move || unsafe { callback(Status::SUCCESS.as_raw(), data.get()) }))
+            }
+            (gone, _) => code(gone),
+        }
+    }
+
+    fn PMIx_Notify_event(status: pmix_status_t, source: *const pmix_proc_t, range: pmix_data_range_t, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            let (status, range) = (Status::from_raw(status), DataRange::from_raw(range));
+            // SAFETY: C says so.
+            let (named, infos) = unsafe { (proc_at(source), infos_at(info, ninfo)?) };
+            let own = crate::state::proc()?;
+            let source = named.unwrap_or(own);
+            let event = Happened { status, source: source.clone(), infos: infos.clone() };
+            if let Ok(server) = server() {
+                server.notify(status, &source, range, &infos).map_err(|error| error.status())?;
+                later(move || tell(event))?;
+                return answer_now(cbfunc, cbdata);
+            }
+            let client = client()?;
+            if range == DataRange::PROC_LOCAL {
+                client.later(move || tell(event)).map_err(|error| fault(&error))?;
+                return answer_now(cbfunc, cbdata);
+            }
+            let ask = Ask::notify(status, range, infos);
+            match cbfunc {
+                Some(_) => client.start(ask, op(cbfunc, cbdata)?),
+                None => client.wait(ask),
+            }
+            .map_err(|error| fault(&error))?;
+            // The server tells everybody but who reports.
+            client.later(move || tell(event)).map_err(|error| fault(&error))
+        })())
+    }
+}
+
+/// Answers that something is done, by the callback if there is one.
+pub(crate) fn answer_now(cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> Result<()> {
+    let data = Data(cbdata);
+    match cbfunc {
+        None => Ok(()),
+        // SAFETY: C gave the function and what it is given.
+        Some(callback) => later(move || unsafe { callback(Status::SUCCESS.as_raw(), data.get()) }),
+    }
+}

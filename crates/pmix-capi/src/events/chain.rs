@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One event on its way from handler to handler. Each says when it is done, at once or later and
+//! from any thread, and may end the chain.
+
+use std::collections::{HashMap, VecDeque};
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use pmix_types::{DataType, Info, Status, keys};
+
+use super::{Handler, Happened};
+use crate::abi::*;
+use crate::families::copies;
+use crate::memory::fill;
+use crate::model::Model;
+use crate::record::Record;
+
+/// An event on its way.
+pub(super) struct Chain {
+    event: Happened,
+    left: VecDeque<Handler>,
+    /// What the handlers so far said.
+    results: Vec<pmix_info_t>,
+    /// What the current handler looks at until it is done.
+    shown: Vec<pmix_info_t>,
+    source: pmix_proc_t,
+}
+
+// SAFETY: the pointers lead to memory that this chain alone owns, but for those of the program,
+// which the library does not look at.
+unsafe impl Send for Chain {}
+
+/// Chains whose current handler is not done, by number: who is done twice is not heard twice.
+static OPEN: LazyLock<Mutex<Open>> = LazyLock::new(Mutex::default);
+
+#[derive(Default)]
+struct Open {
+    last: usize,
+    chains: HashMap<usize, Box<Chain>>,
+}
+
+fn open() -> MutexGuard<'static, Open> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Chain {
+    /// Tells the first handler.
+    pub(super) fn begin(event: Happened, handlers: Vec<Handler>) {
+        if handlers.is_empty() {
+            return;
+        }
+        let source = event
+            .source
+            .to_c()
+            .unwrap_or_else(|_| pmix_proc_t::initial());
+        Box::new(Self {
+            event,
+            left: handlers.into(),
+            results: Vec::new(),
+            shown: Vec::new(),
+            source,
+        })
+        .next();
+    }
+
+    /// Tells the next handler; with the last one the chain ends.
+    fn next(mut self: Box<Self>) {
+        let Some(handler) = self.left.pop_front() else {
+            return;
+        };
+        let Some(function) = handler.function else {
+            return self.next();
+        };
+        self.show(&handler);
+        let (status, source) = (self.event.status.as_raw(), ptr::from_ref(&self.source));
+        let (info, ninfo) = (self.shown.as_mut_ptr(), self.shown.len());
+        let (results, nresults) = (self.results.as_mut_ptr(), self.results.len());
+        let number = {
+            let mut open = open();
+            open.last += 1;
+            let number = open.last;
+            open.chains.insert(number, self);
+            number
+        };
+        let cbdata = ptr::without_provenance_mut::<c_void>(number);
+        // SAFETY: C gave the function; what it looks at stays until it says that it is done.
+        unsafe {
+            function(
+                handler.id,
+                status,
+                source,
+                info,
+                ninfo,
+                results,
+                nresults,
+                Some(done),
+                cbdata,
+            )
+        };
+    }
+
+    /// Makes what a handler looks at: the infos of the event, and what it wants back.
+    fn show(&mut self, handler: &Handler) {
+        self.clear_shown();
+        self.shown = (self.event.infos.iter())
+            .filter_map(|info: &Info<'_>| info.to_c().ok())
+            .collect();
+        if let Some(object) = handler.object {
+            let mut back = pmix_info_t::initial();
+            fill(&mut back.key, keys::EVENT_RETURN_OBJECT.as_bytes());
+            back.value.r#type = DataType::POINTER.as_raw();
+            back.value.data.ptr = object.get();
+            self.shown.push(back);
+        }
+    }
+
+    fn clear_shown(&mut self) {
+        for info in &mut self.shown {
+            // SAFETY: they were made here.
+            unsafe { info.empty() };
+        }
+        self.shown.clear();
+    }
+
+    /// Keeps what a handler said.
+    unsafe fn keep(&mut self, at: *const pmix_info_t, count: usize) {
+        // SAFETY: the caller says so.
+        let (copy, count) = unsafe { copies(at, count) };
+        for place in 0..count {
+            // SAFETY: there are so many; what they own moves on.
+            self.results.push(unsafe { *copy.add(place) });
+        }
+        // SAFETY: the members moved on.
+        unsafe { crate::memory::release(copy) };
+    }
+}
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        self.clear_shown();
+        for info in &mut self.results {
+            // SAFETY: they are copies that were made here.
+            unsafe { info.empty() };
+        }
+    }
+}
+
+/// What a handler calls when it is done.
+unsafe extern "C" fn done(
+    status: pmix_status_t,
+    results: *mut pmix_info_t,
+    nresults: usize,
+    cbfunc: pmix_op_cbfunc_t,
+    thiscbdata: *mut c_void,
+    notification_cbdata: *mut c_void,
+) {
+    let ended = move || {
+        let chain = open().chains.remove(&(notification_cbdata as usize));
+        let Some(mut chain) = chain else {
+            return tracing::warn!("a handler of events was done twice");
+        };
+        // SAFETY: C says that there are so many.
+        unsafe { chain.keep(results, nresults) };
+        if let Some(callback) = cbfunc {
+            // SAFETY: C gave the function and what it is given.
+            unsafe { callback(Status::SUCCESS.as_raw(), thiscbdata) };
+        }
+        if Status::from_raw(status) != Status::EVENT_ACTION_COMPLETE {
+            chain.next();
+        }
+    };
+    crate::guard::guard("a handler of events", ended);
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every exported function by its name, wherever it is.
+
+#![allow(unused_imports)]
+
+pub(crate) use crate::argv::*;
+pub(crate) use crate::client::*;
+pub(crate) use crate::events::*;
+pub(crate) use crate::families::*;
+pub(crate) use crate::lists::*;
+pub(crate) use crate::maps::*;
+pub(crate) use crate::names::*;
+pub(crate) use crate::packed::*;
+pub(crate) use crate::requests::*;
+pub(crate) use crate::server::*;
+pub(crate) use crate::strings::*;
+pub(crate) use crate::unsupported::*;
+pub(crate) use crate::values::*;

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What every exported function is wrapped in: no panic crosses to C or ends the process.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pmix_types::Status;
+
+/// What a function answers when its body panicked.
+pub(crate) trait Fallback {
+    /// The answer.
+    fn fallback() -> Self;
+}
+
+macro_rules! fallbacks {
+    ($($type:ty = $value:expr;)*) => {
+        $(impl Fallback for $type {
+            fn fallback() -> Self {
+                $value
+            }
+        })*
+    };
+}
+
+fallbacks! {
+    () = ();
+    i32 = Status::ERROR.as_raw();
+    // The numbers of C enumerations: a value is no truth value, two values cannot be compared.
+    u32 = 2;
+    usize = 0;
+    bool = false;
+}
+
+impl<T> Fallback for *mut T {
+    fn fallback() -> Self {
+        std::ptr::null_mut()
+    }
+}
+
+impl<T> Fallback for *const T {
+    fn fallback() -> Self {
+        std::ptr::null()
+    }
+}
+
+/// Runs the body of an exported function.
+pub(crate) fn guard<R: Fallback>(name: &'static str, body: impl FnOnce() -> R) -> R {
+    let run = AssertUnwindSafe(|| {
+        #[cfg(test)]
+        tests::panic_if_asked();
+        body()
+    });
+    catch_unwind(run).unwrap_or_else(|payload| {
+        // What was thrown may panic when it is dropped; it is small and there is none after it.
+        std::mem::forget(payload);
+        tracing::error!(name, "a function of the interface panicked");
+        R::fallback()
+    })
+}
+
+/// Defines exported functions: each is a symbol of the library, and guarded.
+macro_rules! exported {
+    ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $returns:ty)? $body:block)*) => {
+        $(
+            $(#[$meta])*
+            /// # Safety
+            ///
+            /// As the header says: every pointer is NULL or leads to what its type says, as many
+            /// as the number beside it says.
+            #[unsafe(no_mangle)]
+            #[allow(non_snake_case)]
+            pub(crate) unsafe extern "C" fn $name($($arg: $type),*) $(-> $returns)? {
+                crate::guard::guard(stringify!($name), move || $body)
+            }
+        )*
+    };
+}
+
+pub(crate) use exported;
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use crate::abi::signatures::CALLS;
+
+    thread_local! {
+        static ASKED: Cell<bool> = const { Cell::new(false) };
+    }
+
+    pub(super) fn panic_if_asked() {
+        if ASKED.take() {
+            panic!("as asked");
+        }
+    }
+
+    #[test]
+    fn a_panic_in_any_function_ends_in_it() {
+        std::panic::set_hook(Box::new(|_| {}));
+        for (name, call) in CALLS {
+            ASKED.set(true);
+            call();
+            assert!(!ASKED.take(), "{name} is not guarded");
+        }
+        let _ = std::panic::take_hook();
+    }
+
+    #[test]
+    fn nothing_but_null_and_zero_harms_no_function() {
+        for (_, call) in CALLS {
+            call();
+        }
+    }
+}

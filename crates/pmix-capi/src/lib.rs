@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `libpmix.so.2`: the PMIx interface for C.
+//!
+//! Every function that any release of OpenPMIx exports is a symbol of this library, and nothing
+//! else but the array `pmix_framework_names`, which Open MPI 5 looks for. A body checks its
+//! arguments, converts them to the data model, calls [`pmix_client`] or [`pmix_server`] and converts
+//! the answer back. The headers are in `include/`; they and the types in `abi` are written from the
+//! tables in `data/`, and each function is compared with its prototype when this is compiled.
+//!
+//! Invariants:
+//!
+//! 1. No panic crosses to C or ends the process: every function is guarded.
+//! 2. Memory that crosses is the C library's, both ways.
+//! 3. No signal, locale, environment or function at exit of the program is touched.
+//! 4. Of a host's module only the part that all releases have in common is read.
+//! 5. What a program gives for a callback is called without any lock held.
+//!
+//! Nothing here is for Rust programs: they use the crates below.
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code)]
+mod abi;
+#[allow(unsafe_code)]
+mod answers;
+#[allow(unsafe_code)]
+mod argv;
+#[allow(unsafe_code)]
+mod client;
+#[allow(unsafe_code)]
+mod convert;
+#[allow(unsafe_code)]
+mod datum;
+#[allow(unsafe_code)]
+mod events;
+#[allow(unsafe_code)]
+mod families;
+mod functions;
+mod guard;
+mod later;
+#[allow(unsafe_code)]
+mod lists;
+#[allow(unsafe_code)]
+mod maps;
+#[allow(unsafe_code)]
+mod memory;
+#[allow(unsafe_code)]
+mod model;
+#[allow(unsafe_code)]
+mod names;
+#[allow(unsafe_code)]
+mod packed;
+#[allow(unsafe_code)]
+mod record;
+#[allow(unsafe_code)]
+mod requests;
+#[allow(unsafe_code)]
+mod server;
+mod state;
+#[allow(unsafe_code)]
+mod status;
+#[allow(unsafe_code)]
+mod strings;
+mod text;
+#[allow(unsafe_code)]
+mod unsupported;
+#[allow(unsafe_code)]
+mod values;
+
+use std::ffi::c_char;
+
+pub use unsupported::UNSUPPORTED;
+
+/// Names for [`FRAMEWORKS`].
+#[repr(transparent)]
+struct Names<const N: usize>([*const c_char; N]);
+
+// SAFETY: the strings are constants.
+#[allow(unsafe_code)]
+unsafe impl<const N: usize> Sync for Names<N> {}
+
+/// The frameworks of components that the library has, with NULL behind the last: Open MPI 5 looks
+/// for the symbol.
+#[allow(unsafe_code)]
+#[unsafe(export_name = "pmix_framework_names")]
+static FRAMEWORKS: Names<6> = Names([
+    c"bfrops".as_ptr(),
+    c"gds".as_ptr(),
+    c"preg".as_ptr(),
+    c"psec".as_ptr(),
+    c"ptl".as_ptr(),
+    std::ptr::null(),
+]);

@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the structures of C to the data model and back.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use pmix_types::*;
+
+use crate::abi::*;
+use crate::memory::{Result, argv, bytes, fill, filled, maybe_string, slice, strings, text};
+use crate::record::{OwnedString, Record, fresh};
+
+/// A datum of the model and what C has in its place.
+pub(crate) trait Model: Sized {
+    /// What C has in its place.
+    type C: Record;
+
+    /// A copy of what C has.
+    ///
+    /// # Safety
+    /// It is valid.
+    unsafe fn from_c(from: &Self::C) -> Result<Self>;
+
+    /// A copy for C, in memory of the C library.
+    fn to_c(&self) -> Result<Self::C>;
+}
+
+macro_rules! same {
+    ($($type:ty),*) => {
+        $(impl Model for $type {
+            type C = $type;
+
+            unsafe fn from_c(from: &$type) -> Result<Self> {
+                Ok(*from)
+            }
+
+            fn to_c(&self) -> Result<$type> {
+                Ok(*self)
+            }
+        })*
+    };
+}
+
+same!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
+
+macro_rules! numbers {
+    ($($type:ident($c:ty)),* $(,)?) => {
+        $(impl Model for $type {
+            type C = $c;
+
+            unsafe fn from_c(from: &$c) -> Result<Self> {
+                Ok(Self::from_raw(*from))
+            }
+
+            fn to_c(&self) -> Result<$c> {
+                Ok(self.as_raw())
+            }
+        })*
+    };
+}
+
+numbers! {
+    AllocDirective(u8), AllocInheritance(u8), DataRange(u8), DataType(u16), DeviceType(u64),
+    InfoFlags(u32), IofChannel(u16), JobState(u8), LinkState(u8), Locality(u16), Persistence(u8),
+    ProcState(u8), Rank(u32), ResourceBlockDirective(u8), Scope(u8), Status(i32),
+    StorageAccessType(u16), StorageAccessibility(u64), StorageMedium(u64), StoragePersistence(u64),
+}
+
+impl Model for bool {
+    type C = u8;
+
+    unsafe fn from_c(from: &u8) -> Result<Self> {
+        Ok(*from != 0)
+    }
+
+    fn to_c(&self) -> Result<u8> {
+        Ok(u8::from(*self))
+    }
+}
+
+/// A pointer means nothing to others.
+impl Model for () {
+    type C = *mut c_void;
+
+    unsafe fn from_c(_: &*mut c_void) -> Result<Self> {
+        Ok(())
+    }
+
+    fn to_c(&self) -> Result<*mut c_void> {
+        Ok(ptr::null_mut())
+    }
+}
+
+impl<T: Model> Model for Box<T> {
+    type C = T::C;
+
+    unsafe fn from_c(from: &T::C) -> Result<Self> {
+        // SAFETY: the caller says so.
+        unsafe { T::from_c(from) }.map(Self::new)
+    }
+
+    fn to_c(&self) -> Result<T::C> {
+        (**self).to_c()
+    }
+}
+
+/// So many of the model for so many of C.
+///
+/// # Safety
+/// `at` is NULL or leads to so many valid ones.
+pub(crate) unsafe fn many<M: Model>(at: *const M::C, count: usize) -> Result<Vec<M>> {
+    // SAFETY: the caller says so.
+    unsafe { slice(at, count).iter().map(|one| M::from_c(one)).collect() }
+}
+
+/// So many for C, in memory of the C library; NULL for none.
+pub(crate) fn list<M: Model>(from: &[M]) -> Result<*mut M::C> {
+    let at = fresh::<M::C>(from.len())?;
+    for (place, one) in from.iter().enumerate() {
+        // SAFETY: there is room for as many.
+        unsafe { at.add(place).write(one.to_c()?) };
+    }
+    Ok(at)
+}
+
+/// Writes members of a structure one by one, the rest as they begin.
+macro_rules! structure {
+    ($type:ident { $($field:ident: $value:expr,)* }) => {{
+        let mut made = $type::initial();
+        $(made.$field = $value;)*
+        Ok(made)
+    }};
+}
+
+macro_rules! models {
+    ($($model:ty = $c:ident |$from:ident| $read:expr, |$this:ident| $write:tt)*) => {
+        $(impl Model for $model {
+            type C = $c;
+
+            #[allow(unused_unsafe, reason = "not every structure has pointers")]
+            unsafe fn from_c($from: &$c) -> Result<Self> {
+                // SAFETY: the caller says that every pointer is valid.
+                unsafe { Ok($read) }
+            }
+
+            fn to_c(&self) -> Result<$c> {
+                let $this = self;
+                structure!($c $write)
+            }
+        })*
+    };
+}
+
+/// Text that a pointer leads to.
+unsafe fn read_text(at: *const std::ffi::c_char) -> Option<Text<'static>> {
+    // SAFETY: the caller says so.
+    unsafe { text(at) }.map(|bytes| Text::new(bytes.to_vec()))
+}
+
+/// Texts of a NULL-terminated array.
+///
+/// # Safety
+/// As of [`strings`].
+pub(crate) unsafe fn read_texts(at: *const *mut std::ffi::c_char) -> Vec<Text<'static>> {
+    // SAFETY: the caller says so.
+    let all = unsafe { strings(at) };
+    all.into_iter()
+        .map(|bytes| Text::new(bytes.to_vec()))
+        .collect()
+}
+
+fn key_of(from: &pmix_key_t) -> Key<'static> {
+    Key::new(Text::new(filled(from).to_vec()))
+}
+
+fn key(from: &Key<'_>) -> pmix_key_t {
+    let mut to = [0; 512];
+    fill(&mut to, from.as_bytes());
+    to
+}
+
+impl Model for Option<Text<'_>> {
+    type C = OwnedString;
+
+    unsafe fn from_c(from: &OwnedString) -> Result<Self> {
+        // SAFETY: the caller says so.
+        Ok(unsafe { read_text(from.0) })
+    }
+
+    fn to_c(&self) -> Result<OwnedString> {
+        maybe_string(self.as_ref()).map(OwnedString)
+    }
+}
+
+impl Model for Timeval {
+    type C = timeval;
+
+    unsafe fn from_c(from: &timeval) -> Result<Self> {
+        Ok(Self {
+            tv_sec: from.tv_sec,
+            tv_usec: from.tv_usec,
+        })
+    }
+
+    fn to_c(&self) -> Result<timeval> {
+        Ok(timeval {
+            tv_sec: self.tv_sec,
+            tv_usec: self.tv_usec,
+        })
+    }
+}
+
+impl Model for Nspace<'_> {
+    type C = pmix_nspace_t;
+
+    unsafe fn from_c(from: &pmix_nspace_t) -> Result<Self> {
+        Ok(Self::new(Text::new(filled(from).to_vec())))
+    }
+
+    fn to_c(&self) -> Result<pmix_nspace_t> {
+        let mut to = [0; 256];
+        fill(&mut to, self.as_bytes());
+        Ok(to)
+    }
+}
+
+impl Model for Bytes<'_> {
+    type C = pmix_byte_object_t;
+
+    unsafe fn from_c(from: &pmix_byte_object_t) -> Result<Self> {
+        // SAFETY: the caller says so.
+        Ok(unsafe { slice(from.bytes.cast::<u8>(), from.size) }
+            .to_vec()
+            .into())
+    }
+
+    fn to_c(&self) -> Result<pmix_byte_object_t> {
+        Ok(pmix_byte_object_t {
+            bytes: bytes(self)?,
+            size: self.len(),
+        })
+    }
+}
+
+impl Model for RegexBytes<'_> {
+    type C = pmix_byte_object_t;
+
+    unsafe fn from_c(from: &pmix_byte_object_t) -> Result<Self> {
+        // SAFETY: the caller says so.
+        unsafe { Bytes::from_c(from) }.map(Self)
+    }
+
+    fn to_c(&self) -> Result<pmix_byte_object_t> {
+        // C reads maps that are text as a string: a NUL follows them.
+        let size = self.0.len();
+        let with_nul = [&*self.0, &[0]].concat();
+        Ok(pmix_byte_object_t {
+            bytes: bytes(&with_nul)?,
+            size,
+        })
+    }
+}
+
+/// Hardware is described by a library that this one does not know.
+macro_rules! opaque {
+    ($($model:ident = $c:ident;)*) => {
+        $(impl Model for $model<'_> {
+            type C = $c;
+
+            unsafe fn from_c(_: &$c) -> Result<Self> {
+                Err(Status::ERR_NOT_SUPPORTED)
+            }
+
+            fn to_c(&self) -> Result<$c> {
+                Err(Status::ERR_NOT_SUPPORTED)
+            }
+        })*
+    };
+}
+
+opaque! {
+    Cpuset = pmix_cpuset_t;
+    Topology = pmix_topology_t;
+}
+
+models! {
+    Proc<'_> = pmix_proc_t
+        |c| Proc::new(Nspace::from_c(&c.nspace)?, Rank::new(c.rank)),
+        |m| { nspace: m.nspace.to_c()?, rank: m.rank.as_raw(), }
+    Info<'_> = pmix_info_t
+        |c| Info {
+            key: key_of(&c.key),
+            flags: InfoFlags::from_raw(c.flags),
+            value: Value::from_c(&c.value)?,
+        },
+        |m| { key: key(&m.key), flags: m.flags.without(InfoFlags::PERSISTENT).as_raw(), value: m.value.to_c()?, }
+    Pdata<'_> = pmix_pdata_t
+        |c| Pdata { proc: Proc::from_c(&c.proc)?, key: key_of(&c.key), value: Value::from_c(&c.value)? },
+        |m| { proc: m.proc.to_c()?, key: key(&m.key), value: m.value.to_c()?, }
+    App<'_> = pmix_app_t
+        |c| App {
+            cmd: read_text(c.cmd),
+            argv: read_texts(c.argv),
+            env: read_texts(c.env),
+            cwd: read_text(c.cwd),
+            maxprocs: c.maxprocs,
+            info: many(c.info, c.ninfo)?,
+        },
+        |m| {
+            cmd: maybe_string(m.cmd.as_ref())?,
+            argv: argv(&m.argv)?,
+            env: argv(&m.env)?,
+            cwd: maybe_string(m.cwd.as_ref())?,
+            maxprocs: m.maxprocs,
+            info: list(&m.info)?,
+            ninfo: m.info.len(),
+        }
+    Query<'_> = pmix_query_t
+        |c| Query { keys: read_texts(c.keys), qualifiers: many(c.qualifiers, c.nqual)? },
+        |m| { keys: argv(&m.keys)?, qualifiers: list(&m.qualifiers)?, nqual: m.qualifiers.len(), }
+    Regattr<'_> = pmix_regattr_t
+        |c| Regattr {
+            name: read_text(c.name),
+            string: key_of(&c.string),
+            data_type: DataType::from_raw(c.r#type),
+            description: read_texts(c.description),
+        },
+        |m| {
+            name: maybe_string(m.name.as_ref())?,
+            string: key(&m.string),
+            r#type: m.data_type.as_raw(),
+            description: argv(&m.description)?,
+        }
+    ProcInfo<'_> = pmix_proc_info_t
+        |c| ProcInfo {
+            proc: Proc::from_c(&c.proc)?,
+            hostname: read_text(c.hostname),
+            executable_name: read_text(c.executable_name),
+            pid: c.pid,
+            exit_code: c.exit_code,
+            state: ProcState::from_raw(c.state),
+        },
+        |m| {
+            proc: m.proc.to_c()?,
+            hostname: maybe_string(m.hostname.as_ref())?,
+            executable_name: maybe_string(m.executable_name.as_ref())?,
+            pid: m.pid,
+            exit_code: m.exit_code,
+            state: m.state.as_raw(),
+        }
+    NodePid<'_> = pmix_node_pid_t
+        |c| NodePid { hostname: read_text(c.hostname), nodeid: c.nodeid, pid: c.pid },
+        |m| { hostname: maybe_string(m.hostname.as_ref())?, nodeid: m.nodeid, pid: m.pid, }
+    Envar<'_> = pmix_envar_t
+        |c| Envar {
+            envar: read_text(c.envar),
+            value: read_text(c.value),
+            separator: c.separator.cast_unsigned(),
+        },
+        |m| {
+            envar: maybe_string(m.envar.as_ref())?,
+            value: maybe_string(m.value.as_ref())?,
+            separator: m.separator.cast_signed(),
+        }
+    Endpoint<'_> = pmix_endpoint_t
+        |c| Endpoint { uuid: read_text(c.uuid), osname: read_text(c.osname), endpt: Bytes::from_c(&c.endpt)? },
+        |m| {
+            uuid: maybe_string(m.uuid.as_ref())?,
+            osname: maybe_string(m.osname.as_ref())?,
+            endpt: m.endpt.to_c()?,
+        }
+    Coord = pmix_coord_t
+        |c| Coord { view: CoordView::from_raw(c.view), coord: slice(c.coord, c.dims).to_vec() },
+        |m| { view: m.view.as_raw(), coord: list(&m.coord)?, dims: m.coord.len(), }
+    Geometry<'_> = pmix_geometry_t
+        |c| Geometry {
+            fabric: c.fabric as u64,
+            uuid: read_text(c.uuid),
+            osname: read_text(c.osname),
+            coordinates: many(c.coordinates, c.ncoords)?,
+        },
+        |m| {
+            fabric: usize::try_from(m.fabric).map_err(|_| Status::ERR_BAD_PARAM)?,
+            uuid: maybe_string(m.uuid.as_ref())?,
+            osname: maybe_string(m.osname.as_ref())?,
+            coordinates: list(&m.coordinates)?,
+            ncoords: m.coordinates.len(),
+        }
+    Device<'_> = pmix_device_t
+        |c| Device {
+            uuid: read_text(c.uuid),
+            osname: read_text(c.osname),
+            device_type: DeviceType::from_raw(c.r#type),
+        },
+        |m| {
+            uuid: maybe_string(m.uuid.as_ref())?,
+            osname: maybe_string(m.osname.as_ref())?,
+            r#type: m.device_type.as_raw(),
+        }
+    DeviceDistance<'_> = pmix_device_distance_t
+        |c| DeviceDistance {
+            uuid: read_text(c.uuid),
+            osname: read_text(c.osname),
+            device_type: DeviceType::from_raw(c.r#type),
+            mindist: c.mindist,
+            maxdist: c.maxdist,
+        },
+        |m| {
+            uuid: maybe_string(m.uuid.as_ref())?,
+            osname: maybe_string(m.osname.as_ref())?,
+            r#type: m.device_type.as_raw(),
+            mindist: m.mindist,
+            maxdist: m.maxdist,
+        }
+    ResourceUnit = pmix_resource_unit_t
+        |c| ResourceUnit { device_type: DeviceType::from_raw(c.r#type), count: c.count as u64 },
+        |m| {
+            r#type: m.device_type.as_raw(),
+            count: usize::try_from(m.count).map_err(|_| Status::ERR_BAD_PARAM)?,
+        }
+    WireRegex2<'_> = pmix_regex2_t
+        |c| WireRegex2 { kind: read_text(c.r#type), bytes: slice(c.bytes, c.len).to_vec().into() },
+        |m| { r#type: maybe_string(m.kind.as_ref())?, bytes: bytes(&m.bytes)?.cast(), len: m.bytes.len(), }
+    ProcStats<'_> = pmix_proc_stats_t
+        |c| ProcStats {
+            node: read_text(c.node),
+            proc: Proc::from_c(&c.proc)?,
+            pid: c.pid,
+            cmd: read_text(c.cmd),
+            state: c.state.cast_unsigned(),
+            time: Timeval::from_c(&c.time)?,
+            percent_cpu: c.percent_cpu,
+            priority: c.priority,
+            num_threads: c.num_threads,
+            pss: c.pss,
+            vsize: c.vsize,
+            rss: c.rss,
+            peak_vsize: c.peak_vsize,
+            processor: c.processor,
+            sample_time: Timeval::from_c(&c.sample_time)?,
+        },
+        |m| {
+            node: maybe_string(m.node.as_ref())?,
+            proc: m.proc.to_c()?,
+            pid: m.pid,
+            cmd: maybe_string(m.cmd.as_ref())?,
+            state: m.state.cast_signed(),
+            time: m.time.to_c()?,
+            percent_cpu: m.percent_cpu,
+            priority: m.priority,
+            num_threads: m.num_threads,
+            pss: m.pss,
+            vsize: m.vsize,
+            rss: m.rss,
+            peak_vsize: m.peak_vsize,
+            processor: m.processor,
+            sample_time: m.sample_time.to_c()?,
+        }
+    DiskStats<'_> = pmix_disk_stats_t
+        |c| DiskStats {
+            disk: read_text(c.disk),
+            num_reads_completed: c.num_reads_completed,
+            num_reads_merged: c.num_reads_merged,
+            num_sectors_read: c.num_sectors_read,
+            milliseconds_reading: c.milliseconds_reading,
+            num_writes_completed: c.num_writes_completed,
+            num_writes_merged: c.num_writes_merged,
+            num_sectors_written: c.num_sectors_written,
+            milliseconds_writing: c.milliseconds_writing,
+            num_ios_in_progress: c.num_ios_in_progress,
+            milliseconds_io: c.milliseconds_io,
+            weighted_milliseconds_io: c.weighted_milliseconds_io,
+        },
+        |m| {
+            disk: maybe_string(m.disk.as_ref())?,
+            num_reads_completed: m.num_reads_completed,
+            num_reads_merged: m.num_reads_merged,
+            num_sectors_read: m.num_sectors_read,
+            milliseconds_reading: m.milliseconds_reading,
+            num_writes_completed: m.num_writes_completed,
+            num_writes_merged: m.num_writes_merged,
+            num_sectors_written: m.num_sectors_written,
+            milliseconds_writing: m.milliseconds_writing,
+            num_ios_in_progress: m.num_ios_in_progress,
+            milliseconds_io: m.milliseconds_io,
+            weighted_milliseconds_io: m.weighted_milliseconds_io,
+        }
+    NetStats<'_> = pmix_net_stats_t
+        |c| NetStats {
+            net_interface: read_text(c.net_interface),
+            num_bytes_recvd: c.num_bytes_recvd,
+            num_packets_recvd: c.num_packets_recvd,
+            num_recv_errs: c.num_recv_errs,
+            num_bytes_sent: c.num_bytes_sent,
+            num_packets_sent: c.num_packets_sent,
+            num_send_errs: c.num_send_errs,
+        },
+        |m| {
+            net_interface: maybe_string(m.net_interface.as_ref())?,
+            num_bytes_recvd: m.num_bytes_recvd,
+            num_packets_recvd: m.num_packets_recvd,
+            num_recv_errs: m.num_recv_errs,
+            num_bytes_sent: m.num_bytes_sent,
+            num_packets_sent: m.num_packets_sent,
+            num_send_errs: m.num_send_errs,
+        }
+    NodeStats<'_> = pmix_node_stats_t
+        |c| NodeStats {
+            node: read_text(c.node),
+            la: c.la,
+            la5: c.la5,
+            la15: c.la15,
+            total_mem: c.total_mem,
+            free_mem: c.free_mem,
+            buffers: c.buffers,
+            cached: c.cached,
+            swap_cached: c.swap_cached,
+            swap_total: c.swap_total,
+            swap_free: c.swap_free,
+            mapped: c.mapped,
+            sample_time: Timeval::from_c(&c.sample_time)?,
+            diskstats: many(c.diskstats, c.ndiskstats)?,
+            netstats: many(c.netstats, c.nnetstats)?,
+        },
+        |m| {
+            node: maybe_string(m.node.as_ref())?,
+            la: m.la,
+            la5: m.la5,
+            la15: m.la15,
+            total_mem: m.total_mem,
+            free_mem: m.free_mem,
+            buffers: m.buffers,
+            cached: m.cached,
+            swap_cached: m.swap_cached,
+            swap_total: m.swap_total,
+            swap_free: m.swap_free,
+            mapped: m.mapped,
+            sample_time: m.sample_time.to_c()?,
+            diskstats: list(&m.diskstats)?,
+            ndiskstats: m.diskstats.len(),
+            netstats: list(&m.netstats)?,
+            nnetstats: m.netstats.len(),
+        }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names: keys, nspaces, ranks and processes.
+
+use std::ffi::c_char;
+use std::ptr;
+
+use pmix_types::{Key, Nspace, Proc, Rank, Text};
+
+use crate::abi::*;
+use crate::guard::exported;
+use crate::memory::{fill, text};
+use crate::model::Model;
+
+/// An nspace from a string; an empty one for NULL.
+///
+/// # Safety
+/// It is NULL or a string.
+pub(crate) unsafe fn nspace_at(at: *const c_char) -> Nspace<'static> {
+    // SAFETY: the caller says so.
+    let bytes = unsafe { text(at) }.unwrap_or_default();
+    Nspace::new(Text::new(bytes.to_vec()))
+}
+
+/// A process from C; none for NULL.
+///
+/// # Safety
+/// It is NULL or leads to a valid one.
+pub(crate) unsafe fn proc_at(at: *const pmix_proc_t) -> Option<Proc<'static>> {
+    // SAFETY: the caller says so.
+    unsafe { at.as_ref().and_then(|proc| Proc::from_c(proc).ok()) }
+}
+
+/// Fills an array of characters that C gives as a pointer.
+unsafe fn fill_at<const N: usize>(at: *mut c_char, from: &[u8]) {
+    // SAFETY: the caller says that there is room for so many.
+    if let Some(to) = unsafe { at.cast::<[c_char; N]>().as_mut() } {
+        fill(to, from);
+    }
+}
+
+exported! {
+    fn PMIx_Load_key(key: *mut c_char, src: *const c_char) {
+        // SAFETY: C says so.
+        unsafe { fill_at::<512>(key, text(src).unwrap_or_default()) };
+    }
+
+    fn PMIx_Load_nspace(nspace: *mut c_char, str: *const c_char) {
+        // SAFETY: C says so.
+        unsafe { fill_at::<256>(nspace, text(str).unwrap_or_default()) };
+    }
+
+    fn PMIx_Load_procid(p: *mut pmix_proc_t, ns: *const c_char, rk: pmix_rank_t) {
+        // SAFETY: C says so.
+        unsafe { load(p, ns, rk) };
+    }
+
+    fn PMIx_Proc_load(p: *mut pmix_proc_t, nspace: *const c_char, rank: pmix_rank_t) {
+        // SAFETY: C says so.
+        unsafe { load(p, nspace, rank) };
+    }
+
+    fn PMIx_Xfer_procid(dst: *mut pmix_proc_t, src: *const pmix_proc_t) {
+        if !dst.is_null() && !src.is_null() {
+            // SAFETY: C says so; they may be the same.
+            unsafe { ptr::copy(src, dst, 1) };
+        }
+    }
+
+    fn PMIx_Check_key(key: *const c_char, str: *const c_char) -> bool {
+        // SAFETY: C says so.
+        match unsafe { (text(key), text(str)) } {
+            (Some(one), Some(other)) => Key::from(one).is(other),
+            _ => false,
+        }
+    }
+
+    fn PMIx_Check_reserved_key(key: *const c_char) -> bool {
+        // SAFETY: C says so.
+        unsafe { text(key) }.is_some_and(|key| Key::from(key).is_reserved())
+    }
+
+    fn PMIx_Check_nspace(key1: *const c_char, key2: *const c_char) -> bool {
+        // SAFETY: C says so.
+        unsafe { nspace_at(key1).matches(&nspace_at(key2)) }
+    }
+
+    fn PMIx_Nspace_invalid(nspace: *const c_char) -> bool {
+        // SAFETY: C says so.
+        unsafe { text(nspace) }.is_none_or(<[u8]>::is_empty)
+    }
+
+    fn PMIx_Check_rank(a: pmix_rank_t, b: pmix_rank_t) -> bool {
+        Rank::new(a).matches(Rank::new(b))
+    }
+
+    fn PMIx_Rank_valid(a: pmix_rank_t) -> bool {
+        Rank::new(a) < Rank::MAX_VALID
+    }
+
+    fn PMIx_Check_procid(a: *const pmix_proc_t, b: *const pmix_proc_t) -> bool {
+        // SAFETY: C says so.
+        match unsafe { (proc_at(a), proc_at(b)) } {
+            (Some(one), Some(other)) => one.matches(&other),
+            _ => false,
+        }
+    }
+
+    fn PMIx_Procid_invalid(p: *const pmix_proc_t) -> bool {
+        // SAFETY: C says so.
+        unsafe { proc_at(p) }.is_none_or(|proc| proc.is_invalid())
+    }
+
+    fn PMIx_Multicluster_nspace_construct(target: *mut c_char, cluster: *mut c_char, nspace: *mut c_char) {
+        // SAFETY: C says so.
+        let joined = unsafe { Nspace::of_cluster(&nspace_at(cluster), &nspace_at(nspace)) };
+        // SAFETY: as above.
+        unsafe { fill_at::<256>(target, joined.unwrap_or_default().as_bytes()) };
+    }
+
+    fn PMIx_Multicluster_nspace_parse(target: *mut c_char, cluster: *mut c_char, nspace: *mut c_char) {
+        // SAFETY: C says so.
+        let joined = unsafe { nspace_at(target) };
+        let (first, second) = joined.split_cluster();
+        // SAFETY: as above.
+        unsafe {
+            fill_at::<256>(cluster, first.as_bytes());
+            fill_at::<256>(nspace, second.as_bytes());
+        }
+    }
+}
+
+unsafe fn load(at: *mut pmix_proc_t, nspace: *const c_char, rank: pmix_rank_t) {
+    // SAFETY: the caller says so.
+    unsafe {
+        if let Some(to) = at.as_mut() {
+            let name = text(nspace).unwrap_or_default().to_vec();
+            fill(&mut to.nspace, &name);
+            to.rank = rank;
+        }
+    }
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the structures of C own, and so how they begin, are freed and are copied.
+
+use std::ffi::{c_char, c_void};
+use std::ptr;
+
+use pmix_types::{DataType, Status};
+
+use crate::abi::*;
+use crate::datum;
+use crate::memory::{self, Result, duplicate, release, release_argv, slice, strings};
+
+/// A datum of C: a number, or a structure and what its pointers lead to.
+pub(crate) trait Record: Copy {
+    /// As its construct function leaves it.
+    fn initial() -> Self;
+
+    /// Frees what it owns and leaves it as [`initial`](Self::initial).
+    ///
+    /// # Safety
+    /// It is valid, and what it owns came from the C library.
+    unsafe fn empty(&mut self);
+
+    /// A copy, with copies of all that it owns.
+    ///
+    /// # Safety
+    /// It is valid.
+    unsafe fn duplicate(&self) -> Result<Self>;
+}
+
+/// A string that an array or a value owns.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct OwnedString(pub(crate) *mut c_char);
+
+impl Record for OwnedString {
+    fn initial() -> Self {
+        Self(ptr::null_mut())
+    }
+
+    unsafe fn empty(&mut self) {
+        // SAFETY: the caller says so.
+        unsafe { release(self.0) };
+        *self = Self::initial();
+    }
+
+    unsafe fn duplicate(&self) -> Result<Self> {
+        // SAFETY: the caller says so.
+        unsafe { duplicate(self.0) }.map(Self)
+    }
+}
+
+/// Data that own nothing.
+macro_rules! plain {
+    ($($type:ty = $initial:expr;)*) => {
+        $(impl Record for $type {
+            fn initial() -> Self {
+                $initial
+            }
+
+            unsafe fn empty(&mut self) {
+                *self = Self::initial();
+            }
+
+            unsafe fn duplicate(&self) -> Result<Self> {
+                Ok(*self)
+            }
+        })*
+    };
+}
+
+plain! {
+    u8 = 0;
+    u16 = 0;
+    u32 = 0;
+    u64 = 0;
+    i8 = 0;
+    i16 = 0;
+    i32 = 0;
+    i64 = 0;
+    f32 = 0.0;
+    f64 = 0.0;
+    timeval = timeval::default();
+    *mut c_void = ptr::null_mut();
+    pmix_nspace_t = [0; 256];
+    pmix_proc_t = pmix_proc_t { nspace: [0; 256], rank: u32::MAX };
+    pmix_resource_unit_t = pmix_resource_unit_t { r#type: 0, count: 0 };
+}
+
+macro_rules! structures {
+    (@free $at:ident, text $field:ident) => {
+        release($at.$field)
+    };
+    (@free $at:ident, argv $field:ident) => {
+        release_argv($at.$field)
+    };
+    (@free $at:ident, bytes $field:ident $len:ident) => {
+        release($at.$field)
+    };
+    (@free $at:ident, list $field:ident $len:ident) => {
+        empty_list(&mut $at.$field, &mut $at.$len)
+    };
+    (@free $at:ident, one $field:ident) => {
+        $at.$field.empty()
+    };
+    (@copy $to:ident $from:ident, text $field:ident) => {
+        $to.$field = duplicate($from.$field)?
+    };
+    (@copy $to:ident $from:ident, argv $field:ident) => {
+        $to.$field = memory::argv(&strings($from.$field))?
+    };
+    (@copy $to:ident $from:ident, bytes $field:ident $len:ident) => {
+        $to.$field = copied($from.$field, $from.$len)?
+    };
+    (@copy $to:ident $from:ident, list $field:ident $len:ident) => {
+        ($to.$field, $to.$len) = duplicate_list($from.$field, $from.$len)?
+    };
+    (@copy $to:ident $from:ident, one $field:ident) => {
+        $to.$field = $from.$field.duplicate()?
+    };
+    ($($type:ident { $($kind:ident $($field:ident)+;)* } $({ $($first:ident: $value:expr,)* })?)*) => {
+        $(impl Record for $type {
+            #[allow(unused_mut)]
+            fn initial() -> Self {
+                // SAFETY: zero is a number, NULL or no character in each member.
+                let mut first: Self = unsafe { std::mem::zeroed() };
+                $($(first.$first = $value;)*)?
+                first
+            }
+
+            unsafe fn empty(&mut self) {
+                // SAFETY: the caller says so.
+                unsafe {
+                    let at = &mut *self;
+                    $(structures!(@free at, $kind $($field)+);)*
+                }
+                *self = Self::initial();
+            }
+
+            unsafe fn duplicate(&self) -> Result<Self> {
+                let mut to = *self;
+                let from = self;
+                // SAFETY: the caller says so.
+                unsafe {
+                    $(structures!(@copy to from, $kind $($field)+);)*
+                }
+                Ok(to)
+            }
+        })*
+    };
+}
+
+structures! {
+    pmix_app_t { text cmd; argv argv; argv env; text cwd; list info ninfo; }
+    pmix_byte_object_t { bytes bytes size; }
+    pmix_coord_t { bytes coord dims; }
+    pmix_device_distance_t { text uuid; text osname; } { mindist: u16::MAX, maxdist: u16::MAX, }
+    pmix_device_t { text uuid; text osname; }
+    pmix_disk_stats_t { text disk; }
+    pmix_endpoint_t { text uuid; text osname; one endpt; }
+    pmix_envar_t { text envar; text value; }
+    pmix_fabric_t { text name; list info ninfo; }
+    pmix_geometry_t { text uuid; text osname; list coordinates ncoords; }
+    pmix_net_stats_t { text net_interface; }
+    pmix_node_pid_t { text hostname; } { nodeid: u32::MAX, pid: -1, }
+    pmix_node_stats_t { text node; list diskstats ndiskstats; list netstats nnetstats; }
+    pmix_pdata_t { one value; } { proc: pmix_proc_t::initial(), }
+    pmix_proc_info_t { text hostname; text executable_name; } { proc: pmix_proc_t::initial(), }
+    pmix_proc_stats_t { text node; text cmd; } { proc: pmix_proc_t::initial(), }
+    pmix_query_t { argv keys; list qualifiers nqual; }
+    pmix_regattr_t { text name; argv description; }
+    pmix_regex2_t { text r#type; bytes bytes len; }
+    // What the second member of these leads to is the business of who describes the hardware.
+    pmix_cpuset_t { text source; }
+    pmix_topology_t { text source; }
+}
+
+impl Record for pmix_info_t {
+    fn initial() -> Self {
+        Self {
+            key: [0; 512],
+            flags: 0,
+            value: pmix_value_t::initial(),
+        }
+    }
+
+    unsafe fn empty(&mut self) {
+        if !is_persistent(self) {
+            // SAFETY: the caller says so.
+            unsafe { self.value.empty() };
+        }
+        *self = Self::initial();
+    }
+
+    unsafe fn duplicate(&self) -> Result<Self> {
+        let mut to = *self;
+        if !is_persistent(self) {
+            // SAFETY: the caller says so.
+            to.value = unsafe { self.value.duplicate() }?;
+        }
+        Ok(to)
+    }
+}
+
+/// Whether an info does not own its value.
+pub(crate) const fn is_persistent(info: &pmix_info_t) -> bool {
+    info.flags & pmix_types::InfoFlags::PERSISTENT.as_raw() != 0
+}
+
+impl Record for pmix_value_t {
+    fn initial() -> Self {
+        // SAFETY: of no type, with nothing but zeros.
+        unsafe { std::mem::zeroed() }
+    }
+
+    unsafe fn empty(&mut self) {
+        // SAFETY: the caller says so: the type says what the union holds.
+        unsafe { datum::empty_value(self) };
+        *self = Self::initial();
+    }
+
+    unsafe fn duplicate(&self) -> Result<Self> {
+        // SAFETY: as above.
+        unsafe { datum::duplicate_value(self) }
+    }
+}
+
+impl Record for pmix_data_array_t {
+    fn initial() -> Self {
+        Self {
+            r#type: DataType::UNDEF.as_raw(),
+            size: 0,
+            array: ptr::null_mut(),
+        }
+    }
+
+    unsafe fn empty(&mut self) {
+        // SAFETY: the caller says so: the type says what the array holds.
+        unsafe { datum::empty_array(self) };
+        *self = Self::initial();
+    }
+
+    unsafe fn duplicate(&self) -> Result<Self> {
+        // SAFETY: as above.
+        unsafe { datum::duplicate_array(self) }
+    }
+}
+
+impl Record for pmix_data_buffer_t {
+    fn initial() -> Self {
+        // SAFETY: NULL and zero.
+        unsafe { std::mem::zeroed() }
+    }
+
+    unsafe fn empty(&mut self) {
+        // SAFETY: the caller says so.
+        unsafe { release(self.base_ptr) };
+        *self = Self::initial();
+    }
+
+    unsafe fn duplicate(&self) -> Result<Self> {
+        // SAFETY: the caller says so.
+        crate::packed::buffer_of(unsafe { crate::packed::left_in(self) })
+    }
+}
+
+/// A copy of so many plain data; NULL for none.
+///
+/// # Safety
+/// `at` is NULL or leads to so many.
+unsafe fn copied<T: Copy>(at: *const T, count: usize) -> Result<*mut T> {
+    // SAFETY: the caller says so.
+    let from = unsafe { slice(at, count) };
+    let to = memory::zeroed::<T>(from.len())?;
+    if !to.is_null() {
+        // SAFETY: there is room for them, and it is new.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
+    }
+    Ok(to)
+}
+
+/// So many in new memory, each as it begins; NULL for none.
+pub(crate) fn fresh<T: Record>(count: usize) -> Result<*mut T> {
+    let at = memory::zeroed::<T>(count)?;
+    if !at.is_null() {
+        for place in 0..count {
+            // SAFETY: there is room for so many.
+            unsafe { at.add(place).write(T::initial()) };
+        }
+    }
+    Ok(at)
+}
+
+/// Frees a list and what its members own.
+///
+/// # Safety
+/// The list is NULL or came from the C library and has so many valid members.
+pub(crate) unsafe fn empty_list<T: Record>(at: &mut *mut T, count: &mut usize) {
+    if !at.is_null() {
+        for place in 0..*count {
+            // SAFETY: there are so many.
+            unsafe { (*at.add(place)).empty() };
+        }
+        // SAFETY: the caller says so.
+        unsafe { release(*at) };
+    }
+    (*at, *count) = (ptr::null_mut(), 0);
+}
+
+/// A copy of a list with copies of what its members own.
+///
+/// # Safety
+/// `at` is NULL or leads to so many valid members.
+pub(crate) unsafe fn duplicate_list<T: Record>(
+    at: *const T,
+    count: usize,
+) -> Result<(*mut T, usize)> {
+    // SAFETY: the caller says so.
+    let from = unsafe { slice(at, count) };
+    let to = fresh::<T>(from.len())?;
+    for (place, one) in from.iter().enumerate() {
+        // SAFETY: the caller says so of the source; there is room for as many.
+        match unsafe { one.duplicate() } {
+            // SAFETY: as above.
+            Ok(copy) => unsafe { to.add(place).write(copy) },
+            Err(status) => {
+                let (mut to, mut count) = (to, from.len());
+                // SAFETY: every member is a copy or as it begins.
+                unsafe { empty_list(&mut to, &mut count) };
+                return Err(status);
+            }
+        }
+    }
+    Ok((to, from.len()))
+}
+
+/// What is at a place, or why not.
+///
+/// # Safety
+/// `at` is NULL or leads to a valid one that lives as long as the result.
+pub(crate) unsafe fn there<'a, T>(at: *const T) -> Result<&'a T> {
+    // SAFETY: the caller says so.
+    unsafe { at.as_ref() }.ok_or(Status::ERR_BAD_PARAM)
+}
+
+/// What is at a place and may be changed, or why not.
+///
+/// # Safety
+/// As of [`there`], and nobody else looks at it meanwhile.
+pub(crate) unsafe fn there_mut<'a, T>(at: *mut T) -> Result<&'a mut T> {
+    // SAFETY: the caller says so.
+    unsafe { at.as_mut() }.ok_or(Status::ERR_BAD_PARAM)
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Servers: what a host of C asks for (`PMIx_server_...`).
+
+mod host;
+mod pending;
+mod upcalls;
+
+use std::ffi::{OsStr, c_char, c_void};
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+
+use pmix_server::{HostObject, Server};
+use pmix_types::{Info, InfoFlags, IofChannel, Status, keys};
+
+use crate::abi::*;
+use crate::argv::set;
+use crate::convert::{Data, infos_at, procs_at, text_at};
+use crate::events::answer_now;
+use crate::guard::exported;
+use crate::later::{end, later};
+use crate::memory::{Result, bytes, slice};
+use crate::model::list;
+use crate::names::{nspace_at, proc_at};
+use crate::record::{empty_list, there};
+use crate::state::{server, state};
+use crate::status::code;
+
+use host::CHost;
+
+/// Attributes of init that ask for what this library has no part in.
+const WITHOUT_PART: &[&str] = &[
+    keys::EVENT_BASE,
+    keys::EXTERNAL_PROGRESS,
+    keys::TOPOLOGY2,
+    keys::SERVER_SHARE_TOPOLOGY,
+];
+
+fn refused(error: &pmix_server::Error) -> Status {
+    tracing::warn!("{error}");
+    error.status()
+}
+
+/// Whether an attribute of init is for the server. Who requires what it cannot do is told so.
+fn is_obeyed(info: &Info<'_>) -> bool {
+    let required = info.flags.contains(InfoFlags::REQD);
+    required || !WITHOUT_PART.iter().any(|key| info.key.is(key))
+}
+
+/// Becomes a server, or counts one more call.
+fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) -> Result<()> {
+    let mut state = state();
+    if let Some((_, count)) = &mut state.server {
+        *count += 1;
+        return Ok(());
+    }
+    let infos: Vec<_> = infos
+        .iter()
+        .filter(|info| is_obeyed(info))
+        .cloned()
+        .collect();
+    let host = Arc::new(CHost::new(module));
+    let builder = Server::builder()
+        .rendezvous_required(false)
+        .shared_host(host);
+    let builder = builder
+        .attributes(&infos)
+        .map_err(|error| refused(&error))?;
+    let made = builder.build().map_err(|error| refused(&error))?;
+    made.start().map_err(|error| refused(&error))?;
+    state.server = Some((made, 1));
+    Ok(())
+}
+
+/// Is no server any longer with the last call.
+fn finalize() -> Result<()> {
+    let last = {
+        let mut state = state();
+        match &mut state.server {
+            None => return Err(Status::ERR_INIT),
+            Some((_, count)) if *count > 1 => {
+                *count -= 1;
+                return Ok(());
+            }
+            Some(_) => state.server.take(),
+        }
+    };
+    let ended = last.map_or(Ok(()), |(server, _)| server.finalize());
+    pending::forget_all();
+    end();
+    crate::events::forget_all();
+    ended.map_err(|error| refused(&error))
+}
+
+/// Answers a request: at once where there is no callback, otherwise by it alone.
+fn answer(done: Result<()>, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> Result<()> {
+    match cbfunc {
+        None => done,
+        Some(_) => done.and_then(|()| answer_now(cbfunc, cbdata)),
+    }
+}
+
+exported! {
+    fn PMIx_server_init(module: *mut pmix_server_module_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
+        code((|| {
+            // SAFETY: C says so.
+            let infos = unsafe { infos_at(info, ninfo)? };
+            // SAFETY: only what all releases have in common is read, whatever the host's has.
+            let module = unsafe { host::common_part(module) };
+            init(module.as_ref(), &infos)
+        })())
+    }
+
+    fn PMIx_server_finalize() -> pmix_status_t {
+        code(finalize())
+    }
+
+    fn PMIx_server_register_nspace(nspace: *const c_char, nlocalprocs: i32, info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            let server = server()?;
+            // SAFETY: C says so.
+            let (nspace, infos) = unsafe { (text_at(nspace)?, infos_at(info, ninfo)?) };
+            // A job of which nothing is here may be given with any number below zero.
+            let local = u32::try_from(nlocalprocs).unwrap_or(0);
+            let made = server.register_nspace(&nspace.into(), local, &infos);
+            answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)
+        })())
+    }
+
+    fn PMIx_server_deregister_nspace(nspace: *const c_char, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) {
+        if let Ok(server) = server() {
+            // SAFETY: C says so. What is not registered is gone already.
+            let _ = server.deregister_nspace(&unsafe { nspace_at(nspace) });
+        }
+        // Without a server there is no thread to wait for either.
+        let _ = answer_now(cbfunc, cbdata);
+    }
+
+    fn PMIx_server_register_client(proc: *const pmix_proc_t, uid: u32, gid: u32, server_object: *mut c_void, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            let server = server()?;
+            // SAFETY: C says so.
+            let proc = unsafe { proc_at(proc) }.ok_or(Status::ERR_BAD_PARAM)?;
+            let object = HostObject(server_object as u64);
+            let made = server.register_client(&proc, uid, gid, object);
+            answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)
+        })())
+    }
+
+    fn PMIx_server_deregister_client(proc: *const pmix_proc_t, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) {
+        // SAFETY: C says so.
+        if let (Ok(server), Some(proc)) = (server(), unsafe { proc_at(proc) }) {
+            // What is not registered is gone already.
+            let _ = server.deregister_client(&proc);
+        }
+        // Without a server there is no thread to wait for either.
+        let _ = answer_now(cbfunc, cbdata);
+    }
+
+    fn PMIx_server_setup_fork(proc: *const pmix_proc_t, env: *mut *mut *mut c_char) -> pmix_status_t {
+        code((|| {
+            let server = server()?;
+            // SAFETY: C says so.
+            let proc = unsafe { proc_at(proc) }.ok_or(Status::ERR_BAD_PARAM)?;
+            let vars = server.setup_fork(&proc).map_err(|error| refused(&error))?;
+            for (name, value) in vars {
+                let (name, value): (&OsStr, &OsStr) = (&name, &value);
+                // SAFETY: as above.
+                unsafe { set(name.as_bytes(), value.as_bytes(), true, env)? };
+            }
+            Ok(())
+        })())
+    }
+
+    fn PMIx_server_dmodex_request(proc: *const pmix_proc_t, cbfunc: pmix_dmodex_response_fn_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            let server = server()?;
+            // SAFETY: C says so.
+            let proc = unsafe { proc_at(proc) }.ok_or(Status::ERR_BAD_PARAM)?;
+            let (callback, data) = (cbfunc.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+            let then = move |found: std::result::Result<Vec<u8>, Status>| {
+                let (status, found) = match found {
+                    Ok(found) => (Status::SUCCESS, found),
+                    Err(status) => (status, Vec::new()),
+                };
+                let at = bytes(&found).unwrap_or(std::ptr::null_mut());
+                // SAFETY: C gave the function and what it is given; the bytes are ours.
+                unsafe {
+                    callback(status.as_raw(), at, found.len(), data.get());
+                    crate::memory::release(at);
+                }
+            };
+            server.dmodex_request(&proc, &[], then).map_err(|error| refused(&error))
+        })())
+    }
+
+    fn PMIx_server_setup_application(nspace: *const c_char, info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_setup_application_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            let server = server()?;
+            // SAFETY: C says so.
+            let (nspace, infos) = unsafe { (nspace_at(nspace), infos_at(info, ninfo)?) };
+            let (callback, data) = (cbfunc.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+            let made = server.setup_application(&nspace, &infos).map_err(|error| refused(&error))?;
+            later(move || {
+                let count = made.len();
+                let at = list(&made).unwrap_or(std::ptr::null_mut());
+                let given = Box::into_raw(Box::new((at, count)));
+                // SAFETY: C gave the function; it calls back when it has read the infos.
+                unsafe { callback(Status::SUCCESS.as_raw(), at, count, data.get(), Some(read), given.cast()) };
+            })
+        })())
+    }
+
+    fn PMIx_server_setup_local_support(nspace: *const c_char, info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            let server = server()?;
+            // SAFETY: C says so.
+            let (nspace, infos) = unsafe { (nspace_at(nspace), infos_at(info, ninfo)?) };
+            let made = server.setup_local_support(&nspace, &infos);
+            answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)
+        })())
+    }
+
+    fn PMIx_server_IOF_deliver(source: *const pmix_proc_t, channel: pmix_iof_channel_t, bo: *const pmix_byte_object_t, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            let server = server()?;
+            // SAFETY: C says so.
+            let (source, infos) = unsafe { (proc_at(source).ok_or(Status::ERR_BAD_PARAM)?, infos_at(info, ninfo)?) };
+            // SAFETY: as above.
+            let data = unsafe { there(bo).map(|bo| slice(bo.bytes.cast::<u8>(), bo.size).to_vec())? };
+            let made = server.iof_deliver(&source, IofChannel::from_raw(channel), data, &infos);
+            answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)
+        })())
+    }
+
+    fn PMIx_server_define_process_set(members: *const pmix_proc_t, nmembers: usize, pset_name: *const c_char) -> pmix_status_t {
+        code((|| {
+            let server = server()?;
+            // SAFETY: C says so.
+            let (members, name) = unsafe { (procs_at(members, nmembers)?, text_at(pset_name)?) };
+            server.define_process_set(&name, &members).map_err(|error| refused(&error))
+        })())
+    }
+
+    fn PMIx_server_delete_process_set(pset_name: *mut c_char) -> pmix_status_t {
+        code((|| {
+            let server = server()?;
+            // SAFETY: C says so.
+            let name = unsafe { text_at(pset_name)? };
+            server.delete_process_set(&name).map_err(|error| refused(&error))
+        })())
+    }
+
+    fn PMIx_Register_attributes(function: *mut c_char, attrs: *mut *mut c_char) -> pmix_status_t {
+        code((|| {
+            // SAFETY: C says so.
+            let (_, names) = unsafe { (text_at(function)?, crate::memory::strings(attrs)) };
+            // Nobody asks this server what its host supports, so nothing is kept.
+            tracing::debug!("the host supports {} attributes", names.len());
+            server().map(drop)
+        })())
+    }
+}
+
+/// What a host calls when it has read what an application takes along.
+unsafe extern "C" fn read(_status: pmix_status_t, given: *mut c_void) {
+    let free = move || {
+        if !given.is_null() {
+            // SAFETY: it is what `PMIx_server_setup_application` made.
+            let (mut at, mut count) =
+                *unsafe { Box::from_raw(given.cast::<(*mut pmix_info_t, usize)>()) };
+            // SAFETY: as above.
+            unsafe { empty_list(&mut at, &mut count) };
+        }
+    };
+    crate::guard::guard("release", free);
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A host of C: its module, and what the server tells it unasked.
+
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use pmix_server::{Completion, Credential, Host, ServerEvent, upcall};
+use pmix_types::{Info, Nspace, Pdata, Proc, Status, Value, keys};
+
+use crate::abi::*;
+use crate::events::{Happened, tell};
+use crate::later::later;
+
+/// How many bytes of the module all releases have in common. A host of an older release has no more.
+const COMMON_BYTES: usize = 224;
+
+const _: () = assert!(std::mem::offset_of!(pmix_server_module_t, tool_connected2) == COMMON_BYTES);
+
+/// What all releases have in common of a host's module; the slots behind it are empty.
+///
+/// # Safety
+/// `at` is NULL or leads to a module of any release.
+pub(super) unsafe fn common_part(at: *const pmix_server_module_t) -> Option<pmix_server_module_t> {
+    if at.is_null() {
+        return None;
+    }
+    let mut module = MaybeUninit::<pmix_server_module_t>::zeroed();
+    // SAFETY: every release has so many bytes; the rest is zeros, which no slot minds.
+    unsafe {
+        ptr::copy_nonoverlapping(
+            at.cast::<u8>(),
+            module.as_mut_ptr().cast::<u8>(),
+            COMMON_BYTES,
+        );
+        Some(module.assume_init())
+    }
+}
+
+/// A host of C.
+pub(super) struct CHost {
+    pub(super) module: pmix_server_module_t,
+}
+
+impl CHost {
+    pub(super) fn new(module: Option<&pmix_server_module_t>) -> Self {
+        // SAFETY: a module without functions is zeros.
+        let none = || unsafe { std::mem::zeroed() };
+        Self {
+            module: module.copied().unwrap_or_else(none),
+        }
+    }
+}
+
+/// Hands each call to the function that has its name in `upcalls`.
+macro_rules! host {
+    ($($name:ident($call:ident) -> $answer:ty;)*) => {
+        impl Host for CHost {
+            $(fn $name(&self, call: upcall::$call, done: Completion<$answer>) {
+                self.$name(call, done);
+            })*
+
+            fn server_event(&self, event: ServerEvent) {
+                noticed(event);
+            }
+        }
+    };
+}
+
+host! {
+    client_connected(ClientConnected) -> ();
+    client_finalized(ClientFinalized) -> ();
+    abort(Abort) -> ();
+    fence(Fence) -> Vec<u8>;
+    direct_modex(DirectModex) -> Vec<u8>;
+    publish(Publish) -> ();
+    lookup(Lookup) -> Vec<Pdata<'static>>;
+    unpublish(Unpublish) -> ();
+    spawn(Spawn) -> Nspace<'static>;
+    connect(Connect) -> ();
+    disconnect(Disconnect) -> ();
+    register_events(RegisterEvents) -> ();
+    deregister_events(DeregisterEvents) -> ();
+    notify_event(NotifyEvent) -> ();
+    query(Query) -> Vec<Info<'static>>;
+    tool_connected(ToolConnected) -> Proc<'static>;
+    log(Log) -> ();
+    allocate(Alloc) -> Vec<Info<'static>>;
+    job_control(JobControl) -> Vec<Info<'static>>;
+    monitor(Monitor) -> Vec<Info<'static>>;
+    get_credential(GetCredential) -> Credential;
+    validate_credential(ValidateCredential) -> Vec<Info<'static>>;
+    iof_pull(IofPull) -> ();
+    push_stdin(PushStdin) -> ();
+    group(Group) -> Vec<Info<'static>>;
+    fabric(Fabric) -> Vec<Info<'static>>;
+}
+
+/// A process that is lost is an event to the host, as the host waits for it.
+fn noticed(event: ServerEvent) {
+    match event {
+        ServerEvent::ProcessLost { proc, .. } => {
+            let infos = vec![Info::new(
+                keys::EVENT_AFFECTED_PROC,
+                Value::Proc(proc.clone()),
+            )];
+            let event = Happened {
+                status: Status::ERR_LOST_CONNECTION,
+                source: proc,
+                infos,
+            };
+            // Without a thread for it the host learns it from the process's end.
+            let _ = later(move || tell(event));
+        }
+        ServerEvent::Refused { reason } => tracing::warn!("a connection was refused: {reason}"),
+        ServerEvent::FenceMissing {
+            missing, status, ..
+        } => {
+            tracing::warn!("{} processes were missing: {status}", missing.len());
+        }
+        other => tracing::debug!(?other, "nothing follows from it"),
+    }
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Calls of the host that it has not answered yet, and the functions it answers them with.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::ffi::{c_char, c_void};
+use std::ptr;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use pmix_server::{Completion, Credential, Reply};
+use pmix_types::{Info, Nspace, Pdata, Proc, Status};
+
+use crate::abi::*;
+use crate::convert::infos_at;
+use crate::guard::guard;
+use crate::memory::slice;
+use crate::model::{Model, many};
+use crate::names::proc_at;
+
+/// What the host answers a call with.
+pub(super) enum Answering {
+    Op(Completion<()>),
+    Modex(Completion<Vec<u8>>),
+    Lookup(Completion<Vec<Pdata<'static>>>),
+    Spawn(Completion<Nspace<'static>>),
+    Infos(Completion<Vec<Info<'static>>>),
+    Validated(Completion<Vec<Info<'static>>>),
+    Credential(Completion<Credential>),
+    Tool(Completion<Proc<'static>>),
+}
+
+/// A call: how it is answered, and what the host may look at until then.
+struct Pending {
+    answering: Answering,
+    #[allow(dead_code, reason = "freed with the call")]
+    shown: Box<dyn Any + Send>,
+}
+
+#[derive(Default)]
+struct Calls {
+    last: usize,
+    open: HashMap<usize, Pending>,
+}
+
+/// Open calls by number. A host that answers twice, or after the end, is not heard.
+static CALLS: LazyLock<Mutex<Calls>> = LazyLock::new(Mutex::default);
+
+fn calls() -> MutexGuard<'static, Calls> {
+    CALLS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Forgets all calls, with the server.
+pub(super) fn forget_all() {
+    let open = std::mem::take(&mut calls().open);
+    drop(open);
+}
+
+/// Calls the host, which answers at once with its status or later under the number it is given.
+pub(super) fn call(
+    answering: Answering,
+    shown: Box<dyn Any + Send>,
+    host: impl FnOnce(*mut c_void) -> pmix_status_t,
+) {
+    let number = {
+        let mut calls = calls();
+        calls.last += 1;
+        let number = calls.last;
+        calls.open.insert(number, Pending { answering, shown });
+        number
+    };
+    let status = Status::from_raw(host(ptr::without_provenance_mut(number)));
+    if status == Status::SUCCESS {
+        return;
+    }
+    // The host has done it, or will not: there is no callback.
+    if let Some(pending) = take(number) {
+        pending.answering.at_once(status);
+    }
+}
+
+fn take(number: usize) -> Option<Pending> {
+    calls().open.remove(&number)
+}
+
+impl Answering {
+    /// The host's function returned this.
+    fn at_once(self, status: Status) {
+        fn fail<T: Reply>(done: Completion<T>, status: Status) {
+            match status {
+                Status::ERR_NOT_SUPPORTED => done.not_supported(),
+                other => done.fail(other),
+            }
+        }
+        match self {
+            Self::Op(done) if status == Status::OPERATION_SUCCEEDED => done.succeed(()),
+            Self::Op(done) => fail(done, status),
+            Self::Modex(done) => fail(done, status),
+            Self::Lookup(done) => fail(done, status),
+            Self::Spawn(done) => fail(done, status),
+            Self::Infos(done) | Self::Validated(done) if status == Status::OPERATION_SUCCEEDED => {
+                done.succeed(Vec::new());
+            }
+            Self::Infos(done) | Self::Validated(done) => fail(done, status),
+            Self::Credential(done) => fail(done, status),
+            Self::Tool(done) => fail(done, status),
+        }
+    }
+}
+
+/// Whether something came with a status.
+const fn is_some(status: Status) -> bool {
+    matches!(
+        status,
+        Status::SUCCESS
+            | Status::OPERATION_SUCCEEDED
+            | Status::ERR_PARTIAL_SUCCESS
+            | Status::QUERY_PARTIAL_SUCCESS
+    )
+}
+
+/// Answers a call under its number; what the host gave is read before this returns.
+fn answer(name: &'static str, cbdata: *mut c_void, with: impl FnOnce(Answering)) {
+    guard(name, move || match take(cbdata as usize) {
+        Some(pending) => with(pending.answering),
+        None => tracing::debug!(name, "the host answered what nobody waits for"),
+    });
+}
+
+fn finish<T: Reply>(
+    done: Completion<T>,
+    status: pmix_status_t,
+    read: impl FnOnce() -> crate::memory::Result<T>,
+) {
+    let status = Status::from_raw(status);
+    match is_some(status) {
+        true => match read() {
+            Ok(value) => done.partly(status, value),
+            Err(fault) => done.fail(fault),
+        },
+        false => done.fail(status),
+    }
+}
+
+/// Answers what has no result (`pmix_op_cbfunc_t`).
+pub(super) unsafe extern "C" fn op(status: pmix_status_t, cbdata: *mut c_void) {
+    answer("op", cbdata, |answering| {
+        if let Answering::Op(done) = answering {
+            finish(done, status, || Ok(()));
+        }
+    });
+}
+
+/// Answers a fence or a direct modex (`pmix_modex_cbfunc_t`).
+pub(super) unsafe extern "C" fn modex(
+    status: pmix_status_t,
+    data: *const c_char,
+    ndata: usize,
+    cbdata: *mut c_void,
+    release: pmix_release_cbfunc_t,
+    release_cbdata: *mut c_void,
+) {
+    // SAFETY: the host says that there are so many bytes.
+    let come = unsafe { slice(data.cast::<u8>(), ndata) }.to_vec();
+    if let Some(release) = release {
+        // SAFETY: the host gave the function and what it is given; the bytes are copied.
+        unsafe { release(release_cbdata) };
+    }
+    answer("modex", cbdata, move |answering| {
+        if let Answering::Modex(done) = answering {
+            finish(done, status, || Ok(come));
+        }
+    });
+}
+
+/// Answers a lookup (`pmix_lookup_cbfunc_t`).
+pub(super) unsafe extern "C" fn lookup(
+    status: pmix_status_t,
+    data: *mut pmix_pdata_t,
+    ndata: usize,
+    cbdata: *mut c_void,
+) {
+    answer("lookup", cbdata, |answering| {
+        if let Answering::Lookup(done) = answering {
+            // SAFETY: the host says that there are so many.
+            finish(done, status, || unsafe { many(data, ndata) });
+        }
+    });
+}
+
+/// Answers a spawn (`pmix_spawn_cbfunc_t`).
+pub(super) unsafe extern "C" fn spawn(
+    status: pmix_status_t,
+    nspace: *mut c_char,
+    cbdata: *mut c_void,
+) {
+    answer("spawn", cbdata, |answering| {
+        if let Answering::Spawn(done) = answering {
+            // SAFETY: the host says that there is a name.
+            finish(done, status, || {
+                // SAFETY: as above.
+                Ok(unsafe { crate::names::nspace_at(nspace) })
+            });
+        }
+    });
+}
+
+/// Answers with infos (`pmix_info_cbfunc_t`).
+pub(super) unsafe extern "C" fn infos(
+    status: pmix_status_t,
+    info: *mut pmix_info_t,
+    ninfo: usize,
+    cbdata: *mut c_void,
+    release: pmix_release_cbfunc_t,
+    release_cbdata: *mut c_void,
+) {
+    answer("infos", cbdata, |answering| {
+        if let Answering::Infos(done) = answering {
+            // SAFETY: the host says that there are so many.
+            finish(done, status, || unsafe { infos_at(info, ninfo) });
+        }
+    });
+    if let Some(release) = release {
+        // SAFETY: the host gave the function and what it is given; the infos are copied.
+        unsafe { release(release_cbdata) };
+    }
+}
+
+/// Answers with what the check of a credential brought (`pmix_validation_cbfunc_t`).
+pub(super) unsafe extern "C" fn validated(
+    status: pmix_status_t,
+    info: *mut pmix_info_t,
+    ninfo: usize,
+    cbdata: *mut c_void,
+) {
+    answer("validated", cbdata, |answering| {
+        if let Answering::Validated(done) = answering {
+            // SAFETY: the host says that there are so many.
+            finish(done, status, || unsafe { infos_at(info, ninfo) });
+        }
+    });
+}
+
+/// Answers with a credential (`pmix_credential_cbfunc_t`).
+pub(super) unsafe extern "C" fn credential(
+    status: pmix_status_t,
+    made: *mut pmix_byte_object_t,
+    info: *mut pmix_info_t,
+    ninfo: usize,
+    cbdata: *mut c_void,
+) {
+    answer("credential", cbdata, |answering| {
+        if let Answering::Credential(done) = answering {
+            finish(done, status, || {
+                // SAFETY: the host says that they are there.
+                unsafe {
+                    let object = crate::record::there(made)?;
+                    let bytes = pmix_types::Bytes::from_c(object)?;
+                    Ok(Credential {
+                        credential: bytes.into_owned(),
+                        infos: infos_at(info, ninfo)?,
+                    })
+                }
+            });
+        }
+    });
+}
+
+/// Answers a tool that connects (`pmix_tool_connection_cbfunc_t`).
+pub(super) unsafe extern "C" fn tool(
+    status: pmix_status_t,
+    proc: *mut pmix_proc_t,
+    cbdata: *mut c_void,
+) {
+    answer("tool", cbdata, |answering| {
+        if let Answering::Tool(done) = answering {
+            // SAFETY: the host says that there is a name.
+            finish(done, status, || {
+                // SAFETY: as above.
+                unsafe { proc_at(proc) }.ok_or(Status::ERR_BAD_PARAM)
+            });
+        }
+    });
+}

@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the server asks of a host of C: one function for each slot of its module.
+
+use std::ffi::{c_char, c_void};
+use std::ptr;
+
+use pmix_server::{Completion, Credential, HostObject, upcall};
+use pmix_types::{Info, Nspace, Pdata, Proc, Status, Text};
+
+use super::host::CHost;
+use super::pending::{self, Answering, call};
+use crate::abi::*;
+use crate::memory::{argv, bytes, maybe_string, release, release_argv};
+use crate::model::{Model, list};
+use crate::record::{Record, empty_list};
+
+/// A list that the host may look at until it has answered.
+struct Shown<T: Record>(*mut T, usize);
+
+// SAFETY: the memory is this list's alone.
+unsafe impl<T: Record> Send for Shown<T> {}
+
+impl<T: Record> Shown<T> {
+    fn of<M: Model<C = T>>(from: &[M]) -> Self {
+        match list(from) {
+            Ok(at) => Self(at, from.len()),
+            Err(status) => {
+                tracing::warn!("what the host is to see cannot be shown: {status}");
+                Self(ptr::null_mut(), 0)
+            }
+        }
+    }
+}
+
+impl<T: Record> Drop for Shown<T> {
+    fn drop(&mut self) {
+        // SAFETY: it was made here.
+        unsafe { empty_list(&mut self.0, &mut self.1) };
+    }
+}
+
+/// Bytes that the host may look at until it has answered.
+struct ShownBytes(*mut c_char);
+
+// SAFETY: the memory is this one's alone.
+unsafe impl Send for ShownBytes {}
+
+impl Drop for ShownBytes {
+    fn drop(&mut self) {
+        // SAFETY: it was made here.
+        unsafe { release(self.0) };
+    }
+}
+
+/// Strings that the host may look at until it has answered.
+struct ShownStrings(*mut *mut c_char);
+
+// SAFETY: the memory is this one's alone.
+unsafe impl Send for ShownStrings {}
+
+impl Drop for ShownStrings {
+    fn drop(&mut self) {
+        // SAFETY: it was made here.
+        unsafe { release_argv(self.0) };
+    }
+}
+
+fn shown_text(from: Option<&Text<'_>>) -> ShownBytes {
+    ShownBytes(maybe_string(from).unwrap_or(ptr::null_mut()))
+}
+
+fn shown_keys(from: &[Text<'_>]) -> ShownStrings {
+    ShownStrings(argv(from).unwrap_or(ptr::null_mut()))
+}
+
+fn one(proc: &Proc<'_>) -> Shown<pmix_proc_t> {
+    Shown::of(std::slice::from_ref(proc))
+}
+
+fn object(object: HostObject) -> *mut c_void {
+    ptr::with_exposed_provenance_mut(usize::try_from(object.0).unwrap_or(0))
+}
+
+/// The function of a slot; without one the host does not do that.
+macro_rules! slot {
+    ($host:expr, $slot:ident, $done:ident) => {
+        match $host.module.$slot {
+            Some(function) => function,
+            None => return $done.not_supported(),
+        }
+    };
+}
+
+impl CHost {
+    pub(super) fn client_connected(&self, asked: upcall::ClientConnected, done: Completion<()>) {
+        let proc = one(&asked.proc);
+        let (at, object) = (proc.0, object(asked.object));
+        if let Some(function) = self.module.client_connected2 {
+            let infos = Shown::of(&asked.infos);
+            let (info, ninfo) = (infos.0, infos.1);
+            // SAFETY: the host gave the function; what it sees stays until it has answered.
+            call(
+                Answering::Op(done),
+                Box::new((proc, infos)),
+                |cbdata| unsafe { function(at, object, info, ninfo, Some(pending::op), cbdata) },
+            );
+            return;
+        }
+        let Some(function) = self.module.client_connected else {
+            return done.succeed(());
+        };
+        // Releases that know this slot alone give no callback, and hosts call none.
+        // SAFETY: the host gave the function.
+        let status = Status::from_raw(unsafe { function(at, object, None, ptr::null_mut()) });
+        match status {
+            Status::SUCCESS | Status::OPERATION_SUCCEEDED => done.succeed(()),
+            other => done.fail(other),
+        }
+    }
+
+    pub(super) fn client_finalized(&self, asked: upcall::ClientFinalized, done: Completion<()>) {
+        let Some(function) = self.module.client_finalized else {
+            return done.succeed(());
+        };
+        let proc = one(&asked.proc);
+        let (at, object) = (proc.0, object(asked.object));
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(Answering::Op(done), Box::new(proc), |cbdata| unsafe {
+            function(at, object, Some(pending::op), cbdata)
+        });
+    }
+
+    pub(super) fn abort(&self, asked: upcall::Abort, done: Completion<()>) {
+        let function = slot!(self, abort, done);
+        let (proc, procs) = (one(&asked.proc), Shown::of(&asked.targets));
+        let text = shown_text(asked.message.as_ref());
+        let (at, object, message) = (proc.0, object(asked.object), text.0);
+        let (list, count) = (procs.0, procs.1);
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Op(done),
+            Box::new((proc, procs, text)),
+            |cbdata| unsafe {
+                function(
+                    at,
+                    object,
+                    asked.status.as_raw(),
+                    message,
+                    list,
+                    count,
+                    Some(pending::op),
+                    cbdata,
+                )
+            },
+        );
+    }
+
+    pub(super) fn fence(&self, asked: upcall::Fence, done: Completion<Vec<u8>>) {
+        let function = slot!(self, fence_nb, done);
+        let (procs, infos) = (Shown::of(&asked.procs), Shown::of(&asked.infos));
+        // The host frees the data.
+        let data = bytes(&asked.data).unwrap_or(ptr::null_mut());
+        let ndata = if data.is_null() { 0 } else { asked.data.len() };
+        let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Modex(done),
+            Box::new((procs, infos)),
+            |cbdata| unsafe {
+                function(
+                    list,
+                    count,
+                    info,
+                    ninfo,
+                    data,
+                    ndata,
+                    Some(pending::modex),
+                    cbdata,
+                )
+            },
+        );
+    }
+
+    pub(super) fn direct_modex(&self, asked: upcall::DirectModex, done: Completion<Vec<u8>>) {
+        let function = slot!(self, direct_modex, done);
+        let (proc, infos) = (one(&asked.proc), Shown::of(&asked.infos));
+        let (at, info, ninfo) = (proc.0, infos.0, infos.1);
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Modex(done),
+            Box::new((proc, infos)),
+            |cbdata| unsafe { function(at, info, ninfo, Some(pending::modex), cbdata) },
+        );
+    }
+
+    pub(super) fn publish(&self, asked: upcall::Publish, done: Completion<()>) {
+        let function = slot!(self, publish, done);
+        let (proc, infos) = (one(&asked.proc), Shown::of(&asked.infos));
+        let (at, info, ninfo) = (proc.0, infos.0, infos.1);
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Op(done),
+            Box::new((proc, infos)),
+            |cbdata| unsafe { function(at, info, ninfo, Some(pending::op), cbdata) },
+        );
+    }
+
+    pub(super) fn lookup(&self, asked: upcall::Lookup, done: Completion<Vec<Pdata<'static>>>) {
+        let function = slot!(self, lookup, done);
+        let (proc, infos, keys) = (
+            one(&asked.proc),
+            Shown::of(&asked.infos),
+            shown_keys(&asked.keys),
+        );
+        let (at, info, ninfo, list) = (proc.0, infos.0, infos.1, keys.0);
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Lookup(done),
+            Box::new((proc, infos, keys)),
+            |cbdata| unsafe { function(at, list, info, ninfo, Some(pending::lookup), cbdata) },
+        );
+    }
+
+    pub(super) fn unpublish(&self, asked: upcall::Unpublish, done: Completion<()>) {
+        let function = slot!(self, unpublish, done);
+        let (proc, infos, keys) = (
+            one(&asked.proc),
+            Shown::of(&asked.infos),
+            shown_keys(&asked.keys),
+        );
+        let (at, info, ninfo, list) = (proc.0, infos.0, infos.1, keys.0);
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Op(done),
+            Box::new((proc, infos, keys)),
+            |cbdata| unsafe { function(at, list, info, ninfo, Some(pending::op), cbdata) },
+        );
+    }
+
+    pub(super) fn spawn(&self, asked: upcall::Spawn, done: Completion<Nspace<'static>>) {
+        let function = slot!(self, spawn, done);
+        let (proc, infos, apps) = (
+            one(&asked.proc),
+            Shown::of(&asked.infos),
+            Shown::of(&asked.apps),
+        );
+        let (at, info, ninfo, list, count) = (proc.0, infos.0, infos.1, apps.0, apps.1);
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Spawn(done),
+            Box::new((proc, infos, apps)),
+            |cbdata| unsafe {
+                function(at, info, ninfo, list, count, Some(pending::spawn), cbdata)
+            },
+        );
+    }
+
+    pub(super) fn connect(&self, asked: upcall::Connect, done: Completion<()>) {
+        // Hosts of C have no way to be told that it failed here.
+        if asked.failed.is_some() {
+            return done.succeed(());
+        }
+        let function = slot!(self, connect, done);
+        let (procs, infos) = (Shown::of(&asked.procs), Shown::of(&asked.infos));
+        let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Op(done),
+            Box::new((procs, infos)),
+            |cbdata| unsafe { function(list, count, info, ninfo, Some(pending::op), cbdata) },
+        );
+    }
+
+    pub(super) fn disconnect(&self, asked: upcall::Disconnect, done: Completion<()>) {
+        if asked.failed.is_some() {
+            return done.succeed(());
+        }
+        let function = slot!(self, disconnect, done);
+        let (procs, infos) = (Shown::of(&asked.procs), Shown::of(&asked.infos));
+        let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Op(done),
+            Box::new((procs, infos)),
+            |cbdata| unsafe { function(list, count, info, ninfo, Some(pending::op), cbdata) },
+        );
+    }
+
+    pub(super) fn register_events(&self, asked: upcall::RegisterEvents, done: Completion<()>) {
+        let function = slot!(self, register_events, done);
+        let (codes, infos) = (Shown::of(&asked.codes), Shown::of(&asked.infos));
+        let (list, count, info, ninfo) = (codes.0, codes.1, infos.0, infos.1);
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Op(done),
+            Box::new((codes, infos)),
+            |cbdata| unsafe { function(list, count, info, ninfo, Some(pending::op), cbdata) },
+        );
+    }
+
+    pub(super) fn deregister_events(&self, asked: upcall::DeregisterEvents, done: Completion<()>) {
+        let function = slot!(self, deregister_events, done);
+        let codes = Shown::of(&asked.codes);
+        let (list, count) = (codes.0, codes.1);
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(Answering::Op(done), Box::new(codes), |cbdata| unsafe {
+            function(list, count, Some(pending::op), cbdata)
+        });
+    }
+
+    pub(super) fn notify_event(&self, asked: upcall::NotifyEvent, done: Completion<()>) {
+        let function = slot!(self, notify_event, done);
+        let (source, infos) = (one(&asked.source), Shown::of(&asked.infos));
+        let (at, info, ninfo) = (source.0, infos.0, infos.1);
+        let (status, range) = (asked.status.as_raw(), asked.range.as_raw());
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Op(done),
+            Box::new((source, infos)),
+            |cbdata| unsafe { function(status, at, range, info, ninfo, Some(pending::op), cbdata) },
+        );
+    }
+
+    pub(super) fn query(&self, asked: upcall::Query, done: Completion<Vec<Info<'static>>>) {
+        let function = slot!(self, query, done);
+        let (proc, queries) = (one(&asked.proc), Shown::of(&asked.queries));
+        let (at, list, count) = (proc.0, queries.0, queries.1);
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Infos(done),
+            Box::new((proc, queries)),
+            |cbdata| unsafe { function(at, list, count, Some(pending::infos), cbdata) },
+        );
+    }
+
+    pub(super) fn tool_connected(
+        &self,
+        asked: upcall::ToolConnected,
+        done: Completion<Proc<'static>>,
+    ) {
+        let function = slot!(self, tool_connected, done);
+        let infos = Shown::of(&asked.infos);
+        let (info, ninfo) = (infos.0, infos.1);
+        call(Answering::Tool(done), Box::new(infos), |cbdata| {
+            // SAFETY: the host gave the function; what it sees stays until it has answered.
+            unsafe { function(info, ninfo, Some(pending::tool), cbdata) };
+            Status::SUCCESS.as_raw()
+        });
+    }
+
+    pub(super) fn log(&self, asked: upcall::Log, done: Completion<()>) {
+        let function = slot!(self, log, done);
+        let (proc, data, dirs) = (
+            one(&asked.proc),
+            Shown::of(&asked.data),
+            Shown::of(&asked.directives),
+        );
+        let (at, info, ninfo, list, count) = (proc.0, data.0, data.1, dirs.0, dirs.1);
+        call(
+            Answering::Op(done),
+            Box::new((proc, data, dirs)),
+            |cbdata| {
+                // SAFETY: the host gave the function; what it sees stays until it has answered.
+                unsafe { function(at, info, ninfo, list, count, Some(pending::op), cbdata) };
+                Status::SUCCESS.as_raw()
+            },
+        );
+    }
+
+    pub(super) fn allocate(&self, asked: upcall::Alloc, done: Completion<Vec<Info<'static>>>) {
+        let function = slot!(self, allocate, done);
+        let (proc, infos) = (one(&asked.proc), Shown::of(&asked.infos));
+        let (at, info, ninfo, directive) = (proc.0, infos.0, infos.1, asked.directive.as_raw());
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Infos(done),
+            Box::new((proc, infos)),
+            |cbdata| unsafe { function(at, directive, info, ninfo, Some(pending::infos), cbdata) },
+        );
+    }
+
+    pub(super) fn job_control(
+        &self,
+        asked: upcall::JobControl,
+        done: Completion<Vec<Info<'static>>>,
+    ) {
+        let function = slot!(self, job_control, done);
+        let (proc, procs, infos) = (
+            one(&asked.proc),
+            Shown::of(&asked.targets),
+            Shown::of(&asked.directives),
+        );
+        let (at, list, count, info, ninfo) = (proc.0, procs.0, procs.1, infos.0, infos.1);
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Infos(done),
+            Box::new((proc, procs, infos)),
+            |cbdata| unsafe {
+                function(at, list, count, info, ninfo, Some(pending::infos), cbdata)
+            },
+        );
+    }
+
+    pub(super) fn monitor(&self, asked: upcall::Monitor, done: Completion<Vec<Info<'static>>>) {
+        let function = slot!(self, monitor, done);
+        let (proc, infos) = (one(&asked.proc), Shown::of(&asked.directives));
+        let monitor = Shown::of(std::slice::from_ref(&asked.monitor));
+        let (at, what, info, ninfo) = (proc.0, monitor.0, infos.0, infos.1);
+        let error = asked.error.as_raw();
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Infos(done),
+            Box::new((proc, infos, monitor)),
+            |cbdata| unsafe {
+                function(at, what, error, info, ninfo, Some(pending::infos), cbdata)
+            },
+        );
+    }
+
+    pub(super) fn get_credential(
+        &self,
+        asked: upcall::GetCredential,
+        done: Completion<Credential>,
+    ) {
+        let function = slot!(self, get_credential, done);
+        let (proc, infos) = (one(&asked.proc), Shown::of(&asked.directives));
+        let (at, info, ninfo) = (proc.0, infos.0, infos.1);
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Credential(done),
+            Box::new((proc, infos)),
+            |cbdata| unsafe { function(at, info, ninfo, Some(pending::credential), cbdata) },
+        );
+    }
+
+    pub(super) fn validate_credential(
+        &self,
+        asked: upcall::ValidateCredential,
+        done: Completion<Vec<Info<'static>>>,
+    ) {
+        let function = slot!(self, validate_credential, done);
+        let (proc, infos) = (one(&asked.proc), Shown::of(&asked.directives));
+        let shown: Shown<pmix_byte_object_t> =
+            Shown::of(&[pmix_types::Bytes::from(asked.credential)]);
+        let (at, cred, info, ninfo) = (proc.0, shown.0, infos.0, infos.1);
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Validated(done),
+            Box::new((proc, infos, shown)),
+            |cbdata| unsafe { function(at, cred, info, ninfo, Some(pending::validated), cbdata) },
+        );
+    }
+
+    pub(super) fn iof_pull(&self, asked: upcall::IofPull, done: Completion<()>) {
+        let function = slot!(self, iof_pull, done);
+        let (procs, infos) = (Shown::of(&asked.procs), Shown::of(&asked.directives));
+        let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
+        let channels = asked.channels.as_raw();
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Op(done),
+            Box::new((procs, infos)),
+            |cbdata| unsafe {
+                function(
+                    list,
+                    count,
+                    info,
+                    ninfo,
+                    channels,
+                    Some(pending::op),
+                    cbdata,
+                )
+            },
+        );
+    }
+
+    pub(super) fn push_stdin(&self, asked: upcall::PushStdin, done: Completion<()>) {
+        let function = slot!(self, push_stdin, done);
+        let (source, procs, infos) = (
+            one(&asked.source),
+            Shown::of(&asked.targets),
+            Shown::of(&asked.directives),
+        );
+        let shown: Shown<pmix_byte_object_t> = Shown::of(&[pmix_types::Bytes::from(asked.data)]);
+        let (at, list, count, info, ninfo, data) =
+            (source.0, procs.0, procs.1, infos.0, infos.1, shown.0);
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Op(done),
+            Box::new((source, procs, infos, shown)),
+            |cbdata| unsafe {
+                function(
+                    at,
+                    list,
+                    count,
+                    info,
+                    ninfo,
+                    data,
+                    Some(pending::op),
+                    cbdata,
+                )
+            },
+        );
+    }
+
+    pub(super) fn group(&self, asked: upcall::Group, done: Completion<Vec<Info<'static>>>) {
+        let function = slot!(self, group, done);
+        let (procs, infos) = (Shown::of(&asked.procs), Shown::of(&asked.directives));
+        let name = shown_text(Some(&asked.id));
+        let (list, count, info, ninfo, id) = (procs.0, procs.1, infos.0, infos.1, name.0);
+        let operation = asked.operation.as_raw();
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Infos(done),
+            Box::new((procs, infos, name)),
+            |cbdata| unsafe {
+                function(
+                    operation,
+                    id,
+                    list,
+                    count,
+                    info,
+                    ninfo,
+                    Some(pending::infos),
+                    cbdata,
+                )
+            },
+        );
+    }
+
+    pub(super) fn fabric(&self, asked: upcall::Fabric, done: Completion<Vec<Info<'static>>>) {
+        let function = slot!(self, fabric, done);
+        let (proc, infos) = (one(&asked.proc), Shown::of(&asked.directives));
+        let (at, info, ninfo, operation) = (proc.0, infos.0, infos.1, asked.operation.as_raw());
+        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        call(
+            Answering::Infos(done),
+            Box::new((proc, infos)),
+            |cbdata| unsafe { function(at, operation, info, ninfo, Some(pending::infos), cbdata) },
+        );
+    }
+}

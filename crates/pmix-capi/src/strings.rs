@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Numbers and structures in words (`PMIx_..._string`).
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_char};
+use std::ptr;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use pmix_types::*;
+
+use crate::abi::*;
+use crate::guard::exported;
+use crate::memory::{string, text};
+use crate::model::Model;
+use crate::record::there;
+use crate::values::{info_at, value_at};
+
+/// Which library this is. Programs look at the first character: a letter is new enough for all.
+const VERSION: &CStr = c"pmix-rs 0.1.0 (PMIx Standard: 5.1, Stable ABI: 5.0, Provisional ABI: 5.0)";
+
+/// Text of this library with the NUL that C wants, made once each.
+static TEXTS: LazyLock<Mutex<HashMap<&'static str, &'static CStr>>> = LazyLock::new(Mutex::default);
+
+fn fixed(text: &'static str) -> *const c_char {
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let made = texts.entry(text).or_insert_with(|| {
+        let made = CString::new(text).unwrap_or_default();
+        Box::leak(made.into_boxed_c_str())
+    });
+    made.as_ptr()
+}
+
+fn owned(made: Option<String>) -> *mut c_char {
+    made.and_then(|made| string(made.as_bytes()).ok())
+        .unwrap_or(ptr::null_mut())
+}
+
+macro_rules! words {
+    ($($name:ident($c:ty) = $type:ident;)*) => {
+        exported! {
+            $(fn $name(number: $c) -> *const c_char {
+                fixed($type::from_raw(number).pretty())
+            })*
+        }
+    };
+}
+
+words! {
+    PMIx_Alloc_directive_string(pmix_alloc_directive_t) = AllocDirective;
+    PMIx_Alloc_inheritance_string(pmix_alloc_inheritance_t) = AllocInheritance;
+    PMIx_Data_range_string(pmix_data_range_t) = DataRange;
+    PMIx_Data_type_string(pmix_data_type_t) = DataType;
+    PMIx_Device_type_string(pmix_device_type_t) = DeviceType;
+    PMIx_Group_operation_string(pmix_group_operation_t) = GroupOperation;
+    PMIx_IOF_channel_string(pmix_iof_channel_t) = IofChannel;
+    PMIx_Job_state_string(pmix_job_state_t) = JobState;
+    PMIx_Link_state_string(pmix_link_state_t) = LinkState;
+    PMIx_Persistence_string(pmix_persistence_t) = Persistence;
+    PMIx_Proc_state_string(pmix_proc_state_t) = ProcState;
+    PMIx_Resource_block_directive_string(pmix_resource_block_directive_t) = ResourceBlockDirective;
+    PMIx_Scope_string(pmix_scope_t) = Scope;
+}
+
+exported! {
+    fn PMIx_Get_version() -> *const c_char {
+        VERSION.as_ptr()
+    }
+
+    fn PMIx_Error_string(status: pmix_status_t) -> *const c_char {
+        fixed(Status::from_raw(status).pretty())
+    }
+
+    fn PMIx_Error_code(errname: *const c_char) -> pmix_status_t {
+        // SAFETY: C says so.
+        let name = unsafe { text(errname) }.and_then(|name| std::str::from_utf8(name).ok());
+        name.map_or(Status::from_raw(i32::MIN), Status::from_error_name).as_raw()
+    }
+
+    fn PMIx_Value_comparison_string(cmp: pmix_value_cmp_t) -> *const c_char {
+        fixed(ValueComparison::from_raw(cmp).map_or("unknown", ValueComparison::as_str))
+    }
+
+    fn PMIx_Get_attribute_string(attribute: *const c_char) -> *const c_char {
+        // SAFETY: C says so.
+        let name = unsafe { text(attribute) }.and_then(|name| std::str::from_utf8(name).ok());
+        let known = name.and_then(Attribute::by_name);
+        known.map_or(attribute, |known| fixed(known.key()))
+    }
+
+    fn PMIx_Get_attribute_name(attrstring: *const c_char) -> *const c_char {
+        // SAFETY: C says so.
+        let key = unsafe { text(attrstring) }.and_then(|key| std::str::from_utf8(key).ok());
+        let known = key.and_then(Attribute::by_key);
+        known.map_or(attrstring, |known| fixed(known.full_name()))
+    }
+
+    fn PMIx_Info_directives_string(directives: pmix_info_directives_t) -> *mut c_char {
+        owned(Some(InfoFlags::from_raw(directives).pretty().to_owned()))
+    }
+
+    fn PMIx_Value_string(value: *const pmix_value_t) -> *mut c_char {
+        // SAFETY: C says so.
+        owned(unsafe { value_at(value) }.ok().map(|value| crate::text::value(&value)))
+    }
+
+    fn PMIx_Info_string(info: *const pmix_info_t) -> *mut c_char {
+        // SAFETY: C says so.
+        owned(unsafe { info_at(info) }.ok().map(|info| crate::text::info(&info)))
+    }
+
+    fn PMIx_Proc_string(proc: *const pmix_proc_t) -> *mut c_char {
+        // SAFETY: C says so.
+        owned(unsafe { crate::names::proc_at(proc) }.map(|proc| crate::text::proc(&proc)))
+    }
+
+    fn PMIx_App_string(app: *const pmix_app_t) -> *mut c_char {
+        // SAFETY: C says so.
+        let app = unsafe { there(app).and_then(|app| App::from_c(app)) };
+        owned(app.ok().map(|app| crate::text::app(&app)))
+    }
+
+    fn PMIx_Resource_unit_string(unit: *const pmix_resource_unit_t) -> *mut c_char {
+        // SAFETY: C says so.
+        let unit = unsafe { there(unit).and_then(|unit| ResourceUnit::from_c(unit)) };
+        owned(unit.ok().map(|unit| format!("{} of {}", unit.count, unit.device_type.pretty())))
+    }
+}

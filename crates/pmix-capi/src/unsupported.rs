@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Functions that are there and that this library cannot serve yet.
+
+use std::ffi::{c_char, c_void};
+
+use pmix_types::Status;
+
+use crate::abi::*;
+use crate::guard::exported;
+
+macro_rules! not_supported {
+    ($($name:ident($($arg:ident: $type:ty),*);)*) => {
+        exported! {
+            $(fn $name($($arg: $type),*) -> pmix_status_t {
+                let _ = ($($arg,)*);
+                Status::ERR_NOT_SUPPORTED.as_raw()
+            })*
+        }
+
+        /// The functions that answer `PMIX_ERR_NOT_SUPPORTED` whatever they are given.
+        pub const UNSUPPORTED: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+not_supported! {
+    PMIx_Compute_distances(topo: *mut pmix_topology_t, cpuset: *mut pmix_cpuset_t, info: *mut pmix_info_t, ninfo: usize, distances: *mut *mut pmix_device_distance_t, ndist: *mut usize);
+    PMIx_Compute_distances_nb(topo: *mut pmix_topology_t, cpuset: *mut pmix_cpuset_t, info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_device_dist_cbfunc_t, cbdata: *mut c_void);
+    PMIx_Fabric_deregister(fabric: *mut pmix_fabric_t);
+    PMIx_Fabric_deregister_nb(fabric: *mut pmix_fabric_t, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void);
+    PMIx_Fabric_register(fabric: *mut pmix_fabric_t, directives: *const pmix_info_t, ndirs: usize);
+    PMIx_Fabric_register_nb(fabric: *mut pmix_fabric_t, directives: *const pmix_info_t, ndirs: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void);
+    PMIx_Fabric_update(fabric: *mut pmix_fabric_t);
+    PMIx_Fabric_update_nb(fabric: *mut pmix_fabric_t, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void);
+    PMIx_Get_cpuset(cpuset: *mut pmix_cpuset_t, r#ref: pmix_bind_envelope_t);
+    PMIx_Get_relative_locality(locality1: *const c_char, locality2: *const c_char, locality: *mut pmix_locality_t);
+    PMIx_Group_invite(grp: *const c_char, procs: *const pmix_proc_t, nprocs: usize, info: *const pmix_info_t, ninfo: usize, results: *mut *mut pmix_info_t, nresult: *mut usize);
+    PMIx_Group_invite_nb(grp: *const c_char, procs: *const pmix_proc_t, nprocs: usize, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_info_cbfunc_t, cbdata: *mut c_void);
+    PMIx_Group_join(grp: *const c_char, leader: *const pmix_proc_t, opt: pmix_group_opt_t, info: *const pmix_info_t, ninfo: usize, results: *mut *mut pmix_info_t, nresult: *mut usize);
+    PMIx_Group_join_nb(grp: *const c_char, leader: *const pmix_proc_t, opt: pmix_group_opt_t, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_info_cbfunc_t, cbdata: *mut c_void);
+    PMIx_IOF_deregister(iofhdlr: usize, directives: *const pmix_info_t, ndirs: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void);
+    PMIx_IOF_pull(procs: *const pmix_proc_t, nprocs: usize, directives: *const pmix_info_t, ndirs: usize, channel: pmix_iof_channel_t, cbfunc: pmix_iof_cbfunc_t, regcbfunc: pmix_hdlr_reg_cbfunc_t, regcbdata: *mut c_void);
+    PMIx_IOF_push(targets: *const pmix_proc_t, ntargets: usize, bo: *mut pmix_byte_object_t, directives: *const pmix_info_t, ndirs: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void);
+    PMIx_Load_topology(topo: *mut pmix_topology_t);
+    PMIx_Parse_cpuset_string(cpuset_string: *const c_char, cpuset: *mut pmix_cpuset_t);
+    PMIx_Resource_block(directive: pmix_resource_block_directive_t, block: *mut c_char, res: *const pmix_resource_unit_t, nres: usize, info: *const pmix_info_t, ninfo: usize);
+    PMIx_Resource_block_nb(directive: pmix_resource_block_directive_t, block: *mut c_char, res: *const pmix_resource_unit_t, nres: usize, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void);
+    PMIx_Session_control(session_id: u32, directives: *const pmix_info_t, ndirs: usize, cbfunc: pmix_info_cbfunc_t, cbdata: *mut c_void);
+    PMIx_server_IOF_flow_control(source: *const pmix_proc_t, channel: pmix_iof_channel_t, xoff: bool, directives: *const pmix_info_t, ndirs: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void);
+    PMIx_server_collect_inventory(directives: *mut pmix_info_t, ndirs: usize, cbfunc: pmix_info_cbfunc_t, cbdata: *mut c_void);
+    PMIx_server_collect_job_info(procs: *mut pmix_proc_t, nprocs: usize, dbuf: *mut pmix_data_buffer_t);
+    PMIx_server_deliver_inventory(info: *mut pmix_info_t, ninfo: usize, directives: *mut pmix_info_t, ndirs: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void);
+    PMIx_server_deregister_resources(info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void);
+    PMIx_server_generate_cpuset(cpuset_string: *const c_char, cpuset: *mut pmix_cpuset_t);
+    PMIx_server_generate_cpuset_string(cpuset: *const pmix_cpuset_t, cpuset_string: *mut *mut c_char);
+    PMIx_server_generate_locality_string(cpuset: *const pmix_cpuset_t, locality: *mut *mut c_char);
+    PMIx_server_register_resources(info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void);
+    PMIx_tool_attach_to_server(myproc: *mut pmix_proc_t, server: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize);
+    PMIx_tool_connect_to_server(proc: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize);
+    PMIx_tool_disconnect(server: *const pmix_proc_t);
+    PMIx_tool_finalize();
+    PMIx_tool_get_servers(servers: *mut *mut pmix_proc_t, nservers: *mut usize);
+    PMIx_tool_init(proc: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize);
+    PMIx_tool_set_server(server: *const pmix_proc_t, info: *mut pmix_info_t, ninfo: usize);
+    PMIx_tool_set_server_module(module: *mut pmix_server_module_t);
+}
+
+exported! {
+    fn PMIx_tool_is_connected() -> bool {
+        crate::state::client().is_ok()
+    }
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Values, infos and published data (`PMIx_Value_...`, `PMIx_Info_...`, `PMIx_Pdata_...`).
+
+use std::ffi::{c_char, c_void};
+use std::ptr;
+
+use pmix_types::{DataType, Info, InfoFlags, Status, Value};
+
+use crate::abi::*;
+use crate::datum::{self, Place, duplicate_one, load_value};
+use crate::guard::exported;
+use crate::memory::{self, Result, fill};
+use crate::model::Model;
+use crate::record::{Record, is_persistent, there, there_mut};
+use crate::status::{code, write_to};
+
+/// A value of C with a copy of what C points to, as `PMIx_Value_load` takes it.
+///
+/// # Safety
+/// `data` is NULL or leads to a datum of the type; for a string it is the string, for a pointer the
+/// pointer.
+pub(crate) unsafe fn loaded(data: *const c_void, of: DataType) -> Result<pmix_value_t> {
+    let mut value = pmix_value_t::initial();
+    value.r#type = of.as_raw();
+    match of {
+        DataType::UNDEF => {}
+        // That an attribute is there says that it is true.
+        DataType::BOOL if data.is_null() => value.data.flag = 1,
+        // SAFETY: the caller says so.
+        DataType::STRING => value.data.string = unsafe { memory::duplicate(data.cast())? },
+        DataType::POINTER => value.data.ptr = data.cast_mut(),
+        // Who describes the hardware owns the description.
+        DataType::TOPO | DataType::PROC_CPUSET => value.data.ptr = data.cast_mut(),
+        // SAFETY: the caller says so.
+        DataType::REGEX => value.data.bo = unsafe { regex(data.cast())? },
+        // SAFETY: the caller says so.
+        _ => return unsafe { load_value(of, data) },
+    }
+    Ok(value)
+}
+
+/// An encoded map, which is given as what `PMIx_generate_regex` made.
+///
+/// # Safety
+/// It is NULL or such a map.
+unsafe fn regex(at: *const c_char) -> Result<pmix_byte_object_t> {
+    // SAFETY: the caller says so.
+    let bytes = unsafe { crate::maps::encoded(at)? };
+    let size = bytes.len();
+    Ok(pmix_byte_object_t {
+        bytes: memory::bytes(bytes)?,
+        size,
+    })
+}
+
+/// Copies what a value holds to where a caller wants it.
+///
+/// # Safety
+/// The value is valid; `data` leads to a pointer, which leads to room for a datum that is inline.
+unsafe fn unload(value: &pmix_value_t, data: *mut *mut c_void, size: *mut usize) -> Result<()> {
+    let of = DataType::from_raw(value.r#type);
+    let known = datum::ops(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
+    if data.is_null() || size.is_null() {
+        return Err(Status::ERR_BAD_PARAM);
+    }
+    // SAFETY: the caller says so; the type says what the union holds.
+    unsafe {
+        let (made, len) = match of {
+            DataType::STRING => {
+                let text = memory::text(value.data.string).map_or(0, <[u8]>::len);
+                (memory::duplicate(value.data.string)?.cast(), text)
+            }
+            DataType::POINTER => (value.data.ptr, known.size),
+            DataType::BYTE_OBJECT
+            | DataType::COMPRESSED_STRING
+            | DataType::COMPRESSED_BYTE_OBJECT
+            | DataType::REGEX => match value.data.bo.bytes.is_null() || value.data.bo.size == 0 {
+                true => (ptr::null_mut(), 0),
+                false => (
+                    duplicate_one(&known, ptr::from_ref(&value.data.bo).cast())?,
+                    known.size,
+                ),
+            },
+            DataType::ENVAR => (
+                duplicate_one(&known, ptr::from_ref(&value.data).cast())?,
+                known.size,
+            ),
+            _ if known.place == Place::Inline => {
+                if (*data).is_null() {
+                    return Err(Status::ERR_BAD_PARAM);
+                }
+                let from = ptr::from_ref(&value.data).cast::<u8>();
+                ptr::copy_nonoverlapping(from, (*data).cast::<u8>(), known.size);
+                return write_to(size, known.size);
+            }
+            _ if value.data.ptr.is_null() => (ptr::null_mut(), 0),
+            // The names of a process and of a job are copied to where there is room for them.
+            DataType::PROC | DataType::PROC_NSPACE if !(*data).is_null() => {
+                ptr::copy_nonoverlapping(value.data.ptr.cast::<u8>(), (*data).cast(), known.size);
+                return write_to(size, known.size);
+            }
+            _ => (duplicate_one(&known, value.data.ptr)?, known.size),
+        };
+        write_to(data, made)?;
+        write_to(size, len)
+    }
+}
+
+/// A value of C in the model.
+///
+/// # Safety
+/// `at` is NULL, which is an error, or leads to a valid value.
+pub(crate) unsafe fn value_at(at: *const pmix_value_t) -> Result<Value<'static>> {
+    // SAFETY: the caller says so.
+    unsafe { Value::from_c(there(at)?) }
+}
+
+/// An info of C in the model.
+///
+/// # Safety
+/// As of [`value_at`].
+pub(crate) unsafe fn info_at(at: *const pmix_info_t) -> Result<Info<'static>> {
+    // SAFETY: the caller says so.
+    unsafe { Info::from_c(there(at)?) }
+}
+
+exported! {
+    fn PMIx_Value_load(val: *mut pmix_value_t, data: *const c_void, r#type: pmix_data_type_t) -> pmix_status_t {
+        code((|| {
+            // SAFETY: C says so.
+            let made = unsafe { loaded(data, DataType::from_raw(r#type))? };
+            // SAFETY: as above.
+            unsafe { write_to(val, made) }
+        })())
+    }
+
+    fn PMIx_Value_unload(val: *mut pmix_value_t, data: *mut *mut c_void, sz: *mut usize) -> pmix_status_t {
+        // SAFETY: C says so.
+        code(unsafe { there(val).and_then(|value| unload(value, data, sz)) })
+    }
+
+    fn PMIx_Value_xfer(dest: *mut pmix_value_t, src: *const pmix_value_t) -> pmix_status_t {
+        // SAFETY: C says so.
+        code(unsafe { there(src).and_then(|from| from.duplicate()).and_then(|made| write_to(dest, made)) })
+    }
+
+    fn PMIx_Value_compare(v1: *mut pmix_value_t, v2: *mut pmix_value_t) -> pmix_value_cmp_t {
+        // SAFETY: C says so.
+        match unsafe { (value_at(v1), value_at(v2)) } {
+            (Ok(one), Ok(other)) => one.compare(&other).as_raw(),
+            _ => pmix_types::ValueComparison::NotAvailable.as_raw(),
+        }
+    }
+
+    fn PMIx_Value_get_number(value: *const pmix_value_t, dest: *mut c_void, r#type: pmix_data_type_t) -> pmix_status_t {
+        code((|| {
+            let of = DataType::from_raw(r#type);
+            // SAFETY: C says so.
+            let number = unsafe { value_at(value)? }.convert(of).map_err(|e| e.status())?;
+            let known = datum::ops(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
+            if dest.is_null() {
+                return Err(Status::ERR_BAD_PARAM);
+            }
+            let made = number.to_c()?;
+            // SAFETY: C has room for one; a number is inline.
+            unsafe { ptr::copy_nonoverlapping(ptr::from_ref(&made.data).cast::<u8>(), dest.cast(), known.size) };
+            Ok(())
+        })())
+    }
+
+    fn PMIx_Value_get_size(val: *const pmix_value_t, size: *mut usize) -> pmix_status_t {
+        code((|| {
+            // SAFETY: C says so.
+            let len = unsafe { value_at(val)? }.storage_size().map_err(|e| e.status())?;
+            // SAFETY: as above.
+            unsafe { write_to(size, len) }
+        })())
+    }
+
+    fn PMIx_Value_true(v: *const pmix_value_t) -> pmix_boolean_t {
+        // SAFETY: C says so.
+        match unsafe { value_at(v) } {
+            Ok(value) => value.truth().as_raw(),
+            Err(_) if v.is_null() => pmix_types::Truth::False.as_raw(),
+            Err(_) => pmix_types::Truth::NonBool.as_raw(),
+        }
+    }
+
+    fn PMIx_Info_load(info: *mut pmix_info_t, key: *const c_char, data: *const c_void, r#type: pmix_data_type_t) -> pmix_status_t {
+        code((|| {
+            // SAFETY: C says so.
+            let (to, key) = unsafe { (there_mut(info)?, memory::text(key)) };
+            // SAFETY: C has room for one, which may hold anything so far.
+            unsafe { ptr::write(to, pmix_info_t::initial()) };
+            fill(&mut to.key, key.ok_or(Status::ERR_BAD_PARAM)?);
+            // SAFETY: C says so.
+            to.value = unsafe { loaded(data, DataType::from_raw(r#type))? };
+            Ok(())
+        })())
+    }
+
+    fn PMIx_Info_xfer(dest: *mut pmix_info_t, src: *const pmix_info_t) -> pmix_status_t {
+        // SAFETY: C says so.
+        code(unsafe { there(src).and_then(|from| from.duplicate()).and_then(|made| write_to(dest, made)) })
+    }
+
+    fn PMIx_Info_get_size(val: *const pmix_info_t, size: *mut usize) -> pmix_status_t {
+        code((|| {
+            // SAFETY: C says so.
+            let len = unsafe { info_at(val)? }.storage_size().map_err(|e| e.status())?;
+            // SAFETY: as above.
+            unsafe { write_to(size, len) }
+        })())
+    }
+
+    fn PMIx_Info_true(p: *const pmix_info_t) -> pmix_boolean_t {
+        // SAFETY: C says so.
+        match unsafe { info_at(p) } {
+            Ok(info) => info.truth().as_raw(),
+            Err(_) if p.is_null() => pmix_types::Truth::False.as_raw(),
+            Err(_) => pmix_types::Truth::NonBool.as_raw(),
+        }
+    }
+
+    fn PMIx_Pdata_load(dest: *mut pmix_pdata_t, p: *const pmix_proc_t, key: *const c_char, data: *const c_void, r#type: pmix_data_type_t) {
+        // SAFETY: C says so.
+        if let Some(to) = unsafe { dest.as_mut() } {
+            *to = pmix_pdata_t::initial();
+            // SAFETY: as above.
+            unsafe {
+                if let Some(proc) = p.as_ref() {
+                    to.proc = *proc;
+                }
+                fill(&mut to.key, memory::text(key).unwrap_or_default());
+                to.value = loaded(data, DataType::from_raw(r#type)).unwrap_or_else(|_| pmix_value_t::initial());
+            }
+        }
+    }
+
+    fn PMIx_Pdata_xfer(dest: *mut pmix_pdata_t, src: *mut pmix_pdata_t) {
+        // SAFETY: C says so.
+        if let (Some(to), Some(from)) = unsafe { (dest.as_mut(), src.as_ref()) } {
+            // SAFETY: as above.
+            *to = unsafe { from.duplicate() }.unwrap_or_else(|_| pmix_pdata_t::initial());
+        }
+    }
+}
+
+macro_rules! flags {
+    (set { $($set:ident |$flag:ident| $to:expr;)* } has { $($has:ident |$seen:ident| $is:expr;)* }) => {
+        exported! {
+            $(fn $set(p: *mut pmix_info_t) {
+                // SAFETY: C says so.
+                if let Some(info) = unsafe { p.as_mut() } {
+                    let $flag = InfoFlags::from_raw(info.flags);
+                    info.flags = $to.as_raw();
+                }
+            })*
+            $(fn $has(p: *const pmix_info_t) -> bool {
+                // SAFETY: C says so.
+                unsafe { p.as_ref() }.is_some_and(|$seen| $is)
+            })*
+        }
+    };
+}
+
+fn has(info: &pmix_info_t, flag: InfoFlags) -> bool {
+    InfoFlags::from_raw(info.flags).contains(flag)
+}
+
+flags! {
+    set {
+        PMIx_Info_required |flags| flags.union(InfoFlags::REQD);
+        PMIx_Info_optional |flags| flags.without(InfoFlags::REQD);
+        PMIx_Info_processed |flags| flags.union(InfoFlags::REQD_PROCESSED);
+        PMIx_Info_set_end |flags| flags.union(InfoFlags::ARRAY_END);
+        PMIx_Info_qualifier |flags| flags.union(InfoFlags::QUALIFIER);
+        PMIx_Info_persistent |flags| flags.union(InfoFlags::PERSISTENT);
+    }
+    has {
+        PMIx_Info_is_required |info| has(info, InfoFlags::REQD);
+        PMIx_Info_is_optional |info| !has(info, InfoFlags::REQD);
+        PMIx_Info_was_processed |info| has(info, InfoFlags::REQD_PROCESSED);
+        PMIx_Info_is_end |info| has(info, InfoFlags::ARRAY_END);
+        PMIx_Info_is_qualifier |info| has(info, InfoFlags::QUALIFIER);
+        PMIx_Info_is_persistent |info| is_persistent(info);
+    }
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The library as C sees it: its symbols, its headers, and programs that are linked with it.
+
+mod build;
+mod headers;
+mod programs;
+mod symbols;

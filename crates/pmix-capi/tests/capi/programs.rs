@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs in C, linked with the shared and with the static library.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use pmix_server::{HostObject, Server};
+use pmix_types::{Info, Proc, Rank, keys};
+
+use crate::build::{archive, library, must, root};
+
+/// Compiles a program against the headers and a library.
+fn program(name: &str, folder: &Path, statically: bool) -> PathBuf {
+    let to = folder.join(if statically { "static" } else { "shared" });
+    let mut command = Command::new("cc");
+    command.args([
+        "-std=c11",
+        "-D_DEFAULT_SOURCE",
+        "-Wall",
+        "-Wextra",
+        "-pedantic",
+        "-Werror",
+        "-I",
+    ]);
+    command
+        .arg(root().join("include"))
+        .arg(root().join("tests/capi").join(name));
+    command.arg("-o").arg(&to);
+    match statically {
+        true => command.arg(archive()).args(["-lm", "-lpthread", "-ldl"]),
+        false => command.arg("-L").arg(library(folder)).arg("-lpmix"),
+    };
+    must(&mut command);
+    to
+}
+
+fn each(name: &str, check: impl Fn(&Path, &Path)) {
+    let folder = tempfile::tempdir().expect("a folder");
+    for statically in [false, true] {
+        check(&program(name, folder.path(), statically), folder.path());
+    }
+}
+
+#[test]
+fn data_are_made_and_taken_apart() {
+    each("util.c", |program, folder| {
+        let mut command = Command::new(program);
+        must(
+            command
+                .env("LD_LIBRARY_PATH", folder)
+                .env_remove("PMIX_NAMESPACE"),
+        );
+    });
+}
+
+/// The server of a job whose processes are programs in C.
+fn serve(size: u32) -> Server {
+    let server = Server::builder()
+        .hostname("localhost")
+        .build()
+        .expect("a server");
+    server.start().expect("the server starts");
+    let ranks: Vec<_> = (0..size).map(|rank| rank.to_string()).collect();
+    let infos = [
+        Info::new(keys::NODE_MAP, "localhost"),
+        Info::new(keys::PROC_MAP, ranks.join(",")),
+        Info::new(keys::JOBID, "job@1"),
+    ];
+    server
+        .register_nspace(&"job@1".into(), size, &infos)
+        .expect("a job");
+    server
+}
+
+#[test]
+fn clients_exchange_what_they_put() {
+    each("client.c", |program, folder| {
+        let server = serve(3);
+        let user = std::fs::metadata(folder).expect("the folder");
+        let (uid, gid) = {
+            use std::os::unix::fs::MetadataExt as _;
+            (user.uid(), user.gid())
+        };
+        let children = (0..3).map(|rank| {
+            let proc = Proc::new("job@1", Rank::new(rank));
+            server
+                .register_client(&proc, uid, gid, HostObject(0))
+                .expect("a client");
+            let mut command = Command::new(program);
+            command.envs(server.setup_fork(&proc).expect("an environment"));
+            command
+                .env("LD_LIBRARY_PATH", folder)
+                .stdout(Stdio::piped());
+            command.spawn().expect("the program starts")
+        });
+        for (rank, child) in children.collect::<Vec<_>>().into_iter().enumerate() {
+            let output = child.wait_with_output().expect("the program ends");
+            assert!(output.status.success(), "{program:?}, rank {rank}");
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert_eq!(said, format!("rank {rank} of 3: ok\n"));
+        }
+        server.finalize().expect("the server ends");
+    });
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A client that many threads share: each waits for its own answer, or has itself called back.
+
+mod asks;
+mod channel;
+mod worker;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gds_hash::{Codec, ModexStore};
+use pmix_proto::{Event, Request, request};
+use pmix_types::{Info, Key, Proc, Rank, Scope, Status, Value, keys};
+
+use crate::cache::JobCache;
+use crate::get::{is_directive, says};
+use crate::inflate::inflated;
+use crate::{Client, Error, Settings};
+
+pub use asks::{Answers, Ask};
+use channel::Channel;
+use worker::Worker;
+
+/// What a client hears without asking.
+#[derive(Clone, Debug, PartialEq)]
+pub enum News {
+    /// An event.
+    Event(Event<'static>),
+    /// The server was lost; every call fails from now on.
+    Lost,
+}
+
+/// A client that many threads share. Clones are handles of the same one.
+///
+/// One thread reads what the server sends and hands each answer to whoever waits for it, so nobody
+/// waits for the answer of another. What has to be called back is called by a second thread, which
+/// begins with the first such call: a callback may call the client and wait.
+#[derive(Clone)]
+pub struct SharedClient(Arc<Shared>);
+
+/// What all handles share.
+pub(crate) struct Shared {
+    channel: Arc<Channel>,
+    worker: Arc<Worker>,
+    pub(crate) cache: JobCache,
+    own: Mutex<ModexStore>,
+    settings: Settings,
+}
+
+/// Where a value is.
+pub enum Looked {
+    /// Here, or known not to be anywhere.
+    Here(Result<Value<'static>, Error>),
+    /// The server has to be asked for it.
+    Ask(Box<Ask<'static, Value<'static>>>),
+}
+
+impl SharedClient {
+    /// Connects to a server and asks what it knows of the job (`PMIx_Init`). What comes unasked is
+    /// handed to `news` by the thread of the callbacks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::init`]; the system has no thread for it.
+    pub fn init(
+        settings: Settings,
+        news: impl FnMut(News) + Send + 'static,
+    ) -> Result<Self, Error> {
+        let Client {
+            connection,
+            cache,
+            own,
+            settings,
+        } = Client::init(settings)?;
+        let worker = Worker::new(Box::new(news));
+        let channel = Channel::open(connection, Arc::clone(&worker))?;
+        Ok(Self(Arc::new(Shared {
+            channel,
+            worker,
+            cache,
+            own: Mutex::new(own),
+            settings,
+        })))
+    }
+
+    /// Who this process is.
+    #[must_use]
+    pub fn proc(&self) -> &Proc<'static> {
+        &self.0.settings.proc
+    }
+
+    /// The job of this process as a whole, of which job information is asked.
+    #[must_use]
+    pub fn job(&self) -> Proc<'static> {
+        Proc::new(self.proc().nspace.clone(), Rank::WILDCARD)
+    }
+
+    /// Where the server is and how it is spoken to.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    /// Puts a value for those whom the scope names (`PMIx_Put`).
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::put`].
+    pub fn put(&self, scope: Scope, info: Info<'_>) -> Result<(), Error> {
+        if info.key.is_reserved() {
+            let message = format!("{} is a reserved key, which no process puts", info.key);
+            return Err(Error::new(Status::ERR_BAD_PARAM, message));
+        }
+        Ok(self.0.own().put(self.proc().rank, scope, info)?)
+    }
+
+    /// Keeps a value about a process here alone (`PMIx_Store_internal`).
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` for a key that is empty or too long.
+    pub fn store(&self, proc: &Proc<'_>, info: Info<'_>) -> Result<(), Error> {
+        if *proc == *self.proc() {
+            return Ok(self.0.own().put(proc.rank, Scope::INTERNAL, info)?);
+        }
+        self.0.cache.store(proc, info)
+    }
+
+    /// Hands what was put to the server (`PMIx_Commit`). Nothing is sent if nothing was put.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be packed, what the server answers, or that it was lost.
+    pub fn commit(&self) -> Result<(), Error> {
+        let wire = Codec::new(self.0.channel.form().layout);
+        let blocks = self.0.own().commit_message(&wire, self.proc().rank)?;
+        match blocks.is_empty() {
+            true => Ok(()),
+            false => self.wait(Ask::done(Request::Commit(request::Commit {
+                blocks: &blocks,
+            }))),
+        }
+    }
+
+    /// Where the value of a key is (`PMIx_Get`); see [`Client::get`].
+    #[must_use]
+    pub fn look(&self, proc: &Proc<'_>, key: &Key<'_>, infos: &[Info<'_>]) -> Looked {
+        let Some(name) = key.as_text().as_str() else {
+            let error = Error::not_found(format!("{key} of {} rank {}", proc.nspace, proc.rank));
+            return Looked::Here(Err(error));
+        };
+        if says(infos, keys::GET_REFRESH_CACHE) {
+            self.0.cache.forget(proc);
+        } else if let Some(value) = self.0.find(proc, name, infos) {
+            return Looked::Here(self.0.whole(name, value));
+        }
+        if says(infos, keys::OPTIONAL) {
+            return Looked::Here(Err(missing(proc, name)));
+        }
+        Looked::Ask(Box::new(Ask::get(proc, name, infos)))
+    }
+
+    /// The value of a key (`PMIx_Get`); see [`Client::get`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::get`].
+    pub fn get(
+        &self,
+        proc: &Proc<'_>,
+        key: &Key<'_>,
+        infos: &[Info<'_>],
+    ) -> Result<Value<'static>, Error> {
+        match self.look(proc, key, infos) {
+            Looked::Here(found) => found,
+            Looked::Ask(ask) => self.wait(*ask),
+        }
+    }
+
+    /// Asks and waits for the answer; other threads go on meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be packed, what the server answers, or that it was lost.
+    pub fn wait<T>(&self, ask: Ask<'_, T>) -> Result<T, Error> {
+        let payload = self.0.channel.wait(&ask.request)?;
+        (ask.read)(&self.0, &payload)
+    }
+
+    /// Asks; the answer goes to `then`, which is called by the thread of the callbacks, once.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be packed, or that the server was lost. `then` is not called then.
+    pub fn start<T: 'static>(
+        &self,
+        ask: Ask<'_, T>,
+        then: impl FnOnce(Result<T, Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let (shared, read) = (Arc::clone(&self.0), ask.read);
+        let worker = Arc::clone(&self.0.worker);
+        worker.begin()?;
+        let waiter = move |payload: Result<Vec<u8>, Error>| {
+            worker.post(Box::new(move || {
+                then(payload.and_then(|payload| read(&shared, &payload)));
+            }));
+        };
+        self.0.channel.ask(&ask.request, Box::new(waiter))
+    }
+
+    /// Has the thread of the callbacks do something.
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread for it.
+    pub fn later(&self, job: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+        self.0.worker.begin()?;
+        self.0.worker.post(Box::new(job));
+        Ok(())
+    }
+
+    /// Says that the process is alive, to a server that was asked to watch it.
+    ///
+    /// # Errors
+    ///
+    /// If the server was lost.
+    pub fn heartbeat(&self) -> Result<(), Error> {
+        self.0.channel.heartbeat()
+    }
+
+    /// Asks to be told of these events no longer; the server does not answer.
+    ///
+    /// # Errors
+    ///
+    /// If the server was lost.
+    pub fn deregister_events(&self, codes: &[Status]) -> Result<(), Error> {
+        let codes = match codes.is_empty() {
+            true => vec![request::DeregisterEvents::DEFAULT],
+            false => codes.to_vec(),
+        };
+        self.0
+            .channel
+            .say(&Request::DeregisterEvents(request::DeregisterEvents {
+                codes,
+            }))
+    }
+
+    /// Leaves the server (`PMIx_Finalize`); all callbacks that were due have been called when this
+    /// returns, unless it is one of them that calls it.
+    ///
+    /// # Errors
+    ///
+    /// What the server answers, or that it was lost; the threads have ended all the same.
+    pub fn finalize(&self) -> Result<(), Error> {
+        let left = self.wait(Ask::done(Request::Finalize));
+        self.0.channel.close();
+        self.0.worker.end();
+        left
+    }
+}
+
+impl Shared {
+    fn own(&self) -> MutexGuard<'_, ModexStore> {
+        lock(&self.own)
+    }
+
+    /// The value as it was put, if it was compressed for the wire.
+    fn whole(&self, key: &str, value: Value<'static>) -> Result<Value<'static>, Error> {
+        inflated(value, self.settings.max_string_bytes)
+            .map_err(|error| Error::new(error.status(), format!("{key}: {}", error.message())))
+    }
+
+    /// What is known here.
+    fn find(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Value<'static>> {
+        let qualifiers: Vec<_> = infos
+            .iter()
+            .filter(|info| !is_directive(info))
+            .cloned()
+            .collect();
+        let own = (*proc == self.settings.proc).then(|| {
+            let own = self.own();
+            own.get(proc.rank, Scope::INTERNAL, key, &qualifiers)
+                .ok()
+                .cloned()
+        });
+        if let Some(value) = own.flatten() {
+            return Some(value);
+        }
+        let put = |qualifiers| self.cache.put_value(proc, key, qualifiers);
+        match Key::from(key).is_reserved() {
+            true => self
+                .cache
+                .job_value(proc, key, &qualifiers)
+                .or_else(|| put(&[])),
+            false => put(&qualifiers),
+        }
+    }
+}
+
+fn missing(proc: &Proc<'_>, key: &str) -> Error {
+    Error::not_found(format!("{key} of {} rank {}", proc.nspace, proc.rank))
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

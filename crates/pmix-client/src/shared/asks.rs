@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a client can ask: a request, and how its answer is read.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pmix_proto::reply::{Credential, Done, Found, Group, Infos, Objects, Spawned};
+use pmix_proto::{PeerForm, Request, request};
+use pmix_types::{
+    AllocDirective, App, DataRange, Info, IntoOwned as _, Key, Nspace, Pdata, Proc, Query, Status,
+    Text, Value, keys,
+};
+
+use super::{Shared, missing};
+use crate::Error;
+use crate::get::request_of;
+
+/// How the payload of a reply is read.
+pub(super) type Read<T> = Box<dyn FnOnce(&Shared, &[u8]) -> Result<T, Error> + Send>;
+
+/// A request, and how its answer is read: to be given to
+/// [`SharedClient::wait`](super::SharedClient::wait) or
+/// [`start`](super::SharedClient::start).
+#[must_use = "nothing is asked before it is waited for or started"]
+pub struct Ask<'a, T = ()> {
+    pub(super) request: Request<'a>,
+    pub(super) read: Read<T>,
+}
+
+/// Infos, and with which status: a partial success has infos too.
+pub type Answers = (Status, Vec<Info<'static>>);
+
+impl<'a> Ask<'a, ()> {
+    pub(super) fn done(request: Request<'a>) -> Self {
+        let command = request.command();
+        let read = move |shared: &Shared, payload: &[u8]| {
+            let status = Done::decode(form(shared), None, payload)?.status;
+            match status {
+                // What a server did at once is done.
+                Status::SUCCESS | Status::OPERATION_SUCCEEDED => Ok(()),
+                _ => Err(Error::answered(status, command)),
+            }
+        };
+        Self {
+            request,
+            read: Box::new(read),
+        }
+    }
+
+    /// Wait until all have arrived (`PMIx_Fence`).
+    pub fn fence(procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
+        Self::done(Request::Fence(request::Fence { procs, infos }))
+    }
+
+    /// End processes (`PMIx_Abort`).
+    pub fn abort(status: Status, message: Option<Text<'a>>, procs: Vec<Proc<'a>>) -> Self {
+        Self::done(Request::Abort(request::Abort {
+            status,
+            message,
+            procs,
+        }))
+    }
+
+    /// Treat these processes as one job (`PMIx_Connect`).
+    pub fn connect(procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
+        let request = Request::Connect(request::Connect { procs, infos });
+        let command = request.command();
+        let read = move |shared: &Shared, payload: &[u8]| {
+            let objects = Objects::decode(form(shared), None, payload)?;
+            match objects.status.is_success() {
+                true => shared.cache.absorb_jobs(&objects),
+                false => Err(Error::answered(objects.status, command)),
+            }
+        };
+        Self {
+            request,
+            read: Box::new(read),
+        }
+    }
+
+    /// Treat them so no longer (`PMIx_Disconnect`).
+    pub fn disconnect(procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
+        Self::done(Request::Disconnect(request::Disconnect { procs, infos }))
+    }
+
+    /// Publish these (`PMIx_Publish`).
+    pub fn publish(infos: Vec<Info<'a>>) -> Self {
+        Self::done(Request::Publish(request::Publish { uid: uid(), infos }))
+    }
+
+    /// Withdraw what was published (`PMIx_Unpublish`).
+    pub fn unpublish(keys: Vec<Key<'a>>, infos: Vec<Info<'a>>) -> Self {
+        Self::done(Request::Unpublish(request::Unpublish {
+            uid: uid(),
+            keys,
+            infos,
+        }))
+    }
+
+    /// Report an event (`PMIx_Notify_event`).
+    pub fn notify(status: Status, range: DataRange, infos: Vec<Info<'a>>) -> Self {
+        Self::done(Request::Notify(request::Notify {
+            status,
+            range,
+            infos,
+        }))
+    }
+
+    /// Tell of these events (`PMIx_Register_event_handler`).
+    pub fn register_events(codes: Vec<Status>, infos: Vec<Info<'a>>) -> Self {
+        Self::done(Request::RegisterEvents(request::RegisterEvents {
+            codes,
+            infos,
+        }))
+    }
+
+    /// Log this (`PMIx_Log`).
+    pub fn log(data: Vec<Info<'a>>, directives: Vec<Info<'a>>) -> Self {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let time = i64::try_from(since.as_secs()).unwrap_or(0);
+        Self::done(Request::Log(request::Log {
+            time,
+            data,
+            directives,
+        }))
+    }
+
+    /// Leave a group (`PMIx_Group_leave`).
+    pub fn group_leave(group: Text<'a>, infos: Vec<Info<'a>>) -> Self {
+        Self::done(Request::GroupLeave(request::GroupLeave {
+            group: Some(group),
+            infos,
+        }))
+    }
+
+    /// Take a group apart (`PMIx_Group_destruct`).
+    pub fn group_destruct(group: Text<'a>, procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
+        let group = Some(group);
+        Self::done(Request::GroupDestruct(request::GroupDestruct {
+            group,
+            procs,
+            infos,
+        }))
+    }
+}
+
+impl Ask<'_, Value<'static>> {
+    /// All that there is of a process, and this of it.
+    pub(super) fn get(proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Self {
+        let request = Request::Get(request_of(proc, key, infos));
+        let (proc, key) = (proc.clone().into_owned(), key.to_owned());
+        let infos = infos.to_vec().into_owned();
+        let read = move |shared: &Shared, payload: &[u8]| {
+            let objects = Objects::decode(form(shared), None, payload)?;
+            if !objects.status.is_success() {
+                let what = format!("{key} of {} rank {}", proc.nspace, proc.rank);
+                return Err(Error::answered(objects.status, what));
+            }
+            shared.cache.absorb(&objects)?;
+            let found = shared.find(&proc, &key, &infos);
+            let found = found.ok_or_else(|| missing(&proc, &key))?;
+            shared.whole(&key, found)
+        };
+        Self {
+            request,
+            read: Box::new(read),
+        }
+    }
+}
+
+impl<'a> Ask<'a, Vec<Pdata<'static>>> {
+    /// What was published under these keys (`PMIx_Lookup`).
+    pub fn lookup(keys: Vec<Key<'a>>, infos: Vec<Info<'a>>) -> Self {
+        let request = Request::Lookup(request::Lookup {
+            uid: uid(),
+            keys,
+            infos,
+        });
+        let command = request.command();
+        let read = move |shared: &Shared, payload: &[u8]| {
+            let found = Found::decode(form(shared), None, payload)?;
+            match found.status.is_success() {
+                true => Ok(found.data.unwrap_or_default().into_owned()),
+                false => Err(Error::answered(found.status, command)),
+            }
+        };
+        Self {
+            request,
+            read: Box::new(read),
+        }
+    }
+}
+
+impl<'a> Ask<'a, Nspace<'static>> {
+    /// Start a job (`PMIx_Spawn`).
+    pub fn spawn(infos: Vec<Info<'a>>, apps: Vec<App<'a>>) -> Self {
+        let request = Request::Spawn(request::Spawn { infos, apps });
+        let command = request.command();
+        let read = move |shared: &Shared, payload: &[u8]| {
+            let spawned = Spawned::decode(form(shared), None, payload)?;
+            match spawned.nspace {
+                Some(nspace) if spawned.status.is_success() => Ok(nspace.into_owned()),
+                _ => Err(Error::answered(spawned.status, command)),
+            }
+        };
+        Self {
+            request,
+            read: Box::new(read),
+        }
+    }
+}
+
+impl<'a> Ask<'a, Answers> {
+    fn infos(request: Request<'a>) -> Self {
+        let read = move |shared: &Shared, payload: &[u8]| {
+            let infos = Infos::decode(form(shared), None, payload)?;
+            Ok((infos.status, infos.infos.unwrap_or_default().into_owned()))
+        };
+        Self {
+            request,
+            read: Box::new(read),
+        }
+    }
+
+    /// What is known about this (`PMIx_Query_info`).
+    pub fn query(queries: Vec<Query<'a>>) -> Self {
+        Self::infos(Request::Query(request::Query { queries }))
+    }
+
+    /// Change the allocation (`PMIx_Allocation_request`).
+    pub fn allocate(directive: AllocDirective, infos: Vec<Info<'a>>) -> Self {
+        Self::infos(Request::Allocate(request::Allocate { directive, infos }))
+    }
+
+    /// Control processes (`PMIx_Job_control`).
+    pub fn job_control(targets: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
+        Self::infos(Request::JobControl(request::JobControl { targets, infos }))
+    }
+
+    /// Watch processes (`PMIx_Process_monitor`).
+    pub fn monitor(monitor: Info<'a>, error: Status, infos: Vec<Info<'a>>) -> Self {
+        Self::infos(Request::Monitor(request::Monitor {
+            monitor,
+            error,
+            infos,
+        }))
+    }
+
+    /// Is this credential good (`PMIx_Validate_credential`)?
+    pub fn validate(credential: Vec<u8>, infos: Vec<Info<'a>>) -> Self {
+        let credential = credential.into();
+        Self::infos(Request::ValidateCredential(request::ValidateCredential {
+            credential,
+            infos,
+        }))
+    }
+
+    /// Make a group of processes (`PMIx_Group_construct`): its context id, if the host gave one, and
+    /// its members are among the answers.
+    pub fn group_construct(group: Text<'a>, procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
+        let group = Some(group);
+        let request = Request::GroupConstruct(request::GroupConstruct {
+            group,
+            procs,
+            infos,
+        });
+        let read = move |shared: &Shared, payload: &[u8]| {
+            let made = Group::decode(form(shared), None, payload)?;
+            let mut infos = made.infos.into_owned();
+            if let Some(id) = made.context_id {
+                infos.push(Info::new(keys::GROUP_CONTEXT_ID, Value::Size(id)));
+            }
+            Ok((made.status, infos))
+        };
+        Self {
+            request,
+            read: Box::new(read),
+        }
+    }
+}
+
+impl<'a> Ask<'a, (Vec<u8>, Vec<Info<'static>>)> {
+    /// A credential of this process (`PMIx_Get_credential`).
+    pub fn credential(infos: Vec<Info<'a>>) -> Self {
+        let request = Request::GetCredential(request::GetCredential { infos });
+        let command = request.command();
+        let read = move |shared: &Shared, payload: &[u8]| {
+            let made = Credential::decode(form(shared), None, payload)?;
+            match made.credential {
+                Some(bytes) if made.status.is_success() => Ok((
+                    bytes.into_owned(),
+                    made.infos.unwrap_or_default().into_owned(),
+                )),
+                _ => Err(Error::answered(made.status, command)),
+            }
+        };
+        Self {
+            request,
+            read: Box::new(read),
+        }
+    }
+}
+
+fn form(shared: &Shared) -> &PeerForm {
+    shared.channel.form()
+}
+
+fn uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The thread that calls back. It begins when it is first needed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use super::channel::STACK_BYTES;
+use super::lock;
+use crate::Error;
+
+pub(super) use super::News;
+
+/// Something to be done by the thread.
+pub(super) type Job = Box<dyn FnOnce() + Send>;
+
+/// Takes what comes unasked.
+type Listener = Box<dyn FnMut(News) + Send>;
+
+/// The thread that calls back.
+pub(super) struct Worker {
+    queue: Mutex<Option<Sender<Job>>>,
+    /// What is queued before the thread begins waits here.
+    due: Mutex<Option<Receiver<Job>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    listener: Mutex<Listener>,
+}
+
+impl Worker {
+    pub(super) fn new(listener: Listener) -> Arc<Self> {
+        let (sender, receiver) = mpsc::channel();
+        Arc::new(Self {
+            queue: Mutex::new(Some(sender)),
+            due: Mutex::new(Some(receiver)),
+            thread: Mutex::new(None),
+            listener: Mutex::new(listener),
+        })
+    }
+
+    /// Starts the thread if it has not begun.
+    pub(super) fn begin(&self) -> Result<(), Error> {
+        let mut due = lock(&self.due);
+        let Some(receiver) = due.take() else {
+            return Ok(());
+        };
+        let named = thread::Builder::new().name("pmix-callbacks".to_owned());
+        let begun = named.stack_size(STACK_BYTES).spawn(move || run(&receiver));
+        let begun = begun.map_err(|error| Error::lost("no thread for callbacks", &error))?;
+        *lock(&self.thread) = Some(begun);
+        Ok(())
+    }
+
+    /// Has something done.
+    pub(super) fn post(&self, job: Job) {
+        if let Some(queue) = &*lock(&self.queue) {
+            // The thread is there as long as the queue is.
+            let _ = queue.send(job);
+        }
+    }
+
+    /// Has the listener told.
+    pub(super) fn news(self: &Arc<Self>, news: News) {
+        let worker = Arc::clone(self);
+        self.post(Box::new(move || lock(&worker.listener)(news)));
+    }
+
+    /// Has all that is queued done and ends the thread.
+    pub(super) fn end(&self) {
+        drop(lock(&self.queue).take());
+        drop(lock(&self.due).take());
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread
+            && thread.thread().id() != thread::current().id()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread of the callbacks panicked");
+        }
+    }
+}
+
+fn run(due: &Receiver<Job>) {
+    while let Ok(job) = due.recv() {
+        if catch_unwind(AssertUnwindSafe(job)).is_err() {
+            tracing::error!("a callback panicked");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What programs do with data without any server: values, infos, lists, arrays of strings, buffers.
+ * It ends with 0 if all of it held; the first check that did not is named.
+ */
+#include <pmix_extend.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(what)                                               \
+    do {                                                          \
+        if (!(what)) {                                            \
+            fprintf(stderr, "line %d: %s\n", __LINE__, #what);    \
+            return 1;                                             \
+        }                                                         \
+    } while (0)
+
+static int values(void)
+{
+    pmix_value_t value = PMIX_VALUE_STATIC_INIT, copy;
+    pmix_proc_t proc, *unloaded = NULL;
+    pmix_byte_object_t bytes, *object = NULL;
+    pmix_data_array_t *array = NULL;
+    pmix_info_t *infos;
+    size_t size = 0;
+    uint16_t small = 0;
+    int32_t number = 70000, got = 0, *at = &got;
+    char *text = NULL;
+
+    CHECK(PMIx_Value_load(&value, "abc", PMIX_STRING) == PMIX_SUCCESS);
+    CHECK(PMIx_Value_xfer(&copy, &value) == PMIX_SUCCESS);
+    CHECK(copy.data.string != value.data.string && strcmp(copy.data.string, "abc") == 0);
+    CHECK(PMIx_Value_compare(&copy, &value) == PMIX_EQUAL);
+    CHECK(PMIx_Value_unload(&copy, (void **)&text, &size) == PMIX_SUCCESS);
+    CHECK(size == 3 && strcmp(text, "abc") == 0);
+    free(text);
+    PMIX_VALUE_DESTRUCT(&value);
+    PMIX_VALUE_DESTRUCT(&copy);
+    CHECK(copy.type == PMIX_UNDEF);
+
+    CHECK(PMIx_Value_load(&value, &number, PMIX_INT32) == PMIX_SUCCESS);
+    CHECK(PMIx_Value_unload(&value, (void **)&at, &size) == PMIX_SUCCESS);
+    CHECK(got == 70000 && size == sizeof(got));
+    CHECK(PMIx_Value_get_number(&value, &small, PMIX_UINT16) == PMIX_ERR_LOST_PRECISION);
+    PMIX_VALUE_GET_NUMBER(got, &value, size, size_t);
+    CHECK(got == PMIX_SUCCESS && size == 70000);
+
+    PMIX_LOAD_PROCID(&proc, "job", 3);
+    PMIX_VALUE_LOAD(&value, &proc, PMIX_PROC);
+    CHECK(PMIx_Value_unload(&value, (void **)&unloaded, &size) == PMIX_SUCCESS);
+    CHECK(unloaded->rank == 3 && PMIX_CHECK_NSPACE(unloaded->nspace, "job"));
+    PMIX_PROC_FREE(unloaded, 1);
+    PMIX_VALUE_DESTRUCT(&value);
+
+    bytes.bytes = (char *)"a\0b";
+    bytes.size = 3;
+    PMIX_VALUE_LOAD(&value, &bytes, PMIX_BYTE_OBJECT);
+    CHECK(PMIx_Value_unload(&value, (void **)&object, &size) == PMIX_SUCCESS);
+    CHECK(object->size == 3 && memcmp(object->bytes, "a\0b", 3) == 0);
+    PMIX_BYTE_OBJECT_FREE(object, 1);
+    PMIX_VALUE_DESTRUCT(&value);
+
+    PMIX_DATA_ARRAY_CREATE(array, 2, PMIX_INFO);
+    infos = (pmix_info_t *)array->array;
+    PMIX_INFO_LOAD(&infos[0], PMIX_HOSTNAME, "n01", PMIX_STRING);
+    PMIX_INFO_LOAD(&infos[1], PMIX_LOCAL_SIZE, &number, PMIX_INT32);
+    PMIX_VALUE_LOAD(&value, array, PMIX_DATA_ARRAY);
+    PMIX_DATA_ARRAY_FREE(array);
+    CHECK(array == NULL && value.data.darray->size == 2);
+    CHECK(PMIx_Value_xfer(&copy, &value) == PMIX_SUCCESS);
+    infos = (pmix_info_t *)copy.data.darray->array;
+    CHECK(strcmp(infos[0].value.data.string, "n01") == 0);
+    text = PMIx_Value_string(&copy);
+    CHECK(text != NULL && strstr(text, "n01") != NULL);
+    free(text);
+    PMIX_VALUE_DESTRUCT(&copy);
+    PMIX_VALUE_DESTRUCT(&value);
+    CHECK(PMIx_Value_load(&value, &number, 4711) == PMIX_ERR_UNKNOWN_DATA_TYPE);
+    return 0;
+}
+
+static int infos(void)
+{
+    pmix_data_array_t array = PMIX_DATA_ARRAY_STATIC_INIT;
+    pmix_info_t info, *one;
+    uint32_t number = 4;
+    void *list, *next = NULL;
+    bool no = false;
+    int seen = 0;
+
+    PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, NULL, PMIX_BOOL);
+    CHECK(PMIX_INFO_TRUE(&info) && PMIX_CHECK_KEY(&info, PMIX_COLLECT_DATA));
+    PMIX_INFO_REQUIRED(&info);
+    CHECK(PMIX_INFO_IS_REQUIRED(&info) && !PMIX_INFO_IS_END(&info));
+    PMIX_INFO_DESTRUCT(&info);
+
+    list = PMIx_Info_list_start();
+    CHECK(PMIx_Info_list_convert(list, &array) == PMIX_ERR_EMPTY);
+    CHECK(PMIx_Info_list_add(list, "a", &number, PMIX_UINT32) == PMIX_SUCCESS);
+    CHECK(PMIx_Info_list_add(list, "b", "text", PMIX_STRING) == PMIX_SUCCESS);
+    CHECK(PMIx_Info_list_add_unique(list, "b", "other", PMIX_STRING, false) == PMIX_SUCCESS);
+    CHECK(PMIx_Info_list_prepend(list, "first", &no, PMIX_BOOL) == PMIX_SUCCESS);
+    CHECK(PMIx_Info_list_get_size(list) == 3);
+    one = PMIx_Info_list_get_info(list, NULL, &next);
+    CHECK(strcmp(one->key, "first") == 0);
+    for (seen = 1; next != NULL; seen++) {
+        one = PMIx_Info_list_get_info(list, next, &next);
+        CHECK(one != NULL);
+    }
+    CHECK(seen == 3 && strcmp(one->value.data.string, "text") == 0);
+    CHECK(PMIx_Info_list_convert(list, &array) == PMIX_SUCCESS && array.size == 3);
+    PMIx_Info_list_release(list);
+    one = (pmix_info_t *)array.array;
+    CHECK(one[1].value.data.uint32 == 4 && strcmp(one[2].value.data.string, "text") == 0);
+    PMIX_DATA_ARRAY_DESTRUCT(&array);
+    return 0;
+}
+
+static int strings(void)
+{
+    char **argv = NULL, **copy, *joined;
+    int rc;
+
+    PMIX_ARGV_APPEND(rc, argv, "b");
+    CHECK(rc == PMIX_SUCCESS);
+    PMIX_ARGV_PREPEND(rc, argv, "a");
+    CHECK(PMIx_Argv_append_unique_nosize(&argv, "b") == PMIX_SUCCESS);
+    CHECK(PMIx_Argv_count(argv) == 2);
+    joined = PMIx_Argv_join(argv, ',');
+    CHECK(strcmp(joined, "a,b") == 0);
+    free(joined);
+    copy = PMIx_Argv_copy(argv);
+    PMIX_ARGV_FREE(argv);
+    PMIX_SETENV(rc, "X", "1", &copy);
+    CHECK(rc == PMIX_SUCCESS && strcmp(copy[2], "X=1") == 0);
+    CHECK(PMIx_Setenv("X", "2", false, &copy) == PMIX_ERR_EXISTS);
+    PMIX_ARGV_FREE(copy);
+    argv = PMIx_Argv_split_with_empty("a,,b", ',');
+    CHECK(PMIx_Argv_count(argv) == 3 && argv[1][0] == '\0');
+    PMIx_Argv_free(argv);
+
+    CHECK(strcmp(PMIx_Error_string(PMIX_ERR_NOT_FOUND), "PMIX_ERR_NOT_FOUND") == 0);
+    CHECK(PMIx_Error_code("PMIX_ERR_NOT_FOUND") == PMIX_ERR_NOT_FOUND);
+    CHECK(strcmp(PMIx_Get_attribute_string("PMIX_JOB_SIZE"), PMIX_JOB_SIZE) == 0);
+    CHECK(strcmp(PMIx_Get_attribute_name(PMIX_JOB_SIZE), "PMIX_JOB_SIZE") == 0);
+    CHECK(strcmp(PMIx_Data_type_string(PMIX_STRING), "PMIX_STRING") == 0);
+    CHECK(PMIx_Get_version()[0] > '9');
+    return 0;
+}
+
+static int buffers(void)
+{
+    pmix_data_buffer_t buffer = PMIX_DATA_BUFFER_STATIC_INIT, other = PMIX_DATA_BUFFER_STATIC_INIT;
+    pmix_byte_object_t payload = PMIX_BYTE_OBJECT_STATIC_INIT;
+    uint32_t numbers[3] = {1, 70000, 3}, got[3] = {0, 0, 0};
+    char *text = (char *)"text", *back = NULL;
+    int32_t count = 3;
+
+    CHECK(PMIx_Data_pack(NULL, &buffer, numbers, 3, PMIX_UINT32) == PMIX_SUCCESS);
+    CHECK(PMIx_Data_pack(NULL, &buffer, &text, 1, PMIX_STRING) == PMIX_SUCCESS);
+    CHECK(PMIx_Data_copy_payload(&other, &buffer) == PMIX_SUCCESS);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    CHECK(PMIx_Data_unpack(NULL, &other, got, &count, PMIX_UINT32) == PMIX_SUCCESS);
+    CHECK(count == 3 && got[1] == 70000);
+    CHECK(PMIx_Data_unload(&other, &payload) == PMIX_SUCCESS && payload.size > 0);
+    CHECK(PMIx_Data_load(&buffer, &payload) == PMIX_SUCCESS && payload.bytes == NULL);
+    count = 1;
+    CHECK(PMIx_Data_unpack(NULL, &buffer, &back, &count, PMIX_STRING) == PMIX_SUCCESS);
+    CHECK(strcmp(back, "text") == 0);
+    free(back);
+    count = 1;
+    CHECK(PMIx_Data_unpack(NULL, &buffer, &back, &count, PMIX_STRING)
+          == PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    PMIX_DATA_BUFFER_DESTRUCT(&other);
+    return 0;
+}
+
+static int outside(void)
+{
+    char *regex = NULL;
+    pmix_value_t *value = NULL;
+
+    CHECK(PMIx_Initialized() == 0);
+    CHECK(PMIx_Finalize(NULL, 0) == PMIX_ERR_INIT);
+    CHECK(PMIx_Commit() == PMIX_ERR_INIT);
+    CHECK(PMIx_Get(NULL, "a", NULL, 0, &value) == PMIX_ERR_INIT);
+    CHECK(PMIx_Fence(NULL, 0, NULL, 0) == PMIX_ERR_INIT);
+    CHECK(PMIx_server_finalize() == PMIX_ERR_INIT);
+    CHECK(PMIx_Init(NULL, NULL, 0) == PMIX_ERR_UNREACH);
+    CHECK(PMIx_generate_regex("n01,n02,n03", &regex) == PMIX_SUCCESS && strlen(regex) > 3);
+    free(regex);
+    CHECK(PMIx_generate_ppn("0,1;2,3", &regex) == PMIX_SUCCESS && strlen(regex) > 3);
+    free(regex);
+    return 0;
+}
+
+int main(void)
+{
+    return values() || infos() || strings() || buffers() || outside();
+}

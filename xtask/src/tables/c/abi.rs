@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The C interface as Rust has it: types, structures, callbacks, and that each exported function
+//! has the parameters that the headers say.
+
+use std::fmt::Write as _;
+
+use super::super::head;
+use super::super::sheet::Sheet;
+use super::declare::{Prototype, base, identifier, member, prototype};
+use super::shape::{Member, Struct, UNION, structs};
+
+/// Scalar types and structures, with their sizes and offsets asserted.
+///
+/// # Errors
+/// A table cannot be read.
+pub(crate) fn types() -> Result<String, String> {
+    let about = "The types of the C interface, and their layout.";
+    let uses = [
+        "std::ffi::{c_char, c_int, c_uint, c_void}",
+        "std::mem::{offset_of, size_of}",
+    ];
+    let mut text = head(about, "`data/typedefs.tsv` and `data/structs.tsv`", &uses);
+    text.push_str("\nuse super::callbacks::*;\n\n");
+    text.push_str("/// `struct timeval`.\n#[derive(Clone, Copy, Default)]\n#[repr(C)]\n");
+    text.push_str("pub(crate) struct timeval {\n    pub(crate) tv_sec: i64,\n    pub(crate) tv_usec: i64,\n}\n\n");
+    for row in Sheet::read("typedefs")?.rows() {
+        let (name, c_type) = (row.need("name")?, row.need("c_type")?);
+        let rust = match c_type.strip_prefix("char[") {
+            Some(len) => format!("[c_char; {}]", len.trim_end_matches(']')),
+            None if c_type == "enum" => "c_uint".to_owned(),
+            None => base(c_type).to_owned(),
+        };
+        let _ = writeln!(text, "pub(crate) type {name} = {rust};");
+    }
+    for one in structs()? {
+        structure(&mut text, &one);
+    }
+    Ok(text)
+}
+
+fn structure(text: &mut String, one: &Struct) {
+    let name = &one.name;
+    if !one.union.is_empty() {
+        let _ = write!(
+            text,
+            "\n#[derive(Clone, Copy)]\n#[repr(C)]\npub(crate) union pmix_value_data {{\n"
+        );
+        for part in &one.union {
+            let _ = writeln!(text, "    {},", field(part));
+        }
+        text.push_str("}\n");
+    }
+    let _ = write!(
+        text,
+        "\n#[derive(Clone, Copy)]\n#[repr(C)]\npub(crate) struct {name} {{\n"
+    );
+    for part in &one.members {
+        let _ = writeln!(text, "    {},", field(part));
+    }
+    let _ = write!(
+        text,
+        "}}\n\nconst _: () = {{\n    assert!(size_of::<{name}>() == {});\n",
+        one.size
+    );
+    for part in &one.members {
+        let _ = writeln!(
+            text,
+            "    assert!(offset_of!({name}, {}) == {});",
+            identifier(&part.name),
+            part.offset
+        );
+    }
+    text.push_str("};\n");
+}
+
+fn field(part: &Member) -> String {
+    let rust = match part.c_type.as_str() {
+        UNION => "pmix_value_data".to_owned(),
+        // Who wrote the structure may have written any byte.
+        "bool" => "u8".to_owned(),
+        other => member(other),
+    };
+    format!("pub(crate) {}: {rust}", identifier(&part.name))
+}
+
+/// The types of callbacks.
+///
+/// # Errors
+/// A table cannot be read.
+pub(crate) fn callbacks() -> Result<String, String> {
+    let about = "The types of functions that cross the C interface as pointers.";
+    let uses = ["std::ffi::{c_char, c_int, c_void}"];
+    let mut text = head(about, "`data/callbacks.tsv`", &uses);
+    text.push_str("\nuse super::types::*;\n\n");
+    for row in Sheet::read("callbacks")?.rows() {
+        let one = prototype(row.need("signature")?).map_err(|e| row.fault(&e))?;
+        let _ = writeln!(
+            text,
+            "pub(crate) type {} =\n    Option<{}>;",
+            one.name,
+            pointer(&one, true)
+        );
+    }
+    Ok(text)
+}
+
+/// That each function is exported and is what the headers say.
+///
+/// # Errors
+/// A table cannot be read.
+pub(crate) fn signatures() -> Result<String, String> {
+    let about =
+        "That every function of the C interface is there, with the parameters of the headers.";
+    let uses = ["std::ffi::{c_char, c_int, c_void}"];
+    let mut text = head(about, "`data/functions.tsv`", &uses);
+    text.push_str("\nuse super::callbacks::*;\nuse super::types::*;\nuse crate::functions;\n\n");
+    for row in Sheet::read("functions")?.rows() {
+        let one = prototype(row.need("signature")?).map_err(|e| row.fault(&e))?;
+        let _ = writeln!(
+            text,
+            "const _: {} =\n    functions::{};",
+            pointer(&one, false),
+            one.name
+        );
+    }
+    calls(&mut text)?;
+    Ok(text)
+}
+
+/// A call of each function with NULL and zero for all that it takes.
+fn calls(text: &mut String) -> Result<(), String> {
+    text.push_str("\n/// A call of each function with NULL and zero for all that it takes.\n");
+    text.push_str("#[cfg(test)]\npub(crate) const CALLS: &[(&str, fn())] = &[\n");
+    for row in Sheet::read("functions")?.rows() {
+        let one = prototype(row.need("signature")?).map_err(|e| row.fault(&e))?;
+        let zeros = vec!["std::mem::zeroed()"; one.params.len()].join(", ");
+        let name = &one.name;
+        let _ = writeln!(
+            text,
+            "    // SAFETY: NULL and zero are what each function must bear."
+        );
+        let _ = writeln!(
+            text,
+            "    (\"{name}\", || {{ let _ = unsafe {{ functions::{name}({zeros}) }}; }}),"
+        );
+    }
+    text.push_str("];\n");
+    Ok(())
+}
+
+/// The type of a pointer to a function.
+fn pointer(one: &Prototype, named: bool) -> String {
+    let params = one.params.iter().map(|(name, of)| match named {
+        true => format!("{name}: {of}"),
+        false => of.clone(),
+    });
+    let params: Vec<_> = params.collect();
+    let returns = match one.returns.as_str() {
+        "" => String::new(),
+        other => format!(" -> {other}"),
+    };
+    format!("unsafe extern \"C\" fn({}){returns}", params.join(", "))
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The structures of the C interface, as the headers of several releases have them.
+
+use std::collections::BTreeMap;
+
+use super::super::sheet::Sheet;
+
+/// The releases whose layout counts, the one that counts most first. What only an older one has
+/// is taken from there: the monitors' structures and their members of the union.
+const ORDER: &[&str] = &["seed", "master", "6.1.0", "5.0.11", "4.2.2"];
+
+/// The union of all that a value can hold.
+pub(crate) const UNION: &str = "union";
+
+/// A member of a structure or of the union in one.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) offset: u64,
+    pub(crate) c_type: String,
+}
+
+/// A structure of the C interface.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Struct {
+    pub(crate) name: String,
+    pub(crate) size: u64,
+    pub(crate) members: Vec<Member>,
+    /// What the member of the type [`UNION`] can be.
+    pub(crate) union: Vec<Member>,
+}
+
+impl Struct {
+    /// The name without `_t`, as the tag of the structure.
+    pub(crate) fn tag(&self) -> &str {
+        self.name.strip_suffix("_t").unwrap_or(&self.name)
+    }
+}
+
+/// Every structure, each behind those that it holds.
+///
+/// # Errors
+/// A table cannot be read.
+pub(crate) fn structs() -> Result<Vec<Struct>, String> {
+    let sheet = Sheet::read("structs")?;
+    let mut known: BTreeMap<String, Struct> = BTreeMap::new();
+    for release in ORDER {
+        let mut fresh: BTreeMap<String, Struct> = BTreeMap::new();
+        for row in sheet.rows() {
+            if row.need("version")? != *release {
+                continue;
+            }
+            let name = row.need("struct")?;
+            let entry = fresh.entry(name.to_owned()).or_default();
+            entry.name = name.to_owned();
+            entry.size = unsigned(row.number("struct_size")?);
+            let field = row.need("field")?;
+            let member = |name: &str| -> Result<Member, String> {
+                Ok(Member {
+                    name: name.to_owned(),
+                    offset: unsigned(row.number("offset")?),
+                    c_type: row.need("field_type")?.to_owned(),
+                })
+            };
+            match field.split_once('.') {
+                Some((_, inner)) => entry.union.push(member(inner)?),
+                None => entry.members.push(member(field)?),
+            }
+        }
+        for (name, found) in fresh {
+            match known.get_mut(&name) {
+                None => drop(known.insert(name, found)),
+                Some(newer) => {
+                    let missing = |m: &&Member| !newer.union.iter().any(|n| n.name == m.name);
+                    let more: Vec<_> = found.union.iter().filter(missing).cloned().collect();
+                    newer.union.extend(more);
+                }
+            }
+        }
+    }
+    Ok(ordered(known))
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+/// Those first that hold no others.
+fn ordered(mut left: BTreeMap<String, Struct>) -> Vec<Struct> {
+    let mut order: Vec<Struct> = Vec::new();
+    while !left.is_empty() {
+        let ready = |one: &Struct| {
+            let all = one.members.iter().chain(&one.union);
+            all.into_iter().all(|m| !left.contains_key(&m.c_type))
+        };
+        let names: Vec<_> = left
+            .values()
+            .filter(|s| ready(s))
+            .map(|s| s.name.clone())
+            .collect();
+        // A structure that holds itself does not exist in C.
+        assert!(!names.is_empty(), "structures that hold each other");
+        order.extend(names.iter().filter_map(|name| left.remove(name)));
+    }
+    order
+}
