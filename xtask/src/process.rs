@@ -3,8 +3,29 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// How long a command may take where nobody watches it.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// From its start, or from its last line where lines are read, to its end.
+    run: Duration,
+    /// From one line to the next; a build prints none, however much there is to build.
+    silence: Duration,
+}
+
+impl Limits {
+    fn unattended() -> Option<Self> {
+        in_ci().then_some(Self {
+            run: Duration::from_secs(40 * 60),
+            silence: Duration::from_secs(12 * 60),
+        })
+    }
+}
 
 /// The top of the repository.
 pub fn root() -> PathBuf {
@@ -31,43 +52,111 @@ pub fn shown(command: &Command) -> String {
 }
 
 /// Runs a command whose output goes straight to ours.
+///
+/// # Errors
+/// The command cannot run or fails; unattended, it also fails when it takes longer than 40 minutes.
 pub fn run(command: &mut Command) -> Result<(), String> {
     println!("$ {}", shown(command));
-    let status = command
-        .stdin(Stdio::null())
-        .status()
-        .map_err(|e| format!("{} cannot run: {e}", shown(command)))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("{} ended with {status}", shown(command)))
-    }
+    let limits = Limits::unattended();
+    let mut child = spawn(command.stdin(Stdio::null()), limits)?;
+    ended(command, &mut child, limits)
 }
 
 /// Runs a command, showing each line of its standard output and handing it to `line`.
-pub fn run_lines(command: &mut Command, mut line: impl FnMut(&str)) -> Result<(), String> {
+///
+/// # Errors
+/// The command cannot run or fails; unattended, it also fails when it prints nothing for 12
+/// minutes, so that one test that waits for ever does not use up the time of all.
+pub fn run_lines(command: &mut Command, line: impl FnMut(&str)) -> Result<(), String> {
     println!("$ {}", shown(command));
-    let text = shown(command);
-    let fault = |e: std::io::Error| format!("{text} cannot run: {e}");
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(fault)?;
-    if let Some(stdout) = child.stdout.take() {
-        for bytes in BufReader::new(stdout).split(b'\n') {
-            let bytes = bytes.map_err(fault)?;
-            let shown = String::from_utf8_lossy(&bytes);
-            println!("{shown}");
-            line(&shown);
+    read_lines(command, Limits::unattended(), line)
+}
+
+fn read_lines(
+    command: &mut Command,
+    limits: Option<Limits>,
+    mut line: impl FnMut(&str),
+) -> Result<(), String> {
+    let mut child = spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()), limits)?;
+    let (sender, lines) = mpsc::channel();
+    let stdout = child.stdout.take();
+    let reader = move || {
+        for line in stdout
+            .into_iter()
+            .flat_map(|s| BufReader::new(s).split(b'\n'))
+        {
+            let Ok(line) = line else { return };
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::spawn(reader);
+    loop {
+        let next = match limits {
+            Some(limits) => lines.recv_timeout(limits.silence),
+            None => lines.recv().map_err(RecvTimeoutError::from),
+        };
+        match next {
+            Ok(bytes) => {
+                let shown = String::from_utf8_lossy(&bytes);
+                println!("{shown}");
+                line(&shown);
+            }
+            Err(RecvTimeoutError::Disconnected) => return ended(command, &mut child, limits),
+            Err(RecvTimeoutError::Timeout) => {
+                kill(&mut child);
+                return Err(format!("{} printed nothing for too long", shown(command)));
+            }
         }
     }
-    let status = child.wait().map_err(fault)?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("{text} ended with {status}"))
+}
+
+/// Starts a command; one with limits leads a process group of its own that can be ended whole.
+fn spawn(command: &mut Command, limits: Option<Limits>) -> Result<Child, String> {
+    if limits.is_some() {
+        command.process_group(0);
     }
+    command
+        .spawn()
+        .map_err(|e| format!("{} cannot run: {e}", shown(command)))
+}
+
+/// Waits for the end of a command.
+fn ended(command: &Command, child: &mut Child, limits: Option<Limits>) -> Result<(), String> {
+    let text = shown(command);
+    let cannot = |e: std::io::Error| format!("{text} cannot be waited for: {e}");
+    let begun = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    let status = loop {
+        let Some(limits) = limits else {
+            break child.wait().map_err(cannot)?;
+        };
+        if let Some(status) = child.try_wait().map_err(cannot)? {
+            break status;
+        }
+        if begun.elapsed() >= limits.run {
+            kill(child);
+            return Err(format!("{text} did not end in {} s", limits.run.as_secs()));
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(100));
+    };
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("{text} ended with {status}")),
+    }
+}
+
+/// Ends a command that was started with limits, and all of its process group.
+fn kill(child: &mut Child) {
+    let group = format!("-{}", child.id());
+    let told = Command::new("kill").args(["-KILL", "--", &group]).status();
+    if !told.is_ok_and(|status| status.success()) {
+        // It has ended meanwhile, or there is no such program.
+        let _ = child.kill();
+    }
+    let _ = child.wait();
 }
 
 /// Runs a command and returns its standard output.
@@ -91,4 +180,56 @@ pub fn output(command: &mut Command) -> Result<Vec<u8>, String> {
 /// Whether this runs unattended: a missing peer is a failure there, and chance is kept out.
 pub fn in_ci() -> bool {
     std::env::var("CI").is_ok_and(|v| !v.is_empty() && v != "false" && v != "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(run: u64, silence: u64) -> Option<Limits> {
+        Some(Limits {
+            run: Duration::from_millis(run),
+            silence: Duration::from_millis(silence),
+        })
+    }
+
+    fn shell(text: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", text]);
+        command
+    }
+
+    #[test]
+    fn a_command_that_falls_silent_is_ended_and_its_lines_are_kept() {
+        let mut lines = Vec::new();
+        let result = read_lines(
+            &mut shell("echo one; sleep 1000"),
+            limits(60_000, 500),
+            |l| {
+                lines.push(l.to_owned());
+            },
+        );
+        assert!(
+            result
+                .unwrap_err()
+                .ends_with("printed nothing for too long")
+        );
+        assert_eq!(lines, ["one"]);
+    }
+
+    #[test]
+    fn a_command_that_does_not_end_is_ended() {
+        let mut command = shell("exec >&-; sleep 1000");
+        let result = read_lines(&mut command, limits(200, 60_000), |_| ());
+        assert!(result.unwrap_err().ends_with("did not end in 0 s"));
+    }
+
+    #[test]
+    fn a_command_within_its_limits_is_judged_by_its_status() {
+        for limits in [None, limits(60_000, 60_000)] {
+            assert_eq!(read_lines(&mut shell("echo one"), limits, |_| ()), Ok(()));
+            let failed = read_lines(&mut shell("exit 3"), limits, |_| ());
+            assert!(failed.unwrap_err().ends_with("exit status: 3"));
+        }
+    }
 }
