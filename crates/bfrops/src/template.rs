@@ -46,9 +46,9 @@ use crate::{Encoder, Error, Integers, Layout, RegexFramer, WireType, flex, wire_
 pub struct MessageTemplate<'f> {
     layout: Layout,
     framer: Option<&'f dyn RegexFramer>,
-    object: Option<Object>,
+    container: Option<Container>,
     slots: Vec<Prefix>,
-    /// The front of the object and its size, if there is one, then the parts.
+    /// The front of the container and its size, if there is one, then the parts.
     bytes: Vec<u8>,
     /// Where the first part starts.
     first: usize,
@@ -60,11 +60,24 @@ pub struct MessageTemplate<'f> {
     datum: Vec<u8>,
 }
 
-/// What stands in front of the whole, if it is a byte object in a call of one kval.
-struct Object {
-    prefix: Box<[u8]>,
-    /// The bytes of the object that its size says.
+/// What stands in front of the parts, if they are the datum of a call of one kval.
+struct Container {
+    content: Content,
+    /// The bytes in front of the size.
+    before: Box<[u8]>,
+    /// The bytes between the size and the first part.
+    after: Box<[u8]>,
+    /// The size that was written last.
     size: usize,
+}
+
+/// What a container holds, and so what its size counts.
+enum Content {
+    /// A byte object: the size counts bytes.
+    Bytes,
+    /// An array of infos: the size counts the parts, each an info. These are the bytes in place of
+    /// an array of none.
+    Infos { none: Box<[u8]> },
 }
 
 /// What stands in front of a datum of a [`MessageTemplate`].
@@ -108,7 +121,7 @@ impl<'f> MessageTemplate<'f> {
         Self {
             layout,
             framer: None,
-            object: None,
+            container: None,
             slots: Vec::new(),
             bytes: Vec::new(),
             first: 0,
@@ -126,9 +139,44 @@ impl<'f> MessageTemplate<'f> {
     pub fn in_object(layout: Layout, key: &Key<'_>) -> Result<Self, Error> {
         let mut template = Self::new(layout);
         let none = Value::ByteObject(Bytes::Borrowed(&[]));
-        let prefix = template.prefix_of_kval(key, &none)?.into();
-        template.object = Some(Object {
-            prefix,
+        template.container = Some(Container {
+            content: Content::Bytes,
+            before: template.prefix_of_kval(key, &none)?.into(),
+            after: Box::default(),
+            size: usize::MAX,
+        });
+        Ok(template)
+    }
+
+    /// An empty template that is written as an array of infos in a call of one `PMIX_KVAL`. Its
+    /// slots are those of [`Self::kval`]; each of them is an info of the array.
+    ///
+    /// # Errors
+    ///
+    /// If the module does not have arrays of infos.
+    pub fn in_info_array(layout: Layout, key: &Key<'_>) -> Result<Self, Error> {
+        let mut template = Self::new(layout);
+        let one = Info::new("", Value::Bool(false));
+        let mut array = |infos: &[Info<'_>]| {
+            let (key, value) = (
+                key.clone(),
+                Value::DataArray(DataArray::Info(infos.to_vec())),
+            );
+            template.pack(|encoder| encoder.one::<wire_type::Kval>(&Kval { key, value }))
+        };
+        let (none, whole) = (array(&[])?, array(std::slice::from_ref(&one))?);
+        let item = template.pack(|encoder| encoder.field::<wire_type::Info>(&one))?;
+        let zero = template.pack(|encoder| encoder.size(0))?;
+        let first = template.pack(|encoder| encoder.size(1))?;
+        // The size starts as many bytes before the first that differs as it does in itself.
+        let start = common(&none, &whole).saturating_sub(common(&zero, &first));
+        let end = whole.len().saturating_sub(item.len());
+        let (before, rest) = whole.split_at_checked(start).unwrap_or_default();
+        let after = rest.get(first.len()..end.saturating_sub(start));
+        template.container = Some(Container {
+            content: Content::Infos { none: none.into() },
+            before: before.into(),
+            after: after.unwrap_or_default().into(),
             size: usize::MAX,
         });
         Ok(template)
@@ -141,13 +189,19 @@ impl<'f> MessageTemplate<'f> {
         self
     }
 
-    /// The slot of a call of one `PMIX_KVAL` with a value of the type that `like` has.
+    /// The slot of a call of one `PMIX_KVAL` with a value of the type that `like` has; of an info
+    /// where the template is an array of infos.
     ///
     /// # Errors
     ///
     /// If the module does not have the type.
     pub fn kval(&mut self, key: &Key<'_>, like: &Value<'_>) -> Result<Slot, Error> {
-        let prefix = self.prefix_of_kval(key, like)?;
+        let container = self.container.as_ref();
+        let is_info = container.is_some_and(|c| matches!(c.content, Content::Infos { .. }));
+        let prefix = match is_info {
+            true => self.prefix_of_info(&Info::new(key.clone(), like.clone()))?,
+            false => self.prefix_of_kval(key, like)?,
+        };
         Ok(self.slot(like.data_type(), prefix))
     }
 
@@ -298,10 +352,14 @@ impl<'f> MessageTemplate<'f> {
         }
         self.cut();
         self.at = 0;
-        let size = self.bytes.len() - self.first;
-        let said = self.object.as_ref().map(|object| object.size);
-        if said.is_some_and(|said| said != size) {
-            self.say_size(size)?;
+        if let Some(container) = &self.container {
+            let size = match container.content {
+                Content::Bytes => self.bytes.len() - self.first,
+                Content::Infos { .. } => self.parts.len(),
+            };
+            if container.size != size {
+                self.say_size(size)?;
+            }
         }
         message.bytes(&self.bytes);
         Ok(())
@@ -309,12 +367,19 @@ impl<'f> MessageTemplate<'f> {
 
     #[cold]
     fn say_size(&mut self, size: usize) -> Result<(), Error> {
-        let Some(object) = &mut self.object else {
+        let Some(container) = &mut self.container else {
             return Ok(());
         };
-        let mut prefix = object.prefix.to_vec();
-        Encoder::new(self.layout, &mut prefix).size(size)?;
-        object.size = size;
+        container.size = size;
+        let prefix = match (&container.content, size) {
+            (Content::Infos { none }, 0) => none.to_vec(),
+            _ => {
+                let mut prefix = container.before.to_vec();
+                Encoder::new(self.layout, &mut prefix).size(size)?;
+                prefix.extend_from_slice(&container.after);
+                prefix
+            }
+        };
         let len = prefix.len();
         self.bytes.splice(..self.first, prefix);
         self.first = len;
@@ -464,6 +529,14 @@ impl<'f> MessageTemplate<'f> {
         Ok(prefix)
     }
 
+    /// What stands in front of the datum of an info.
+    fn prefix_of_info(&mut self, info: &Info<'_>) -> Result<Vec<u8>, Error> {
+        let mut prefix = self.pack(|encoder| encoder.field::<wire_type::Info>(info))?;
+        let datum = self.packed(&info.value)?.len();
+        prefix.truncate(prefix.len().saturating_sub(datum));
+        Ok(prefix)
+    }
+
     /// A datum alone, in the buffer for it.
     fn packed(&mut self, value: &Value<'_>) -> Result<Vec<u8>, Error> {
         self.pack(|encoder| dispatch::encode_value(encoder, value))
@@ -483,6 +556,11 @@ impl<'f> MessageTemplate<'f> {
         pack(&mut encoder)?;
         Ok(bytes)
     }
+}
+
+/// How many bytes two texts begin with alike.
+fn common(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 /// A slot is not for this.

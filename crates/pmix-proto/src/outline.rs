@@ -57,9 +57,9 @@ pub fn reply(command: Command, major: u32) -> Option<Vec<Part>> {
     })
 }
 
-/// What a message of a server holds that nobody asked for; none if nobody knows.
+/// The fields of a message that a server sends unasked; none if no such message has the tag.
 #[must_use]
-pub fn notice(tag: Tag, major: u32) -> Option<Vec<Part>> {
+pub fn unsolicited(tag: Tag, major: u32) -> Option<Vec<Part>> {
     Some(match tag {
         Tag::EVENT => Event::outline("", major),
         // It says that nobody watches for them.

@@ -74,7 +74,7 @@ fn requests() -> String {
 fn unsolicited() -> String {
     let mut table = "| tag | message | payload |\n| --- | --- | --- |\n".to_owned();
     for tag in [Tag::EVENT, Tag::OUTPUT, Tag::FLOW, Tag::DELETED] {
-        let payload = by_release(|major| outline::notice(tag, major).unwrap());
+        let payload = by_release(|major| outline::unsolicited(tag, major).unwrap());
         writeln!(table, "| {} | {tag} | {payload} |", tag.0).unwrap();
     }
     table

@@ -161,7 +161,7 @@ fn infos_are_the_whole_call_in_every_layout() {
 }
 
 #[test]
-fn a_head_takes_no_other_type_and_a_sheet_no_other_layout() {
+fn a_slot_takes_no_other_type_and_a_template_no_other_layout() {
     let layout = Layout::new(Module::V41);
     let mut template = MessageTemplate::new(layout);
     let number = template.kval(&Key::new("k"), &Value::Uint16(0)).unwrap();
@@ -176,4 +176,41 @@ fn a_head_takes_no_other_type_and_a_sheet_no_other_layout() {
     let mut other = Encoder::new(Layout::new(Module::V12), &mut out);
     assert!(template.write(&mut other).is_err());
     assert_eq!(out, [9]);
+}
+
+#[test]
+fn an_array_of_infos_is_the_whole_call_in_every_layout() {
+    let key = Key::new("pmix.pdata");
+    let widths = [Integers::Fixed, Integers::Flex];
+    for layout in layouts().flat_map(|layout| widths.map(|integers| Layout { integers, ..layout }))
+    {
+        let mut template = MessageTemplate::in_info_array(layout, &key).unwrap();
+        let names: Vec<_> = (0..300).map(|n| format!("key.{n}")).collect();
+        let slots: Vec<_> = (names.iter())
+            .map(|name| {
+                template
+                    .kval(&Key::new(name.as_str()), &Value::Uint32(0))
+                    .unwrap()
+            })
+            .collect();
+        for count in [1, 2, 300, 2, 0, 127, 128] {
+            let (mut written, mut whole) = (Vec::new(), Vec::new());
+            let mut infos = Vec::new();
+            for ((slot, name), number) in slots.iter().zip(&names).take(count).zip(126..) {
+                template.put_number(*slot, number).unwrap();
+                let number = Value::Uint32(u32::try_from(number).unwrap());
+                infos.push(Info::new(name.as_str(), number));
+            }
+            template
+                .write(&mut Encoder::new(layout, &mut written))
+                .unwrap();
+            kval(
+                layout,
+                &key,
+                &Value::DataArray(DataArray::Info(infos)),
+                &mut whole,
+            );
+            assert_eq!(written, whole, "{layout:?}, {count} infos");
+        }
+    }
 }

@@ -90,6 +90,14 @@ impl<'w> Codec<'w> {
         MessageTemplate::in_object(self.layout, key).map(|template| self.framed(template))
     }
 
+    /// An empty template that is written as an array of infos under a key.
+    pub(crate) fn template_in_info_array(
+        &self,
+        key: &Key<'_>,
+    ) -> Result<MessageTemplate<'w>, bfrops::Error> {
+        MessageTemplate::in_info_array(self.layout, key).map(|template| self.framed(template))
+    }
+
     fn framed(&self, template: MessageTemplate<'w>) -> MessageTemplate<'w> {
         match self.framer {
             Some(framer) => template.with_framer(framer),

@@ -27,6 +27,7 @@ use bfrops::{Encoder, Layout, wire_type};
 use pmix_types::{Attribute, DataArray, Info, Key, Kval, Rank, Release, Text, Value, keys};
 
 use self::nodes::nested;
+use self::procs::ProcForm;
 use self::remote::NeverAsked;
 pub use self::remote::Remote;
 use crate::job::{App, ranks};
@@ -151,12 +152,43 @@ impl Job {
         release: Release,
         remote: Remote,
     ) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::new();
+        let mut writer = self.writer(codec, release, remote, ProcForm::Blob, &mut out);
+        writer.nspace()?;
+        writer.all();
+        Ok(out)
+    }
+
+    /// The job information in the form of a reply to a get: a call of `PMIX_KVAL` each, with an
+    /// array `pmix.pdata` for each process. Nothing is left out.
+    ///
+    /// Clients and servers get it that ask about a job that is not their own; clients take
+    /// `pmix.pblob`, as [`Self::reply`] has it, only when they connect.
+    #[must_use]
+    pub fn kvals(&self, codec: &Codec<'_>, release: Release) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.writer(codec, release, Remote::Whole, ProcForm::Array, &mut out)
+            .all();
+        out
+    }
+
+    fn writer<'r, 'o>(
+        &'r self,
+        codec: &'r Codec<'r>,
+        release: Release,
+        remote: Remote,
+        proc_form: ProcForm,
+        out: &'o mut Vec<u8>,
+    ) -> Writer<'r, 'o>
+    where
+        'r: 'o,
+    {
         let here = self.own_node().filter(|_| remote != Remote::Whole);
         let likely = usize::try_from(self.num_ranks())
             .unwrap_or(MOST_AT_ONCE)
             .saturating_mul(OF_ONE);
-        let mut out = Vec::with_capacity(likely.min(MOST_AT_ONCE));
-        let mut writer = Writer {
+        out.reserve_exact(likely.min(MOST_AT_ONCE));
+        Writer {
             job: self,
             codec,
             release,
@@ -165,16 +197,9 @@ impl Job {
                 remote,
                 never_asked: NeverAsked::by(release),
             }),
-            encoder: codec.encoder(&mut out),
-        };
-        writer.nspace()?;
-        writer.job_values();
-        writer.session();
-        writer.nodes();
-        writer.apps();
-        writer.flat();
-        writer.procs();
-        Ok(out)
+            proc_form,
+            encoder: codec.encoder(out),
+        }
     }
 }
 
@@ -184,6 +209,7 @@ struct Writer<'r, 'o> {
     release: Release,
     /// The nodes of which not all is told, if there are such.
     elsewhere: Option<RemoteNodes>,
+    proc_form: ProcForm,
     encoder: Encoder<'o>,
 }
 
@@ -204,6 +230,16 @@ impl RemoteNodes {
 }
 
 impl Writer<'_, '_> {
+    /// Everything behind the nspace.
+    fn all(&mut self) {
+        self.job_values();
+        self.session();
+        self.nodes();
+        self.apps();
+        self.flat();
+        self.procs();
+    }
+
     fn nspace(&mut self) -> Result<(), Error> {
         let name = Some(Text::without_nul(self.job.nspace.as_bytes()));
         let packed = self.encoder.one::<wire_type::String>(&name);

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use bfrops::{BufferKind, Decoder, Encoder, Layout, Module, wire_type};
 use gds_hash::{Codec, Job, LocalNode, Remote};
-use pmix_types::{Info, Rank, Release, Value, keys};
+use pmix_types::{DataArray, Info, Kval, Rank, Release, Value, keys};
 use proptest::prelude::*;
 
 use crate::told::{array, assert_answers, assert_complete, layout, preg, take};
@@ -71,5 +72,47 @@ proptest! {
         let told = take(layout(), &reply);
         assert_answers(&job, &told);
         assert_complete(&job, &told, 300);
+        for module in Module::ALL {
+            for buffer in [BufferKind::NonDescribed, BufferKind::Described] {
+                assert_told_alike(&job, Layout::new(module).with_buffer(buffer));
+            }
+        }
+    }
+}
+
+/// What a get brings of a job are the bytes of the reply to its own clients, but for the processes,
+/// whose blobs are arrays with the same content.
+fn assert_told_alike(job: &Job, layout: Layout) {
+    let codec = Codec::new(layout);
+    let reply = job.reply(&codec, Release::V5_0_11, Remote::Whole).unwrap();
+    let mut expected = Vec::new();
+    let mut encoder = Encoder::new(layout, &mut expected);
+    let mut decoder = Decoder::new(layout, &reply);
+    decoder.one::<wire_type::String>().unwrap();
+    while !decoder.is_empty() {
+        let kval = decoder.one::<wire_type::Kval>().unwrap();
+        let told = match kval.key.is(keys::PROC_BLOB) {
+            true => as_array(layout, &kval),
+            false => kval.clone(),
+        };
+        encoder.one::<wire_type::Kval>(&told).unwrap();
+    }
+    assert_eq!(job.kvals(&codec, Release::V5_0_11), expected, "{layout:?}");
+}
+
+fn as_array<'a>(layout: Layout, blob: &'a Kval<'a>) -> Kval<'a> {
+    let Value::ByteObject(bytes) = &blob.value else {
+        panic!("{:?}", blob.value);
+    };
+    let mut decoder = Decoder::new(layout, bytes);
+    let rank = decoder.one::<wire_type::Rank>().unwrap();
+    let mut infos = vec![Info::new(keys::RANK, Value::Rank(rank))];
+    while !decoder.is_empty() {
+        let kval = decoder.one::<wire_type::Kval>().unwrap();
+        infos.push(Info::new(kval.key, kval.value));
+    }
+    Kval {
+        key: keys::PROC_DATA.into(),
+        value: Value::DataArray(DataArray::Info(infos)),
     }
 }

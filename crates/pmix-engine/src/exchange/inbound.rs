@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Direct modex of other servers: data of processes of this node that the host requests for them.
 
-use gds_hash::{ModexStore, Remote};
+use gds_hash::ModexStore;
 use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Rank, Status, Value, keys};
 
-use super::job_info_cache;
 use super::state::{Exchange, PendingDmodex};
 use crate::cx::Cx;
 use crate::infos::timeout;
@@ -28,8 +27,7 @@ impl Exchange {
         })?;
         if proc.rank == Rank::WILDCARD {
             let form = cx.config.modex_form();
-            let reply = job.reply(&cx.codec(&form), form.release, Remote::Whole)?;
-            let kvals = job_info_cache::kvals(&form, cx.framer(), &reply)?;
+            let kvals = job.job().kvals(&cx.codec(&form), form.release);
             let (key, until) = (None, None);
             let id = DirectModexId(self.inbound.add(proc, PendingDmodex { key, until }));
             self.bring(cx, id, Ok(kvals));

@@ -7,12 +7,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bfrops::{Decoder, Encoder, Layout, RegexFramer, wire_type};
-use gds_hash::{Registered, Remote};
+use bfrops::{Encoder, Layout, RegexFramer, wire_type};
+use gds_hash::Registered;
 use pmix_proto::PeerForm;
-use pmix_types::{
-    Bytes, DataArray, Info, IntoOwned, Kval, Nspace, Proc, Rank, Release, Value, keys,
-};
+use pmix_types::{Nspace, Proc, Rank, Release};
 
 use super::answer;
 use crate::Error;
@@ -55,8 +53,7 @@ impl JobInfoCache {
         if let Some(object) = self.find(nspace, kind) {
             return Ok(object);
         }
-        let reply = job.reply(&cx.codec(form), form.release, Remote::Whole)?;
-        let content = kvals(form, cx.framer(), &reply)?;
+        let content = job.job().kvals(&cx.codec(form), form.release);
         let object: Arc<Vec<u8>> = object(form, cx.framer(), nspace, &content)?.into();
         let built = self.0.entry(nspace.clone()).or_default();
         built.push((kind, Arc::clone(&object)));
@@ -76,48 +73,4 @@ fn object(
     encoder.one::<wire_type::Proc>(&Proc::new(nspace.clone(), Rank::WILDCARD))?;
     inner.extend_from_slice(kvals);
     answer::enclosed(form, inner)
-}
-
-/// The data of an answer to REQ, with processes in the form of a get.
-pub(super) fn kvals(
-    form: &PeerForm,
-    framer: &dyn RegexFramer,
-    reply: &[u8],
-) -> Result<Vec<u8>, Error> {
-    let mut out = Vec::with_capacity(reply.len());
-    let mut decoder = Decoder::new(form.layout, reply).with_framer(framer);
-    decoder.one::<wire_type::String>()?;
-    while !decoder.is_empty() {
-        let before = decoder.rest();
-        let kval = decoder.one::<wire_type::Kval>()?;
-        if kval.key.is(keys::PROC_BLOB)
-            && let Value::ByteObject(Bytes::Borrowed(blob)) = kval.value
-        {
-            let mut encoder = Encoder::new(form.layout, &mut out).with_framer(framer);
-            encoder.one::<wire_type::Kval>(&process(form, framer, blob)?)?;
-            continue;
-        }
-        let len = before.len() - decoder.rest().len();
-        out.extend_from_slice(before.get(..len).unwrap_or_default());
-    }
-    Ok(out)
-}
-
-/// What stands in a blob, as infos with the rank in front.
-fn process(form: &PeerForm, framer: &dyn RegexFramer, blob: &[u8]) -> Result<Kval<'static>, Error> {
-    let mut decoder = Decoder::new(form.layout, blob).with_framer(framer);
-    let rank = decoder.one::<wire_type::Rank>()?;
-    let mut infos = vec![Info::new(keys::RANK, Value::Rank(rank))];
-    while !decoder.is_empty() {
-        let kval = decoder.one::<wire_type::Kval>()?.into_owned();
-        infos.push(Info {
-            key: kval.key,
-            flags: Default::default(),
-            value: kval.value,
-        });
-    }
-    Ok(Kval {
-        key: keys::PROC_DATA.into(),
-        value: Value::DataArray(DataArray::Info(infos)),
-    })
 }

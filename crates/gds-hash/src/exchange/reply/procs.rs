@@ -11,13 +11,42 @@ use super::stated::{
     Stated,
 };
 use super::{Remote, Writer, ranks_of};
-use crate::Job;
+use crate::{Codec, Job};
 
 /// What follows for a process and has nothing to do with its node.
 const OF_PROC: [Followed; 3] = [APPNUM, APP_RANK, GLOBAL_RANK];
 
 /// What follows for a process from its node.
 const OF_PLACE: [Followed; 4] = [LOCAL_RANK, NODE_RANK, HOSTNAME, NODEID];
+
+/// How the processes of a reply are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ProcForm {
+    /// `pmix.pblob`: a byte object with the rank and a call of `PMIX_KVAL` for each datum, which
+    /// clients take when they connect.
+    Blob,
+    /// `pmix.pdata`: an array of infos with the rank first, which clients take in the reply to a
+    /// get.
+    Array,
+}
+
+impl ProcForm {
+    /// A template of one process, and the slot of its rank.
+    fn template<'w>(self, codec: &Codec<'w>) -> Result<(MessageTemplate<'w>, Slot), Error> {
+        match self {
+            Self::Blob => {
+                let mut template = codec.template_in_object(&Key::new(keys::PROC_BLOB))?;
+                let rank = template.call::<wire_type::Rank>()?;
+                Ok((template, rank))
+            }
+            Self::Array => {
+                let mut template = codec.template_in_info_array(&Key::new(keys::PROC_DATA))?;
+                let rank = template.kval(&Key::new(keys::RANK), &Value::Rank(Rank::new(0)))?;
+                Ok((template, rank))
+            }
+        }
+    }
+}
 
 impl Writer<'_, '_> {
     /// Every process of the job: those of the map, and those that only a description names.
@@ -178,13 +207,12 @@ impl<'r> Blob<'r> {
             keys::GLOBAL_RANK => job.job.plain(keys::NPROC_OFFSET.as_bytes()).is_some(),
             _ => !job.apps.is_empty(),
         };
-        let mut template = writer
-            .codec
-            .template_in_object(&Key::new(keys::PROC_BLOB))?;
+        let (template, rank) = writer.proc_form.template(writer.codec)?;
+        let mut template = template;
         let of_elsewhere = writer.elsewhere.map_or(&[][..], |e| e.never_asked.of_procs);
         Ok(Self {
             job,
-            rank: template.call::<wire_type::Rank>()?,
+            rank,
             has_stated: !job.procs.is_empty(),
             stated: Stated::new(writer, |_| true),
             qualified: None,

@@ -197,7 +197,7 @@ impl Connection {
             Tag::DELETED => "deleted key",
             _ => return self.reply(tag),
         };
-        Plan::plain(what, outline::notice(tag, self.major))
+        Plan::plain(what, outline::unsolicited(tag, self.major))
     }
 
     fn reply(&mut self, tag: Tag) -> Plan {
