@@ -132,14 +132,19 @@ impl<'a> Decoder<'a> {
     /// What the bytes have wrong and where, or that the call has more or fewer data than one.
     #[inline]
     pub fn one<K: WireType>(&mut self) -> Result<K::Item<'a>, Error> {
+        self.one_head(K::TYPE)?;
+        let run = K::start(self)?;
+        K::decode(self, run)
+    }
+
+    /// What stands in front of the only datum of a call.
+    #[inline]
+    pub(crate) fn one_head(&mut self, data_type: DataType) -> Result<(), Error> {
         let start = self.offset();
-        match self.head(K::TYPE)? {
-            1 => {
-                let run = K::start(self)?;
-                K::decode(self, run)
-            }
+        match self.head(data_type)? {
+            1 => Ok(()),
             count => {
-                let message = format!("expected one {}, found {count}", K::TYPE);
+                let message = format!("expected one {data_type}, found {count}");
                 Err(Error::malformed(start, message))
             }
         }

@@ -44,6 +44,7 @@ mod legacy;
 mod limits;
 mod module;
 mod refusal;
+mod relay;
 mod template;
 pub mod wire_type;
 

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Values that are handed on as the peer packed them.
+//!
+//! A server passes on what a process puts: to its own clients, to other servers, and there to
+//! their clients. Unpacking a value and packing it again costs both each time, and the bytes are
+//! the same in the end. So a value is checked where it arrives, and its bytes are kept.
+
+use pmix_types::{DataType, Key, Kval, Value};
+
+use crate::refusal::Place;
+use crate::{Decoder, Encoder, Error, Layout, Module, wire_type};
+
+impl Layout {
+    /// Whether values have the same bytes in both layouts, but for types that one of the modules
+    /// does not have. Modules before v3 pack values in forms of their own.
+    #[must_use]
+    pub fn packs_alike(self, other: Self) -> bool {
+        let is_current = |layout: Self| layout.module >= Module::V3;
+        is_current(self)
+            && is_current(other)
+            && self.buffer == other.buffer
+            && self.integers == other.integers
+    }
+}
+
+impl<'a> Decoder<'a> {
+    /// Unpacks a call of one `PMIX_KVAL`, and hands out the bytes of its value.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::one`].
+    pub fn kval_with_bytes(&mut self) -> Result<(Kval<'a>, &'a [u8]), Error> {
+        self.one_head(DataType::KVAL)?;
+        let key = self.field::<wire_type::Key>("key")?;
+        let (value, bytes) = self.value_and_bytes()?;
+        Ok((Kval { key, value }, bytes))
+    }
+
+    /// Unpacks a call of one `PMIX_VALUE`, and hands out the bytes of the value.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::one`].
+    pub fn value_with_bytes(&mut self) -> Result<(Value<'a>, &'a [u8]), Error> {
+        self.one_head(DataType::VALUE)?;
+        self.value_and_bytes()
+    }
+
+    /// Unpacks a value from bytes that [`Self::kval_with_bytes`] or [`Self::value_with_bytes`]
+    /// handed out.
+    ///
+    /// # Errors
+    ///
+    /// What the bytes have wrong and where.
+    pub fn value_of_bytes(&mut self) -> Result<Value<'a>, Error> {
+        self.field::<wire_type::Value>("value")
+    }
+
+    fn value_and_bytes(&mut self) -> Result<(Value<'a>, &'a [u8]), Error> {
+        let before = self.rest();
+        let value = self.value_of_bytes()?;
+        let len = before.len().saturating_sub(self.rest().len());
+        Ok((value, before.get(..len).unwrap_or_default()))
+    }
+}
+
+impl Encoder<'_> {
+    /// Packs a call of one `PMIX_KVAL` with a value that is packed already, in a layout that
+    /// [packs alike](Layout::packs_alike).
+    ///
+    /// # Errors
+    ///
+    /// If the module does not have the type, or if no peer could read the key.
+    pub fn kval_of_bytes(
+        &mut self,
+        key: &Key<'_>,
+        data_type: DataType,
+        value: &[u8],
+    ) -> Result<(), Error> {
+        self.whole(|encoder| {
+            encoder.head(DataType::KVAL, 1)?;
+            encoder.field::<wire_type::Key>(key)?;
+            encoder.module().check(data_type, Place::PackValue, None)?;
+            encoder.bytes(value);
+            Ok(())
+        })
+    }
+
+    /// Packs a call of one `PMIX_VALUE` that is packed already, in a layout that
+    /// [packs alike](Layout::packs_alike).
+    ///
+    /// # Errors
+    ///
+    /// If the module does not have the type.
+    pub fn value_of_bytes(&mut self, data_type: DataType, value: &[u8]) -> Result<(), Error> {
+        self.whole(|encoder| {
+            encoder.head(DataType::VALUE, 1)?;
+            encoder.module().check(data_type, Place::PackValue, None)?;
+            encoder.bytes(value);
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BufferKind, Integers};
+
+    fn layouts() -> Vec<Layout> {
+        let mut layouts = Vec::new();
+        for module in Module::ALL {
+            for buffer in [BufferKind::NonDescribed, BufferKind::Described] {
+                for integers in [Integers::Flex, Integers::Fixed] {
+                    layouts.push(Layout {
+                        module,
+                        buffer,
+                        integers,
+                    });
+                }
+            }
+        }
+        layouts
+    }
+
+    fn values() -> [Value<'static>; 5] {
+        [
+            Value::from("ib0:17"),
+            Value::ByteObject(vec![0, 1, 255].into()),
+            Value::Uint32(70_000),
+            Value::String(None),
+            Value::Double(0.5),
+        ]
+    }
+
+    #[test]
+    fn relayed_bytes_are_those_of_the_value_wherever_layouts_pack_alike() {
+        let key = Key::new("app.card");
+        let mut pairs = 0;
+        for from in layouts() {
+            for value in values() {
+                let kval = Kval {
+                    key: key.clone(),
+                    value: value.clone(),
+                };
+                let (mut kvals, mut alone) = (Vec::new(), Vec::new());
+                Encoder::new(from, &mut kvals)
+                    .one::<wire_type::Kval>(&kval)
+                    .unwrap();
+                Encoder::new(from, &mut alone)
+                    .one::<wire_type::Value>(&value)
+                    .unwrap();
+                let (found, bytes) = Decoder::new(from, &kvals).kval_with_bytes().unwrap();
+                assert_eq!(found, kval, "{from:?}");
+                let (_, same) = Decoder::new(from, &alone).value_with_bytes().unwrap();
+                assert_eq!(bytes, same, "{from:?}");
+                let again = Decoder::new(from, bytes).value_of_bytes().unwrap();
+                assert_eq!(again, value, "{from:?}");
+                for to in layouts().into_iter().filter(|to| to.packs_alike(from)) {
+                    pairs += 1;
+                    let (mut relayed, mut packed) = (Vec::new(), Vec::new());
+                    let mut encoder = Encoder::new(to, &mut relayed);
+                    encoder
+                        .kval_of_bytes(&key, value.data_type(), bytes)
+                        .unwrap();
+                    encoder.value_of_bytes(value.data_type(), bytes).unwrap();
+                    let mut encoder = Encoder::new(to, &mut packed);
+                    encoder.one::<wire_type::Kval>(&kval).unwrap();
+                    encoder.one::<wire_type::Value>(&value).unwrap();
+                    assert_eq!(relayed, packed, "{from:?} to {to:?}");
+                }
+            }
+        }
+        assert_eq!(
+            pairs,
+            5 * 5 * 5 * 4,
+            "five modules, two buffers, two ways of integers"
+        );
+    }
+
+    #[test]
+    fn a_type_that_the_reader_does_not_have_is_refused_and_nothing_written() {
+        let mut out = vec![9];
+        let mut encoder = Encoder::new(Layout::new(Module::V3), &mut out);
+        let key = Key::new("k");
+        assert!(encoder.kval_of_bytes(&key, DataType::REGEX2, &[1]).is_err());
+        assert!(encoder.value_of_bytes(DataType::REGEX2, &[1]).is_err());
+        assert_eq!(out, [9]);
+    }
+}
