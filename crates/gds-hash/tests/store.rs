@@ -189,7 +189,10 @@ fn what_processes_put_survives_an_update_and_a_failed_change() {
     failed.unwrap_err();
 
     let puts = store.job(&job).unwrap().modex_store();
-    let get = |rank, key| puts.get(Rank::new(rank), Scope::REMOTE, key, &[]).cloned();
+    let get = |rank, key| {
+        puts.get(Rank::new(rank), Scope::REMOTE, key, &[])
+            .map(std::borrow::Cow::into_owned)
+    };
     assert_eq!(get(0, "app.first").unwrap(), Value::Uint32(0));
     assert_eq!(get(1, "app.second").unwrap(), Value::Uint32(1));
     // Who took a snapshot keeps it.

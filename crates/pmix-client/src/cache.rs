@@ -113,7 +113,7 @@ impl JobCache {
         let job = self.jobs.job(&proc.nspace)?;
         let puts = job.modex_store();
         let found = puts.get(proc.rank, Scope::REMOTE, key, qualifiers);
-        found.ok().cloned()
+        found.ok().map(Cow::into_owned)
     }
 
     /// Keeps a value about a process that nobody else knows.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a key to its value: what is known here first, then the server.
 
+use std::borrow::Cow;
+
 use pmix_proto::reply::Objects;
 use pmix_proto::{Request, request};
 use pmix_types::{Info, InfoFlags, IntoOwned as _, Key, Proc, Rank, Scope, Value, keys};
@@ -74,7 +76,7 @@ impl Client {
             let found = self
                 .own
                 .get(self.settings.proc.rank, Scope::INTERNAL, key, &qualifiers);
-            found.ok().cloned()
+            found.ok().map(Cow::into_owned)
         });
         put.flatten()
             .or_else(|| self.cache.put_value(proc, key, &qualifiers))

@@ -5,6 +5,7 @@ mod asks;
 mod channel;
 mod worker;
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gds_hash::{Codec, ModexStore};
@@ -280,7 +281,7 @@ impl Shared {
             let own = self.own();
             own.get(proc.rank, Scope::INTERNAL, key, &qualifiers)
                 .ok()
-                .cloned()
+                .map(Cow::into_owned)
         });
         if let Some(value) = own.flatten() {
             return Some(value);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How bytes for a peer or from one are packed, and a place in such bytes.
 
-use bfrops::{Decoder, Encoder, Layout, Limits, MessageTemplate, RegexFramer, WireType, wire_type};
-use pmix_types::{Bytes, Key};
+use bfrops::{Decoder, Encoder, Layout, Limits, MessageTemplate, RegexFramer, WireType};
+use pmix_types::{Bytes, Key, Kval, Value};
 
 use super::modex_store::Entry;
 use crate::Error;
@@ -160,12 +160,21 @@ impl<'a> Reader<'a> {
         read.map_err(|error| self.fault(&error))
     }
 
-    /// The same, and the bytes of the call.
-    pub(crate) fn measured<K: WireType>(&mut self) -> Result<(K::Item<'a>, &'a [u8]), Error> {
-        let rest = self.decoder.rest();
-        let item = self.one::<K>()?;
-        let len = rest.len().saturating_sub(self.decoder.rest().len());
-        Ok((item, rest.get(..len).unwrap_or_default()))
+    /// How the bytes are packed.
+    pub(crate) const fn layout(&self) -> Layout {
+        self.codec.layout
+    }
+
+    /// A call of one `PMIX_KVAL`, and the bytes of its value.
+    pub(crate) fn kval(&mut self) -> Result<(Kval<'a>, &'a [u8]), Error> {
+        let read = self.decoder.kval_with_bytes();
+        read.map_err(|error| self.fault(&error))
+    }
+
+    /// A call of one `PMIX_VALUE`, and the bytes of the value.
+    pub(crate) fn value(&mut self) -> Result<(Value<'a>, &'a [u8]), Error> {
+        let read = self.decoder.value_with_bytes();
+        read.map_err(|error| self.fault(&error))
     }
 
     pub(crate) fn all<K: WireType>(&mut self) -> Result<Vec<K::Item<'a>>, Error> {
@@ -203,8 +212,8 @@ impl<'a> Reader<'a> {
     pub(crate) fn kvals(&mut self, entries: &mut Vec<Entry>) -> Result<(), Error> {
         while !self.is_empty() {
             let start = self.offset();
-            let (kval, bytes) = self.measured::<wire_type::Kval>()?;
-            let entry = Entry::travelling(kval, bytes.len());
+            let (kval, value) = self.kval()?;
+            let entry = Entry::packed(kval, self.layout(), value);
             entries.push(entry.map_err(|error| error.at(start))?);
         }
         Ok(())

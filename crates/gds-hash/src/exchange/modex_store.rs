@@ -15,20 +15,24 @@
 
 mod chunks;
 mod commit;
+mod entry;
 mod proc_data;
 mod scope_set;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use pmix_types::{Info, Key, Kval, Rank, Scope, Value};
+use pmix_types::{Info, Key, Kval, Rank, Scope};
 
-pub(crate) use self::proc_data::Entry;
+pub(crate) use self::entry::Entry;
+#[cfg(test)]
+pub(crate) use self::entry::UNPACKED;
 use self::proc_data::ProcData;
 use self::scope_set::Action;
 pub(crate) use self::scope_set::ScopeSet;
-use crate::Error;
 use crate::qualifiers::Qualifiers;
+use crate::{Answer, Error};
 
 /// How many ranks share a block, as a power of two.
 const BLOCK_BITS: u32 = 8;
@@ -46,7 +50,7 @@ type Block = BTreeMap<u32, Arc<ProcData>>;
 /// use pmix_types::{Info, Rank, Scope, Value};
 /// let mut puts = ModexStore::default();
 /// puts.put(Rank::new(3), Scope::REMOTE, Info::new("app.card", "ib0:17"))?;
-/// assert_eq!(puts.get(Rank::new(3), Scope::REMOTE, "app.card", &[])?, &Value::from("ib0:17"));
+/// assert_eq!(*puts.get(Rank::new(3), Scope::REMOTE, "app.card", &[])?, Value::from("ib0:17"));
 /// assert!(puts.get(Rank::new(3), Scope::LOCAL, "app.card", &[]).is_err());
 /// # Ok::<(), gds_hash::Error>(())
 /// ```
@@ -120,7 +124,32 @@ impl ModexStore {
         scope: Scope,
         key: &str,
         qualifiers: &[Info<'_>],
-    ) -> Result<&Value<'static>, Error> {
+    ) -> Result<Answer<'_>, Error> {
+        self.find(rank, scope, key, qualifiers).map(Entry::value)
+    }
+
+    /// Checks that [`Self::get`] finds a value, without unpacking it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::get`].
+    pub fn check(
+        &self,
+        rank: Rank,
+        scope: Scope,
+        key: &str,
+        qualifiers: &[Info<'_>],
+    ) -> Result<(), Error> {
+        self.find(rank, scope, key, qualifiers).map(|_| ())
+    }
+
+    fn find(
+        &self,
+        rank: Rank,
+        scope: Scope,
+        key: &str,
+        qualifiers: &[Info<'_>],
+    ) -> Result<&Entry, Error> {
         let scopes = seen_in(scope)?;
         let asked = Qualifiers::of(qualifiers.iter().filter(|info| info.is_qualifier()));
         let found = |scopes| match rank {
@@ -129,8 +158,8 @@ impl ModexStore {
             }
             rank => self.data(rank)?.get(key.as_bytes(), scopes, &asked),
         };
-        if let Some(value) = found(scopes) {
-            return Ok(value);
+        if let Some(entry) = found(scopes) {
+            return Ok(entry);
         }
         let message = format!("{key} was not put by rank {rank} with {scope}");
         if rank.is_valid() && scopes.other_side().and_then(found).is_some() {
@@ -151,7 +180,7 @@ impl ModexStore {
         &self,
         rank: Rank,
         scope: Scope,
-    ) -> Result<impl Iterator<Item = &Kval<'static>>, Error> {
+    ) -> Result<impl Iterator<Item = Cow<'_, Kval<'static>>>, Error> {
         let scopes = seen_in(scope)?;
         Ok(self.entries(rank, scopes).map(Entry::kval))
     }

@@ -31,20 +31,6 @@ pub(crate) fn enclosed(form: &PeerForm, bytes: Vec<u8>) -> Result<Vec<u8>, Error
     Ok(out)
 }
 
-/// Packs data without an object around them.
-pub(super) fn bare<'k>(
-    form: &PeerForm,
-    framer: &dyn RegexFramer,
-    kvals: impl Iterator<Item = &'k Kval<'static>>,
-    out: &mut Vec<u8>,
-) -> Result<(), Error> {
-    let mut encoder = Encoder::new(form.layout, out).with_framer(framer);
-    for kval in kvals {
-        encoder.one::<wire_type::Kval>(kval)?;
-    }
-    Ok(())
-}
-
 /// A reply of success, with the parts behind it: objects, or data alone.
 pub(super) fn success(form: &PeerForm, parts: &[&[u8]]) -> Result<Vec<u8>, Error> {
     let mut out = reply::status(form, Status::SUCCESS)?;

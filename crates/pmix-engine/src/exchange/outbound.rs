@@ -126,7 +126,7 @@ impl Exchange {
     fn answer_from(&mut self, cx: &mut Cx, pending: PendingGet, puts: &ModexStore) {
         let proc = &pending.request.proc;
         let has = match pending.request.text() {
-            Some(key) => (puts.get(proc.rank, Scope::REMOTE, key, &[])).is_ok(),
+            Some(key) => (puts.check(proc.rank, Scope::REMOTE, key, &[])).is_ok(),
             None => puts.has_rank(proc.rank),
         };
         if !has {

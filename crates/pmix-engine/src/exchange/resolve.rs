@@ -68,7 +68,7 @@ impl Exchange {
         let rank = request.proc.rank;
         if job
             .modex_store()
-            .get(rank, scope, key, &request.infos)
+            .check(rank, scope, key, &request.infos)
             .is_ok()
         {
             return self.ready(cx, pending, job, scope);
@@ -103,8 +103,7 @@ impl Exchange {
         let is_fresh = client.is_some() || !request.wants_fresh || pending.was_asked;
         let found = match request.text() {
             Some(key) => puts
-                .get(proc.rank, scope, key, &request.infos)
-                .map(|_| ())
+                .check(proc.rank, scope, key, &request.infos)
                 .map_err(Some),
             None if client.is_some_and(|c| c.has_committed) => Ok(()),
             None if client.is_none() && puts.has_rank(proc.rank) => Ok(()),
@@ -256,12 +255,7 @@ impl Exchange {
         let proc = &request.proc;
         let content = match request.form {
             Form::Objects => puts.answer(&cx.codec(&form), proc, scope)?,
-            Form::Kvals => {
-                let mut content = Vec::new();
-                let kvals = puts.all(proc.rank, scope)?;
-                answer::bare(&form, cx.framer(), kvals, &mut content)?;
-                content
-            }
+            Form::Kvals => puts.kvals(&cx.codec(&form), proc.rank, scope)?,
         };
         answer::success(&form, &[front, &content])
     }

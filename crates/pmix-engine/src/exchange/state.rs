@@ -163,8 +163,8 @@ impl PendingDmodex {
         let Some(key) = self.key.as_ref().and_then(|key| key.as_text().as_str()) else {
             return true;
         };
-        match puts.get(rank, Scope::REMOTE, key, &[]) {
-            Ok(_) => true,
+        match puts.check(rank, Scope::REMOTE, key, &[]) {
+            Ok(()) => true,
             Err(error) => error.status() == Status::ERR_EXISTS_OUTSIDE_SCOPE,
         }
     }

@@ -195,8 +195,12 @@ fn named_data(
 ) -> Result<(), Error> {
     while !reader.is_empty() {
         let start = reader.offset();
-        let (kval, bytes) = reader.measured::<wire_type::Kval>()?;
-        entries.push(equal.entry(kval, bytes).map_err(|e| e.at(start))?);
+        let (kval, bytes) = reader.kval()?;
+        entries.push(
+            equal
+                .entry(kval, reader.layout(), bytes)
+                .map_err(|e| e.at(start))?,
+        );
     }
     Ok(())
 }
@@ -216,12 +220,16 @@ fn numbered_data(
             let count = keys.len();
             Error::bad(format!("key {number} of {count}")).at(start)
         })?;
-        let (value, bytes) = reader.measured::<wire_type::Value>()?;
+        let (value, bytes) = reader.value()?;
         let kval = Kval {
             key: key.clone(),
             value,
         };
-        entries.push(equal.entry(kval, bytes).map_err(|e| e.at(start))?);
+        entries.push(
+            equal
+                .entry(kval, reader.layout(), bytes)
+                .map_err(|e| e.at(start))?,
+        );
     }
     Ok(())
 }

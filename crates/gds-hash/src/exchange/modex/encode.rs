@@ -120,11 +120,10 @@ fn numbered_proc(
     let mut encoder = codec.encoder(&mut bytes);
     encoder.one::<wire_type::Rank>(&rank).map_err(unpackable)?;
     for entry in entries {
-        let kval = entry.kval();
-        let packed = match keys.number(&kval.key) {
+        let packed = match keys.number(entry.wire_key()) {
             Some(number) => (encoder.one::<wire_type::Uint32>(&number))
-                .and_then(|()| encoder.one::<wire_type::Value>(&kval.value)),
-            None => encoder.one::<wire_type::Kval>(kval),
+                .and_then(|()| entry.encode_value(&mut encoder)),
+            None => entry.encode(&mut encoder),
         };
         packed.map_err(|error| entry.unsent(&error, proc.rank))?;
     }
@@ -159,7 +158,7 @@ impl<'k> Keys<'k> {
         let (mut names, mut numbers) = (Vec::new(), HashMap::new());
         let mut uses: Vec<usize> = Vec::new();
         for entry in entries {
-            let key = &entry.kval().key;
+            let key = entry.wire_key();
             let next = u32::try_from(names.len()).unwrap_or(u32::MAX);
             let number = *numbers.entry(key).or_insert_with(|| {
                 names.push(key);
@@ -242,7 +241,7 @@ fn named_proc(
         empty = false;
     }
     for entry in puts.entries(proc.rank, ScopeSet::REMOTE) {
-        let packed = encoder.one::<wire_type::Kval>(entry.kval());
+        let packed = entry.encode(&mut encoder);
         packed.map_err(|error| entry.unsent(&error, proc.rank))?;
         empty = false;
     }

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
+use bfrops::Layout;
 use pmix_types::Kval;
 
 use crate::Error;
@@ -20,13 +21,19 @@ pub(super) struct Interner {
 }
 
 impl Interner {
-    /// The entry of a datum that was read from these bytes.
-    pub(super) fn entry(&mut self, kval: Kval<'_>, value: &[u8]) -> Result<Entry, Error> {
+    /// The entry of a datum whose value was read from these bytes.
+    pub(super) fn entry(
+        &mut self,
+        kval: Kval<'_>,
+        layout: Layout,
+        value: &[u8],
+    ) -> Result<Entry, Error> {
         let hash = self.hasher.hash_one((kval.key.as_bytes(), value));
-        if let Some(known) = self.known.get(&hash).filter(|e| *e.kval() == kval) {
+        let known = self.known.get(&hash);
+        if let Some(known) = known.filter(|known| known.is_of(&kval, layout, value)) {
             return Ok(known.clone());
         }
-        let entry = Entry::travelling(kval, value.len())?;
+        let entry = Entry::packed(kval, layout, value)?;
         self.known.insert(hash, entry.clone());
         Ok(entry)
     }

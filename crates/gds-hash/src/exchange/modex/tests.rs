@@ -9,6 +9,7 @@ use pmix_types::{
 };
 
 use super::{Modex, ModexForm, Participant};
+use crate::exchange::modex_store::UNPACKED;
 use crate::{Codec, Error, ModexStore};
 
 /// From servers of 4.2.2 and 5.0.11, which agree: two processes with a global and a remote key.
@@ -70,7 +71,7 @@ fn captured() -> ModexStore {
 fn remote(puts: &ModexStore, rank: u32) -> Vec<Kval<'static>> {
     puts.all(Rank::new(rank), Scope::REMOTE)
         .unwrap()
-        .cloned()
+        .map(std::borrow::Cow::into_owned)
         .collect()
 }
 
@@ -450,4 +451,46 @@ fn mutated_blobs_are_read_or_refused_with_an_offset() {
         }
     }
     assert!(refused > 1_000, "{refused}");
+}
+
+/// What a process puts for others goes from its commit to a client on another node in four steps:
+/// commit, contribution to the fence, what the fence brought, reply. Nothing is unpacked on the way
+/// but where it is checked as it arrives, and the reply has the bytes of the commit.
+#[test]
+fn what_a_fence_carries_is_not_unpacked_on_its_way() {
+    let text = "tcp;ib0:17;".repeat(50);
+    let mut own = ModexStore::default();
+    for (key, value) in [
+        ("app.card", Value::from(text.clone())),
+        ("app.blob", Value::ByteObject(vec![7; 3000].into())),
+    ] {
+        own.put(Rank::new(1), Scope::GLOBAL, Info::new(key, value))
+            .unwrap();
+    }
+    let commit = own.commit_message(&codec(), Rank::new(1)).unwrap();
+    let proc = proc("JOB1", 1);
+    let expected = own.answer(&codec(), &proc, Scope::REMOTE).unwrap();
+    let participants = [participant("JOB1", 3)];
+    for form in FORMS {
+        UNPACKED.set(0);
+        let (mut near, mut far) = (ModexStore::default(), ModexStore::default());
+        near.commit(&codec(), proc.rank, &commit).unwrap();
+        let procs = [(proc.clone(), &near)];
+        let blob = Modex::contribution(&codec(), form, &participants, &procs).unwrap();
+        let modex = Modex::parse(&codec(), form, &participants, &blob).unwrap();
+        far.absorb(&proc.nspace, &modex);
+        far.check(proc.rank, Scope::REMOTE, "app.card", &[])
+            .unwrap();
+        let reply = far.answer(&codec(), &proc, Scope::REMOTE).unwrap();
+        assert_eq!(UNPACKED.get(), 0, "{form:?}");
+        assert_eq!(reply, expected, "{form:?}");
+        // A client that packs otherwise is told the same.
+        let other = Codec::new(Layout::new(Module::V20));
+        let reply = far.answer(&other, &proc, Scope::REMOTE).unwrap();
+        assert_eq!(UNPACKED.get(), 2, "{form:?}");
+        assert_eq!(reply, own.answer(&other, &proc, Scope::REMOTE).unwrap());
+        let value = far.get(proc.rank, Scope::REMOTE, "app.card", &[]).unwrap();
+        assert_eq!(*value, Value::from(text.clone()));
+        assert_eq!(UNPACKED.get(), 3);
+    }
 }

@@ -11,7 +11,7 @@
 //! append only.
 
 use bfrops::{Encoder, wire_type};
-use pmix_types::{Bytes, Key, Proc, Rank, Scope, Value};
+use pmix_types::{Bytes, Key, Proc, Rank, Scope};
 
 use super::scope_set::Action;
 use super::{Entry, ScopeSet, seen_in};
@@ -37,7 +37,7 @@ impl ModexStore {
             (Scope::LOCAL, ScopeSet::LOCAL),
             (Scope::REMOTE, ScopeSet::REMOTE),
         ] {
-            let block = self.kvals(codec, rank, scopes)?;
+            let block = self.seen(codec, rank, scopes)?;
             if !block.is_empty() {
                 let mut encoder = codec.encoder(&mut out);
                 pack(&mut encoder, |encoder| {
@@ -92,7 +92,7 @@ impl ModexStore {
         pack(&mut codec.encoder(&mut object), |encoder| {
             encoder.one::<wire_type::Proc>(proc)
         })?;
-        object.extend(self.kvals(codec, proc.rank, seen_in(scope)?)?);
+        object.extend(self.seen(codec, proc.rank, seen_in(scope)?)?);
         let mut out = Vec::new();
         pack(&mut codec.encoder(&mut out), |encoder| {
             encoder.one::<wire_type::ByteObject>(&Bytes::Owned(object))
@@ -106,7 +106,7 @@ impl ModexStore {
     ///
     /// What cannot be packed, with its key.
     pub fn direct(&self, codec: &Codec<'_>, rank: Rank) -> Result<Vec<u8>, Error> {
-        self.kvals(codec, rank, ScopeSet::REMOTE)
+        self.seen(codec, rank, ScopeSet::REMOTE)
     }
 
     /// Stores what another server answered about a process of its node.
@@ -127,11 +127,20 @@ impl ModexStore {
         Ok(())
     }
 
-    fn kvals(&self, codec: &Codec<'_>, rank: Rank, scopes: ScopeSet) -> Result<Vec<u8>, Error> {
+    /// The calls of `PMIX_KVAL` with all that a process put, as its scope lets see it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::answer`].
+    pub fn kvals(&self, codec: &Codec<'_>, rank: Rank, scope: Scope) -> Result<Vec<u8>, Error> {
+        self.seen(codec, rank, seen_in(scope)?)
+    }
+
+    fn seen(&self, codec: &Codec<'_>, rank: Rank, scopes: ScopeSet) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         let mut encoder = codec.encoder(&mut out);
         for entry in self.entries(rank, scopes) {
-            let packed = encoder.one::<wire_type::Kval>(entry.kval());
+            let packed = entry.encode(&mut encoder);
             packed.map_err(|error| entry.unsent(&error, rank))?;
         }
         Ok(out)
@@ -176,7 +185,7 @@ fn steps(codec: &Codec<'_>, bytes: &[u8]) -> Result<Vec<Step>, Error> {
 fn store(steps: &mut Vec<Step>, scopes: ScopeSet, entries: Vec<Entry>) {
     let mut batch = Vec::new();
     for entry in entries {
-        if *entry.value() == Value::Undef {
+        if entry.is_deletion() {
             steps.push(Step::Merge(scopes, std::mem::take(&mut batch)));
             steps.push(Step::Remove(scopes, entry.key().clone()));
         } else {

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What one process put.
 
-use std::sync::Arc;
+use pmix_types::Key;
 
-use pmix_types::{DataArray, Info, IntoOwned, Key, Kval, Rank, Value, keys};
-
-use super::chunks::{Keyed, SortedChunks};
-use super::named;
+use super::chunks::SortedChunks;
+use super::entry::Entry;
 use super::scope_set::ScopeSet;
-use crate::Error;
 use crate::qualifiers::Qualifiers;
 
 /// What one process put.
@@ -21,147 +18,6 @@ pub(super) struct ProcData {
     withdrawn: SortedChunks<Key<'static>>,
     /// The bytes that all of it takes when it travels, kept up with each change.
     wire_bytes: usize,
-}
-
-/// A value in the form in which it travels, so that nothing is built to send it.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    datum: Arc<Datum>,
-    scopes: ScopeSet,
-}
-
-/// What entries of several processes may share.
-#[derive(Debug)]
-struct Datum {
-    kval: Kval<'static>,
-    /// The qualifiers of a qualified value.
-    qualifiers: Qualifiers,
-    /// How many bytes the kval takes when it travels.
-    wire_bytes: usize,
-}
-
-impl Keyed for Entry {
-    fn sort_key(&self) -> &[u8] {
-        self.key().as_bytes()
-    }
-}
-
-impl Entry {
-    /// A datum that can be stored, for nobody yet.
-    pub(crate) fn new(kval: Kval<'_>) -> Result<Self, Error> {
-        let wire_bytes = about_wire_bytes(&kval);
-        let entry = Self::travelling(kval, wire_bytes)?;
-        match entry.value() {
-            Value::Undef => Err(Error::bad(format!(
-                "{} has a value of no type",
-                entry.key()
-            ))),
-            _ => Ok(entry),
-        }
-    }
-
-    /// The same for one that came in a message, where a value of no type means a deletion, and
-    /// that had so many bytes there.
-    pub(crate) fn travelling(kval: Kval<'_>, wire_bytes: usize) -> Result<Self, Error> {
-        let kval = Kval {
-            key: named(kval.key)?,
-            value: kval.value,
-        };
-        if kval.key.is(keys::QUALIFIED_VALUE) {
-            let Value::DataArray(DataArray::Info(infos)) = &kval.value else {
-                let found = kval.value.data_type();
-                let message = format!("a qualified value has type {found}, expected infos");
-                return Err(Error::bad(message));
-            };
-            let own = infos.first().map(|info| info.key.clone());
-            named(own.ok_or_else(|| Error::bad("a qualified value without a value"))?)?;
-        }
-        let kval = kval.into_owned();
-        let qualifiers = Qualifiers::of(parts(&kval).2);
-        Ok(Self {
-            datum: Arc::new(Datum {
-                kval,
-                qualifiers,
-                wire_bytes,
-            }),
-            scopes: ScopeSet::NONE,
-        })
-    }
-
-    /// As it travels.
-    pub(crate) fn kval(&self) -> &Kval<'static> {
-        &self.datum.kval
-    }
-
-    /// The bytes of heap that its datum takes, and what it has in common with those that share it.
-    pub(super) fn datum(&self) -> (*const Kval<'static>, usize) {
-        let Kval { key, value } = self.kval();
-        let value = match value {
-            Value::String(text) => text.as_ref().map_or(0, |text| text.as_bytes().len()),
-            Value::ByteObject(bytes)
-            | Value::CompressedByteObject(bytes)
-            | Value::CompressedString(bytes)
-            | Value::DataBuffer(bytes) => bytes.len(),
-            other => other.storage_size().unwrap_or_default(),
-        };
-        // The two counts of an `Arc` stand before its datum.
-        let own = size_of::<Datum>() + 2 * size_of::<usize>();
-        let qualifiers = self.datum.qualifiers.memory_bytes();
-        let bytes = own + key.as_bytes().len() + value + qualifiers;
-        (self.kval(), bytes)
-    }
-
-    /// Its own key.
-    pub(crate) fn key(&self) -> &Key<'static> {
-        parts(self.kval()).0
-    }
-
-    /// The value itself.
-    pub(crate) fn value(&self) -> &Value<'static> {
-        parts(self.kval()).1
-    }
-
-    /// Whether it has qualifiers.
-    pub(crate) fn is_qualified(&self) -> bool {
-        self.kval().key.is(keys::QUALIFIED_VALUE)
-    }
-
-    /// Why it cannot be sent.
-    #[cold]
-    pub(crate) fn unsent(&self, error: &bfrops::Error, rank: Rank) -> Error {
-        let (key, why) = (self.key(), error.message());
-        let message = format!("{key} of rank {rank} cannot be sent: {why}");
-        Error::new(error.status(), message)
-    }
-
-    /// Whether only one of both can be there for a set of scopes.
-    fn excludes(&self, other: &Self) -> bool {
-        self.datum.qualifiers == other.datum.qualifiers && self.key() == other.key()
-    }
-
-    /// Whether both are the same datum.
-    fn is_twin(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.datum, &other.datum)
-            || (self.datum.qualifiers == other.datum.qualifiers && self.kval() == other.kval())
-    }
-}
-
-/// The key, the value and the qualifiers of what travels.
-fn parts<'k>(
-    kval: &'k Kval<'static>,
-) -> (&'k Key<'static>, &'k Value<'static>, &'k [Info<'static>]) {
-    if let Value::DataArray(DataArray::Info(infos)) = &kval.value
-        && kval.key.is(keys::QUALIFIED_VALUE)
-        && let Some((own, qualifiers)) = infos.split_first()
-    {
-        return (&own.key, &own.value, qualifiers);
-    }
-    (&kval.key, &kval.value, &[])
-}
-
-/// About how many bytes a kval takes in a message, where it did not come in one.
-fn about_wire_bytes(kval: &Kval<'_>) -> usize {
-    kval.key.as_bytes().len() + kval.value.storage_size().unwrap_or_default()
 }
 
 impl ProcData {
@@ -188,7 +44,7 @@ impl ProcData {
 
     fn merge_one(&mut self, entry: Entry, scopes: ScopeSet) {
         let key = entry.key().as_bytes();
-        if *entry.value() == Value::Undef {
+        if entry.is_deletion() {
             self.take(key, scopes, |_| true);
             return;
         }
@@ -236,7 +92,7 @@ impl ProcData {
                 lost = lost | (old.scopes & scopes);
                 old.scopes = old.scopes.without(scopes);
                 if old.scopes == ScopeSet::NONE {
-                    gone += old.datum.wire_bytes;
+                    gone += old.wire_bytes();
                     items.remove(place);
                 }
             }
@@ -246,10 +102,10 @@ impl ProcData {
     }
 
     fn insert(&mut self, entry: Entry, scopes: ScopeSet) {
-        self.wire_bytes = self.wire_bytes.saturating_add(entry.datum.wire_bytes);
-        let datum = Arc::clone(&entry.datum);
+        self.wire_bytes = self.wire_bytes.saturating_add(entry.wire_bytes());
+        let new = entry.clone().for_scopes(scopes);
         self.entries.change(entry.key().as_bytes(), |items, range| {
-            items.insert(range.end, Entry { datum, scopes });
+            items.insert(range.end, new);
         });
     }
 
@@ -296,16 +152,10 @@ impl ProcData {
     }
 
     /// The value that a set of scopes sees under a key.
-    pub(super) fn get(
-        &self,
-        key: &[u8],
-        scopes: ScopeSet,
-        asked: &Qualifiers,
-    ) -> Option<&Value<'static>> {
+    pub(super) fn get(&self, key: &[u8], scopes: ScopeSet, asked: &Qualifiers) -> Option<&Entry> {
         let seen = (self.entries.of_key(key).iter())
-            .filter(|entry| entry.scopes.meets(scopes) && entry.datum.qualifiers.answer(asked));
+            .filter(|entry| entry.scopes.meets(scopes) && entry.qualifiers().answer(asked));
         seen.min_by_key(|entry| entry.scopes.nearest(scopes))
-            .map(Entry::value)
     }
 
     /// All that a set of scopes sees: of values for one key that differ, the one for the nearest.
@@ -313,7 +163,7 @@ impl ProcData {
         let seen = move |entry: &&Entry| entry.scopes.meets(scopes);
         let hidden = move |entry: &Entry| {
             let nearest = entry.scopes.nearest(scopes);
-            let entries = self.entries.of_key(entry.sort_key());
+            let entries = self.entries.of_key(entry.key().as_bytes());
             entries.iter().any(|other| {
                 let nearer = other.scopes.nearest(scopes) < nearest;
                 nearer && other.excludes(entry)

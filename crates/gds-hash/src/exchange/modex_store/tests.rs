@@ -17,11 +17,8 @@ fn put(puts: &mut ModexStore, scope: Scope, key: &'static str, value: u32) {
 }
 
 fn seen(puts: &ModexStore, scope: Scope, key: &str) -> Option<u32> {
-    match puts.get(R, scope, key, &[]) {
-        Ok(Value::Uint32(n)) => Some(*n),
-        Ok(other) => panic!("{other:?}"),
-        Err(_) => None,
-    }
+    let value = puts.get(R, scope, key, &[]).ok()?;
+    Some(value.to_number().unwrap())
 }
 
 #[test]
@@ -281,7 +278,7 @@ proptest! {
             let mut all = Vec::new();
             for key in 0..4 {
                 let name = format!("k{key}");
-                let found = puts.get(Rank::new(rank), *scope, &name, &[]).ok().cloned();
+                let found = puts.get(Rank::new(rank), *scope, &name, &[]).ok().map(std::borrow::Cow::into_owned);
                 let expected = model.seen(rank, key, sides).map(Value::Uint32);
                 prop_assert_eq!(&found, &expected, "{} {} {}", rank, scope, key);
                 all.extend(expected.map(|value| (name, value)));
@@ -323,8 +320,12 @@ fn commits_and_answers_are_those_of_real_peers() {
     assert_eq!(own.commit_message(&codec(), rank).unwrap(), hex(COMMIT));
     puts.commit(&codec(), rank, &hex(COMMIT)).unwrap();
     for scope in [Scope::LOCAL, Scope::REMOTE, Scope::GLOBAL] {
-        let seen =
-            |puts: &ModexStore| -> Vec<_> { puts.all(rank, scope).unwrap().cloned().collect() };
+        let seen = |puts: &ModexStore| -> Vec<_> {
+            puts.all(rank, scope)
+                .unwrap()
+                .map(std::borrow::Cow::into_owned)
+                .collect()
+        };
         assert_eq!(seen(&puts), seen(&own), "{scope}");
     }
     let proc = pmix_types::Proc {

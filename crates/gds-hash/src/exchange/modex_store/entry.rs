@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One value that a process put, and who sees it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bfrops::{Decoder, Encoder, Layout, wire_type};
+use pmix_types::{DataArray, DataType, Info, IntoOwned, Key, Kval, Rank, Value, keys};
+
+use super::chunks::Keyed;
+use super::named;
+use super::scope_set::ScopeSet;
+use crate::qualifiers::Qualifiers;
+use crate::{Answer, Error};
+
+/// A value that a process put.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    datum: Arc<Datum>,
+    pub(super) scopes: ScopeSet,
+}
+
+/// What entries of several processes may share.
+#[derive(Debug)]
+struct Datum {
+    content: Content,
+    /// The qualifiers of a qualified value.
+    qualifiers: Qualifiers,
+    /// How many bytes the kval takes when it travels.
+    wire_bytes: usize,
+}
+
+/// A key and its value.
+#[derive(Debug, PartialEq)]
+enum Content {
+    /// As it was put, or as it was read where nothing is gained by keeping its bytes.
+    Kval(Kval<'static>),
+    /// Text or bytes as a peer packed them: they are handed on as they are.
+    Packed {
+        key: Key<'static>,
+        data_type: DataType,
+        layout: Layout,
+        value: Box<[u8]>,
+    },
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many values were unpacked from the bytes that were kept of them.
+    pub(crate) static UNPACKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+impl Entry {
+    /// A datum that can be stored, for nobody yet.
+    pub(crate) fn new(kval: Kval<'_>) -> Result<Self, Error> {
+        let wire_bytes = about_wire_bytes(&kval);
+        let entry = Self::travelling(kval, wire_bytes)?;
+        match entry.is_deletion() {
+            true => Err(Error::bad(format!(
+                "{} has a value of no type",
+                entry.key()
+            ))),
+            false => Ok(entry),
+        }
+    }
+
+    /// The same for one that came in a message, where a value of no type means a deletion, and
+    /// that had so many bytes there.
+    pub(super) fn travelling(kval: Kval<'_>, wire_bytes: usize) -> Result<Self, Error> {
+        let kval = Kval {
+            key: named(kval.key)?,
+            value: kval.value,
+        };
+        if kval.key.is(keys::QUALIFIED_VALUE) {
+            let Value::DataArray(DataArray::Info(infos)) = &kval.value else {
+                let found = kval.value.data_type();
+                let message = format!("a qualified value has type {found}, expected infos");
+                return Err(Error::bad(message));
+            };
+            let own = infos.first().map(|info| info.key.clone());
+            named(own.ok_or_else(|| Error::bad("a qualified value without a value"))?)?;
+        }
+        let content = Content::Kval(kval.into_owned());
+        Ok(Self::of(content, wire_bytes))
+    }
+
+    /// A datum that came in a message, where its value has these bytes; a value of no type means a
+    /// deletion.
+    pub(crate) fn packed(kval: Kval<'_>, layout: Layout, value: &[u8]) -> Result<Self, Error> {
+        let wire_bytes = kval.key.as_bytes().len() + value.len();
+        let keeps_bytes = match &kval.value {
+            Value::String(text) => text.is_some(),
+            Value::ByteObject(_) | Value::CompressedByteObject(_) | Value::CompressedString(_) => {
+                true
+            }
+            _ => false,
+        };
+        if !keeps_bytes || !layout.packs_alike(layout) || kval.key.is(keys::QUALIFIED_VALUE) {
+            return Self::travelling(kval, wire_bytes);
+        }
+        let content = Content::Packed {
+            data_type: kval.value.data_type(),
+            key: named(kval.key)?.into_owned(),
+            layout,
+            value: value.into(),
+        };
+        Ok(Self::of(content, wire_bytes))
+    }
+
+    /// The same datum for a set of scopes.
+    pub(super) fn for_scopes(self, scopes: ScopeSet) -> Self {
+        Self { scopes, ..self }
+    }
+
+    fn of(content: Content, wire_bytes: usize) -> Self {
+        let qualifiers = content
+            .qualified()
+            .map_or(&[][..], |(_, qualifiers)| qualifiers);
+        Self {
+            datum: Arc::new(Datum {
+                qualifiers: Qualifiers::of(qualifiers),
+                content,
+                wire_bytes,
+            }),
+            scopes: ScopeSet::NONE,
+        }
+    }
+
+    /// How many bytes it takes when it travels.
+    pub(super) fn wire_bytes(&self) -> usize {
+        self.datum.wire_bytes
+    }
+
+    /// The qualifiers of a qualified value.
+    pub(super) fn qualifiers(&self) -> &Qualifiers {
+        &self.datum.qualifiers
+    }
+
+    /// Whether this is the datum that was read as this key and value with these bytes.
+    pub(crate) fn is_of(&self, kval: &Kval<'_>, layout: Layout, bytes: &[u8]) -> bool {
+        match &self.datum.content {
+            Content::Kval(own) => own == kval,
+            Content::Packed {
+                key,
+                data_type,
+                layout: own,
+                value,
+            } => {
+                *own == layout
+                    && *data_type == kval.value.data_type()
+                    && **value == *bytes
+                    && *key == kval.key
+            }
+        }
+    }
+
+    /// Packs the call of `PMIX_KVAL` in which it travels; bytes that a peer packed are handed on
+    /// where the reader takes them.
+    pub(crate) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), bfrops::Error> {
+        match &self.datum.content {
+            Content::Packed {
+                key,
+                data_type,
+                layout,
+                value,
+            } if encoder.layout().packs_alike(*layout) => {
+                encoder.kval_of_bytes(key, *data_type, value)
+            }
+            _ => encoder.one::<wire_type::Kval>(&*self.unpacked()?),
+        }
+    }
+
+    /// Packs a call of `PMIX_VALUE` with the value alone.
+    pub(crate) fn encode_value(&self, encoder: &mut Encoder<'_>) -> Result<(), bfrops::Error> {
+        match &self.datum.content {
+            Content::Packed {
+                data_type,
+                layout,
+                value,
+                ..
+            } if encoder.layout().packs_alike(*layout) => encoder.value_of_bytes(*data_type, value),
+            _ => encoder.one::<wire_type::Value>(&self.unpacked()?.value),
+        }
+    }
+
+    fn unpacked(&self) -> Result<Cow<'_, Kval<'static>>, bfrops::Error> {
+        match &self.datum.content {
+            Content::Kval(kval) => Ok(Cow::Borrowed(kval)),
+            Content::Packed {
+                key, layout, value, ..
+            } => {
+                #[cfg(test)]
+                UNPACKED.with(|count| count.set(count.get() + 1));
+                let value = Decoder::new(*layout, value).value_of_bytes()?;
+                Ok(Cow::Owned(Kval {
+                    key: key.clone(),
+                    value: value.into_owned(),
+                }))
+            }
+        }
+    }
+
+    /// As it travels.
+    pub(crate) fn kval(&self) -> Cow<'_, Kval<'static>> {
+        // The bytes were read when they came.
+        self.unpacked().unwrap_or_default()
+    }
+
+    /// The key under which it travels.
+    pub(crate) fn wire_key(&self) -> &Key<'static> {
+        match &self.datum.content {
+            Content::Kval(Kval { key, .. }) | Content::Packed { key, .. } => key,
+        }
+    }
+
+    /// The bytes of heap that its datum takes, and what it has in common with those that share it.
+    pub(super) fn datum(&self) -> (*const (), usize) {
+        let heap = match &self.datum.content {
+            Content::Packed { key, value, .. } => key.as_bytes().len() + value.len(),
+            Content::Kval(Kval { key, value }) => {
+                let value = match value {
+                    Value::String(text) => text.as_ref().map_or(0, |text| text.as_bytes().len()),
+                    Value::ByteObject(bytes)
+                    | Value::CompressedByteObject(bytes)
+                    | Value::CompressedString(bytes)
+                    | Value::DataBuffer(bytes) => bytes.len(),
+                    other => other.storage_size().unwrap_or_default(),
+                };
+                key.as_bytes().len() + value
+            }
+        };
+        // The two counts of an `Arc` stand before its datum.
+        let own = size_of::<Datum>() + 2 * size_of::<usize>();
+        let qualifiers = self.datum.qualifiers.memory_bytes();
+        (Arc::as_ptr(&self.datum).cast(), own + heap + qualifiers)
+    }
+
+    /// Its own key.
+    pub(crate) fn key(&self) -> &Key<'static> {
+        let qualified = self.datum.content.qualified();
+        qualified.map_or_else(|| self.wire_key(), |(own, _)| &own.key)
+    }
+
+    /// The value itself.
+    pub(crate) fn value(&self) -> Answer<'_> {
+        match (&self.datum.content, self.datum.content.qualified()) {
+            (_, Some((own, _))) => Cow::Borrowed(&own.value),
+            (Content::Kval(kval), None) => Cow::Borrowed(&kval.value),
+            (Content::Packed { .. }, None) => Cow::Owned(self.kval().into_owned().value),
+        }
+    }
+
+    /// Whether it says that a key is gone.
+    pub(crate) fn is_deletion(&self) -> bool {
+        matches!(&self.datum.content, Content::Kval(_)) && *self.value() == Value::Undef
+    }
+
+    /// Whether it has qualifiers.
+    pub(crate) fn is_qualified(&self) -> bool {
+        self.wire_key().is(keys::QUALIFIED_VALUE)
+    }
+
+    /// Whether both are the same datum.
+    pub(super) fn is_twin(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.datum, &other.datum)
+            || (self.datum.qualifiers == other.datum.qualifiers
+                && self.datum.content == other.datum.content)
+    }
+
+    /// Whether only one of both can be there for a set of scopes.
+    pub(super) fn excludes(&self, other: &Self) -> bool {
+        self.datum.qualifiers == other.datum.qualifiers && self.key() == other.key()
+    }
+
+    /// Why it cannot be sent.
+    #[cold]
+    pub(crate) fn unsent(&self, error: &bfrops::Error, rank: Rank) -> Error {
+        let (key, why) = (self.key(), error.message());
+        let message = format!("{key} of rank {rank} cannot be sent: {why}");
+        Error::new(error.status(), message)
+    }
+}
+
+impl Keyed for Entry {
+    fn sort_key(&self) -> &[u8] {
+        self.key().as_bytes()
+    }
+}
+
+impl Content {
+    /// The value of a qualified value with its own key, and its qualifiers.
+    fn qualified(&self) -> Option<(&Info<'static>, &[Info<'static>])> {
+        match self {
+            Self::Kval(Kval {
+                key,
+                value: Value::DataArray(DataArray::Info(infos)),
+            }) if key.is(keys::QUALIFIED_VALUE) => infos.split_first(),
+            _ => None,
+        }
+    }
+}
+
+/// About how many bytes a kval takes in a message, where it did not come in one.
+fn about_wire_bytes(kval: &Kval<'_>) -> usize {
+    kval.key.as_bytes().len() + kval.value.storage_size().unwrap_or_default()
+}
