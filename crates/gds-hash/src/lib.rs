@@ -33,7 +33,7 @@ mod store;
 
 pub use error::Error;
 pub use exchange::{
-    Codec, Inflate, JobInfoReplies, Modex, ModexForm, ModexStore, Participant, Remote,
+    Codec, Inflate, JobInfoReplies, Modex, ModexForm, ModexStore, Participant, Remote, job_infos,
 };
 pub use job::{Answer, Job, KnownNode, Realm, Registration, Request, Subject};
 pub use local_node::LocalNode;

@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bfrops::{Decoder, wire_type};
-use gds_hash::{Codec, LocalNode, Request, Store};
+use gds_hash::{Codec, LocalNode, Request, Store, job_infos};
 use pmix_proto::PeerForm;
 use pmix_proto::reply::{JobInfo, Objects};
 use pmix_types::{DataArray, Info, Kval, Nspace, Proc, Rank, Scope, Status, Value, keys};
@@ -170,34 +169,15 @@ fn preg() -> Result<Arc<Preg>, Error> {
     Ok(Arc::new(preg))
 }
 
-/// What a server says, as a host would register it: each blob of a process becomes an array.
+/// Returns what a server says of a job as a host would register it.
 fn infos<'a>(form: &PeerForm, kvals: Vec<Kval<'a>>) -> Vec<Info<'a>> {
-    let mut infos = Vec::with_capacity(kvals.len());
-    for kval in kvals {
-        match (kval.key.is(keys::PROC_BLOB), kval.value) {
-            // The arrays of nodes say the same.
-            _ if kval.key.is(keys::MAP_BLOB) => {}
-            (true, Value::ByteObject(Cow::Borrowed(blob))) => match proc_array(form, blob) {
-                Ok(info) => infos.push(info),
-                Err(error) => tracing::warn!("what a server says of a process: {error}"),
-            },
-            (_, value) => infos.push(Info::new(kval.key, value)),
-        }
-    }
-    infos
-}
-
-/// A blob of a process: a call of its rank, then a call for each datum.
-fn proc_array<'a>(form: &PeerForm, blob: &'a [u8]) -> Result<Info<'a>, bfrops::Error> {
-    let mut decoder = Decoder::new(form.layout, blob);
-    let rank = decoder.one::<wire_type::Rank>()?;
-    let mut entries = vec![Info::new(keys::RANK, Value::Rank(rank))];
-    while !decoder.is_empty() {
-        let kval = decoder.one::<wire_type::Kval>()?;
-        entries.push(Info::new(kval.key, kval.value));
-    }
-    let array = Value::DataArray(DataArray::Info(entries));
-    Ok(Info::new(keys::PROC_DATA, array))
+    let codec = Codec::new(form.layout);
+    let read = job_infos(&codec, kvals);
+    let good = read.filter_map(|info| {
+        let warn = |error| tracing::warn!("what a server says of a process: {error}");
+        info.map_err(warn).ok()
+    });
+    good.collect()
 }
 
 /// The node that a process runs on, if the server says it of the process.

@@ -23,7 +23,6 @@ mod state;
 
 use bfrops::Limits;
 
-pub(crate) use answer::enclosed;
 pub(crate) use state::Exchange;
 
 /// What bytes of another server may cost: in proportion to them, as the datastore has it.

@@ -37,7 +37,7 @@ pub(crate) use objects::jobs_outline;
 pub use answer::{Credential, Distances, Done, Found, Infos, Nodes, Peers, Pulled, Spawned};
 pub use any::Reply;
 pub use group::Group;
-pub use objects::{JobInfo, Kvals, Object, ObjectIter, Objects};
+pub use objects::{JobInfo, Kvals, Object, ObjectIter, Objects, pack_job_object, pack_kvals};
 
 /// A reply of nothing but a status, which answers every request: most of them with success, all
 /// of them with an error.

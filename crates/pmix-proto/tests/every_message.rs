@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use bfrops::{BufferKind, Layout, Module};
-use pmix_proto::reply::{self, Reply};
+use pmix_proto::reply::{self, Object, Reply};
 use pmix_proto::{Command, Deleted, Event, Flow, Output, PeerForm, Request, request};
 use pmix_types::{
     AllocDirective, App, Cpuset, DataRange, DeviceDistance, Info, IofChannel, Pdata, Proc, Query,
@@ -395,17 +395,35 @@ fn every_notice_is_read_as_it_was_written() {
 fn objects_are_read_one_by_one_up_to_the_first_fault() {
     let form = forms()[0];
     let object = b"\x02\x13\x02\x08job\0\x01\x02\x04a\0\x0e\x05\x02\x04b\0\x0e\x06";
+    let written = object.to_vec();
     let payload = [&[2, 0][..], object, object, &[2, 0xff]].concat();
     let objects = reply::Objects::decode(&form, None, &payload).unwrap();
     let mut procs = objects.procs(&form, None);
     for _ in 0..2 {
         let object = procs.next().unwrap().unwrap();
         assert_eq!(object.of, Proc::new("job", Rank::new(1)));
+        assert_eq!(object.encode(&form).unwrap(), written);
         let kvals = object.kvals(&form, None).unwrap();
         let values: Vec<_> = kvals.iter().map(|kval| &kval.value).collect();
         assert_eq!(values, [&Value::Uint32(5), &Value::Uint32(6)]);
+        let packed = reply::pack_kvals(&form, None, &kvals).unwrap();
+        assert_eq!(packed, object.kvals);
     }
     let error = procs.next().unwrap().unwrap_err();
     assert!(error.offset().unwrap() >= 2 * object.len(), "{error}");
     assert!(procs.next().is_none());
+}
+
+#[test]
+fn the_object_of_a_process_is_that_of_a_real_server() {
+    let form = forms()[0];
+    let unhex = |digits: &str| data_encoding::HEXLOWER.decode(digits.as_bytes()).unwrap();
+    let kvals =
+        "02106d792e676c6f62000f88ef99abc5e88c9111020e6d792e6c6f6300031868656c6c6f2d6c6f63616c00";
+    let object = Object {
+        of: Proc::new("JOB1", Rank::new(1)),
+        kvals: &unhex(kvals),
+    };
+    let expected = unhex(&["0233020a4a4f42310001", kvals].concat());
+    assert_eq!(object.encode(&form).unwrap(), expected);
 }

@@ -16,6 +16,7 @@
 //! sent only keys that its release has. Nothing is sent that the client's module cannot read.
 
 mod flat;
+mod infos;
 mod nodes;
 mod procs;
 mod remote;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use bfrops::{Encoder, Layout, wire_type};
 use pmix_types::{Attribute, DataArray, Info, Key, Kval, Rank, Release, Text, Value, keys};
 
+pub use self::infos::job_infos;
 use self::nodes::nested;
 use self::procs::ProcForm;
 use self::remote::NeverAsked;

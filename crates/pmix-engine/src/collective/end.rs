@@ -10,7 +10,6 @@ use super::ordered_upcalls::DueUpcall;
 use super::table::Collectives;
 use super::tracker::{Collective, Key, Phase, Tracker};
 use crate::cx::Cx;
-use crate::exchange::enclosed;
 use crate::host::{Answer, Upcall};
 use crate::ids::{ClientId, TrackerId};
 use crate::peers::Ticket;
@@ -203,7 +202,7 @@ impl Collectives {
         for nspace in jobs.filter(is_other) {
             if let Some(job) = cx.store.job(nspace) {
                 let reply = job.reply(&cx.codec(&form), form.release, Remote::Whole)?;
-                objects.extend(enclosed(&form, reply.to_vec())?);
+                objects.extend(reply::pack_job_object(&form, &reply)?);
                 told.push(nspace);
             }
         }

@@ -7,12 +7,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bfrops::{Encoder, Layout, RegexFramer, wire_type};
+use bfrops::Layout;
 use gds_hash::Registered;
 use pmix_proto::PeerForm;
+use pmix_proto::reply::Object;
 use pmix_types::{Nspace, Proc, Rank, Release};
 
-use super::answer;
 use crate::Error;
 use crate::cx::Cx;
 
@@ -53,24 +53,11 @@ impl JobInfoCache {
         if let Some(object) = self.find(nspace, kind) {
             return Ok(object);
         }
-        let content = job.job().kvals(&cx.codec(form), form.release);
-        let object: Arc<Vec<u8>> = object(form, cx.framer(), nspace, &content)?.into();
+        let kvals = &job.job().kvals(&cx.codec(form), form.release);
+        let of = Proc::new(nspace.clone(), Rank::WILDCARD);
+        let object: Arc<Vec<u8>> = Object { of, kvals }.encode(form)?.into();
         let built = self.0.entry(nspace.clone()).or_default();
         built.push((kind, Arc::clone(&object)));
         Ok(object)
     }
-}
-
-/// An object about a job.
-fn object(
-    form: &PeerForm,
-    framer: &dyn RegexFramer,
-    nspace: &Nspace<'_>,
-    kvals: &[u8],
-) -> Result<Vec<u8>, Error> {
-    let mut inner = Vec::with_capacity(kvals.len() + 64);
-    let mut encoder = Encoder::new(form.layout, &mut inner).with_framer(framer);
-    encoder.one::<wire_type::Proc>(&Proc::new(nspace.clone(), Rank::WILDCARD))?;
-    inner.extend_from_slice(kvals);
-    answer::enclosed(form, inner)
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use gds_hash::{ModexStore, Registered, Remote, Request};
+use pmix_proto::reply::Object;
 use pmix_types::{Kval, Rank, Scope, Status, keys};
 
 use super::answer;
@@ -57,7 +58,7 @@ impl Exchange {
             Ok((proc, kval)) => {
                 let form = cx.member(&pending.ticket)?.form;
                 let whole = self.introduction(cx, pending, job)?.unwrap_or_default();
-                let object = answer::object(&form, cx.framer(), &proc, &[kval])?;
+                let object = answer::object(cx, &form, &proc, &[kval])?;
                 let reply = answer::success(&form, &[&whole, &object])?;
                 return Ok(Resolution::Ready(reply));
             }
@@ -238,7 +239,7 @@ impl Exchange {
             })
         });
         let kvals: Vec<_> = kvals.into_iter().flatten().collect();
-        let object = answer::object(&member.form, cx.framer(), proc, &kvals)?;
+        let object = answer::object(cx, &member.form, proc, &kvals)?;
         Ok(Some(object.into()))
     }
 
@@ -253,10 +254,14 @@ impl Exchange {
     ) -> Result<Vec<u8>, Error> {
         let form = cx.member(ticket)?.form;
         let proc = &request.proc;
-        let content = match request.form {
-            Form::Objects => puts.answer(&cx.codec(&form), proc, scope)?,
-            Form::Kvals => puts.kvals(&cx.codec(&form), proc.rank, scope)?,
-        };
-        answer::success(&form, &[front, &content])
+        let kvals = &puts.kvals(&cx.codec(&form), proc.rank, scope)?;
+        match request.form {
+            Form::Objects => {
+                let of = proc.clone();
+                let object = Object { of, kvals }.encode(&form)?;
+                answer::success(&form, &[front, &object])
+            }
+            Form::Kvals => answer::success(&form, &[front, kvals]),
+        }
     }
 }

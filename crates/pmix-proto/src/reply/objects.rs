@@ -13,7 +13,9 @@
 use bfrops::RegexFramer;
 use pmix_types::{Bytes, DataType, Kval, Nspace, Proc, Status};
 
-use crate::codec::{self, Contents, NspaceText, One, Reader, Shape, Tail, message, payloads};
+use crate::codec::{
+    self, Contents, NspaceText, One, Reader, Shape, Tail, Writer, message, payloads,
+};
 use crate::outline::Part;
 use crate::{Error, PeerForm, wire_type};
 
@@ -107,6 +109,55 @@ impl<'a, T> Object<'a, T> {
     ) -> Result<Vec<Kval<'a>>, Error> {
         kvals(&mut Reader::new(form, framer, self.kvals))
     }
+}
+
+impl Object<'_, Proc<'_>> {
+    /// Packs the object of a process for the reply to a get, with data that are packed already.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_PACK_FAILURE` if the nspace is too long for any peer.
+    pub fn encode(&self, form: &PeerForm) -> Result<Vec<u8>, Error> {
+        let mut inner = Writer::new(form, None);
+        inner.one::<wire_type::Proc>(&self.of)?;
+        let mut content = inner.finish();
+        content.extend_from_slice(self.kvals);
+        byte_object(form, content)
+    }
+}
+
+/// Packs calls of one `PMIX_KVAL` each, as they stand in an [`Object`] and in [`Kvals`].
+///
+/// # Errors
+///
+/// `PMIX_ERR_UNKNOWN_DATA_TYPE` if the peer's module does not have the type of a value;
+/// `PMIX_ERR_PACK_FAILURE` if no peer could read what is packed.
+pub fn pack_kvals(
+    form: &PeerForm,
+    framer: Option<&dyn RegexFramer>,
+    kvals: &[Kval<'_>],
+) -> Result<Vec<u8>, Error> {
+    let mut writer = Writer::new(form, framer);
+    for kval in kvals {
+        writer.one::<wire_type::Kval>(kval)?;
+    }
+    Ok(writer.finish())
+}
+
+/// Packs the object of a job for the reply to a connect: its content is the payload of
+/// [`JobInfo`], the nspace and what is known of the job.
+///
+/// # Errors
+///
+/// None: every module has byte objects.
+pub fn pack_job_object(form: &PeerForm, job_info: &[u8]) -> Result<Vec<u8>, Error> {
+    byte_object(form, job_info.to_vec())
+}
+
+fn byte_object(form: &PeerForm, content: Vec<u8>) -> Result<Vec<u8>, Error> {
+    let mut writer = Writer::new(form, None);
+    writer.one::<wire_type::ByteObject>(&Bytes::Owned(content))?;
+    Ok(writer.finish())
 }
 
 impl<'a> Objects<'a> {

@@ -469,7 +469,7 @@ fn what_a_fence_carries_is_not_unpacked_on_its_way() {
     }
     let commit = own.commit_message(&codec(), Rank::new(1)).unwrap();
     let proc = proc("JOB1", 1);
-    let expected = own.answer(&codec(), &proc, Scope::REMOTE).unwrap();
+    let expected = own.kvals(&codec(), proc.rank, Scope::REMOTE).unwrap();
     let participants = [participant("JOB1", 3)];
     for form in FORMS {
         UNPACKED.set(0);
@@ -481,14 +481,14 @@ fn what_a_fence_carries_is_not_unpacked_on_its_way() {
         far.absorb(&proc.nspace, &modex);
         far.check(proc.rank, Scope::REMOTE, "app.card", &[])
             .unwrap();
-        let reply = far.answer(&codec(), &proc, Scope::REMOTE).unwrap();
+        let reply = far.kvals(&codec(), proc.rank, Scope::REMOTE).unwrap();
         assert_eq!(UNPACKED.get(), 0, "{form:?}");
         assert_eq!(reply, expected, "{form:?}");
         // A client that packs otherwise is told the same.
         let other = Codec::new(Layout::new(Module::V20));
-        let reply = far.answer(&other, &proc, Scope::REMOTE).unwrap();
+        let reply = far.kvals(&other, proc.rank, Scope::REMOTE).unwrap();
         assert_eq!(UNPACKED.get(), 2, "{form:?}");
-        assert_eq!(reply, own.answer(&other, &proc, Scope::REMOTE).unwrap());
+        assert_eq!(reply, own.kvals(&other, proc.rank, Scope::REMOTE).unwrap());
         let value = far.get(proc.rank, Scope::REMOTE, "app.card", &[]).unwrap();
         assert_eq!(*value, Value::from(text.clone()));
         assert_eq!(UNPACKED.get(), 3);

@@ -11,7 +11,7 @@
 //! append only.
 
 use bfrops::{Encoder, wire_type};
-use pmix_types::{Bytes, Key, Proc, Rank, Scope};
+use pmix_types::{Bytes, Key, Rank, Scope};
 
 use super::scope_set::Action;
 use super::{Entry, ScopeSet, seen_in};
@@ -76,30 +76,6 @@ impl ModexStore {
         Ok(())
     }
 
-    /// What a client gets who asks about a process: all that its scope lets it see.
-    ///
-    /// # Errors
-    ///
-    /// What cannot be packed for this client, with its key; `PMIX_ERR_BAD_PARAM` with a scope in
-    /// which nothing can be found.
-    pub fn answer(
-        &self,
-        codec: &Codec<'_>,
-        proc: &Proc<'_>,
-        scope: Scope,
-    ) -> Result<Vec<u8>, Error> {
-        let mut object = Vec::new();
-        pack(&mut codec.encoder(&mut object), |encoder| {
-            encoder.one::<wire_type::Proc>(proc)
-        })?;
-        object.extend(self.seen(codec, proc.rank, seen_in(scope)?)?);
-        let mut out = Vec::new();
-        pack(&mut codec.encoder(&mut out), |encoder| {
-            encoder.one::<wire_type::ByteObject>(&Bytes::Owned(object))
-        })?;
-        Ok(out)
-    }
-
     /// What another server gets who asks about a process of this node.
     ///
     /// # Errors
@@ -127,11 +103,13 @@ impl ModexStore {
         Ok(())
     }
 
-    /// The calls of `PMIX_KVAL` with all that a process put, as its scope lets see it.
+    /// Packs all that a process put and a scope lets see: calls of one `PMIX_KVAL` each, as the
+    /// reply to a get has them behind the process.
     ///
     /// # Errors
     ///
-    /// As [`Self::answer`].
+    /// The status of what cannot be packed for this client, with its key; `PMIX_ERR_BAD_PARAM`
+    /// with a scope in which nothing can be found.
     pub fn kvals(&self, codec: &Codec<'_>, rank: Rank, scope: Scope) -> Result<Vec<u8>, Error> {
         self.seen(codec, rank, seen_in(scope)?)
     }

@@ -290,10 +290,11 @@ proptest! {
     }
 }
 
-/// The local part of a commit of a 4.2.2 client, and the answer about such a process.
+/// The local part of a commit of a 4.2.2 client, and what a reply to a get has of such a process.
 const COMMIT: &str = "0201 02 01 2b 02106d792e676c6f62000f88ef99abc5e88c9111 020e6d792e6c6f6300031868656c6c6f2d6c6f63616c00
     0202 02 01 2c 02106d792e676c6f62000f88ef99abc5e88c9111 020e6d792e72656d00031a68656c6c6f2d72656d6f746500";
-const ANSWER: &str = "0233 020a4a4f42310001 02106d792e676c6f62000f88ef99abc5e88c9111 020e6d792e6c6f6300031868656c6c6f2d6c6f63616c00";
+const KVALS: &str =
+    "02106d792e676c6f62000f88ef99abc5e88c9111 020e6d792e6c6f6300031868656c6c6f2d6c6f63616c00";
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -328,12 +329,8 @@ fn commits_and_answers_are_those_of_real_peers() {
         };
         assert_eq!(seen(&puts), seen(&own), "{scope}");
     }
-    let proc = pmix_types::Proc {
-        nspace: "JOB1".into(),
-        rank,
-    };
-    let answer = puts.answer(&codec(), &proc, Scope::LOCAL).unwrap();
-    assert_eq!(answer, hex(ANSWER));
+    let kvals = puts.kvals(&codec(), rank, Scope::LOCAL).unwrap();
+    assert_eq!(kvals, hex(KVALS));
     let mut far = ModexStore::default();
     let direct = puts.direct(&codec(), rank).unwrap();
     far.absorb_direct(&codec(), rank, &direct).unwrap();
