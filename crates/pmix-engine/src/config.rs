@@ -223,6 +223,10 @@ impl Default for OutputLimits {
 pub struct ControlLimits {
     /// The most paths that a job may ask to be removed when it, or processes of it, end.
     pub cleanups_per_job: usize,
+    /// The most bytes that the paths of a job may take.
+    pub cleanup_bytes_per_job: usize,
+    /// The most bytes that the paths of all jobs may take.
+    pub cleanup_bytes: usize,
     /// The most heartbeat monitors that one process may have.
     pub monitors_per_peer: usize,
 }
@@ -231,6 +235,8 @@ impl Default for ControlLimits {
     fn default() -> Self {
         Self {
             cleanups_per_job: 8192,
+            cleanup_bytes_per_job: 4 << 20,
+            cleanup_bytes: 64 << 20,
             monitors_per_peer: 64,
         }
     }

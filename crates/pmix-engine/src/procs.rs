@@ -2,6 +2,7 @@
 //! Processes that a list names, to be asked about one by one.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pmix_types::{IntoOwned, Nspace, Proc, Rank};
 
@@ -67,6 +68,24 @@ impl Procs {
                 _ => _ = self.0.insert(nspace.clone(), ranks.clone()),
             }
         }
+    }
+
+    /// Returns a number that is the same for the same processes, and hardly for others.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let of = |nspace: &Nspace<'_>, rank: Rank| {
+            let mut hasher = DefaultHasher::new();
+            (nspace.as_bytes(), rank.as_raw()).hash(&mut hasher);
+            hasher.finish()
+        };
+        let of_job = |(nspace, ranks): (&Nspace<'static>, &Ranks)| match ranks {
+            Ranks::All => of(nspace, Rank::WILDCARD),
+            // The order is that of a hash table, so that it must not matter.
+            Ranks::Some(ranks) => {
+                let ranks = ranks.iter().map(|rank| of(nspace, *rank));
+                ranks.fold(0, u64::wrapping_add)
+            }
+        };
+        self.0.iter().map(of_job).fold(0, u64::wrapping_add)
     }
 
     /// How many names there are.

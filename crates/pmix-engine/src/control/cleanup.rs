@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files and directories that are to be removed when a process or a job ends.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::RangeInclusive;
 
-use pmix_types::{Info, Nspace, Proc, Rank, Status, Text, Value, keys};
+use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
 
 use crate::Error;
+use crate::config::ControlLimits;
 
 /// What is to be removed, and what is not (PMIx Standard, "Job control attributes"). The engine
 /// only keeps it; who removes does so with the rights of the user and follows no link.
@@ -121,70 +123,215 @@ pub(super) type CleanupKey = (Proc<'static>, (u32, u32));
 
 /// Holds what is to be removed at the end of which process or job.
 #[derive(Debug, Default)]
-pub(super) struct Cleanups(BTreeMap<CleanupKey, Cleanup>);
+pub(super) struct Cleanups {
+    kept: BTreeMap<CleanupKey, KeptCleanup>,
+    /// What the cleanups of each job take.
+    jobs: HashMap<Nspace<'static>, Size>,
+    /// How many bytes all of them take.
+    bytes: usize,
+}
+
+/// How many paths there are, and how many bytes they take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Size {
+    paths: usize,
+    bytes: usize,
+}
 
 impl Cleanups {
-    /// Adds a requested for the end of each target, or of none with an error.
+    /// Adds what is requested for the end of each target, or of none with an error. The work is in
+    /// proportion to the request and to what is added, whatever is kept already.
     ///
     /// # Errors
     ///
     /// `PMIX_ERR_CONFLICTING_CLEANUP_DIRECTIVES` if something is to be removed and to be left,
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if a job would have more than `most` paths.
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if there would be more than the limits allow.
     pub(super) fn add(
         &mut self,
         targets: &[Proc<'static>],
         user: (u32, u32),
         requested: &Cleanup,
-        most: usize,
+        limits: &ControlLimits,
     ) -> Result<(), Error> {
-        let mut changed = BTreeMap::new();
-        for target in targets {
-            let key = (target.clone(), user);
-            let known = changed.remove(&key).or_else(|| self.0.get(&key).cloned());
-            let mut cleanup = known.unwrap_or_default();
-            cleanup.merge(requested);
-            cleanup.check()?;
-            changed.insert(key, cleanup);
+        let mut distinct = KeptCleanup::default();
+        distinct.check(requested)?;
+        distinct.merge(requested);
+        let requested = distinct.cleanup;
+        let targets: BTreeSet<&Proc<'_>> = targets.iter().collect();
+        let mut more: HashMap<&Nspace<'_>, Size> = HashMap::new();
+        let mut more_bytes = 0;
+        for target in &targets {
+            let added = match self.kept.get(&((*target).clone(), user)) {
+                Some(kept) => {
+                    kept.check(&requested)?;
+                    kept.growth(&requested)
+                }
+                None => distinct.size,
+            };
+            let job = more.entry(&target.nspace).or_default();
+            *job = job.plus(added);
+            more_bytes += added.bytes;
+            let known = self.jobs.get(target.nspace.as_bytes()).copied();
+            let size = known.unwrap_or_default().plus(*job);
+            check_room(size, self.bytes + more_bytes, limits)?;
         }
-        self.check_room(&changed, most)?;
-        self.0.extend(changed);
-        Ok(())
-    }
-
-    fn check_room(
-        &self,
-        changed: &BTreeMap<CleanupKey, Cleanup>,
-        most: usize,
-    ) -> Result<(), Error> {
-        for (target, _) in changed.keys() {
-            let of_job = |((proc, _), _): &(&CleanupKey, &Cleanup)| proc.nspace == target.nspace;
-            let kept = self.0.iter().filter(of_job);
-            let kept = kept.filter(|(key, _)| !changed.contains_key(*key));
-            let all = kept.chain(changed.iter().filter(of_job));
-            let number: usize = all.map(|(_, cleanup)| cleanup.len()).sum();
-            if number > most {
-                let message = format!("a job may have {most} paths to be removed, not {number}");
-                return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
-            }
+        for (nspace, size) in more {
+            let known = self.jobs.entry(nspace.clone()).or_default();
+            *known = known.plus(size);
+        }
+        self.bytes += more_bytes;
+        for target in targets {
+            let kept = self.kept.entry((target.clone(), user)).or_default();
+            kept.merge(&requested);
         }
         Ok(())
     }
 
     /// A process has ended: what is to be removed now, for which users.
     pub(super) fn proc_ended(&mut self, proc: &Proc<'_>) -> Vec<(CleanupKey, Cleanup)> {
-        let own = |(known, _): &CleanupKey| known == proc;
-        self.0.extract_if(.., |key, _| own(key)).collect()
+        let proc = proc.clone().into_owned();
+        let last = (proc.clone(), (u32::MAX, u32::MAX));
+        self.take((proc, (0, 0))..=last)
     }
 
     /// A job has ended: what is to be removed now, for which processes and users.
     pub(super) fn job_ended(&mut self, nspace: &Nspace<'_>) -> Vec<(CleanupKey, Cleanup)> {
-        let own = |(known, _): &CleanupKey| known.nspace == *nspace;
-        self.0.extract_if(.., |key, _| own(key)).collect()
+        let nspace = nspace.clone().into_owned();
+        let first = (Proc::new(nspace.clone(), Rank::new(0)), (0, 0));
+        let last = Proc::new(nspace, Rank::new(u32::MAX));
+        self.take(first..=(last, (u32::MAX, u32::MAX)))
+    }
+
+    fn take(&mut self, keys: RangeInclusive<CleanupKey>) -> Vec<(CleanupKey, Cleanup)> {
+        let taken: Vec<_> = self.kept.extract_if(keys, |_, _| true).collect();
+        for ((proc, _), kept) in &taken {
+            self.bytes = self.bytes.saturating_sub(kept.size.bytes);
+            if let Some(size) = self.jobs.get_mut(proc.nspace.as_bytes()) {
+                size.paths = size.paths.saturating_sub(kept.size.paths);
+                size.bytes = size.bytes.saturating_sub(kept.size.bytes);
+                if *size == Size::default() {
+                    self.jobs.remove(proc.nspace.as_bytes());
+                }
+            }
+        }
+        let taken = taken.into_iter();
+        taken.map(|(key, kept)| (key, kept.cleanup)).collect()
     }
 
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.0.len()
+        self.kept.len()
+    }
+}
+
+fn check_room(size: Size, bytes: usize, limits: &ControlLimits) -> Result<(), Error> {
+    let message = if size.paths > limits.cleanups_per_job {
+        let most = limits.cleanups_per_job;
+        format!(
+            "a job may have {most} paths to be removed, not {}",
+            size.paths
+        )
+    } else if size.bytes > limits.cleanup_bytes_per_job {
+        let most = limits.cleanup_bytes_per_job;
+        format!("the paths of a job to be removed may take {most} bytes")
+    } else if bytes > limits.cleanup_bytes {
+        let most = limits.cleanup_bytes;
+        format!("the paths of all jobs to be removed may take {most} bytes")
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
+}
+
+impl Size {
+    const fn plus(self, more: Self) -> Self {
+        Self {
+            paths: self.paths + more.paths,
+            bytes: self.bytes + more.bytes,
+        }
+    }
+
+    /// Counts one more path; it is kept in a list and in an index.
+    fn count(&mut self, path: &Text<'_>) {
+        self.paths += 1;
+        self.bytes += 2 * (path.len() + PATH_BYTES);
+    }
+}
+
+/// What a path takes in memory beside its text.
+const PATH_BYTES: usize = 64;
+
+/// Holds what is to be removed at one end, and finds in it what is asked again.
+#[derive(Debug, Default)]
+struct KeptCleanup {
+    cleanup: Cleanup,
+    files: HashSet<Text<'static>>,
+    /// The places of the directories.
+    directories: HashMap<Text<'static>, usize>,
+    ignored: HashSet<Text<'static>>,
+    size: Size,
+}
+
+impl KeptCleanup {
+    /// Checks that nothing is to be removed and to be left when more is asked.
+    fn check(&self, more: &Cleanup) -> Result<(), Error> {
+        let ignored: HashSet<_> = more.ignored.iter().collect();
+        let directories = more.directories.iter().map(|directory| &directory.path);
+        let mut removed = more.files.iter().chain(directories);
+        let left = |path: &&Text<'static>| self.ignored.contains(*path) || ignored.contains(path);
+        let is_removed =
+            |path: &Text<'static>| self.files.contains(path) || self.directories.contains_key(path);
+        let conflict = removed.find(left);
+        match conflict.or_else(|| more.ignored.iter().find(|path| is_removed(path))) {
+            Some(path) => Err(Error::new(
+                Status::ERR_CONFLICTING_CLEANUP_DIRECTIVES,
+                format!("{path:?} is to be removed and to be left"),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells how much larger this becomes with paths of which none is named twice.
+    fn growth(&self, more: &Cleanup) -> Size {
+        let mut size = Size::default();
+        let directories = more.directories.iter().map(|directory| &directory.path);
+        let files = more.files.iter().filter(|path| !self.files.contains(*path));
+        let directories = directories.filter(|path| !self.directories.contains_key(*path));
+        let ignored = more.ignored.iter();
+        let ignored = ignored.filter(|path| !self.ignored.contains(*path));
+        let new = files.chain(directories).chain(ignored);
+        new.for_each(|path| size.count(path));
+        size
+    }
+
+    /// Takes in what another request asks; of a directory that is named again the wider holds.
+    fn merge(&mut self, more: &Cleanup) {
+        for directory in &more.directories {
+            let cleanup = &mut self.cleanup;
+            let size = &mut self.size;
+            let place = *(self.directories.entry(directory.path.clone())).or_insert_with(|| {
+                size.count(&directory.path);
+                cleanup.directories.push(directory.clone());
+                cleanup.directories.len() - 1
+            });
+            if let Some(known) = cleanup.directories.get_mut(place) {
+                known.recursive |= directory.recursive;
+                known.leave_top |= directory.leave_top;
+                known.only_empty &= directory.only_empty;
+            }
+        }
+        let lists = [
+            (&mut self.files, &mut self.cleanup.files, &more.files),
+            (&mut self.ignored, &mut self.cleanup.ignored, &more.ignored),
+        ];
+        for (index, known, more) in lists {
+            for path in more {
+                if index.insert(path.clone()) {
+                    self.size.count(path);
+                    known.push(path.clone());
+                }
+            }
+        }
     }
 }
 
@@ -193,56 +340,18 @@ pub(super) fn whole_job(nspace: &Nspace<'static>) -> Proc<'static> {
     Proc::new(nspace.as_text().clone(), Rank::WILDCARD)
 }
 
-impl Cleanup {
-    fn len(&self) -> usize {
-        self.files.len() + self.directories.len() + self.ignored.len()
-    }
-
-    /// Takes in what another request asks; of a directory that is named again the wider holds.
-    fn merge(&mut self, more: &Self) {
-        let places = self.directories.iter().enumerate();
-        let mut places: HashMap<_, _> = places.map(|(at, d)| (d.path.clone(), at)).collect();
-        for directory in &more.directories {
-            let place = *places.entry(directory.path.clone()).or_insert_with(|| {
-                self.directories.push(directory.clone());
-                self.directories.len() - 1
-            });
-            if let Some(known) = self.directories.get_mut(place) {
-                known.recursive |= directory.recursive;
-                known.leave_top |= directory.leave_top;
-                known.only_empty &= directory.only_empty;
-            }
-        }
-        add_new(&mut self.files, &more.files);
-        add_new(&mut self.ignored, &more.ignored);
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        let ignored: HashSet<_> = self.ignored.iter().collect();
-        let directories = self.directories.iter().map(|directory| &directory.path);
-        let mut removed = self.files.iter().chain(directories);
-        match removed.find(|path| ignored.contains(path)) {
-            Some(path) => Err(Error::new(
-                Status::ERR_CONFLICTING_CLEANUP_DIRECTIVES,
-                format!("{path:?} is to be removed and to be left"),
-            )),
-            None => Ok(()),
-        }
-    }
-}
-
-fn add_new(known: &mut Vec<Text<'static>>, more: &[Text<'static>]) {
-    let mut seen: HashSet<_> = known.iter().cloned().collect();
-    let new = more.iter().filter(|path| seen.insert((*path).clone()));
-    let new: Vec<_> = new.cloned().collect();
-    known.extend(new);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const USER: (u32, u32) = (100, 10);
+
+    fn at_most(paths: usize) -> ControlLimits {
+        ControlLimits {
+            cleanups_per_job: paths,
+            ..ControlLimits::default()
+        }
+    }
 
     fn proc(rank: u32) -> Proc<'static> {
         Proc::new("a", Rank::new(rank))
@@ -299,7 +408,7 @@ mod tests {
         let mut cleanups = Cleanups::default();
         let add = |cleanups: &mut Cleanups, infos| {
             let requested = read(infos).unwrap();
-            let added = cleanups.add(&[proc(0)], USER, &requested.cleanup, 100);
+            let added = cleanups.add(&[proc(0)], USER, &requested.cleanup, &at_most(100));
             added.map_err(|error| error.status())
         };
         add(&mut cleanups, &[(keys::REGISTER_CLEANUP, "/t/a")]).unwrap();
@@ -330,7 +439,7 @@ mod tests {
         for requested in requests {
             let requested = read(requested).unwrap();
             cleanups
-                .add(&[proc(0)], USER, &requested.cleanup, 100)
+                .add(&[proc(0)], USER, &requested.cleanup, &at_most(100))
                 .unwrap();
         }
         let (_, cleanup) = cleanups.proc_ended(&proc(0)).remove(0);
@@ -345,9 +454,11 @@ mod tests {
         let requested = read(&[(keys::REGISTER_CLEANUP, "/f")]).unwrap().cleanup;
         let job = whole_job(&Nspace::new("a"));
         let targets = [proc(0), proc(1), job.clone()];
-        cleanups.add(&targets, USER, &requested, 100).unwrap();
         cleanups
-            .add(&targets[..1], (7, 7), &requested, 100)
+            .add(&targets, USER, &requested, &at_most(100))
+            .unwrap();
+        cleanups
+            .add(&targets[..1], (7, 7), &requested, &at_most(100))
             .unwrap();
         assert_eq!(cleanups.proc_ended(&proc(0)).len(), 2, "one for each user");
         assert_eq!(cleanups.proc_ended(&proc(0)), []);
@@ -362,12 +473,42 @@ mod tests {
     fn a_job_asks_for_so_many_paths() {
         let mut cleanups = Cleanups::default();
         let two = read(&[(keys::REGISTER_CLEANUP, "/1,/2")]).unwrap().cleanup;
-        cleanups.add(&[proc(0)], USER, &two, 3).unwrap();
-        cleanups.add(&[proc(0)], USER, &two, 3).unwrap();
-        let refused = cleanups.add(&[proc(1)], USER, &two, 3).unwrap_err();
+        cleanups.add(&[proc(0)], USER, &two, &at_most(3)).unwrap();
+        cleanups.add(&[proc(0)], USER, &two, &at_most(3)).unwrap();
+        let refused = cleanups
+            .add(&[proc(1)], USER, &two, &at_most(3))
+            .unwrap_err();
         assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
         let elsewhere = Proc::new("b", Rank::new(0));
-        cleanups.add(&[elsewhere], USER, &two, 3).unwrap();
+        cleanups.add(&[elsewhere], USER, &two, &at_most(3)).unwrap();
         assert_eq!(cleanups.len(), 2);
+    }
+
+    #[test]
+    fn a_job_asks_for_so_many_bytes_and_gets_them_back() {
+        let mut cleanups = Cleanups::default();
+        let path = format!("/{}", "x".repeat(1000));
+        let infos = [Info::new(keys::REGISTER_CLEANUP, path)];
+        let long = CleanupRequest::read(&infos).unwrap().cleanup;
+        let limits = ControlLimits {
+            cleanup_bytes_per_job: 5000,
+            cleanup_bytes: 8000,
+            ..ControlLimits::default()
+        };
+        for _ in 0..3 {
+            for rank in [0, 1, 0] {
+                cleanups.add(&[proc(rank)], USER, &long, &limits).unwrap();
+            }
+            let refused = cleanups.add(&[proc(2)], USER, &long, &limits);
+            assert_eq!(refused.unwrap_err().status(), Status::ERR_OUT_OF_RESOURCE);
+            let of = |nspace: &'static str| [Proc::new(nspace, Rank::new(0))];
+            cleanups.add(&of("b"), USER, &long, &limits).unwrap();
+            let refused = cleanups.add(&of("c"), USER, &long, &limits);
+            assert_eq!(refused.unwrap_err().status(), Status::ERR_OUT_OF_RESOURCE);
+            assert_eq!(cleanups.proc_ended(&proc(0)).len(), 1);
+            assert_eq!(cleanups.job_ended(&Nspace::new("a")).len(), 1);
+            assert_eq!(cleanups.job_ended(&Nspace::new("b")).len(), 1);
+            assert!(cleanups.jobs.is_empty() && cleanups.bytes == 0);
+        }
     }
 }

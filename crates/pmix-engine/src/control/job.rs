@@ -69,9 +69,9 @@ impl Control {
         for target in &targets {
             Self::check_target(cx, member, target)?;
         }
-        let most = cx.config.control.cleanups_per_job;
+        let limits = &cx.config.control;
         self.cleanups
-            .add(&targets, user, &requested.cleanup, most)?;
+            .add(&targets, user, &requested.cleanup, limits)?;
         Ok(requested.num_infos)
     }
 

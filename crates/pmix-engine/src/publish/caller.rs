@@ -62,7 +62,8 @@ pub(super) enum Range {
     Nspace(Proc<'static>),
     Session(Option<u32>),
     All,
-    Listed(Arc<Procs>),
+    /// The processes of a list, behind a fingerprint that tells most lists apart.
+    Listed(u64, Arc<Procs>),
 }
 
 impl Range {
@@ -78,7 +79,10 @@ impl Range {
             )),
             DataRange::UNDEF | DataRange::SESSION => Self::Session(caller.session),
             DataRange::GLOBAL => Self::All,
-            DataRange::CUSTOM => Self::Listed(Arc::new(listed?)),
+            DataRange::CUSTOM => {
+                let listed = listed?;
+                Self::Listed(listed.fingerprint(), Arc::new(listed))
+            }
             DataRange::PROC_LOCAL => Self::Proc(caller.proc.clone()),
             _ => return None,
         })
@@ -87,7 +91,7 @@ impl Range {
     /// How many names it holds.
     pub(super) fn num_names(&self) -> usize {
         match self {
-            Self::Listed(procs) => procs.len(),
+            Self::Listed(_, procs) => procs.len(),
             _ => 1,
         }
     }
@@ -101,7 +105,7 @@ impl Range {
             Self::Nspace(proc) => proc.nspace == other.proc.nspace,
             Self::Session(session) => same(*session, other.session),
             Self::All => true,
-            Self::Listed(procs) => procs.has(&other.proc),
+            Self::Listed(_, procs) => procs.has(&other.proc),
         }
     }
 }
@@ -118,7 +122,7 @@ pub(super) struct Item {
     pub(super) key: Key<'static>,
     pub(super) value: Value<'static>,
     /// Whom it is for.
-    pub(super) reach: Range,
+    pub(super) range: Range,
     pub(super) persistence: Persistence,
     pub(super) access: Option<Arc<Access>>,
     pub(super) weight: usize,
@@ -135,10 +139,10 @@ pub(super) enum Visibility {
 }
 
 impl Item {
-    /// What somebody sees who looks among the publishers in a reach (PMIx Standard, "Retrieval
+    /// What somebody sees who looks among the publishers in a range (PMIx Standard, "Retrieval
     /// rules for published data").
     pub(super) fn seen_by(&self, caller: &Caller, among: &Range) -> Visibility {
-        if !among.has(&self.publisher) || !self.reach.has(caller) {
+        if !among.has(&self.publisher) || !self.range.has(caller) {
             return Visibility::Hidden;
         }
         let allowed = match &self.access {

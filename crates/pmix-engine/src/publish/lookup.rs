@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lookups: answered at once, or when enough is there, or when their time is over.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use pmix_types::{DataRange, Info, Key, Persistence, Status, Text};
 
-use super::caller::{Caller, Visibility};
+use super::caller::{Caller, Item, Visibility};
 use super::directives::Directives;
 use super::pending_lookup::{Found, LookupResult, PendingLookup, Search};
 use super::pubsub::{PubSub, owned, range_of};
@@ -36,11 +36,11 @@ impl<T> PubSub<T> {
                 "{given} keys to look up, not 1 to {most}"
             )));
         }
-        let range = directives.range.unwrap_or(DataRange::SESSION);
+        let data_range = directives.range.unwrap_or(DataRange::SESSION);
         let wanted = Search {
             caller: caller.clone(),
             keys: owned(keys),
-            among: range_of(range, caller, directives.listed)?,
+            among: range_of(data_range, caller, directives.listed)?,
         };
         let enough = match directives.wait {
             None => 0,
@@ -57,14 +57,12 @@ impl<T> PubSub<T> {
             return Ok(Some(self.answer(waiting)));
         }
         self.check_waiting(&waiting.wanted)?;
-        self.waiting.push(waiting);
+        self.waiting.add(waiting);
         Ok(None)
     }
 
     fn check_waiting(&self, wanted: &Search) -> Result<(), Error> {
-        let own = |waiting: &&PendingLookup<T>| waiting.wanted.caller.proc == wanted.caller.proc;
-        let own = self.waiting.iter().filter(own);
-        let before: usize = own.map(|waiting| waiting.wanted.keys.len()).sum();
+        let before = self.waiting.num_keys_of(&wanted.caller.proc);
         let most = self.limits.waiting_keys_per_proc;
         if before + wanted.keys.len() <= most {
             return Ok(());
@@ -73,30 +71,50 @@ impl<T> PubSub<T> {
         Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
     }
 
-    /// What is there of the keys that are wanted, and where.
+    /// What is there of the keys that are wanted, and where. A key that is named again is not
+    /// looked for again.
     fn find(&self, wanted: &Search) -> (Found, Vec<u64>) {
         let mut found = Found::default();
         let mut numbers = Vec::new();
+        let mut known = HashMap::new();
         for key in &wanted.keys {
-            let mut denied = false;
-            let open = self.under(key.as_bytes()).into_iter().find(|(_, item)| {
-                let sight = item.seen_by(&wanted.caller, &wanted.among);
-                denied |= sight == Visibility::Denied;
-                sight == Visibility::Open
-            });
-            match open {
-                Some((number, item)) => {
+            let seen = known.entry(key);
+            match *seen.or_insert_with(|| self.find_key(key, wanted)) {
+                Seen::Open(number, item) => {
                     found.data.push(item.data());
                     numbers.push(number);
                 }
-                None => found.num_denied += usize::from(denied),
+                Seen::Denied => found.num_denied += 1,
+                Seen::Nothing => {}
             }
         }
         (found, numbers)
     }
 
+    fn find_key(&self, key: &Key<'_>, wanted: &Search) -> Seen<'_> {
+        let mut is_denied = false;
+        let mut items = self.under(key.as_bytes());
+        let open = items.find(|(_, item)| {
+            let visibility = item.seen_by(&wanted.caller, &wanted.among);
+            is_denied |= visibility == Visibility::Denied;
+            visibility == Visibility::Open
+        });
+        match open {
+            Some((number, item)) => Seen::Open(number, item),
+            None if is_denied => Seen::Denied,
+            None => Seen::Nothing,
+        }
+    }
+
+    /// Whether a lookup has waited for enough. It stops looking as soon as that cannot be.
     fn has_enough(&self, waiting: &PendingLookup<T>) -> bool {
-        waiting.enough == 0 || self.find(&waiting.wanted).0.num_keys() >= waiting.enough
+        let wanted = &waiting.wanted;
+        let may_lack = wanted.keys.len().saturating_sub(waiting.enough);
+        let mut known = HashMap::new();
+        let lacks = |key| matches!(self.find_key(key, wanted), Seen::Nothing);
+        let lacking = wanted.keys.iter();
+        let lacking = lacking.filter(|key| *known.entry(*key).or_insert_with(|| lacks(key)));
+        waiting.enough == 0 || lacking.take(may_lack + 1).count() <= may_lack
     }
 
     /// Answers with what is there; what is for the first reader is gone then.
@@ -118,29 +136,22 @@ impl<T> PubSub<T> {
     /// Answers the lookups that have enough now that some keys are there, the oldest first.
     pub(super) fn settle(&mut self, keys: &HashSet<Key<'static>>) -> Vec<LookupResult<T>> {
         let mut answered = Vec::new();
-        let mut place = 0;
-        while let Some(waiting) = self.waiting.get(place) {
-            let concerns = waiting.wanted.keys.iter().any(|key| keys.contains(key));
-            if concerns && self.has_enough(waiting) {
-                let waiting = self.waiting.remove(place);
+        for id in self.waiting.naming(keys) {
+            if self
+                .waiting
+                .get(id)
+                .is_some_and(|waiting| self.has_enough(waiting))
+                && let Some(waiting) = self.waiting.take(id)
+            {
                 answered.push(self.answer(waiting));
-            } else {
-                place += 1;
             }
         }
         answered
     }
 
-    pub(super) fn stop_waiting(&mut self, gone: impl Fn(&Caller) -> bool) -> Vec<T> {
-        let gone = |waiting: &mut PendingLookup<T>| gone(&waiting.wanted.caller);
-        let stopped = self.waiting.extract_if(.., gone);
-        stopped.map(|waiting| waiting.token).collect()
-    }
-
     /// Ends the lookups whose time is over, with `PMIX_ERR_TIMEOUT`.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<LookupResult<T>> {
-        let over = |waiting: &mut PendingLookup<T>| waiting.until.is_some_and(|until| until <= now);
-        let over = self.waiting.extract_if(.., over);
+        let over = self.waiting.expired(now).into_iter();
         let looked = |waiting: PendingLookup<T>| LookupResult {
             token: waiting.token,
             status: Status::ERR_TIMEOUT,
@@ -152,9 +163,16 @@ impl<T> PubSub<T> {
     /// When the time of the next lookup is over.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.waiting
-            .iter()
-            .filter_map(|waiting| waiting.until)
-            .min()
+        self.waiting.next_deadline()
     }
+}
+
+/// What is found of a key.
+#[derive(Clone, Copy)]
+enum Seen<'s> {
+    /// This may be read.
+    Open(u64, &'s Item),
+    /// Something is there that may not be read.
+    Denied,
+    Nothing,
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lookups that wait (`PMIX_WAIT`), and their results.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Instant;
 
-use pmix_types::{Key, Pdata, Status};
+use pmix_types::{IntoOwned, Key, Nspace, Pdata, Proc, Rank, Status};
 
 use super::caller::{Caller, Range};
 
@@ -27,6 +28,121 @@ pub(super) struct PendingLookup<T> {
     pub(super) until: Option<Instant>,
 }
 
+/// Holds the lookups that wait, in the order in which they came.
+#[derive(Debug)]
+pub(super) struct PendingLookups<T> {
+    last: u64,
+    lookups: BTreeMap<u64, PendingLookup<T>>,
+    by_key: HashMap<Key<'static>, BTreeSet<u64>>,
+    /// The lookups of each process, and how many keys they name.
+    by_proc: BTreeMap<Proc<'static>, (BTreeSet<u64>, usize)>,
+    deadlines: BTreeSet<(Instant, u64)>,
+}
+
+impl<T> Default for PendingLookups<T> {
+    fn default() -> Self {
+        Self {
+            last: 0,
+            lookups: BTreeMap::new(),
+            by_key: HashMap::new(),
+            by_proc: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+        }
+    }
+}
+
+impl<T> PendingLookups<T> {
+    pub(super) fn len(&self) -> usize {
+        self.lookups.len()
+    }
+
+    /// How many keys the lookups of a process name.
+    pub(super) fn num_keys_of(&self, proc: &Proc<'static>) -> usize {
+        self.by_proc.get(proc).map_or(0, |(_, num_keys)| *num_keys)
+    }
+
+    pub(super) fn add(&mut self, lookup: PendingLookup<T>) {
+        self.last += 1;
+        let id = self.last;
+        for key in &lookup.wanted.keys {
+            self.by_key.entry(key.clone()).or_default().insert(id);
+        }
+        let proc = lookup.wanted.caller.proc.clone();
+        let (ids, num_keys) = self.by_proc.entry(proc).or_default();
+        ids.insert(id);
+        *num_keys += lookup.wanted.keys.len();
+        self.deadlines.extend(lookup.until.map(|until| (until, id)));
+        self.lookups.insert(id, lookup);
+    }
+
+    pub(super) fn get(&self, id: u64) -> Option<&PendingLookup<T>> {
+        self.lookups.get(&id)
+    }
+
+    pub(super) fn take(&mut self, id: u64) -> Option<PendingLookup<T>> {
+        let lookup = self.lookups.remove(&id)?;
+        for key in &lookup.wanted.keys {
+            if let Some(ids) = self.by_key.get_mut(key) {
+                ids.remove(&id);
+                if ids.is_empty() {
+                    self.by_key.remove(key);
+                }
+            }
+        }
+        let proc = &lookup.wanted.caller.proc;
+        if let Some((ids, num_keys)) = self.by_proc.get_mut(proc) {
+            ids.remove(&id);
+            *num_keys = num_keys.saturating_sub(lookup.wanted.keys.len());
+            if ids.is_empty() {
+                self.by_proc.remove(proc);
+            }
+        }
+        if let Some(until) = lookup.until {
+            self.deadlines.remove(&(until, id));
+        }
+        Some(lookup)
+    }
+
+    /// The lookups that name one of these keys, the oldest first.
+    pub(super) fn naming(&self, keys: &HashSet<Key<'static>>) -> BTreeSet<u64> {
+        let ids = keys.iter().filter_map(|key| self.by_key.get(key));
+        ids.flatten().copied().collect()
+    }
+
+    /// Removes the lookups of a process, and returns their tokens.
+    pub(super) fn stop_proc(&mut self, proc: &Proc<'static>) -> Vec<T> {
+        let ids = self.by_proc.get(proc).map(|(ids, _)| ids.clone());
+        self.stop(ids.unwrap_or_default())
+    }
+
+    /// Removes the lookups of a job, and returns their tokens.
+    pub(super) fn stop_job(&mut self, nspace: &Nspace<'_>) -> Vec<T> {
+        let first = Proc::new(nspace.clone().into_owned(), Rank::new(0));
+        let own = self.by_proc.range(first..);
+        let own = own.take_while(|(proc, _)| proc.nspace == *nspace);
+        let ids = own.flat_map(|(_, (ids, _))| ids).copied().collect();
+        self.stop(ids)
+    }
+
+    fn stop(&mut self, ids: BTreeSet<u64>) -> Vec<T> {
+        let stopped = ids.into_iter().filter_map(|id| self.take(id));
+        stopped.map(|lookup| lookup.token).collect()
+    }
+
+    /// Removes the lookups whose time is over, the oldest first.
+    pub(super) fn expired(&mut self, now: Instant) -> Vec<PendingLookup<T>> {
+        let over = self.deadlines.iter();
+        let over = over.take_while(|(until, _)| *until <= now);
+        let over: BTreeSet<_> = over.map(|(_, id)| *id).collect();
+        over.into_iter().filter_map(|id| self.take(id)).collect()
+    }
+
+    /// When the time of the next lookup is over.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(until, _)| *until)
+    }
+}
+
 /// What is there of the keys that a lookup names.
 #[derive(Debug, Default)]
 pub(super) struct Found {
@@ -45,11 +161,6 @@ impl Found {
             (0, _) => Status::ERR_NOT_FOUND,
             _ => Status::ERR_PARTIAL_SUCCESS,
         }
-    }
-
-    /// How many keys there is something of.
-    pub(super) fn num_keys(&self) -> usize {
-        self.data.len() + self.num_denied
     }
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of published data.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use pmix_types::{DataRange, Info, IntoOwned, Key, Nspace, Persistence, Proc, Status, Text};
+use pmix_types::{DataRange, Info, IntoOwned, Key, Nspace, Persistence, Proc, Rank, Status, Text};
 
 use super::caller::{Caller, Item, Range};
 use super::directives::{Directives, is_key};
-use super::pending_lookup::{LookupResult, PendingLookup};
+use super::pending_lookup::{LookupResult, PendingLookups};
 use crate::procs::Procs;
 use crate::{Error, weight};
 
@@ -23,6 +23,9 @@ pub struct PubSubLimits {
     pub waiting_keys_per_proc: usize,
     /// The most keys that one lookup may name.
     pub keys_per_lookup: usize,
+    /// The most ranges on which one key may be published at a time: each lookup of the key looks at
+    /// all of them.
+    pub ranges_per_key: usize,
 }
 
 impl Default for PubSubLimits {
@@ -31,6 +34,7 @@ impl Default for PubSubLimits {
             bytes_per_job: 64 << 20,
             waiting_keys_per_proc: 4096,
             keys_per_lookup: 1 << 16,
+            ranges_per_key: 4096,
         }
     }
 }
@@ -42,10 +46,11 @@ pub struct PubSub<T> {
     pub(super) limits: PubSubLimits,
     /// The data by the order of their publication.
     pub(super) items: BTreeMap<u64, Item>,
-    pub(super) by_key: HashMap<Key<'static>, Vec<u64>>,
+    pub(super) by_key: HashMap<Key<'static>, BTreeSet<u64>>,
+    pub(super) by_publisher: BTreeMap<Proc<'static>, BTreeSet<u64>>,
     next: u64,
     pub(super) weights: HashMap<Nspace<'static>, usize>,
-    pub(super) waiting: Vec<PendingLookup<T>>,
+    pub(super) waiting: PendingLookups<T>,
 }
 
 impl<T> Default for PubSub<T> {
@@ -62,9 +67,10 @@ impl<T> PubSub<T> {
             limits,
             items: BTreeMap::new(),
             by_key: HashMap::new(),
+            by_publisher: BTreeMap::new(),
             next: 0,
             weights: HashMap::new(),
-            waiting: Vec::new(),
+            waiting: PendingLookups::default(),
         }
     }
 
@@ -78,25 +84,25 @@ impl<T> PubSub<T> {
     ///
     /// `PMIX_ERR_DUPLICATE_KEY` if a key is published on the same range already, also by the same
     /// process; `PMIX_ERR_BAD_PARAM` without data and for directives that cannot be;
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if the job has published too much.
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if the job has published too much, or a key on too many ranges.
     pub fn publish(
         &mut self,
         publisher: &Caller,
         infos: &[Info<'_>],
     ) -> Result<Vec<LookupResult<T>>, Error> {
         let (directives, data) = Directives::read(infos)?;
-        let range = directives.range.unwrap_or(DataRange::SESSION);
+        let data_range = directives.range.unwrap_or(DataRange::SESSION);
         let persistence = directives.persistence.unwrap_or(Persistence::APP);
         if persistence.as_raw() > Persistence::SESSION.as_raw() {
             return Err(Error::bad(format!("nothing is kept for {persistence}")));
         }
-        let reach = range_of(range, publisher, directives.listed)?;
-        let names = reach.num_names() + directives.access.as_ref().map_or(0, |a| a.len());
+        let range = range_of(data_range, publisher, directives.listed)?;
+        let names = range.num_names() + directives.access.as_ref().map_or(0, |a| a.len());
         let item = |info: &&Info<'_>| Item {
             publisher: publisher.clone(),
             key: info.key.clone().into_owned(),
             value: info.value.clone().into_owned(),
-            reach: reach.clone(),
+            range: range.clone(),
             persistence,
             access: directives.access.clone(),
             weight: weight::infos(std::slice::from_ref(*info)) + names * NAME_BYTES,
@@ -122,16 +128,22 @@ impl<T> PubSub<T> {
             if !is_key(&item.key) {
                 return Err(Error::bad(format!("{:?} is no key to publish", item.key)));
             }
-            let known = self.under(item.key.as_bytes());
-            let again = known
-                .into_iter()
-                .any(|(_, other)| other.reach == item.reach);
+            let mut known = self.under(item.key.as_bytes());
+            let again = known.any(|(_, other)| other.range == item.range);
             if again || !seen.insert(&item.key) {
                 return Err(Error::new(
                     Status::ERR_DUPLICATE_KEY,
                     format!("{} is published on this range already", item.key),
                 ));
             }
+        }
+        let most = self.limits.ranges_per_key;
+        let num_ranges = |item: &Item| self.by_key.get(&item.key).map_or(0, BTreeSet::len);
+        if let Some(item) = items.iter().find(|item| num_ranges(item) >= most) {
+            return Err(Error::new(
+                Status::ERR_OUT_OF_RESOURCE,
+                format!("{} is published on {most} ranges, the most", item.key),
+            ));
         }
         let weight: usize = items.iter().map(|item| item.weight).sum();
         let before = self.weights.get(first.publisher.proc.nspace.as_bytes());
@@ -148,12 +160,13 @@ impl<T> PubSub<T> {
     fn insert(&mut self, item: Item) {
         let number = self.next;
         self.next += 1;
-        let nspace = item.publisher.proc.nspace.clone();
-        *self.weights.entry(nspace).or_default() += item.weight;
-        self.by_key
-            .entry(item.key.clone())
-            .or_default()
-            .push(number);
+        let publisher = item.publisher.proc.clone();
+        let weight = self.weights.entry(publisher.nspace.clone()).or_default();
+        *weight += item.weight;
+        let of_key = self.by_key.entry(item.key.clone()).or_default();
+        of_key.insert(number);
+        let of_publisher = self.by_publisher.entry(publisher).or_default();
+        of_publisher.insert(number);
         self.items.insert(number, item);
     }
 
@@ -162,9 +175,15 @@ impl<T> PubSub<T> {
             return;
         };
         if let Some(numbers) = self.by_key.get_mut(item.key.as_bytes()) {
-            numbers.retain(|other| *other != number);
+            numbers.remove(&number);
             if numbers.is_empty() {
                 self.by_key.remove(item.key.as_bytes());
+            }
+        }
+        if let Some(numbers) = self.by_publisher.get_mut(&item.publisher.proc) {
+            numbers.remove(&number);
+            if numbers.is_empty() {
+                self.by_publisher.remove(&item.publisher.proc);
             }
         }
         let nspace = &item.publisher.proc.nspace;
@@ -177,11 +196,15 @@ impl<T> PubSub<T> {
     }
 
     /// The data under a key, the oldest first.
-    pub(super) fn under(&self, key: &[u8]) -> Vec<(u64, &Item)> {
+    pub(super) fn under(&self, key: &[u8]) -> impl Iterator<Item = (u64, &Item)> {
         let numbers = self.by_key.get(key).into_iter().flatten();
-        numbers
-            .filter_map(|number| Some((*number, self.items.get(number)?)))
-            .collect()
+        numbers.filter_map(|number| Some((*number, self.items.get(number)?)))
+    }
+
+    /// The data of a process, the oldest first.
+    fn of_publisher(&self, proc: &Proc<'static>) -> impl Iterator<Item = (u64, &Item)> {
+        let numbers = self.by_publisher.get(proc).into_iter().flatten();
+        numbers.filter_map(|number| Some((*number, self.items.get(number)?)))
     }
 
     /// Takes back what a process published on a range, the session if none is given: the keys that
@@ -200,49 +223,74 @@ impl<T> PubSub<T> {
     ) -> Result<(), Error> {
         let (directives, _) = Directives::read(infos)?;
         let everything = keys.is_empty() && directives.range.is_none();
-        let range = directives.range.unwrap_or(DataRange::SESSION);
-        let reach = range_of(range, publisher, directives.listed)?;
-        let keys: HashSet<_> = owned(keys).into_iter().collect();
-        self.remove(|item| {
-            item.publisher.proc == publisher.proc
-                && (everything || item.reach == reach)
-                && (keys.is_empty() || keys.contains(&item.key))
-        });
+        let data_range = directives.range.unwrap_or(DataRange::SESSION);
+        let range = range_of(data_range, publisher, directives.listed)?;
+        let own = |item: &Item| {
+            item.publisher.proc == publisher.proc && (everything || item.range == range)
+        };
+        let gone: Vec<_> = match keys.is_empty() {
+            true => {
+                let items = self.of_publisher(&publisher.proc);
+                items
+                    .filter(|(_, item)| own(item))
+                    .map(|(n, _)| n)
+                    .collect()
+            }
+            false => {
+                let keys: HashSet<_> = keys.iter().map(Text::as_bytes).collect();
+                let items = keys.into_iter().flat_map(|key| self.under(key));
+                items
+                    .filter(|(_, item)| own(item))
+                    .map(|(n, _)| n)
+                    .collect()
+            }
+        };
+        self.remove_items(gone);
         Ok(())
     }
 
-    fn remove(&mut self, gone: impl Fn(&Item) -> bool) {
-        let gone = self.items.iter().filter(|(_, item)| gone(item));
-        let gone: Vec<_> = gone.map(|(number, _)| *number).collect();
-        for number in gone {
-            self.remove_item(number);
-        }
+    fn remove_items(&mut self, numbers: Vec<u64>) {
+        numbers
+            .into_iter()
+            .for_each(|number| self.remove_item(number));
     }
 
     /// A process has ended: what was to stay as long as it goes, and it waits no longer. The tokens
     /// of its lookups are handed back, to be dropped.
     pub fn proc_ended(&mut self, proc: &Proc<'_>) -> Vec<T> {
-        self.remove(|item| item.persistence == Persistence::PROC && item.publisher.proc == *proc);
-        self.stop_waiting(|caller| caller.proc == *proc)
+        let proc = proc.clone().into_owned();
+        let items = self.of_publisher(&proc);
+        let gone = items.filter(|(_, item)| item.persistence == Persistence::PROC);
+        let gone = gone.map(|(number, _)| number).collect();
+        self.remove_items(gone);
+        self.waiting.stop_proc(&proc)
     }
 
     /// A job has ended: what was to stay as long as the application or a process of it goes, and
     /// what nobody can find any more.
     pub fn job_ended(&mut self, nspace: &Nspace<'_>) -> Vec<T> {
-        self.remove(|item| {
-            let own = item.publisher.proc.nspace == *nspace;
-            let dies = matches!(item.persistence, Persistence::PROC | Persistence::APP);
-            let unseen = matches!(item.reach, Range::Proc(_) | Range::Nspace(_));
-            own && (dies || unseen)
-        });
-        self.stop_waiting(|caller| caller.proc.nspace == *nspace)
+        let first = Proc::new(nspace.clone().into_owned(), Rank::new(0));
+        let own = self.by_publisher.range(first..);
+        let own = own.take_while(|(proc, _)| proc.nspace == *nspace);
+        let goes = |number: &&u64| {
+            self.items.get(number).is_some_and(|item| {
+                let dies = matches!(item.persistence, Persistence::PROC | Persistence::APP);
+                dies || matches!(item.range, Range::Proc(_) | Range::Nspace(_))
+            })
+        };
+        let gone = own.flat_map(|(_, numbers)| numbers).filter(goes);
+        let gone = gone.copied().collect();
+        self.remove_items(gone);
+        self.waiting.stop_job(nspace)
     }
 
     /// A session has ended: all that was to stay as long as it goes, or shorter.
     pub fn session_ended(&mut self, session: u32) {
-        self.remove(|item| {
+        let gone = self.items.iter().filter(|(_, item)| {
             item.publisher.session == Some(session) && item.persistence != Persistence::INDEF
         });
+        let gone = gone.map(|(number, _)| *number).collect();
+        self.remove_items(gone);
     }
 
     /// How many data are published and how many lookups wait.

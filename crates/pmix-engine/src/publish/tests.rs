@@ -479,7 +479,37 @@ fn what_a_job_publishes_is_bounded_and_released() {
         pubsub.job_ended(&Nspace::new("b"));
         pubsub.unpublish(&own, &[], &[]).unwrap();
     }
-    assert!(pubsub.is_empty() && pubsub.weights.is_empty() && pubsub.by_key.is_empty());
+    assert!(pubsub.is_empty() && pubsub.weights.is_empty());
+    assert!(pubsub.by_key.is_empty() && pubsub.by_publisher.is_empty());
+}
+
+#[test]
+fn a_key_is_published_on_so_many_ranges() {
+    let limits = PubSubLimits {
+        ranges_per_key: 2,
+        ..PubSubLimits::default()
+    };
+    let mut pubsub = PubSub::<u32>::new(limits);
+    let mut publish = |rank| {
+        let infos = [datum("k"), on(DataRange::PROC_LOCAL)];
+        let published = pubsub.publish(&caller("a", rank), &infos);
+        published.map(|_| ()).map_err(|error| error.status())
+    };
+    assert_eq!(publish(0), Ok(()));
+    assert_eq!(publish(1), Ok(()));
+    assert_eq!(publish(2), Err(Status::ERR_OUT_OF_RESOURCE));
+    pubsub.unpublish(&caller("a", 0), &[], &[]).unwrap();
+    let infos = [datum("k"), on(DataRange::PROC_LOCAL)];
+    pubsub.publish(&caller("a", 2), &infos).unwrap();
+}
+
+#[test]
+fn a_key_that_a_lookup_names_twice_is_found_twice() {
+    let mut service = Service::new();
+    service.publish(&caller("a", 0), &[datum("k")]);
+    let found = service.lookup(&caller("a", 1), &["k", "no", "k"], &[]);
+    assert_eq!(found.status, Status::ERR_PARTIAL_SUCCESS);
+    assert_eq!(found.data.len(), 2);
 }
 
 #[test]

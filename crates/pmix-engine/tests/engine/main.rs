@@ -5,16 +5,24 @@
 mod admission;
 mod collective;
 mod control;
+mod cost;
 mod dice;
 mod early;
 mod events;
 mod exchange;
+#[path = "../../../bfrops/tests/meter/growth.rs"]
+mod growth;
 mod hostile;
 mod leaving;
 mod ledger;
+#[path = "../../../bfrops/tests/meter/mod.rs"]
+mod meter;
 mod output;
 mod publish;
 mod query;
 mod storm;
 mod told;
 mod world;
+
+#[global_allocator]
+static METER: meter::Meter = meter::Meter;

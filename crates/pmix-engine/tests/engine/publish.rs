@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Published data, with a board for a host.
+//! Published data, with a host that keeps it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -35,18 +35,18 @@ fn unpublish(names: &[&'static str]) -> Request<'static> {
     })
 }
 
-/// A job whose host has a board.
-fn with_board(num_procs: u32) -> (World, Vec<Who>) {
+/// A job whose host keeps published data.
+fn with_pubsub(num_procs: u32) -> (World, Vec<Who>) {
     let mut world = World::new(1);
     world.job("job", &[num_procs]);
     let all = world.join_all("job", &[num_procs]);
-    let board = Rc::new(RefCell::new(PubSub::<u32>::default()));
+    let pubsub = Rc::new(RefCell::new(PubSub::<u32>::default()));
     let now = Instant::now();
-    world.rule(move |_, call| serve(&mut board.borrow_mut(), call, now));
+    world.rule(move |_, call| serve(&mut pubsub.borrow_mut(), call, now));
     (world, all)
 }
 
-fn serve(board: &mut PubSub<u32>, call: &Upcall, now: Instant) -> Reaction {
+fn serve(pubsub: &mut PubSub<u32>, call: &Upcall, now: Instant) -> Reaction {
     let done = |result: Result<(), pmix_engine::Error>| match result {
         Ok(()) => Answer::Done(Status::SUCCESS),
         Err(error) => Answer::Done(error.status()),
@@ -54,15 +54,15 @@ fn serve(board: &mut PubSub<u32>, call: &Upcall, now: Instant) -> Reaction {
     Reaction::Answer(match call {
         Upcall::Publish(call) => {
             let caller = Caller::of_upcall(&call.proc, &call.infos);
-            done(board.publish(&caller, &call.infos).map(|_| ()))
+            done(pubsub.publish(&caller, &call.infos).map(|_| ()))
         }
         Upcall::Unpublish(call) => {
             let caller = Caller::of_upcall(&call.proc, &call.infos);
-            done(board.unpublish(&caller, &call.keys, &call.infos))
+            done(pubsub.unpublish(&caller, &call.keys, &call.infos))
         }
         Upcall::Lookup(call) => {
             let caller = Caller::of_upcall(&call.proc, &call.infos);
-            match board.lookup(0, &caller, &call.keys, &call.infos, now) {
+            match pubsub.lookup(0, &caller, &call.keys, &call.infos, now) {
                 Ok(Some(looked)) => Answer::Found(looked.status, looked.data),
                 Ok(None) => return Reaction::Silence,
                 Err(error) => Answer::Done(error.status()),
@@ -88,7 +88,7 @@ fn look_up(
 
 #[test]
 fn what_one_process_publishes_another_finds_until_it_is_taken_back() {
-    let (mut world, all) = with_board(2);
+    let (mut world, all) = with_pubsub(2);
     let data = vec![Info::new("FOOBAR", 1_u8), Info::new("PANDA", 123_456_u64)];
     assert_eq!(
         world.status_of(all[0], &publish(data)),
@@ -112,7 +112,7 @@ fn what_one_process_publishes_another_finds_until_it_is_taken_back() {
 
 #[test]
 fn a_key_is_published_once() {
-    let (mut world, all) = with_board(2);
+    let (mut world, all) = with_pubsub(2);
     let data = || publish(vec![Info::new("k", 1_u8)]);
     assert_eq!(world.status_of(all[0], &data()), Some(Status::SUCCESS));
     let again = world.status_of(all[1], &data());
@@ -179,7 +179,7 @@ fn a_host_that_finds_nothing_and_says_success_has_found_nothing() {
 
 #[test]
 fn data_of_another_user_are_there_but_not_read() {
-    let (mut world, all) = with_board(1);
+    let (mut world, all) = with_pubsub(1);
     world.job_of("foreign", &[1], 7);
     let credential = [7_u32.to_ne_bytes(), 7_u32.to_ne_bytes()].concat();
     let foreign = world.connect(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random lives of a board, beside a model that looks through everything for every question.
+//! Random lives of a pubsub, beside a model that looks through everything for every question.
 #![allow(clippy::disallowed_methods, reason = "a test begins at some instant")]
 
 use std::time::{Duration, Instant};
@@ -190,9 +190,9 @@ proptest! {
     /// Whatever is published, looked up and ends in whatever order, everybody is told what a naive
     /// model says, and once.
     #[test]
-    fn a_board_answers_what_a_naive_model_says(steps in steps()) {
+    fn a_pubsub_answers_what_a_naive_model_says(steps in steps()) {
         let mut model = Model::default();
-        let mut board = PubSub::<u32>::default();
+        let mut pubsub = PubSub::<u32>::default();
         let mut now = Instant::now();
         let mut token = 0;
         for step in steps {
@@ -200,7 +200,7 @@ proptest! {
                 Step::Publish(who, key, reach, stays) => {
                     let persistence = Info::new(keys::PERSISTENCE, Persistence::from_raw(stays));
                     let infos = [Info::new(KEYS[key], 1_u32), range(reach), persistence];
-                    let real = board.publish(&caller(who), &infos);
+                    let real = pubsub.publish(&caller(who), &infos);
                     let pin = Pin { by: who, key, range: reach, stays };
                     match model.publish(pin) {
                         Some(answers) => prop_assert_eq!(told(real.unwrap()), answers),
@@ -218,7 +218,7 @@ proptest! {
                         infos.push(Info::new(keys::WAIT, 0));
                         infos.push(Info::new(keys::TIMEOUT, i32::from(seconds)));
                     }
-                    let real = board.lookup(token, &caller(who), &names, &infos, now).unwrap();
+                    let real = pubsub.lookup(token, &caller(who), &names, &infos, now).unwrap();
                     let enough = if wait.is_some() { wanted.len() } else { 0 };
                     let until = wait.filter(|seconds| *seconds > 0);
                     let until = until.map(|seconds| model.now + u64::from(seconds));
@@ -233,7 +233,7 @@ proptest! {
                 Step::Unpublish(who, key, reach) => {
                     let names: Vec<_> = key.iter().map(|key| Text::from(KEYS[*key])).collect();
                     let infos: Vec<_> = reach.into_iter().map(range).collect();
-                    board.unpublish(&caller(who), &names, &infos).unwrap();
+                    pubsub.unpublish(&caller(who), &names, &infos).unwrap();
                     let everything = key.is_none() && reach.is_none();
                     let reach = reach.unwrap_or(4);
                     model.pins.retain(|pin| {
@@ -247,17 +247,17 @@ proptest! {
                     let over = |ask: &mut Ask| ask.until.is_some_and(|until| until <= model.now);
                     let over: Vec<_> = model.asks.extract_if(.., over).collect();
                     let over = over.into_iter().map(|ask| (ask.token, Status::ERR_TIMEOUT, vec![]));
-                    prop_assert_eq!(told(board.handle_timeout(now)), over.collect::<Vec<_>>());
+                    prop_assert_eq!(told(pubsub.handle_timeout(now)), over.collect::<Vec<_>>());
                 }
                 Step::ProcEnds(who) => {
-                    let stopped = board.proc_ended(&caller(who).proc);
+                    let stopped = pubsub.proc_ended(&caller(who).proc);
                     let gone = model.asks.extract_if(.., |ask| ask.who == who);
                     prop_assert_eq!(stopped, gone.map(|ask| ask.token).collect::<Vec<_>>());
                     model.pins.retain(|pin| !(pin.by == who && pin.stays == 2));
                 }
                 Step::JobEnds(first) => {
                     let job = if first { "a" } else { "b" };
-                    let stopped = board.job_ended(&Nspace::new(job));
+                    let stopped = pubsub.job_ended(&Nspace::new(job));
                     let gone = model.asks.extract_if(.., |ask| nspace(ask.who) == job);
                     prop_assert_eq!(stopped, gone.map(|ask| ask.token).collect::<Vec<_>>());
                     model.pins.retain(|pin| {
@@ -266,7 +266,7 @@ proptest! {
                     });
                 }
             }
-            prop_assert_eq!(board.len(), (model.pins.len(), model.asks.len()));
+            prop_assert_eq!(pubsub.len(), (model.pins.len(), model.asks.len()));
         }
     }
 }

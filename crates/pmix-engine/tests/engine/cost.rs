@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a request costs is in proportion to its length, whatever it says and whatever is kept.
+//!
+//! Three sizes are compared, the second four and the third sixteen times the first: the time that
+//! the thread had the processor, with much room for noise, and how often and how much memory was
+//! asked for, with none.
+
+use std::time::Instant;
+
+use pmix_engine::publish::{Caller, PubSub};
+use pmix_proto::{Request, request};
+use pmix_types::{DataRange, Info, Nspace, Persistence, Proc, Rank, Status, Text, Value, keys};
+
+use crate::growth;
+use crate::meter;
+use crate::world::{Who, World};
+
+/// What sixteen times the size may cost more in memory for each of its parts.
+const MOST: f64 = 1.5;
+
+/// Fails unless a step costs in proportion to what `prepare` makes of a size, in time and memory.
+fn is_linear<T>(
+    what: &str,
+    first: usize,
+    prepare: impl Fn(usize) -> T,
+    mut run: impl FnMut(&mut T),
+) {
+    let mut cost = |size: usize| {
+        let mut input = prepare(size);
+        let ((), cost) = meter::of(|| run(&mut input));
+        let each = |number: usize| f64::from(u32::try_from(number).unwrap());
+        [cost.calls, cost.peak].map(|number| each(number) / each(size))
+    };
+    // Tables grow by doubling, so they are as full at each of these sizes.
+    let (small, large) = (cost(first), cost(16 * first));
+    for (small, large) in small.into_iter().zip(large) {
+        assert!(
+            large <= small * MOST + 1.0,
+            "{what}: {small:.2} for each of {first}, {large:.2} for each of 16 times as many"
+        );
+    }
+    growth::is_linear(what, first, prepare, run);
+}
+
+fn count(size: usize) -> u32 {
+    u32::try_from(size).unwrap()
+}
+
+/// A process of a job of two, whose host answers everything with success.
+fn with_client() -> (World, Who) {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    (world, all[0])
+}
+
+/// Fails unless requests that are made of a size cost in proportion to it.
+fn requests_are_linear(
+    what: &str,
+    first: usize,
+    make: impl Fn(usize) -> Vec<Request<'static>>,
+    expected: Status,
+) {
+    let prepare = |size| {
+        let (mut world, who) = with_client();
+        let tags: Vec<_> = make(size)
+            .iter()
+            .map(|request| world.ask(who, request))
+            .collect();
+        (world, who, tags)
+    };
+    is_linear(what, first, prepare, |(world, who, tags)| {
+        world.run();
+        for tag in tags {
+            assert_eq!(world.clients[*who].status(*tag), Some(expected), "{what}");
+        }
+    });
+}
+
+fn caller(rank: u32) -> Caller {
+    Caller::new(Proc::new("a", Rank::new(rank)), 100, 10)
+}
+
+fn names(size: usize) -> Vec<Text<'static>> {
+    let name = |number: usize| Text::from(format!("key{number}"));
+    (0..size).map(name).collect()
+}
+
+fn published(size: usize) -> PubSub<u32> {
+    let mut pubsub = PubSub::default();
+    let data: Vec<_> = (0..size)
+        .map(|number| Info::new(format!("key{number}"), number))
+        .collect();
+    pubsub.publish(&caller(0), &data).unwrap();
+    pubsub
+}
+
+#[test]
+fn data_published_looked_up_and_taken_back() {
+    is_linear(
+        "keys published",
+        500,
+        |size| size,
+        |size| drop(published(*size)),
+    );
+    is_linear(
+        "keys looked up",
+        500,
+        |size| (published(size), names(size)),
+        |(pubsub, names)| {
+            let now = Instant::now();
+            let found = pubsub.lookup(0, &caller(1), names, &[], now).unwrap();
+            assert_eq!(found.unwrap().status, Status::SUCCESS);
+        },
+    );
+    is_linear(
+        "keys taken back one by one",
+        500,
+        |size| (published(size), names(size)),
+        |(pubsub, names)| {
+            for name in names {
+                let name = std::slice::from_ref(name);
+                pubsub.unpublish(&caller(0), name, &[]).unwrap();
+            }
+            assert!(pubsub.is_empty());
+        },
+    );
+    is_linear(
+        "processes that end one by one",
+        250,
+        |size| {
+            let mut pubsub = PubSub::<u32>::default();
+            let stays = Info::new(keys::PERSISTENCE, Persistence::PROC);
+            for rank in 0..count(size) {
+                let datum = Info::new(format!("key{rank}"), rank);
+                let infos = [datum, stays.clone()];
+                pubsub.publish(&caller(rank), &infos).unwrap();
+            }
+            (pubsub, count(size))
+        },
+        |(pubsub, size)| {
+            for rank in 0..*size {
+                pubsub.proc_ended(&caller(rank).proc);
+            }
+            assert!(pubsub.is_empty());
+        },
+    );
+}
+
+#[test]
+fn a_lookup_that_names_a_key_of_many_ranges_again_and_again() {
+    is_linear(
+        "equal keys of 1,000 ranges",
+        500,
+        |size| {
+            let mut pubsub = PubSub::<u32>::default();
+            for rank in 0..1_000 {
+                let range = Info::new(keys::RANGE, DataRange::PROC_LOCAL);
+                let infos = [Info::new("key", rank), range];
+                pubsub.publish(&caller(rank), &infos).unwrap();
+            }
+            (pubsub, vec![Text::from("key"); size])
+        },
+        |(pubsub, names)| {
+            let now = Instant::now();
+            let found = pubsub.lookup(0, &caller(1_001), names, &[], now).unwrap();
+            assert_eq!(found.unwrap().status, Status::ERR_NOT_FOUND);
+        },
+    );
+}
+
+#[test]
+fn lookups_that_wait_beside_each_other() {
+    is_linear(
+        "lookups that wait",
+        250,
+        |size| (PubSub::<u32>::default(), names(size)),
+        |(pubsub, names)| {
+            let wait = [Info::new(keys::WAIT, 0), Info::new(keys::TIMEOUT, 60)];
+            let now = Instant::now();
+            for (rank, name) in (0..).zip(&*names) {
+                let name = std::slice::from_ref(name);
+                let waits = pubsub.lookup(rank, &caller(rank), name, &wait, now);
+                assert_eq!(waits.unwrap(), None);
+            }
+            for name in names {
+                let datum = Info::new(name.to_string(), true);
+                assert_eq!(pubsub.publish(&caller(0), &[datum]).unwrap().len(), 1);
+                assert!(pubsub.handle_timeout(now).is_empty());
+            }
+        },
+    );
+}
+
+fn job_control(targets: Vec<Proc<'static>>, infos: Vec<Info<'static>>) -> Request<'static> {
+    Request::JobControl(request::JobControl { targets, infos })
+}
+
+/// Paths to be removed, of numbers with commas between them.
+fn paths(numbers: impl Iterator<Item = usize>) -> Vec<Info<'static>> {
+    let paths: Vec<_> = numbers.map(|number| format!("/t/{number}")).collect();
+    vec![Info::new(keys::REGISTER_CLEANUP, paths.join(","))]
+}
+
+#[test]
+fn cleanups_asked_for_at_once_one_by_one_and_again() {
+    let own = || Proc::new("job", Rank::new(0));
+    requests_are_linear(
+        "paths of one request",
+        500,
+        |size| vec![job_control(vec![own()], paths(0..size))],
+        Status::SUCCESS,
+    );
+    requests_are_linear(
+        "requests of one path each",
+        250,
+        |size| {
+            let each = (0..size).map(|number| paths(number..=number));
+            each.map(|infos| job_control(vec![own()], infos)).collect()
+        },
+        Status::SUCCESS,
+    );
+    requests_are_linear(
+        "equal targets of 1,000 paths",
+        1_000,
+        |size| vec![job_control(vec![own(); size], paths(0..1_000))],
+        Status::SUCCESS,
+    );
+    requests_are_linear(
+        "equal paths of one request",
+        1_000,
+        |size| vec![job_control(vec![own()], paths((0..size).map(|_| 7)))],
+        Status::SUCCESS,
+    );
+}
+
+#[test]
+fn cleanups_handed_out_process_by_process() {
+    is_linear(
+        "processes with something to be removed",
+        100,
+        |size| {
+            let mut world = World::new(1);
+            world.job("job", &[count(size)]);
+            let who = world.join(0, "job", 0);
+            let ranks = (0..count(size)).map(Rank::new);
+            let targets = ranks.map(|rank| Proc::new("job", rank)).collect();
+            let tag = world.ask(who, &job_control(targets, paths(0..1)));
+            world.run();
+            assert_eq!(world.clients[who].status(tag), Some(Status::SUCCESS));
+            (world, count(size))
+        },
+        |(world, size)| {
+            for rank in (1..*size).map(Rank::new) {
+                let engine = &mut world.nodes[0].engine;
+                engine.deregister_client(&Proc::new("job", rank)).unwrap();
+            }
+            let nspace = Nspace::from("job");
+            world.nodes[0].engine.deregister_nspace(&nspace).unwrap();
+        },
+    );
+}
+
+#[test]
+fn lists_that_requests_hand_on() {
+    let infos = |size: usize| -> Vec<Info<'static>> {
+        let info = |number: usize| Info::new(format!("key{number}"), Value::Uint32(count(number)));
+        (0..size).map(info).collect()
+    };
+    let declined = Status::ERR_NOT_SUPPORTED;
+    requests_are_linear(
+        "infos of a publication",
+        500,
+        |size| {
+            let infos = infos(size);
+            vec![Request::Publish(request::Publish { uid: 0, infos })]
+        },
+        declined,
+    );
+    requests_are_linear(
+        "infos of a job control",
+        500,
+        |size| vec![job_control(Vec::new(), infos(size))],
+        declined,
+    );
+}
