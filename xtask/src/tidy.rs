@@ -6,6 +6,7 @@ mod files;
 mod layers;
 mod licences;
 mod names;
+mod pages;
 mod source;
 mod tree;
 mod unsafety;
@@ -26,6 +27,7 @@ const RULES: &[(&str, Rule)] = &[
     ("file sizes", files::sizes),
     ("machine paths", files::machine_paths),
     ("deviations", deviations::check),
+    ("named places of pages", pages::check),
 ];
 
 /// Checks every rule, and lists the deviations from OpenPMIx if asked to.

@@ -49,7 +49,7 @@ const SCHEMES: &[&str] = &["preg-native", "preg-raw", "preg-compress", "preg-fol
 const STD_ONLY: &[&str] = &["pmix-types", "pmix-plugin-abi"];
 
 /// What a crate of pure data may depend on where a feature asks for it.
-const OPTIONAL: &[(&str, &str)] = &[("pmix-types", "serde")];
+const OPTIONAL: &[(&str, &str)] = &[("pmix-types", "serde"), ("pmix-types", "data-encoding")];
 
 /// Crates narrower than their layer: all that they may depend on in the workspace.
 const ONLY: &[(&str, &[&str])] = &[
