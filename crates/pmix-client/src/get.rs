@@ -25,8 +25,9 @@ impl Client {
     /// # Errors
     ///
     /// `PMIX_ERR_NOT_FOUND` if there is no such value; `PMIX_ERR_OUT_OF_RESOURCE` if it is a
-    /// compressed string longer than [`Settings::max_string_bytes`]; otherwise what the server answers, or that
-    /// it does not.
+    /// compressed string longer than
+    /// [`Settings::max_string_bytes`](crate::Settings::max_string_bytes); otherwise what the server
+    /// answers, or that it does not.
     pub fn get(
         &mut self,
         proc: &Proc<'_>,

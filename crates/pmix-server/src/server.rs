@@ -164,7 +164,7 @@ impl Server {
     }
 
     /// Ends the server: closes all connections and removes the rendezvous files. What the host is
-    /// still to be told ([`Host::notice`](crate::Host::notice)) it is told before. Called from a
+    /// still to be told ([`Host::server_event`](crate::Host::server_event)) it is told before. Called from a
     /// method of the host, it takes effect when the method has returned.
     ///
     /// # Errors
