@@ -61,6 +61,9 @@ const LIMITS: Limits = Limits {
     max_nodes: 1 << 12,
     max_ranks: 1 << 14,
     max_bytes: 1 << 18,
+    max_text: 1 << 18,
+    max_memory: 1 << 20,
+    max_name: 1 << 12,
 };
 
 /// The framework with every component of the tree active.

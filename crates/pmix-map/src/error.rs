@@ -11,6 +11,7 @@ pub struct Error {
     status: Status,
     offset: Option<usize>,
     message: String,
+    exceeded: Option<&'static str>,
 }
 
 impl Error {
@@ -20,17 +21,34 @@ impl Error {
             status: Status::ERR_BAD_PARAM,
             offset: Some(offset),
             message: message.into(),
+            exceeded: None,
         }
     }
 
-    /// A limit of [`crate::Limits`] was exceeded.
+    /// A limit of [`crate::Limits`] was exceeded, or one that nobody can raise.
     #[must_use]
     pub fn limit(what: &str, limit: u64) -> Self {
+        let exceeded = match what {
+            "nodes" => Some("max_nodes"),
+            "ranks" => Some("max_ranks"),
+            "bytes of names" | "bytes of ranks" => Some("max_bytes"),
+            "bytes of text" => Some("max_text"),
+            "bytes of memory" => Some("max_memory"),
+            "bytes of one name" => Some("max_name"),
+            _ => None,
+        };
         Self {
             status: Status::ERR_OUT_OF_RESOURCE,
             offset: None,
-            message: format!("more than {limit} {what}; raise the limit if this is meant"),
+            message: format!("more than {limit} {what}"),
+            exceeded,
         }
+    }
+
+    /// The field of [`crate::Limits`] that was exceeded, if it was one.
+    #[must_use]
+    pub fn exceeded(&self) -> Option<&'static str> {
+        self.exceeded
     }
 
     /// The same error with the offset of the outer input.
@@ -62,6 +80,9 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
+        if let Some(limit) = self.exceeded {
+            write!(f, "; raise {limit} if this is meant")?;
+        }
         if let Some(offset) = self.offset {
             write!(f, " at byte {offset}")?;
         }

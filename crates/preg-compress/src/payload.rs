@@ -81,6 +81,10 @@ impl<'a> Parts<'a> {
             let gone = from.saturating_sub(HISTORY);
             buffer.drain(..gone);
             (from, base) = (from - gone, base + gone);
+            if u64::try_from(buffer.len() - from).map_or(true, |len| len > limits.max_name) {
+                let limit = pmix_map::Error::limit("bytes of one name", limits.max_name);
+                return Err(Error::from(limit).at(0));
+            }
             if buffer.len() == buffer.capacity() {
                 // One long name.
                 buffer.reserve(buffer.len());
@@ -124,8 +128,8 @@ impl<'a> Parts<'a> {
                 ),
             ));
         }
-        let over = || Error::from(pmix_map::Error::limit("bytes of text", limits.max_bytes)).at(0);
-        if u64::from(self.declared) > limits.max_bytes {
+        let over = || Error::from(pmix_map::Error::limit("bytes of text", limits.max_text)).at(0);
+        if u64::from(self.declared) > limits.max_text {
             return Err(over());
         }
         usize::try_from(self.declared).map_err(|_| over())

@@ -210,7 +210,7 @@ impl Dynamic {
         if !value.starts_with(&self.loaded.tag) {
             return Ok(None);
         }
-        let answer = self.module.transform(slot, value, limits.max_bytes, limits);
+        let answer = self.module.transform(slot, value, limits.max_text, limits);
         Damage::of(answer).map_err(|damage| self.damage(operation, damage))
     }
 }
@@ -252,7 +252,7 @@ impl Scheme for Dynamic {
         let slot = self.module.operations().parse_regex;
         let answer = self
             .module
-            .transform(slot, regex.bytes, limits.max_bytes, limits);
+            .transform(slot, regex.bytes, limits.max_text, limits);
         Damage::of(answer).map_err(|damage| self.damage("parse_regex", damage))
     }
 

@@ -100,7 +100,14 @@ impl std::error::Error for Error {}
 
 impl From<pmix_map::Error> for Error {
     fn from(error: pmix_map::Error) -> Self {
-        let converted = Self::new(error.status(), error.message());
+        let converted = match error.exceeded() {
+            Some(limit) => {
+                let what = error.message();
+                let message = format!("{what}; raise preg_base_{limit} if this is meant");
+                Self::new(error.status(), message)
+            }
+            None => Self::new(error.status(), error.message()),
+        };
         match error.offset() {
             Some(offset) => converted.at(offset),
             None => converted,

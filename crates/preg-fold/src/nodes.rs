@@ -79,7 +79,7 @@ impl NodeSink {
 
     fn fits(&self) -> Result<(), Error> {
         if u64::try_from(self.work).unwrap_or(u64::MAX) > self.limits.max_bytes {
-            return Err(pmix_map::Error::limit("bytes of text", self.limits.max_bytes).into());
+            return Err(pmix_map::Error::limit("bytes of names", self.limits.max_bytes).into());
         }
         Ok(())
     }
@@ -122,7 +122,7 @@ impl Sink for NodeSink {
             let record = u64::try_from(template.min_len()).unwrap_or(u64::MAX);
             let least = records.saturating_mul(record.saturating_add(1));
             if least.saturating_sub(1) > self.limits.max_bytes {
-                return Err(pmix_map::Error::limit("bytes of text", self.limits.max_bytes).into());
+                return Err(pmix_map::Error::limit("bytes of names", self.limits.max_bytes).into());
             }
             return Ok(());
         }

@@ -51,7 +51,7 @@ impl ProcSink {
         self.any |= !text.is_empty();
         self.work = self.work.saturating_add(text.len());
         if u64::try_from(self.work).unwrap_or(u64::MAX) > self.limits.max_bytes {
-            return Err(pmix_map::Error::limit("bytes of text", self.limits.max_bytes).into());
+            return Err(pmix_map::Error::limit("bytes of ranks", self.limits.max_bytes).into());
         }
         for (index, node) in text.split(|b| *b == b';').enumerate() {
             if index > 0 {

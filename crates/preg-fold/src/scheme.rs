@@ -90,8 +90,8 @@ fn parse_text(value: &[u8], limits: &Limits) -> Result<Vec<u8>, Error> {
     match body(value)? {
         Body::Stored(list) => {
             let len = u64::try_from(list.len()).unwrap_or(u64::MAX);
-            if len > limits.max_bytes {
-                return Err(pmix_map::Error::limit("bytes of text", limits.max_bytes).into());
+            if len > limits.max_text {
+                return Err(pmix_map::Error::limit("bytes of text", limits.max_text).into());
             }
             Ok(list.to_vec())
         }

@@ -9,21 +9,21 @@ use crate::value::{Template, push_number};
 /// Collects text up to a limit.
 pub(crate) struct TextSink {
     pub(crate) out: Vec<u8>,
-    max_bytes: u64,
+    max_text: u64,
 }
 
 impl TextSink {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             out: Vec::new(),
-            max_bytes: limits.max_bytes,
+            max_text: limits.max_text,
         }
     }
 
     fn room(&self, more: u64) -> Result<(), Error> {
         let len = u64::try_from(self.out.len()).unwrap_or(u64::MAX);
-        if len.saturating_add(more) > self.max_bytes {
-            return Err(pmix_map::Error::limit("bytes of text", self.max_bytes).into());
+        if len.saturating_add(more) > self.max_text {
+            return Err(pmix_map::Error::limit("bytes of text", self.max_text).into());
         }
         Ok(())
     }

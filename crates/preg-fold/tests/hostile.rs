@@ -10,6 +10,9 @@ const TIGHT: Limits = Limits {
     max_nodes: 1_000,
     max_ranks: 1_000,
     max_bytes: 10_000,
+    max_text: 10_000,
+    max_memory: 1 << 20,
+    max_name: 1_000,
 };
 
 fn value(bytes: &[u8]) -> Regex2Ref<'_> {

@@ -31,8 +31,9 @@ pub(crate) fn expand(text: &[u8], limits: &Limits) -> Result<Vec<u8>, Error> {
     if procs::looks_like_ranks(text.get(body).unwrap_or_default()) {
         write_procs(text, limits, &mut out)?;
     } else {
-        // Never longer than the limit: the parser counts the bytes of the names.
-        tagged(parse::nodes(text, limits)?)?.write_text(b',', &mut out);
+        let list = tagged(parse::nodes(text, limits)?)?;
+        limits.check_text(list.text_len())?;
+        list.write_text(b',', &mut out);
     }
     Ok(out)
 }
@@ -48,8 +49,8 @@ fn write_procs(text: &[u8], limits: &Limits, out: &mut Vec<u8>) -> Result<(), Er
                 out.push(b',');
             }
             out.extend_from_slice(rank.to_string().as_bytes());
-            if u64::try_from(out.len()).map_or(true, |len| len > limits.max_bytes) {
-                return Err(MapError::limit("bytes of ranks", limits.max_bytes).into());
+            if u64::try_from(out.len()).map_or(true, |len| len > limits.max_text) {
+                return Err(MapError::limit("bytes of text", limits.max_text).into());
             }
         }
     }

@@ -84,8 +84,8 @@ impl Scheme for Raw {
             return Ok(None);
         }
         let text = Self::text(regex)?;
-        if u64::try_from(text.len()).map_or(true, |len| len > limits.max_bytes) {
-            return Err(pmix_map::Error::limit("bytes of text", limits.max_bytes).into());
+        if u64::try_from(text.len()).map_or(true, |len| len > limits.max_text) {
+            return Err(pmix_map::Error::limit("bytes of text", limits.max_text).into());
         }
         Ok(Some(text.to_vec()))
     }

@@ -9,7 +9,7 @@ use crate::output::Out;
 
 /// Two digits for each byte of the largest list, and room for the keys.
 pub(crate) fn longest_line(limits: &Limits) -> u64 {
-    limits.max_bytes.saturating_mul(2).saturating_add(1 << 16)
+    limits.max_text.saturating_mul(2).saturating_add(1 << 16)
 }
 
 /// Answers every line; one that is longer than `longest` is given as none.

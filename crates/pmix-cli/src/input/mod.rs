@@ -17,5 +17,5 @@ mod source;
 pub(crate) use detect::{Segment, Value, segments, tagged_values};
 pub(crate) use lines::{answer_lines, longest_line};
 pub(crate) use nodes::{decode_nodes, of_text as nodes_of_text, read_nodes, text_of};
-pub(crate) use procs::{decode_procs, of_text as procs_of_text, read_procs};
+pub(crate) use procs::{decode_procs, of_text as procs_of_text, read_procs, text_of_procs};
 pub(crate) use source::{Source, read as read_sources, read_option, read_path};

@@ -139,10 +139,7 @@ pub(super) fn of_limits(error: pmix_map::Error) -> Failure {
 
 /// Expands a list to text, unless that would exceed the limits.
 pub(crate) fn text_of(list: &NodeList, limits: &Limits) -> Result<Vec<u8>, Failure> {
-    if list.text_len() as u64 > limits.max_bytes {
-        let fault = pmix_map::Error::limit("bytes of names", limits.max_bytes);
-        return Err(of_limits(fault));
-    }
+    limits.check_text(list.text_len()).map_err(of_limits)?;
     let mut text = Vec::with_capacity(list.text_len());
     list.write_text(b',', &mut text);
     Ok(text)

@@ -167,10 +167,16 @@ impl Procs {
             }
             Self::Map(map) => map,
         };
-        let mut text = Vec::new();
-        map.write_text(&mut text);
-        Ok(text)
+        text_of_procs(&map, limits)
     }
+}
+
+/// The map as text, every rank written out, if the limits allow so much.
+pub(crate) fn text_of_procs(map: &ProcMap, limits: &Limits) -> Result<Vec<u8>, Failure> {
+    limits.check_text(map.text_len()).map_err(of_limits)?;
+    let mut text = Vec::new();
+    map.write_text(&mut text);
+    Ok(text)
 }
 
 fn parse(text: &[u8], origin: &str, limits: &Limits) -> Result<ProcMap, Failure> {

@@ -13,7 +13,7 @@ use super::read_map;
 use crate::args::{Convert, FormArg, Target};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::input::text_of;
+use crate::input::{text_of, text_of_procs};
 
 /// What the range notation of every PMIx release is called.
 const RANGES: &str = "pmix";
@@ -26,7 +26,6 @@ pub(super) fn run(context: &mut Context, args: &Convert) -> Result<Exit, Failure
         Target::Clustershell => brackets(context, Notation::ClusterShell, &map, &mut text)?,
         Target::Pmix => text = ranges(&context.preg, &map)?,
         Target::List | Target::Json => {
-            check(context, &map)?;
             let out = &mut context.out;
             match args.to {
                 _ if context.json => write_object(out, &map)?,
@@ -75,11 +74,7 @@ fn brackets(
 fn ranges(preg: &Preg, map: &Map) -> Result<Vec<u8>, Failure> {
     let (text, procs) = match map {
         Map::Nodes(list) => (text_of(list, preg.limits())?, false),
-        Map::Procs(map) => {
-            let mut text = Vec::new();
-            map.write_text(&mut text);
-            (text, true)
-        }
+        Map::Procs(map) => (text_of_procs(map, preg.limits())?, true),
     };
     let scheme = preg.modules().iter().find(|m| m.scheme.framing() == RANGES);
     let own = scheme.map(|m| answer::encode_by(&*m.scheme, FormArg::String, procs, &text));

@@ -3,8 +3,8 @@
 
 use std::io::{self, Write};
 
-use pmix_map::{Limits, NodeList, ProcMap};
-use preg_core::{Error, Status};
+use pmix_map::{Limits, NodeList, ProcMap, Ranks};
+use preg_core::Error;
 
 use crate::octets::push_hex;
 use crate::output::{Out, json_string};
@@ -14,6 +14,40 @@ use crate::output::{Out, json_string};
 pub(super) enum Map {
     Nodes(Box<NodeList>),
     Procs(Box<ProcMap>),
+}
+
+/// Which part of an element it is.
+#[derive(Clone, Copy)]
+struct Part {
+    is_first: bool,
+    is_last: bool,
+}
+
+/// How many ranks of a node are written at once.
+const RANKS_AT_ONCE: usize = 16 << 10;
+
+/// Writes the ranks of a node in parts, so that a node of all ranks is never text as a whole.
+fn each_part(
+    ranks: Ranks<'_>,
+    text: &mut Vec<u8>,
+    f: &mut impl FnMut(&[u8], Part) -> io::Result<()>,
+) -> io::Result<()> {
+    let (mut is_first, mut left) = (true, RANKS_AT_ONCE);
+    for rank in ranks {
+        if left == 0 {
+            let is_last = false;
+            f(text, Part { is_first, is_last })?;
+            text.clear();
+            (is_first, left) = (false, RANKS_AT_ONCE);
+        }
+        if !(is_first && text.is_empty()) {
+            text.push(b',');
+        }
+        write!(text, "{}", rank.as_raw())?;
+        left -= 1;
+    }
+    let is_last = true;
+    f(text, Part { is_first, is_last })
 }
 
 impl From<NodeList> for Map {
@@ -40,35 +74,35 @@ impl Map {
     /// Refuses a map whose elements together exceed the limits.
     pub(super) fn check(&self, limits: &Limits) -> Result<(), Error> {
         let len = match self {
-            Self::Nodes(list) => list.text_len() as u64,
-            // A rank has at most ten digits; their number was limited when the map was read.
-            Self::Procs(_) => 0,
+            Self::Nodes(list) => list.text_len(),
+            Self::Procs(map) => map.text_len(),
         };
-        if len <= limits.max_bytes {
-            return Ok(());
-        }
-        let message = format!(
-            "the list has {len} bytes, more than {}; raise the limit if this is meant",
-            limits.max_bytes
-        );
-        Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
+        Ok(limits.check_text(len)?)
     }
 
-    /// Calls `f` with each name, or with each node's ranks separated by commas.
-    pub(super) fn each(&self, mut f: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    /// Calls `f` with each element in order, a node of very many ranks in parts.
+    fn each(&self, mut f: impl FnMut(&[u8], Part) -> io::Result<()>) -> io::Result<()> {
+        const WHOLE: Part = Part {
+            is_first: true,
+            is_last: true,
+        };
         let mut result = Ok(());
         match self {
             Self::Nodes(list) => list.for_each(|name| {
                 if result.is_ok() {
-                    result = f(name);
+                    result = f(name, WHOLE);
                 }
             }),
             Self::Procs(map) => {
                 let mut text = Vec::new();
-                for node in 0..map.num_nodes() {
+                for (node, ranks) in map.iter().enumerate() {
                     text.clear();
-                    map.write_node(node, &mut text);
-                    f(&text)?;
+                    if ranks.size_hint().0 > RANKS_AT_ONCE {
+                        each_part(ranks, &mut text, &mut f)?;
+                    } else {
+                        map.write_node(node, &mut text);
+                        f(&text, WHOLE)?;
+                    }
                 }
             }
         }
@@ -77,9 +111,12 @@ impl Map {
 
     /// One element a line.
     pub(super) fn write_lines(&self, out: &mut Out) -> io::Result<()> {
-        self.each(|element| {
+        self.each(|element, part| {
             out.foreign(element)?;
-            out.write_all(b"\n")
+            match part.is_last {
+                true => out.write_all(b"\n"),
+                false => Ok(()),
+            }
         })
     }
 
@@ -90,8 +127,10 @@ impl Map {
             Self::Procs(_) => b";",
         };
         let mut between: &[u8] = b"";
-        self.each(|element| {
-            out.write_all(std::mem::replace(&mut between, separator))?;
+        self.each(|element, part| {
+            if part.is_first {
+                out.write_all(std::mem::replace(&mut between, separator))?;
+            }
             out.foreign(element)
         })
     }
@@ -100,10 +139,18 @@ impl Map {
     pub(super) fn write_array(&self, out: &mut impl Write) -> io::Result<bool> {
         let mut between: &[u8] = b"[";
         let mut exact = true;
-        self.each(|element| {
-            out.write_all(std::mem::replace(&mut between, b","))?;
-            exact &= json_string(element, out)?;
-            Ok(())
+        self.each(|element, part| {
+            if part.is_first {
+                out.write_all(std::mem::replace(&mut between, b","))?;
+            }
+            if part.is_first && part.is_last {
+                exact &= json_string(element, out)?;
+                return Ok(());
+            }
+            // Ranks and commas, which JSON takes as they are.
+            out.write_all(if part.is_first { b"\"" } else { b"" })?;
+            out.write_all(element)?;
+            out.write_all(if part.is_last { b"\"" } else { b"" })
         })?;
         out.write_all(if self.len() == 0 { b"[]" } else { b"]" })?;
         Ok(exact)
@@ -118,7 +165,7 @@ impl Map {
         out.write_all(b",\"list_hex\":")?;
         let mut between: &[u8] = b"[\"";
         let mut digits = String::new();
-        self.each(|element| {
+        self.each(|element, _| {
             out.write_all(std::mem::replace(&mut between, b"\",\""))?;
             digits.clear();
             push_hex(element, &mut digits);

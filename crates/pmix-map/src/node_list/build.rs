@@ -85,6 +85,9 @@ impl NodeListBuilder {
             return Ok(());
         }
         let len = run.prefix.len() + run.width + run.suffix.len();
+        if u64::try_from(len).map_or(true, |len| len > self.limits.max_name) {
+            return Err(Error::limit("bytes of one name", self.limits.max_name));
+        }
         self.grow(run.count, len)?;
         let behind = run.suffix.iter().filter(|b| b.is_ascii_digit()).count();
         // A field that the last digits of the name do not cover has a window of its own.
@@ -116,7 +119,9 @@ impl NodeListBuilder {
     /// The finished list.
     #[must_use]
     pub fn finish(mut self) -> NodeList {
-        // The last row and its block fit: their names were counted when they came.
+        // The last row and its block fit: their names were counted when they came, and what they
+        // take at the end is little.
+        self.limits.max_memory = u64::MAX;
         let flushed = self.flush().and_then(|()| self.demote());
         debug_assert!(flushed.is_ok());
         self.list.len = self.stored();
@@ -176,7 +181,11 @@ impl NodeListBuilder {
                 return Ok(number);
             }
         }
+        if u64::try_from(name.len()).map_or(true, |len| len > self.limits.max_name) {
+            return Err(Error::limit("bytes of one name", self.limits.max_name));
+        }
         let (id, number) = self.list.shapes.add(name, tail)?;
+        self.limits.check_memory(self.list.memory_bytes())?;
         if self.matchers.len() < RECENT_SHAPES {
             self.current = self.matchers.len();
             self.matchers.push(Matcher::default());

@@ -32,10 +32,7 @@ impl NodeListBuilder {
         let shape = self.shape_id();
         self.demote()?;
         match self.list.blocks.last() {
-            Some(b) if b.shape == shape && b.kind == Kind::Scatter => {
-                self.list.numbers.push(number);
-                Ok(())
-            }
+            Some(b) if b.shape == shape && b.kind == Kind::Scatter => self.push_number(number),
             Some(b) if b.shape == shape && matches!(b.kind, Kind::Lattice(0)) => {
                 let first = b.first;
                 self.list.blocks.pop();
@@ -58,9 +55,27 @@ impl NodeListBuilder {
                 shape,
                 kind: Kind::Scatter,
             };
-            self.list.blocks.push(block);
+            self.push_block(block)?;
+        }
+        self.push_number(number)
+    }
+
+    /// Stores a number, if there is memory for it.
+    #[inline]
+    fn push_number(&mut self, number: i64) -> Result<(), Error> {
+        if self.list.numbers.len() == self.list.numbers.capacity() {
+            self.limits.check_memory(self.list.memory_bytes())?;
         }
         self.list.numbers.push(number);
+        Ok(())
+    }
+
+    /// Stores a block, if there is memory for it.
+    fn push_block(&mut self, block: Block) -> Result<(), Error> {
+        if self.list.blocks.len() == self.list.blocks.capacity() {
+            self.limits.check_memory(self.list.memory_bytes())?;
+        }
+        self.list.blocks.push(block);
         Ok(())
     }
 
@@ -106,8 +121,7 @@ impl NodeListBuilder {
             kind: Kind::Lattice(u8::try_from(dims.len()).unwrap_or(0)),
         };
         self.list.dims.extend_from_slice(dims);
-        self.list.blocks.push(block);
-        Ok(())
+        self.push_block(block)
     }
 
     /// Stores a row, folded onto the blocks before it as far as it goes.

@@ -26,6 +26,8 @@ pub struct ProcMapBuilder {
     expected: Option<Run>,
     /// Runs over all blocks, patterns counted as often as they are used.
     used_runs: u64,
+    /// There is no memory for more runs.
+    is_full: bool,
 }
 
 impl ProcMapBuilder {
@@ -45,6 +47,7 @@ impl ProcMapBuilder {
             room: 0,
             expected: None,
             used_runs: 0,
+            is_full: false,
         }
     }
 
@@ -156,7 +159,9 @@ impl ProcMapBuilder {
     #[must_use]
     pub fn finish(mut self) -> ProcMap {
         if self.run.count > 0 {
-            // It fits: its first rank was asked.
+            // It fits: its first rank was asked, and what it takes is little.
+            self.limits.max_memory = u64::MAX;
+            self.is_full = false;
             let ended = self.end_node();
             debug_assert!(ended.is_ok());
         }
@@ -180,8 +185,16 @@ impl ProcMapBuilder {
         if bytes.saturating_sub(1) > limits.max_bytes {
             return Err(Error::limit("bytes of ranks", limits.max_bytes));
         }
+        if self.is_full {
+            return Err(Error::limit("bytes of memory", limits.max_memory));
+        }
         (map.num_ranks, map.bytes) = (ranks, bytes);
         Ok(())
+    }
+
+    /// The bytes of memory that the map takes by now.
+    fn memory_bytes(&self) -> usize {
+        self.map.memory_bytes() + self.node.capacity() * size_of::<Run>()
     }
 
     /// Appends a rank to the run that grows.
@@ -240,6 +253,9 @@ impl ProcMapBuilder {
     /// Ends the run that grows.
     fn flush(&mut self) {
         if self.run.count > 0 {
+            if self.node.len() == self.node.capacity() {
+                self.is_full = self.limits.check_memory(self.memory_bytes()).is_err();
+            }
             self.node.push(self.run);
             self.run.count = 0;
         }
@@ -275,6 +291,7 @@ impl ProcMapBuilder {
         self.used_runs = self.used_runs.saturating_add(self.node.len() as u64);
         u32::try_from(self.used_runs).map_err(too_many)?;
         let num_runs = u32::try_from(self.node.len()).map_err(too_many)?;
+        self.limits.check_memory(self.memory_bytes())?;
         let recent = self.map.blocks.iter().rev().take(RECENT_PATTERNS);
         let shared = recent
             .map(|b| (b.runs, self.map.pattern(b)))

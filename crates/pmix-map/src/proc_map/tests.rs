@@ -366,6 +366,7 @@ fn limits_are_checked_before_anything_is_stored() {
         max_nodes: 3,
         max_ranks: 10,
         max_bytes: 30,
+        ..Limits::default()
     };
     let parse = |text: &str| ProcMap::parse_text(text.as_bytes(), &limits);
     assert!(parse("0-9").is_ok());

@@ -215,6 +215,9 @@ unsafe fn run<T>(
         max_nodes: call.max_nodes,
         max_ranks: call.max_ranks,
         max_bytes: call.max_bytes,
+        // A list crosses the boundary as the text that it stands for.
+        max_text: call.max_bytes,
+        ..Limits::default()
     };
     let worked = catch_unwind(AssertUnwindSafe(|| {
         work(&**module, bytes, &limits).map(|answer| answer.map(|answer| done(answer, call)))

@@ -79,7 +79,7 @@ impl Sink {
             fault,
             max_nodes: limits.max_nodes,
             max_ranks: limits.max_ranks,
-            max_bytes: limits.max_bytes,
+            max_bytes: limits.max_text,
         }
     }
 }

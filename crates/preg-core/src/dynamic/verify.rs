@@ -96,7 +96,7 @@ impl Dynamic {
     fn verify_procs(&self, map: &ProcMap, value: &[u8]) -> Result<(), Fault> {
         self.verify_frame(value)?;
         let slot = self.module.operations().parse_procs;
-        let text = match self.decode(slot, value, self.limits.max_bytes) {
+        let text = match self.decode(slot, value, self.limits.max_text) {
             Ok(Some(text)) => text,
             Ok(None) => return Err(Fault::Undecodable("its own decoder declines it".to_owned())),
             Err(e) => return Err(e.into_fault(Fault::Undecodable)),

@@ -32,7 +32,22 @@ const PARAMS: &[ParamSpec] = &[
     ParamSpec {
         name: "preg_base_max_bytes",
         default: "2147483648",
-        help: "most bytes of decoded text; -1: no limit",
+        help: "most bytes of the text that a map stands for, folded as it is; -1: no limit",
+    },
+    ParamSpec {
+        name: "preg_base_max_text",
+        default: "268435456",
+        help: "most bytes of text that is made: inflated values, maps written out; -1: no limit",
+    },
+    ParamSpec {
+        name: "preg_base_max_memory",
+        default: "268435456",
+        help: "most bytes of memory that a decoded map takes; -1: no limit",
+    },
+    ParamSpec {
+        name: "preg_base_max_name",
+        default: "1048576",
+        help: "most bytes of one name; -1: no limit",
     },
     ParamSpec {
         name: "preg_base_plugins",
@@ -165,6 +180,9 @@ fn limits(params: &Params) -> Result<Limits, Error> {
         max_nodes: params.size("preg_base_max_nodes", default.max_nodes)?,
         max_ranks: params.size("preg_base_max_ranks", default.max_ranks)?,
         max_bytes: params.size("preg_base_max_bytes", default.max_bytes)?,
+        max_text: params.size("preg_base_max_text", default.max_text)?,
+        max_memory: params.size("preg_base_max_memory", default.max_memory)?,
+        max_name: params.size("preg_base_max_name", default.max_name)?,
     })
 }
 
@@ -182,5 +200,8 @@ mod tests {
         assert_eq!(default("preg_base_max_nodes"), Some(limits.max_nodes));
         assert_eq!(default("preg_base_max_ranks"), Some(limits.max_ranks));
         assert_eq!(default("preg_base_max_bytes"), Some(limits.max_bytes));
+        assert_eq!(default("preg_base_max_text"), Some(limits.max_text));
+        assert_eq!(default("preg_base_max_memory"), Some(limits.max_memory));
+        assert_eq!(default("preg_base_max_name"), Some(limits.max_name));
     }
 }
