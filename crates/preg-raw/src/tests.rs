@@ -95,7 +95,7 @@ fn what_follows_the_nul_is_refused() {
 fn limits_hold_in_both_forms() {
     let limits = Limits {
         max_nodes: 2,
-        max_bytes: 5,
+        max_text: 5,
         ..Limits::default()
     };
     let nodes = Raw.parse_nodes(b"raw:a,b,c", &limits).unwrap_err();

@@ -60,20 +60,22 @@ impl NodeListBuilder {
         self.push_number(number)
     }
 
-    /// Stores a number, if there is memory for it.
+    /// Stores a number, if there is memory for the table, which grows to twice its size.
     #[inline]
     fn push_number(&mut self, number: i64) -> Result<(), Error> {
         if self.list.numbers.len() == self.list.numbers.capacity() {
-            self.limits.check_memory(self.list.memory_bytes())?;
+            let more = self.list.numbers.capacity() * size_of::<i64>();
+            self.limits.check_memory(self.list.memory_bytes() + more)?;
         }
         self.list.numbers.push(number);
         Ok(())
     }
 
-    /// Stores a block, if there is memory for it.
+    /// Stores a block, if there is memory for the table, which grows to twice its size.
     fn push_block(&mut self, block: Block) -> Result<(), Error> {
         if self.list.blocks.len() == self.list.blocks.capacity() {
-            self.limits.check_memory(self.list.memory_bytes())?;
+            let more = self.list.blocks.capacity() * size_of::<Block>();
+            self.limits.check_memory(self.list.memory_bytes() + more)?;
         }
         self.list.blocks.push(block);
         Ok(())

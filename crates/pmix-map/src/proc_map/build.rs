@@ -254,7 +254,13 @@ impl ProcMapBuilder {
     fn flush(&mut self) {
         if self.run.count > 0 {
             if self.node.len() == self.node.capacity() {
-                self.is_full = self.limits.check_memory(self.memory_bytes()).is_err();
+                // A table that is full grows to twice its size.
+                let grown = self.memory_bytes() + self.node.capacity() * size_of::<Run>();
+                self.is_full = self.limits.check_memory(grown).is_err();
+                if self.is_full {
+                    // Room for this run, whose ranks were counted; the next is refused.
+                    self.node.reserve_exact(1);
+                }
             }
             self.node.push(self.run);
             self.run.count = 0;

@@ -194,7 +194,7 @@ fn a_bomb_is_bounded_by_the_length_it_declares() {
 fn a_bomb_is_bounded_by_the_limits() {
     let bomb = vec![b'a'; 1 << 20];
     let limits = Limits {
-        max_bytes: 1 << 16,
+        max_text: 1 << 16,
         ..Limits::default()
     };
     let (status, at, _) = refused(&payload(&bomb, 1 << 20), &limits);
