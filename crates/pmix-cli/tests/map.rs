@@ -369,3 +369,28 @@ fn one_is_no_plural() {
         verify.text()
     );
 }
+
+#[test]
+fn a_list_is_printed_at_any_length_and_made_as_text_up_to_a_limit() {
+    let ranks: Vec<_> = (0..40_000).map(|rank| rank.to_string()).collect();
+    let (ranks, tight) = (ranks.join(","), "preg_base_max_text");
+    let decode = |more: &[&str]| {
+        let args = ["map", "decode", "--mca", tight, "1000", "--procs"];
+        pmix(&[&args, more, &["0-39999", "40000"]].concat())
+    };
+    assert_eq!(decode(&[]).text(), format!("{ranks}\n40000"));
+    assert_eq!(decode(&["--out", "list"]).text(), format!("{ranks};40000"));
+    assert_eq!(decode(&["--out", "json"]).json(), json!([ranks, "40000"]));
+    for procs in [false, true] {
+        let input = if procs { "0-39999" } else { "n[0-39999]" };
+        let kind: &[&str] = if procs { &["--procs"] } else { &[] };
+        let args = ["map", "convert", "--mca", tight, "1000", "--to", "pmix"];
+        let refused = pmix(&[&args, kind, &[input]].concat());
+        assert_ne!(refused.code, 0);
+        let said = &refused.stderr;
+        assert!(
+            said.contains("1000 bytes of text") && said.contains(tight),
+            "{said}"
+        );
+    }
+}
