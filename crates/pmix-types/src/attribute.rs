@@ -5,7 +5,7 @@ use crate::table::{by_name, short, without_prefix};
 use crate::tables::attributes::{ATTRIBUTES, KEYS};
 use crate::{DataType, Pattern, Release, Releases, Standing};
 
-/// An attribute of the PMIx headers: a name for people, a key for messages.
+/// Describes an attribute of the PMIx headers: a name for people, a key for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute {
     full_name: &'static str,
@@ -73,13 +73,13 @@ impl Attribute {
 }
 
 impl Attribute {
-    /// Every attribute, sorted by name.
+    /// Returns every attribute, sorted by name.
     #[must_use]
     pub fn all() -> &'static [Self] {
         ATTRIBUTES
     }
 
-    /// The attribute of a name, with or without `PMIX_`, in upper or lower case.
+    /// Returns the attribute of a name, with or without `PMIX_`, in upper or lower case.
     #[must_use]
     pub fn by_name(name: &str) -> Option<&'static Self> {
         let name = without_prefix(name);
@@ -87,20 +87,21 @@ impl Attribute {
         ATTRIBUTES.get(place.ok()?)
     }
 
-    /// The attribute that a key stands for. A key that several share gives the one that OpenPMIx
-    /// prints; a key of one release or of the Standard alone is found as well.
+    /// Returns the attribute that a key stands for. A key that several share gives the one that
+    /// OpenPMIx prints; a key of one release or of the Standard alone is found as well.
     #[must_use]
     pub fn by_key(key: &str) -> Option<&'static Self> {
         Self::sharing(key).next()
     }
 
-    /// The attribute that a key stands for in one release, if that release has one.
+    /// Returns the attribute that a key stands for in one release, if that release has one.
     #[must_use]
     pub fn by_key_in(release: Release, key: &str) -> Option<&'static Self> {
         Self::sharing(key).find(|row| row.key_in(release) == Some(key))
     }
 
-    /// Every attribute with a key, in this or that release, the one that printing uses first.
+    /// Returns every attribute with a key, in this or that release, the one that printing uses
+    /// first.
     pub fn sharing(key: &str) -> impl Iterator<Item = &'static Self> + use<> {
         let start = KEYS.partition_point(|(known, _)| *known < key);
         let end = KEYS.partition_point(|(known, _)| *known <= key);
@@ -109,8 +110,8 @@ impl Attribute {
             .filter_map(|(_, place)| ATTRIBUTES.get(usize::from(*place)))
     }
 
-    /// What `PMIx_Get_attribute_name` answers: the whole name of a key, in upper or lower case; the
-    /// text itself if it is no key.
+    /// Returns the whole name of a key in upper or lower case, as `PMIx_Get_attribute_name` does;
+    /// the text itself if it is no key.
     #[must_use]
     pub fn name_of(key: &str) -> &str {
         // Every key is in lower case.
@@ -118,7 +119,7 @@ impl Attribute {
         found.map_or(key, |row| row.full_name)
     }
 
-    /// What `PMIx_Get_attribute_string` answers: the key of a whole name, in upper or lower case;
+    /// Returns the key of a whole name in upper or lower case, as `PMIx_Get_attribute_string` does;
     /// the text itself if it is no name.
     #[must_use]
     pub fn key_of(name: &str) -> &str {
@@ -127,8 +128,9 @@ impl Attribute {
         found.map_or(name, |row| row.key)
     }
 
-    /// The attributes whose name or key a pattern matches: with `*` or `?` all of it, otherwise
-    /// some part of it. The case does not matter, and names match with or without `PMIX_`.
+    /// Returns the attributes whose name or key a pattern matches: with `*` or `?` all of it,
+    /// otherwise some part of it. The case does not matter, and names match with or without
+    /// `PMIX_`.
     pub fn search(pattern: &str) -> impl Iterator<Item = &'static Self> {
         let pattern = Pattern::new(pattern);
         ATTRIBUTES
@@ -136,7 +138,7 @@ impl Attribute {
             .filter(move |row| pattern.matches_attribute(row))
     }
 
-    /// The name without the prefix `PMIX_`.
+    /// Returns the name without the prefix `PMIX_`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         short(self.full_name)
@@ -148,75 +150,75 @@ impl Attribute {
         self.full_name
     }
 
-    /// The key that messages carry, as the described releases have it.
+    /// Returns the key that messages carry, as the described releases have it.
     #[must_use]
     pub const fn key(&self) -> &'static str {
         self.key
     }
 
-    /// The key in one release, if that has the attribute.
+    /// Returns the key in one release, if that has the attribute.
     #[must_use]
     pub fn key_in(&self, release: Release) -> Option<&'static str> {
         let has = self.releases.contains(release);
         has.then(|| of_release(self.keys, release).unwrap_or(self.key))
     }
 
-    /// The releases that have another key, and that key.
+    /// Returns the releases that have another key, and that key.
     #[must_use]
     pub const fn other_keys(&self) -> &'static [(Release, &'static str)] {
         self.keys
     }
 
-    /// The key that the Standard gives, where it is another one.
+    /// Returns the key that the Standard gives, where it is another one.
     #[must_use]
     pub const fn standard_key(&self) -> Option<&'static str> {
         self.standard_key
     }
 
-    /// The C type of the value as the headers state it; `varies` where they leave it open.
+    /// Returns the C type of the value as the headers state it; `varies` where they leave it open.
     #[must_use]
     pub const fn c_type(&self) -> &'static str {
         self.c_type
     }
 
-    /// The C type in one release, if that has the attribute.
+    /// Returns the C type in one release, if that has the attribute.
     #[must_use]
     pub fn c_type_in(&self, release: Release) -> Option<&'static str> {
         let has = self.releases.contains(release);
         has.then(|| of_release(self.c_types, release).unwrap_or(self.c_type))
     }
 
-    /// The releases that have another type, and that type.
+    /// Returns the releases that have another type, and that type.
     #[must_use]
     pub const fn other_c_types(&self) -> &'static [(Release, &'static str)] {
         self.c_types
     }
 
-    /// The type that the Standard gives, where it is another one.
+    /// Returns the type that the Standard gives, where it is another one.
     #[must_use]
     pub const fn standard_type(&self) -> Option<&'static str> {
         self.standard_type
     }
 
-    /// The data type that carries the C type, if just one does.
+    /// Returns the data type that carries the C type, if just one does.
     #[must_use]
     pub const fn data_type(&self) -> Option<DataType> {
         self.data_type
     }
 
-    /// The releases whose headers have the attribute.
+    /// Returns the releases whose headers have the attribute.
     #[must_use]
     pub const fn releases(&self) -> Releases {
         self.releases
     }
 
-    /// Whether the newest headers that have the attribute call it deprecated.
+    /// Returns whether the newest headers that have the attribute call it deprecated.
     #[must_use]
     pub const fn is_deprecated(&self) -> bool {
         self.is_deprecated
     }
 
-    /// How the attribute stands in the PMIx Standard.
+    /// Returns whether the PMIx Standard has the attribute.
     #[must_use]
     pub const fn standing(&self) -> Standing {
         self.standing

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// A text that is neither a known name nor a number of its type.
+/// Reports a text that is neither a known name nor a number of its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseNameError {
     kind: &'static str,
@@ -20,7 +20,7 @@ impl ParseNameError {
         Self { kind, text }
     }
 
-    /// The status of the error: [`crate::Status::ERR_BAD_PARAM`].
+    /// Returns the status of the error: [`crate::Status::ERR_BAD_PARAM`].
     #[must_use]
     pub const fn status(&self) -> crate::Status {
         crate::Status::ERR_BAD_PARAM
@@ -81,25 +81,25 @@ macro_rules! open_number {
         open_number!(@type $(#[$doc])* #[derive(Default)] $name $int, $kind, $table);
 
         impl $name {
-            /// Whether every bit of `other` is set.
+            /// Returns whether every bit of `other` is set.
             #[must_use]
             pub const fn contains(self, other: Self) -> bool {
                 self.0 & other.0 == other.0
             }
 
-            /// The bits of both.
+            /// Returns the bits that one of the two sets has, or both.
             #[must_use]
             pub const fn union(self, other: Self) -> Self {
                 Self(self.0 | other.0)
             }
 
-            /// The bits that `other` does not have.
+            /// Returns the bits of this set that `other` does not have.
             #[must_use]
             pub const fn without(self, other: Self) -> Self {
                 Self(self.0 & !other.0)
             }
 
-            /// Whether no bit is set.
+            /// Returns whether no bit is set.
             #[must_use]
             pub const fn is_empty(self) -> bool {
                 self.0 == 0
@@ -170,13 +170,13 @@ macro_rules! open_number {
                 Self(number)
             }
 
-            /// The raw number.
+            /// Returns the raw number.
             #[must_use]
             pub const fn as_raw(self) -> $int {
                 self.0
             }
 
-            /// The headers' name of this number without the prefix `PMIX_`, if it has one.
+            /// Returns the headers' name of this number without the prefix `PMIX_`, if it has one.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.constant() {
@@ -185,7 +185,7 @@ macro_rules! open_number {
                 }
             }
 
-            /// What is known about the canonical name of this number, if it has one.
+            /// Returns the description of the canonical name of this number, if it has one.
             #[must_use]
             pub const fn constant(self) -> Option<&'static $crate::Constant<$int>> {
                 let rows = $table.rows;
@@ -205,25 +205,25 @@ macro_rules! open_number {
                 }
             }
 
-            /// The number of a name, with or without `PMIX_`, in upper or lower case.
+            /// Returns the number of a name, with or without `PMIX_`, in upper or lower case.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::constant_of(name).map(|row| Self(row.number))
             }
 
-            /// What is known about a name, with or without `PMIX_`, in upper or lower case.
+            /// Returns the description of a name, with or without `PMIX_`, in upper or lower case.
             #[must_use]
             pub fn constant_of(name: &str) -> Option<&'static $crate::Constant<$int>> {
                 $table.find(name)
             }
 
-            /// Every named number, sorted by number; see [`crate::Constant`].
+            /// Returns every named number, sorted by number; see [`crate::Constant`].
             #[must_use]
             pub fn all() -> &'static [$crate::Constant<$int>] {
                 $table.rows
             }
 
-            /// Every name of this number, the canonical one first.
+            /// Returns every name of this number, the canonical one first.
             #[must_use]
             pub fn names(self) -> &'static [$crate::Constant<$int>] {
                 $table.of(self.0)

@@ -3,8 +3,8 @@
 
 use crate::Attribute;
 
-/// A pattern whose case does not matter: with `*` or `?` it is a glob over the whole text,
-/// otherwise any part of the text may be equal to it.
+/// Matches text without regard to case: with `*` or `?` it is a glob over the whole text, otherwise
+/// any part of the text may be equal to it.
 ///
 /// ```
 /// use pmix_types::Pattern;
@@ -20,7 +20,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Takes a pattern as a user writes it.
+    /// Creates a pattern from what a user wrote.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let text = text.to_ascii_lowercase().into_bytes();
@@ -28,7 +28,7 @@ impl Pattern {
         Self { text, is_glob }
     }
 
-    /// Whether a text matches.
+    /// Returns whether a text matches the pattern.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         let text = text.to_ascii_lowercase().into_bytes();
@@ -38,7 +38,7 @@ impl Pattern {
         self.text.is_empty() || text.windows(self.text.len()).any(|part| part == self.text)
     }
 
-    /// Whether the name, with or without `PMIX_`, matches.
+    /// Returns whether a name, with or without `PMIX_`, matches.
     #[must_use]
     pub fn matches_name(&self, name: &str) -> bool {
         self.matches(name) || self.matches(&format!("PMIX_{name}"))

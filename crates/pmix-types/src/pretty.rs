@@ -135,7 +135,7 @@ pretty! {
 }
 
 impl DataType {
-    /// What `PMIx_Data_type_string` answers once the library is initialised.
+    /// Returns the text of `PMIx_Data_type_string`, as it is once the library is initialised.
     #[must_use]
     pub const fn pretty(self) -> &'static str {
         match self {
@@ -150,7 +150,7 @@ impl DataType {
 }
 
 impl Status {
-    /// What `PMIx_Error_string` answers since release 5.
+    /// Returns the text of `PMIx_Error_string`, as it is since release 5.
     ///
     /// DEVIATION: `PMIX_EXTERNAL_ERR_BASE`, which the headers have and the list of OpenPMIx leaves
     /// out, has its name here as every other status does; test
@@ -165,7 +165,7 @@ impl Status {
 }
 
 impl InfoFlags {
-    /// What `PMIx_Info_directives_string` answers; it shows four of the flags.
+    /// Returns the text of `PMIx_Info_directives_string`; it shows four of the flags.
     #[must_use]
     pub const fn pretty(self) -> &'static str {
         if self.contains(Self::QUALIFIER) {
@@ -187,7 +187,7 @@ impl InfoFlags {
 }
 
 impl IofChannel {
-    /// What `PMIx_IOF_channel_string` answers, with the space that follows every channel.
+    /// Returns the text of `PMIx_IOF_channel_string`, with the space that follows every channel.
     #[must_use]
     pub const fn pretty(self) -> &'static str {
         match self.as_raw() & 0xf {

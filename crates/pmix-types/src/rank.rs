@@ -10,7 +10,7 @@ use crate::tables::enums::RANK;
 
 open_number! {
     @type
-    /// The rank of a process within its nspace (`pmix_rank_t`, an unsigned 32-bit number).
+    /// Numbers a process within its nspace (`pmix_rank_t`, an unsigned 32-bit number).
     ///
     /// The numbers above [`Rank::MAX_VALID`] are reserved by the Standard for special meanings
     /// (undefined, wildcard, local node, ...) and never name one process of a map.
@@ -18,7 +18,7 @@ open_number! {
 }
 
 impl Rank {
-    /// The highest number that can name a process (`PMIX_RANK_VALID`).
+    /// Holds the highest number that names one process (`PMIX_RANK_VALID`).
     pub const MAX_VALID: Self = Self::VALID;
 
     /// Wraps a raw number; special values are accepted too.
@@ -27,7 +27,7 @@ impl Rank {
         Self(number)
     }
 
-    /// Whether the number can name one process.
+    /// Returns whether the number can name one process.
     #[must_use]
     pub const fn is_valid(self) -> bool {
         self.0 <= Self::MAX_VALID.0

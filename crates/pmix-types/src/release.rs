@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::ParseNameError;
 
-/// A release of OpenPMIx, oldest first.
+/// Names a release of OpenPMIx; older ones are less.
 ///
 /// The last two are snapshots that both call themselves 7.0.0a1: the one the extension documents
 /// describe, and a later one.
@@ -25,7 +25,7 @@ pub enum Release {
 }
 
 impl Release {
-    /// Every release, oldest first.
+    /// Lists every release, oldest first.
     pub const ALL: [Self; 5] = [
         Self::V4_2_2,
         Self::V5_0_11,
@@ -34,7 +34,7 @@ impl Release {
         Self::Master,
     ];
 
-    /// The name as the tables spell it.
+    /// Returns the version as the tables spell it, for example `5.0.11`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl FromStr for Release {
     }
 }
 
-/// A set of releases.
+/// Holds a set of releases.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Releases(u8);
 
@@ -82,24 +82,26 @@ impl Releases {
         Self(bits)
     }
 
-    /// Whether the release is one of them.
+    /// Returns whether a release is in the set.
     #[must_use]
     pub const fn contains(self, release: Release) -> bool {
         self.0 & release.bit() != 0
     }
 
-    /// The releases, oldest first.
+    /// Returns the releases of the set, oldest first.
     pub fn iter(self) -> impl Iterator<Item = Release> {
         Release::ALL.into_iter().filter(move |r| self.contains(*r))
     }
 
-    /// The oldest of them: since when something is known, as far as the tables reach back.
+    /// Returns the oldest release of the set: the one that introduced a name, as far as the tables
+    /// reach back.
     #[must_use]
     pub fn since(self) -> Option<Release> {
         self.iter().next()
     }
 
-    /// The newest of them, if it is not the newest of all: until when something was known.
+    /// Returns the newest release of the set: the last one that had a name. A set with the newest
+    /// release of all has none.
     #[must_use]
     pub fn until(self) -> Option<Release> {
         self.iter().last().filter(|last| *last != Release::Master)

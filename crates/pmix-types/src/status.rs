@@ -19,7 +19,7 @@ open_number! {
 }
 
 impl Status {
-    /// What the status says, as a lower-case fragment.
+    /// Returns what the status means, as a lower-case fragment.
     #[must_use]
     pub fn text(self) -> &'static str {
         let found = TEXTS.binary_search_by_key(&self.0, |(number, _)| *number);
@@ -27,14 +27,14 @@ impl Status {
         row.map_or("unknown status", |(_, text)| text)
     }
 
-    /// Whether this is [`Status::SUCCESS`].
+    /// Returns whether this is [`Status::SUCCESS`].
     #[must_use]
     pub const fn is_success(self) -> bool {
         self.0 == 0
     }
 
-    /// What `PMIx_Error_code` answers: the number of a whole name, prefix included, in upper or
-    /// lower case; [`i32::MIN`] if there is no such name.
+    /// Returns the number of a whole name, prefix included, in upper or lower case, as
+    /// `PMIx_Error_code` does; [`i32::MIN`] if there is no such name.
     #[must_use]
     pub fn from_error_name(name: &str) -> Self {
         let whole = crate::table::without_prefix(name).len() < name.len();

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use crate::{Release, Releases};
 
-/// How a name stands in the PMIx Standard.
+/// Says whether the PMIx Standard has a name, and whether it is deprecated there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Standing {
     /// Part of the Standard.
@@ -21,7 +21,7 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// The word for it, in lower case.
+    /// Returns the standing as a word in lower case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl Standing {
     }
 }
 
-/// One named number of the PMIx headers.
+/// Describes one named number of the PMIx headers.
 ///
 /// Several names may share a number; the first in its table is the canonical one, which printing
 /// uses. It is never a deprecated one unless all of them are.
@@ -79,7 +79,7 @@ impl<N: Copy> Constant<N> {
 }
 
 impl<N: Copy> Constant<N> {
-    /// The name without the prefix `PMIX_`.
+    /// Returns the name without the prefix `PMIX_`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         short(self.full_name)
@@ -91,13 +91,13 @@ impl<N: Copy> Constant<N> {
         self.full_name
     }
 
-    /// The number.
+    /// Returns the number that the newest release with the name gives it.
     #[must_use]
     pub const fn number(&self) -> N {
         self.number
     }
 
-    /// The number that this name has in one release, which may be another one.
+    /// Returns the number that this name has in one release, which may be another one.
     #[must_use]
     pub fn number_in(&self, release: Release) -> Option<N> {
         let other = self.elsewhere.iter().find(|(r, _)| *r == release);
@@ -105,25 +105,25 @@ impl<N: Copy> Constant<N> {
         self.releases.contains(release).then_some(number)
     }
 
-    /// The releases that have another number, and that number.
+    /// Returns the releases that have another number, and that number.
     #[must_use]
     pub const fn other_numbers(&self) -> &'static [(Release, N)] {
         self.elsewhere
     }
 
-    /// The releases whose headers have the name.
+    /// Returns the releases whose headers have the name.
     #[must_use]
     pub const fn releases(&self) -> Releases {
         self.releases
     }
 
-    /// Whether the newest headers that have the name call it deprecated.
+    /// Returns whether the newest headers that have the name call it deprecated.
     #[must_use]
     pub const fn is_deprecated(&self) -> bool {
         self.is_deprecated
     }
 
-    /// How the name stands in the PMIx Standard.
+    /// Returns whether the PMIx Standard has the name.
     #[must_use]
     pub const fn standing(&self) -> Standing {
         self.standing

@@ -41,7 +41,7 @@ pub struct ListOf<'n> {
 }
 
 impl<'n> ListOf<'n> {
-    /// Reads data of a type.
+    /// Creates a reader of data of a type.
     #[must_use]
     pub const fn new(data_type: DataType) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl<'n> ListOf<'n> {
         }
     }
 
-    /// Gives the list a name, with which the places in errors begin: `value[2].data`.
+    /// Sets the name of the list, with which the places in errors begin: `value[2].data`.
     #[must_use]
     pub const fn named(self, name: &'n str) -> Self {
         Self { name, ..self }

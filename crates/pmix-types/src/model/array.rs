@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several data of one type.
+//! Holds several data of one type.
 
 use crate::{
     AllocDirective, AllocInheritance, App, Bytes, Command, Coord, Cpuset, DataRange, DataType,
@@ -20,14 +20,14 @@ macro_rules! arrays {
             Untyped {
                 /// The type.
                 data_type: DataType,
-                /// How many there are said to be; nothing stands for them.
+                /// The stated number of data; none of them is there.
                 len: u64,
             },
             $($(#[$doc])* $variant(Vec<$type>),)*
         }
 
         impl DataArray<'_> {
-            /// The type of the data.
+            /// Returns the type of the data.
             #[must_use]
             pub const fn data_type(&self) -> DataType {
                 match self {
@@ -36,7 +36,7 @@ macro_rules! arrays {
                 }
             }
 
-            /// How many data there are.
+            /// Returns the number of data.
             #[must_use]
             pub const fn len(&self) -> usize {
                 match self {
@@ -45,13 +45,13 @@ macro_rules! arrays {
                 }
             }
 
-            /// Whether there are none.
+            /// Returns whether the array has no data.
             #[must_use]
             pub const fn is_empty(&self) -> bool {
                 self.len() == 0
             }
 
-            /// No data of a type.
+            /// Creates an array without data of a type.
             #[must_use]
             pub const fn empty(data_type: DataType) -> Self {
                 match data_type {

@@ -4,7 +4,7 @@
 use super::owned::{plain, structure};
 use crate::{Bytes, CoordView, DeviceType, Text};
 
-/// A place in a fabric (`pmix_coord_t`).
+/// Holds the coordinates of a device in a fabric (`pmix_coord_t`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Coord {
     /// Which kind of coordinates these are.
@@ -16,13 +16,13 @@ pub struct Coord {
 plain!(Coord, ResourceUnit);
 
 structure! {
-    /// Where a device is in its fabric (`pmix_geometry_t`).
+    /// Says where a device is in its fabric (`pmix_geometry_t`).
     Geometry {
         /// The fabric's index.
         fabric: u64,
         /// The device's unique name.
         uuid: Option<Text<'a>>,
-        /// What the operating system calls the device.
+        /// The name that the operating system gives the device.
         osname: Option<Text<'a>>,
         /// Its coordinates, one for each view.
         coordinates: Vec<Coord>,
@@ -30,13 +30,13 @@ structure! {
 }
 
 structure! {
-    /// How far a process is from a device (`pmix_device_distance_t`).
+    /// Says how far a process is from a device (`pmix_device_distance_t`).
     DeviceDistance {
         /// The device's unique name.
         uuid: Option<Text<'a>>,
-        /// What the operating system calls the device.
+        /// The name that the operating system gives the device.
         osname: Option<Text<'a>>,
-        /// What it is.
+        /// The type of the device.
         device_type: DeviceType,
         /// The distance from the nearest of the process's processors.
         mindist: u16,
@@ -50,19 +50,19 @@ structure! {
     Device {
         /// The device's unique name.
         uuid: Option<Text<'a>>,
-        /// What the operating system calls the device.
+        /// The name that the operating system gives the device.
         osname: Option<Text<'a>>,
-        /// What it is.
+        /// The type of the device.
         device_type: DeviceType,
     }
 }
 
-/// How many devices of one type (`pmix_resource_unit_t`).
+/// Counts devices of one type (`pmix_resource_unit_t`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ResourceUnit {
-    /// What they are.
+    /// The type of the devices.
     pub device_type: DeviceType,
-    /// How many.
+    /// The number of devices.
     pub count: u64,
 }
 

@@ -5,7 +5,7 @@ use super::owned::structure;
 use crate::{DataType, InfoFlags, Key, Text, Value};
 
 structure! {
-    /// A key, a value and directives about how to treat them (`pmix_info_t`).
+    /// Holds a key, a value and directives about how to treat them (`pmix_info_t`).
     Info {
         /// The key.
         key: Key<'a>,
@@ -17,7 +17,7 @@ structure! {
 }
 
 impl<'a> Info<'a> {
-    /// An info without directives.
+    /// Creates an info without directives.
     pub fn new(key: impl Into<Key<'a>>, value: impl Into<Value<'a>>) -> Self {
         Self {
             key: key.into(),
@@ -28,7 +28,8 @@ impl<'a> Info<'a> {
 }
 
 structure! {
-    /// A key with a value, as it is stored (`pmix_kval_t`, internal to OpenPMIx).
+    /// Holds a key and a value, as the datastore keeps and bfrops packs them (`pmix_kval_t`,
+    /// internal to OpenPMIx).
     Kval {
         /// The key.
         key: Key<'a>,
@@ -38,7 +39,7 @@ structure! {
 }
 
 structure! {
-    /// What is asked, and of whom (`pmix_query_t`).
+    /// Holds keys whose values are asked for, and qualifiers (`pmix_query_t`).
     Query {
         /// The keys whose values are asked for; none is the same as a null in C.
         keys: Vec<Text<'a>>,
@@ -48,7 +49,7 @@ structure! {
 }
 
 structure! {
-    /// An application to start (`pmix_app_t`).
+    /// Describes an application to start (`pmix_app_t`).
     App {
         /// The program.
         cmd: Option<Text<'a>>,

@@ -13,28 +13,29 @@ macro_rules! name {
         pub struct $name<'a>(Text<'a>);
 
         impl<'a> $name<'a> {
-            /// The most bytes that every peer keeps; a C program has one more for the NUL.
+            /// Holds the greatest length in bytes that every peer accepts; a C program has one more
+            /// for the NUL.
             pub const MAX_LEN: usize = $limit;
 
-            /// Takes text of any length. What is longer than [`Self::MAX_LEN`] is refused where
-            /// it is packed, not cut here.
+            /// Creates a name from text of any length. What is longer than [`Self::MAX_LEN`] is
+            /// refused where it is packed, not cut here.
             pub fn new(text: impl Into<Text<'a>>) -> Self {
                 Self(text.into())
             }
 
-            /// The text.
+            /// Returns the name as text.
             #[must_use]
             pub const fn as_text(&self) -> &Text<'a> {
                 &self.0
             }
 
-            /// The bytes, without a NUL.
+            /// Returns the bytes of the name, without a NUL.
             #[must_use]
             pub fn as_bytes(&self) -> &[u8] {
                 self.0.as_bytes()
             }
 
-            /// Whether it is empty, which names nothing.
+            /// Returns whether the name is empty, which names nothing.
             #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.0.is_empty()

@@ -5,7 +5,7 @@ use super::owned::structure;
 use crate::{Bytes, Key, Nspace, ProcState, Rank, Text, Value};
 
 structure! {
-    /// A process: its nspace and its rank in it (`pmix_proc_t`).
+    /// Names a process by its nspace and its rank in it (`pmix_proc_t`).
     #[derive(Eq, Hash, PartialOrd, Ord)]
     Proc {
         /// The nspace of its job.
@@ -16,7 +16,7 @@ structure! {
 }
 
 impl<'a> Proc<'a> {
-    /// Names a process.
+    /// Creates the name of a process.
     pub fn new(nspace: impl Into<Nspace<'a>>, rank: Rank) -> Self {
         Self {
             nspace: nspace.into(),
@@ -26,7 +26,7 @@ impl<'a> Proc<'a> {
 }
 
 structure! {
-    /// What debuggers ask about a process (`pmix_proc_info_t`).
+    /// Describes a process for debuggers and tools (`pmix_proc_info_t`).
     ProcInfo {
         /// The process.
         proc: Proc<'a>,
@@ -36,7 +36,7 @@ structure! {
         executable_name: Option<Text<'a>>,
         /// Its process id on that host.
         pid: i32,
-        /// What it returned, if it has ended. It does not travel: a peer reads 0.
+        /// Its exit code, if it has ended. It does not travel: a peer reads 0.
         exit_code: i32,
         /// Its state.
         state: ProcState,
@@ -56,9 +56,9 @@ structure! {
 }
 
 structure! {
-    /// What a process published under a key (`pmix_pdata_t`).
+    /// Holds what a process published under a key (`pmix_pdata_t`).
     Pdata {
-        /// Who published.
+        /// The process that published it.
         proc: Proc<'a>,
         /// The key.
         key: Key<'a>,
@@ -84,7 +84,7 @@ structure! {
     Endpoint {
         /// The device's unique name.
         uuid: Option<Text<'a>>,
-        /// What the operating system calls the device.
+        /// The name that the operating system gives the device.
         osname: Option<Text<'a>>,
         /// The address, opaque to all but the fabric.
         endpt: Bytes<'a>,

@@ -3,7 +3,7 @@
 
 use crate::{Bytes, IntoOwned, Text};
 
-/// An encoded node or process map (`pmix_regex2_t`): a type tag and bytes.
+/// Holds an encoded node or process map (`pmix_regex2_t`): a type tag and bytes.
 ///
 /// The bytes are not text: the compress form holds NULs. On the wire the value is the tag as a
 /// string, the length as a size, then the bytes (OpenPMIx `regex.rst`, "Wire Format"; frozen:
@@ -35,7 +35,7 @@ impl Regex2 {
     }
 }
 
-/// A borrowed [`Regex2`].
+/// Borrows a [`Regex2`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Regex2Ref<'a> {
     /// The encoding tag.
@@ -44,7 +44,8 @@ pub struct Regex2Ref<'a> {
     pub bytes: &'a [u8],
 }
 
-/// A [`Regex2`] as C and the wire have it: its tag may be a null pointer and need not be UTF-8.
+/// Holds a [`Regex2`] as C and the wire have it: its tag may be a null pointer and need not be
+/// UTF-8.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WireRegex2<'a> {
     /// The encoding tag.
@@ -54,7 +55,7 @@ pub struct WireRegex2<'a> {
 }
 
 impl WireRegex2<'_> {
-    /// The encoded regular expression, if it has a tag that can name an encoding.
+    /// Returns the value, if its tag is there and is UTF-8, as that of every encoding is.
     #[must_use]
     pub fn as_view(&self) -> Option<Regex2Ref<'_>> {
         let kind = self.kind.as_ref()?.as_str()?;
@@ -85,8 +86,8 @@ impl IntoOwned for WireRegex2<'_> {
     }
 }
 
-/// An encoded map of the string form (`PMIX_REGEX`): bytes whose extent only their encoder can
-/// tell, without the NUL that ends those that are text.
+/// Holds an encoded map of the string form (`PMIX_REGEX`): bytes whose extent only their encoder
+/// can tell, without the NUL that ends those that are text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegexBytes<'a>(pub Bytes<'a>);
 

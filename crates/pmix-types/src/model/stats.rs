@@ -4,7 +4,7 @@
 use super::owned::{plain, structure};
 use crate::{Proc, Text};
 
-/// A time in seconds and microseconds (`struct timeval`).
+/// Holds a time in seconds and microseconds (`struct timeval`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Timeval {
     /// Seconds.
@@ -16,7 +16,7 @@ pub struct Timeval {
 plain!(Timeval);
 
 structure! {
-    /// What a process uses (`pmix_proc_stats_t`).
+    /// Counts what a process uses (`pmix_proc_stats_t`).
     ProcStats {
         /// The node it runs on.
         node: Option<Text<'a>>,
@@ -52,7 +52,7 @@ structure! {
 }
 
 structure! {
-    /// What a disk did (`pmix_disk_stats_t`).
+    /// Counts what a disk did (`pmix_disk_stats_t`).
     DiskStats {
         /// The disk.
         disk: Option<Text<'a>>,
@@ -82,7 +82,7 @@ structure! {
 }
 
 structure! {
-    /// What a network interface did (`pmix_net_stats_t`).
+    /// Counts what a network interface did (`pmix_net_stats_t`).
     NetStats {
         /// The interface.
         net_interface: Option<Text<'a>>,
@@ -102,7 +102,7 @@ structure! {
 }
 
 structure! {
-    /// What a node has and uses (`pmix_node_stats_t`); memory in megabytes.
+    /// Counts what a node has and uses (`pmix_node_stats_t`); memory in megabytes.
     NodeStats {
         /// The node.
         node: Option<Text<'a>>,

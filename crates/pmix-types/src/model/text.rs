@@ -6,10 +6,11 @@ use std::fmt;
 
 use crate::IntoOwned;
 
-/// Bytes that are borrowed from a message or owned.
+/// Holds bytes that are borrowed from a message or owned.
 pub type Bytes<'a> = Cow<'a, [u8]>;
 
-/// A C string without its terminating NUL: bytes, in practice UTF-8, by contract not even that.
+/// Holds a C string without its terminating NUL: bytes, in practice UTF-8, by contract not even
+/// that.
 ///
 /// C tells a null pointer from an empty string, and so does the wire; where a null is possible the
 /// model has `Option<Text>`.
@@ -17,7 +18,7 @@ pub type Bytes<'a> = Cow<'a, [u8]>;
 pub struct Text<'a>(Bytes<'a>);
 
 impl<'a> Text<'a> {
-    /// Takes bytes as text; they end before the first NUL, as a C string does.
+    /// Creates text from bytes; they end before the first NUL, as a C string does.
     pub fn new(bytes: impl Into<Bytes<'a>>) -> Self {
         let mut bytes = bytes.into();
         // Looking for any is fast, and there is none.
@@ -32,43 +33,43 @@ impl<'a> Text<'a> {
         Self(bytes)
     }
 
-    /// Takes bytes that are known to hold no NUL, without looking at them again.
+    /// Creates text from bytes that are known to hold no NUL, without looking at them again.
     #[must_use]
     pub const fn without_nul(bytes: &'a [u8]) -> Self {
         Self(Cow::Borrowed(bytes))
     }
 
-    /// The bytes, without a NUL.
+    /// Returns the bytes of the text, without a NUL.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The text, if it is UTF-8.
+    /// Returns the text, if it is UTF-8.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
     }
 
-    /// The text with replacement characters for what is not UTF-8.
+    /// Returns the text with replacement characters for what is not UTF-8.
     #[must_use]
     pub fn to_str_lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }
 
-    /// How many bytes the text has, the NUL not counted.
+    /// Returns the length in bytes, the NUL not counted.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether the text has no bytes.
+    /// Returns whether the text has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The bytes, borrowed as long as they were.
+    /// Returns the bytes of the text, borrowed if they were.
     #[must_use]
     pub fn into_bytes(self) -> Bytes<'a> {
         self.0

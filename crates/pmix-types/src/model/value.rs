@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One datum with its type.
+//! Holds one datum with its type.
 
 use crate::{
     AllocDirective, AllocInheritance, Bytes, Coord, Cpuset, DataArray, DataRange, DataType, Device,
@@ -26,7 +26,7 @@ macro_rules! values {
         }
 
         impl Value<'_> {
-            /// The type of the datum.
+            /// Returns the type of the datum.
             #[must_use]
             pub const fn data_type(&self) -> DataType {
                 match self {

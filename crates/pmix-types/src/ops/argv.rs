@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use crate::{IntoOwned, Text};
 
-/// A list of strings (in C an array of `char *` that a null ends).
+/// Holds a list of strings (in C an array of `char *` that a null ends).
 ///
 /// It is a thin cover of `Vec<Text>` and turns into one and back for free; it dereferences to a
 /// slice. `PMIx_Argv_count` is `len`, `PMIx_Argv_copy` is `clone`, `PMIx_Argv_free` is `drop`. C
@@ -14,13 +14,13 @@ use crate::{IntoOwned, Text};
 pub struct Argv<'a>(Vec<Text<'a>>);
 
 impl<'a> Argv<'a> {
-    /// An empty list.
+    /// Creates an empty list.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// The parts of a text between delimiters, empty ones left out (`PMIx_Argv_split`).
+    /// Returns the parts of a text between delimiters, empty ones left out (`PMIx_Argv_split`).
     ///
     /// The parts borrow from the text.
     ///
@@ -34,7 +34,8 @@ impl<'a> Argv<'a> {
         Self::split_inter(text, delimiter, false)
     }
 
-    /// The parts of a text between delimiters, empty ones too (`PMIx_Argv_split_with_empty`).
+    /// Returns the parts of a text between delimiters, empty ones too
+    /// (`PMIx_Argv_split_with_empty`).
     ///
     /// A delimiter ends a part, so nothing follows one at the end: `a,` has one part, `,` one
     /// empty part, and the empty text none.
@@ -43,7 +44,7 @@ impl<'a> Argv<'a> {
         Self::split_inter(text, delimiter, true)
     }
 
-    /// Either of the above (`PMIx_Argv_split_inter`).
+    /// Splits a text with or without empty parts (`PMIx_Argv_split_inter`).
     ///
     /// The text ends before its first NUL, as every [`Text`] does.
     #[must_use]
@@ -86,7 +87,7 @@ impl<'a> Argv<'a> {
         new
     }
 
-    /// The list as a vector, for the fields of the model.
+    /// Returns the list as a vector, for the fields of the model.
     #[must_use]
     pub fn into_vec(self) -> Vec<Text<'a>> {
         self.0
@@ -98,7 +99,7 @@ impl<'a> Argv<'a> {
 }
 
 impl Argv<'_> {
-    /// All strings with a delimiter between them (`PMIx_Argv_join`).
+    /// Returns all strings with a delimiter between them (`PMIx_Argv_join`).
     ///
     /// The empty list gives the empty text, and so does a list of one empty string. Neither
     /// delimiters inside a string nor empty strings are marked: only a list without them comes
@@ -108,8 +109,8 @@ impl Argv<'_> {
         Text::new(self.0.join(&delimiter))
     }
 
-    /// The strings from `start` up to but not with `end` (`pmix_argv_join_range`), as many of
-    /// them as there are.
+    /// Returns the strings from `start` up to but not with `end` (`pmix_argv_join_range`), as many
+    /// of them as there are.
     #[must_use]
     pub fn join_range(&self, start: usize, end: usize, delimiter: u8) -> Text<'static> {
         let range = self.0.get(start..end.min(self.0.len())).unwrap_or_default();

@@ -19,7 +19,7 @@ impl Nspace<'_> {
         (len < Self::MAX_LEN).then(|| Nspace::new([cluster, nspace].join(&SEPARATOR)))
     }
 
-    /// The cluster and its nspace, split at the first separator
+    /// Returns the cluster and its nspace, split at the first separator
     /// (`PMIx_Multicluster_nspace_parse`); without a separator all of it is the cluster.
     #[must_use]
     pub fn split_cluster(&self) -> (Nspace<'_>, Nspace<'_>) {

@@ -12,7 +12,7 @@ use std::fmt;
 
 use crate::{DataArray, Value};
 
-/// What one value is to another (`pmix_value_cmp_t`).
+/// Says how one value compares with another (`pmix_value_cmp_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValueComparison {
     /// They are the same (`PMIX_EQUAL`).
@@ -32,7 +32,7 @@ pub enum ValueComparison {
 }
 
 impl ValueComparison {
-    /// Every outcome, in the order of the numbers.
+    /// Lists every outcome, in the order of the numbers.
     pub const ALL: [Self; 6] = [
         Self::Equal,
         Self::FirstGreater,
@@ -42,7 +42,7 @@ impl ValueComparison {
         Self::NotAvailable,
     ];
 
-    /// The number in C.
+    /// Returns the number in C.
     #[must_use]
     pub const fn as_raw(self) -> u32 {
         match self {
@@ -55,7 +55,7 @@ impl ValueComparison {
         }
     }
 
-    /// The outcome with a number of C.
+    /// Returns the outcome with a number of C.
     #[must_use]
     pub fn from_raw(number: u32) -> Option<Self> {
         Self::ALL
@@ -63,7 +63,7 @@ impl ValueComparison {
             .find(|outcome| outcome.as_raw() == number)
     }
 
-    /// The outcome as people read it (`PMIx_Value_comparison_string`).
+    /// Returns the outcome as people read it (`PMIx_Value_comparison_string`).
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl ValueComparison {
         }
     }
 
-    /// The outcome with first and second exchanged.
+    /// Returns the outcome of the comparison with both values exchanged.
     #[must_use]
     pub const fn mirrored(self) -> Self {
         match self {
@@ -86,7 +86,7 @@ impl ValueComparison {
         }
     }
 
-    /// The order, if there is one.
+    /// Returns the order of the values, if they have one.
     #[must_use]
     pub const fn ordering(self) -> Option<Ordering> {
         match self {

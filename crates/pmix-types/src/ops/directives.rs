@@ -40,51 +40,51 @@ impl Info<'_> {
         self.set(InfoFlags::PERSISTENT);
     }
 
-    /// The same info, required.
+    /// Returns the same info, required.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.set_required();
         self
     }
 
-    /// The same info as a qualifier.
+    /// Returns the same info as a qualifier.
     #[must_use]
     pub fn qualifier(mut self) -> Self {
         self.set_qualifier();
         self
     }
 
-    /// Whether the info must be honoured (`PMIx_Info_is_required`).
+    /// Returns whether the info must be honoured (`PMIx_Info_is_required`).
     #[must_use]
     pub const fn is_required(&self) -> bool {
         self.flags.contains(InfoFlags::REQD)
     }
 
-    /// Whether a request may go on without the info (`PMIx_Info_is_optional`).
+    /// Returns whether a request may go on without the info (`PMIx_Info_is_optional`).
     #[must_use]
     pub const fn is_optional(&self) -> bool {
         !self.is_required()
     }
 
-    /// Whether the info has been honoured (`PMIx_Info_was_processed`).
+    /// Returns whether the info has been honoured (`PMIx_Info_was_processed`).
     #[must_use]
     pub const fn was_processed(&self) -> bool {
         self.flags.contains(InfoFlags::REQD_PROCESSED)
     }
 
-    /// Whether it is the last info of an array (`PMIx_Info_is_end`).
+    /// Returns whether it is the last info of an array (`PMIx_Info_is_end`).
     #[must_use]
     pub const fn is_end(&self) -> bool {
         self.flags.contains(InfoFlags::ARRAY_END)
     }
 
-    /// Whether it is a qualifier of another info (`PMIx_Info_is_qualifier`).
+    /// Returns whether it is a qualifier of another info (`PMIx_Info_is_qualifier`).
     #[must_use]
     pub const fn is_qualifier(&self) -> bool {
         self.flags.contains(InfoFlags::QUALIFIER)
     }
 
-    /// Whether the value belongs to somebody else (`PMIx_Info_is_persistent`).
+    /// Returns whether the value belongs to somebody else (`PMIx_Info_is_persistent`).
     #[must_use]
     pub const fn is_persistent(&self) -> bool {
         self.flags.contains(InfoFlags::PERSISTENT)

@@ -11,7 +11,7 @@ fn value_of<'e>(entry: &'e Text<'_>, name: &[u8]) -> Option<&'e [u8]> {
 }
 
 impl<'a> Argv<'a> {
-    /// The value of a variable; of the first entry, if several have its name.
+    /// Returns the value of a variable; of the first entry, if several have its name.
     #[must_use]
     pub fn var(&self, name: impl AsRef<[u8]>) -> Option<&[u8]> {
         let name = name.as_ref();

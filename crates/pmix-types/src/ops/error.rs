@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::{DataType, Status};
 
-/// An operation on a value, an info or an environment that is refused.
+/// Reports why an operation on a value, an info or an environment is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError(pub(super) ValueErrorKind);
 
@@ -30,7 +30,7 @@ pub(super) enum ValueErrorKind {
 }
 
 impl ValueError {
-    /// The status that the C function of the same operation answers.
+    /// Returns the status that the C function of the same operation answers.
     #[must_use]
     pub const fn status(&self) -> Status {
         match self.0 {

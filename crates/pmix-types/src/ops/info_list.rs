@@ -5,7 +5,7 @@ use std::collections::{VecDeque, vec_deque};
 
 use crate::{DataArray, Info, IntoOwned, Key, Value};
 
-/// A list of infos in the making (what `PMIx_Info_list_start` gives).
+/// Holds a list of infos to which more can be added (what `PMIx_Info_list_start` gives).
 ///
 /// `PMIx_Info_list_get_size` is [`InfoList::len`], `PMIx_Info_list_get_info` is
 /// [`InfoList::iter`], `PMIx_Info_list_release` is `drop`.
@@ -21,19 +21,19 @@ use crate::{DataArray, Info, IntoOwned, Key, Value};
 pub struct InfoList<'a>(VecDeque<Info<'a>>);
 
 impl<'a> InfoList<'a> {
-    /// An empty list.
+    /// Creates an empty list.
     #[must_use]
     pub const fn new() -> Self {
         Self(VecDeque::new())
     }
 
-    /// How many infos there are (`PMIx_Info_list_get_size`).
+    /// Returns the number of infos (`PMIx_Info_list_get_size`).
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the list has no infos.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -98,14 +98,14 @@ impl<'a> InfoList<'a> {
         true
     }
 
-    /// The infos in their order (`PMIx_Info_list_get_info`).
+    /// Returns the infos in their order (`PMIx_Info_list_get_info`).
     #[must_use]
     pub fn iter(&self) -> vec_deque::Iter<'_, Info<'a>> {
         self.0.iter()
     }
 
-    /// The list as an array of infos (`PMIx_Info_list_convert`, which answers `PMIX_ERR_EMPTY`
-    /// beside the array if the list is empty).
+    /// Returns the list as an array of infos (`PMIx_Info_list_convert`, which answers
+    /// `PMIX_ERR_EMPTY` beside the array if the list is empty).
     #[must_use]
     pub fn into_array(self) -> DataArray<'a> {
         DataArray::Info(self.into())

@@ -63,7 +63,7 @@ fn boxed_wire<'a>(regex: Regex2) -> Box<WireRegex2<'a>> {
 }
 
 impl<'a> Value<'a> {
-    /// A value of a type from a datum (`PMIx_Value_load`).
+    /// Creates a value of a type from a datum (`PMIx_Value_load`).
     ///
     /// C believes the caller that the datum is of the type. Here a datum of the type is taken, a
     /// number is converted as [`Value::convert`] does, bytes and the types that are bytes turn

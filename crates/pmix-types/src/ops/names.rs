@@ -26,7 +26,7 @@ fn agree(a: &[u8], b: &[u8], limit: usize) -> bool {
 }
 
 impl<'a> Nspace<'a> {
-    /// Takes as much of the text as C holds, 255 bytes (`PMIx_Load_nspace`).
+    /// Creates a name from as much of the text as C holds, 255 bytes (`PMIx_Load_nspace`).
     ///
     /// The cut is made between bytes, so it may split a character. [`Nspace::new`] cuts nothing.
     pub fn load(text: impl Into<Text<'a>>) -> Self {
@@ -35,13 +35,14 @@ impl<'a> Nspace<'a> {
 }
 
 impl Nspace<'_> {
-    /// Whether it names no job: it is empty (`PMIx_Nspace_invalid`; a null in C is empty here).
+    /// Returns whether the nspace names no job: it is empty (`PMIx_Nspace_invalid`; a null in C is
+    /// empty here).
     #[must_use]
     pub fn is_invalid(&self) -> bool {
         self.is_empty()
     }
 
-    /// Whether both name one job, an empty one naming any (`PMIx_Check_nspace`).
+    /// Returns whether both name one job, an empty one naming any (`PMIx_Check_nspace`).
     ///
     /// What C does not hold, from byte 256 on, does not count.
     #[must_use]
@@ -52,14 +53,14 @@ impl Nspace<'_> {
 }
 
 impl<'a> Key<'a> {
-    /// Takes as much of the text as C holds, 511 bytes (`PMIx_Load_key`).
+    /// Creates a name from as much of the text as C holds, 511 bytes (`PMIx_Load_key`).
     pub fn load(text: impl Into<Text<'a>>) -> Self {
         Self::new(cut(text.into(), Self::MAX_LEN))
     }
 }
 
 impl Key<'_> {
-    /// Whether the key is `name` (`PMIx_Check_key`); what C does not hold does not count.
+    /// Returns whether the key is `name` (`PMIx_Check_key`); what C does not hold does not count.
     ///
     /// Unlike an empty nspace an empty key matches nothing but itself.
     #[must_use]
@@ -67,7 +68,7 @@ impl Key<'_> {
         agree(self.as_bytes(), name.as_ref(), Self::MAX_LEN)
     }
 
-    /// Whether the Standard keeps the key for itself: it begins with `pmix`
+    /// Returns whether the Standard keeps the key for itself: it begins with `pmix`
     /// (`PMIx_Check_reserved_key`).
     #[must_use]
     pub fn is_reserved(&self) -> bool {
@@ -76,7 +77,7 @@ impl Key<'_> {
 }
 
 impl Rank {
-    /// Whether both name one process, the wildcard naming any (`PMIx_Check_rank`).
+    /// Returns whether both name one process, the wildcard naming any (`PMIx_Check_rank`).
     ///
     /// No other special rank stands for another, not even the undefined one.
     #[must_use]
@@ -94,13 +95,14 @@ impl<'a> Proc<'a> {
 }
 
 impl Proc<'_> {
-    /// Whether it names no process: no nspace, or the invalid rank (`PMIx_Procid_invalid`).
+    /// Returns whether no process has the name: no nspace, or the invalid rank
+    /// (`PMIx_Procid_invalid`).
     #[must_use]
     pub fn is_invalid(&self) -> bool {
         self.nspace.is_invalid() || self.rank == Rank::INVALID
     }
 
-    /// Whether both can name one process: nspace and rank match (`PMIx_Check_procid`).
+    /// Returns whether both can name one process: nspace and rank match (`PMIx_Check_procid`).
     #[must_use]
     pub fn matches(&self, other: &Proc<'_>) -> bool {
         self.nspace.matches(&other.nspace) && self.rank.matches(other.rank)

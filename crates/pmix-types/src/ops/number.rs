@@ -12,7 +12,7 @@ enum Number {
     Real(f64),
 }
 
-/// What a number can be taken out of a value as, see [`Value::to_number`].
+/// Marks the Rust types that a number can be read as, see [`Value::to_number`].
 pub trait Numeric: for<'a> Datum<'a> {}
 
 macro_rules! numerics {
@@ -53,8 +53,8 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Whether the value is a number to [`Value::convert`]. Bytes, times and truth values are
-    /// not.
+    /// Returns whether the value is a number to [`Value::convert`]. Bytes, times and truth values
+    /// are not.
     #[must_use]
     pub fn is_number(&self) -> bool {
         self.number().is_some()
@@ -64,7 +64,7 @@ impl<'a> Value<'a> {
         is_real(data_type) || of_whole(data_type, 0).is_some()
     }
 
-    /// The number as one of another type (`PMIx_Value_get_number`).
+    /// Returns the number as one of another type (`PMIx_Value_get_number`).
     ///
     /// A fraction is dropped. A whole number becomes a real one even where the nearest differs.
     /// A double never becomes a float, whatever its value: OpenPMIx decides that by the type.
@@ -108,7 +108,7 @@ impl<'a> Value<'a> {
         converted.ok_or(ValueError(ValueErrorKind::OutOfRange { from, to }))
     }
 
-    /// The number as a Rust number (`PMIx_Value_get_number`); see [`Value::convert`].
+    /// Returns the number as a Rust number (`PMIx_Value_get_number`); see [`Value::convert`].
     ///
     /// ```
     /// use pmix_types::{Status, Value};

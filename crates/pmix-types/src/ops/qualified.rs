@@ -5,7 +5,7 @@ use super::ValueComparison;
 use super::error::{ValueError, ValueErrorKind};
 use crate::{DataArray, Info, IntoOwned, Value, keys};
 
-/// A value with the qualifiers under which it holds (OpenPMIx, heading "Qualified Values").
+/// Holds a value with the qualifiers under which it holds (OpenPMIx, heading "Qualified Values").
 ///
 /// It travels as one info with the key `pmix.qual.val` and an array of infos: the value itself
 /// with its own key first, then the qualifiers, each marked as one. Somebody who asks for the key
@@ -30,7 +30,7 @@ pub struct QualifiedValue<'a> {
 }
 
 impl<'a> QualifiedValue<'a> {
-    /// A value without qualifiers yet.
+    /// Creates a value without qualifiers.
     #[must_use]
     pub const fn new(primary: Info<'a>) -> Self {
         Self {
@@ -49,25 +49,25 @@ impl<'a> QualifiedValue<'a> {
         self
     }
 
-    /// The value with its own key.
+    /// Returns the value with its own key.
     #[must_use]
     pub const fn primary(&self) -> &Info<'a> {
         &self.primary
     }
 
-    /// Its qualifiers, each marked as one.
+    /// Returns its qualifiers, each marked as one.
     #[must_use]
     pub fn qualifiers(&self) -> &[Info<'a>] {
         &self.qualifiers
     }
 
-    /// The parts.
+    /// Returns the value and its qualifiers.
     #[must_use]
     pub fn into_parts(self) -> (Info<'a>, Vec<Info<'a>>) {
         (self.primary, self.qualifiers)
     }
 
-    /// The info that carries value and qualifiers.
+    /// Returns the info that carries value and qualifiers.
     #[must_use]
     pub fn into_info(self) -> Info<'a> {
         let mut infos = vec![self.primary];
@@ -75,7 +75,8 @@ impl<'a> QualifiedValue<'a> {
         Info::new(keys::QUALIFIED_VALUE, infos)
     }
 
-    /// Takes such an info apart. What follows the value is a qualifier, marked or not.
+    /// Reads the value and its qualifiers from an info of the key `pmix.qual.val`. What follows the
+    /// value is a qualifier, marked or not.
     ///
     /// # Errors
     ///
@@ -100,7 +101,7 @@ impl<'a> QualifiedValue<'a> {
         })
     }
 
-    /// Whether this is the value for somebody who asks for `key` with these infos.
+    /// Returns whether this value answers a get of `key` with these infos.
     ///
     /// Of the infos only those marked as qualifiers count. Each must be among the qualifiers of
     /// the value, the same key with a value that compares equal. Who asks without qualifiers is

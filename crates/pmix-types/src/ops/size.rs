@@ -32,7 +32,7 @@ const DATA_BUFFER: usize = 40;
 type Size = Result<usize, ValueError>;
 
 impl Value<'_> {
-    /// How many bytes a C program needs for the value (`PMIx_Value_get_size`).
+    /// Returns how many bytes a C program needs for the value (`PMIx_Value_get_size`).
     ///
     /// Compressed data count as long as they say they were. An nspace counts 255 bytes, its
     /// longest name without the NUL.
@@ -73,7 +73,7 @@ impl Value<'_> {
 }
 
 impl Info<'_> {
-    /// How many bytes a C program needs for the info (`PMIx_Info_get_size`).
+    /// Returns how many bytes a C program needs for the info (`PMIx_Info_get_size`).
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::{Info, Text, Value};
 
-/// What a value says when it is asked for yes or no (`pmix_boolean_t`).
+/// Says whether a value means true, means false or is no truth value (`pmix_boolean_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Truth {
     /// Yes (`PMIX_BOOL_TRUE`).
@@ -17,7 +17,7 @@ pub enum Truth {
 }
 
 impl Truth {
-    /// The number in C.
+    /// Returns the number in C.
     #[must_use]
     pub const fn as_raw(self) -> u32 {
         match self {
@@ -27,7 +27,7 @@ impl Truth {
         }
     }
 
-    /// The truth with a number of C.
+    /// Returns the truth with a number of C.
     #[must_use]
     pub const fn from_raw(number: u32) -> Option<Self> {
         match number {
@@ -38,19 +38,19 @@ impl Truth {
         }
     }
 
-    /// Whether it is yes (`PMIX_CHECK_TRUE`).
+    /// Returns whether it means true (`PMIX_CHECK_TRUE`).
     #[must_use]
     pub const fn is_true(self) -> bool {
         matches!(self, Self::True)
     }
 
-    /// Whether it is yes or no (`PMIX_CHECK_BOOL`).
+    /// Returns whether it means true or false (`PMIX_CHECK_BOOL`).
     #[must_use]
     pub const fn is_bool(self) -> bool {
         !matches!(self, Self::NonBool)
     }
 
-    /// Yes or no, if it is one of them.
+    /// Returns the truth value, if it is one.
     #[must_use]
     pub const fn as_bool(self) -> Option<bool> {
         match self {
@@ -78,7 +78,7 @@ impl fmt::Display for Truth {
 }
 
 impl Value<'_> {
-    /// Whether the value says yes or no (`PMIx_Value_true`).
+    /// Returns what the value means as a truth value (`PMIx_Value_true`).
     ///
     /// - No type at all is yes: that the key is there says so.
     /// - A truth value says what it is. Numbers are neither.
@@ -98,7 +98,7 @@ impl Value<'_> {
 }
 
 impl Info<'_> {
-    /// Whether the info says yes or no (`PMIx_Info_true`), see [`Value::truth`].
+    /// Returns what the info means as a truth value (`PMIx_Info_true`), see [`Value::truth`].
     #[must_use]
     pub fn truth(&self) -> Truth {
         self.value.truth()

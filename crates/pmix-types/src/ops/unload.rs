@@ -11,7 +11,7 @@ use crate::{
     StoragePersistence, Text, Timeval, Topology, Value, WireRegex2,
 };
 
-/// What a value can be unloaded as, see [`Value::unload`].
+/// Marks the Rust types that a value can be unloaded as, see [`Value::unload`].
 ///
 /// A Rust type stands for every PMIx type that is the same in C: `u32` is unloaded from
 /// `PMIX_UINT32` and `PMIX_UINT`, but not from `PMIX_PROC_RANK`, which is [`Rank`].
@@ -188,7 +188,7 @@ views! {
 }
 
 impl<'a> Value<'a> {
-    /// The infos, if it is an array of infos.
+    /// Returns the infos of an array of infos.
     ///
     /// # Errors
     ///
