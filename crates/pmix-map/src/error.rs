@@ -5,7 +5,7 @@ use std::fmt;
 
 use pmix_types::Status;
 
-/// Why a map could not be built: what, and at which byte of the input.
+/// Reports why a map could not be built, and at which byte of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     status: Status,
@@ -15,7 +15,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// Malformed input at a byte offset.
+    /// Creates an error about malformed input at a byte offset (`PMIX_ERR_BAD_PARAM`).
     pub fn malformed(offset: usize, message: impl Into<String>) -> Self {
         Self {
             status: Status::ERR_BAD_PARAM,
@@ -25,7 +25,8 @@ impl Error {
         }
     }
 
-    /// A limit of [`crate::Limits`] was exceeded, or one that nobody can raise.
+    /// Creates an error about input that exceeds a limit of [`crate::Limits`], or one that nobody can
+    /// raise.
     #[must_use]
     pub fn limit(what: &str, limit: u64) -> Self {
         let exceeded = match what {
@@ -45,32 +46,32 @@ impl Error {
         }
     }
 
-    /// The field of [`crate::Limits`] that was exceeded, if it was one.
+    /// Returns the field of [`crate::Limits`] that was exceeded, if it was one.
     #[must_use]
     pub fn exceeded(&self) -> Option<&'static str> {
         self.exceeded
     }
 
-    /// The same error with the offset of the outer input.
+    /// Sets the place of the fault to the offset of the outer input.
     #[must_use]
     pub fn at(mut self, offset: usize) -> Self {
         self.offset = Some(offset);
         self
     }
 
-    /// The PMIx status of this error.
+    /// Returns the PMIx status of this error.
     #[must_use]
     pub fn status(&self) -> Status {
         self.status
     }
 
-    /// The byte offset in the input, if the fault has a place.
+    /// Returns the byte offset in the input, if the fault has a place.
     #[must_use]
     pub fn offset(&self) -> Option<usize> {
         self.offset
     }
 
-    /// The message without the offset.
+    /// Returns the message without the offset.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How large a map may become before it is refused.
 
-/// Upper bounds on what a parser accepts; exceeding one is an error, never an allocation.
+/// Bounds what a parser accepts; input beyond a bound is an error before anything is allocated for
+/// it.
 ///
 /// A few bytes can stand for a large map, so what a value costs has bounds of its own: the first
 /// three say how much a value may stand for, the others how much memory that may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most names of a node list, and most nodes of a process map.
+    /// The greatest number of names in a node list, and of nodes in a process map.
     pub max_nodes: u64,
-    /// Most ranks of a process map, over all nodes.
+    /// The greatest number of ranks in a process map, over all nodes.
     pub max_ranks: u64,
-    /// Most bytes of the text that a map stands for, whether or not that text is ever made.
+    /// The greatest number of bytes of the text that a map stands for, whether or not that text is
+    /// ever made.
     pub max_bytes: u64,
-    /// Most bytes of text that is made: an inflated value, or a map written out as a list.
+    /// The greatest number of bytes of text that is made: an inflated value, or a map written out as a list.
     pub max_text: u64,
-    /// Most bytes of memory that a map takes once it is decoded.
+    /// The greatest number of bytes of memory that a map takes once it is decoded.
     pub max_memory: u64,
-    /// Most bytes of one name.
+    /// The greatest number of bytes of one name.
     pub max_name: u64,
 }
 

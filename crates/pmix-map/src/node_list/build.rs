@@ -41,7 +41,7 @@ pub struct NodeListBuilder {
 }
 
 impl NodeListBuilder {
-    /// An empty list that may grow up to the limits.
+    /// Creates an empty list that may grow up to the limits.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl NodeListBuilder {
         self.row_of(first, run.step * unit, run.count)
     }
 
-    /// The finished list.
+    /// Returns the finished list.
     #[must_use]
     pub fn finish(mut self) -> NodeList {
         // The last row and its block fit: their names were counted when they came, and what they

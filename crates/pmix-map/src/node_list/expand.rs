@@ -14,7 +14,7 @@ pub(super) struct Row {
 }
 
 impl NodeList {
-    /// Appends the name at an index to `out`; `false` if there is none.
+    /// Appends the name at an index to `out`, and returns whether there is one.
     ///
     /// Allocates nothing but what `out` needs.
     pub fn write_nth(&self, index: usize, out: &mut Vec<u8>) -> bool {
@@ -30,7 +30,7 @@ impl NodeList {
         true
     }
 
-    /// The names in order, each as an owned string of bytes.
+    /// Returns the names in order, each as an owned string of bytes.
     pub fn iter(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
         let mut name = Vec::new();
         self.rows().flat_map(move |row| {

@@ -54,7 +54,7 @@ enum Kind {
     Scatter,
 }
 
-/// An ordered list of host names, kept folded.
+/// Holds the names of nodes in order, as runs: a node map.
 ///
 /// Names are bytes; order, duplicates and empty names are kept. Two lists are equal when they
 /// have the same names in the same order, however they were folded. All reads go through
@@ -73,7 +73,8 @@ pub struct NodeList {
 }
 
 impl NodeList {
-    /// Splits text on commas; every element is a name, the empty text is the empty list.
+    /// Creates a list from names between commas; every element is a name, the empty text is the
+    /// empty list.
     ///
     /// # Errors
     /// A limit was exceeded.
@@ -85,32 +86,32 @@ impl NodeList {
         Ok(builder.finish())
     }
 
-    /// The number of names.
+    /// Returns the number of names.
     #[must_use]
     pub fn len(&self) -> usize {
         usize::try_from(self.len).unwrap_or(usize::MAX)
     }
 
-    /// Whether there are no names.
+    /// Returns whether there are no names.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many bytes [`Self::write_text`] appends.
+    /// Returns how many bytes [`Self::write_text`] appends.
     #[must_use]
     pub fn text_len(&self) -> usize {
         usize::try_from(self.bytes.saturating_sub(1)).unwrap_or(usize::MAX)
     }
 
-    /// The name at an index counted from zero.
+    /// Returns the name at an index counted from zero.
     #[must_use]
     pub fn nth(&self, index: usize) -> Option<Vec<u8>> {
         let mut name = Vec::new();
         self.write_nth(index, &mut name).then_some(name)
     }
 
-    /// The index of the first occurrence of a name.
+    /// Returns the index of the first occurrence of a name.
     #[must_use]
     pub fn position(&self, name: &[u8]) -> Option<usize> {
         if self.is_empty() {
@@ -120,7 +121,7 @@ impl NodeList {
         usize::try_from(index.position(self, name)?).ok()
     }
 
-    /// The bytes of heap that the list holds, what was built lazily included.
+    /// Returns the bytes of heap that the list holds, what was built lazily included.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.shapes.memory_bytes()

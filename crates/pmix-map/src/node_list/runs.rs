@@ -6,20 +6,20 @@ use super::shape::Shape;
 use super::{Kind, NodeList};
 use crate::{Error, scan};
 
-/// Names that differ in one number: `prefix`, the number in `width` digits, `suffix`.
+/// Describes names that differ in one number: `prefix`, the number in `width` digits, `suffix`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progression<'a> {
-    /// What stands before the number.
+    /// The bytes before the number.
     pub prefix: &'a [u8],
-    /// How many digits the number has, leading zeros included; 1 to [`scan::MAX_DIGITS`].
+    /// The digits of the number, leading zeros included; 1 to [`scan::MAX_DIGITS`].
     pub width: usize,
     /// The first number.
     pub first: u64,
-    /// How many names; at least 1.
+    /// The number of names, at least 1.
     pub count: u64,
-    /// What is added from name to name; may be zero or negative.
+    /// The difference from one name to the next; may be zero or negative.
     pub step: i64,
-    /// What stands behind the number.
+    /// The bytes behind the number.
     pub suffix: &'a [u8],
 }
 
@@ -49,7 +49,7 @@ impl Progression<'_> {
     }
 }
 
-/// One run of a [`NodeList`].
+/// Describes one run of a [`NodeList`]: names that follow from each other, or a single name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeRun<'a> {
     /// One name as it stands.

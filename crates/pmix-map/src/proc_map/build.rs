@@ -31,7 +31,7 @@ pub struct ProcMapBuilder {
 }
 
 impl ProcMapBuilder {
-    /// An empty map that may grow up to the limits.
+    /// Creates an empty map that may grow up to the limits.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
         Self {
@@ -155,7 +155,7 @@ impl ProcMapBuilder {
         }
     }
 
-    /// The finished map. Ranks after the last [`Self::end_node`] are a node too.
+    /// Returns the finished map. Ranks after the last [`Self::end_node`] are a node too.
     #[must_use]
     pub fn finish(mut self) -> ProcMap {
         if self.run.count > 0 {

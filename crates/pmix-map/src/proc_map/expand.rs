@@ -71,7 +71,7 @@ fn eight_digits(number: u32) -> u64 {
 }
 
 impl ProcMap {
-    /// How many bytes [`Self::write_text`] appends.
+    /// Returns how many bytes [`Self::write_text`] appends.
     #[must_use]
     pub fn text_len(&self) -> usize {
         usize::try_from(self.bytes.saturating_sub(1)).unwrap_or(usize::MAX)

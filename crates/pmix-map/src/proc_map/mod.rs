@@ -22,25 +22,25 @@ pub use build::ProcMapBuilder;
 use crate::lattice::Dim;
 use index::Index;
 
-/// Ranks in arithmetic progression.
+/// Describes ranks in arithmetic progression on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankRun {
     /// The first rank.
     pub first: Rank,
-    /// How many ranks; at least 1.
+    /// The number of ranks, at least 1.
     pub count: u32,
-    /// What is added from rank to rank; may be zero or negative.
+    /// The difference from one rank to the next; may be zero or negative.
     pub step: i64,
 }
 
-/// Nodes that follow each other, each with the ranks of the one before plus a constant.
+/// Describes nodes that follow each other, each with the ranks of the one before plus a constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcBlock {
     /// The index of the first node.
     pub first_node: usize,
-    /// How many nodes; at least 1.
+    /// The number of nodes, at least 1.
     pub num_nodes: usize,
-    /// What is added to each rank from node to node; may be zero or negative.
+    /// The difference of each rank from one node to the next; may be zero or negative.
     pub shift: i64,
     /// The ranks of the first node.
     pub runs: Vec<RankRun>,
@@ -67,7 +67,7 @@ struct Block {
     num_runs: u32,
 }
 
-/// The ranks of each node, in node order, kept folded.
+/// Holds the ranks of each node of a job, in node order, as runs: a process map.
 ///
 /// Two maps are equal when each node has the same ranks in the same order, however they were
 /// folded. All reads go through `&self` and may run on any number of threads; the index behind
@@ -83,7 +83,7 @@ pub struct ProcMap {
     index: OnceLock<Index>,
 }
 
-/// The ranks of one node, in order.
+/// Iterates over the ranks of one node, in order.
 #[derive(Clone, Debug)]
 pub struct Ranks<'a> {
     base: i64,
@@ -120,19 +120,19 @@ impl Run {
 }
 
 impl ProcMap {
-    /// The number of nodes.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn num_nodes(&self) -> usize {
         usize::try_from(self.num_nodes).unwrap_or(usize::MAX)
     }
 
-    /// The number of ranks over all nodes.
+    /// Returns the number of ranks over all nodes.
     #[must_use]
     pub fn num_ranks(&self) -> u64 {
         self.num_ranks
     }
 
-    /// The ranks of a node, by its index in the node map.
+    /// Returns the ranks of a node, by its index in the node map.
     #[must_use]
     pub fn ranks_of(&self, node: usize) -> Option<Ranks<'_>> {
         let place = u64::try_from(node).ok().filter(|n| *n < self.num_nodes)?;
@@ -141,13 +141,13 @@ impl ProcMap {
         Some(self.ranks_at(block, place - block.start))
     }
 
-    /// The runs of ranks of a node.
+    /// Returns the runs of ranks of a node.
     #[must_use]
     pub fn runs_of(&self, node: usize) -> Option<Vec<RankRun>> {
         self.ranks_of(node).map(|ranks| ranks.runs())
     }
 
-    /// The first node that holds a rank.
+    /// Returns the first node that holds a rank.
     #[must_use]
     pub fn node_of(&self, rank: Rank) -> Option<usize> {
         if self.blocks.is_empty() {
@@ -157,7 +157,7 @@ impl ProcMap {
         usize::try_from(index.node_of(self, rank)?).ok()
     }
 
-    /// The nodes in order, each as its ranks.
+    /// Returns the nodes in order, each as its ranks.
     pub fn iter(&self) -> impl Iterator<Item = Ranks<'_>> {
         (0..self.blocks.len()).flat_map(move |index| {
             let block = &self.blocks[index];
@@ -165,7 +165,7 @@ impl ProcMap {
         })
     }
 
-    /// The map as it is folded: as few blocks as the builder found.
+    /// Returns the map as it is folded: as few blocks as the builder found.
     pub fn blocks(&self) -> impl Iterator<Item = ProcBlock> {
         (0..self.blocks.len()).map(|index| {
             let block = &self.blocks[index];
@@ -179,7 +179,7 @@ impl ProcMap {
         })
     }
 
-    /// The bytes of heap that the map holds, what was built lazily included.
+    /// Returns the bytes of heap that the map holds, what was built lazily included.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.blocks.capacity() * size_of::<Block>()

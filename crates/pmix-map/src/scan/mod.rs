@@ -11,11 +11,11 @@ use std::ops::Range;
 
 pub use rows::successors;
 
-/// The most digits a field may have to be read as a number; longer runs of digits are text, but
-/// for their last `MAX_DIGITS`. 18 digits fit every integer that a real parser uses.
+/// Limits the digits of a field that is read as a number; longer runs of digits are text, but for
+/// their last `MAX_DIGITS`. 18 digits fit every integer that a real parser uses.
 pub const MAX_DIGITS: usize = 18;
 
-/// How a name follows from the one before it.
+/// Says how a name follows from the one before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Link {
     /// The two names are equal.
@@ -26,7 +26,7 @@ pub enum Link {
     Break,
 }
 
-/// The fields of a name, left to right: maximal runs of digits, cut to their last
+/// Returns the fields of a name, left to right: maximal runs of digits, cut to their last
 /// [`MAX_DIGITS`] where they are longer.
 pub fn fields(name: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut at = 0;
@@ -41,7 +41,7 @@ pub fn fields(name: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// The field around a byte of a name, which must be a digit.
+/// Returns the field around a byte of a name, which must be a digit.
 #[must_use]
 pub fn field_around(name: &[u8], at: usize) -> Range<usize> {
     let start = at
@@ -54,7 +54,7 @@ pub fn field_around(name: &[u8], at: usize) -> Range<usize> {
     start.max(end.saturating_sub(MAX_DIGITS))..end
 }
 
-/// How `next` follows from `name`.
+/// Returns how `next` follows from `name`.
 #[must_use]
 pub fn link(name: &[u8], next: &[u8]) -> Link {
     if name.len() != next.len() {
@@ -110,8 +110,8 @@ pub(crate) fn last_digits(word: u64, len: u32) -> Option<i64> {
     eight_digits(word, len)
 }
 
-/// The number that the `len` bytes before a place, at most [`MAX_DIGITS`], are in decimal; `None`
-/// if they are not all digits.
+/// Returns the decimal number in the `len` bytes before a place, at most [`MAX_DIGITS`]; `None` if
+/// they are not all digits.
 ///
 /// This is for loops over many names: it reads words, and whatever precedes the digits with them.
 #[must_use]
@@ -136,7 +136,8 @@ fn long_number_before(text: &[u8], end: usize, len: usize) -> Option<u64> {
     is_number.then(|| number(digits))
 }
 
-/// Adds one to a field in place; `false` (and the field unchanged) when it would need a digit more.
+/// Adds one to a field in place. Where that needs a digit more, returns `false` and leaves the
+/// field as it is.
 pub fn increment(field: &mut [u8]) -> bool {
     for at in (0..field.len()).rev() {
         if field[at] != b'9' {
@@ -148,7 +149,7 @@ pub fn increment(field: &mut [u8]) -> bool {
     false
 }
 
-/// The end of the name that starts at `pos`: the next separator or the end of the text.
+/// Returns the end of the name that starts at `pos`: the next separator or the end of the text.
 #[must_use]
 pub fn name_end(text: &[u8], pos: usize, separator: u8) -> usize {
     memchr::memchr(separator, &text[pos..]).map_or(text.len(), |n| pos + n)
@@ -190,7 +191,7 @@ fn equal(a: &[u8], b: &[u8]) -> bool {
     (0..len - 8).step_by(8).all(|at| word(a, at) == word(b, at))
 }
 
-/// The eight bytes at a place, the first one lowest; zero if there are not so many.
+/// Returns the eight bytes at a place, the first one lowest; zero if there are not so many.
 #[must_use]
 #[inline]
 pub fn word(bytes: &[u8], at: usize) -> u64 {
