@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Takes pack calls off bytes.
+//! Unpacks pack calls from the bytes of a message.
 
 mod primitive;
 mod run;
@@ -35,7 +35,7 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder of these bytes with default limits.
+    /// Creates a decoder of bytes with default limits.
     #[must_use]
     pub fn new(layout: Layout, bytes: &'a [u8]) -> Self {
         let limits = Limits::default();
@@ -52,7 +52,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The same with other limits.
+    /// Sets the limits of what unpacking may cost.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -60,57 +60,57 @@ impl<'a> Decoder<'a> {
         self
     }
 
-    /// The same with someone who knows the length of old encoded maps.
+    /// Sets what tells the length of old encoded maps; without it they cannot be unpacked.
     #[must_use]
     pub fn with_framer(mut self, framer: &'a dyn RegexFramer) -> Self {
         self.framer = Some(framer);
         self
     }
 
-    /// The same, and every field is noted.
+    /// Records every field that is unpacked, for [`Self::notes`].
     #[must_use]
     pub fn with_trace(mut self) -> Self {
         self.notes = Some(Box::default());
         self
     }
 
-    /// The fields seen so far, if they are noted.
+    /// Returns the fields unpacked so far, if they are recorded.
     #[must_use]
     pub fn notes(&self) -> Option<&FieldTrace> {
         self.notes.as_deref()
     }
 
-    /// How the bytes are packed.
+    /// Returns the layout in which the bytes are packed.
     #[must_use]
     pub const fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// The module that packed the bytes.
+    /// Returns the module that packed the bytes.
     #[must_use]
     pub const fn module(&self) -> Module {
         self.layout.module
     }
 
-    /// How many bytes were read.
+    /// Returns the number of bytes that were unpacked.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.total - self.rest.len()
     }
 
-    /// The bytes that are left.
+    /// Returns the bytes that are left.
     #[must_use]
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Whether no bytes are left.
+    /// Returns whether no bytes are left.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Says that nothing is to follow.
+    /// Checks that no bytes are left.
     ///
     /// # Errors
     ///
@@ -179,7 +179,7 @@ impl<'a> Decoder<'a> {
         self.run::<K>(count)
     }
 
-    /// Unpacks a call whose type is known only now.
+    /// Unpacks a call of data of a type that is chosen at run time.
     ///
     /// # Errors
     ///
@@ -370,7 +370,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The data of one pack call.
+/// Iterates over the data of one pack call.
 pub struct Call<'d, 'a, K> {
     decoder: &'d mut Decoder<'a>,
     run: Run,
@@ -401,7 +401,7 @@ impl<'a, K: WireType> Iterator for Call<'_, 'a, K> {
 }
 
 impl<K> Call<'_, '_, K> {
-    /// How many data are left, as the message says.
+    /// Returns the number of data that are left, as the message states it.
     #[must_use]
     pub const fn left(&self) -> usize {
         self.left

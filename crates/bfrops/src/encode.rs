@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Appends pack calls to bytes.
+//! Packs data, in pack calls that it appends to a buffer.
 
 use pmix_types::{DataArray, DataType};
 
@@ -17,7 +17,7 @@ pub struct Encoder<'o> {
 }
 
 impl<'o> Encoder<'o> {
-    /// An encoder that appends to `out`.
+    /// Creates an encoder that appends to `out`.
     pub fn new(layout: Layout, out: &'o mut Vec<u8>) -> Self {
         Self {
             out,
@@ -26,20 +26,20 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// The same with someone who knows the length of old encoded maps.
+    /// Sets what tells the length of old encoded maps; without it they cannot be packed.
     #[must_use]
     pub fn with_framer(mut self, framer: &'o dyn RegexFramer) -> Self {
         self.framer = Some(framer);
         self
     }
 
-    /// How the reader wants it packed.
+    /// Returns the layout of the reader.
     #[must_use]
     pub const fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// The reader's module.
+    /// Returns the reader's module.
     #[must_use]
     pub const fn module(&self) -> Module {
         self.layout.module

@@ -7,7 +7,7 @@ use pmix_types::{DataType, Status};
 
 use crate::Module;
 
-/// Why a datum was not packed or unpacked: what, and at which byte.
+/// Reports why a datum was not packed or unpacked, and at which byte.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Fault>);
 
@@ -104,19 +104,20 @@ impl Error {
         Self::new(Status::ERR_PACK_FAILURE, None, message.into())
     }
 
-    /// The PMIx status of this error.
+    /// Returns the PMIx status of this error.
     #[must_use]
     pub fn status(&self) -> Status {
         self.0.status
     }
 
-    /// The offset of the fault in the bytes that were unpacked; none where something was packed.
+    /// Returns the offset of the fault in the bytes that were unpacked; none where something was
+    /// packed.
     #[must_use]
     pub fn offset(&self) -> Option<usize> {
         self.0.offset
     }
 
-    /// The message without the offset.
+    /// Returns the message without the offset.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message

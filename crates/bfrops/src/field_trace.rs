@@ -3,18 +3,18 @@
 
 use std::ops::Range;
 
-/// One field of a message.
+/// Describes one field of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracedField {
-    /// Where its bytes are.
+    /// The range of its bytes in the message.
     pub range: Range<usize>,
-    /// Where it belongs, for example `info[0].value.rank`.
+    /// The path to it, for example `info[0].value.rank`.
     pub path: String,
-    /// What the bytes say.
+    /// The value as text.
     pub meaning: String,
 }
 
-/// The fields of a message in the order of their bytes.
+/// Lists the fields of a message in the order of their bytes.
 #[derive(Clone, Debug, Default)]
 pub struct FieldTrace {
     notes: Vec<TracedField>,
@@ -22,7 +22,7 @@ pub struct FieldTrace {
 }
 
 impl FieldTrace {
-    /// The fields.
+    /// Returns the fields.
     #[must_use]
     pub fn as_slice(&self) -> &[TracedField] {
         &self.notes

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one thing this crate asks of those above it.
 
-/// How far an old encoded map reaches.
+/// Says how many bytes an old encoded map has on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegexExtent {
-    /// Its bytes, without a terminating NUL.
+    /// The length in bytes, without a terminating NUL.
     pub len: usize,
     /// Whether a NUL follows them on the wire.
     pub terminated: bool,
 }
 
-/// Tells how long an old encoded map is.
+/// Tells the length of old encoded maps, which have none on the wire; `preg-core` implements it.
 ///
 /// A datum of type `PMIX_REGEX` has no length on the wire: only the encoder that wrote it knows
 /// where it ends. In C the two frameworks call each other; here this trait is owned by the lower

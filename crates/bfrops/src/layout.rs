@@ -3,7 +3,7 @@
 
 use crate::Module;
 
-/// Whether a buffer says which types it holds.
+/// Says whether a buffer names the type of each call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BufferKind {
     /// The reader knows what comes. What every released library does by default.
@@ -14,7 +14,7 @@ pub enum BufferKind {
 }
 
 impl BufferKind {
-    /// The number of the kind in a handshake (OpenPMIx `pmix_bfrop_buffer_type_t`).
+    /// Returns the number of the kind in a handshake (OpenPMIx `pmix_bfrop_buffer_type_t`).
     #[must_use]
     pub const fn as_raw(self) -> u8 {
         match self {
@@ -23,7 +23,7 @@ impl BufferKind {
         }
     }
 
-    /// The kind with this number in a handshake.
+    /// Returns the kind with this number in a handshake.
     #[must_use]
     pub const fn from_raw(number: u8) -> Option<Self> {
         match number {
@@ -34,7 +34,7 @@ impl BufferKind {
     }
 }
 
-/// How integers of more than one byte are written.
+/// Says how integers of more than one byte are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Integers {
     /// Groups of seven bits, as many as the number needs (`psquash` component `flex128`).
@@ -43,19 +43,19 @@ pub enum Integers {
     Fixed,
 }
 
-/// How a peer packs.
+/// Describes how a peer packs: its module, its buffers and its integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
-    /// The module it speaks.
+    /// The module of the peer.
     pub module: Module,
-    /// Whether its buffers say which types they hold.
+    /// Whether its buffers name the type of each call.
     pub buffer: BufferKind,
-    /// How it writes integers. Modules before the fourth know one way only.
+    /// The form of its integers. Modules before the fourth know one way only.
     pub integers: Integers,
 }
 
 impl Layout {
-    /// What a peer with this module does by default.
+    /// Creates the layout that peers with a module have by default.
     #[must_use]
     pub const fn new(module: Module) -> Self {
         Self {
@@ -65,14 +65,14 @@ impl Layout {
         }
     }
 
-    /// The same with another kind of buffer.
+    /// Sets the kind of buffer.
     #[must_use]
     pub const fn with_buffer(mut self, buffer: BufferKind) -> Self {
         self.buffer = buffer;
         self
     }
 
-    /// The same with another kind of integers, where the module leaves the choice.
+    /// Sets the form of integers, where the module leaves the choice.
     #[must_use]
     pub const fn with_integers(mut self, integers: Integers) -> Self {
         if matches!(self.module.integers(), Integers::Flex) {

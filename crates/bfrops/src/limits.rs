@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a message may cost.
 
-/// What unpacking may cost, whatever the bytes say.
+/// Bounds what unpacking may cost, whatever the bytes state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How deep values may be nested in arrays.
+    /// The greatest depth of arrays in values.
     pub depth: u32,
-    /// How many bytes of memory a message may take for each byte it has.
+    /// The bytes of memory that a message may take for each byte it has.
     pub memory_factor: usize,
-    /// How many bytes of memory any message may take beyond that.
+    /// The bytes of memory that any message may take beyond that.
     pub memory_base: usize,
 }
 

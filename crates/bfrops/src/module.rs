@@ -7,7 +7,8 @@ use pmix_types::DataType;
 
 use crate::Integers;
 
-/// A form of the wire, named after the release that brought it.
+/// Names a module of bfrops: the types and the form in which a range of releases packs them, called
+/// after the first of these releases.
 ///
 /// From the fourth on the bytes are the same for all and only the types differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,7 +33,7 @@ pub enum Module {
 }
 
 impl Module {
-    /// All modules, the oldest first.
+    /// Lists all modules, the oldest first.
     pub const ALL: [Self; 8] = [
         Self::V12,
         Self::V20,
@@ -44,7 +45,7 @@ impl Module {
         Self::V61,
     ];
 
-    /// What a peer calls it in a handshake.
+    /// Returns the name that peers give the module in a handshake.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -59,15 +60,15 @@ impl Module {
         }
     }
 
-    /// The module with this name.
+    /// Returns the module with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|m| m.name() == name)
     }
 
-    /// The newest module of a comma-separated list that exists here, as OpenPMIx chooses: a peer
-    /// names what it can speak, in any order. A peer that names nothing speaks the newest; none if
-    /// nothing of what it names is known.
+    /// Returns the newest module of a comma-separated list that exists here, as OpenPMIx chooses: a
+    /// peer names what it can speak, in any order. A peer that names nothing speaks the newest;
+    /// none if nothing of what it names is known.
     #[must_use]
     pub fn select(names: &str) -> Option<Self> {
         let mut names = names.split(',').map(str::trim).filter(|n| !n.is_empty());
@@ -80,7 +81,7 @@ impl Module {
             .max()
     }
 
-    /// How the module writes integers unless told otherwise.
+    /// Returns the form in which the module packs integers unless the peers agree on another.
     #[must_use]
     pub const fn integers(self) -> Integers {
         match self {
@@ -89,7 +90,7 @@ impl Module {
         }
     }
 
-    /// Whether the module knows a type.
+    /// Returns whether the module has a type.
     #[must_use]
     pub const fn registers(self, data_type: DataType) -> bool {
         self.types().contains(data_type)

@@ -11,8 +11,8 @@ use crate::refusal::Place;
 use crate::{Decoder, Encoder, Error, Layout, Module, wire_type};
 
 impl Layout {
-    /// Whether values have the same bytes in both layouts, but for types that one of the modules
-    /// does not have. Modules before v3 pack values in forms of their own.
+    /// Returns whether values have the same bytes in both layouts, but for types that one of the
+    /// modules does not have. Modules before v3 pack values in forms of their own.
     #[must_use]
     pub fn packs_alike(self, other: Self) -> bool {
         let is_current = |layout: Self| layout.module >= Module::V3;
@@ -24,7 +24,7 @@ impl Layout {
 }
 
 impl<'a> Decoder<'a> {
-    /// Unpacks a call of one `PMIX_KVAL`, and hands out the bytes of its value.
+    /// Unpacks a call of one `PMIX_KVAL`, and returns the bytes of its value.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl<'a> Decoder<'a> {
         Ok((Kval { key, value }, bytes))
     }
 
-    /// Unpacks a call of one `PMIX_VALUE`, and hands out the bytes of the value.
+    /// Unpacks a call of one `PMIX_VALUE`, and returns the bytes of the value.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ use pmix_types::{Bytes, DataArray, DataType, Info, Key, Kval, Rank, Text, Value}
 use crate::wire_type::dispatch;
 use crate::{Encoder, Error, Integers, Layout, RegexFramer, WireType, flex, wire_type};
 
-/// Calls one behind the other that are written again and again.
+/// Packs messages that repeat the same calls with other data, as the processes of job info do.
 ///
 /// What stands in front of each datum is packed once, as a [`Slot`]. Each time the data are put in
 /// order, and [`Self::write`] appends the whole to a message. What was put the time before is kept
@@ -80,7 +80,7 @@ enum Content {
     Infos { none: Box<[u8]> },
 }
 
-/// What stands in front of a datum of a [`MessageTemplate`].
+/// Names a place for a datum in a [`MessageTemplate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(usize);
 
@@ -115,7 +115,7 @@ enum PatchRange {
 }
 
 impl<'f> MessageTemplate<'f> {
-    /// An empty template.
+    /// Creates an empty template.
     #[must_use]
     pub const fn new(layout: Layout) -> Self {
         Self {
@@ -131,7 +131,7 @@ impl<'f> MessageTemplate<'f> {
         }
     }
 
-    /// An empty template that is written as a byte object in a call of one `PMIX_KVAL`.
+    /// Creates an empty template that is written as a byte object in a call of one `PMIX_KVAL`.
     ///
     /// # Errors
     ///
@@ -148,8 +148,8 @@ impl<'f> MessageTemplate<'f> {
         Ok(template)
     }
 
-    /// An empty template that is written as an array of infos in a call of one `PMIX_KVAL`. Its
-    /// slots are those of [`Self::kval`]; each of them is an info of the array.
+    /// Creates an empty template that is written as an array of infos in a call of one `PMIX_KVAL`.
+    /// Its slots are those of [`Self::kval`]; each of them is an info of the array.
     ///
     /// # Errors
     ///
@@ -182,15 +182,15 @@ impl<'f> MessageTemplate<'f> {
         Ok(template)
     }
 
-    /// The same with someone who knows the length of old encoded maps.
+    /// Sets what tells the length of old encoded maps; without it they cannot be packed.
     #[must_use]
     pub const fn with_framer(mut self, framer: &'f dyn RegexFramer) -> Self {
         self.framer = Some(framer);
         self
     }
 
-    /// The slot of a call of one `PMIX_KVAL` with a value of the type that `like` has; of an info
-    /// where the template is an array of infos.
+    /// Creates a slot for a call of one `PMIX_KVAL` with a value of the type that `like` has; of an
+    /// info where the template is an array of infos.
     ///
     /// # Errors
     ///
@@ -205,7 +205,7 @@ impl<'f> MessageTemplate<'f> {
         Ok(self.slot(like.data_type(), prefix))
     }
 
-    /// The slot of a call of one datum of a kind.
+    /// Creates a slot for a call of one datum of a wire type.
     ///
     /// # Errors
     ///
@@ -215,8 +215,8 @@ impl<'f> MessageTemplate<'f> {
         Ok(self.slot(K::TYPE, prefix))
     }
 
-    /// The slots of a call of one `PMIX_KVAL` that holds an array of infos, one for the datum of
-    /// each: their keys and types are those of `like`. All are put, in this order.
+    /// Creates the slots of a call of one `PMIX_KVAL` that holds an array of infos, one for the
+    /// datum of each: their keys and types are those of `like`. All are put, in this order.
     ///
     /// # Errors
     ///
@@ -386,7 +386,7 @@ impl<'f> MessageTemplate<'f> {
         Ok(())
     }
 
-    /// Starts again without writing.
+    /// Drops what was put since the last message, without writing it.
     pub const fn start_again(&mut self) {
         self.at = 0;
     }

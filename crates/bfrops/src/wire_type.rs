@@ -32,18 +32,18 @@ pub use text::{Key, Nspace, String};
 
 pub(crate) use dispatch::{decode_elements, encode_elements};
 
-/// How data of one type are written and read.
+/// Packs and unpacks data of one PMIx type.
 ///
-/// The kinds of this module are all there are.
+/// No other crate can implement it.
 pub trait WireType: sealed::Sealed + Sized {
-    /// The type.
+    /// The PMIx type that it packs.
     const TYPE: Type;
     /// The fewest bytes a datum takes, which bounds how many a message can hold.
     const MIN_LEN: usize;
     /// The datum in Rust.
     type Item<'a>;
 
-    /// Writes what stands once in front of a run of data.
+    /// Packs what stands once in front of a run of data.
     #[doc(hidden)]
     #[inline]
     fn begin(encoder: &mut Encoder<'_>) -> Result<(), Error> {
@@ -51,11 +51,11 @@ pub trait WireType: sealed::Sealed + Sized {
         Ok(())
     }
 
-    /// Writes a datum.
+    /// Packs a datum.
     #[doc(hidden)]
     fn encode(encoder: &mut Encoder<'_>, item: &Self::Item<'_>) -> Result<(), Error>;
 
-    /// Writes data one behind the other.
+    /// Packs data one behind the other.
     #[doc(hidden)]
     #[inline]
     fn encode_run(encoder: &mut Encoder<'_>, items: &[Self::Item<'_>]) -> Result<(), Error> {
@@ -64,7 +64,7 @@ pub trait WireType: sealed::Sealed + Sized {
             .try_for_each(|item| Self::encode(encoder, item))
     }
 
-    /// Reads what stands once in front of a run of data.
+    /// Unpacks what stands once in front of a run of data.
     #[doc(hidden)]
     #[inline]
     fn start(decoder: &mut Decoder<'_>) -> Result<Run, Error> {
@@ -72,11 +72,11 @@ pub trait WireType: sealed::Sealed + Sized {
         Ok(Run::default())
     }
 
-    /// Reads a datum.
+    /// Unpacks a datum.
     #[doc(hidden)]
     fn decode<'a>(decoder: &mut Decoder<'a>, run: Run) -> Result<Self::Item<'a>, Error>;
 
-    /// Reads data one behind the other; memory for so many is taken already.
+    /// Unpacks data one behind the other; memory for so many is taken already.
     #[doc(hidden)]
     #[inline]
     fn decode_run<'a>(
@@ -88,12 +88,12 @@ pub trait WireType: sealed::Sealed + Sized {
     }
 }
 
-/// What the front of a run says about its data: the type they really have, if it is said.
+/// Says what stands in front of a run of data: the type they really have, if it is said.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Run(pub(crate) Option<Type>);
 
 pub(crate) mod sealed {
-    /// Keeps the kinds to this crate.
+    /// Keeps other crates from implementing wire types.
     pub trait Sealed {}
 }

@@ -69,7 +69,7 @@ structure! {
     ResourceUnit: ResourceUnit = RESOURCE_UNIT { device_type: DeviceType, count: Size, }
 }
 
-/// `PMIX_PROC_CPUSET`: the list as a string; who describes it does not travel and is `hwloc`.
+/// Packs `PMIX_PROC_CPUSET`: the list as a string; who describes it does not travel and is `hwloc`.
 #[derive(Clone, Copy, Debug)]
 pub enum Cpuset {}
 
@@ -92,8 +92,8 @@ impl WireType for Cpuset {
     }
 }
 
-/// `PMIX_TOPO`: the description as a string, then what its library supports; who describes it does
-/// not travel and is `hwloc`.
+/// Packs `PMIX_TOPO`: the description as a string, then what its library supports; who describes it
+/// does not travel and is `hwloc`.
 ///
 /// | field | content | in |
 /// | --- | --- | --- |

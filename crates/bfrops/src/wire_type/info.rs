@@ -14,7 +14,7 @@ use crate::wire_type::text::Word;
 use crate::wire_type::{self, InfoFlags, Int, Int32, Key, Proc, Size, dispatch};
 use crate::{Decoder, Encoder, Error, Module, WireType};
 
-/// A kind that is a value, as a part of something.
+/// A wire type that is a value, as a part of something.
 macro_rules! values {
     ($($(#[$doc:meta])* $visibility:vis $kind:ident = $part:ident;)*) => {
         $($(#[$doc])*
@@ -67,7 +67,7 @@ macro_rules! values {
 }
 
 values! {
-    /// `PMIX_VALUE`: the code of the type, then the datum.
+    /// Packs `PMIX_VALUE`: the code of the type, then the datum.
     pub Value = Alone;
     /// The value of an info or a published datum. Modules since v21 make no difference.
     pub(crate) InfoValue = OfInfo;
@@ -88,7 +88,7 @@ impl Encoder<'_> {
     }
 }
 
-/// `PMIX_DATA_ARRAY`: the code of the type, how many data there are as `PMIX_SIZE`, the data.
+/// Packs `PMIX_DATA_ARRAY`: the code of the type, how many data there are as `PMIX_SIZE`, the data.
 ///
 /// Nothing follows the number if it is zero or the type is `PMIX_UNDEF`. Behind that type v51 and
 /// later modules have no number either.

@@ -9,8 +9,8 @@ use crate::wire_type::sealed::Sealed;
 use crate::wire_type::structure::structure;
 use crate::{Decoder, Encoder, Error, Integers, Layout, Module, WireType};
 
-/// How a kind writes and reads a run: at once where integers are groups of seven bits and of the
-/// type they should be, else one by one.
+/// How a wire type writes and reads a run: at once where integers are groups of seven bits and of
+/// the type they should be, else one by one.
 macro_rules! runs {
     ($item:ty, $method:ident, $to:expr, $from:expr) => {
         fn encode_run(encoder: &mut Encoder<'_>, items: &[$item]) -> Result<(), Error> {
@@ -36,7 +36,7 @@ macro_rules! runs {
     };
 }
 
-/// A kind that is written by one method of the encoder and read by one of the decoder.
+/// A wire type that is written by one method of the encoder and read by one of the decoder.
 macro_rules! numbers {
     ($($(#[$doc:meta])* $kind:ident: $item:ty = $data_type:ident, $method:ident, $min:literal,
         $to:expr, $from:expr;)*) => {
@@ -116,7 +116,7 @@ macro_rules! words {
 
 words!(u16, u32, u64, i16, i32, i64);
 
-/// A kind that is an open number of the data model.
+/// A wire type that is an open number of the data model.
 macro_rules! open_numbers {
     ($($(#[$doc:meta])* $kind:ident = $data_type:ident, $method:ident;)*) => {
         numbers! {
@@ -182,7 +182,7 @@ open_numbers! {
     AllocInheritance = ALLOC_INHERIT, u8;
 }
 
-/// A kind that had another form in the first releases.
+/// A wire type that had another form in the first releases.
 macro_rules! aged_numbers {
     ($($(#[$doc:meta])* $kind:ident: $item:ty = $data_type:ident, $method:ident, $to:expr,
         $from:expr; up to $last:ident: $old:ident, $wide:expr, $narrow:expr;)*) => {

@@ -71,7 +71,7 @@ objects! {
     DataBuffer = DATA_BUFFER;
 }
 
-/// `PMIX_BUFFER`: which kind of buffer it is as one byte, then as a byte object.
+/// Packs `PMIX_BUFFER`: which kind of buffer it is as one byte, then as a byte object.
 ///
 /// The model has no place for the kind: a buffer in a message is of the kind of the message.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +95,7 @@ impl WireType for Buffer {
     }
 }
 
-/// `PMIX_POINTER`: a pointer means nothing to another process, so one byte with the number 1
+/// Packs `PMIX_POINTER`: a pointer means nothing to another process, so one byte with the number 1
 /// stands for a whole run of them.
 #[derive(Clone, Copy, Debug)]
 pub enum Pointer {}
@@ -135,7 +135,7 @@ structure! {
     Regex2: WireRegex2<'a> = REGEX2 { kind: wire_type::String, bytes: ByteObject, }
 }
 
-/// `PMIX_REGEX`.
+/// Packs `PMIX_REGEX`: an encoded map of the string form, without a length.
 #[derive(Clone, Copy, Debug)]
 pub enum Regex {}
 

@@ -7,7 +7,7 @@ use pmix_types::DataType;
 
 use crate::{Decoder, Encoder, Error, WireType, wire_type};
 
-/// A kind whose datum is a structure. The fields are listed in the order of the wire; a field
+/// A wire type whose datum is a structure. The fields are listed in the order of the wire; a field
 /// that does not travel is not listed and keeps its default.
 macro_rules! structure {
     ($(#[$doc:meta])* $kind:ident: $type:ident<'a> = $data_type:ident { $($fields:tt)* }) => {

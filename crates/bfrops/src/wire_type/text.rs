@@ -14,7 +14,7 @@ use crate::wire_type::Run;
 use crate::wire_type::sealed::Sealed;
 use crate::{Decoder, Encoder, Error, WireType};
 
-/// `PMIX_STRING`.
+/// Packs `PMIX_STRING`: a length with the NUL, then the bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum String {}
 
