@@ -5,10 +5,11 @@ use pmix_mca::{ParamSpec, Params};
 
 use crate::{Error, Scheme};
 
-/// Makes a scheme from the parameters; `None` when it cannot work here.
+/// Creates a scheme from the parameters; `None` when it cannot work on this machine.
 pub type Query = fn(&Params) -> Result<Option<Box<dyn Scheme>>, Error>;
 
-/// A statically linked component: the description of a scheme and the function that makes it.
+/// Describes a statically linked component: the properties of a scheme and the function that makes
+/// it.
 ///
 /// Each component crate has one `pub static COMPONENT` and submits it with
 /// `inventory::submit! { Registration(&COMPONENT) }`; `pmix-builtin` also names it, since a crate
@@ -20,18 +21,18 @@ pub struct Component {
     pub priority: i32,
     /// Whether it is active when nothing is configured.
     pub enabled: bool,
-    /// What its string form begins with. Text with this tag is never taken for a plain list, even
-    /// where the component itself cannot run.
+    /// The bytes that its string form begins with. Text with this tag is never taken for a plain
+    /// list, even where the component itself cannot run.
     pub tag: &'static [u8],
-    /// What it is, in one line.
+    /// The description that users are shown, in one line.
     pub about: &'static str,
     /// The parameters it understands besides `preg_<name>_priority`, `_enabled` and `_parse`.
     pub params: &'static [ParamSpec],
-    /// Makes the scheme; `None` when it cannot work here.
+    /// Creates the scheme; `None` when it cannot work on this machine.
     pub query: Query,
 }
 
-/// The type that `inventory` collects.
+/// Registers a component with `inventory`, which collects this type.
 pub struct Registration(pub &'static Component);
 
 inventory::collect!(Registration);

@@ -28,7 +28,7 @@ use fault::{Fault, Reporter};
 use module::Module;
 use verify::Form;
 
-/// The version of the preg interface: stated here, pasted into `include/pmix_plugin.h`.
+/// Numbers the version of the preg interface: stated here, pasted into `include/pmix_plugin.h`.
 pub const INTERFACE_VERSION: u32 = 1;
 
 /// Opens a file as a preg component.
@@ -115,8 +115,8 @@ pub(crate) fn scheme(
     }))
 }
 
-/// Makes a scheme of a C table that is not in a file: one that is linked, or made for a test. It is
-/// watched as a loaded one is.
+/// Creates a scheme from a C table that is not in a file: one that is linked, or made for a test.
+/// Its answers are checked as those of a loaded plugin are.
 ///
 /// # Errors
 /// The component's `query` misbehaves.

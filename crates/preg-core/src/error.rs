@@ -5,7 +5,7 @@ use std::fmt;
 
 use pmix_types::Status;
 
-/// Why a request failed: what, at which byte of the value, and what to do.
+/// Reports why a request failed: what, at which byte of the value, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     status: Status,
@@ -15,7 +15,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error with a status and a message: a lower-case fragment that says what to do.
+    /// Creates an error with a status and a message: a lower-case fragment that says what to do.
     pub fn new(status: Status, message: impl Into<String>) -> Self {
         Self {
             status,
@@ -25,58 +25,59 @@ impl Error {
         }
     }
 
-    /// A value that is recognised but malformed at a byte offset (`PMIX_ERR_BAD_PARAM`).
+    /// Creates an error about a value that is recognised but malformed at a byte offset
+    /// (`PMIX_ERR_BAD_PARAM`).
     pub fn damaged(offset: usize, message: impl Into<String>) -> Self {
         Self::new(Status::ERR_BAD_PARAM, message).at(offset)
     }
 
-    /// The same error at a byte offset of the value.
+    /// Sets the byte offset of the fault in the value.
     #[must_use]
     pub fn at(mut self, offset: usize) -> Self {
         self.offset = Some(offset);
         self
     }
 
-    /// The same error with its offset moved by the bytes that precede the part it came from.
+    /// Moves the offset by the bytes that precede the part it came from.
     #[must_use]
     pub fn shifted(mut self, by: usize) -> Self {
         self.offset = self.offset.map(|o| o + by);
         self
     }
 
-    /// The same error with another status.
+    /// Sets the status.
     #[must_use]
     pub fn with_status(mut self, status: Status) -> Self {
         self.status = status;
         self
     }
 
-    /// The same error, named after the scheme that found it.
+    /// Sets the scheme that found the fault.
     #[must_use]
     pub fn from_scheme(mut self, scheme: &str) -> Self {
         self.scheme.get_or_insert_with(|| scheme.to_owned());
         self
     }
 
-    /// The PMIx status.
+    /// Returns the PMIx status.
     #[must_use]
     pub fn status(&self) -> Status {
         self.status
     }
 
-    /// The byte offset in the value, if the fault has a place.
+    /// Returns the byte offset in the value, if the fault has a place.
     #[must_use]
     pub fn offset(&self) -> Option<usize> {
         self.offset
     }
 
-    /// The scheme that found the fault.
+    /// Returns the scheme that found the fault.
     #[must_use]
     pub fn scheme(&self) -> Option<&str> {
         self.scheme.as_deref()
     }
 
-    /// The message alone.
+    /// Returns the message alone.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message

@@ -5,23 +5,23 @@ use std::ops::Range;
 
 use crate::Error;
 
-/// One field of an encoded value.
+/// Describes one field of an encoded value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     /// The bytes of the value that the field covers.
     pub range: Range<usize>,
     /// The field's name in its format's grammar, for example `width`.
     pub name: &'static str,
-    /// What it says in this value.
+    /// The meaning of its bytes, as text.
     pub meaning: String,
 }
 
-/// All fields of a value in order, and where reading stopped if it is damaged.
+/// Lists all fields of a value in order, and the fault at which reading stopped, if it is damaged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
     /// The fields, in the order of their bytes.
     pub fields: Vec<Field>,
-    /// Why the rest could not be read.
+    /// The fault at which reading stopped.
     pub fault: Option<Error>,
 }
 

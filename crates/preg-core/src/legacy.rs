@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The string form: a value without a length, whose extent only its scheme can tell.
 
-/// A value of the string form (`char *` in C, data type `PMIX_REGEX`).
+/// Holds a value of the string form (`char *` in C, data type `PMIX_REGEX`).
 ///
 /// The bytes hold no terminating NUL; some schemes have NULs inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LegacyRegex {
-    /// What the form is called: a scheme's [`crate::Scheme::framing`], or `plain`.
+    /// The name of the form: a scheme's [`crate::Scheme::framing`], or `plain`.
     pub framing: String,
     /// The value.
     pub bytes: Vec<u8>,
 }
 
 impl LegacyRegex {
-    /// The name of the form that is just the list.
+    /// Names the form that is the list itself.
     pub const PLAIN: &'static str = "plain";
 }
 
-/// What follows the last byte of a value in memory and on the wire.
+/// Says whether a NUL follows the last byte of a value, in memory and on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Terminator {
     /// One NUL: the form is text.
@@ -26,17 +26,17 @@ pub enum Terminator {
     None,
 }
 
-/// How far a value reaches.
+/// Says how many bytes a value has and what ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Its bytes, without a terminator.
+    /// The length in bytes, without a terminator.
     pub len: usize,
-    /// What follows.
+    /// What ends the value.
     pub terminator: Terminator,
 }
 
 impl Extent {
-    /// The extent of a text form: up to the first NUL, or all of the bytes.
+    /// Returns the extent of a text form: up to the first NUL, or all of the bytes.
     #[must_use]
     pub fn of_text(bytes: &[u8]) -> Self {
         let len = memchr::memchr(0, bytes).unwrap_or(bytes.len());
@@ -46,14 +46,14 @@ impl Extent {
         }
     }
 
-    /// The bytes of the value and its terminator together.
+    /// Returns the bytes of the value and its terminator together.
     #[must_use]
     pub fn wire_len(self) -> usize {
         self.len + usize::from(self.terminator == Terminator::Nul)
     }
 }
 
-/// What goes on the wire for a value of data type `PMIX_REGEX`.
+/// Holds what is packed for a value of data type `PMIX_REGEX`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packed {
     /// The framed bytes, copied as they are.
@@ -62,7 +62,7 @@ pub enum Packed {
     Text(Vec<u8>),
 }
 
-/// What [`crate::Preg::unpack`] found at the front of a buffer.
+/// Holds what [`crate::Preg::unpack`] found at the front of a buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unpacked {
     /// A framed value and how many bytes of the buffer it used.

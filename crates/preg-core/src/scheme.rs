@@ -6,23 +6,23 @@ use pmix_types::{Regex2, Regex2Ref};
 
 use crate::{Error, Explanation, Extent};
 
-/// One encoding of node and process maps.
+/// Encodes and decodes node and process maps in one form.
 ///
 /// Every method but the first three defaults to "not mine". `Ok(None)` declines and the next
 /// scheme is asked; `Err` means the value carries this scheme's tag and is damaged, and ends the
 /// walk. Lists are bytes: names separated by commas, nodes of a process map by semicolons, each
 /// byte but the separator allowed. A generator that cannot carry a list exactly must decline.
 pub trait Scheme: Send + Sync {
-    /// The component's name.
+    /// Returns the name of the component.
     fn name(&self) -> &str;
 
-    /// What every value of the string form begins with.
+    /// Returns the bytes that every value of the string form begins with.
     fn tag(&self) -> &[u8];
 
-    /// What the string form is called in reports (the tag as a word).
+    /// Returns the name of the string form in reports (the tag as a word).
     fn framing(&self) -> &str;
 
-    /// The type tag of the [`Regex2`] form, if the scheme reads or writes one.
+    /// Returns the type tag of the [`Regex2`] form, if the scheme reads or writes one.
     fn kind(&self) -> Option<&str> {
         None
     }

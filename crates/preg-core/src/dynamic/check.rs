@@ -31,7 +31,7 @@ const PROC_MAPS: &[(&str, &[u8])] = &[
     ("ranks out of order", b"7,0;3,1-2"),
 ];
 
-/// How a component did on one sample.
+/// Says whether a component passed one sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It came back as it went; the value has so many bytes.
@@ -44,25 +44,25 @@ pub enum Outcome {
     Fault(String),
 }
 
-/// One sample.
+/// Describes one sample that a plugin was checked with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// The operation.
     pub operation: &'static str,
-    /// What the sample is.
+    /// The description of the sample.
     pub what: String,
-    /// How it went.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// What is known of a plugin file after [`check_plugin`].
+/// Reports what [`check_plugin`] found out about a plugin file.
 #[derive(Clone, Debug)]
 pub struct PluginReport {
     /// The file.
     pub path: PathBuf,
     /// The component's name.
     pub name: String,
-    /// What it is, in one line.
+    /// The description that users are shown, in one line.
     pub about: String,
     /// The plugin ABI it was built for, major and minor.
     pub abi: (u16, u16),
@@ -72,18 +72,18 @@ pub struct PluginReport {
     pub priority: i32,
     /// Whether it is active when nothing is configured.
     pub enabled: bool,
-    /// What its string form begins with.
+    /// The bytes that its string form begins with.
     pub tag: Vec<u8>,
     /// The type of its regex2 form, if it has one.
     pub kind: Option<String>,
     /// The operations it has.
     pub operations: Vec<&'static str>,
-    /// How it did on each sample.
+    /// The outcome of each sample.
     pub samples: Vec<Sample>,
 }
 
 impl PluginReport {
-    /// The samples that went wrong.
+    /// Returns the samples that went wrong.
     pub fn faults(&self) -> impl Iterator<Item = &Sample> {
         let wrong = |s: &&Sample| matches!(s.outcome, Outcome::Fault(_));
         self.samples.iter().filter(wrong)

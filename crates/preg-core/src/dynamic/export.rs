@@ -37,7 +37,7 @@ macro_rules! export_component {
             static HEADER: ::std::sync::OnceLock<$crate::export::ComponentHeader> =
                 ::std::sync::OnceLock::new();
 
-            /// The one symbol of the plugin interface.
+            /// Returns the header of the component: the one symbol of the plugin interface.
             #[unsafe(no_mangle)]
             pub extern "C" fn pmixrs_component() -> *const $crate::export::ComponentHeader {
                 HEADER.get_or_init($crate::export::header::<Exported>)
@@ -56,7 +56,7 @@ pub trait Exported {
 /// What the functions of a table work on.
 type Module = Box<dyn Scheme>;
 
-/// The header of a component.
+/// Returns the header of a component.
 #[must_use]
 pub fn header<E: Exported>() -> ComponentHeader {
     let component = E::component();

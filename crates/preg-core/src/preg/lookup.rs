@@ -4,13 +4,14 @@
 use crate::{Error, Extent, Module, Preg, Scheme};
 
 impl Preg {
-    /// The module of that name, whether it is active or only reads.
+    /// Returns the module of that name, whether it is active or only reads.
     #[must_use]
     pub fn module(&self, name: &str) -> Option<&Module> {
         self.modules().iter().find(|m| m.scheme.name() == name)
     }
 
-    /// The scheme that owns the value at the front of `bytes`, and how far the value reaches.
+    /// Returns the scheme that recognises the value at the front of `bytes`, and the extent of the
+    /// value.
     ///
     /// # Errors
     /// As [`Self::legacy_len`].
@@ -18,14 +19,14 @@ impl Preg {
         self.owner(bytes)
     }
 
-    /// The component whose tag `bytes` begin with, even where that component may not read.
+    /// Returns the component whose tag `bytes` begin with, even where that component may not read.
     #[must_use]
     pub fn tag_owner(&self, bytes: &[u8]) -> Option<&str> {
         let found = self.tags.iter().find(|(tag, _)| bytes.starts_with(tag));
         found.map(|(_, name)| name.as_str())
     }
 
-    /// The tags of all components, those that may not read included.
+    /// Returns the tags of all components, those that may not read included.
     pub fn tags(&self) -> impl Iterator<Item = &[u8]> {
         self.tags.iter().map(|(tag, _)| tag.as_slice())
     }

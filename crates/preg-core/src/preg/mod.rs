@@ -17,15 +17,16 @@ use crate::{Error, Scheme};
 
 pub use open::{ComponentStatus, parameters};
 
-/// A scheme that runs, and what was decided about it.
+/// Holds a scheme that was created, and what selection decided about it.
 pub struct Module {
     /// The scheme.
     pub scheme: Box<dyn Scheme>,
-    /// Its priority, why it is excluded if it is, whether it reads.
+    /// The priority in force, why it is excluded, and whether its values are read.
     pub decision: Decision,
 }
 
-/// The preg framework, opened once and then immutable.
+/// Encodes and decodes maps with the schemes that parameters selected; it is opened once and does
+/// not change.
 pub struct Preg {
     modules: Vec<Module>,
     tags: Vec<(Vec<u8>, String)>,
@@ -36,19 +37,19 @@ pub struct Preg {
 }
 
 impl Preg {
-    /// The modules, highest priority first, those that only read included.
+    /// Returns the modules, highest priority first, those that only read included.
     #[must_use]
     pub fn modules(&self) -> &[Module] {
         &self.modules
     }
 
-    /// The limits that the parsers obey.
+    /// Returns the limits that the parsers obey.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The same framework with other limits.
+    /// Sets the limits that the parsers obey.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;

@@ -56,22 +56,23 @@ const PARAMS: &[ParamSpec] = &[
     },
 ];
 
-/// What is known of a component, active or not.
+/// Describes a component of an open framework, active or not.
 #[derive(Clone, Debug)]
 pub struct ComponentStatus {
     /// Its name.
     pub name: String,
-    /// What it is, in one line.
+    /// The description that users are shown, in one line.
     pub about: String,
-    /// What its string form begins with.
+    /// The bytes that its string form begins with.
     pub tag: Vec<u8>,
-    /// Its priority, why it is excluded if it is, whether it reads.
+    /// The priority in force, why it is excluded, and whether its values are read.
     pub decision: Decision,
     /// The file it was loaded from; `None` for one that is built in.
     pub file: Option<PathBuf>,
 }
 
-/// The known parameters of the framework and the given components, for showing and checking.
+/// Returns the known parameters of the framework and the given components, for showing and
+/// checking.
 #[must_use]
 pub fn parameters(components: &[&'static Component]) -> Catalog {
     let mut catalog = Catalog::new(FRAMEWORK, PARAMS);
@@ -131,19 +132,19 @@ impl Preg {
         })
     }
 
-    /// The plugin files that are not used, and why.
+    /// Returns the plugin files that are not used, and why.
     #[must_use]
     pub fn refused(&self) -> &[Refusal] {
         &self.refused
     }
 
-    /// Every component, highest priority first, those that do not run included.
+    /// Returns every component, highest priority first, those that do not run included.
     #[must_use]
     pub fn components(&self) -> &[ComponentStatus] {
         &self.components
     }
 
-    /// The known parameters, those of loaded components included.
+    /// Returns the known parameters, those of loaded components included.
     #[must_use]
     pub fn catalog(&self) -> &Catalog {
         &self.catalog

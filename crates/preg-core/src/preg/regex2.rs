@@ -46,7 +46,7 @@ impl Preg {
             .ok_or_else(|| Self::unknown_kind(regex))
     }
 
-    /// The node map that a [`Regex2`] stands for: decoded, then its ranges expanded.
+    /// Returns the node map that a [`Regex2`] stands for: decoded, then its ranges expanded.
     ///
     /// The one call for a datastore. The decoded text is read as a value of the string form only
     /// if it carries the tag of a scheme that expands ranges; otherwise it is the list.
@@ -66,7 +66,7 @@ impl Preg {
         }
     }
 
-    /// The process map that a [`Regex2`] stands for; otherwise as [`Self::resolve_nodes`].
+    /// Returns the process map that a [`Regex2`] stands for; otherwise as [`Self::resolve_nodes`].
     ///
     /// # Errors
     /// As [`Self::parse_regex`] and [`Self::parse_procs`].

@@ -71,7 +71,8 @@ impl Preg {
         }
     }
 
-    /// How far the value at the front of `bytes` reaches, by the scheme that owns it.
+    /// Returns the extent of the value at the front of `bytes`, as the scheme that recognises it
+    /// has it.
     ///
     /// # Errors
     /// The value carries a scheme's tag and its length cannot be told.
@@ -108,7 +109,7 @@ impl Preg {
         Ok(Self::terminated(value, extent))
     }
 
-    /// What goes on the wire for a value.
+    /// Returns what is packed for a value of the string form.
     ///
     /// # Errors
     /// As [`Self::copy`].
@@ -143,7 +144,7 @@ impl Preg {
         ))
     }
 
-    /// Gives a value back; only the framework that a scheme's value came from may take it.
+    /// Releases a value; only the framework that a scheme's value came from may take it.
     ///
     /// # Errors
     /// `PMIX_ERR_BAD_PARAM` if no scheme owns the value.
