@@ -10,8 +10,8 @@ use crate::{Error, Params, PluginFile, Setting, Source, mca_file, toml_file};
 /// What the environment puts before a parameter's name.
 pub(crate) const PREFIX: &str = "PMIX_MCA_";
 
-/// Collects layers. A higher layer wins whatever the order of the calls; within one layer the
-/// later call wins.
+/// Collects the layers of parameters. A higher layer wins whatever the order of the calls; within
+/// one layer the later call wins.
 #[derive(Clone, Debug, Default)]
 pub struct ParamsBuilder {
     params: Params,

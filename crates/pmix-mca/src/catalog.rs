@@ -7,7 +7,7 @@ use crate::source::Layer;
 use crate::spec::parse_flag;
 use crate::{Error, Header, Kind, ParamSpec, Params, Setting, Source};
 
-/// A parameter with everything there is to say about it.
+/// Describes a known parameter: its default, its help, the value in force and what that overrides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamInfo {
     /// The full MCA name.
@@ -16,9 +16,9 @@ pub struct ParamInfo {
     pub component: Option<String>,
     /// The built-in value.
     pub default: String,
-    /// What it does, in one line.
+    /// The help, in one line.
     pub help: String,
-    /// What it takes.
+    /// The kind of value that it takes.
     pub kind: Kind,
     /// The value in force and its source.
     pub setting: Setting,
@@ -41,7 +41,7 @@ struct KnownComponent {
     open: bool,
 }
 
-/// The known parameters of one framework and its components.
+/// Lists the known parameters of one framework and its components.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     framework: String,
@@ -51,7 +51,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// The catalog of a framework with the framework's own parameters.
+    /// Creates the catalog of a framework with the framework's own parameters.
     #[must_use]
     pub fn new(framework: &str, specs: &[ParamSpec]) -> Self {
         let mut catalog = Self {
@@ -76,7 +76,7 @@ impl Catalog {
         });
     }
 
-    /// Adds a component that is used or not, with its own parameters.
+    /// Adds a component that only an `_enabled` parameter switches, with its own parameters.
     pub fn plain_component(&mut self, header: &Header<'_>, specs: &[ParamSpec]) {
         let name = header.name;
         let mut add = |key: &str, default: String, help: &str| {
@@ -103,7 +103,7 @@ impl Catalog {
         });
     }
 
-    /// Adds a loaded component, whose own parameters nobody but itself knows.
+    /// Adds a loaded component; its own parameters are not known.
     pub fn open_component(&mut self, header: &Header<'_>) {
         self.component(header, &[]);
         if let Some(last) = self.components.last_mut() {
@@ -111,13 +111,13 @@ impl Catalog {
         }
     }
 
-    /// Says that some component could not be loaded, so that an unknown name may be its own:
-    /// such names become warnings.
+    /// Records that some component could not be loaded, so that an unknown name may be its
+    /// parameter: such names become warnings.
     pub fn mark_incomplete(&mut self) {
         self.incomplete = true;
     }
 
-    /// All parameters with their values in force.
+    /// Returns all parameters with their values in force.
     #[must_use]
     pub fn describe(&self, params: &Params) -> Vec<ParamInfo> {
         self.known.iter().map(|known| known.info(params)).collect()

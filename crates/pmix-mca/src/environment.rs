@@ -22,23 +22,24 @@ const FILES_VARIABLE: &str = "PMIX_MCA_mca_base_param_files";
 /// What stands in place of a file to say that there is none.
 const NONE: &str = "none";
 
-/// Where settings are looked for.
+/// Holds the environment variables and directories in which settings are looked for.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    /// The environment.
+    /// The environment variables, in order.
     pub vars: Vec<(OsString, OsString)>,
     /// The directory against which relative paths are resolved, and in which a `plugins.toml` is
     /// looked for; empty if there is none.
     pub cwd: PathBuf,
     /// The home directory, if there is one.
     pub home: Option<PathBuf>,
-    /// Where system-wide configuration lives: `/etc/pmix`, and `/etc` for the parameter file.
+    /// The directory of the system's configuration: `/etc/pmix`, and `/etc` for the parameter file.
     pub system: PathBuf,
 }
 
 impl Environment {
-    /// The environment of this process. One that gained rights has neither an environment nor
-    /// directories of its caller's.
+    /// Returns the environment of this process. A process that gained rights (see
+    /// [`gained_rights`](crate::gained_rights)) uses neither the environment nor the directories of
+    /// its caller.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this is the one reader")]
     pub fn of_process() -> Self {
@@ -96,7 +97,7 @@ impl Environment {
         Ok(self.environment(builder))
     }
 
-    /// The first of some variables that is set to something.
+    /// Returns the first of some variables that is set and not empty.
     #[must_use]
     pub fn first_of(&self, names: &[&str]) -> Option<&OsStr> {
         names.iter().find_map(|name| self.var(name))

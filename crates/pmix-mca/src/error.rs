@@ -5,7 +5,7 @@ use std::fmt;
 
 use pmix_types::Status;
 
-/// A setting that cannot be obeyed; the message names the source and the cure.
+/// Reports a setting that cannot be obeyed; the message names the source and the cure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     status: Status,
@@ -25,7 +25,7 @@ impl Error {
         self
     }
 
-    /// The PMIx status of this error.
+    /// Returns the PMIx status of this error.
     #[must_use]
     pub fn status(&self) -> Status {
         self.status

@@ -32,16 +32,16 @@ const MAX_STRUCT: usize = 1 << 16;
 /// Words that a component cannot be called, as parameter names would be ambiguous.
 const RESERVED: &[&str] = &["base", "select"];
 
-/// A component that was loaded from a file and passed every check.
+/// Holds a component that was loaded from a file and passed every check.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The file, absolute.
     pub path: PathBuf,
     /// Its name.
     pub name: String,
-    /// What it is, in one line.
+    /// The description that users are shown, in one line.
     pub about: String,
-    /// What its string form begins with.
+    /// The bytes that its string form begins with.
     pub tag: Vec<u8>,
     /// The type tag of its regex2 form, if it has one.
     pub kind: Option<String>,
@@ -53,9 +53,9 @@ pub struct Loaded {
     pub priority: i32,
     /// Whether it is active when nothing is configured.
     pub enabled: bool,
-    /// Makes its module.
+    /// Creates its module.
     pub query: Option<abi::Query>,
-    /// What it can do; slots that its version does not have are `None`.
+    /// The operations that it has; slots that its version does not have are `None`.
     pub operations: abi::Operations,
 }
 

@@ -3,7 +3,7 @@
 
 use strsim::osa_distance;
 
-/// The candidate with the fewest edits to `word`, if it is near enough to be worth showing.
+/// Returns the candidate with the fewest edits to `word`, if it is near enough to be worth showing.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A longer word may hold more typing mistakes; nobody types names of 200 letters.
     let word = word.get(..200).unwrap_or(word);

@@ -9,21 +9,21 @@ use crate::source::Layer;
 use crate::spec::{Kind, parse_flag};
 use crate::{Environment, Error, ParamsBuilder, Source};
 
-/// A value and its source.
+/// Holds the value of a parameter and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The value as text; the empty text stands for the built-in default.
     pub value: String,
-    /// Where it came from.
+    /// The layer that it came from.
     pub source: Source,
 }
 
-/// A plugin file that a configuration names.
+/// Names a plugin file that a configuration has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginFile {
     /// The file; relative paths of `plugins.toml` are resolved against its directory.
     pub path: PathBuf,
-    /// Who named it.
+    /// The layer that named it.
     pub source: Source,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Section {
     pub(crate) source: Source,
 }
 
-/// All parameters that were set, resolved over the layers; immutable.
+/// Holds all parameters that were set, resolved over the layers; it does not change.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
     /// The values of each name, lowest layer first.
@@ -55,14 +55,14 @@ pub struct Params {
 }
 
 impl Params {
-    /// Starts an empty set of layers.
+    /// Creates a builder without layers.
     #[must_use]
     pub fn builder() -> ParamsBuilder {
         ParamsBuilder::default()
     }
 
-    /// The layers of this process: `plugins.toml` (`config` if given), the MCA parameter files
-    /// and the environment. `--mca` and API settings may be added before `build`.
+    /// Collects the layers of this process: `plugins.toml` (`config` if given), the MCA parameter
+    /// files and the environment. `--mca` and API settings may be added before `build`.
     ///
     /// # Errors
     /// A named file is missing, a file cannot be read, or `plugins.toml` is malformed.
@@ -70,13 +70,13 @@ impl Params {
         Environment::of_process().params(config)
     }
 
-    /// The value of a parameter in the highest layer that sets it.
+    /// Returns the value of a parameter in the highest layer that sets it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Setting> {
         self.entry(name).map(|entry| &entry.setting)
     }
 
-    /// Every value of a parameter, lowest layer first; all but the last are overridden.
+    /// Returns every value of a parameter, lowest layer first; all but the last are overridden.
     pub fn settings(&self, name: &str) -> impl DoubleEndedIterator<Item = &Setting> {
         self.values
             .get(name)
@@ -85,19 +85,19 @@ impl Params {
             .map(|e| &e.setting)
     }
 
-    /// The names of all parameters that some layer sets, known or not.
+    /// Returns the names of all parameters that some layer sets, known or not.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(String::as_str)
     }
 
-    /// The configuration files that were read, lowest layer first.
+    /// Returns the configuration files that were read, lowest layer first.
     #[must_use]
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// The plugin files to load for a framework: those of `plugins.toml` in its order, then those
-    /// of the parameter `<framework>_base_plugins` (separated by colons).
+    /// Returns the plugin files to load for a framework: those of `plugins.toml` in its order, then
+    /// those of the parameter `<framework>_base_plugins` (separated by colons).
     #[must_use]
     pub fn plugin_files(&self, framework: &str) -> Vec<PluginFile> {
         let mut files = self.plugins.clone();
@@ -115,7 +115,7 @@ impl Params {
         self.values.get(name)?.last()
     }
 
-    /// A size or count; `-1` means "no limit", as in OpenPMIx.
+    /// Returns a size or count, which is a decimal number; `-1` means "no limit", as in OpenPMIx.
     ///
     /// # Errors
     /// The value is no number; the message names its source.
@@ -131,7 +131,7 @@ impl Params {
         )
     }
 
-    /// A number that may be negative, such as a priority.
+    /// Returns a number that may be negative, such as a priority.
     ///
     /// # Errors
     /// The value is no number or does not fit 32 bits; the message names its source.
@@ -140,7 +140,7 @@ impl Params {
         self.parsed(name, default, expected, |text| i32::from_str(text).ok())
     }
 
-    /// A truth value: 1, 0, true, false, yes, no, on, off.
+    /// Returns a truth value: 1, 0, true, false, yes, no, on, off.
     ///
     /// # Errors
     /// The value is none of these; the message names its source.
@@ -148,7 +148,7 @@ impl Params {
         self.parsed(name, default, "true or false", parse_flag)
     }
 
-    /// Text, trimmed; the default where no layer sets it or the value is empty.
+    /// Returns a text, trimmed; the default where no layer sets it or the value is empty.
     #[must_use]
     pub fn text<'a>(&'a self, name: &str, default: &'a str) -> &'a str {
         let value = self.get(name).map_or("", |setting| setting.value.trim());

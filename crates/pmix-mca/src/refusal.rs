@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use pmix_plugin_abi::{ABI_MAJOR, SYMBOL};
 
-/// A plugin file that is not used, and why.
+/// Reports a plugin file that is not used, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The fault of the file.
     pub fault: LoadFault,
 }
 
 impl Refusal {
-    /// A refusal of a file.
+    /// Creates the report of a file that is refused.
     #[must_use]
     pub fn new(path: &Path, fault: LoadFault) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// What can be wrong with a plugin file before its first call.
+/// Says what is wrong with a plugin file that is refused before its first call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadFault {

@@ -11,7 +11,7 @@ use crate::nearest::hint;
 use crate::source::Layer;
 use crate::{Error, Params, Source};
 
-/// What selection needs to know of a component.
+/// Holds the properties of a component by which it is selected.
 #[derive(Clone, Debug)]
 pub struct Header<'a> {
     /// The component's name.
@@ -22,22 +22,22 @@ pub struct Header<'a> {
     pub enabled: bool,
 }
 
-/// What was decided for one component, in the order the headers came.
+/// Says what was decided about one component, in the order the headers came.
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// The priority in force.
     pub priority: i32,
-    /// Where that priority came from.
+    /// The layer that the priority came from.
     pub priority_source: Source,
-    /// Why the component is not active, and by which setting; `None` when it is active.
+    /// The reason why the component is not active, and by which setting; `None` when it is active.
     pub excluded: Option<(String, Source)>,
     /// Whether values of this component may be read, active or not.
     pub parse: bool,
-    /// Where `parse` came from.
+    /// The layer that `parse` came from.
     pub parse_source: Source,
 }
 
-/// The outcome of [`select`].
+/// Holds the outcome of [`select`].
 #[derive(Clone, Debug)]
 pub struct Selection {
     /// Indices of all components, highest priority first, ties by name.
@@ -50,7 +50,8 @@ pub struct Selection {
     pub decisions: Vec<Decision>,
 }
 
-/// Applies `<framework>`, `<framework>_<component>_priority`, `_enabled` and `_parse`.
+/// Selects the active components of a framework and their order: applies the parameters
+/// `<framework>`, `<framework>_<component>_priority`, `_enabled` and `_parse`.
 ///
 /// The list and `_enabled` may disagree; then the higher layer decides, and within one layer
 /// whichever excludes. A component that is not active still reads values of peers unless `_parse`
@@ -177,7 +178,8 @@ fn unknown_component(
     .with_status(Status::ERR_NOT_FOUND)
 }
 
-/// The error for a framework without an active component: what was excluded, and by which setting.
+/// Returns the error for a framework without an active component: what was excluded, and by which
+/// setting.
 pub fn no_plugins<'a>(
     framework: &str,
     decisions: impl IntoIterator<Item = (&'a str, &'a Decision)>,

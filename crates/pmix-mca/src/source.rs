@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a value came from, lowest layer first.
+/// Names the layer that a value came from; a lower layer is less.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Built in.

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is known of a parameter before anybody sets it.
 
-/// One parameter that a framework or component understands.
+/// Describes one parameter that a framework or component understands.
 #[derive(Clone, Copy, Debug)]
 pub struct ParamSpec {
     /// The full MCA name, for example `pcompress_base_limit`.
     pub name: &'static str,
     /// The built-in value as text; it also tells the kind of value, see [`Kind::of`].
     pub default: &'static str,
-    /// What it does, in one line, with unit and range.
+    /// The help, in one line, with unit and range.
     pub help: &'static str,
 }
 
-/// What a parameter takes.
+/// Names the kind of value that a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A truth value.
@@ -24,7 +24,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of a parameter with this built-in value.
+    /// Returns the kind of a parameter with this built-in value.
     #[must_use]
     pub fn of(default: &str) -> Self {
         match default {

@@ -17,7 +17,7 @@ type Context = *mut c_void;
 /// `munge_opt_t`: the socket of the daemon.
 const OPT_SOCKET: c_int = 8;
 
-/// The library, and a context of its own.
+/// Holds the MUNGE library and a context of it.
 ///
 /// The functions block until the daemon has answered or the library gives up; one value is used by
 /// one thread at a time.
@@ -47,8 +47,8 @@ type Destroy = unsafe extern "C" fn(Context);
 unsafe impl Send for Munge {}
 
 impl Munge {
-    /// Opens the library, `libmunge.so.2` or a trusted file by its path, and a context that asks the daemon at a
-    /// socket, or the usual one.
+    /// Opens the MUNGE library, `libmunge.so.2` or a trusted file by its path, and a context that
+    /// asks the daemon at a socket, or the usual one.
     ///
     /// # Errors
     /// The library cannot be opened or lacks a function, or the name of the socket holds a NUL.
@@ -97,7 +97,8 @@ impl Munge {
         Ok(munge)
     }
 
-    /// Asks the daemon who made a credential: a user and a group. What it carries is not read.
+    /// Asks the daemon which user and group made a credential, and returns both. The payload of the
+    /// credential is not read.
     ///
     /// # Errors
     /// `PMIX_ERR_INVALID_CRED`: the credential is not valid here, has expired or was used before, or
