@@ -55,6 +55,7 @@ mod record;
 mod requests;
 #[allow(unsafe_code)]
 mod server;
+#[allow(unsafe_code)]
 mod state;
 #[allow(unsafe_code)]
 mod status;

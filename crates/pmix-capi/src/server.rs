@@ -22,7 +22,7 @@ use crate::memory::{Result, bytes, slice};
 use crate::model::list;
 use crate::names::{nspace_at, proc_at};
 use crate::record::{empty_list, there};
-use crate::state::{server, state};
+use crate::state::{server, server_of_parent, show_to_children, state};
 use crate::status::code;
 
 use host::CHost;
@@ -67,6 +67,7 @@ fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) -> Result<()>
         .map_err(|error| refused(&error))?;
     let made = builder.build().map_err(|error| refused(&error))?;
     made.start().map_err(|error| refused(&error))?;
+    show_to_children(Some(&made));
     state.server = Some((made, 1));
     Ok(())
 }
@@ -84,6 +85,7 @@ fn finalize() -> Result<()> {
             Some(_) => state.server.take(),
         }
     };
+    show_to_children(None);
     let ended = last.map_or(Ok(()), |(server, _)| server.finalize());
     pending::forget_all();
     end();
@@ -158,10 +160,12 @@ exported! {
 
     fn PMIx_server_setup_fork(proc: *const pmix_proc_t, env: *mut *mut *mut c_char) -> pmix_status_t {
         code((|| {
-            let server = server()?;
             // SAFETY: C says so.
             let proc = unsafe { proc_at(proc) }.ok_or(Status::ERR_BAD_PARAM)?;
-            let vars = server.setup_fork(&proc).map_err(|error| refused(&error))?;
+            let vars = match server_of_parent() {
+                Some(server) => server.environment_after_fork(&proc),
+                None => server()?.setup_fork(&proc).map_err(|error| refused(&error))?,
+            };
             for (name, value) in vars {
                 let (name, value): (&OsStr, &OsStr) = (&name, &value);
                 // SAFETY: as above.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What this process is: a client, a server, or nothing yet.
 
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pmix_client::SharedClient;
@@ -10,33 +11,75 @@ use pmix_types::{Proc, Status};
 use crate::memory::Result;
 
 /// What this process is.
+#[derive(Default)]
 pub(crate) struct State {
-    /// The process that this holds for; another one after a fork.
-    pid: u32,
     /// The client, and how often it was initialised.
     pub(crate) client: Option<(SharedClient, usize)>,
     /// The server, and how often it was initialised.
     pub(crate) server: Option<(Server, usize)>,
 }
 
-static STATE: Mutex<State> = Mutex::new(State {
-    pid: 0,
-    client: None,
-    server: None,
-});
+/// The state of one process.
+struct Holder {
+    pid: u32,
+    state: Mutex<State>,
+}
+
+static HOLDER: AtomicPtr<Holder> = AtomicPtr::new(std::ptr::null_mut());
 
 /// What this process is, to look at or to change. After a fork the child is nothing: the threads
-/// stayed with the parent, and so does the connection.
+/// stayed with the parent, and so does the connection. It gets a state of its own, as the lock of the
+/// parent's may be held by a thread that is not there.
 pub(crate) fn state() -> MutexGuard<'static, State> {
-    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     let pid = std::process::id();
-    if state.pid != pid {
-        // Nothing of the parent's is touched: dropped here, it would end there.
-        std::mem::forget(state.client.take());
-        std::mem::forget(state.server.take());
-        state.pid = pid;
+    loop {
+        let known = HOLDER.load(Ordering::Acquire);
+        // SAFETY: what was once put there stays for ever.
+        if let Some(holder) = unsafe { known.as_ref() }
+            && holder.pid == pid
+        {
+            return holder.state.lock().unwrap_or_else(PoisonError::into_inner);
+        }
+        let fresh = Box::new(Holder {
+            pid,
+            state: Mutex::default(),
+        });
+        let fresh = Box::into_raw(fresh);
+        let put = HOLDER.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire);
+        if put.is_err() {
+            // SAFETY: it was made here and nobody has seen it.
+            drop(unsafe { Box::from_raw(fresh) });
+        }
     }
-    state
+}
+
+/// The server, for children of a fork, which may take no lock: a thread that held it is not there.
+static SERVER: AtomicPtr<Server> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The process that became the server.
+static SERVER_PID: AtomicU32 = AtomicU32::new(0);
+
+/// Makes a server known to children of a fork; none makes the last one unknown.
+pub(crate) fn show_to_children(server: Option<&Server>) {
+    let at = server.map_or(std::ptr::null_mut(), |server| {
+        Box::into_raw(Box::new(server.clone()))
+    });
+    let last = SERVER.swap(at, Ordering::AcqRel);
+    SERVER_PID.store(std::process::id(), Ordering::Release);
+    if !last.is_null() {
+        // SAFETY: it was made here, and only children look at it, each at a copy of its own.
+        drop(unsafe { Box::from_raw(last) });
+    }
+}
+
+/// The server of the parent, if this process is the child of a fork.
+pub(crate) fn server_of_parent() -> Option<&'static Server> {
+    let pid = SERVER_PID.load(Ordering::Acquire);
+    if pid == 0 || pid == std::process::id() {
+        return None;
+    }
+    // SAFETY: this process is a child, in which nobody else changes it.
+    unsafe { SERVER.load(Ordering::Acquire).as_ref() }
 }
 
 /// The client that this process is.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where things are, and compilers.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// The top of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -40,11 +43,52 @@ pub(crate) fn column(table: &str, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// Runs a command to its end.
+/// How long a program of a test may take; a compiler may take longer than its C program.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// Runs a command to its end, which must come within the limit.
 pub(crate) fn run(command: &mut Command) -> Output {
-    command
-        .output()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"))
+    command.stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn();
+    ended(child.unwrap_or_else(|error| panic!("{command:?}: {error}")))
+}
+
+/// What a process printed, which must end within the limit; it is killed if it does not.
+pub(crate) fn ended(mut child: Child) -> Output {
+    let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("a child is waited for") {
+            break status;
+        }
+        if begun.elapsed() > LIMIT {
+            child.kill().expect("a child can be killed");
+            child.wait().expect("a killed child ends");
+            let said = stderr.join().expect("a reader");
+            panic!(
+                "a program did not end in {LIMIT:?}: {}",
+                String::from_utf8_lossy(&said)
+            );
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    Output {
+        status,
+        stdout: stdout.join().expect("a reader"),
+        stderr: stderr.join().expect("a reader"),
+    }
+}
+
+/// Reads all that a process prints, while others wait for its end.
+fn read(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut said = Vec::new();
+        if let Some(mut stream) = stream {
+            let _ = stream.read_to_end(&mut said);
+        }
+        said
+    })
 }
 
 /// Runs a command that must succeed, and returns what it printed.

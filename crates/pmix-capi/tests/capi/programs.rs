@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use pmix_server::{HostObject, Server};
 use pmix_types::{Info, Proc, Rank, keys};
 
-use crate::build::{archive, library, must, root};
+use crate::build::{archive, ended, library, must, root};
 
 /// Compiles a program against the headers and a library.
 fn program(name: &str, folder: &Path, statically: bool) -> PathBuf {
@@ -53,6 +53,13 @@ fn data_are_made_and_taken_apart() {
     });
 }
 
+#[test]
+fn a_host_may_prepare_a_process_in_the_child_of_a_fork() {
+    each("forked.c", |program, folder| {
+        must(Command::new(program).env("LD_LIBRARY_PATH", folder));
+    });
+}
+
 /// The server of a job whose processes are programs in C.
 fn serve(size: u32) -> Server {
     let server = Server::builder()
@@ -94,7 +101,7 @@ fn clients_exchange_what_they_put() {
             command.spawn().expect("the program starts")
         });
         for (rank, child) in children.collect::<Vec<_>>().into_iter().enumerate() {
-            let output = child.wait_with_output().expect("the program ends");
+            let output = ended(child);
             assert!(output.status.success(), "{program:?}, rank {rank}");
             let said = String::from_utf8_lossy(&output.stdout);
             assert_eq!(said, format!("rank {rank} of 3: ok\n"));

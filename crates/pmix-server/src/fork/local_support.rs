@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use arc_swap::ArcSwap;
 use pmix_mca::Environment;
 use pmix_types::{Info, IntoOwned, Nspace, Status, Value, keys};
 
@@ -41,9 +41,10 @@ struct Directive {
     separator: u8,
 }
 
-/// What `setup_local_support` said of each job.
+/// What `setup_local_support` said of each job. It is read without a lock, as hosts do that start a
+/// process by a fork and prepare it there.
 #[derive(Debug, Default)]
-pub(crate) struct LocalSupport(Mutex<HashMap<Nspace<'static>, Vec<Directive>>>);
+pub(crate) struct LocalSupport(ArcSwap<HashMap<Nspace<'static>, Vec<Directive>>>);
 
 impl LocalSupport {
     /// Keeps what a job needs; infos that are not about the environment have no effect here.
@@ -54,16 +55,23 @@ impl LocalSupport {
     pub(crate) fn set(&self, nspace: &Nspace<'_>, infos: &[Info<'_>]) -> Result<(), Error> {
         let directives: Result<Vec<_>, _> = infos.iter().filter_map(directive).collect();
         let directives = directives?;
-        let mut jobs = self.lock();
-        jobs.entry(nspace.clone().into_owned())
-            .or_default()
-            .extend(directives);
+        let nspace = nspace.clone().into_owned();
+        self.0.rcu(|jobs| {
+            let mut jobs = HashMap::clone(jobs);
+            let job = jobs.entry(nspace.clone()).or_default();
+            job.extend_from_slice(&directives);
+            jobs
+        });
         Ok(())
     }
 
     /// Forgets what a job needs.
     pub(crate) fn forget(&self, nspace: &Nspace<'_>) {
-        self.lock().remove(nspace.as_bytes());
+        self.0.rcu(|jobs| {
+            let mut jobs = HashMap::clone(jobs);
+            jobs.remove(nspace.as_bytes());
+            jobs
+        });
     }
 
     /// Applies what a job needs to an environment, over what is inherited.
@@ -73,14 +81,10 @@ impl LocalSupport {
         inherited: &Environment,
         environment: &mut Vec<Variable>,
     ) {
-        let jobs = self.lock();
+        let jobs = self.0.load();
         for directive in jobs.get(nspace.as_bytes()).into_iter().flatten() {
             directive.apply(inherited, environment);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Nspace<'static>, Vec<Directive>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

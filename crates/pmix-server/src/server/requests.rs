@@ -77,6 +77,13 @@ impl Server {
         Ok(self.0.fork.environment(proc))
     }
 
+    /// As [`setup_fork`](Self::setup_fork), for a host that prepares a process in the child of a fork:
+    /// no lock is taken, and it is not looked whether the server is at work.
+    #[must_use]
+    pub fn environment_after_fork(&self, proc: &Proc<'_>) -> Vec<(OsString, OsString)> {
+        self.0.fork.environment(proc)
+    }
+
     /// What an application is to take along to the nodes that it runs on
     /// (`PMIx_server_setup_application`): with `PMIX_SETUP_APP_ENVARS` or `PMIX_SETUP_APP_ALL`,
     /// MCA parameters of this environment and variables of its programming model. The servers there
