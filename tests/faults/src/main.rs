@@ -11,6 +11,7 @@ mod churn;
 mod good;
 mod identity;
 mod killed;
+mod launcher;
 mod malformed;
 mod peer;
 mod raw;
@@ -96,6 +97,22 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "planted",
         run: shortage::planted,
+    },
+    Scenario {
+        name: "launcher-reader-paused",
+        run: launcher::paused,
+    },
+    Scenario {
+        name: "launcher-errors-unread",
+        run: launcher::errors,
+    },
+    Scenario {
+        name: "launcher-output-unread",
+        run: launcher::output,
+    },
+    Scenario {
+        name: "launcher-killed",
+        run: launcher::killed,
     },
     Scenario {
         name: "churn",

@@ -3,15 +3,18 @@
 //!
 //! This program is that process too: `pmix-faults peer WHAT ARGUMENTS`.
 
+use std::fs;
+use std::io::Write as _;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bfrops::{Layout, Module};
-use pmix_client::Uri;
+use pmix_client::{Client, Fence, Settings, Uri};
 use pmix_proto::{Request, Role, Tag, reply, request};
-use pmix_types::{Key, Proc, Rank, Status};
+use pmix_types::{Info, Key, Proc, Rank, Status, keys};
 
 use super::killed::points::Point;
 use super::raw::{self, Peer};
@@ -60,9 +63,77 @@ pub(super) fn main(args: &[String]) -> Result<(), String> {
             // Until it is killed.
             sleep(Duration::from_secs(60));
         }
+        ["own-fences", count, path] => own_fences(number(count)?, Path::new(path))?,
+        ["failing-fences", count] => failing_fences(number(count)?)?,
+        ["log-flood"] => log_flood()?,
         _ => return Err(format!("{args:?} is nothing that a peer does")),
     }
     Ok(())
+}
+
+/// Fences alone so often, as a process of a launcher, and writes how many microseconds the longest
+/// took. Then it stays.
+fn own_fences(count: u32, path: &Path) -> Result<(), String> {
+    let mut client = of_launcher()?;
+    let own = [client.proc().clone()];
+    let mut longest = Duration::ZERO;
+    for _ in 0..count {
+        let begun = Instant::now();
+        let fence = Fence::new().of(own.clone());
+        client.fence(&fence).map_err(|e| e.to_string())?;
+        longest = longest.max(begun.elapsed());
+    }
+    // Whoever waits for the file finds it whole.
+    let told = path.with_extension("new");
+    fs::write(&told, longest.as_micros().to_string()).map_err(|e| e.to_string())?;
+    fs::rename(&told, path).map_err(|e| e.to_string())?;
+    loop {
+        sleep(Duration::from_secs(60));
+    }
+}
+
+/// Fences so often with rank 1, which ends without a word.
+fn failing_fences(count: u32) -> Result<(), String> {
+    let mut client = of_launcher()?;
+    let job = client.proc().nspace.clone();
+    let both = [0, 1].map(|rank| Proc::new(job.clone(), Rank::new(rank)));
+    for _ in 0..count {
+        let fence = Fence::new().of(both.clone());
+        if client.fence(&fence).is_ok() {
+            return Err("a fence with a process that has ended went well".to_owned());
+        }
+    }
+    client.finalize().map_err(|e| e.to_string())
+}
+
+/// Logs without end, and waits for no answer.
+fn log_flood() -> Result<(), String> {
+    let settings = Settings::from_env().map_err(|e| e.to_string())?;
+    let rank = settings.proc.rank.as_raw();
+    let job = settings.proc.nspace.to_string();
+    let mut peer = enter(&settings.server, &job, rank, me())?;
+    let log = Request::Log(request::Log {
+        time: 0,
+        data: vec![Info::new(keys::LOG_STDOUT, "x".repeat(64 << 10))],
+        directives: Vec::new(),
+    });
+    // What is answered is read, so that the server does not stop reading.
+    let mut answers = peer.stream.try_clone().map_err(|e| e.to_string())?;
+    std::thread::spawn(move || std::io::copy(&mut answers, &mut std::io::sink()));
+    let mut tag = 100;
+    loop {
+        let bytes = peer.request(Tag(tag), &log)?;
+        tag = if tag == 1 << 20 { 100 } else { tag + 1 };
+        if peer.stream.write_all(&bytes).is_err() {
+            return Err("the launcher hung up".to_owned());
+        }
+    }
+}
+
+/// A client of the launcher that started this process.
+fn of_launcher() -> Result<Client, String> {
+    let settings = Settings::from_env();
+    settings.and_then(Client::init).map_err(|e| e.to_string())
 }
 
 pub(super) fn number(word: &str) -> Result<u32, String> {
