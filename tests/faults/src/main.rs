@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod churn;
+mod config;
 mod good;
 mod identity;
 mod killed;
@@ -97,6 +98,14 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "planted",
         run: shortage::planted,
+    },
+    Scenario {
+        name: "planted-config",
+        run: config::planted,
+    },
+    Scenario {
+        name: "planted-sessions",
+        run: config::sessions,
     },
     Scenario {
         name: "launcher-reader-paused",

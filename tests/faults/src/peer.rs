@@ -63,7 +63,7 @@ pub(super) fn main(args: &[String]) -> Result<(), String> {
             // Until it is killed.
             sleep(Duration::from_secs(60));
         }
-        ["own-fences", count, path] => own_fences(number(count)?, Path::new(path))?,
+        ["own-fences", time, path] => own_fences(number(time)?, Path::new(path))?,
         ["failing-fences", count] => failing_fences(number(count)?)?,
         ["log-flood"] => log_flood()?,
         _ => return Err(format!("{args:?} is nothing that a peer does")),
@@ -71,13 +71,14 @@ pub(super) fn main(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Fences alone so often, as a process of a launcher, and writes how many microseconds the longest
-/// took. Then it stays.
-fn own_fences(count: u32, path: &Path) -> Result<(), String> {
+/// Fences alone for so many milliseconds, as a process of a launcher, and writes how many microseconds
+/// the longest fence took. Then it stays.
+fn own_fences(milliseconds: u32, path: &Path) -> Result<(), String> {
     let mut client = of_launcher()?;
     let own = [client.proc().clone()];
     let mut longest = Duration::ZERO;
-    for _ in 0..count {
+    let (start, time) = (Instant::now(), Duration::from_millis(milliseconds.into()));
+    while longest.is_zero() || start.elapsed() < time {
         let begun = Instant::now();
         let fence = Fence::new().of(own.clone());
         client.fence(&fence).map_err(|e| e.to_string())?;

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What another user leaves where a command runs: configuration, and names of sessions.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use xtask::{install, process};
+
+use super::wait::shown;
+use super::{Field, Verdict, launcher};
+
+/// Somebody who is not root.
+const STRANGER: u32 = 54_321;
+
+/// How long a command may take beside what was planted.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Commands that read the configuration; the first ones are run in the short form.
+const COMMANDS: &[&[&str]] = &[
+    &["map", "count", "n[1-3]"],
+    &["run", "-n", "1", "true"],
+    &["plugins", "list"],
+    &["info"],
+    &["wire", "decode", "--hex", "00"],
+    &["map", "encode", "n1,n2"],
+    &["hello", "--help"],
+    &["info", "--json"],
+];
+
+/// A directory in which a command runs, and what it must not run.
+struct Trap {
+    pmix: PathBuf,
+    /// Below the directory for temporary files: who may be trusted with a checkout is not known.
+    root: TempDir,
+    cwd: PathBuf,
+    /// Where the library leaves a sign that it was opened.
+    sign: PathBuf,
+}
+
+type Plant = fn(&Trap, &Path) -> std::io::Result<()>;
+
+/// What is left in place of `plugins.toml`, and what the warning says of it.
+const PLANTS: &[(&str, Plant, &str)] = &[
+    (
+        "writable",
+        |trap, at| trap.configuration(at, 0o666),
+        "mode 0666",
+    ),
+    (
+        "group-writable",
+        |trap, at| trap.configuration(at, 0o664),
+        "mode 0664",
+    ),
+    (
+        "below an open directory",
+        |trap, at| {
+            trap.configuration(at, 0o644)?;
+            fs::set_permissions(&trap.cwd, Permissions::from_mode(0o777))
+        },
+        "mode 0777",
+    ),
+    (
+        "link in an open directory",
+        |trap, at| {
+            let other = trap.root.path().join("other.toml");
+            trap.configuration(&other, 0o644)?;
+            symlink(other, at)?;
+            fs::set_permissions(&trap.cwd, Permissions::from_mode(0o777))
+        },
+        "mode 0777",
+    ),
+    ("pipe", |_, at| fifo(at), "a pipe"),
+    ("device", |_, at| symlink("/dev/zero", at), "a device"),
+    ("directory", |_, at| fs::create_dir(at), "a directory"),
+    (
+        "huge",
+        |trap, at| {
+            trap.configuration(at, 0o644)?;
+            File::options().write(true).open(at)?.set_len(1 << 30)
+        },
+        "more than 4194304 bytes",
+    ),
+];
+
+/// Those that only root can leave for somebody else.
+const FOREIGN: &[(&str, Plant, &str)] = &[
+    (
+        "of another user",
+        |trap, at| {
+            trap.configuration(at, 0o644)?;
+            chown(at, Some(STRANGER), None)
+        },
+        "belongs to user 54321, mode 0644",
+    ),
+    (
+        "of another user in a sticky directory",
+        |trap, at| {
+            trap.configuration(at, 0o644)?;
+            chown(at, Some(STRANGER), None)?;
+            fs::set_permissions(&trap.cwd, Permissions::from_mode(0o1777))
+        },
+        "belongs to user 54321, mode 0644",
+    ),
+    (
+        "in a directory of another user",
+        |trap, at| {
+            trap.configuration(at, 0o644)?;
+            chown(&trap.cwd, Some(STRANGER), None)
+        },
+        "belongs to user 54321, mode 0755",
+    ),
+];
+
+/// Somebody planted a configuration: nothing of it runs, and commands do what they do without.
+pub(super) fn planted(field: &Field) -> Result<Verdict, String> {
+    let trap = Trap::new(field)?;
+    let commands = &COMMANDS[..field.count(COMMANDS.len(), 2)];
+    let root = install::is_root();
+    let plants = PLANTS.iter().chain(FOREIGN.iter().filter(|_| root));
+    let (mut runs, mut longest) = (0u32, Duration::ZERO);
+    // A trap that catches nobody would prove nothing.
+    let at = trap.fresh()?;
+    let fault = |e: std::io::Error| e.to_string();
+    trap.configuration(&at, 0o644).map_err(fault)?;
+    let (output, _) = trap.run(&["map", "encode", "n1,n2"])?;
+    if output.stdout != b"raw:n1,n2\n" || !trap.caught() {
+        return Err(format!("one's own file is not obeyed: {output:?}"));
+    }
+    for (what, plant, says) in plants {
+        let at = trap.fresh()?;
+        let expected = commands.iter().map(|args| trap.run(args));
+        let expected: Vec<_> = expected.collect::<Result<_, _>>()?;
+        plant(&trap, &at).map_err(|e| format!("{what}: {e}"))?;
+        for (args, (without, _)) in commands.iter().zip(&expected) {
+            let (output, took) = trap.run(args)?;
+            let fault = |why: &str| Err(format!("{what}: {args:?}: {why}: {output:?}"));
+            if trap.caught() {
+                return fault("code of another user ran");
+            }
+            if (output.status, &output.stdout) != (without.status, &without.stdout) {
+                return fault("it does not answer as without");
+            }
+            let said = String::from_utf8_lossy(&output.stderr);
+            let told = said
+                .lines()
+                .filter(|line| line.contains("is not read"))
+                .count();
+            // Help is given without a look at the configuration.
+            let due = usize::from(args[0] != "hello");
+            if told != due || (due == 1 && !said.contains(says)) {
+                return fault("no one warning");
+            }
+            runs += 1;
+            longest = longest.max(took);
+        }
+    }
+    Ok(Verdict::Held(format!(
+        "{} kinds of plants, {runs} commands as without, one warning each, the longest {}",
+        PLANTS.len() + if root { FOREIGN.len() } else { 0 },
+        shown(longest),
+    )))
+}
+
+/// Somebody took the names that sessions could have.
+pub(super) fn sessions(field: &Field) -> Result<Verdict, String> {
+    if !install::is_root() {
+        return Ok(Verdict::Skipped("only root can be another user".to_owned()));
+    }
+    let trap = Trap::new(field)?;
+    trap.fresh()?;
+    let shared = trap.root.path().join("shared");
+    let fault = |e: std::io::Error| e.to_string();
+    fs::create_dir(&shared).map_err(fault)?;
+    fs::set_permissions(&shared, Permissions::from_mode(0o1777)).map_err(fault)?;
+    let names = field.count(150_000, 1_000);
+    // All that launchers with the next process ids could be called, were it that simple.
+    let next = std::process::id();
+    for number in 0..names {
+        let (pid, number) = (next as usize + number / 50, number % 50);
+        let taken = shared.join(format!("pmix-run.0.{pid}.{number}"));
+        fs::create_dir(&taken).map_err(fault)?;
+        chown(&taken, Some(STRANGER), None).map_err(fault)?;
+    }
+    let mut longest = Duration::ZERO;
+    for _ in 0..3 {
+        let begun = Instant::now();
+        let mut command = trap.command(
+            &trap.pmix,
+            &["run", "-n", "1", "sh", "-c", "test -d $PMIX_TMPDIR || true"],
+        );
+        command.env("TMPDIR", &shared);
+        let output = ended(command)?;
+        longest = longest.max(begun.elapsed());
+        if !output.status.success() {
+            return Err(format!("a launch failed: {output:?}"));
+        }
+    }
+    let left = fs::read_dir(&shared).map_err(fault)?.count();
+    if left != names {
+        return Err(format!(
+            "{names} directories of another user, {left} afterwards"
+        ));
+    }
+    fs::remove_dir_all(&shared).map_err(fault)?;
+    Ok(Verdict::Held(format!(
+        "{names} names taken: 3 of 3 launches, the longest {}; nothing of the other user removed",
+        shown(longest)
+    )))
+}
+
+impl Trap {
+    fn new(field: &Field) -> Result<Self, String> {
+        let fault = |e: std::io::Error| e.to_string();
+        let root = TempDir::with_prefix("pmix-faults.").map_err(fault)?;
+        fs::set_permissions(root.path(), Permissions::from_mode(0o755)).map_err(fault)?;
+        let trap = Self {
+            pmix: launcher::build(field)?,
+            cwd: root.path().join("cwd"),
+            sign: root.path().join("mark/ran"),
+            root,
+        };
+        fs::create_dir(trap.root.path().join("mark")).map_err(fault)?;
+        let open = Permissions::from_mode(0o777);
+        fs::set_permissions(trap.root.path().join("mark"), open).map_err(fault)?;
+        let source = format!(
+            "#include <stdio.h>\n__attribute__((constructor)) static void left(void)\n\
+             {{ FILE *f = fopen(\"{}\", \"w\"); if (f) fclose(f); }}\n",
+            trap.sign.display()
+        );
+        let file = trap.root.path().join("trap.c");
+        fs::write(&file, source).map_err(fault)?;
+        let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+        let mut build = Command::new(compiler);
+        build.args(["-shared", "-fPIC", "-o"]);
+        process::run(build.arg(trap.library()).arg(file))?;
+        let private = Permissions::from_mode(0o755);
+        fs::set_permissions(trap.library(), private).map_err(fault)?;
+        Ok(trap)
+    }
+
+    fn library(&self) -> PathBuf {
+        self.root.path().join("trap.so")
+    }
+
+    /// An empty directory to run in, and where a file is to be planted.
+    fn fresh(&self) -> Result<PathBuf, String> {
+        let fault = |e: std::io::Error| e.to_string();
+        if self.cwd.exists() {
+            fs::remove_dir_all(&self.cwd).map_err(fault)?;
+        }
+        fs::create_dir(&self.cwd).map_err(fault)?;
+        fs::set_permissions(&self.cwd, Permissions::from_mode(0o755)).map_err(fault)?;
+        Ok(self.cwd.join("plugins.toml"))
+    }
+
+    /// Writes a configuration that loads the library.
+    fn configuration(&self, at: &Path, mode: u32) -> std::io::Result<()> {
+        let library = self.library().display().to_string();
+        fs::write(
+            at,
+            format!("[[plugin]]\npath = {library:?}\n[preg]\nselect = \"raw\"\n"),
+        )?;
+        fs::set_permissions(at, Permissions::from_mode(mode))
+    }
+
+    /// Whether the library was opened; the sign is taken away.
+    fn caught(&self) -> bool {
+        fs::remove_file(&self.sign).is_ok()
+    }
+
+    fn command(&self, program: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(&self.cwd).env_clear();
+        command.env("PATH", "/usr/bin:/bin");
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Result<(Output, Duration), String> {
+        let begun = Instant::now();
+        let output = ended(self.command(&self.pmix, args))?;
+        Ok((output, begun.elapsed()))
+    }
+}
+
+/// What a command says, which is killed when it does not end.
+fn ended(mut command: Command) -> Result<Output, String> {
+    let fault = |e: std::io::Error| e.to_string();
+    command.stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(fault)?;
+    let begun = Instant::now();
+    // All of them say less than a pipe holds.
+    while child.try_wait().map_err(fault)?.is_none() {
+        if begun.elapsed() > PATIENCE {
+            child.kill().map_err(fault)?;
+            return Err(format!("{command:?} does not end"));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.wait_with_output().map_err(fault)
+}
+
+fn fifo(at: &Path) -> std::io::Result<()> {
+    match Command::new("mkfifo").arg(at).status()?.success() {
+        true => Ok(()),
+        false => Err(std::io::Error::other("no pipe")),
+    }
+}
