@@ -10,7 +10,7 @@ use crate::{
     Command, Error, Frame, Header, Hello, Inbox, PeerForm, Request, Tag, Welcome, WelcomeForm,
 };
 
-/// The client's side of one connection, without a socket.
+/// Runs the client's side of one connection, without a socket.
 ///
 /// Whoever drives it sends what [`poll_transmit`](Self::poll_transmit) hands out, gives what
 /// arrives to [`handle_input`](Self::handle_input), and then takes replies and unsolicited messages until
@@ -57,7 +57,7 @@ enum State {
     Open(Welcome<'static>),
 }
 
-/// The reply to a request.
+/// Holds the reply to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     /// The tag of the request.
@@ -69,7 +69,8 @@ pub struct Response {
 }
 
 impl ClientConnection {
-    /// Begins a connection as the hello says; payloads of the server may have so many bytes.
+    /// Begins a connection with a hello. Payloads of the server may have at most `max_payload`
+    /// bytes.
     ///
     /// # Errors
     ///
@@ -89,13 +90,13 @@ impl ClientConnection {
         })
     }
 
-    /// What this client understands, which is how both sides pack.
+    /// Returns the form in which both sides pack.
     #[must_use]
     pub const fn form(&self) -> &PeerForm {
         &self.form
     }
 
-    /// The server's answer to the hello, when it is there.
+    /// Returns the server's answer to the hello, when it is there.
     #[must_use]
     pub const fn welcome(&self) -> Option<&Welcome<'static>> {
         match &self.state {
@@ -104,7 +105,7 @@ impl ClientConnection {
         }
     }
 
-    /// Asks the server; the reply will have the tag.
+    /// Sends a request, and returns the tag that its reply will have.
     ///
     /// # Errors
     ///
@@ -126,7 +127,7 @@ impl ClientConnection {
         Ok(tag)
     }
 
-    /// Says that the client is alive.
+    /// Sends a heartbeat.
     ///
     /// # Errors
     ///
@@ -135,7 +136,7 @@ impl ClientConnection {
         self.send(Tag::HEARTBEAT, Vec::new())
     }
 
-    /// Takes bytes that arrived.
+    /// Takes bytes that the server sent.
     ///
     /// # Errors
     ///
@@ -163,24 +164,24 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Bytes for the server, oldest first.
+    /// Returns the next bytes for the server, oldest first.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.out.pop_front()
     }
 
-    /// The next reply.
+    /// Returns the next reply, oldest first.
     pub fn poll_reply(&mut self) -> Option<Response> {
         self.replies.pop_front()
     }
 
-    /// The next message that nobody asked for; its tag says what it is: an
+    /// Returns the next message that the server sent unasked; its tag says what it is: an
     /// [`Event`](crate::Event), [`Output`](crate::Output), [`Flow`](crate::Flow) or
     /// [`Deleted`](crate::Deleted).
     pub fn poll_unsolicited(&mut self) -> Option<Frame> {
         self.unsolicited.pop_front()
     }
 
-    /// How many requests have no reply yet.
+    /// Returns the number of requests that have no reply yet.
     #[must_use]
     pub fn num_asked(&self) -> usize {
         self.asked.len()

@@ -5,7 +5,7 @@ use std::fmt;
 
 macro_rules! commands {
     ($($(#[$doc:meta])* $name:ident = $number:literal;)*) => {
-        /// What a client asks of its server; the number that every request begins with.
+        /// Names a request of a client (`pmix_cmd_t`) by the number that its payload begins with.
         ///
         /// The type is open: a newer client may send a number that has no name here.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,10 +14,10 @@ macro_rules! commands {
         impl Command {
             $($(#[$doc])* pub const $name: Self = Self($number);)*
 
-            /// Every command that has a name, by number.
+            /// Lists every command that has a name, by number.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// The name; none if nobody knows the command.
+            /// Returns the name of the command, if it has one.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self {
@@ -30,90 +30,91 @@ macro_rules! commands {
 }
 
 commands! {
-    /// What is known of my job?
+    /// Asks for the job info of the client's own job (`PMIx_Init`).
     REQ = 0;
-    /// End these processes.
+    /// Asks the host to end processes (`PMIx_Abort`).
     ABORT = 1;
-    /// This is what I put.
+    /// Hands the server what the process has put (`PMIx_Commit`).
     COMMIT = 2;
-    /// Tell me when all have arrived.
+    /// Joins a fence; the reply comes when all participants have arrived (`PMIx_Fence`).
     FENCENB = 3;
-    /// What did that process put, or what is known of it?
+    /// Asks for a value that a process put, or for job info (`PMIx_Get`).
     GETNB = 4;
-    /// I am about to leave.
+    /// Announces that the process is about to disconnect (`PMIx_Finalize`).
     FINALIZE = 5;
-    /// Publish this.
+    /// Publishes data (`PMIx_Publish`).
     PUBLISH = 6;
-    /// What was published under these keys?
+    /// Asks for published data by its keys (`PMIx_Lookup`).
     LOOKUP = 7;
-    /// Withdraw these keys.
+    /// Withdraws published data (`PMIx_Unpublish`).
     UNPUBLISH = 8;
-    /// Start these applications.
+    /// Asks the host to start a job (`PMIx_Spawn`).
     SPAWN = 9;
-    /// Treat us as one job.
+    /// Joins a connect: its participants are treated as one job afterwards (`PMIx_Connect`).
     CONNECT = 10;
-    /// Treat us so no longer.
+    /// Joins a disconnect, which ends a connect (`PMIx_Disconnect`).
     DISCONNECT = 11;
-    /// Tell others of this event.
+    /// Reports an event to others (`PMIx_Notify_event`).
     NOTIFY = 12;
-    /// Tell me of these events.
+    /// Registers the peer for events (`PMIx_Register_event_handler`).
     REGEVENTS = 13;
-    /// Tell me of these no longer.
+    /// Takes back a registration for events; the one request that has no reply
+    /// (`PMIx_Deregister_event_handler`).
     DEREGEVENTS = 14;
-    /// What do you know about this?
+    /// Asks for information about the system (`PMIx_Query_info`).
     QUERY = 15;
-    /// Log this.
+    /// Asks the host to log data (`PMIx_Log`).
     LOG = 16;
-    /// Change my allocation.
+    /// Asks the host to change an allocation (`PMIx_Allocation_request`).
     ALLOC = 17;
-    /// Do this to these processes.
+    /// Asks for control of processes, such as a signal or a cleanup (`PMIx_Job_control`).
     JOB_CONTROL = 18;
-    /// Watch me.
+    /// Asks for monitoring of the process (`PMIx_Process_monitor`).
     MONITOR = 19;
-    /// Give me a credential.
+    /// Asks the host for a credential (`PMIx_Get_credential`).
     GET_CREDENTIAL = 20;
-    /// Is this credential good?
+    /// Asks the host whether a credential is valid (`PMIx_Validate_credential`).
     VALIDATE_CRED = 21;
-    /// Send me the output of these processes.
+    /// Asks for the output of processes (`PMIx_IOF_pull`).
     IOF_PULL = 22;
-    /// Give this to these processes as input.
+    /// Sends input to processes (`PMIx_IOF_push`).
     IOF_PUSH = 23;
-    /// Make a group of us.
+    /// Joins the construction of a group (`PMIx_Group_construct`).
     GROUP_CONSTRUCT = 24;
-    /// Join a group; sent as an event instead.
+    /// Joins a group; no peer sends it, an event is sent instead (`PMIx_Group_join`).
     GROUP_JOIN = 25;
-    /// Invite into a group; sent as an event instead.
+    /// Invites into a group; no peer sends it, an event is sent instead (`PMIx_Group_invite`).
     GROUP_INVITE = 26;
-    /// I leave this group.
+    /// Leaves a group (`PMIx_Group_leave`).
     GROUP_LEAVE = 27;
-    /// End this group.
+    /// Joins the destruction of a group (`PMIx_Group_destruct`).
     GROUP_DESTRUCT = 28;
-    /// Send me that output no longer.
+    /// Ends a pull of output (`PMIx_IOF_deregister`).
     IOF_DEREG = 29;
-    /// What is known of the fabric?
+    /// Asks for a description of the fabric (`PMIx_Fabric_register`).
     FABRIC_REGISTER = 30;
-    /// What of the fabric has changed?
+    /// Asks for the current description of a fabric (`PMIx_Fabric_update`).
     FABRIC_UPDATE = 31;
-    /// How far is it from here to the devices?
+    /// Asks for the distances of devices from a cpuset (`PMIx_Compute_distances`).
     DEVICE_DISTANCES = 32;
-    /// What does that process have by now? Since 5.0.
+    /// Asks again for all that a process has put by now. Since 5.0.
     REFRESH_CACHE = 33;
-    /// Define or change a block of resources. Since 6.0.
+    /// Defines or changes a block of resources (`PMIx_Resource_block`). Since 6.0.
     RESBLK = 34;
-    /// Do this to a session. Since 6.0.
+    /// Asks for control of a session (`PMIx_Session_control`). Since 6.0.
     SESSION_CTRL = 35;
-    /// What is known of this system? Since 6.0.
+    /// Asks for information about the system that no job has. Since 6.0.
     REQ_SYSINFO = 36;
-    /// Which processes are on that node? Since 5.0.
+    /// Asks which processes are on a node (`PMIx_Resolve_peers`). Since 5.0.
     RESOLVE_PEERS = 37;
-    /// Which nodes does that job run on? Since 5.0.
+    /// Asks which nodes a job runs on (`PMIx_Resolve_nodes`). Since 5.0.
     RESOLVE_NODE = 38;
-    /// Tell me about my job in the form of this data store. Since 7.0.
+    /// Asks for the job info in the form of another datastore. Since 7.0.
     GDS_FALLBACK = 39;
 }
 
 impl Command {
-    /// Whether a reply follows the request; the tag is used up in any case.
+    /// Returns whether a reply follows the request; the tag is used up in any case.
     #[must_use]
     pub const fn is_answered(self) -> bool {
         !matches!(self, Self::DEREGEVENTS)

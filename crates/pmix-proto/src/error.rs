@@ -5,7 +5,7 @@ use std::fmt;
 
 use pmix_types::Status;
 
-/// Why bytes are no message, or why a message has no bytes: what, and at which byte.
+/// Reports why bytes cannot be read as a message or a message cannot be packed, and at which byte.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Fault>);
 
@@ -72,27 +72,27 @@ impl Error {
         self
     }
 
-    /// The PMIx status of this error.
+    /// Returns the PMIx status of this error.
     #[must_use]
     pub fn status(&self) -> Status {
         self.0.status
     }
 
-    /// The offset of the fault: in the payload of the message that was read, or in the stream for
-    /// what [`Inbox`](crate::Inbox) refuses; none where something was written.
+    /// Returns the offset of the fault: in the payload of the message that was read, or in the
+    /// stream for what [`Inbox`](crate::Inbox) refuses; none where something was written.
     #[must_use]
     pub fn offset(&self) -> Option<usize> {
         self.0.offset
     }
 
-    /// The part of the message that is at fault, for example `FENCENB procs`; empty where no part
-    /// is meant.
+    /// Returns the part of the message that is at fault, for example `FENCENB procs`; empty where
+    /// no part is meant.
     #[must_use]
     pub fn part(&self) -> &str {
         &self.0.part
     }
 
-    /// What is wrong, without the part and the offset.
+    /// Returns what is wrong, without the part and the offset.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message

@@ -9,7 +9,7 @@ use crate::codec::{Many, Maybe, One, Reader, Shape, Writer, message, payloads};
 use crate::outline::Part;
 use crate::{Command, Error, wire_type};
 
-/// An event, on [`Tag::EVENT`](crate::Tag::EVENT).
+/// Carries an event to a client that registered for it, on [`Tag::EVENT`](crate::Tag::EVENT).
 ///
 /// | field | call | since |
 /// | --- | --- | --- |
@@ -22,13 +22,13 @@ use crate::{Command, Error, wire_type};
 /// Frozen: append only.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Event<'a> {
-    /// What happened.
+    /// The code of the event.
     pub status: Status,
-    /// To whom, or who says so.
+    /// The process that the event is about, or that reported it.
     pub source: Proc<'a>,
-    /// What is to be said about it.
+    /// The infos of the event.
     pub infos: Vec<Info<'a>>,
-    /// Who is to hear of it; earlier clients do not look at it.
+    /// The range of the event; earlier clients do not look at it.
     pub range: Option<DataRange>,
 }
 
@@ -82,16 +82,16 @@ impl IntoOwned for Event<'_> {
 }
 
 message! {
-    /// Forwarded output, on [`Tag::OUTPUT`](crate::Tag::OUTPUT).
+    /// Carries forwarded output, on [`Tag::OUTPUT`](crate::Tag::OUTPUT).
     Output<'a> {
-        /// Whose it is.
+        /// The process that the output or input is of.
         source: Proc<'a> = One<wire_type::Proc>,
         /// From which stream.
         channel: IofChannel = One<wire_type::IofChannel>,
         /// The number that the client gave its handler when it asked for the output; 0 stands for
         /// what a tool gets without asking.
         local_id: u64 = One<wire_type::Size>,
-        /// How it is to be shown.
+        /// Directives for showing it.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
         /// The bytes; none are the end of the stream.
         data: Bytes<'a> = One<wire_type::ByteObject>,
@@ -99,20 +99,20 @@ message! {
 
     /// Stops or restarts a flow of input, on [`Tag::FLOW`](crate::Tag::FLOW). Since 7.0.
     Flow<'a> {
-        /// Whose it is.
+        /// The process that the output or input is of.
         source: Proc<'a> = One<wire_type::Proc>,
         /// Which stream.
         channel: IofChannel = One<wire_type::IofChannel>,
         /// Whether it is to stop.
         stop: bool = One<wire_type::Bool>,
-        /// What else there is to say.
+        /// Further infos.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A key was deleted, on [`Tag::DELETED`](crate::Tag::DELETED). Since 7.0; earlier clients do
-    /// not know the tag.
+    /// Says that a key was deleted, on [`Tag::DELETED`](crate::Tag::DELETED). Since 7.0; earlier
+    /// clients do not know the tag.
     Deleted<'a> {
-        /// Whose it was.
+        /// The process that had put the key.
         proc: Proc<'a> = One<wire_type::Proc>,
         /// For whom it is deleted.
         scope: Scope = One<wire_type::Scope>,

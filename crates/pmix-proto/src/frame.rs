@@ -17,40 +17,40 @@ mod tag;
 pub use inbox::{Frame, Inbox};
 pub use tag::Tag;
 
-/// The header of a frame.
+/// Holds the header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The index that the server gave the client; no server looks at it.
     pub index: i32,
-    /// What the message is about.
+    /// The tag of the message.
     pub tag: Tag,
     /// The length of the payload in bytes.
     pub len: u32,
 }
 
 impl Header {
-    /// How many bytes a header has.
+    /// Holds the length of a header in bytes.
     pub const LEN: usize = 16;
 
-    /// A header.
+    /// Creates a header.
     #[must_use]
     pub const fn new(index: i32, tag: Tag, len: u32) -> Self {
         Self { index, tag, len }
     }
 
-    /// The header of a hello.
+    /// Returns the header of a hello.
     #[must_use]
     pub const fn hello(len: u32) -> Self {
         Self::new(-1, Tag::HELLO, len)
     }
 
-    /// Whether this is the header of a hello, the first message of a connection.
+    /// Returns whether this is the header of a hello, the first message of a connection.
     #[must_use]
     pub fn is_hello(&self) -> bool {
         self.index == -1 && self.tag == Tag::HELLO
     }
 
-    /// The bytes of the header.
+    /// Returns the bytes of the header.
     #[must_use]
     pub fn encode(&self) -> [u8; Self::LEN] {
         let len = match self.is_hello() {
@@ -65,7 +65,7 @@ impl Header {
         bytes
     }
 
-    /// Reads the bytes of a header; all bytes are one.
+    /// Reads a header; every 16 bytes are a valid one.
     #[must_use]
     pub fn decode(bytes: &[u8; Self::LEN]) -> Self {
         let [i0, i1, i2, i3, t0, t1, t2, t3, l0, l1, l2, l3, ..] = *bytes;

@@ -19,7 +19,7 @@ use crate::codec::{Many, Shape};
 use crate::reply::{Reply, jobs_outline};
 use crate::{Command, Deleted, Event, Flow, Output, Request, Tag, wire_type};
 
-/// A part of a message.
+/// Describes a part of a message, for pages and tools that explain messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A call of one datum.
@@ -30,22 +30,23 @@ pub enum Part {
     Each(&'static str, DataType),
     /// A call of one datum that is bytes, and what is packed in them.
     Packed(&'static str, DataType, Vec<Self>),
-    /// What follows if the truth value before it says so.
+    /// Fields that are there if the truth value before them is true.
     If(Vec<Self>),
-    /// What may follow.
+    /// Fields that may be missing.
     Maybe(Vec<Self>),
-    /// What follows again and again up to the end.
+    /// Fields that repeat up to the end.
     Rest(Vec<Self>),
 }
 
-/// What follows the command in a request of a client of this major release; none if nobody knows.
+/// Returns the fields behind the command in a request of a client of a major release; none if the
+/// command is not known.
 #[must_use]
 pub fn request(command: Command, major: u32) -> Option<Vec<Part>> {
     Request::outline(command, major)
 }
 
-/// What the reply to a command holds for a client of this major release; none if nobody knows the
-/// command, nothing if there is no reply.
+/// Returns the fields of the reply to a command for a client of a major release; none if the
+/// command is not known, an empty list if it has no reply.
 #[must_use]
 pub fn reply(command: Command, major: u32) -> Option<Vec<Part>> {
     Request::outline(command, major)?;
@@ -57,7 +58,8 @@ pub fn reply(command: Command, major: u32) -> Option<Vec<Part>> {
     })
 }
 
-/// The fields of a message that a server sends unasked; none if no such message has the tag.
+/// Returns the fields of a message that a server sends unasked; none if no such message has the
+/// tag.
 #[must_use]
 pub fn unsolicited(tag: Tag, major: u32) -> Option<Vec<Part>> {
     Some(match tag {
@@ -71,7 +73,7 @@ pub fn unsolicited(tag: Tag, major: u32) -> Option<Vec<Part>> {
     })
 }
 
-/// What stands behind the fields of a hello, if anything does.
+/// Returns the fields that may follow in a hello behind the others.
 #[must_use]
 pub fn introduction() -> Vec<Part> {
     Many::<wire_type::Info>::outline("infos", 0)

@@ -39,8 +39,8 @@ pub use any::Reply;
 pub use group::Group;
 pub use objects::{JobInfo, Kvals, Object, ObjectIter, Objects, pack_job_object, pack_kvals};
 
-/// A reply of nothing but a status, which answers every request: most of them with success, all
-/// of them with an error.
+/// Packs a reply of a status alone, which answers every request: most of them with success, all of
+/// them with an error.
 ///
 /// # Errors
 ///

@@ -37,7 +37,7 @@ macro_rules! requests {
         bare { $($(#[$bare_doc:meta])* $bare:ident = $bare_command:ident;)* }
         $($(#[$doc:meta])* $name:ident($type:ty) = $command:ident;)*
     ) => {
-        /// A request of a client.
+        /// Holds a request of a client.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Request<'a> {
             $($(#[$bare_doc])* $bare,)*
@@ -48,7 +48,7 @@ macro_rules! requests {
         }
 
         impl<'a> Request<'a> {
-            /// The command.
+            /// Returns the command of the request.
             #[must_use]
             pub const fn command(&self) -> Command {
                 match self {
@@ -87,82 +87,84 @@ macro_rules! requests {
 
 requests! {
     bare {
-        /// What is known of my job? Answered with [`JobInfo`](crate::reply::JobInfo).
+        /// Asks for the job info of the client's own job (`PMIx_Init`). It is answered with
+        /// [`JobInfo`](crate::reply::JobInfo).
         JobInfo = REQ;
-        /// I am about to leave.
+        /// Announces that the process is about to disconnect (`PMIx_Finalize`).
         Finalize = FINALIZE;
-        /// What is known of this system? Since 6.0.
+        /// Asks for information about the system that no job has. Since 6.0.
         SystemInfo = REQ_SYSINFO;
     }
-    /// End these processes.
+    /// Asks the host to end processes (`PMIx_Abort`).
     Abort(Abort<'a>) = ABORT;
-    /// This is what I put.
+    /// Hands the server what the process has put (`PMIx_Commit`).
     Commit(Commit<'a>) = COMMIT;
-    /// Tell me when all have arrived.
+    /// Joins a fence; the reply comes when all participants have arrived (`PMIx_Fence`).
     Fence(Fence<'a>) = FENCENB;
-    /// What did that process put, or what is known of it?
+    /// Asks for a value that a process put, or for job info (`PMIx_Get`).
     Get(Get<'a>) = GETNB;
-    /// Publish this.
+    /// Publishes data (`PMIx_Publish`).
     Publish(Publish<'a>) = PUBLISH;
-    /// What was published under these keys?
+    /// Asks for published data by its keys (`PMIx_Lookup`).
     Lookup(Lookup<'a>) = LOOKUP;
-    /// Withdraw these keys.
+    /// Withdraws published data (`PMIx_Unpublish`).
     Unpublish(Unpublish<'a>) = UNPUBLISH;
-    /// Start these applications.
+    /// Asks the host to start a job (`PMIx_Spawn`).
     Spawn(Spawn<'a>) = SPAWN;
-    /// Treat us as one job.
+    /// Joins a connect: its participants are treated as one job afterwards (`PMIx_Connect`).
     Connect(Connect<'a>) = CONNECT;
-    /// Treat us so no longer.
+    /// Joins a disconnect, which ends a connect (`PMIx_Disconnect`).
     Disconnect(Disconnect<'a>) = DISCONNECT;
-    /// Tell others of this event.
+    /// Reports an event to others (`PMIx_Notify_event`).
     Notify(Notify<'a>) = NOTIFY;
-    /// Tell me of these events.
+    /// Registers the peer for events (`PMIx_Register_event_handler`).
     RegisterEvents(RegisterEvents<'a>) = REGEVENTS;
-    /// Tell me of these no longer; the one request that has no reply.
+    /// Takes back a registration for events; the one request that has no reply
+    /// (`PMIx_Deregister_event_handler`).
     DeregisterEvents(DeregisterEvents) = DEREGEVENTS;
-    /// What do you know about this?
+    /// Asks for information about the system (`PMIx_Query_info`).
     Query(Query<'a>) = QUERY;
-    /// Log this.
+    /// Asks the host to log data (`PMIx_Log`).
     Log(Log<'a>) = LOG;
-    /// Change my allocation.
+    /// Asks the host to change an allocation (`PMIx_Allocation_request`).
     Allocate(Allocate<'a>) = ALLOC;
-    /// Do this to these processes.
+    /// Asks for control of processes, such as a signal or a cleanup (`PMIx_Job_control`).
     JobControl(JobControl<'a>) = JOB_CONTROL;
-    /// Watch me.
+    /// Asks for monitoring of the process (`PMIx_Process_monitor`).
     Monitor(Monitor<'a>) = MONITOR;
-    /// Give me a credential.
+    /// Asks the host for a credential (`PMIx_Get_credential`).
     GetCredential(GetCredential<'a>) = GET_CREDENTIAL;
-    /// Is this credential good?
+    /// Asks the host whether a credential is valid (`PMIx_Validate_credential`).
     ValidateCredential(ValidateCredential<'a>) = VALIDATE_CRED;
-    /// Send me the output of these processes.
+    /// Asks for the output of processes (`PMIx_IOF_pull`).
     IofPull(IofPull<'a>) = IOF_PULL;
-    /// Give this to these processes as input.
+    /// Sends input to processes (`PMIx_IOF_push`).
     IofPush(IofPush<'a>) = IOF_PUSH;
-    /// Send me that output no longer.
+    /// Ends a pull of output (`PMIx_IOF_deregister`).
     IofDeregister(IofDeregister<'a>) = IOF_DEREG;
-    /// Make a group of us.
+    /// Joins the construction of a group (`PMIx_Group_construct`).
     GroupConstruct(GroupConstruct<'a>) = GROUP_CONSTRUCT;
-    /// I leave this group.
+    /// Leaves a group (`PMIx_Group_leave`).
     GroupLeave(GroupLeave<'a>) = GROUP_LEAVE;
-    /// End this group.
+    /// Joins the destruction of a group (`PMIx_Group_destruct`).
     GroupDestruct(GroupDestruct<'a>) = GROUP_DESTRUCT;
-    /// What is known of the fabric?
+    /// Asks for a description of the fabric (`PMIx_Fabric_register`).
     FabricRegister(FabricRegister<'a>) = FABRIC_REGISTER;
-    /// What of the fabric has changed?
+    /// Asks for the current description of a fabric (`PMIx_Fabric_update`).
     FabricUpdate(FabricUpdate) = FABRIC_UPDATE;
-    /// How far is it from here to the devices?
+    /// Asks for the distances of devices from a cpuset (`PMIx_Compute_distances`).
     DeviceDistances(DeviceDistances<'a>) = DEVICE_DISTANCES;
-    /// What does that process have by now?
+    /// Asks again for all that a process has put by now. Since 5.0.
     RefreshCache(RefreshCache<'a>) = REFRESH_CACHE;
-    /// Define or change a block of resources.
+    /// Defines or changes a block of resources (`PMIx_Resource_block`). Since 6.0.
     ResourceBlock(ResourceBlock<'a>) = RESBLK;
-    /// Do this to a session.
+    /// Asks for control of a session (`PMIx_Session_control`). Since 6.0.
     SessionControl(SessionControl<'a>) = SESSION_CTRL;
-    /// Which processes are on that node?
+    /// Asks which processes are on a node (`PMIx_Resolve_peers`). Since 5.0.
     ResolvePeers(ResolvePeers<'a>) = RESOLVE_PEERS;
-    /// Which nodes does that job run on?
+    /// Asks which nodes a job runs on (`PMIx_Resolve_nodes`). Since 5.0.
     ResolveNodes(ResolveNodes<'a>) = RESOLVE_NODE;
-    /// Tell me about my job in the form of this data store.
+    /// Asks for the job info in the form of another datastore. Since 7.0.
     GdsFallback(GdsFallback<'a>) = GDS_FALLBACK;
 }
 
@@ -189,13 +191,14 @@ impl<'a> Request<'a> {
         Ok(request)
     }
 
-    /// The command of a request that may be malformed otherwise; none if not even that is there.
+    /// Returns the command of a payload whose other fields may be malformed; none if the payload is
+    /// too short for it.
     #[must_use]
     pub fn command_of(form: &PeerForm, payload: &[u8]) -> Option<Command> {
         command(&mut Reader::new(form, None, payload)).ok()
     }
 
-    /// The payload of the request for a server that packs so.
+    /// Packs the payload of the request in the form of a server.
     ///
     /// # Errors
     ///

@@ -55,7 +55,7 @@ pub(crate) use message;
 macro_rules! payloads {
     ($($name:ident $(<$lifetime:lifetime>)?,)*) => {$(
         impl<'a> $name $(<$lifetime>)? {
-            /// Reads a payload. What a newer peer appends is ignored.
+            /// Reads a payload in the form of its writer. What a newer peer appends is ignored.
             ///
             /// # Errors
             ///
@@ -69,7 +69,7 @@ macro_rules! payloads {
                 <Self as $crate::codec::Shape>::read(&mut reader)
             }
 
-            /// The payload for a peer that understands this.
+            /// Packs the payload in the form of its reader.
             ///
             /// # Errors
             ///

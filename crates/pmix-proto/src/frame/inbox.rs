@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Makes frames of a stream, whatever pieces it comes in.
+//! Cuts the bytes of a connection into frames, whatever pieces they come in.
 
 use std::collections::VecDeque;
 
@@ -8,12 +8,12 @@ use pmix_types::Status;
 use super::{Header, MAX_HELLO};
 use crate::Error;
 
-/// A whole message.
+/// Holds a whole message: header and payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The header.
     pub header: Header,
-    /// As many bytes as the header says.
+    /// The payload, of the length that the header states.
     pub payload: Vec<u8>,
 }
 
@@ -49,7 +49,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// A stream of frames with payloads of at most so many bytes.
+    /// Creates an inbox for payloads of at most `max_payload` bytes.
     #[must_use]
     pub const fn new(max_payload: u32) -> Self {
         Self {
@@ -64,8 +64,8 @@ impl Inbox {
         }
     }
 
-    /// The same for the server's side of a connection: its first frame is a hello, of at most
-    /// 128 KiB, and no later one is.
+    /// Creates an inbox for the server's side of a connection: its first frame is a hello, of at
+    /// most 128 KiB, and no later one is.
     #[must_use]
     pub const fn of_server(max_payload: u32) -> Self {
         let mut inbox = Self::new(max_payload);
@@ -83,7 +83,7 @@ impl Inbox {
         }
     }
 
-    /// The next whole frame; none if more bytes are needed.
+    /// Returns the next whole frame; none if more bytes are needed.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Inbox {
         }
     }
 
-    /// Whether a frame has begun whose end is still to come.
+    /// Returns whether a frame has begun whose end is still to come.
     #[must_use]
     pub const fn is_inside_frame(&self) -> bool {
         self.head_len > 0 || self.partial.is_some()

@@ -3,34 +3,34 @@
 
 use std::fmt;
 
-/// What a message is about: a request and its one reply share a tag that the client chose; the
-/// tags below [`Tag::FIRST_REQUEST`] name messages that nobody asked for.
+/// Names the conversation that a message belongs to: a request and its one reply share a tag that
+/// the client chose; the tags below [`Tag::FIRST_REQUEST`] name messages that nobody asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(pub u32);
 
 impl Tag {
-    /// An event, from server to client.
+    /// Marks an event, from server to client.
     pub const EVENT: Self = Self(0);
-    /// A sign of life, from client to server, with no payload.
+    /// Marks a heartbeat, from client to server, with no payload.
     pub const HEARTBEAT: Self = Self(1);
-    /// Forwarded output, from server to client.
+    /// Marks forwarded output, from server to client.
     pub const OUTPUT: Self = Self(2);
-    /// Stops or restarts a flow of input, from server to client, since 7.0.
+    /// Marks a request to stop or restart a flow of input, from server to client, since 7.0.
     pub const FLOW: Self = Self(3);
-    /// A key was deleted, from server to client, since 7.0.
+    /// Marks the news that a key was deleted, from server to client, since 7.0.
     pub const DELETED: Self = Self(4);
-    /// The lowest tag of a request.
+    /// Holds the lowest tag of a request.
     pub const FIRST_REQUEST: Self = Self(100);
-    /// The tag in the header of a hello, of no other message.
+    /// Marks a hello; no other message has it.
     pub const HELLO: Self = Self(u32::MAX);
 
-    /// Whether messages with this tag are requests and their replies.
+    /// Returns whether messages with this tag are requests and their replies.
     #[must_use]
     pub fn is_request(self) -> bool {
         self >= Self::FIRST_REQUEST && self != Self::HELLO
     }
 
-    /// The tag of the request after this one; behind the highest comes the first again.
+    /// Returns the tag of the request after this one; behind the highest comes the first again.
     #[must_use]
     pub fn next(self) -> Self {
         match Self(self.0.wrapping_add(1)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first message of a connection: who the client is and how it packs.
+//! Holds the first message of a connection: the name of the peer, how it packs, and its credential.
 
 use bfrops::{BufferKind, Layout, Module, TracedField};
 use pmix_types::{Info, Nspace, Proc, Rank, Status, Text};
@@ -32,21 +32,21 @@ pub struct Hello<'a> {
     pub psec: Text<'a>,
     /// The credential.
     pub credential: &'a [u8],
-    /// What kind of peer it is.
+    /// The kind of peer.
     pub role: Role,
-    /// The user and the group that it says it has; clients do not say it here.
+    /// The user id and group id that the peer states; clients state none here.
     pub ids: Option<(u32, u32)>,
-    /// The process that it says it is.
+    /// The process that the peer states to be.
     pub proc: Option<Proc<'a>>,
     /// The version of its library, for example `5.0.11`.
     pub version: Text<'a>,
     /// The module it packs with, for example `v41`; empty for a peer of 2.0, which does not say.
     pub module: Text<'a>,
-    /// Whether its buffers say which types they hold.
+    /// Whether its buffers name the type of each call.
     pub buffer: BufferKind,
     /// The data store it reads its job information from, for example `hash`.
     pub gds: Text<'a>,
-    /// What else it says about itself.
+    /// Further infos about the peer.
     pub infos: Vec<Info<'a>>,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Hello<'a> {
         Self::read(&mut Fields::new(payload))
     }
 
-    /// Reads the payload of a hello and notes every field up to the infos, or up to the fault.
+    /// Reads the payload of a hello and records every field up to the infos, or up to the fault.
     pub fn explain(payload: &'a [u8]) -> (Result<Self, Error>, Vec<TracedField>) {
         let mut fields = Fields::new(payload).with_trace();
         let hello = Self::read(&mut fields);
@@ -111,7 +111,7 @@ impl<'a> Hello<'a> {
         Many::<wire_type::Info>::read(&mut reader).unwrap_or_default()
     }
 
-    /// What the peer understands.
+    /// Returns the form of the peer: its layout and release.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl<'a> Hello<'a> {
         Ok(PeerForm::new(layout, self.version.as_bytes()))
     }
 
-    /// The whole message: header and payload.
+    /// Packs the whole message: header and payload.
     ///
     /// # Errors
     ///

@@ -4,15 +4,15 @@
 use bfrops::Layout;
 use pmix_types::Release;
 
-/// What a peer understands.
+/// Describes what a peer understands: how it packs and which release it has.
 ///
 /// The layout says how data are packed. Where releases expect other data the version text of the
 /// hello decides, not the layout: 4.2 and 5.0 pack alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerForm {
-    /// How it packs.
+    /// The layout in which it packs.
     pub layout: Layout,
-    /// The release of the tables that is nearest to its own: what it knows of keys.
+    /// The release of the tables that is nearest to its own; it says which keys the peer knows.
     pub release: Release,
     /// The first number of its version.
     pub major: u32,
@@ -21,7 +21,7 @@ pub struct PeerForm {
 }
 
 impl PeerForm {
-    /// A peer that says this of its version, for example `4.2.2rc2`.
+    /// Creates the form of a peer from its layout and version, for example `4.2.2rc2`.
     ///
     /// What is no number counts as 0, so that text nobody understands is the oldest release.
     #[must_use]
@@ -38,7 +38,7 @@ impl PeerForm {
         }
     }
 
-    /// A peer of a release of the tables.
+    /// Creates the form of a peer of a release of the tables.
     #[must_use]
     pub fn of(layout: Layout, release: Release) -> Self {
         let version = match release {

@@ -5,35 +5,35 @@ use std::fmt;
 
 use super::{PeerForm, WelcomeForm};
 
-/// What kind of peer connects; the number in its hello.
+/// Names the kind of peer that connects, by the number in its hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Role(pub u8);
 
 impl Role {
-    /// A process that a server of this node was asked to start.
+    /// Names a client: a process that the host registered before it was started.
     pub const CLIENT: Self = Self(0);
-    /// A tool of a release that asked for nothing but to be one.
+    /// Names a tool of a release before roles were told apart.
     pub const LEGACY_TOOL: Self = Self(1);
-    /// A launcher of such a release.
+    /// Names a launcher of such a release.
     pub const LEGACY_LAUNCHER: Self = Self(2);
-    /// A tool; the server gives it a name.
+    /// Names a tool; the server gives it a name.
     pub const TOOL: Self = Self(3);
-    /// A tool that brings a name.
+    /// Names a tool that brings a name.
     pub const TOOL_WITH_ID: Self = Self(4);
-    /// A tool that was started by a server.
+    /// Names a tool that was started by a server.
     pub const STARTED_TOOL: Self = Self(5);
-    /// A launcher; the server gives it a name.
+    /// Names a launcher; the server gives it a name.
     pub const LAUNCHER: Self = Self(6);
-    /// A launcher that brings a name.
+    /// Names a launcher that brings a name.
     pub const LAUNCHER_WITH_ID: Self = Self(7);
-    /// A launcher that was started by a server.
+    /// Names a launcher that was started by a server.
     pub const STARTED_LAUNCHER: Self = Self(8);
-    /// A process that nobody started.
+    /// Names a singleton: a process that no host started.
     pub const SINGLETON: Self = Self(9);
-    /// A scheduler, since 5.0.
+    /// Names a scheduler, since 5.0.
     pub const SCHEDULER: Self = Self(10);
 
-    /// In words; none if nobody knows what it is.
+    /// Returns the name of the role, if it has one.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         Some(match self {
@@ -52,13 +52,14 @@ impl Role {
         })
     }
 
-    /// Whether such a peer says its user and group apart from its credential: all but clients do.
+    /// Returns whether a peer of the role states its user and group apart from its credential: all
+    /// but clients do.
     #[must_use]
     pub const fn says_ids(self) -> bool {
         !matches!(self, Self::CLIENT)
     }
 
-    /// Whether such a peer says which process it is.
+    /// Returns whether a peer of the role states which process it is.
     #[must_use]
     pub const fn says_proc(self) -> bool {
         matches!(
@@ -73,7 +74,7 @@ impl Role {
         )
     }
 
-    /// The form of the welcome that such a peer of a release waits for.
+    /// Returns the form of the welcome that a peer of the role and release waits for.
     #[must_use]
     pub const fn welcome(self, peer: &PeerForm) -> WelcomeForm {
         match self {

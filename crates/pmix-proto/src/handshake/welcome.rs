@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The answer to a hello, which has no header.
+//! Holds the answer to a hello; it has no header.
 
 use pmix_types::{IntoOwned, Nspace, Proc, Rank, Status};
 
 use super::fields::Fields;
 use crate::Error;
 
-/// Which fields a welcome has; the role of the peer decides.
+/// Says which fields a welcome has, by the role of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WelcomeForm {
     /// For clients.
@@ -46,7 +46,7 @@ pub enum Welcome<'a> {
         /// The server.
         server: Proc<'a>,
     },
-    /// The peer is not welcome. A client must not be sent this, only a tool.
+    /// The status with which a tool is refused. A client must not be sent it.
     Refused(Status),
 }
 
@@ -54,7 +54,7 @@ pub enum Welcome<'a> {
 const NSPACE: usize = Nspace::MAX_LEN + 1;
 
 impl<'a> Welcome<'a> {
-    /// The bytes of the welcome.
+    /// Packs the welcome.
     ///
     /// # Errors
     ///

@@ -7,13 +7,13 @@ use crate::codec::{Many, Maybe, NspaceText, One, message, payloads};
 use crate::wire_type;
 
 message! {
-    /// Whether it was done.
+    /// Reports with a status whether a request was done.
     Done {
         /// With success, or why not.
         status: Status = One<wire_type::Status>,
     }
 
-    /// What was published.
+    /// Holds the published data that a lookup found.
     Found<'a> {
         /// Success if at least one key was found.
         status: Status = One<wire_type::Status>,
@@ -21,7 +21,7 @@ message! {
         data: Option<Vec<Pdata<'a>>> = Maybe<Many<wire_type::Pdata>>,
     }
 
-    /// The job that was started.
+    /// Names the job that was started.
     Spawned<'a> {
         /// Whether it was started.
         status: Status = One<wire_type::Status>,
@@ -29,7 +29,7 @@ message! {
         nspace: Option<Nspace<'a>> = Maybe<NspaceText>,
     }
 
-    /// What was asked, as infos.
+    /// Holds the answer to a request as infos.
     Infos<'a> {
         /// Whether it was answered; a partial success has infos too.
         status: Status = One<wire_type::Status>,
@@ -37,7 +37,7 @@ message! {
         infos: Option<Vec<Info<'a>>> = Maybe<Many<wire_type::Info>>,
     }
 
-    /// A credential.
+    /// Holds a credential.
     Credential<'a> {
         /// Whether there is one.
         status: Status = One<wire_type::Status>,
@@ -47,7 +47,7 @@ message! {
         infos: Option<Vec<Info<'a>>> = Maybe<Many<wire_type::Info>>,
     }
 
-    /// Output will come.
+    /// Confirms a pull of output, and gives its number.
     Pulled {
         /// Whether it will.
         status: Status = One<wire_type::Status>,
@@ -55,7 +55,7 @@ message! {
         remote_id: Option<u64> = Maybe<One<wire_type::Size>>,
     }
 
-    /// How far devices are.
+    /// Holds the distances of devices.
     Distances<'a> {
         /// Whether it is known.
         status: Status = One<wire_type::Status>,
@@ -63,7 +63,7 @@ message! {
         distances: Option<Vec<DeviceDistance<'a>>> = Maybe<Many<wire_type::DeviceDistance>>,
     }
 
-    /// Who is on a node.
+    /// Lists the processes on a node.
     Peers<'a> {
         /// Whether it is known.
         status: Status = One<wire_type::Status>,
@@ -71,7 +71,7 @@ message! {
         procs: Option<Vec<Proc<'a>>> = Maybe<Many<wire_type::Proc>>,
     }
 
-    /// Where a job runs.
+    /// Lists the nodes that a job runs on.
     Nodes<'a> {
         /// Whether it is known.
         status: Status = One<wire_type::Status>,

@@ -14,11 +14,11 @@ use crate::{Command, Error, PeerForm};
 
 macro_rules! replies {
     ($($(#[$doc:meta])* $name:ident($type:ty) = $($command:ident)|*;)*) => {
-        /// A reply to any request.
+        /// Holds a reply to any request.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Reply<'a> {
             $($(#[$doc])* $name($type),)*
-            /// Whether it was done; the reply to all other requests.
+            /// A status alone; the reply to all other requests.
             Done(Done),
         }
 
@@ -51,7 +51,7 @@ macro_rules! replies {
                 }
             }
 
-            /// The payload for a client that understands this.
+            /// Packs the payload in the form of a client.
             ///
             /// # Errors
             ///
@@ -71,35 +71,35 @@ macro_rules! replies {
 }
 
 replies! {
-    /// What is known of a job.
+    /// The job info of a job.
     JobInfo(JobInfo<'a>) = REQ | GDS_FALLBACK;
     /// What processes put, or what is known of jobs that were connected.
     Objects(Objects<'a>) = GETNB | CONNECT;
-    /// What a process or the system has.
+    /// All that a process has put, or what is known of the system.
     Kvals(Kvals<'a>) = REFRESH_CACHE | REQ_SYSINFO;
-    /// What was published.
+    /// The published data that was found.
     Found(Found<'a>) = LOOKUP;
     /// The job that was started.
     Spawned(Spawned<'a>) = SPAWN;
-    /// What was asked, as infos.
+    /// The answer as infos.
     Infos(Infos<'a>) = QUERY | ALLOC | JOB_CONTROL | MONITOR | VALIDATE_CRED | FABRIC_REGISTER
         | FABRIC_UPDATE | SESSION_CTRL;
     /// A credential.
     Credential(Credential<'a>) = GET_CREDENTIAL;
-    /// Output will come.
+    /// The number of a pull; output comes later.
     Pulled(Pulled) = IOF_PULL;
-    /// The group that was made.
+    /// The group that was constructed.
     Group(Group<'a>) = GROUP_CONSTRUCT;
-    /// How far devices are.
+    /// The distances of devices.
     Distances(Distances<'a>) = DEVICE_DISTANCES;
-    /// Who is on a node.
+    /// The processes on a node.
     Peers(Peers<'a>) = RESOLVE_PEERS;
-    /// Where a job runs.
+    /// The nodes that a job runs on.
     Nodes(Nodes<'a>) = RESOLVE_NODE;
 }
 
 impl Reply<'_> {
-    /// The status; job information has none and is a success.
+    /// Returns the status; job information has none and is a success.
     #[must_use]
     pub const fn status(&self) -> Status {
         match self {

@@ -16,16 +16,16 @@ use crate::codec::{Each, Many, Maybe, One, Reader, Shape, Writer, payloads};
 use crate::outline::Part;
 use crate::{Error, wire_type};
 
-/// The group that was made.
+/// Describes the group that was constructed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group<'a> {
-    /// Whether it was made; behind anything but success nothing follows.
+    /// The outcome; behind anything but success nothing follows.
     pub status: Status,
     /// Its members. Since 5.0.
     pub members: Vec<Proc<'a>>,
     /// Its context id, if one was asked for.
     pub context_id: Option<u64>,
-    /// What its members said of themselves, one info each. Since 6.0.
+    /// The infos that its members added, one info each. Since 6.0.
     pub infos: Vec<Info<'a>>,
 }
 

@@ -20,45 +20,45 @@ use crate::outline::Part;
 use crate::{Error, PeerForm, wire_type};
 
 message! {
-    /// What is known of a job. There is no status: a server that knows nothing of the job would
-    /// not have let the client connect.
+    /// Holds the job info of a job. There is no status: a server that knows nothing of the job
+    /// would not have let the client connect.
     JobInfo<'a> {
         /// The job.
         nspace: Nspace<'a> = NspaceText,
-        /// What is known, to be read with [`kvals`](Self::kvals).
+        /// The packed job info, to be read with [`kvals`](Self::kvals).
         kvals: &'a [u8] = Tail<codec::Kvals>,
     }
 
-    /// What processes put, or what is known of jobs that were connected.
+    /// Holds what processes put, or the job info of jobs that were connected, as byte objects.
     Objects<'a> {
-        /// Whether there is anything.
+        /// The outcome.
         status: Status = One<wire_type::Status>,
         /// One object for each process or job, to be read with [`procs`](Self::procs) or
         /// [`jobs`](Self::jobs).
         objects: &'a [u8] = Tail<Packed>,
     }
 
-    /// What a process has by now.
+    /// Holds all that a process has put by now.
     Kvals<'a> {
-        /// Whether there is anything.
+        /// The outcome.
         status: Status = One<wire_type::Status>,
-        /// What there is, to be read with [`kvals`](Self::kvals).
+        /// The packed data, to be read with [`kvals`](Self::kvals).
         kvals: &'a [u8] = Tail<codec::Kvals>,
     }
 }
 
 payloads! { JobInfo<'a>, Objects<'a>, Kvals<'a>, }
 
-/// One object of several: whose data they are, and the data.
+/// Holds one object of several: the process or job it is of, and the packed data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object<'a, T> {
     /// The process or the job.
     pub of: T,
-    /// What there is, to be read with [`kvals`](Self::kvals).
+    /// The packed data, to be read with [`kvals`](Self::kvals).
     pub kvals: &'a [u8],
 }
 
-/// The objects of a reply, one after the other; it ends behind the first fault.
+/// Iterates over the objects of a reply; it ends behind the first fault.
 pub struct ObjectIter<'a, T> {
     reader: Reader<'a>,
     form: PeerForm,
@@ -67,7 +67,7 @@ pub struct ObjectIter<'a, T> {
 }
 
 impl<'a> JobInfo<'a> {
-    /// What is known of the job.
+    /// Reads the job info.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl<'a> JobInfo<'a> {
 }
 
 impl<'a> Kvals<'a> {
-    /// What there is.
+    /// Reads the data.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl<'a> Kvals<'a> {
 }
 
 impl<'a, T> Object<'a, T> {
-    /// What there is.
+    /// Reads the data.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ fn byte_object(form: &PeerForm, content: Vec<u8>) -> Result<Vec<u8>, Error> {
 }
 
 impl<'a> Objects<'a> {
-    /// What processes put: the reply to a get.
+    /// Iterates over what processes put, in the reply to a get.
     #[must_use]
     pub fn procs(
         &self,
@@ -171,7 +171,7 @@ impl<'a> Objects<'a> {
         self.iter(form, framer, Reader::one::<wire_type::Proc>)
     }
 
-    /// What is known of jobs: the reply to a connect.
+    /// Iterates over the job info of jobs, in the reply to a connect.
     #[must_use]
     pub fn jobs(
         &self,

@@ -8,7 +8,7 @@ use crate::outline::Part;
 use crate::wire_type;
 
 message! {
-    /// What a process put since it began, or since its last commit.
+    /// Hands over what a process has put since it began, or since its last commit.
     Commit<'a> {
         /// For each scope a call of `PMIX_SCOPE` and one of `PMIX_BUFFER` that holds a call of
         /// `PMIX_KVAL` for each datum: `LOCAL` for what is local or global, `REMOTE` for what is
@@ -16,7 +16,7 @@ message! {
         blocks: &'a [u8] = Tail<Blocks>,
     }
 
-    /// A process waits until all others have arrived.
+    /// Joins a fence of the processes it names.
     Fence<'a> {
         /// Who takes part; a wildcard rank stands for all of a job.
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
@@ -24,7 +24,7 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A process asks for a datum that it does not have.
+    /// Asks for a value that the client does not have.
     Get<'a> {
         /// The job.
         nspace: Nspace<'a> = NspaceText,
@@ -36,7 +36,7 @@ message! {
         key: Option<Key<'a>> = Maybe<One<wire_type::Key>>,
     }
 
-    /// A process publishes data.
+    /// Publishes data for the processes that its infos name.
     Publish<'a> {
         /// The user that the process runs as.
         uid: u32 = One<wire_type::Uint32>,
@@ -44,7 +44,7 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A process asks for published data.
+    /// Asks for published data by its keys.
     Lookup<'a> {
         /// The user that the process runs as.
         uid: u32 = One<wire_type::Uint32>,
@@ -54,7 +54,7 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A process withdraws what it published.
+    /// Withdraws what the process published under some keys.
     Unpublish<'a> {
         /// The user that the process runs as.
         uid: u32 = One<wire_type::Uint32>,
@@ -64,7 +64,7 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A process asks again for all that another one has put by now. Since 5.0.
+    /// Asks again for all that a process has put by now. Since 5.0.
     RefreshCache<'a> {
         /// The job.
         nspace: Nspace<'a> = NspaceText,

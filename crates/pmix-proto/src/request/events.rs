@@ -7,7 +7,7 @@ use crate::codec::{EachToEnd, Many, One, message};
 use crate::wire_type;
 
 message! {
-    /// A process tells others of an event.
+    /// Reports an event to others.
     Notify<'a> {
         /// What happened.
         status: Status = One<wire_type::Status>,
@@ -17,7 +17,7 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A process wants to hear of events.
+    /// Registers the peer for events by their codes.
     RegisterEvents<'a> {
         /// Of which; none stands for all.
         codes: Vec<Status> = Many<wire_type::Status>,
@@ -25,13 +25,13 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A process no longer wants to hear of events. There is no reply.
+    /// Takes back registrations for events. There is no reply.
     DeregisterEvents {
         /// Of which; [`DEFAULT`](Self::DEFAULT) stands for those of no code.
         codes: Vec<Status> = EachToEnd<wire_type::Status>,
     }
 
-    /// A process wants something logged.
+    /// Asks the host to log data.
     Log<'a> {
         /// When it asked, in seconds since the epoch.
         time: i64 = One<wire_type::Time>,
@@ -41,7 +41,7 @@ message! {
         directives: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A process wants to be watched, or not any longer.
+    /// Starts or ends monitoring of the process.
     Monitor<'a> {
         /// What to watch: a heartbeat, a file.
         monitor: Info<'a> = One<wire_type::Info>,
@@ -53,7 +53,7 @@ message! {
 }
 
 impl DeregisterEvents {
-    /// The code that stands for the default handler, which has none.
+    /// Stands for a default handler, which is registered without a code.
     pub const DEFAULT: Status = Status::from_raw(i32::MIN);
 }
 

@@ -7,7 +7,7 @@ use crate::codec::{Many, One, Since, message};
 use crate::wire_type;
 
 message! {
-    /// Processes make a group of themselves.
+    /// Joins the construction of a group.
     GroupConstruct<'a> {
         /// The name of the group.
         group: Option<Text<'a>> = One<wire_type::String>,
@@ -17,7 +17,7 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A process leaves a group.
+    /// Leaves a group.
     GroupLeave<'a> {
         /// The name of the group.
         group: Option<Text<'a>> = One<wire_type::String>,
@@ -25,7 +25,7 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Processes end their group.
+    /// Joins the destruction of a group.
     GroupDestruct<'a> {
         /// The name of the group.
         group: Option<Text<'a>> = One<wire_type::String>,

@@ -7,7 +7,7 @@ use crate::codec::{Many, Maybe, One, message};
 use crate::wire_type;
 
 message! {
-    /// A process or tool wants the output of others.
+    /// Asks for the output of processes, which then comes on [`Tag::OUTPUT`](crate::Tag::OUTPUT).
     IofPull<'a> {
         /// Of whom.
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
@@ -19,7 +19,7 @@ message! {
         local_id: u64 = One<wire_type::Size>,
     }
 
-    /// A process or tool has input for others.
+    /// Sends input to processes.
     IofPush<'a> {
         /// For whom.
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
@@ -29,7 +29,7 @@ message! {
         data: Option<Bytes<'a>> = Maybe<One<wire_type::ByteObject>>,
     }
 
-    /// A process or tool no longer wants the output of others.
+    /// Ends a pull of output.
     IofDeregister<'a> {
         /// How to end it.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,

@@ -7,7 +7,7 @@ use crate::codec::{Many, One, message};
 use crate::wire_type;
 
 message! {
-    /// A process wants processes ended.
+    /// Asks the host to end processes.
     Abort<'a> {
         /// What it wants the job to return.
         status: Status = One<wire_type::Status>,
@@ -17,7 +17,7 @@ message! {
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
     }
 
-    /// A process wants applications started.
+    /// Asks the host to start a job of some applications.
     Spawn<'a> {
         /// What holds for all of them.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
@@ -25,7 +25,7 @@ message! {
         apps: Vec<App<'a>> = Many<wire_type::App>,
     }
 
-    /// Processes want to be treated as one job.
+    /// Joins a connect of the processes it names.
     Connect<'a> {
         /// All of them.
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
@@ -33,7 +33,7 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Processes no longer want to be treated as one job.
+    /// Joins a disconnect of the processes it names.
     Disconnect<'a> {
         /// All of them.
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
@@ -41,8 +41,7 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A process wants something done to processes: a signal, a pause, files to remove when they
-    /// end.
+    /// Asks for control of processes: a signal, a pause, files to remove when they end.
     JobControl<'a> {
         /// To whom; none stands for all of its own job.
         targets: Vec<Proc<'a>> = Many<wire_type::Proc>,
@@ -50,8 +49,8 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A client cannot read what it was told about its job and asks for another form of it. Since
-    /// 7.0.
+    /// Asks for the job info in the form of another datastore, by a client that cannot read the
+    /// first one. Since 7.0.
     GdsFallback<'a> {
         /// The data store whose form it can read.
         module: Option<Text<'a>> = One<wire_type::String>,

@@ -9,13 +9,13 @@ use crate::codec::{Many, NspaceText, One, message};
 use crate::wire_type;
 
 message! {
-    /// What a process wants to know.
+    /// Asks for information about the system by keys and qualifiers.
     Query<'a> {
         /// The questions.
         queries: Vec<pmix_types::Query<'a>> = Many<wire_type::Query>,
     }
 
-    /// A process wants its allocation changed.
+    /// Asks the host to change an allocation.
     Allocate<'a> {
         /// How.
         directive: AllocDirective = One<wire_type::AllocDirective>,
@@ -23,19 +23,19 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A process wants to know the fabric.
+    /// Asks for a description of the fabric.
     FabricRegister<'a> {
         /// Which one.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A process wants to know what of the fabric has changed.
+    /// Asks for the current description of a fabric.
     FabricUpdate {
         /// The fabric's number, from the reply to its registration.
         index: u64 = One<wire_type::Size>,
     }
 
-    /// A process wants to know how far devices are from it.
+    /// Asks for the distances of devices from a cpuset.
     DeviceDistances<'a> {
         /// The machine as the process sees it.
         topology: Topology<'a> = One<wire_type::Topology>,
@@ -45,7 +45,7 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A process wants a block of resources defined or changed. Since 6.0.
+    /// Defines or changes a block of resources. Since 6.0.
     ResourceBlock<'a> {
         /// What to do.
         directive: ResourceBlockDirective = One<wire_type::ResourceBlockDirective>,
@@ -57,7 +57,7 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A process wants something done to a session. Since 6.0.
+    /// Asks for control of a session. Since 6.0.
     SessionControl<'a> {
         /// The number of the session.
         session: u32 = One<wire_type::Uint32>,
@@ -65,7 +65,8 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A process wants to know who is on a node. Since 5.0; earlier clients answer it themselves.
+    /// Asks which processes of a job are on a node. Since 5.0; earlier clients answer it
+    /// themselves.
     ResolvePeers<'a> {
         /// The name of the node; none stands for all.
         node: Option<Text<'a>> = One<wire_type::String>,
@@ -73,7 +74,7 @@ message! {
         nspace: Nspace<'a> = NspaceText,
     }
 
-    /// A process wants to know where a job runs. Since 5.0; earlier clients answer it themselves.
+    /// Asks which nodes a job runs on. Since 5.0; earlier clients answer it themselves.
     ResolveNodes<'a> {
         /// The job; an empty one stands for all.
         nspace: Nspace<'a> = NspaceText,

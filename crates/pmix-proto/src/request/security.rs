@@ -7,13 +7,13 @@ use crate::codec::{Many, One, message};
 use crate::wire_type;
 
 message! {
-    /// A process wants a credential.
+    /// Asks the host for a credential of the process.
     GetCredential<'a> {
         /// Of which kind.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// A process wants to know whether a credential is good.
+    /// Asks the host whether a credential is valid.
     ValidateCredential<'a> {
         /// The credential.
         credential: Bytes<'a> = One<wire_type::ByteObject>,
