@@ -5,7 +5,7 @@ use std::fmt;
 
 use pmix_types::Status;
 
-/// Why a registration was refused or a value is not there.
+/// Reports why a registration was refused, a value is not there, or bytes of a peer cannot be read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Fault>);
 
@@ -59,25 +59,26 @@ impl Error {
         self
     }
 
-    /// The PMIx status of this error.
+    /// Returns the PMIx status of this error.
     #[must_use]
     pub fn status(&self) -> Status {
         self.0.status
     }
 
-    /// The entry of the registration, from the outermost array inwards; empty where none is meant.
+    /// Returns the entry of the registration, from the outermost array inwards; empty where none is
+    /// meant.
     #[must_use]
     pub fn entry(&self) -> &str {
         &self.0.entry
     }
 
-    /// The offset of the fault in the message that was read; none where none was.
+    /// Returns the offset of the fault in the message that was read; none where none was.
     #[must_use]
     pub fn offset(&self) -> Option<usize> {
         self.0.offset
     }
 
-    /// What is wrong, without the entry and the offset.
+    /// Returns what is wrong, without the entry and the offset.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message

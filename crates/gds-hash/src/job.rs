@@ -32,7 +32,8 @@ pub use self::subject::Subject;
 use self::table::Table;
 use crate::LocalNode;
 
-/// What is known of one job.
+/// Holds the job info of one job: what the host stated, and the folded maps from which the rest is
+/// derived.
 ///
 /// It does not change: an update is another job in its place. All reads go through `&self` and may
 /// run on any number of threads at once.
@@ -65,33 +66,33 @@ pub(crate) struct App {
 }
 
 impl Job {
-    /// The name of the job.
+    /// Returns the name of the job.
     #[must_use]
     pub const fn nspace(&self) -> &Nspace<'static> {
         &self.nspace
     }
 
-    /// Whether a rank is one of the job: the map has it, or the host described it.
+    /// Returns whether the job has a rank: the map has it, or the host described it.
     #[must_use]
     pub fn has_rank(&self, rank: Rank) -> bool {
         self.nodes.of_rank(rank).is_some() || self.procs.all(rank.as_raw()).next().is_some()
     }
 
-    /// How many processes the maps of the job have.
+    /// Returns the number of processes in the maps of the job.
     #[must_use]
     pub fn num_ranks(&self) -> u64 {
         let maps = self.nodes.maps.as_ref();
         maps.map_or(0, |maps| maps.procs.num_ranks())
     }
 
-    /// Whether the maps have a process on the node of this server.
+    /// Returns whether the maps place a process on the node of this server.
     #[must_use]
     pub fn is_here(&self, rank: Rank) -> bool {
         self.own_node()
             .is_some_and(|own| self.nodes.of_rank(rank) == Some(own))
     }
 
-    /// The bytes of heap that the job takes.
+    /// Returns the bytes of heap that the job takes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.nodes.memory_bytes()

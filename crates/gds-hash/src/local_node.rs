@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The node this server runs on.
 
-/// The node this server runs on, which is the one meant where none is named.
+/// Names the node that this server runs on: the one that is meant where a request names none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocalNode {
     name: Vec<u8>,
@@ -9,7 +9,7 @@ pub struct LocalNode {
 }
 
 impl LocalNode {
-    /// A node with a name.
+    /// Creates a node with a name.
     pub fn new(name: impl Into<Vec<u8>>) -> Self {
         Self {
             name: name.into(),
@@ -17,14 +17,14 @@ impl LocalNode {
         }
     }
 
-    /// The same with another name by which it is known.
+    /// Adds another name by which the node is known.
     #[must_use]
     pub fn alias(mut self, name: impl Into<Vec<u8>>) -> Self {
         self.aliases.push(name.into());
         self
     }
 
-    /// Its name.
+    /// Returns the name of the node.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         &self.name

@@ -5,18 +5,18 @@ use pmix_types::{Info, IntoOwned, Key, Nspace, Query, Rank, Status, Value, keys}
 
 use crate::{Error, Request, Store};
 
-/// What a query found (PMIx Standard, `PMIx_Query_info`).
+/// Holds what a query found (PMIx Standard, `PMIx_Query_info`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueryResults {
     /// The values, under the keys that were asked for, in the order of the query.
     pub found: Vec<Info<'static>>,
-    /// The keys without a value, and why.
+    /// The keys without a value, each with the reason.
     pub missing: Vec<(Key<'static>, Error)>,
 }
 
 impl QueryResults {
-    /// Success if every key has a value, partial success if some have, else that nothing was
-    /// found.
+    /// Returns `PMIX_SUCCESS` if every key has a value, `PMIX_ERR_PARTIAL_SUCCESS` if some have,
+    /// else `PMIX_ERR_NOT_FOUND`.
     #[must_use]
     pub fn status(&self) -> Status {
         match (self.found.is_empty(), self.missing.is_empty()) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All jobs that a server knows.
+//! Holds all jobs that a server or client knows, with what their processes put: the datastore.
+//! Readers take no lock.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -32,7 +33,7 @@ pub struct Store {
     writer: Mutex<()>,
 }
 
-/// A job as it was registered, what its processes put, and what its clients are told.
+/// Holds a registered job, what its processes put, and the packed job info for its clients.
 #[derive(Debug)]
 pub struct Registered {
     job: Job,
@@ -43,26 +44,26 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// The job.
+    /// Returns the job info.
     #[must_use]
     pub const fn job(&self) -> &Job {
         &self.job
     }
 
-    /// How many of its processes run on the node of this server.
+    /// Returns the number of its processes on the node of this server, as the host stated it.
     #[must_use]
     pub const fn num_local_procs(&self) -> u32 {
         self.num_local_procs
     }
 
-    /// What its processes have put by now.
+    /// Returns a snapshot of what its processes have put.
     #[must_use]
     pub fn modex_store(&self) -> Arc<ModexStore> {
         self.puts.load_full()
     }
 
-    /// What a client of a release is told about the job: built for the first one that asks, and
-    /// shared by all that speak the same and are told as much.
+    /// Returns the packed job info for a client of a release. It is packed for the first client
+    /// that asks, and shared by all of the same release, layout and extent.
     ///
     /// # Errors
     ///
@@ -76,14 +77,15 @@ impl Registered {
         self.replies.get(&self.job, codec, release, remote)
     }
 
-    /// Forgets what clients are told, when no more are expected; another one has it built anew.
+    /// Drops the packed job info, when no more clients are expected; for another client it is
+    /// packed again.
     pub fn forget_replies(&self) {
         self.replies.clear();
     }
 }
 
 impl Store {
-    /// A store without jobs. Maps are read with the active encoders of `preg`.
+    /// Creates a store without jobs. Encoded maps are parsed by the active schemes of `preg`.
     #[must_use]
     pub fn new(preg: Arc<Preg>, host: LocalNode) -> Self {
         Self {
@@ -95,13 +97,13 @@ impl Store {
         }
     }
 
-    /// The node this server runs on.
+    /// Returns the node that this server runs on.
     #[must_use]
     pub const fn host(&self) -> &LocalNode {
         &self.host
     }
 
-    /// The encoders that maps are read with, which know how long an encoded map is.
+    /// Returns the framework that parses encoded maps and tells their length.
     #[must_use]
     pub const fn preg(&self) -> &Arc<Preg> {
         &self.preg
@@ -132,7 +134,7 @@ impl Store {
         Ok(())
     }
 
-    /// Registers or updates a job with those of the infos that can be understood, and says why
+    /// Registers or updates a job with those of the infos that can be understood, and returns why
     /// the others cannot.
     ///
     /// For a client, whose server may be newer and say what nobody here understands: an entry
@@ -176,7 +178,7 @@ impl Store {
         });
     }
 
-    /// Forgets a job.
+    /// Removes a job and what its processes put.
     ///
     /// # Errors
     ///
@@ -192,13 +194,13 @@ impl Store {
         Ok(())
     }
 
-    /// A job as it is now; it stays as it is for who holds it.
+    /// Returns a snapshot of a job; later changes do not reach it.
     #[must_use]
     pub fn job(&self, nspace: &Nspace<'_>) -> Option<Arc<Registered>> {
         self.part(nspace).load().get(nspace.as_bytes()).cloned()
     }
 
-    /// Answers a question about a process or its job.
+    /// Returns the value of a key of a process or its job.
     ///
     /// # Errors
     ///
@@ -212,7 +214,7 @@ impl Store {
         }
     }
 
-    /// Changes what the processes of a job put; readers see all of the change or nothing of it.
+    /// Changes what the processes of a job put; readers see the whole change or none of it.
     ///
     /// # Errors
     ///
@@ -231,7 +233,7 @@ impl Store {
         Ok(answer)
     }
 
-    /// Stores what other servers contributed to a fence, for every job that is known.
+    /// Stores the modex of a fence, for every job that is registered.
     pub fn absorb(&self, modex: &Modex) {
         let mut nspaces: Vec<_> = modex.procs().map(|(nspace, _)| nspace).collect();
         nspaces.dedup();
@@ -244,7 +246,7 @@ impl Store {
         }
     }
 
-    /// The names of all jobs, in no order.
+    /// Returns the names of all jobs, in no order.
     #[must_use]
     pub fn nspaces(&self) -> Vec<Nspace<'static>> {
         let parts = self.parts.iter().map(ArcSwap::load);
@@ -253,7 +255,8 @@ impl Store {
             .collect()
     }
 
-    /// The processes of every job on the node of this server, for `PMIX_LOCAL_PROCS` of no job.
+    /// Returns the processes of every job on the node of this server, for `PMIX_LOCAL_PROCS` of no
+    /// job.
     #[must_use]
     pub fn local_procs(&self) -> Vec<Proc<'static>> {
         let mut procs = Vec::new();

@@ -35,26 +35,26 @@ pub struct Fence<'a> {
 }
 
 impl<'a> Fence<'a> {
-    /// All processes of the own job, without data.
+    /// Returns all processes of the own job, without data.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// These processes instead.
+    /// Returns these processes instead.
     #[must_use]
     pub fn of(mut self, procs: impl IntoIterator<Item = Proc<'a>>) -> Self {
         self.procs = procs.into_iter().collect();
         self
     }
 
-    /// The same, and all that was committed is there for everybody afterwards.
+    /// Returns the same, and all that was committed is there for everybody afterwards.
     #[must_use]
     pub fn collect(self) -> Self {
         self.with(Info::new(keys::COLLECT_DATA, Value::Bool(true)))
     }
 
-    /// The same with a directive, for example `pmix.timeout`.
+    /// Returns the same with a directive, for example `pmix.timeout`.
     #[must_use]
     pub fn with(mut self, info: Info<'a>) -> Self {
         self.infos.push(info);
@@ -99,19 +99,19 @@ impl Client {
         })
     }
 
-    /// Who this process is.
+    /// Returns who this process is.
     #[must_use]
     pub const fn proc(&self) -> &Proc<'static> {
         &self.settings.proc
     }
 
-    /// The job of this process as a whole, of which job information is asked.
+    /// Returns the job of this process as a whole, of which job information is asked.
     #[must_use]
     pub fn job(&self) -> Proc<'static> {
         Proc::new(self.settings.proc.nspace.clone(), Rank::WILDCARD)
     }
 
-    /// What both sides understand, for [`request`](Self::request).
+    /// Returns what both sides understand, for [`request`](Self::request).
     #[must_use]
     pub const fn form(&self) -> &PeerForm {
         self.connection.form()

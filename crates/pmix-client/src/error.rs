@@ -46,13 +46,13 @@ impl Error {
         Self::new(Status::ERR_UNREACH, format!("{what}: {error}"))
     }
 
-    /// The PMIx status of this error.
+    /// Returns the PMIx status of this error.
     #[must_use]
     pub fn status(&self) -> Status {
         self.0.status
     }
 
-    /// What is wrong, without the status.
+    /// Returns what is wrong, without the status.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message

@@ -56,7 +56,7 @@ impl Client {
         }))
     }
 
-    /// The next event, if one comes within the time.
+    /// Returns the next event, if one comes within the time.
     ///
     /// Those that came during other calls are kept, up to 4096 of them and 16 MiB of messages;
     /// [`num_lost_events`](Self::num_lost_events) says how many were not.
@@ -68,7 +68,7 @@ impl Client {
         self.connection.event(Deadline::after(Some(within)))
     }
 
-    /// How many events were not kept because too many waited to be asked for.
+    /// Returns how many events were not kept because too many waited to be asked for.
     #[must_use]
     pub const fn num_lost_events(&self) -> u64 {
         self.connection.num_lost_events()

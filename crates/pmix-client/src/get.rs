@@ -11,7 +11,7 @@ use crate::inflate::inflated;
 use crate::{Client, Error};
 
 impl Client {
-    /// The value of a key (`PMIx_Get`).
+    /// Returns the value of a key (`PMIx_Get`).
     ///
     /// Reserved keys (`pmix.…`) tell about a process, its node, its application, its session or,
     /// with [`Rank::WILDCARD`], its job: most of it the server said at init. Other keys were put
@@ -54,7 +54,7 @@ impl Client {
             .map_err(|error| Error::new(error.status(), format!("{key}: {}", error.message())))
     }
 
-    /// The value of a key of the own job (`PMIx_Get` with [`Rank::WILDCARD`]).
+    /// Returns the value of a key of the own job (`PMIx_Get` with [`Rank::WILDCARD`]).
     ///
     /// # Errors
     ///

@@ -52,7 +52,7 @@ impl Client {
         }))
     }
 
-    /// What was published under these keys (`PMIx_Lookup`).
+    /// Returns what was published under these keys (`PMIx_Lookup`).
     ///
     /// # Errors
     ///

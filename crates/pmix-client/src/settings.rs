@@ -69,7 +69,7 @@ impl Settings {
     const MAX_REPLY_BYTES: u32 = 512 << 20;
     const MAX_STRING_BYTES: usize = 64 << 20;
 
-    /// A process with a server, and the usual choices for the rest.
+    /// Creates a process with a server, and the usual choices for the rest.
     #[must_use]
     pub const fn new(proc: Proc<'static>, server: Uri) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Settings {
         }
     }
 
-    /// What the environment of this process says.
+    /// Returns what the environment of this process says.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl Settings {
         Self::of(&Environment::of_process())
     }
 
-    /// What surroundings say.
+    /// Returns what surroundings say.
     ///
     /// # Errors
     ///

@@ -83,19 +83,19 @@ impl SharedClient {
         })))
     }
 
-    /// Who this process is.
+    /// Returns who this process is.
     #[must_use]
     pub fn proc(&self) -> &Proc<'static> {
         &self.0.settings.proc
     }
 
-    /// The job of this process as a whole, of which job information is asked.
+    /// Returns the job of this process as a whole, of which job information is asked.
     #[must_use]
     pub fn job(&self) -> Proc<'static> {
         Proc::new(self.proc().nspace.clone(), Rank::WILDCARD)
     }
 
-    /// Where the server is and how it is spoken to.
+    /// Returns where the server is and how it is spoken to.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.0.settings
@@ -142,7 +142,7 @@ impl SharedClient {
         }
     }
 
-    /// Where the value of a key is (`PMIx_Get`); see [`Client::get`].
+    /// Returns where the value of a key is (`PMIx_Get`); see [`Client::get`].
     #[must_use]
     pub fn look(&self, proc: &Proc<'_>, key: &Key<'_>, infos: &[Info<'_>]) -> Looked {
         let Some(name) = key.as_text().as_str() else {
@@ -160,7 +160,7 @@ impl SharedClient {
         Looked::Ask(Box::new(Ask::get(proc, name, infos)))
     }
 
-    /// The value of a key (`PMIx_Get`); see [`Client::get`].
+    /// Returns the value of a key (`PMIx_Get`); see [`Client::get`].
     ///
     /// # Errors
     ///

@@ -7,10 +7,11 @@ use pmix_types::{Bytes, Key, Kval, Value};
 use super::modex_store::Entry;
 use crate::Error;
 
-/// Makes compressed bytes whole again; none if they are not what it knows.
+/// Inflates compressed bytes; none if they are damaged or too large.
 pub type Inflate = fn(&[u8]) -> Option<Vec<u8>>;
 
-/// How bytes for a peer or from one are packed.
+/// Describes how bytes for a peer or from one are packed, and what reads old maps and compressed
+/// data in them.
 #[derive(Clone, Copy)]
 pub struct Codec<'w> {
     layout: Layout,
@@ -32,7 +33,7 @@ const MAX_VARIANTS: usize = 256;
 const MAX_STORED_VARIANTS: usize = 4 * MAX_VARIANTS;
 
 impl<'w> Codec<'w> {
-    /// Bytes as the peer packs them.
+    /// Creates a codec for a layout.
     #[must_use]
     pub const fn new(layout: Layout) -> Self {
         Self {
@@ -42,21 +43,21 @@ impl<'w> Codec<'w> {
         }
     }
 
-    /// The same with someone who knows the length of old encoded maps.
+    /// Sets what tells the length of old encoded maps.
     #[must_use]
     pub const fn with_framer(mut self, framer: &'w dyn RegexFramer) -> Self {
         self.framer = Some(framer);
         self
     }
 
-    /// The same with someone who can read what newer servers compress.
+    /// Sets what inflates the data that newer servers compress.
     #[must_use]
     pub const fn with_inflate(mut self, inflate: Inflate) -> Self {
         self.inflate = Some(inflate);
         self
     }
 
-    /// How the peer packs.
+    /// Returns the layout of the peer.
     #[must_use]
     pub const fn layout(&self) -> Layout {
         self.layout

@@ -35,7 +35,7 @@ use pmix_types::{Nspace, Rank};
 use super::modex_store::{Entry, ScopeSet};
 use crate::{Error, ModexStore};
 
-/// How servers of a job pack what they contribute to a fence.
+/// Names the form in which the servers of a fence pack their contributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ModexForm {
     /// As OpenPMIx 4.2 and 5.0: processes by number, keys by number where that is shorter.
@@ -44,16 +44,16 @@ pub enum ModexForm {
     Named,
 }
 
-/// A job whose processes take part in a fence; all servers see the jobs in the same order.
+/// Names a job whose processes take part in a fence. All servers list the jobs in the same order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Participant<'m> {
-    /// Its name.
+    /// The nspace of the job.
     pub nspace: Nspace<'m>,
-    /// How many processes it has.
+    /// The number of processes of the job that take part.
     pub num_procs: u32,
 }
 
-/// What servers contributed to a fence, read and found in order as a whole.
+/// Holds what the servers of a fence contributed, checked as a whole before any of it is stored.
 #[derive(Clone, Debug, Default)]
 pub struct Modex {
     parts: Vec<Part>,
@@ -67,7 +67,7 @@ struct Part {
 }
 
 impl Modex {
-    /// The processes that contributed data.
+    /// Returns the processes whose data are in the modex.
     pub fn procs(&self) -> impl Iterator<Item = (&Nspace<'static>, Rank)> {
         self.parts.iter().map(|part| (&part.nspace, part.rank))
     }
@@ -80,7 +80,7 @@ impl Modex {
 }
 
 impl ModexStore {
-    /// Stores what servers of other nodes contributed for the processes of this job.
+    /// Stores the data of a modex for the processes of this job.
     ///
     /// What the processes put before stays unless it is replaced or said to be gone.
     pub fn absorb(&mut self, nspace: &Nspace<'_>, modex: &Modex) {

@@ -39,7 +39,7 @@ const BLOCK_BITS: u32 = 8;
 
 type Block = BTreeMap<u32, Arc<ProcData>>;
 
-/// The data that the processes of one job put.
+/// Holds the data that the processes of one job put.
 ///
 /// A clone is a snapshot: it costs nothing and does not change when the original does. The one
 /// writer keeps the original and publishes clones; readers never wait for it. A write after that
@@ -61,7 +61,7 @@ pub struct ModexStore {
 }
 
 impl ModexStore {
-    /// Stores a value for those whom the scope names, or removes the key for them.
+    /// Stores a value for the processes that the scope names, or removes the key for them.
     ///
     /// The last put of a key counts: who is not in its scope no longer sees the key. Values that
     /// different qualifiers tell apart ([`pmix_types::QualifiedValue`]) are stored side by side; a
@@ -108,7 +108,7 @@ impl ModexStore {
         }
     }
 
-    /// The value of a key, as the scope lets see it.
+    /// Returns the value of a key that the scope lets the caller see.
     ///
     /// Who asks with qualifiers is answered by a value that has them all; who asks without, by the
     /// value without. With [`Rank::UNDEF`] the first process that has the key answers.
@@ -169,7 +169,7 @@ impl ModexStore {
         Err(Error::not_found(message))
     }
 
-    /// All that a process put, as the scope lets see it, in the order of the keys.
+    /// Returns all that a process put and the scope lets the caller see, in the order of the keys.
     ///
     /// A qualified value comes as it travels: under `pmix.qual.val` with its qualifiers.
     ///
@@ -185,13 +185,13 @@ impl ModexStore {
         Ok(self.entries(rank, scopes).map(Entry::kval))
     }
 
-    /// Whether a process put anything that is still there.
+    /// Returns whether any data of a process are there.
     #[must_use]
     pub fn has_rank(&self, rank: Rank) -> bool {
         self.entries(rank, ScopeSet::ALL).next().is_some()
     }
 
-    /// Forgets a process and all that it put.
+    /// Removes all that a process put.
     pub fn forget(&mut self, rank: Rank) {
         let (upper, _) = place(rank);
         if self.data(rank).is_none() {
@@ -207,8 +207,8 @@ impl ModexStore {
         }
     }
 
-    /// The bytes of heap that the data take; what several processes put alike and a fence brought
-    /// is there once.
+    /// Returns the bytes of heap that the data take. Equal values of several processes that a fence
+    /// brought count once.
     ///
     /// A figure for who watches a server: it goes through all data, and of a value that is neither
     /// text nor bytes it takes what a C program would need.
@@ -236,7 +236,7 @@ impl ModexStore {
         data.into_iter().flat_map(move |data| data.entries(scopes))
     }
 
-    /// How many bytes all that a process put takes when it travels: what counts against a limit.
+    /// Returns the bytes that the data of a process take on the wire, which count against a limit.
     ///
     /// It is kept up with each change, so that asking for it costs nothing.
     #[must_use]

@@ -58,7 +58,8 @@ const OF_APP: [&str; 4] = [
     keys::NODE_LIST,
 ];
 
-/// The replies of one job, each built when the first client of its kind asks.
+/// Caches the packed job info of one job: one reply for each kind of client, packed when the first
+/// of its kind asks.
 ///
 /// It stands beside the job that it is asked with; another job, or an update, has another. A reply
 /// that is there is read without a lock; only who asks for one that is just being built waits for
@@ -96,7 +97,7 @@ struct Shared {
 type Kind = (Layout, Release, Remote);
 
 impl JobInfoReplies {
-    /// The reply for clients of a release with a layout.
+    /// Returns the packed job info for clients of a release and layout.
     ///
     /// # Errors
     ///
@@ -134,14 +135,14 @@ impl JobInfoReplies {
         shared
     }
 
-    /// Forgets what was built, when all clients have it.
+    /// Drops all replies, when all clients have theirs.
     pub fn clear(&self) {
         self.kinds.store(Arc::default());
     }
 }
 
 impl Job {
-    /// What a client of a release is told about the job, ready to be sent.
+    /// Packs the job info for a client of a release, as the reply to REQ.
     ///
     /// Where the node of the server is none of the job's, nothing is left out.
     ///
@@ -161,7 +162,7 @@ impl Job {
         Ok(out)
     }
 
-    /// The job information in the form of a reply to a get: a call of `PMIX_KVAL` each, with an
+    /// Packs the job info in the form of a reply to a get: a call of `PMIX_KVAL` each, with an
     /// array `pmix.pdata` for each process. Nothing is left out.
     ///
     /// Clients and servers get it that ask about a job that is not their own; clients take

@@ -12,7 +12,7 @@ use crate::{Error, Job, Realm};
 /// The Standard's name of the process realm; no released header has it.
 const PROC_INFO: &str = "pmix.proc.info";
 
-/// A question about a job.
+/// Asks a job for the value of a key, or for all values, of a rank.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'r> {
     rank: Rank,
@@ -21,7 +21,7 @@ pub struct Request<'r> {
 }
 
 impl<'r> Request<'r> {
-    /// Asks for the value of a key.
+    /// Creates a request for the value of a key.
     #[must_use]
     pub const fn new(rank: Rank, key: &'r str) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl<'r> Request<'r> {
         }
     }
 
-    /// Asks for everything that is known of a process; see also [`Job::known`].
+    /// Creates a request for all that is known of a process; see also [`Job::known`].
     #[must_use]
     pub const fn all(rank: Rank) -> Self {
         Self {
@@ -41,8 +41,8 @@ impl<'r> Request<'r> {
         }
     }
 
-    /// The same under conditions: which realm, which node, application or session is meant, and
-    /// what tells several values of the key apart.
+    /// Sets qualifiers: the realm, node, application or session that is meant, and what tells
+    /// several values of the key apart.
     #[must_use]
     pub const fn with(mut self, qualifiers: &'r [Info<'r>]) -> Self {
         self.qualifiers = qualifiers;
@@ -120,11 +120,11 @@ impl<'r> Request<'r> {
     }
 }
 
-/// A value that is stored or follows from what is.
+/// Holds a value that is stored, or one that was derived from the maps.
 pub type Answer<'j> = Cow<'j, Value<'static>>;
 
 impl Job {
-    /// Answers a question.
+    /// Returns the value that a request asks for.
     ///
     /// The key's realm is the one that the qualifiers name, else the key's own. Session keys are
     /// answered whatever the rank; node keys for the node of the rank, or of this server where the

@@ -47,7 +47,7 @@ const OF_PROC: &[&str] = &[
     keys::GLOBAL_RANK,
 ];
 
-/// A node that a job has.
+/// Names a node of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownNode {
     /// Its name; none if the host described it by its number only.
@@ -57,8 +57,8 @@ pub struct KnownNode {
 }
 
 impl Job {
-    /// The nodes of the job: those of the map in its order, then those that are only described. A
-    /// node that stands in the map twice is listed once.
+    /// Returns the nodes of the job: those of the map in its order, then those that are only
+    /// described. A node that stands in the map twice is listed once.
     pub fn nodes(&self) -> impl Iterator<Item = KnownNode> + '_ {
         let nodes = &self.nodes;
         let first = |slot: &u32| nodes.maps.as_ref().is_none_or(|m| m.is_first(*slot));
@@ -68,12 +68,13 @@ impl Job {
         })
     }
 
-    /// The numbers of the applications that are described, in ascending order.
+    /// Returns the numbers of the applications that are described, in ascending order.
     pub fn apps(&self) -> impl Iterator<Item = u32> + '_ {
         self.apps.keys().copied()
     }
 
-    /// The ranks of the job: those of the map, node by node, then those that are only described.
+    /// Returns the ranks of the job: those of the map, node by node, then those that are only
+    /// described.
     pub fn ranks(&self) -> impl Iterator<Item = Rank> + '_ {
         let mapped = self
             .nodes
@@ -84,8 +85,8 @@ impl Job {
         mapped.chain(described.filter(|rank| self.nodes.of_rank(*rank).is_none()))
     }
 
-    /// Everything that is known at the level that a request names, or of its process: what is
-    /// stated, then what follows. The key of the request does not matter.
+    /// Returns all that is known in the realm that a request names, or of its process: stated
+    /// values, then derived ones. The key of the request does not matter.
     ///
     /// # Errors
     ///

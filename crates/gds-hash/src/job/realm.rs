@@ -3,7 +3,7 @@
 
 use pmix_types::keys;
 
-/// What information is about (PMIx Standard, "Data realms").
+/// Names the realm of a key: what it says something of (PMIx Standard, "Data realms").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Realm {
     /// An allocation and what runs in it.

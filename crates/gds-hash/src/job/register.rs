@@ -47,8 +47,8 @@ impl Job {
         Self::build(preg, host, &nspace, None, registration.into(), None)
     }
 
-    /// The job after another registration of it: what is stated now outranks what was stated
-    /// before, and the rest stays.
+    /// Returns the job after another registration of it: what is stated now outranks what was
+    /// stated before, and the rest stays.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl Job {
         }
     }
 
-    /// A job of which only the maps are known.
+    /// Creates a job of which only the maps are known.
     ///
     /// # Errors
     ///

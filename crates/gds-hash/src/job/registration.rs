@@ -4,7 +4,7 @@
 use pmix_map::{NodeList, ProcMap};
 use pmix_types::Info;
 
-/// What a host registers about a job: infos, and the two maps where the host has them folded.
+/// Holds what a host registers about a job: infos, and the two maps where the host has them folded.
 ///
 /// A host that has its maps as text or encoded passes them as `PMIX_NODE_MAP` and `PMIX_PROC_MAP`
 /// among the infos; a list of infos converts into a registration by itself. A host that has a
@@ -33,7 +33,7 @@ pub struct Registration<'i> {
 }
 
 impl<'i> Registration<'i> {
-    /// Registers infos; maps may be among them.
+    /// Creates a registration of infos; maps may be among them.
     #[must_use]
     pub const fn new(infos: &'i [Info<'i>]) -> Self {
         Self { infos, maps: None }

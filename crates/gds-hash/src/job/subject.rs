@@ -5,7 +5,7 @@ use pmix_types::Rank;
 
 use crate::{Error, Job, KnownNode, Realm, Request};
 
-/// What a question is about.
+/// Names the session, job, application, node or process that a request asks about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The session with this number; none if the host stated none.
@@ -21,8 +21,8 @@ pub enum Subject {
 }
 
 impl Job {
-    /// What a question is about: the session, the job, or the application, node or process that it
-    /// names or means.
+    /// Returns what a request asks about: the session, the job, or the application, node or process
+    /// that it names or means.
     ///
     /// # Errors
     ///

@@ -170,7 +170,7 @@ impl Ask<'_, Value<'static>> {
 }
 
 impl<'a> Ask<'a, Vec<Pdata<'static>>> {
-    /// What was published under these keys (`PMIx_Lookup`).
+    /// Returns what was published under these keys (`PMIx_Lookup`).
     pub fn lookup(keys: Vec<Key<'a>>, infos: Vec<Info<'a>>) -> Self {
         let request = Request::Lookup(request::Lookup {
             uid: uid(),
@@ -223,7 +223,7 @@ impl<'a> Ask<'a, Answers> {
         }
     }
 
-    /// What is known about this (`PMIx_Query_info`).
+    /// Returns what is known about this (`PMIx_Query_info`).
     pub fn query(queries: Vec<Query<'a>>) -> Self {
         Self::infos(Request::Query(request::Query { queries }))
     }
@@ -281,7 +281,7 @@ impl<'a> Ask<'a, Answers> {
 }
 
 impl<'a> Ask<'a, (Vec<u8>, Vec<Info<'static>>)> {
-    /// A credential of this process (`PMIx_Get_credential`).
+    /// Creates a credential of this process (`PMIx_Get_credential`).
     pub fn credential(infos: Vec<Info<'a>>) -> Self {
         let request = Request::GetCredential(request::GetCredential { infos });
         let command = request.command();

@@ -18,7 +18,7 @@ pub(super) const NUMBERED: u8 = 2;
 pub(super) const CHANGES: u8 = 2;
 
 impl Modex {
-    /// What this server contributes for its processes: what they put for other nodes.
+    /// Packs the contribution of this server to a fence: what its processes put for other nodes.
     ///
     /// A process that put nothing is left out. The named form also says which keys are gone since
     /// they were seen by other nodes.
@@ -40,8 +40,8 @@ impl Modex {
         envelope(codec, form, data)
     }
 
-    /// What this server contributes to a fence that collects no data; nothing in the numbered
-    /// form.
+    /// Packs the contribution of this server to a fence that collects no data; it is empty in the
+    /// numbered form.
     ///
     /// # Errors
     ///

@@ -25,8 +25,7 @@ enum Step {
 }
 
 impl ModexStore {
-    /// What a process sends its server to make known what it put for others; nothing if there is
-    /// nothing.
+    /// Packs the payload of a commit: all that a process put for others; empty if it put nothing.
     ///
     /// # Errors
     ///
@@ -49,7 +48,7 @@ impl ModexStore {
         Ok(out)
     }
 
-    /// Stores what a process of this node made known.
+    /// Stores the payload of a commit of a process of this node.
     ///
     /// What it said before stays unless it is said again or deleted: clients up to 5.0 repeat
     /// everything in each commit, later ones send what changed.
@@ -76,7 +75,7 @@ impl ModexStore {
         Ok(())
     }
 
-    /// What another server gets who asks about a process of this node.
+    /// Packs the reply to a direct modex: what a process of this node put for other nodes.
     ///
     /// # Errors
     ///
@@ -85,7 +84,7 @@ impl ModexStore {
         self.seen(codec, rank, ScopeSet::REMOTE)
     }
 
-    /// Stores what another server answered about a process of its node.
+    /// Stores the reply of another server to a direct modex about a process of its node.
     ///
     /// # Errors
     ///

@@ -13,14 +13,14 @@ use pmix_types::Release;
 
 use super::stated::{APPNUM, Followed, HOSTNAME, NODEID};
 
-/// What a reply says of the processes and nodes that are not on the node of its server.
+/// Says how much of remote processes and nodes is in the job info for a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Remote {
-    /// All that is known of them.
+    /// All that is known of them is there.
     #[default]
     Whole,
-    /// What clients do not ask for later: where each process is, and what leads to the rest. Every
-    /// question finds the answer that it finds after a whole reply.
+    /// Where each process is, and all else that clients do not ask for later. Every get finds the
+    /// value that it finds after a whole reply.
     Places,
     /// Nothing. Clients do not learn where a process is unless they ask for something else that is
     /// known of it first, and must not ask for keys of its node before.
