@@ -14,7 +14,7 @@ use crate::{Error, Settings};
 /// The release whose protocol this client speaks; servers answer by it.
 const VERSION: &str = "5.0.11";
 
-/// A process and its server: from init to finalize.
+/// Connects a process with its server, from init to finalize.
 ///
 /// Every call waits for the server, [`Settings::time_limit`] at the most, whatever else arrives
 /// meanwhile. What a reply may be and what a value may become is bounded by
@@ -27,7 +27,7 @@ pub struct Client {
     pub(crate) settings: Settings,
 }
 
-/// Who waits for whom, and what is exchanged.
+/// Describes a fence: its participants and directives.
 #[derive(Clone, Debug, Default)]
 pub struct Fence<'a> {
     procs: Vec<Proc<'a>>,
@@ -35,26 +35,27 @@ pub struct Fence<'a> {
 }
 
 impl<'a> Fence<'a> {
-    /// Returns all processes of the own job, without data.
+    /// Creates a fence of all processes of the own job that collects no data.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns these processes instead.
+    /// Sets the participants.
     #[must_use]
     pub fn of(mut self, procs: impl IntoIterator<Item = Proc<'a>>) -> Self {
         self.procs = procs.into_iter().collect();
         self
     }
 
-    /// Returns the same, and all that was committed is there for everybody afterwards.
+    /// Has the fence collect data: what its participants committed is there for all of them
+    /// afterwards.
     #[must_use]
     pub fn collect(self) -> Self {
         self.with(Info::new(keys::COLLECT_DATA, Value::Bool(true)))
     }
 
-    /// Returns the same with a directive, for example `pmix.timeout`.
+    /// Adds a directive, for example `pmix.timeout`.
     #[must_use]
     pub fn with(mut self, info: Info<'a>) -> Self {
         self.infos.push(info);
@@ -63,7 +64,7 @@ impl<'a> Fence<'a> {
 }
 
 impl Client {
-    /// Finds the server that started this process (`PMIx_Init`).
+    /// Connects to the server that started this process (`PMIx_Init`).
     ///
     /// # Errors
     ///
@@ -72,7 +73,7 @@ impl Client {
         Self::init(Settings::from_env()?)
     }
 
-    /// Connects to a server and asks what it knows of the job (`PMIx_Init`).
+    /// Connects to a server and asks it for the job info (`PMIx_Init`).
     ///
     /// # Errors
     ///
@@ -99,25 +100,25 @@ impl Client {
         })
     }
 
-    /// Returns who this process is.
+    /// Returns the name of this process.
     #[must_use]
     pub const fn proc(&self) -> &Proc<'static> {
         &self.settings.proc
     }
 
-    /// Returns the job of this process as a whole, of which job information is asked.
+    /// Returns the job of this process as a whole (the wildcard rank), of which job info is asked.
     #[must_use]
     pub fn job(&self) -> Proc<'static> {
         Proc::new(self.settings.proc.nspace.clone(), Rank::WILDCARD)
     }
 
-    /// Returns what both sides understand, for [`request`](Self::request).
+    /// Returns the form in which both sides pack, for [`request`](Self::request).
     #[must_use]
     pub const fn form(&self) -> &PeerForm {
         self.connection.form()
     }
 
-    /// Puts a value for those whom the scope names; they can see it after a
+    /// Puts a value for the processes that the scope names; they can see it after a
     /// [`commit`](Self::commit) (`PMIx_Put`).
     ///
     /// # Errors
@@ -152,7 +153,7 @@ impl Client {
         }
     }
 
-    /// Waits until all have arrived (`PMIx_Fence`).
+    /// Waits until all participants of a fence have arrived (`PMIx_Fence`).
     ///
     /// # Errors
     ///
@@ -179,7 +180,7 @@ impl Client {
         }))
     }
 
-    /// Says that the process is alive, to a server that was asked to watch it.
+    /// Sends a heartbeat, to a server that was asked to monitor the process.
     ///
     /// # Errors
     ///
@@ -189,8 +190,8 @@ impl Client {
         self.connection.heartbeat(end)
     }
 
-    /// Asks whatever else a client can ask and hands out the payload of the reply, to be read by
-    /// the types in [`pmix_proto::reply`].
+    /// Sends any other request and returns the payload of the reply, to be read by the types in
+    /// [`pmix_proto::reply`].
     ///
     /// # Errors
     ///
@@ -199,7 +200,7 @@ impl Client {
         self.connection.ask(request, self.end())
     }
 
-    /// Leaves the server in peace (`PMIx_Finalize`).
+    /// Disconnects from the server (`PMIx_Finalize`).
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use std::io;
 
 use pmix_types::Status;
 
-/// Why a call failed.
+/// Reports why a call failed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Fault>);
 

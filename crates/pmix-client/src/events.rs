@@ -10,7 +10,7 @@ use crate::connection::Deadline;
 use crate::{Client, Error};
 
 impl Client {
-    /// Asks to be told of events, of all if no codes are named (`PMIx_Register_event_handler`).
+    /// Registers for events, for all if no codes are named (`PMIx_Register_event_handler`).
     ///
     /// # Errors
     ///
@@ -22,7 +22,7 @@ impl Client {
         }))
     }
 
-    /// Asks to be told of these events no longer (`PMIx_Deregister_event_handler`).
+    /// Takes back the registration for events (`PMIx_Deregister_event_handler`).
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ impl Client {
             .say(&Request::DeregisterEvents(request), end)
     }
 
-    /// Tells others of an event (`PMIx_Notify_event`).
+    /// Reports an event to others (`PMIx_Notify_event`).
     ///
     /// # Errors
     ///
@@ -68,7 +68,8 @@ impl Client {
         self.connection.event(Deadline::after(Some(within)))
     }
 
-    /// Returns how many events were not kept because too many waited to be asked for.
+    /// Returns the number of events that were dropped because too many waited for
+    /// [`Self::next_event`].
     #[must_use]
     pub const fn num_lost_events(&self) -> u64 {
         self.connection.num_lost_events()

@@ -8,8 +8,8 @@ use pmix_types::{Info, IntoOwned, Key, Pdata, Proc};
 use crate::{Client, Error};
 
 impl Client {
-    /// Has these processes treated as one job; what is known of their jobs is known afterwards
-    /// (`PMIx_Connect`).
+    /// Joins a connect: its participants are treated as one job afterwards, and the job info of
+    /// each is known (`PMIx_Connect`).
     ///
     /// # Errors
     ///
@@ -39,8 +39,8 @@ impl Client {
         }))
     }
 
-    /// Publishes data for processes of any job; `pmix.range` and `pmix.persist` among the infos
-    /// say for whom and for how long (`PMIx_Publish`).
+    /// Publishes data. `pmix.range` and `pmix.persist` among the infos say which processes see it,
+    /// and for how long (`PMIx_Publish`).
     ///
     /// # Errors
     ///

@@ -21,7 +21,7 @@ const ADDRESSES: &[(&str, Module)] = &[
     ("PMIX_SERVER_URI2", Module::V20),
 ];
 
-/// How a client shows who it is.
+/// Names the security module by which a client proves its user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Security {
     /// By the numbers of its user and group.
@@ -31,7 +31,7 @@ pub enum Security {
     None,
 }
 
-/// Who the process is and where its server is.
+/// Holds what a client needs to connect: its name, the address of its server, and limits.
 ///
 /// | variable | content |
 /// | --- | --- |
@@ -44,22 +44,22 @@ pub enum Security {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Who the process is.
+    /// The name of the process.
     pub proc: Proc<'static>,
-    /// Where its server is.
+    /// The address and name of its server.
     pub server: Uri,
-    /// How both pack.
+    /// The layout in which both sides pack.
     pub layout: Layout,
-    /// How the process shows who it is.
+    /// The security module by which the process proves its user.
     pub security: Security,
-    /// What the server calls this node.
+    /// The name that the server gives this node.
     pub host: Option<String>,
-    /// How long to wait for any answer; for ever if not set. A fence may be long in coming.
+    /// The time to wait for any reply; without it there is no limit. A fence may take long.
     pub time_limit: Option<Duration>,
-    /// Most bytes of one reply. A larger one ends the connection with
+    /// The greatest length of a reply in bytes. A larger one ends the connection with
     /// `PMIX_ERR_OUT_OF_RESOURCE`, before it is read.
     pub max_reply_bytes: u32,
-    /// Most bytes of a string that came compressed (`PMIX_COMPRESSED_STRING`). A
+    /// The greatest length in bytes of a string that came compressed (`PMIX_COMPRESSED_STRING`). A
     /// [`get`](crate::Client::get) of a larger one fails with `PMIX_ERR_OUT_OF_RESOURCE`.
     pub max_string_bytes: usize,
 }
@@ -69,7 +69,7 @@ impl Settings {
     const MAX_REPLY_BYTES: u32 = 512 << 20;
     const MAX_STRING_BYTES: usize = 64 << 20;
 
-    /// Creates a process with a server, and the usual choices for the rest.
+    /// Creates settings for a process and its server, with defaults for the rest.
     #[must_use]
     pub const fn new(proc: Proc<'static>, server: Uri) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Settings {
         }
     }
 
-    /// Returns what the environment of this process says.
+    /// Reads the settings from the environment of this process, as its server set it up.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl Settings {
         Self::of(&Environment::of_process())
     }
 
-    /// Returns what surroundings say.
+    /// Reads the settings from an environment.
     ///
     /// # Errors
     ///

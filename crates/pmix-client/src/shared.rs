@@ -21,7 +21,7 @@ pub use asks::{Answers, Ask};
 use channel::Channel;
 use worker::Worker;
 
-/// What a client hears without asking.
+/// Holds a message that the server sent unasked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
     /// An event.
@@ -30,7 +30,8 @@ pub enum News {
     Lost,
 }
 
-/// A client that many threads share. Clones are handles of the same one.
+/// Connects a process with its server, for many threads at once. Clones are handles of the same
+/// one.
 ///
 /// One thread reads what the server sends and hands each answer to whoever waits for it, so nobody
 /// waits for the answer of another. What has to be called back is called by a second thread, which
@@ -47,17 +48,17 @@ pub(crate) struct Shared {
     settings: Settings,
 }
 
-/// Where a value is.
+/// Says whether a value is known here or the server has to be asked.
 pub enum Looked {
-    /// Here, or known not to be anywhere.
+    /// The value, or the error that it is nowhere.
     Here(Result<Value<'static>, Error>),
-    /// The server has to be asked for it.
+    /// The request to send to the server.
     Ask(Box<Ask<'static, Value<'static>>>),
 }
 
 impl SharedClient {
-    /// Connects to a server and asks what it knows of the job (`PMIx_Init`). What comes unasked is
-    /// handed to `news` by the thread of the callbacks.
+    /// Connects to a server and asks it for the job info (`PMIx_Init`). The callback thread hands
+    /// unasked messages to `news`.
     ///
     /// # Errors
     ///
@@ -83,25 +84,25 @@ impl SharedClient {
         })))
     }
 
-    /// Returns who this process is.
+    /// Returns the name of this process.
     #[must_use]
     pub fn proc(&self) -> &Proc<'static> {
         &self.0.settings.proc
     }
 
-    /// Returns the job of this process as a whole, of which job information is asked.
+    /// Returns the job of this process as a whole (the wildcard rank), of which job info is asked.
     #[must_use]
     pub fn job(&self) -> Proc<'static> {
         Proc::new(self.proc().nspace.clone(), Rank::WILDCARD)
     }
 
-    /// Returns where the server is and how it is spoken to.
+    /// Returns the settings that the client was created with.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.0.settings
     }
 
-    /// Puts a value for those whom the scope names (`PMIx_Put`).
+    /// Puts a value for the processes that the scope names (`PMIx_Put`).
     ///
     /// # Errors
     ///
@@ -114,7 +115,7 @@ impl SharedClient {
         Ok(self.0.own().put(self.proc().rank, scope, info)?)
     }
 
-    /// Keeps a value about a process here alone (`PMIx_Store_internal`).
+    /// Stores a value about a process in this client alone (`PMIx_Store_internal`).
     ///
     /// # Errors
     ///
@@ -142,7 +143,7 @@ impl SharedClient {
         }
     }
 
-    /// Returns where the value of a key is (`PMIx_Get`); see [`Client::get`].
+    /// Looks for the value of a key in what this client knows (`PMIx_Get`); see [`Client::get`].
     #[must_use]
     pub fn look(&self, proc: &Proc<'_>, key: &Key<'_>, infos: &[Info<'_>]) -> Looked {
         let Some(name) = key.as_text().as_str() else {
@@ -177,7 +178,7 @@ impl SharedClient {
         }
     }
 
-    /// Asks and waits for the answer; other threads go on meanwhile.
+    /// Sends a request and waits for its reply; other threads go on meanwhile.
     ///
     /// # Errors
     ///
@@ -187,7 +188,7 @@ impl SharedClient {
         (ask.read)(&self.0, &payload)
     }
 
-    /// Asks; the answer goes to `then`, which is called by the thread of the callbacks, once.
+    /// Sends a request. The callback thread calls `then` once, with the reply.
     ///
     /// # Errors
     ///
@@ -208,7 +209,7 @@ impl SharedClient {
         self.0.channel.ask(&ask.request, Box::new(waiter))
     }
 
-    /// Has the thread of the callbacks do something.
+    /// Runs a function on the callback thread.
     ///
     /// # Errors
     ///
@@ -219,7 +220,7 @@ impl SharedClient {
         Ok(())
     }
 
-    /// Says that the process is alive, to a server that was asked to watch it.
+    /// Sends a heartbeat, to a server that was asked to monitor the process.
     ///
     /// # Errors
     ///
@@ -228,7 +229,7 @@ impl SharedClient {
         self.0.channel.heartbeat()
     }
 
-    /// Asks to be told of these events no longer; the server does not answer.
+    /// Takes back the registration for events; the server does not reply.
     ///
     /// # Errors
     ///
@@ -245,8 +246,8 @@ impl SharedClient {
             }))
     }
 
-    /// Leaves the server (`PMIx_Finalize`); all callbacks that were due have been called when this
-    /// returns, unless it is one of them that calls it.
+    /// Disconnects from the server (`PMIx_Finalize`). All callbacks that were due have been called
+    /// when this returns, unless a callback calls it.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ use pmix_types::{Proc, Rank, Status};
 
 use crate::Error;
 
-/// Where a server is and who it is.
+/// Holds the name and the address of a server.
 ///
 /// ```
 /// let uri: pmix_client::Uri = "prte.1@0.7;tcp6://[::1]:4711".parse()?;
@@ -20,7 +20,7 @@ use crate::Error;
 pub struct Uri {
     /// The name of the server.
     pub server: Proc<'static>,
-    /// Where it listens.
+    /// The address on which it listens.
     pub address: SocketAddr,
 }
 

@@ -17,16 +17,15 @@ use crate::get::request_of;
 /// How the payload of a reply is read.
 pub(super) type Read<T> = Box<dyn FnOnce(&Shared, &[u8]) -> Result<T, Error> + Send>;
 
-/// A request, and how its answer is read: to be given to
-/// [`SharedClient::wait`](super::SharedClient::wait) or
-/// [`start`](super::SharedClient::start).
+/// Holds a request and what reads its reply, to be given to
+/// [`SharedClient::wait`](super::SharedClient::wait) or [`start`](super::SharedClient::start).
 #[must_use = "nothing is asked before it is waited for or started"]
 pub struct Ask<'a, T = ()> {
     pub(super) request: Request<'a>,
     pub(super) read: Read<T>,
 }
 
-/// Infos, and with which status: a partial success has infos too.
+/// Holds a status and infos; a partial success has infos too.
 pub type Answers = (Status, Vec<Info<'static>>);
 
 impl<'a> Ask<'a, ()> {
@@ -46,12 +45,12 @@ impl<'a> Ask<'a, ()> {
         }
     }
 
-    /// Wait until all have arrived (`PMIx_Fence`).
+    /// Joins a fence; the reply comes when all participants have arrived (`PMIx_Fence`).
     pub fn fence(procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         Self::done(Request::Fence(request::Fence { procs, infos }))
     }
 
-    /// End processes (`PMIx_Abort`).
+    /// Asks the host to end processes (`PMIx_Abort`).
     pub fn abort(status: Status, message: Option<Text<'a>>, procs: Vec<Proc<'a>>) -> Self {
         Self::done(Request::Abort(request::Abort {
             status,
@@ -60,7 +59,7 @@ impl<'a> Ask<'a, ()> {
         }))
     }
 
-    /// Treat these processes as one job (`PMIx_Connect`).
+    /// Joins a connect (`PMIx_Connect`).
     pub fn connect(procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         let request = Request::Connect(request::Connect { procs, infos });
         let command = request.command();
@@ -77,17 +76,17 @@ impl<'a> Ask<'a, ()> {
         }
     }
 
-    /// Treat them so no longer (`PMIx_Disconnect`).
+    /// Joins a disconnect (`PMIx_Disconnect`).
     pub fn disconnect(procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         Self::done(Request::Disconnect(request::Disconnect { procs, infos }))
     }
 
-    /// Publish these (`PMIx_Publish`).
+    /// Publishes data (`PMIx_Publish`).
     pub fn publish(infos: Vec<Info<'a>>) -> Self {
         Self::done(Request::Publish(request::Publish { uid: uid(), infos }))
     }
 
-    /// Withdraw what was published (`PMIx_Unpublish`).
+    /// Withdraws published data (`PMIx_Unpublish`).
     pub fn unpublish(keys: Vec<Key<'a>>, infos: Vec<Info<'a>>) -> Self {
         Self::done(Request::Unpublish(request::Unpublish {
             uid: uid(),
@@ -96,7 +95,7 @@ impl<'a> Ask<'a, ()> {
         }))
     }
 
-    /// Report an event (`PMIx_Notify_event`).
+    /// Reports an event to others (`PMIx_Notify_event`).
     pub fn notify(status: Status, range: DataRange, infos: Vec<Info<'a>>) -> Self {
         Self::done(Request::Notify(request::Notify {
             status,
@@ -105,7 +104,7 @@ impl<'a> Ask<'a, ()> {
         }))
     }
 
-    /// Tell of these events (`PMIx_Register_event_handler`).
+    /// Registers for events (`PMIx_Register_event_handler`).
     pub fn register_events(codes: Vec<Status>, infos: Vec<Info<'a>>) -> Self {
         Self::done(Request::RegisterEvents(request::RegisterEvents {
             codes,
@@ -113,7 +112,7 @@ impl<'a> Ask<'a, ()> {
         }))
     }
 
-    /// Log this (`PMIx_Log`).
+    /// Asks the host to log data (`PMIx_Log`).
     pub fn log(data: Vec<Info<'a>>, directives: Vec<Info<'a>>) -> Self {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -126,7 +125,7 @@ impl<'a> Ask<'a, ()> {
         }))
     }
 
-    /// Leave a group (`PMIx_Group_leave`).
+    /// Leaves a group (`PMIx_Group_leave`).
     pub fn group_leave(group: Text<'a>, infos: Vec<Info<'a>>) -> Self {
         Self::done(Request::GroupLeave(request::GroupLeave {
             group: Some(group),
@@ -134,7 +133,7 @@ impl<'a> Ask<'a, ()> {
         }))
     }
 
-    /// Take a group apart (`PMIx_Group_destruct`).
+    /// Joins the destruction of a group (`PMIx_Group_destruct`).
     pub fn group_destruct(group: Text<'a>, procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         let group = Some(group);
         Self::done(Request::GroupDestruct(request::GroupDestruct {
@@ -170,7 +169,7 @@ impl Ask<'_, Value<'static>> {
 }
 
 impl<'a> Ask<'a, Vec<Pdata<'static>>> {
-    /// Returns what was published under these keys (`PMIx_Lookup`).
+    /// Asks for published data by its keys (`PMIx_Lookup`).
     pub fn lookup(keys: Vec<Key<'a>>, infos: Vec<Info<'a>>) -> Self {
         let request = Request::Lookup(request::Lookup {
             uid: uid(),
@@ -193,7 +192,7 @@ impl<'a> Ask<'a, Vec<Pdata<'static>>> {
 }
 
 impl<'a> Ask<'a, Nspace<'static>> {
-    /// Start a job (`PMIx_Spawn`).
+    /// Asks the host to start a job (`PMIx_Spawn`).
     pub fn spawn(infos: Vec<Info<'a>>, apps: Vec<App<'a>>) -> Self {
         let request = Request::Spawn(request::Spawn { infos, apps });
         let command = request.command();
@@ -223,22 +222,22 @@ impl<'a> Ask<'a, Answers> {
         }
     }
 
-    /// Returns what is known about this (`PMIx_Query_info`).
+    /// Asks for information about the system (`PMIx_Query_info`).
     pub fn query(queries: Vec<Query<'a>>) -> Self {
         Self::infos(Request::Query(request::Query { queries }))
     }
 
-    /// Change the allocation (`PMIx_Allocation_request`).
+    /// Asks the host to change an allocation (`PMIx_Allocation_request`).
     pub fn allocate(directive: AllocDirective, infos: Vec<Info<'a>>) -> Self {
         Self::infos(Request::Allocate(request::Allocate { directive, infos }))
     }
 
-    /// Control processes (`PMIx_Job_control`).
+    /// Asks for control of processes (`PMIx_Job_control`).
     pub fn job_control(targets: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         Self::infos(Request::JobControl(request::JobControl { targets, infos }))
     }
 
-    /// Watch processes (`PMIx_Process_monitor`).
+    /// Asks for monitoring of processes (`PMIx_Process_monitor`).
     pub fn monitor(monitor: Info<'a>, error: Status, infos: Vec<Info<'a>>) -> Self {
         Self::infos(Request::Monitor(request::Monitor {
             monitor,
@@ -247,7 +246,7 @@ impl<'a> Ask<'a, Answers> {
         }))
     }
 
-    /// Is this credential good (`PMIx_Validate_credential`)?
+    /// Asks the host whether a credential is valid (`PMIx_Validate_credential`).
     pub fn validate(credential: Vec<u8>, infos: Vec<Info<'a>>) -> Self {
         let credential = credential.into();
         Self::infos(Request::ValidateCredential(request::ValidateCredential {
@@ -256,8 +255,8 @@ impl<'a> Ask<'a, Answers> {
         }))
     }
 
-    /// Make a group of processes (`PMIx_Group_construct`): its context id, if the host gave one, and
-    /// its members are among the answers.
+    /// Joins the construction of a group (`PMIx_Group_construct`); its context id, if the host gave
+    /// one, and its members are among the answers.
     pub fn group_construct(group: Text<'a>, procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         let group = Some(group);
         let request = Request::GroupConstruct(request::GroupConstruct {
@@ -281,7 +280,7 @@ impl<'a> Ask<'a, Answers> {
 }
 
 impl<'a> Ask<'a, (Vec<u8>, Vec<Info<'static>>)> {
-    /// Creates a credential of this process (`PMIx_Get_credential`).
+    /// Asks the host for a credential of this process (`PMIx_Get_credential`).
     pub fn credential(infos: Vec<Info<'a>>) -> Self {
         let request = Request::GetCredential(request::GetCredential { infos });
         let command = request.command();
