@@ -5,7 +5,7 @@ use std::{fmt, io};
 
 use pmix_types::Status;
 
-/// What a server could not do, and why.
+/// Reports what a server could not do, and why.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Fault>);
 
@@ -38,7 +38,7 @@ impl Error {
         self
     }
 
-    /// The PMIx status of this error.
+    /// Returns the PMIx status of this error.
     #[must_use]
     pub fn status(&self) -> Status {
         self.0.status

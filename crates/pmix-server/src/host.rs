@@ -18,8 +18,9 @@ pub(crate) use dispatch::{call, guarded, server_event};
 
 macro_rules! host {
     ($($(#[$doc:meta])* $name:ident($call:ident) -> $answer:ty;)*) => {
-        /// What a server asks of its host, for example a resource manager: one method for each slot of
-        /// `pmix_server_module_t` (PMIx Standard, chapter "Server", "Server function pointers").
+        /// Answers the upcalls of a server: a resource manager or launcher implements it, with one
+        /// method for each slot of `pmix_server_module_t` (PMIx Standard, chapter "Server", "Server
+        /// function pointers").
         ///
         /// Each method gets the request and a [`Completion`] to answer it with, at once or later,
         /// from any thread. A method that is left out answers "not supported". Methods are called
@@ -36,7 +37,7 @@ macro_rules! host {
                 }
             )*
 
-            /// Something happened that the host may want to know; nobody waits for it.
+            /// Something happened in the server that the host may want to know. It has no answer.
             fn server_event(&self, event: ServerEvent) {
                 let _ = event;
             }
@@ -49,131 +50,145 @@ host! {
     /// answer; an error ends the connection.
     client_connected(ClientConnected) -> ();
 
-    /// A client finalised (`client_finalized`). The client waits for the answer for a short time.
+    /// A client finalizes (`client_finalized`). The client waits a short time for the answer.
     client_finalized(ClientFinalized) -> ();
 
-    /// A client asks that processes be aborted (`abort`).
+    /// A client asks the host to end processes (`abort`). The answer is a status.
     abort(Abort) -> ();
 
-    /// All local participants of a fence are there, and others are not local (`fence_nb`). The
-    /// answer is what all servers contributed, one behind the other in any order, this one included.
+    /// All local participants of a fence have arrived, and others are remote (`fence_nb`). The
+    /// answer is the contributions of all servers, this one included, one behind the other in any
+    /// order.
     fence(Fence) -> Vec<u8>;
 
-    /// The data of a process of another node are wanted (`direct_modex`). The answer is what
-    /// [`dmodex_request`](crate::Server::dmodex_request) brings on the server there.
+    /// A client asks for data of a process on another node (`direct_modex`). The answer is what
+    /// [`dmodex_request`](crate::Server::dmodex_request) returns on the server of that node.
     direct_modex(DirectModex) -> Vec<u8>;
 
-    /// A process publishes data (`publish`).
+    /// A process publishes data (`publish`). The answer is a status.
     publish(Publish) -> ();
 
-    /// A process looks published data up (`lookup`).
+    /// A process looks up published data (`lookup`). The answer is the data that were found, each
+    /// with its publisher.
     lookup(Lookup) -> Vec<Pdata<'static>>;
 
-    /// A process takes back what it published (`unpublish`).
+    /// A process withdraws what it published (`unpublish`). The answer is a status.
     unpublish(Unpublish) -> ();
 
-    /// A process starts a job (`spawn`). The answer is the name of the job.
+    /// A process asks the host to start a job (`spawn`). The answer is the nspace of the new job.
     spawn(Spawn) -> Nspace<'static>;
 
-    /// All local participants of a connect are there (`connect`), or it failed on this node.
+    /// All local participants of a connect have arrived, or it failed on this node (`connect`). The
+    /// answer is a status, the same on all servers.
     connect(Connect) -> ();
 
-    /// All local participants of a disconnect are there (`disconnect`), or it failed on this node.
+    /// All local participants of a disconnect have arrived, or it failed on this node
+    /// (`disconnect`). The answer is a status, the same on all servers.
     disconnect(Disconnect) -> ();
 
-    /// Someone here wants to know of events (`register_events`).
+    /// A peer registered for events that only the host can report (`register_events`). The answer
+    /// is a status.
     register_events(RegisterEvents) -> ();
 
-    /// Nobody here wants to know of events any longer (`deregister_events`).
+    /// No peer is registered for some events any longer (`deregister_events`).
     deregister_events(DeregisterEvents) -> ();
 
-    /// A process reports an event that reaches beyond this server (`notify_event`).
+    /// A process reports an event whose range reaches beyond this server (`notify_event`). The
+    /// answer is a status.
     notify_event(NotifyEvent) -> ();
 
-    /// A process asks what this server does not know (`query`).
+    /// A process asks for information that this server does not have (`query`). The answer is the
+    /// values, under the keys of the query.
     query(Query) -> Vec<Info<'static>>;
 
-    /// A tool connected (`tool_connected2`). The answer is the name it has from now on.
+    /// A tool connected (`tool_connected2`). The answer is the name of the tool from now on; an
+    /// error refuses it.
     tool_connected(ToolConnected) -> Proc<'static>;
 
-    /// A process has something to log (`log2`).
+    /// A process has data to log (`log2`). The answer is a status.
     log(Log) -> ();
 
-    /// A process asks for resources (`allocate`).
+    /// A process asks for a change of an allocation (`allocate`). The answer describes the
+    /// allocation.
     allocate(Alloc) -> Vec<Info<'static>>;
 
-    /// A process controls others (`job_control`).
+    /// A process asks for control of processes (`job_control`). The answer is infos that the
+    /// request asked for.
     job_control(JobControl) -> Vec<Info<'static>>;
 
-    /// A process wants something watched (`monitor`).
+    /// A process asks for monitoring (`monitor`). The answer is infos about the monitor.
     monitor(Monitor) -> Vec<Info<'static>>;
 
-    /// A process wants a credential (`get_credential`).
+    /// A process asks for a credential (`get_credential`). The answer is the credential and infos
+    /// about it.
     get_credential(GetCredential) -> Credential;
 
-    /// A process has a credential to be checked (`validate_credential`).
+    /// A process asks whether a credential is valid (`validate_credential`). The answer is infos
+    /// about its owner; an error says that it is not valid.
     validate_credential(ValidateCredential) -> Vec<Info<'static>>;
 
-    /// Someone here wants the output of processes, or no longer (`iof_pull`).
+    /// A peer pulls output of processes, or no longer does (`iof_pull`). The answer is a status;
+    /// the output comes through [`iof_deliver`](crate::Server::iof_deliver).
     iof_pull(IofPull) -> ();
 
-    /// Input for processes (`push_stdin`).
+    /// A peer sends input to processes (`push_stdin`). The answer is a status.
     push_stdin(PushStdin) -> ();
 
-    /// A group is built or taken apart (`group`).
+    /// Processes construct or destruct a group (`group`). The answer is infos about the group.
     group(Group) -> Vec<Info<'static>>;
 
-    /// A process asks about a fabric (`fabric`).
+    /// A process asks for a description of a fabric (`fabric`). The answer is infos about it.
     fabric(Fabric) -> Vec<Info<'static>>;
 
-    /// A process controls a session (`session_control`).
+    /// A process asks for control of a session (`session_control`). The answer is infos that the
+    /// request asked for.
     session_control(SessionControl) -> Vec<Info<'static>>;
 
-    /// A process handles a block of resources (`resource_block`).
+    /// A process defines or changes a block of resources (`resource_block`). The answer is a
+    /// status.
     resource_block(ResourceBlock) -> ();
 }
 
-/// A host that does nothing: clients get what the server knows by itself.
+/// Declines every upcall: clients get only what the server knows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHost;
 
 impl Host for NoHost {}
 
-/// What a host is told without being asked anything.
+/// Tells the host what happened in its server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ServerEvent {
-    /// A connection was not let in, or not any longer.
+    /// A connection was refused, or closed for what its peer sent.
     Refused {
-        /// Why.
+        /// The reason.
         reason: crate::Error,
     },
-    /// A process went away without saying so.
+    /// A client's connection closed without a finalize.
     ProcessLost {
         /// The process.
         proc: Proc<'static>,
-        /// Which life of the process it was, the first one being 1.
+        /// The incarnation of the process, the first one being 1.
         incarnation: u32,
     },
-    /// A process or a job has ended that wanted something removed then.
+    /// A process or a job has ended for which a cleanup was registered (`PMIX_REGISTER_CLEANUP`).
     Cleanup {
-        /// Which; with the wildcard for a rank the job.
+        /// The process; with the wildcard rank, the job.
         target: Proc<'static>,
-        /// The user and group that asked for it, with whose rights it is to be removed.
+        /// The user id and group id with whose rights files are to be removed.
         user: (u32, u32),
-        /// What is to be removed, and what is not.
+        /// The files and directories to remove, and those to keep.
         cleanup: pmix_engine::Cleanup,
     },
     /// A fence, a connect or a disconnect ended without success.
     FenceMissing {
-        /// Which of them.
+        /// The operation.
         operation: crate::Collective,
-        /// Whose it was.
+        /// The participants.
         procs: Vec<Proc<'static>>,
-        /// The local participants that were not there, or are not there any longer, in ascending
-        /// order.
+        /// The local participants that had not arrived, or were lost, in ascending order.
         missing: Vec<Proc<'static>>,
-        /// What the others are told.
+        /// The status that the participants get.
         status: Status,
     },
 }

@@ -92,7 +92,7 @@ static COMPONENTS: [Component; 3] = [
     },
 ];
 
-/// The known parameters of the framework, for showing and checking.
+/// Returns the known parameters of the framework, for showing and checking.
 #[must_use]
 pub fn psec_parameters() -> Catalog {
     let mut catalog = Catalog::new(FRAMEWORK, PARAMS);

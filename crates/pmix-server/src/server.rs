@@ -19,8 +19,8 @@ use crate::engine_handle::{EngineHandle, Wait};
 use crate::fork::Fork;
 use crate::{Builder, Error};
 
-/// A server. Clones are handles of the same one; it ends with [`finalize`](Self::finalize) or with
-/// the last handle.
+/// Serves the clients and tools of one node for a host. Clones are handles of the same server; it
+/// ends with [`finalize`](Self::finalize) or with the last handle.
 ///
 /// Every method may be called from any thread, methods of the [`Host`](crate::Host) included.
 /// Before [`start`](Self::start) and after `finalize` requests are answered with
@@ -42,7 +42,7 @@ struct Inner {
 }
 
 impl Server {
-    /// What may be said about a server before it starts.
+    /// Creates a builder with the defaults.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -73,7 +73,7 @@ impl Server {
         }))
     }
 
-    /// Starts the progress thread; from now on clients are served.
+    /// Starts the progress thread; clients are served from now on.
     ///
     /// # Errors
     /// `PMIX_ERR_INIT` if it is started or finalised, or has external progress; the system has no
@@ -99,14 +99,14 @@ impl Server {
         }
     }
 
-    /// A descriptor that is readable when there is something to do for [`drive`](Self::drive). It is
-    /// only to be waited for, and ends with the server.
+    /// Returns a descriptor that is readable when there is something to do for
+    /// [`drive`](Self::drive). It is only to be waited for, and ends with the server.
     #[must_use]
     pub fn fd(&self) -> RawFd {
         self.0.fd
     }
 
-    /// Does what there is to do, without waiting, and says when it is to be called again even if
+    /// Does what there is to do without waiting, and returns when it is to be called again even if
     /// [`fd`](Self::fd) does not become readable before; `None` is never.
     ///
     /// # Errors
@@ -173,19 +173,19 @@ impl Server {
         self.0.finalize()
     }
 
-    /// The server itself, as clients and tools see it.
+    /// Returns the name of the server, as clients and tools see it.
     #[must_use]
     pub fn proc(&self) -> &Proc<'static> {
         &self.0.proc
     }
 
-    /// How the server is reached: `<nspace>.<rank>;tcp4://<address>:<port>`, or `tcp6`.
+    /// Returns the URI of the server: `<nspace>.<rank>;tcp4://<address>:<port>`, or `tcp6`.
     #[must_use]
     pub fn uri(&self) -> &str {
         &self.0.fork.uri
     }
 
-    /// The rendezvous files of the server, which are there as long as it is.
+    /// Returns the rendezvous files of the server, which are there as long as it is.
     #[must_use]
     pub fn rendezvous_files(&self) -> &[PathBuf] {
         &self.0.files

@@ -3,7 +3,7 @@
 
 use pmix_engine::PeerId;
 
-/// Hears all that passes between a server and its peers.
+/// Observes all messages between a server and its peers.
 ///
 /// It is called by whoever drives the server, before anything is done about what it hears; one that
 /// takes long holds up everybody.

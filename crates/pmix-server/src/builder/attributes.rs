@@ -7,7 +7,7 @@ use super::Builder;
 use crate::Error;
 
 impl Builder {
-    /// Takes the attributes of `PMIx_server_init` (PMIx Standard, "Server initialization
+    /// Sets the attributes of `PMIx_server_init` (PMIx Standard, "Server initialization
     /// attributes"). One that is not known is passed over unless it is marked as required.
     ///
     /// # Errors

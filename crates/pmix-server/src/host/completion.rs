@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tokens by which a host answers, at once or later.
+//! The answers of a host to upcalls, at once or later.
 
 use std::fmt;
 use std::sync::Weak;
@@ -9,11 +9,11 @@ use pmix_types::{Info, Nspace, Pdata, Proc, Status};
 
 use crate::engine_handle::EngineHandle;
 
-/// What a host answers an upcall with, once, at once or later and from any thread.
+/// Answers one upcall, at once or later and from any thread. Dropping it answers with an error.
 ///
-/// A completion that is dropped answers too: who waits is told that the request failed
-/// (`PMIX_ERR_COMM_FAILURE`). The same happens when the method of the host panics.
-#[must_use = "dropped without an answer, it tells who waits that the request failed"]
+/// A completion that is dropped answers too: the request fails with `PMIX_ERR_COMM_FAILURE`. The
+/// same happens when the method of the host panics.
+#[must_use = "dropped without an answer, it fails the request"]
 pub struct Completion<T: Reply> {
     call: CallId,
     /// None once it has answered.
@@ -30,7 +30,7 @@ impl<T: Reply> Completion<T> {
         }
     }
 
-    /// It is done, and this is the result; or it failed with a status.
+    /// Answers with a result, or with the status of a failure.
     pub fn complete(self, result: Result<T, Status>) {
         match result {
             Ok(value) => self.succeed(value),
@@ -38,18 +38,19 @@ impl<T: Reply> Completion<T> {
         }
     }
 
-    /// It is done, and this is the result.
+    /// Answers with a result.
     pub fn succeed(self, value: T) {
         self.partly(Status::SUCCESS, value);
     }
 
-    /// It is done as far as a status says, for example `PMIX_ERR_PARTIAL_SUCCESS`, and this is
-    /// there of the result. Where there is no room for both, a status that is no success counts.
+    /// Answers with a status and what there is of the result, for example
+    /// `PMIX_ERR_PARTIAL_SUCCESS`. Where a reply has no room for both, a status that is no success
+    /// counts.
     pub fn partly(mut self, status: Status, value: T) {
         self.answer(value.answer(status));
     }
 
-    /// It failed.
+    /// Answers with the status of a failure.
     pub fn fail(mut self, status: Status) {
         // A failure with the status of success would leave who waits without a result.
         let status = match status {
@@ -59,7 +60,7 @@ impl<T: Reply> Completion<T> {
         self.answer(Answer::Done(status));
     }
 
-    /// The host does not do that.
+    /// Answers that the host does not support the request (`PMIX_ERR_NOT_SUPPORTED`).
     pub fn not_supported(mut self) {
         self.answer(Answer::NotSupported);
     }
@@ -91,7 +92,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// What an upcall can be answered with.
+/// Marks the results that an upcall can be answered with.
 pub trait Reply: sealed::Sealed {
     #[doc(hidden)]
     fn answer(self, status: Status) -> Answer;
@@ -122,12 +123,12 @@ replies! {
     Proc<'static>: |status, tool| Answer::Tool(unless(status, tool));
 }
 
-/// A credential that the host made, and what it says about it.
+/// Holds a credential that the host made, and infos about it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Credential {
     /// The credential.
     pub credential: Vec<u8>,
-    /// What there is to say about it.
+    /// Infos about the credential.
     pub infos: Vec<Info<'static>>,
 }
 

@@ -6,7 +6,7 @@ use pmix_types::{Regex2, Regex2Ref};
 use crate::{Error, Server};
 
 impl Server {
-    /// Encodes a list of nodes, separated by commas (`PMIx_generate_regex`).
+    /// Encodes a node map: names separated by commas (`PMIx_generate_regex`).
     ///
     /// # Errors
     /// No encoder can carry the list.
@@ -14,8 +14,7 @@ impl Server {
         Ok(self.0.preg.generate_node_regex(nodes)?.bytes)
     }
 
-    /// Encodes the ranks of each node, separated by commas and nodes by semicolons
-    /// (`PMIx_generate_ppn`).
+    /// Encodes a process map: ranks separated by commas, nodes by semicolons (`PMIx_generate_ppn`).
     ///
     /// # Errors
     /// No encoder can carry the list.
@@ -23,7 +22,7 @@ impl Server {
         Ok(self.0.preg.generate_ppn(ranks)?.bytes)
     }
 
-    /// Encodes a list of nodes or ranks with its type (`PMIx_generate_regex2`).
+    /// Encodes a node map or process map to a value that names its scheme (`PMIx_generate_regex2`).
     ///
     /// # Errors
     /// No encoder can carry the list.
@@ -31,7 +30,7 @@ impl Server {
         Ok(self.0.preg.generate_regex(list)?)
     }
 
-    /// The list that was encoded with its type (`PMIx_parse_regex2`).
+    /// Decodes a value that names its scheme to the list that was encoded (`PMIx_parse_regex2`).
     ///
     /// # Errors
     /// The type is not known here, or the value is damaged.

@@ -10,7 +10,7 @@ use crate::fork::setup_envars;
 use crate::{Error, Server};
 
 impl Server {
-    /// Registers a job, or updates it, with how many of its processes are on this node
+    /// Registers a job, or updates it, with the number of its local processes
     /// (`PMIx_server_register_nspace`). Jobs of which no process is here are registered too, if
     /// processes here may have to do with them. A host that has its maps folded adds them to the
     /// infos by [`Registration::with_maps`].
@@ -27,7 +27,7 @@ impl Server {
         handle.request(|engine, _| engine.register_nspace(nspace, num_local_procs, registration))
     }
 
-    /// Forgets a job, its processes and what they put (`PMIx_server_deregister_nspace`).
+    /// Removes a job, its processes and what they put (`PMIx_server_deregister_nspace`).
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if it is not registered.
@@ -38,9 +38,9 @@ impl Server {
             .request(|engine, _| engine.deregister_nspace(nspace))
     }
 
-    /// Registers a process of this node, before it is started: only who is this user and group may
-    /// connect as it (`PMIx_server_register_client`). The object comes back with every call that
-    /// is about the process.
+    /// Registers a local process before it is started. Only a peer of this user and group may
+    /// connect as it (`PMIx_server_register_client`). The object comes back with every call that is
+    /// about the process.
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if its job is not registered; `PMIX_ERR_BAD_PARAM`
@@ -56,7 +56,7 @@ impl Server {
         handle.request(|engine, _| engine.register_client(proc, uid, gid, object))
     }
 
-    /// Forgets a process of this node (`PMIx_server_deregister_client`).
+    /// Removes a local process (`PMIx_server_deregister_client`).
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if it is not registered.
@@ -66,9 +66,9 @@ impl Server {
             .request(|engine, _| engine.deregister_client(proc))
     }
 
-    /// The variables to be set in the environment of a process before it is started
-    /// (`PMIx_server_setup_fork`), for clients of every release from 2.0 on. All others it is to
-    /// inherit.
+    /// Returns the environment variables to set for a process before it is started
+    /// (`PMIx_server_setup_fork`), for clients of every release from 2.0 on. The process inherits
+    /// all others.
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`.
@@ -77,17 +77,17 @@ impl Server {
         Ok(self.0.fork.environment(proc))
     }
 
-    /// As [`setup_fork`](Self::setup_fork), for a host that prepares a process in the child of a fork:
-    /// no lock is taken, and it is not looked whether the server is at work.
+    /// Returns the variables as [`setup_fork`](Self::setup_fork) does, for a host that prepares a
+    /// process in the child of a fork: it takes no lock, and does not check whether the server runs.
     #[must_use]
     pub fn environment_after_fork(&self, proc: &Proc<'_>) -> Vec<(OsString, OsString)> {
         self.0.fork.environment(proc)
     }
 
-    /// What an application is to take along to the nodes that it runs on
-    /// (`PMIx_server_setup_application`): with `PMIX_SETUP_APP_ENVARS` or `PMIX_SETUP_APP_ALL`,
-    /// MCA parameters of this environment and variables of its programming model. The servers there
-    /// are given it by [`setup_local_support`](Self::setup_local_support).
+    /// Returns the infos that the host is to carry to the nodes of an application
+    /// (`PMIx_server_setup_application`): with `PMIX_SETUP_APP_ENVARS` or `PMIX_SETUP_APP_ALL`, MCA
+    /// parameters of this environment and variables of its programming model. The servers there are
+    /// given it by [`setup_local_support`](Self::setup_local_support).
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`.
@@ -100,8 +100,8 @@ impl Server {
         Ok(setup_envars(&self.0.fork.environment, infos))
     }
 
-    /// What [`setup_application`](Self::setup_application) brought, for the processes of the job
-    /// that are started here from now on (`PMIx_server_setup_local_support`).
+    /// Takes what [`setup_application`](Self::setup_application) returned on another node, for the
+    /// processes of the job that are started here from now on (`PMIx_server_setup_local_support`).
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM` for a variable without a name;
@@ -115,7 +115,7 @@ impl Server {
         self.0.handle.request(|_, _| support.set(nspace, infos))
     }
 
-    /// Gives a name to processes (`PMIx_server_define_process_set`).
+    /// Defines a process set (`PMIx_server_define_process_set`).
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM` without a name or members.
@@ -124,7 +124,7 @@ impl Server {
         handle.request(|engine, _| engine.define_process_set(name, members))
     }
 
-    /// Forgets the name of processes (`PMIx_server_delete_process_set`).
+    /// Deletes a process set (`PMIx_server_delete_process_set`).
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if there is none.
@@ -134,7 +134,7 @@ impl Server {
             .request(|engine, _| engine.delete_process_set(name))
     }
 
-    /// Asks for what a local process put, for a server that was asked for it
+    /// Requests what a local process put, for the server of another node
     /// (`PMIx_server_dmodex_request`). The callback is called when the process has put it, like a
     /// method of the host; not at all, but dropped, if the server ends before.
     ///
@@ -151,8 +151,8 @@ impl Server {
         self.0.handle.request_modex(request, Box::new(callback))
     }
 
-    /// Hands on what a process wrote to a stream; without data, the stream is closed
-    /// (`PMIx_server_IOF_deliver`).
+    /// Delivers what a process wrote to a stream to the peers that pull it; without data, the
+    /// stream is closed (`PMIx_server_IOF_deliver`).
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM` for a channel that is no output.
@@ -167,8 +167,8 @@ impl Server {
         handle.request(|engine, _| engine.iof_deliver(source, channel, data, infos))
     }
 
-    /// Reports an event to the clients and tools that want to know of it, as far as the range
-    /// reaches (`PMIx_Notify_event`, called by a server).
+    /// Reports an event to the clients and tools of its range that registered for it
+    /// (`PMIx_Notify_event`, called by a server).
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`; what the engine says of a range or a directive that cannot be.
