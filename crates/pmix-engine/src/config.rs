@@ -8,77 +8,79 @@ use gds_hash::Remote;
 use pmix_proto::PeerForm;
 use pmix_types::{Proc, Rank, Release};
 
-/// What a server may be told when it starts; every field has a default that suits one node.
+/// Configures an engine when it is created; every field has a default that suits one node.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The server itself, as clients and tools see it.
+    /// The name of the server, as clients and tools see it.
     pub server: Proc<'static>,
-    /// The user and the group that the server runs as, if the driver knows them.
+    /// The user id and group id that the server runs as, if the driver knows them.
     pub user: Option<(u32, u32)>,
-    /// Whether tools of other users are let in; root always is.
+    /// Whether tools of other users are admitted; those of root always are.
     pub foreign_tools: bool,
-    /// What happens to a second connection of a process that has one.
+    /// Says what happens to a second connection of a process that has one.
     pub second_connection: SecondConnection,
-    /// How long a connection may take to complete its handshake.
+    /// The time that a connection has to complete its handshake.
     pub handshake_time: Duration,
-    /// How long a tool waits for the host to say whether it may come in.
+    /// The time that a tool waits for the host to admit it.
     pub tool_time: Duration,
-    /// How many connections of one user may be open that have not completed their handshake. One more
-    /// closes the oldest of them.
+    /// The number of connections of one user that may be in their handshake. One more closes the
+    /// oldest of them.
     pub handshakes_per_user: usize,
-    /// The longest message that is taken from a peer, in bytes.
+    /// The greatest length of a message of a peer, in bytes.
     pub max_message: u32,
-    /// How many requests of one peer may wait for their answers. One more is refused.
+    /// The number of requests of one peer that may wait for their replies. One more is refused.
     pub requests_per_peer: usize,
-    /// How many bytes these requests may have had. A request that waits when there are more is
-    /// refused.
+    /// The number of bytes that these requests may have. A request that would have to wait beyond
+    /// them is refused.
     pub request_bytes_per_peer: usize,
-    /// How many bytes of data one process may have put. What goes beyond is refused.
+    /// The number of bytes that one process may put. A commit beyond them is refused.
     pub put_bytes_per_process: usize,
-    /// How many bytes may wait for one peer to read them. With more the connection is closed.
+    /// The number of bytes that may wait for one peer to read them. Beyond them the connection is
+    /// closed.
     pub queued_bytes_per_peer: usize,
-    /// How much clients are told of their job when they connect.
+    /// Limits of the job info that clients get when they connect.
     pub reply: ReplyLimits,
-    /// How long a client waits for data of a job that is not registered, where it names no time.
+    /// The time that a get waits for a job that is not registered, where it names none.
     pub registration_time: Duration,
-    /// How long a client waits for a key of a process that has committed others, where it names no
-    /// time.
+    /// The time that a get waits for a key of a process that has committed others, where it names
+    /// none.
     pub key_time: Duration,
-    /// How long a client that finalises waits for the host to take notice.
+    /// The time that a client that finalizes waits for the answer of the host.
     pub finalize_time: Duration,
-    /// How long collectives wait for a process that has finalised. It may initialise again; one that
-    /// will not is to be deregistered by the host, which ends them at once. None is for ever.
+    /// The time that collectives wait for a process that has finalized. It may initialise again;
+    /// one that will not is to be deregistered by the host, which ends them at once. None is for
+    /// ever.
     pub return_time: Option<Duration>,
-    /// How long a fence may take whose participants name no time; none is for ever.
+    /// The time that a collective may take whose participants name none; without it there is no
+    /// limit.
     pub collective_time: Option<Duration>,
-    /// How much events may take.
+    /// Limits of events.
     pub events: EventLimits,
-    /// How much forwarded output may take.
+    /// Limits of forwarded output.
     pub output: OutputLimits,
-    /// How much processes may ask to be done later.
+    /// Limits of cleanups and monitors.
     pub control: ControlLimits,
-    /// Whether this server watches the heartbeats that processes set monitors for; otherwise the host does.
+    /// Whether this server monitors heartbeats; otherwise the host does.
     pub watches_heartbeats: bool,
-    /// How much longer than that, or than the participants say, the host may take once it was
-    /// called: it is told in `pmix.timeout` how many seconds are left, rounded up, and is to end a
-    /// collective on all nodes alike.
+    /// The time beyond `collective_time`, or beyond what the participants name, that the host may
+    /// take once it was called. It is told in `pmix.timeout` how many seconds are left, rounded up,
+    /// and is to end a collective on all nodes alike.
     pub host_grace: Duration,
 }
 
-/// How much clients are told of their job when they connect; the rest they ask for
+/// Bounds the job info that clients get when they connect; they ask for the rest
 /// ([`gds_hash::Remote`]).
 ///
 /// A process elsewhere costs each client about 6 µs and 2 kB if all is told of it, and 3 µs and
 /// 1.7 kB if only its place is (docs/decisions/0011).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyLimits {
-    /// Jobs of up to so many processes are told whole.
+    /// The number of processes up to which a job is sent whole.
     pub whole: u32,
-    /// Of larger jobs of up to so many processes, clients are told where each process is, and find
-    /// the answers to all questions. Of jobs that are larger still they are told about their own
-    /// node alone: connecting does not take longer then with the size of the job, but the place
-    /// of a process elsewhere is then found only by a client that was answered something else about
-    /// it before.
+    /// The number of processes up to which the place of each process of a job is sent, and every
+    /// get finds its value. Of larger jobs, clients get their own node alone: connecting does not
+    /// take longer then with the size of the job, but the place of a process elsewhere is then
+    /// found only by a client that was answered something else about it before.
     pub places: u32,
 }
 
@@ -102,17 +104,17 @@ impl ReplyLimits {
     }
 }
 
-/// What happens to a second connection of a process that has one.
+/// Says what happens to a second connection of a process that has one.
 ///
 /// DEVIATION: it is refused unless the host wants it; OpenPMIx lets any number in, and who knows
 /// the name of a process speaks for it;
 /// `a_second_connection_of_a_process_is_refused_while_the_first_lives`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SecondConnection {
-    /// It is refused.
+    /// The second connection is refused.
     #[default]
     Refuse,
-    /// It is accepted: a child of the process may speak for it.
+    /// The second connection is accepted: a child of the process may use its name.
     Accept,
 }
 
@@ -153,20 +155,20 @@ impl Config {
     }
 }
 
-/// How much one peer may register and how much is kept for those who register later.
+/// Bounds the registrations of one peer, and the events that are kept for later registrations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventLimits {
-    /// The most codes that one peer may be registered for.
+    /// The number of codes that one peer may be registered for.
     pub codes_per_peer: usize,
-    /// The most processes that the registrations of one peer may name.
+    /// The number of processes that the registrations of one peer may name.
     pub procs_per_peer: usize,
-    /// The most events that are kept; a new one takes the place of the oldest.
+    /// The number of events that are kept; a new one replaces the oldest.
     pub kept: usize,
-    /// The most of them that one process has raised.
+    /// The number of kept events of one process.
     pub kept_per_source: usize,
-    /// The most bytes that the kept events take, together.
+    /// The number of bytes of all kept events together.
     pub kept_bytes: usize,
-    /// How long an event is kept.
+    /// The time that an event is kept.
     pub kept_for: Duration,
 }
 
@@ -184,23 +186,23 @@ impl Default for EventLimits {
     }
 }
 
-/// How much forwarded output may take: what waits for a peer that reads slowly, and what is kept
-/// until somebody asks for it. What exceeds it is dropped, and the connection goes on.
+/// Bounds forwarded output: what waits for a peer that reads slowly, and what is kept until a peer
+/// pulls it. Output beyond the bounds is dropped, and the connection stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputLimits {
-    /// The most pulls that one peer may have.
+    /// The number of pulls that one peer may have.
     pub pulls_per_peer: usize,
-    /// The most processes that one pull may name.
+    /// The number of processes that one pull may name.
     pub procs_per_pull: usize,
-    /// How many bytes may be on their way to a peer before its output is held back.
+    /// The number of bytes that may be queued for a peer before its output is held back.
     pub window: usize,
-    /// How many bytes are held back for a pull that says nothing about it.
+    /// The number of bytes that are held back for a pull that names none.
     pub held: usize,
-    /// The most bytes that a pull can ask to be held back (`PMIX_IOF_CACHE_SIZE`).
+    /// The greatest number of bytes that a pull can name to be held back (`PMIX_IOF_CACHE_SIZE`).
     pub most_held: usize,
-    /// How many bytes of one stream are kept until somebody pulls them.
+    /// The number of bytes of one stream that are kept until a peer pulls them.
     pub kept_per_stream: usize,
-    /// How many bytes of all streams are kept until somebody pulls them.
+    /// The number of bytes of all streams that are kept until peers pull them.
     pub kept: usize,
 }
 
@@ -221,13 +223,13 @@ impl Default for OutputLimits {
 /// How much processes may ask to be done later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlLimits {
-    /// The most paths that a job may ask to be removed when it, or processes of it, end.
+    /// The number of paths that the cleanups of a job and its processes may name.
     pub cleanups_per_job: usize,
-    /// The most bytes that the paths of a job may take.
+    /// The number of bytes that the paths of a job may have.
     pub cleanup_bytes_per_job: usize,
-    /// The most bytes that the paths of all jobs may take.
+    /// The number of bytes that the paths of all jobs may have.
     pub cleanup_bytes: usize,
-    /// The most heartbeat monitors that one process may have.
+    /// The number of heartbeat monitors that one process may have.
     pub monitors_per_peer: usize,
 }
 

@@ -27,7 +27,7 @@ use crate::peers::{Origin, Peer, PeerId, Phase, Transmit};
 use crate::pending::PendingCall;
 use crate::{Config, EngineEvent, Error, Psec};
 
-/// The logic of one server.
+/// Runs the logic of one server: inputs go in, bytes, upcalls and events come out.
 ///
 /// Every `handle_…` takes an input, at a time that never goes back. Afterwards the driver
 /// drains, in this order, [`poll_transmit`](Self::poll_transmit),
@@ -84,7 +84,7 @@ impl Engine {
         self.cx.peers.len()
     }
 
-    /// A connection was opened. It has a limited time to complete its handshake.
+    /// Adds a connection, which has a limited time to complete its handshake.
     pub fn open(&mut self, origin: Origin, now: Instant) -> PeerId {
         self.cx.now = Some(now);
         let until = now + self.cx.config.handshake_time;
@@ -95,7 +95,7 @@ impl Engine {
         peer
     }
 
-    /// Bytes came from a peer. Those of a peer that is not known are ignored.
+    /// Takes bytes from a peer. Those of a peer that is not known are ignored.
     pub fn handle_input(&mut self, peer: PeerId, bytes: &[u8], now: Instant) {
         self.cx.now = Some(now);
         if let Some(found) = self.cx.peers.get_mut(peer) {
@@ -108,22 +108,22 @@ impl Engine {
         self.close_refused();
     }
 
-    /// A connection was closed by the other end, or broke.
+    /// Removes a connection that the other end closed or that broke.
     pub fn handle_closed(&mut self, peer: PeerId, now: Instant) {
         self.cx.now = Some(now);
         self.forget(peer);
         self.close_refused();
     }
 
-    /// So many of the bytes that were handed out for a peer are written. Without being told, the
-    /// engine takes the peer for one that does not read.
+    /// Takes note that the driver has written `num_bytes` of the bytes for a peer. A driver that
+    /// does not call it has its peers refused as ones that do not read.
     pub fn handle_written(&mut self, peer: PeerId, num_bytes: usize) {
         self.cx.peers.written(peer, num_bytes);
         self.forwarding.pump_output(&mut self.cx, peer);
         self.close_refused();
     }
 
-    /// The host answered. An answer that nobody waits for is ignored.
+    /// Takes the answer of the host to an upcall. An answer that nothing waits for is ignored.
     pub fn handle_host(&mut self, call: CallId, answer: Answer, now: Instant) {
         self.cx.now = Some(now);
         if let Some(pending) = self.cx.host.take(call) {
@@ -132,7 +132,7 @@ impl Engine {
         self.close_refused();
     }
 
-    /// Time passed.
+    /// Runs the timers that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.cx.now = Some(now);
         while let Some(timer) = self.cx.timers.due(now) {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use pmix_types::Status;
 
-/// Why the engine does not do what its host or a peer asks.
+/// Reports why the engine does not do what its host or a peer asks.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Fault>);
 
@@ -16,7 +16,7 @@ struct Fault {
 }
 
 impl Error {
-    /// An error with the status that whoever asked is to see.
+    /// Creates an error with the status that the host or peer gets.
     #[cold]
     pub fn new(status: Status, message: impl Into<String>) -> Self {
         Self(Box::new(Fault {
@@ -43,13 +43,13 @@ impl Error {
         Self::new(Status::ERR_NO_PERMISSIONS, message)
     }
 
-    /// The PMIx status of this error.
+    /// Returns the PMIx status of this error.
     #[must_use]
     pub fn status(&self) -> Status {
         self.0.status
     }
 
-    /// What is wrong.
+    /// Returns what is wrong.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message

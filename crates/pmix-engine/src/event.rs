@@ -5,64 +5,63 @@ use pmix_types::{Proc, Status};
 
 use crate::{Cleanup, Collective, Error, PeerId};
 
-/// What the engine tells its driver, in the order in which it happened.
+/// Tells the driver what happened, in order.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum EngineEvent {
     /// A connection is to be closed, after what is queued for it was tried to be written once. The
     /// engine does not know it any longer.
     Close(PeerId),
-    /// A peer was not let in, or not any longer; [`Close`](Self::Close) follows.
+    /// A peer was refused, or is no longer served for what it sent; [`Close`](Self::Close) follows.
     Refused {
         /// The connection.
         peer: PeerId,
-        /// Why.
+        /// The reason.
         reason: Error,
     },
-    /// A request was refused because of who asked; the connection stays.
+    /// A request was refused for lack of permission; the connection stays.
     Denied {
         /// The connection.
         peer: PeerId,
-        /// Why.
+        /// The reason.
         reason: Error,
     },
     /// The data of a local process that the host asked for.
     DirectModex {
-        /// What `dmodex_request` returned.
+        /// The name that `dmodex_request` returned.
         request: DirectModexId,
         /// The data, to be handed to the server that wants them.
         result: Result<Vec<u8>, Status>,
     },
-    /// A process went away without saying so.
+    /// A client's connection closed without a finalize.
     ProcessLost {
         /// The process.
         proc: Proc<'static>,
-        /// Which incarnation of the process it was, the first one being 1.
+        /// The incarnation of the process, the first one being 1.
         incarnation: u32,
     },
-    /// A process or a job has ended that wanted something removed then.
+    /// A process or a job has ended for which a cleanup was registered (`PMIX_REGISTER_CLEANUP`).
     Cleanup {
-        /// Which; with the wildcard for a rank the job.
+        /// The process; with the wildcard rank, the job.
         target: Proc<'static>,
-        /// The user and group that asked for it, with whose rights it is to be removed.
+        /// The user id and group id with whose rights files are to be removed.
         user: (u32, u32),
-        /// What is to be removed, and what is not.
+        /// The files and directories to remove, and those to keep.
         cleanup: Cleanup,
     },
     /// A fence, a connect or a disconnect ended without success.
     FenceMissing {
-        /// Which of them.
+        /// The operation.
         operation: Collective,
-        /// Whose it was.
+        /// The participants.
         procs: Vec<Proc<'static>>,
-        /// The local participants that were not there, or are not there any longer, in ascending
-        /// order.
+        /// The local participants that had not arrived, or were lost, in ascending order.
         missing: Vec<Proc<'static>>,
-        /// What the others are told.
+        /// The status that the participants get.
         status: Status,
     },
 }
 
-/// The name of a request of the host for the data of a process.
+/// Names a direct modex request of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DirectModexId(pub(crate) u64);

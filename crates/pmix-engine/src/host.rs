@@ -20,7 +20,7 @@ pub use upcall::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(pub(crate) u64);
 
-/// An upcall to make.
+/// Holds an upcall that the driver is to make.
 #[derive(Clone, Debug)]
 pub struct HostCall {
     /// The name that the answer carries.
@@ -29,23 +29,23 @@ pub struct HostCall {
     pub upcall: Upcall,
 }
 
-/// The object that the host registered with a client; the engine only hands it back.
+/// Holds the object that the host registered with a client; the engine only returns it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HostObject(pub u64);
 
-/// What the host answers to an [`Upcall`].
+/// Holds the answer of the host to an [`Upcall`].
 ///
 /// Any upcall may be answered with [`Done`](Self::Done) and an error, or with
 /// [`NotSupported`](Self::NotSupported); what else fits is said at the upcall.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// It is done, or it failed.
+    /// Success, or the status of a failure.
     Done(Status),
-    /// The host does not do that.
+    /// The host does not support the request.
     NotSupported,
     /// Bytes for a fence or a direct modex.
     Data(Result<Vec<u8>, Status>),
-    /// What was found of published data.
+    /// The published data that were found.
     Found(Status, Vec<Pdata<'static>>),
     /// The job that was started.
     Spawned(Status, Nspace<'static>),
@@ -58,10 +58,10 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// What a host answers whose call was dropped: it never will.
+    /// Answers for a host that dropped its completion and so never will.
     pub const DROPPED: Self = Self::Done(Status::ERR_COMM_FAILURE);
 
-    /// Whether it went well, in one status. That something was done at once
+    /// Returns the outcome as one status. That something was done at once
     /// (`PMIX_OPERATION_SUCCEEDED`) is success.
     #[must_use]
     pub fn status(&self) -> Status {

@@ -13,7 +13,7 @@ pub(crate) use table::Peers;
 
 use std::fmt;
 
-/// The name of a connection; none is used twice.
+/// Names a connection; no name is used twice.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PeerId(u64);
 

@@ -93,7 +93,7 @@ impl Pending {
     }
 }
 
-/// An upcall that the host has not answered.
+/// Describes an upcall that the host has not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingCall {
     /// The name of the call.

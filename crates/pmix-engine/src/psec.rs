@@ -6,7 +6,7 @@ use pmix_types::Proc;
 
 use crate::{Error, Origin};
 
-/// A way to show who one is; a peer names the one it uses in its hello.
+/// Verifies the credential of a peer: a security module. A peer names its module in its hello.
 pub trait Psec: Send {
     /// The name that peers call it by, for example `native`.
     fn name(&self) -> &str;
@@ -22,26 +22,26 @@ pub trait Psec: Send {
     fn verify(&self, credential: &[u8], claim: &Claim<'_>) -> Result<Verified, Error>;
 }
 
-/// What a peer says about itself.
+/// Holds what a peer states about itself in its hello.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim<'c> {
-    /// What kind of peer it says it is.
+    /// The kind of peer that it states to be.
     pub role: Role,
-    /// The process that it says it is; none if it asks for a name.
+    /// The process that it states to be; none if it asks for a name.
     pub proc: Option<&'c Proc<'c>>,
-    /// The user that it says it is, apart from the credential; clients do not say it.
+    /// The user id that it states apart from the credential; clients state none.
     pub uid: Option<u32>,
-    /// The group that it says it is in, apart from the credential.
+    /// The group id that it states apart from the credential.
     pub gid: Option<u32>,
-    /// Where it comes from.
+    /// The origin of its connection.
     pub origin: Origin,
 }
 
-/// What a credential shows.
+/// Holds the user and group that a credential proves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// The user; none if the credential says nothing about it.
+    /// The user id; none if the credential has none.
     pub uid: Option<u32>,
-    /// The group; none if the credential says nothing about it.
+    /// The group id; none if the credential has none.
     pub gid: Option<u32>,
 }

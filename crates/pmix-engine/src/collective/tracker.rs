@@ -13,7 +13,7 @@ use crate::ids::ClientId;
 use crate::infos::is_set;
 use crate::peers::Ticket;
 
-/// What processes do together.
+/// Names a collective operation: what processes do together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Collective {
     /// They wait for each other, and may exchange what they put.

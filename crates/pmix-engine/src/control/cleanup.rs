@@ -9,19 +9,20 @@ use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys}
 use crate::Error;
 use crate::config::ControlLimits;
 
-/// What is to be removed, and what is not (PMIx Standard, "Job control attributes"). The engine
-/// only keeps it; who removes does so with the rights of the user and follows no link.
+/// Lists the files and directories to remove when a process or job has ended (PMIx Standard, "Job
+/// control attributes"). The engine only keeps it; who removes does so with the rights of the user
+/// and follows no link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleanup {
-    /// Files, by their absolute paths.
+    /// The files, by their absolute paths.
     pub files: Vec<Text<'static>>,
-    /// Directories.
+    /// The directories.
     pub directories: Vec<CleanupDirectory>,
-    /// Names and paths that are to be left.
+    /// The names and paths that are to be kept.
     pub ignored: Vec<Text<'static>>,
 }
 
-/// A directory that is to be removed.
+/// Describes a directory that is to be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CleanupDirectory {
     /// Its absolute path.

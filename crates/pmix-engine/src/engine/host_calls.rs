@@ -15,8 +15,8 @@ use crate::timer::Timer;
 use crate::{DirectModexId, Error};
 
 impl Engine {
-    /// Registers a job, or updates it, with how many of its processes are on this node (PMIx
-    /// Standard, `PMIx_server_register_nspace`). Requests that wait for the job go on.
+    /// Registers a job, or updates it, with the number of its local processes (PMIx Standard,
+    /// `PMIx_server_register_nspace`). Requests that wait for the job go on.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Forgets a job and closes the connections of its processes. What waits for it ends with
+    /// Removes a job and closes the connections of its processes. What waits for it ends with
     /// `PMIX_ERR_NOT_FOUND`.
     ///
     /// # Errors
@@ -57,9 +57,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Registers a process of this node: only who shows to have this user and group may connect
-    /// as it (`PMIx_server_register_client`). Registering one that was lost says that it is to
-    /// come again.
+    /// Registers a local process. Only a peer that proves this user and group may connect as it
+    /// (`PMIx_server_register_client`). Registering one that was lost says that it is to come
+    /// again.
     ///
     /// # Errors
     ///
@@ -78,8 +78,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Forgets a process of this node and closes its connections; what it put stays as long as its
-    /// job does. Collectives that wait for it end.
+    /// Removes a local process and closes its connections; what it put stays as long as its job
+    /// does. Collectives that wait for it end.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives a name to processes (`PMIx_server_define_process_set`).
+    /// Defines a process set (`PMIx_server_define_process_set`).
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Forgets the name of processes (`PMIx_server_delete_process_set`).
+    /// Deletes a process set (`PMIx_server_delete_process_set`).
     ///
     /// # Errors
     ///
@@ -134,9 +134,9 @@ impl Engine {
         Ok(())
     }
 
-    /// The host reports an event (PMIx Standard, `PMIx_Notify_event` of a server): local processes
-    /// in its range that are registered for it are told now, others when they register. It does
-    /// not come back to the host.
+    /// Takes an event that the host reports (PMIx Standard, `PMIx_Notify_event` of a server). Local
+    /// processes in its range that are registered for it are told now, others when they register.
+    /// It is not sent back to the host.
     ///
     /// A source that is a process is taken to have seen the event itself. If the event is the loss
     /// of a process of another node, what that one put is asked of its node again.
@@ -166,9 +166,9 @@ impl Engine {
         Ok(())
     }
 
-    /// The host delivers output of a process: peers that pull it are sent it, and if there are none
-    /// some of it is kept until there is one (PMIx Standard, `PMIx_server_IOF_deliver`). No bytes
-    /// are the end of the stream.
+    /// Takes output of a process that the host delivers (PMIx Standard, `PMIx_server_IOF_deliver`).
+    /// It is sent to the peers that pull it; if there are none, some of it is kept until there is
+    /// one. Empty output ends the stream.
     ///
     /// # Errors
     ///
@@ -187,11 +187,11 @@ impl Engine {
         Ok(())
     }
 
-    /// The host wants the data of a process of this node for another node
-    /// (`PMIx_server_dmodex_request`): an [`EngineEvent::DirectModex`](crate::EngineEvent) brings
-    /// them when the process has committed, with the key that `pmix.req.key` names if one is named,
-    /// or says why they do not come. With [`Rank::WILDCARD`](pmix_types::Rank) the job information
-    /// is brought.
+    /// Takes a direct modex request of the host for a local process, for another node
+    /// (`PMIx_server_dmodex_request`). An [`EngineEvent::DirectModex`](crate::EngineEvent) brings
+    /// the data when the process has committed, with the key that `pmix.req.key` names if one is
+    /// named, or the reason why they do not come. With [`Rank::WILDCARD`](pmix_types::Rank) it
+    /// brings the job info.
     ///
     /// `pmix.timeout` says how many seconds to wait.
     ///

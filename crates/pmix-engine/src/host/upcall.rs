@@ -27,14 +27,15 @@ macro_rules! upcalls {
             }
         )*
 
-        /// What the engine asks of its host.
+        /// Holds what the engine asks of its host: one variant for each slot of
+        /// `pmix_server_module_t`.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Upcall {
             $($(#[$meta])* $name($name),)*
         }
 
         impl Upcall {
-            /// The name of the call, for logs.
+            /// Returns the name of the call, for logs.
             #[must_use]
             pub const fn name(&self) -> &'static str {
                 match self {
@@ -46,56 +47,56 @@ macro_rules! upcalls {
 }
 
 upcalls! {
-    /// A client connected (`client_connected2`). The client goes on without waiting for the
-    /// answer; an error ends the connection.
+    /// A client connected (`client_connected2`). The client goes on without waiting for the answer;
+    /// an error ends the connection.
     ClientConnected {
         /// The client.
         proc: Proc<'static>,
-        /// What the host calls it.
+        /// The object that the host registered with it.
         object: HostObject,
-        /// What the client said about itself.
+        /// Infos of the client about itself.
         infos: Vec<Info<'static>>,
     }
 
-    /// A client finalised (`client_finalized`). The client waits for the answer for a short time.
+    /// A client finalizes (`client_finalized`). The client waits a short time for the answer.
     ClientFinalized {
         /// The client.
         proc: Proc<'static>,
-        /// What the host calls it.
+        /// The object that the host registered with it.
         object: HostObject,
     }
 
-    /// A client asks that processes be aborted (`abort`).
+    /// A client asks the host to end processes (`abort`).
     Abort {
         /// The client.
         proc: Proc<'static>,
-        /// What the host calls it.
+        /// The object that the host registered with it.
         object: HostObject,
         /// The exit code that it wants the job to have.
         status: Status,
-        /// Why.
+        /// The message of the client.
         message: Option<Text<'static>>,
-        /// Which processes; none is the whole job of the client.
+        /// The processes to end; none is the whole job of the client.
         targets: Vec<Proc<'static>>,
     }
 
-    /// All local participants of a fence are there (`fence_nb`): [`Data`](super::Answer::Data)
-    /// is what all servers contributed, one behind the other in any order, this one included.
+    /// All local participants of a fence have arrived (`fence_nb`). [`Data`](super::Answer::Data)
+    /// is the contributions of all servers, this one included, one behind the other in any order.
     Fence {
         /// The participants; all servers name them in the same way.
         procs: Vec<Proc<'static>>,
-        /// What the participants said about the fence.
+        /// The infos of the participants.
         infos: Vec<Info<'static>>,
-        /// What this server contributes; opaque, and not empty even where no data are collected.
+        /// The contribution of this server; opaque, and not empty even where no data are collected.
         data: Vec<u8>,
     }
 
-    /// The data of a process of another node are wanted (`direct_modex`):
-    /// [`Data`](super::Answer::Data) is what `dmodex_request` brings on the server there.
+    /// A client asks for data of a process on another node (`direct_modex`).
+    /// [`Data`](super::Answer::Data) is what `dmodex_request` returns on the server of that node.
     DirectModex {
         /// The process.
         proc: Proc<'static>,
-        /// Which key is wanted (`pmix.req.key`), and what else the client said.
+        /// The key that is wanted (`pmix.req.key`), and the infos of the client.
         infos: Vec<Info<'static>>,
     }
 
@@ -107,224 +108,227 @@ upcalls! {
         infos: Vec<Info<'static>>,
     }
 
-    /// A process looks published data up (`lookup`): [`Found`](super::Answer::Found).
+    /// A process looks up published data (`lookup`): [`Found`](super::Answer::Found).
     Lookup {
         /// The process.
         proc: Proc<'static>,
-        /// What it looks for.
+        /// The keys.
         keys: Vec<Text<'static>>,
-        /// Where, and whether it waits for it.
+        /// The directives: the range, and whether to wait.
         infos: Vec<Info<'static>>,
     }
 
-    /// A process takes back what it published (`unpublish`).
+    /// A process withdraws what it published (`unpublish`).
     Unpublish {
         /// The process.
         proc: Proc<'static>,
-        /// Which keys; none is all of them.
+        /// The keys; none is all of them.
         keys: Vec<Text<'static>>,
-        /// Where.
+        /// The directives: the range.
         infos: Vec<Info<'static>>,
     }
 
-    /// A process starts a job (`spawn`): [`Spawned`](super::Answer::Spawned).
+    /// A process asks the host to start a job (`spawn`): [`Spawned`](super::Answer::Spawned).
     Spawn {
         /// The process.
         proc: Proc<'static>,
-        /// What is said about the job.
+        /// The infos about the job.
         infos: Vec<Info<'static>>,
         /// Its applications.
         apps: Vec<App<'static>>,
     }
 
-    /// All local participants of a connect are there (`connect`), or it failed on this node.
+    /// All local participants of a connect have arrived (`connect`), or it failed on this node.
     Connect {
         /// The participants.
         procs: Vec<Proc<'static>>,
-        /// What they said about it.
+        /// The infos of the participants.
         infos: Vec<Info<'static>>,
-        /// How it failed here, if it did: the participants of this node have been told, and those
-        /// of other nodes are to be told the same. Nobody waits for the answer then.
+        /// The status with which it failed here, if it did. The local participants have been told;
+        /// the host is to tell those of other nodes the same. Nothing waits for the answer then.
         failed: Option<Status>,
     }
 
-    /// All local participants of a disconnect are there (`disconnect`), or it failed on this node.
+    /// All local participants of a disconnect have arrived (`disconnect`), or it failed on this
+    /// node.
     Disconnect {
         /// The participants.
         procs: Vec<Proc<'static>>,
-        /// What they said about it.
+        /// The infos of the participants.
         infos: Vec<Info<'static>>,
         /// As of a [`Connect`].
         failed: Option<Status>,
     }
 
-    /// Someone here wants to know of events (`register_events`).
+    /// A peer registered for events that only the host can report (`register_events`).
     RegisterEvents {
-        /// Which ones; none is all.
+        /// The codes; none is all.
         codes: Vec<Status>,
-        /// What was said about it.
+        /// The infos of the registration.
         infos: Vec<Info<'static>>,
     }
 
-    /// Nobody here wants to know of events any longer (`deregister_events`).
+    /// No peer is registered for some events any longer (`deregister_events`).
     DeregisterEvents {
-        /// Which ones; none is all.
+        /// The codes; none is all.
         codes: Vec<Status>,
     }
 
-    /// A process reports an event that reaches beyond this server (`notify_event`).
+    /// A process reports an event whose range reaches beyond this server (`notify_event`).
     NotifyEvent {
         /// The event.
         status: Status,
-        /// Who reports it.
+        /// The process that reports it.
         source: Proc<'static>,
-        /// Who is to know.
+        /// The range of the event.
         range: DataRange,
-        /// More about it.
+        /// The infos of the event.
         infos: Vec<Info<'static>>,
     }
 
-    /// A process asks what this server does not know (`query`): [`Infos`](super::Answer::Infos).
+    /// A process asks for information that this server does not have (`query`):
+    /// [`Infos`](super::Answer::Infos).
     Query {
         /// The process.
         proc: Proc<'static>,
-        /// What it asks.
+        /// The queries.
         queries: Vec<pmix_types::Query<'static>>,
     }
 
     /// A tool connected (`tool_connected2`): [`Tool`](super::Answer::Tool).
     ToolConnected {
-        /// What the tool said about itself: its user and group, the name it has or wants.
+        /// Infos of the tool about itself: its user and group, the name it has or wants.
         infos: Vec<Info<'static>>,
     }
 
-    /// A process has something to log (`log2`).
+    /// A process has data to log (`log2`).
     Log {
         /// The process.
         proc: Proc<'static>,
-        /// What to log.
+        /// The data to log; the keys name the channels.
         data: Vec<Info<'static>>,
-        /// How.
+        /// The directives.
         directives: Vec<Info<'static>>,
     }
 
-    /// A process asks for resources (`allocate`): [`Infos`](super::Answer::Infos).
+    /// A process asks for a change of an allocation (`allocate`): [`Infos`](super::Answer::Infos).
     Alloc {
         /// The process.
         proc: Proc<'static>,
-        /// What is to be done with the allocation.
+        /// The change of the allocation.
         directive: AllocDirective,
-        /// What the resources are.
+        /// The description of the resources.
         infos: Vec<Info<'static>>,
     }
 
-    /// A process controls others (`job_control`): [`Infos`](super::Answer::Infos).
+    /// A process asks for control of processes (`job_control`): [`Infos`](super::Answer::Infos).
     JobControl {
         /// The process.
         proc: Proc<'static>,
-        /// Whom it controls; none is its own job.
+        /// The processes to control; none is its own job.
         targets: Vec<Proc<'static>>,
-        /// What is to happen.
+        /// The directives.
         directives: Vec<Info<'static>>,
     }
 
-    /// A process wants something watched (`monitor`): [`Infos`](super::Answer::Infos).
+    /// A process asks for monitoring (`monitor`): [`Infos`](super::Answer::Infos).
     Monitor {
         /// The process.
         proc: Proc<'static>,
-        /// What to watch.
+        /// The monitor: a heartbeat or a file.
         monitor: Info<'static>,
-        /// The event to report if it goes wrong.
+        /// The code of the event that reports a missing sign of life.
         error: Status,
-        /// How.
+        /// The directives.
         directives: Vec<Info<'static>>,
     }
 
-    /// A process wants a credential (`get_credential`):
+    /// A process asks for a credential (`get_credential`):
     /// [`Credential`](super::Answer::Credential).
     GetCredential {
         /// The process.
         proc: Proc<'static>,
-        /// What for.
+        /// The directives.
         directives: Vec<Info<'static>>,
     }
 
-    /// A process has a credential to be checked (`validate_credential`):
+    /// A process asks whether a credential is valid (`validate_credential`):
     /// [`Infos`](super::Answer::Infos).
     ValidateCredential {
         /// The process.
         proc: Proc<'static>,
         /// The credential.
         credential: Vec<u8>,
-        /// How.
+        /// The directives.
         directives: Vec<Info<'static>>,
     }
 
-    /// Someone here wants the output of processes (`iof_pull`), or no longer.
+    /// A peer pulls output of processes, or no longer does (`iof_pull`).
     IofPull {
         /// The processes.
         procs: Vec<Proc<'static>>,
-        /// How; with `pmix.iof.stop` it ends.
+        /// The directives; with `pmix.iof.stop` the pull ends.
         directives: Vec<Info<'static>>,
-        /// Which streams.
+        /// The streams.
         channels: IofChannel,
     }
 
-    /// Input for processes (`push_stdin`).
+    /// A peer sends input to processes (`push_stdin`).
     PushStdin {
-        /// Who sends it.
+        /// The process that sends it.
         source: Proc<'static>,
-        /// Whom it is for.
+        /// The processes that it is for.
         targets: Vec<Proc<'static>>,
-        /// How.
+        /// The directives.
         directives: Vec<Info<'static>>,
-        /// The input; none is its end.
+        /// The input; empty input ends the stream.
         data: Vec<u8>,
     }
 
-    /// A group is built or taken apart (`group`): [`Infos`](super::Answer::Infos).
+    /// Processes construct or destruct a group (`group`): [`Infos`](super::Answer::Infos).
     Group {
-        /// What happens to it.
+        /// The operation.
         operation: GroupOperation,
         /// Its name.
         id: Text<'static>,
         /// Its members.
         procs: Vec<Proc<'static>>,
-        /// How.
+        /// The directives.
         directives: Vec<Info<'static>>,
     }
 
-    /// A process asks about a fabric (`fabric`): [`Infos`](super::Answer::Infos).
+    /// A process asks for a description of a fabric (`fabric`): [`Infos`](super::Answer::Infos).
     Fabric {
         /// The process.
         proc: Proc<'static>,
         /// What it asks.
         operation: FabricOperation,
-        /// Of which fabric.
+        /// The infos that name the fabric.
         directives: Vec<Info<'static>>,
     }
 
-    /// A process controls a session (`session_control`): [`Infos`](super::Answer::Infos).
+    /// A process asks for control of a session (`session_control`):
+    /// [`Infos`](super::Answer::Infos).
     SessionControl {
         /// The process.
         proc: Proc<'static>,
         /// The session.
         session: u32,
-        /// What is to happen.
+        /// The directives.
         directives: Vec<Info<'static>>,
     }
 
-    /// A process handles a block of resources (`resource_block`).
+    /// A process defines or changes a block of resources (`resource_block`).
     ResourceBlock {
         /// The process.
         proc: Proc<'static>,
-        /// What is to happen to it.
+        /// The operation.
         directive: ResourceBlockDirective,
         /// Its name.
         block: Text<'static>,
-        /// What it consists of.
+        /// The resources it consists of.
         units: Vec<ResourceUnit>,
-        /// How.
+        /// The directives.
         directives: Vec<Info<'static>>,
     }
 }

@@ -7,16 +7,17 @@ use pmix_proto::Header;
 
 use super::PeerId;
 
-/// Bytes for a peer, in the order in which they are to be written.
+/// Holds bytes for a peer, in the order in which they are to be written.
 #[derive(Clone, Debug)]
 pub struct Transmit {
-    /// Whom they are for.
+    /// The peer.
     pub peer: PeerId,
     /// The bytes.
     pub bytes: Chunk,
 }
 
-/// A frame, or the welcome that stands before all frames: two runs of bytes, one behind the other.
+/// Holds a frame, or the welcome that stands before all frames: two runs of bytes, one behind the
+/// other.
 ///
 /// The second may be shared with other peers, so that what all of them are told exists once.
 #[derive(Clone, Debug)]
@@ -74,19 +75,19 @@ impl Chunk {
         }
     }
 
-    /// The first run of bytes: the header of a frame, or nothing.
+    /// Returns the first run of bytes: the header of a frame, or nothing.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         self.head.get(..self.head_len).unwrap_or_default()
     }
 
-    /// The second run of bytes.
+    /// Returns the second run of bytes.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         self.payload.as_bytes()
     }
 
-    /// How many bytes both runs have.
+    /// Returns the length of both runs in bytes.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "no chunk is empty")]
     pub fn len(&self) -> usize {

@@ -88,7 +88,7 @@ impl Peer {
     }
 }
 
-/// Where a connection comes from, as the system says and not the peer.
+/// Describes the other end of a connection, as the system and not the peer states it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The user that owns the socket at the other end, if the system knows.

@@ -8,14 +8,14 @@ use pmix_types::{DataRange, Info, Key, Pdata, Persistence, Proc, Rank, Value, ke
 use super::directives::Access;
 use crate::procs::Procs;
 
-/// Who publishes or looks up, as far as ranges and permissions ask.
+/// Describes the process that publishes or looks up, by which ranges and permissions are decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The process.
     pub proc: Proc<'static>,
-    /// Its user.
+    /// Its user id.
     pub uid: u32,
-    /// Its group.
+    /// Its group id.
     pub gid: u32,
     /// The node it runs on, by any numbering. Callers without one are taken to share one.
     pub node: Option<u32>,
@@ -26,7 +26,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A process of a user, on the only node of the only session.
+    /// Creates a caller of a user, on the only node of the only session.
     #[must_use]
     pub const fn new(proc: Proc<'static>, uid: u32, gid: u32) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl Caller {
         }
     }
 
-    /// A process as an upcall tells of it, with the user that the engine has put among the infos.
+    /// Creates a caller from an upcall, with the user that the engine has put among the infos.
     #[must_use]
     pub fn of_upcall(proc: &Proc<'static>, infos: &[Info<'_>]) -> Self {
         // Nobody has a user of the highest number, the one that stands for none.

@@ -13,8 +13,8 @@ use super::pubsub::{PubSub, owned, range_of};
 use crate::Error;
 
 impl<T> PubSub<T> {
-    /// Looks keys up, among the publishers of the session if no range is given. Some(answer) comes
-    /// at once unless the caller waits (`PMIX_WAIT`) and not enough is there.
+    /// Looks keys up, among the publishers of the session if no range is given. The result is
+    /// returned at once unless the caller waits (`PMIX_WAIT`) and not enough is there.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ impl<T> PubSub<T> {
         over.map(looked).collect()
     }
 
-    /// When the time of the next lookup is over.
+    /// Returns when the time of the next lookup is over.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.waiting.next_deadline()

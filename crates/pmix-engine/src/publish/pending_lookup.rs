@@ -164,10 +164,10 @@ impl Found {
     }
 }
 
-/// The result of a lookup, for the process that called it.
+/// Holds the result of a lookup, for the process that called it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LookupResult<T> {
-    /// Who asked, in the words of the host.
+    /// The token of the host for the lookup.
     pub token: T,
     /// `PMIX_SUCCESS` with a value for each key, `PMIX_ERR_PARTIAL_SUCCESS` with some,
     /// `PMIX_ERR_NOT_FOUND`, `PMIX_ERR_NO_PERMISSIONS` or `PMIX_ERR_TIMEOUT` with none.

@@ -14,17 +14,17 @@ use crate::{Error, weight};
 /// What a name in a list of readers counts.
 const NAME_BYTES: usize = 64;
 
-/// Limits what processes may publish and wait for.
+/// Bounds what processes may publish and wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PubSubLimits {
-    /// The most bytes that the processes of one job may have published at a time.
+    /// The number of bytes that the processes of one job may have published at a time.
     pub bytes_per_job: usize,
-    /// The most keys that one process may wait for at a time.
+    /// The number of keys that one process may wait for at a time.
     pub waiting_keys_per_proc: usize,
-    /// The most keys that one lookup may name.
+    /// The number of keys that one lookup may name.
     pub keys_per_lookup: usize,
-    /// The most ranges on which one key may be published at a time: each lookup of the key looks at
-    /// all of them.
+    /// The number of ranges on which one key may be published at a time: each lookup of the key
+    /// looks at all of them.
     pub ranges_per_key: usize,
 }
 
@@ -207,8 +207,8 @@ impl<T> PubSub<T> {
         numbers.filter_map(|number| Some((*number, self.items.get(number)?)))
     }
 
-    /// Takes back what a process published on a range, the session if none is given: the keys that
-    /// are named. Without keys and range all that it published is taken back.
+    /// Withdraws keys that a process published on a range, the session if none is given. Without
+    /// keys and range all that it published is withdrawn.
     ///
     /// What is not there does not matter: the keys can be published again.
     ///
@@ -255,8 +255,8 @@ impl<T> PubSub<T> {
             .for_each(|number| self.remove_item(number));
     }
 
-    /// A process has ended: what was to stay as long as it goes, and it waits no longer. The tokens
-    /// of its lookups are handed back, to be dropped.
+    /// Withdraws what a process that has ended published for as long as it runs, and ends its
+    /// lookups. The tokens of its lookups are returned, to be dropped.
     pub fn proc_ended(&mut self, proc: &Proc<'_>) -> Vec<T> {
         let proc = proc.clone().into_owned();
         let items = self.of_publisher(&proc);
@@ -266,8 +266,8 @@ impl<T> PubSub<T> {
         self.waiting.stop_proc(&proc)
     }
 
-    /// A job has ended: what was to stay as long as the application or a process of it goes, and
-    /// what nobody can find any more.
+    /// Withdraws what the processes of a job that has ended published for as long as the
+    /// application or a process of it runs, and what nobody can find any more.
     pub fn job_ended(&mut self, nspace: &Nspace<'_>) -> Vec<T> {
         let first = Proc::new(nspace.clone().into_owned(), Rank::new(0));
         let own = self.by_publisher.range(first..);
@@ -284,7 +284,8 @@ impl<T> PubSub<T> {
         self.waiting.stop_job(nspace)
     }
 
-    /// A session has ended: all that was to stay as long as it goes, or shorter.
+    /// Withdraws what was published for as long as a session lasts, or shorter, when the session
+    /// has ended.
     pub fn session_ended(&mut self, session: u32) {
         let gone = self.items.iter().filter(|(_, item)| {
             item.publisher.session == Some(session) && item.persistence != Persistence::INDEF
@@ -293,13 +294,13 @@ impl<T> PubSub<T> {
         self.remove_items(gone);
     }
 
-    /// How many data are published and how many lookups wait.
+    /// Returns the number of published data and of waiting lookups.
     #[must_use]
     pub fn len(&self) -> (usize, usize) {
         (self.items.len(), self.waiting.len())
     }
 
-    /// Whether nothing is published and nobody waits.
+    /// Returns whether nothing is published and no lookup waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == (0, 0)
