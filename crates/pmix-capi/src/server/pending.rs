@@ -11,8 +11,9 @@ use pmix_server::{Completion, Credential, Reply};
 use pmix_types::{Info, Nspace, Pdata, Proc, Status};
 
 use crate::abi::*;
-use crate::convert::infos_at;
+use crate::convert::{Data, infos_at};
 use crate::guard::guard;
+use crate::later::later;
 use crate::memory::slice;
 use crate::model::{Model, many};
 use crate::names::proc_at;
@@ -161,15 +162,23 @@ pub(super) unsafe extern "C" fn modex(
 ) {
     // SAFETY: the host says that there are so many bytes.
     let come = unsafe { slice(data.cast::<u8>(), ndata) }.to_vec();
-    if let Some(release) = release {
-        // SAFETY: the host gave the function and what it is given; the bytes are copied.
-        unsafe { release(release_cbdata) };
-    }
     answer("modex", cbdata, move |answering| {
         if let Answering::Modex(done) = answering {
             finish(done, status, || Ok(come));
         }
     });
+    release_later(release, release_cbdata);
+}
+
+/// Lets the host have back what it answered with, which has been copied. The host may hold a lock
+/// while it answers that its function takes, too, so another thread calls it.
+fn release_later(release: pmix_release_cbfunc_t, cbdata: *mut c_void) {
+    let Some(release) = release else { return };
+    let data = Data(cbdata);
+    // SAFETY: the host gave the function and what it is given.
+    if later(move || unsafe { release(data.get()) }).is_err() {
+        tracing::warn!("what the host answered with cannot be released: there is no thread");
+    }
 }
 
 /// Answers a lookup (`pmix_lookup_cbfunc_t`).
@@ -219,10 +228,7 @@ pub(super) unsafe extern "C" fn infos(
             finish(done, status, || unsafe { infos_at(info, ninfo) });
         }
     });
-    if let Some(release) = release {
-        // SAFETY: the host gave the function and what it is given; the infos are copied.
-        unsafe { release(release_cbdata) };
-    }
+    release_later(release, release_cbdata);
 }
 
 /// Answers with what the check of a credential brought (`pmix_validation_cbfunc_t`).

@@ -60,6 +60,13 @@ fn a_host_may_prepare_a_process_in_the_child_of_a_fork() {
     });
 }
 
+#[test]
+fn a_host_may_answer_under_a_lock_that_its_release_takes() {
+    each("host.c", |program, folder| {
+        must(Command::new(program).env("LD_LIBRARY_PATH", folder));
+    });
+}
+
 /// The server of a job whose processes are programs in C.
 fn serve(size: u32) -> Server {
     let server = Server::builder()
