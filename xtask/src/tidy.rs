@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cargo xtask tidy`: the rules that no compiler checks.
 
+mod circles;
 mod deviations;
 mod files;
 mod layers;
@@ -21,6 +22,7 @@ type Rule = fn(&Tree) -> Vec<Fault>;
 
 const RULES: &[(&str, Rule)] = &[
     ("layers", layers::check),
+    ("circles of files", circles::check),
     ("homes of unsafe", unsafety::check),
     ("names of schemes", names::check),
     ("licence lines", files::spdx),
@@ -47,6 +49,9 @@ pub(crate) fn run(list: bool) -> Outcome {
     outcome.check("generated tables", tables::check());
     for (lines, path) in files::long_files(&tree) {
         println!("long file: {path}, {lines} lines");
+    }
+    for (lines, path) in files::short_files(&tree) {
+        println!("short file: {path}, {lines} lines");
     }
     if list {
         print_deviations(&tree);

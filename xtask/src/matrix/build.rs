@@ -5,46 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::cell::Cell;
+use super::cell::{Build, Cell, Plugin};
 use xtask::process::{self, cargo, root};
-
-/// How the command is built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Build {
-    Default,
-    Bare,
-    NoFold,
-    Zstd,
-}
-
-/// A plugin file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Plugin {
-    /// The fold scheme of the tree as a shared library.
-    Fold,
-    /// The example in C.
-    Rle,
-}
-
-impl Build {
-    fn features(self) -> &'static [&'static str] {
-        match self {
-            Self::Default => &[],
-            Self::Bare => &["--no-default-features"],
-            Self::NoFold => &["--no-default-features", "--features", "compress"],
-            Self::Zstd => &["--features", "zstd"],
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Default => "pmix-default",
-            Self::Bare => "pmix-bare",
-            Self::NoFold => "pmix-no-fold",
-            Self::Zstd => "pmix-zstd",
-        }
-    }
-}
 
 /// The command of a cell, ready to run `map batch`.
 pub(crate) struct Pmix {

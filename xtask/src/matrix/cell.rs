@@ -1,7 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The cells: how the command is built and configured, what it then writes and reads.
 
-use super::build::{Build, Plugin};
+/// How the command is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Build {
+    Default,
+    Bare,
+    NoFold,
+    Zstd,
+}
+
+/// A plugin file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plugin {
+    /// The fold scheme of the tree as a shared library.
+    Fold,
+    /// The example in C.
+    Rle,
+}
+
+impl Build {
+    pub(super) fn features(self) -> &'static [&'static str] {
+        match self {
+            Self::Default => &[],
+            Self::Bare => &["--no-default-features"],
+            Self::NoFold => &["--no-default-features", "--features", "compress"],
+            Self::Zstd => &["--features", "zstd"],
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Default => "pmix-default",
+            Self::Bare => "pmix-bare",
+            Self::NoFold => "pmix-no-fold",
+            Self::Zstd => "pmix-zstd",
+        }
+    }
+}
 
 /// One way to build and configure the command.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 
 use super::source::Source;
 use super::tree::{Fault, File, Tree};
-use super::unsafety::has_word;
 
 /// One such comment.
 pub(crate) struct Deviation {
@@ -92,15 +91,9 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
 fn test_names(tree: &Tree) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (file, source) in tree.rust() {
-        for (index, line) in source.code.iter().enumerate() {
-            let test = file.is_test() || source.in_test(index + 1);
-            if !test || !has_word(line, "fn") {
-                continue;
-            }
-            let name = line.split("fn ").nth(1).unwrap_or_default();
-            let end = name.find(|c: char| !c.is_alphanumeric() && c != '_');
-            names.insert(name[..end.unwrap_or(name.len())].to_owned());
-        }
+        let in_test = |line| file.is_test() || source.in_test(line);
+        let tests = source.functions.iter().filter(|f| in_test(f.line));
+        names.extend(tests.map(|function| function.text.clone()));
     }
     names
 }

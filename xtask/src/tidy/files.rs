@@ -7,6 +7,7 @@ const SPDX: &str = "SPDX-License-Identifier: MIT OR Apache-2.0";
 
 /// Above this, a file is listed; above the ceiling, it is a fault.
 const LISTED: usize = 400;
+const SHORT: usize = 60;
 const CEILING: usize = 600;
 
 /// Places whose files may be longer than the ceiling, and why.
@@ -77,6 +78,26 @@ pub(crate) fn long_files(tree: &Tree) -> Vec<(usize, &str)> {
     found
 }
 
+/// The files that may be too little to be files, shortest first. The root of a crate and what a
+/// program of its own is have reasons to be short.
+pub(crate) fn short_files(tree: &Tree) -> Vec<(usize, &str)> {
+    let whole = |file: &&File| {
+        let path = file.path.as_str();
+        let is_root = ["lib.rs", "main.rs", "build.rs"]
+            .iter()
+            .any(|root| path.ends_with(root));
+        let of_its_own = ["examples/", "benches/", "bin/"]
+            .iter()
+            .any(|of| path.contains(of));
+        !is_root && !of_its_own && !file.is_test()
+    };
+    let files = tree.rust().map(|(file, _)| file).filter(whole);
+    let lines = files.map(|file| (file.text.lines().count(), file.path.as_str()));
+    let mut found: Vec<_> = lines.filter(|(lines, _)| *lines < SHORT).collect();
+    found.sort_unstable();
+    found
+}
+
 /// No path of a developer's machine is committed.
 pub(crate) fn machine_paths(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -113,6 +134,15 @@ mod tests {
         let tree = Tree::of(&tree);
         assert_eq!(sizes(&tree).len(), 0);
         assert!(long_files(&tree).is_empty());
+    }
+
+    #[test]
+    fn a_short_file_is_found_unless_it_is_a_root() {
+        let tree = [
+            ("crates/a/src/a.rs", "fn f() {}\n"),
+            ("crates/a/src/lib.rs", "mod a;\n"),
+        ];
+        assert_eq!(short_files(&Tree::of(&tree)), [(1, "crates/a/src/a.rs")]);
     }
 
     #[test]

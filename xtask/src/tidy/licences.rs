@@ -2,7 +2,7 @@
 //! The licences and sources of everything that is linked in, as `deny.toml` has them.
 //!
 //! `cargo deny` judges where it is installed. To build it takes longer than all of the tests, so
-//! elsewhere the licences are read here, of the same list.
+//! elsewhere the licences are read here, of the same list, and where each package comes from.
 
 use std::process::Command;
 
@@ -35,8 +35,8 @@ pub(crate) fn check() -> Result<Vec<Fault>, String> {
     let metadata = process::output(&mut cargo(["metadata", "--format-version=1", "--locked"]))?;
     let metadata: Value = serde_json::from_slice(&metadata).map_err(|e| e.to_string())?;
     let packages = metadata["packages"].as_array().ok_or("no packages")?;
-    let fault = |package| fault_of(package, &allowed);
-    Ok(packages.iter().filter_map(fault).collect())
+    let faults = |package| [fault_of(package, &allowed), foreign(package)];
+    Ok(packages.iter().flat_map(faults).flatten().collect())
 }
 
 /// The licences that `deny.toml` allows.
@@ -60,6 +60,20 @@ fn fault_of(package: &Value, allowed_licences: &[String]) -> Option<Fault> {
             "{} {} has licence {licence:?}, which is not allowed",
             package["name"].as_str().unwrap_or_default(),
             package["version"].as_str().unwrap_or_default(),
+        ),
+    })
+}
+
+/// A package that comes neither from this repository nor from crates.io.
+fn foreign(package: &Value) -> Option<Fault> {
+    const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
+    let source = package["source"].as_str()?;
+    (source != CRATES_IO).then(|| Fault {
+        path: "Cargo.lock".to_owned(),
+        line: 0,
+        message: format!(
+            "{} comes from {source}, not from crates.io",
+            package["name"].as_str().unwrap_or_default(),
         ),
     })
 }
@@ -147,6 +161,15 @@ mod tests {
         assert!(!allowed("none stated"));
         assert!(!allowed("MIT OR"));
         assert!(!allowed(""));
+    }
+
+    #[test]
+    fn a_package_from_elsewhere_is_reported() {
+        let from = |source: Value| foreign(&serde_json::json!({"name": "x", "source": source}));
+        assert!(from(Value::Null).is_none());
+        let registry = "registry+https://github.com/rust-lang/crates.io-index";
+        assert!(from(registry.into()).is_none());
+        assert!(from("git+https://example.org/x".into()).is_some());
     }
 
     #[test]

@@ -70,8 +70,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
             continue;
         }
         for literal in &source.strings {
-            let code = source.code.get(literal.line - 1).map_or("", String::as_str);
-            if source.in_test(literal.line) || is_feature(code) {
+            if source.in_test(literal.line) {
                 continue;
             }
             if let Some(scheme) = betrayed(file, &literal.text) {
@@ -81,11 +80,6 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
         }
     }
     faults
-}
-
-/// A cargo feature is no scheme.
-fn is_feature(code: &str) -> bool {
-    code.contains("feature = \"\"")
 }
 
 fn betrayed(file: &File, literal: &str) -> Option<&'static Scheme> {

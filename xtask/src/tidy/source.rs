@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A Rust file taken apart into code, comments and string literals.
+//! A Rust file as tokens: its literals, functions, paths, and which lines are tests.
 //!
-//! Not a parser: just enough lexing that a rule about code is not fooled by a comment, and one
-//! about literals not by code.
+//! The lexer is that of `proc-macro2`, so a rule about code is not fooled by a comment, and one
+//! about literals not by code. Comments are no tokens; those that have lines of their own are read
+//! from the text.
 
-/// One comment or string literal and the line on which it begins, counted from one.
+use proc_macro2::{Delimiter, Group, Literal, Span, TokenStream, TokenTree};
+
+/// A comment, literal or name and the line on which it begins, counted from one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) line: usize,
@@ -14,205 +17,192 @@ pub(crate) struct Piece {
 /// A Rust file, taken apart.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Source {
-    /// The lines, with comments removed and literals emptied.
-    pub(crate) code: Vec<String>,
-    /// The comments, marks included.
+    /// The tokens, attributes and test items left out.
+    pub(crate) product: Vec<Token>,
+    /// The lines that are nothing but a comment, marks included.
     pub(crate) comments: Vec<Piece>,
-    /// The contents of the string literals.
+    /// The contents of the string literals outside attributes, as they are written.
     pub(crate) strings: Vec<Piece>,
+    /// The names of all functions.
+    pub(crate) functions: Vec<Piece>,
+    /// The modules that are declared for tests alone.
+    pub(crate) test_modules: Vec<String>,
     /// For each line whether it belongs to a `#[cfg(test)]` item.
     pub(crate) is_test: Vec<bool>,
 }
 
+/// One token of product code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Token {
+    /// A name or keyword.
+    Name(String),
+    /// A sign; `::` is one.
+    Sign(char),
+    /// `::`
+    Path,
+    /// What stands in braces.
+    Braces(Vec<Token>),
+    /// What stands in parentheses or brackets.
+    Inside(Vec<Token>),
+}
+
 impl Source {
     /// Takes a file apart.
-    pub(crate) fn parse(text: &str) -> Self {
-        let mut lexer = Lexer {
-            bytes: text.as_bytes(),
-            at: 0,
-            line: 1,
-            source: Self::default(),
-            code: Vec::new(),
+    ///
+    /// # Errors
+    /// The text is no Rust.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let tokens: TokenStream = text
+            .parse()
+            .map_err(|e: proc_macro2::LexError| format!("line {}: {e}", line(e.span())))?;
+        let comment = |(index, line): (usize, &str)| {
+            let text = line.trim();
+            text.starts_with("//").then(|| Piece {
+                line: index + 1,
+                text: text.to_owned(),
+            })
         };
-        lexer.run();
-        let code = String::from_utf8_lossy(&lexer.code).into_owned();
-        let mut source = lexer.source;
-        source.code = code.lines().map(str::to_owned).collect();
-        source.is_test = test_lines(&source.code);
-        source
+        let mut source = Self {
+            comments: text.lines().enumerate().filter_map(comment).collect(),
+            is_test: vec![false; text.lines().count()],
+            ..Self::default()
+        };
+        source.product = source.read(tokens, false);
+        Ok(source)
     }
 
     /// Whether a line (counted from one) is test code.
     pub(crate) fn in_test(&self, line: usize) -> bool {
         self.is_test.get(line - 1).copied().unwrap_or(false)
     }
-}
 
-struct Lexer<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    line: usize,
-    source: Source,
-    code: Vec<u8>,
-}
-
-impl Lexer<'_> {
-    fn run(&mut self) {
-        while self.at < self.bytes.len() {
-            let rest = &self.bytes[self.at..];
-            if rest.starts_with(b"//") {
-                let end = rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
-                self.take_comment(end);
-            } else if rest.starts_with(b"/*") {
-                self.take_comment(block_comment_len(rest));
-            } else if let Some((open, close)) = string_mark(rest, self.code.last().copied()) {
-                self.take_string(open, &close);
-            } else if rest[0] == b'\'' {
-                self.take_code(char_len(rest));
-            } else {
-                self.take_code(1);
-            }
-        }
-    }
-
-    fn take_code(&mut self, len: usize) {
-        for byte in &self.bytes[self.at..self.at + len] {
-            self.line += usize::from(*byte == b'\n');
-        }
-        // A character literal is kept as an empty one, so that `'"'` or `'{'` count for nothing.
-        if len > 1 {
-            self.code.extend_from_slice(b"' '");
-        } else {
-            self.code.push(self.bytes[self.at]);
-        }
-        self.at += len;
-    }
-
-    /// Leaves out `len` bytes but keeps their line ends; returns the text.
-    fn skip(&mut self, len: usize) -> Piece {
-        let bytes = &self.bytes[self.at..self.at + len];
-        let piece = Piece {
-            line: self.line,
-            text: String::from_utf8_lossy(bytes).into_owned(),
-        };
-        let ends = bytes.iter().filter(|b| **b == b'\n').count();
-        self.code.extend(std::iter::repeat_n(b'\n', ends));
-        self.line += ends;
-        self.at += len;
-        piece
-    }
-
-    fn take_comment(&mut self, len: usize) {
-        let piece = self.skip(len);
-        self.source.comments.push(piece);
-    }
-
-    fn take_string(&mut self, open: usize, close: &[u8]) {
-        self.code.push(b'"');
-        self.at += open;
-        let raw = close.len() > 1 || self.bytes[self.at - open..self.at - 1].contains(&b'r');
-        let mut len = 0;
-        let rest = &self.bytes[self.at..];
-        while len < rest.len() && !rest[len..].starts_with(close) {
-            len += if !raw && rest[len] == b'\\' { 2 } else { 1 };
-        }
-        let piece = self.skip(len.min(rest.len()));
-        self.source.strings.push(piece);
-        self.code.push(b'"');
-        self.at = (self.at + close.len()).min(self.bytes.len());
-    }
-}
-
-/// The length of a block comment, which may hold others.
-fn block_comment_len(rest: &[u8]) -> usize {
-    let (mut depth, mut at) = (0_usize, 0);
-    while at < rest.len() {
-        if rest[at..].starts_with(b"/*") {
-            depth += 1;
-            at += 2;
-        } else if rest[at..].starts_with(b"*/") {
-            depth -= 1;
-            at += 2;
-            if depth == 0 {
-                return at;
-            }
-        } else {
-            at += 1;
-        }
-    }
-    rest.len()
-}
-
-/// If a string literal begins here: the length of its opening mark, and its closing mark.
-fn string_mark(rest: &[u8], before: Option<u8>) -> Option<(usize, Vec<u8>)> {
-    if before.is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_') {
-        return (rest[0] == b'"').then(|| (1, b"\"".to_vec()));
-    }
-    let prefix = rest
-        .iter()
-        .take_while(|b| matches!(b, b'b' | b'c' | b'r'))
-        .count();
-    let raw = rest[..prefix].contains(&b'r');
-    let hashes = rest[prefix..].iter().take_while(|b| **b == b'#').count();
-    let quoted = rest.get(prefix + hashes) == Some(&b'"');
-    if prefix > 2 || !quoted || (hashes > 0 && !raw) {
-        return None;
-    }
-    let mut close = b"\"".to_vec();
-    close.extend(std::iter::repeat_n(b'#', hashes));
-    Some((prefix + hashes + 1, close))
-}
-
-/// The length of a character literal, or 1 for the quote of a lifetime.
-fn char_len(rest: &[u8]) -> usize {
-    if rest.get(1) == Some(&b'\\') {
-        let end = rest.iter().skip(3).position(|b| *b == b'\'');
-        return end.map_or(1, |end| end + 4);
-    }
-    let text = String::from_utf8_lossy(&rest[1..rest.len().min(6)]);
-    match text.chars().next() {
-        Some(c) if rest.get(1 + c.len_utf8()) == Some(&b'\'') => c.len_utf8() + 2,
-        _ => 1,
-    }
-}
-
-/// Marks the lines of every item behind `#[cfg(test)]` or `#[cfg(all(test, ...))]`.
-fn test_lines(code: &[String]) -> Vec<bool> {
-    let mut marks = vec![false; code.len()];
-    let mut line = 0;
-    while line < code.len() {
-        let text = code[line].trim_start();
-        if text.starts_with("#[cfg(test)]") || text.starts_with("#[cfg(all(test") {
-            let end = item_end(code, line);
-            marks[line..=end].fill(true);
-            line = end;
-        }
-        line += 1;
-    }
-    marks
-}
-
-/// The last line of the item that begins with the attribute on `start`.
-fn item_end(code: &[String], start: usize) -> usize {
-    let (mut depth, mut square) = (0_usize, 0_usize);
-    for (line, text) in code.iter().enumerate().skip(start) {
-        for byte in text.bytes() {
-            match byte {
-                b'[' | b'(' => square += 1,
-                b']' | b')' => square = square.saturating_sub(1),
-                b'{' => depth += 1,
-                b'}' => {
-                    depth = depth.saturating_sub(1);
-                    if depth == 0 {
-                        return line;
+    /// Reads the tokens of one level and returns those of product code.
+    fn read(&mut self, tokens: TokenStream, mut in_test: bool) -> Vec<Token> {
+        let mut product = Vec::new();
+        let mut tokens = tokens.into_iter().peekable();
+        // Where the item began that an attribute leaves to tests.
+        let mut test_item: Option<usize> = None;
+        let within = in_test;
+        let mut before = [String::new(), String::new()];
+        while let Some(token) = tokens.next() {
+            let mut ends_item = false;
+            let mut name = String::new();
+            let made = match token {
+                TokenTree::Punct(sign) if sign.as_char() == '#' => {
+                    if let Some(attribute) = attribute(&mut tokens)
+                        && is_for_tests(&attribute)
+                    {
+                        test_item = test_item.or(Some(line(sign.span())));
+                        in_test = true;
+                    }
+                    continue;
+                }
+                TokenTree::Punct(sign) => {
+                    ends_item = matches!(sign.as_char(), ';' | ',');
+                    let colon = |token: &TokenTree| matches!(token, TokenTree::Punct(next) if next.as_char() == ':');
+                    if sign.as_char() == ':' && tokens.next_if(colon).is_some() {
+                        Token::Path
+                    } else {
+                        Token::Sign(sign.as_char())
                     }
                 }
-                b';' if depth == 0 && square == 0 => return line,
-                _ => {}
+                TokenTree::Literal(literal) => {
+                    self.strings.extend(string(&literal));
+                    continue;
+                }
+                TokenTree::Ident(ident) => {
+                    name = ident.to_string();
+                    let piece = || Piece {
+                        line: line(ident.span()),
+                        text: name.clone(),
+                    };
+                    if before[1] == "fn" {
+                        self.functions.push(piece());
+                    }
+                    if before[1] == "mod" && in_test {
+                        self.test_modules.push(name.clone());
+                    }
+                    Token::Name(name.clone())
+                }
+                TokenTree::Group(group) => {
+                    ends_item = group.delimiter() == Delimiter::Brace;
+                    // `cfg!(feature = "...")` names a feature, as the attribute does.
+                    if before == ["cfg", "!"] {
+                        continue;
+                    }
+                    let inside = self.read(group.stream(), in_test);
+                    if ends_item {
+                        self.mark(test_item.take(), &group);
+                        Token::Braces(inside)
+                    } else {
+                        Token::Inside(inside)
+                    }
+                }
+            };
+            if let Token::Sign(sign) = made {
+                name = sign.to_string();
+            }
+            let [_, last] = before;
+            before = [last, name];
+            if !in_test {
+                product.push(made);
+            }
+            if ends_item {
+                if let Some(start) = test_item.take() {
+                    // A declaration such as `mod tests;`: one line in practice.
+                    self.is_test[start - 1..]
+                        .iter_mut()
+                        .take(2)
+                        .for_each(|t| *t = true);
+                }
+                in_test = within;
             }
         }
+        product
     }
-    code.len() - 1
+
+    /// Marks the lines of a test item that ends with this group.
+    fn mark(&mut self, start: Option<usize>, group: &Group) {
+        if let Some(start) = start {
+            let end = line(group.span_close());
+            self.is_test[start - 1..end].fill(true);
+        }
+    }
+}
+
+fn line(span: Span) -> usize {
+    span.start().line
+}
+
+/// The content of the attribute whose `#` was read.
+fn attribute(
+    tokens: &mut std::iter::Peekable<proc_macro2::token_stream::IntoIter>,
+) -> Option<TokenStream> {
+    let bang = |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == '!');
+    let _ = tokens.next_if(bang);
+    let bracket = |token: &TokenTree| matches!(token, TokenTree::Group(g) if g.delimiter() == Delimiter::Bracket);
+    match tokens.next_if(bracket) {
+        Some(TokenTree::Group(group)) => Some(group.stream()),
+        _ => None,
+    }
+}
+
+/// Whether an attribute is `cfg(test)` or `cfg(all(test, ...))`.
+fn is_for_tests(attribute: &TokenStream) -> bool {
+    let text = attribute.to_string().replace(' ', "");
+    text.starts_with("cfg(test)") || text.starts_with("cfg(all(test")
+}
+
+/// The content of a literal, if it is a string of characters or bytes.
+fn string(literal: &Literal) -> Option<Piece> {
+    let text = literal.to_string();
+    let open = text.find('"')?;
+    let close = text.rfind('"')?;
+    // A character such as '"' has one.
+    (open < close && !text.starts_with('\'') && !text.starts_with("b'")).then(|| Piece {
+        line: line(literal.span()),
+        text: text[open + 1..close].to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -224,21 +214,24 @@ mod tests {
         let source = Source::parse(concat!(
             "let a = \"raw: // no comment\"; // unsafe in a comment\n",
             "/* nested /* unsafe */ still */ let b = b\"x\\\"y\";\n",
+            "  // alone\n",
             "let c = br#\"one \" two\"#; let d = '\"'; let e: &'static str = r\"\\\";\n",
-        ));
+            "#[cfg(feature = \"raw\")] let f = cfg!(feature = \"raw\");\n",
+        ))
+        .expect("tokens");
         let texts: Vec<_> = source.strings.iter().map(|p| p.text.as_str()).collect();
         assert_eq!(texts, ["raw: // no comment", "x\\\"y", "one \" two", "\\"]);
-        assert_eq!(source.comments.len(), 2);
-        assert!(source.code.iter().all(|line| !line.contains("unsafe")));
-        assert!(source.code[2].ends_with("let e: &'static str = \"\";"));
+        assert_eq!(source.comments.len(), 1);
+        assert!(!source.product.contains(&Token::Name("unsafe".to_owned())));
+        assert!(Source::parse("let a = (;").is_err());
     }
 
     #[test]
     fn lines_are_counted_through_long_literals() {
         let source = Source::parse("let a = \"one\ntwo\";\n// here\nlet b = \"three\";\n");
+        let source = source.expect("tokens");
         assert_eq!(source.comments[0].line, 3);
         assert_eq!(source.strings[1].line, 4);
-        assert_eq!(source.code.len(), 4);
     }
 
     #[test]
@@ -254,8 +247,12 @@ mod tests {
             "mod more;\n",
             "fn last() {}\n",
         );
-        let source = Source::parse(text);
+        let source = Source::parse(text).expect("tokens");
         let product: Vec<_> = (1..=9).filter(|line| !source.in_test(*line)).collect();
         assert_eq!(product, [1, 6, 9]);
+        assert_eq!(source.test_modules, ["tests", "more"]);
+        let names: Vec<_> = source.functions.iter().map(|f| f.text.as_str()).collect();
+        assert_eq!(names, ["product", "inner", "product_again", "last"]);
+        assert!(!source.product.contains(&Token::Name("more".to_owned())));
     }
 }

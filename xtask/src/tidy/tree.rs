@@ -42,12 +42,16 @@ impl fmt::Display for Fault {
 }
 
 impl File {
-    fn new(path: &str, text: &str) -> Self {
-        Self {
+    fn new(path: &str, text: &str) -> Result<Self, String> {
+        let source = match path.ends_with(".rs") {
+            true => Some(Source::parse(text).map_err(|why| format!("{path}: {why}"))?),
+            false => None,
+        };
+        Ok(Self {
             path: path.to_owned(),
             text: text.to_owned(),
-            source: path.ends_with(".rs").then(|| Source::parse(text)),
-        }
+            source,
+        })
     }
 
     /// The crate that a file under `crates/` belongs to; the first folder for all others.
@@ -93,7 +97,7 @@ impl Tree {
                 continue; // deleted, but not yet in the index
             };
             if let Ok(text) = String::from_utf8(bytes) {
-                tree.files.push(File::new(&path, &text));
+                tree.files.push(File::new(&path, &text)?);
             }
         }
         Ok(tree)
@@ -102,9 +106,9 @@ impl Tree {
     /// A tree of the given files, for tests of the rules.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
-        let files = files.iter().map(|(path, text)| File::new(path, text));
+        let file = |(path, text): &(&str, &str)| File::new(path, text).expect("tokens");
         Self {
-            files: files.collect(),
+            files: files.iter().map(file).collect(),
         }
     }
 

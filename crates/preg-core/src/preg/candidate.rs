@@ -1,11 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Components before selection, built in or loaded, and the modules made of them.
 
+use std::path::PathBuf;
+
 use pmix_mca::{Decision, Header, LoadFault, Params, Refusal, Source};
 
-use super::{ComponentStatus, Module};
+use super::Module;
 use crate::dynamic::{self, Occupied};
 use crate::{Component, Error, Limits, Scheme};
+
+/// Describes a component of an open framework, active or not.
+#[derive(Clone, Debug)]
+pub struct ComponentStatus {
+    /// Its name.
+    pub name: String,
+    /// The description that users are shown, in one line.
+    pub about: String,
+    /// The bytes that its string form begins with.
+    pub tag: Vec<u8>,
+    /// The priority in force, why it is excluded, and whether its values are read.
+    pub decision: Decision,
+    /// The file it was loaded from; `None` for one that is built in.
+    pub file: Option<PathBuf>,
+}
 
 /// The framework's name.
 pub(crate) const FRAMEWORK: &str = "preg";

@@ -15,7 +15,8 @@ use pmix_types::Status;
 
 use crate::{Error, Scheme};
 
-pub use open::{ComponentStatus, parameters};
+pub use candidate::ComponentStatus;
+pub use open::parameters;
 
 /// Holds a scheme that was created, and what selection decided about it.
 pub struct Module {

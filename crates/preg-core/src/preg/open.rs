@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Opening the framework: selection, limits, and what became of each component.
 
-use std::path::PathBuf;
-
 use pmix_map::Limits;
-use pmix_mca::{Catalog, Decision, Header, Params, Refusal};
+use pmix_mca::{Catalog, Header, Params, Refusal};
 
 use super::Preg;
 use super::candidate::Candidate::{self, Loaded, Static};
-use super::candidate::{FRAMEWORK, Modules};
+use super::candidate::{ComponentStatus, FRAMEWORK, Modules};
 use super::plugins;
 use crate::{Component, Error, ParamSpec};
 
@@ -55,21 +53,6 @@ const PARAMS: &[ParamSpec] = &[
         help: "files to load besides those of plugins.toml, separated by colons",
     },
 ];
-
-/// Describes a component of an open framework, active or not.
-#[derive(Clone, Debug)]
-pub struct ComponentStatus {
-    /// Its name.
-    pub name: String,
-    /// The description that users are shown, in one line.
-    pub about: String,
-    /// The bytes that its string form begins with.
-    pub tag: Vec<u8>,
-    /// The priority in force, why it is excluded, and whether its values are read.
-    pub decision: Decision,
-    /// The file it was loaded from; `None` for one that is built in.
-    pub file: Option<PathBuf>,
-}
 
 /// Returns the known parameters of the framework and the given components, for showing and
 /// checking.
