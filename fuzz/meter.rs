@@ -1,26 +1,59 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An allocator that counts, so that an input that takes too much memory is found as such.
+//! What an input costs: memory held at once, memory asked for in total, time of the processor.
+//!
+//! The first two are counted by an allocator and are the same in every run. What is asked for in
+//! total shows work that is done again and again, such as a buffer that is copied for each part.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// The system's allocator, counted.
 pub(crate) struct Meter;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
+static ASKED: AtomicUsize = AtomicUsize::new(0);
 
-/// Runs a target and returns how many bytes it held at once.
-pub(crate) fn peak_of(run: impl FnOnce()) -> usize {
-    let before = LIVE.load(Relaxed);
+/// What one input cost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    /// The most bytes held at once, beyond what was held before.
+    pub(crate) held: usize,
+    /// The bytes of all that was asked for.
+    pub(crate) asked: usize,
+    /// The time that this thread ran, which other programs do not lengthen.
+    pub(crate) time: Duration,
+}
+
+/// Runs a target and returns what it cost.
+pub(crate) fn cost_of(run: impl FnOnce()) -> Cost {
+    let (before, asked) = (LIVE.load(Relaxed), ASKED.load(Relaxed));
     PEAK.store(before, Relaxed);
+    let started = ran();
     run();
-    PEAK.load(Relaxed).saturating_sub(before)
+    Cost {
+        held: PEAK.load(Relaxed).saturating_sub(before),
+        asked: ASKED.load(Relaxed) - asked,
+        time: ran().saturating_sub(started),
+    }
+}
+
+/// How long this thread ran by now.
+fn ran() -> Duration {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(
+        now.tv_sec.unsigned_abs(),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    )
 }
 
 fn grew(bytes: usize) {
     let live = LIVE.fetch_add(bytes, Relaxed) + bytes;
     PEAK.fetch_max(live, Relaxed);
+    ASKED.fetch_add(bytes, Relaxed);
 }
 
 // SAFETY: every call goes to the system's allocator as it came; counting touches no memory of it.
