@@ -41,9 +41,9 @@ pub(crate) enum Token {
     /// `::`
     Path,
     /// What stands in braces.
-    Braces(Vec<Token>),
+    Braces(Vec<Self>),
     /// What stands in parentheses or brackets.
-    Inside(Vec<Token>),
+    Inside(Vec<Self>),
 }
 
 impl Source {
@@ -92,7 +92,7 @@ impl Source {
                     if let Some(attribute) = attribute(&mut tokens)
                         && is_for_tests(&attribute)
                     {
-                        test_item = test_item.or(Some(line(sign.span())));
+                        test_item = test_item.or_else(|| Some(line(sign.span())));
                         in_test = true;
                     }
                     continue;
