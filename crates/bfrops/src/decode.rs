@@ -67,7 +67,7 @@ impl<'a> Decoder<'a> {
         self
     }
 
-    /// Records every field that is unpacked, for [`Self::notes`].
+    /// Records every field that is unpacked, for [`Self::trace`].
     #[must_use]
     pub fn with_trace(mut self) -> Self {
         self.notes = Some(Box::default());
@@ -76,7 +76,7 @@ impl<'a> Decoder<'a> {
 
     /// Returns the fields unpacked so far, if they are recorded.
     #[must_use]
-    pub fn notes(&self) -> Option<&FieldTrace> {
+    pub fn trace(&self) -> Option<&FieldTrace> {
         self.notes.as_deref()
     }
 

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use pmix_client::{Ask, Looked, Settings, SharedClient};
+use pmix_client::{Ask, Found, Settings, SharedClient};
 use pmix_types::{Info, Proc, Rank, Scope, Status, Value, keys};
 
 use crate::abi::*;
@@ -42,7 +42,7 @@ fn init() -> Result<Proc<'static>> {
         Status::ERR_NOT_AVAILABLE => Status::ERR_UNREACH,
         _ => fault(&error),
     })?;
-    let made = SharedClient::init(settings, events::news).map_err(|error| fault(&error))?;
+    let made = SharedClient::init(settings, events::client_event).map_err(|error| fault(&error))?;
     let proc = made.proc().clone();
     state.client = Some((made, 1));
     Ok(proc)
@@ -239,13 +239,13 @@ exported! {
             let (of, key, infos) = unsafe { (asked(proc, client.proc()), key_at(key)?, infos_at(info, ninfo)?) };
             let then = value(cbfunc, cbdata)?;
             let name = key.as_text().to_str_lossy();
-            let looked = match own_value(&of, client.proc(), &name) {
-                Some(own) => Looked::Here(Ok(own)),
-                None => client.look(&of, &key, &infos),
+            let found = match own_value(&of, client.proc(), &name) {
+                Some(own) => Found::Known(Ok(own)),
+                None => client.find(&of, &key, &infos),
             };
-            let begun = match looked {
-                Looked::Here(found) => client.later(move || then(found)),
-                Looked::Ask(ask) => client.start(*ask, then),
+            let begun = match found {
+                Found::Known(found) => client.later(move || then(found)),
+                Found::AskServer(ask) => client.start(*ask, then),
             };
             begun.map_err(|error| fault(&error))
         })())

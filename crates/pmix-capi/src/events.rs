@@ -6,7 +6,7 @@ mod chain;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pmix_client::{Ask, News};
+use pmix_client::{Ask, ClientEvent};
 use pmix_types::{DataRange, Info, Proc, Status, Value, keys};
 
 use crate::abi::*;
@@ -82,15 +82,15 @@ pub(crate) fn tell(event: Happened) {
     Chain::begin(event, told);
 }
 
-/// What a client hears without asking.
-pub(crate) fn news(news: News) {
-    match news {
-        News::Event(event) => tell(Happened {
+/// Tells the event handlers of what the server sent unasked.
+pub(crate) fn client_event(event: ClientEvent) {
+    match event {
+        ClientEvent::Event(event) => tell(Happened {
             status: event.status,
             source: event.source,
             infos: event.infos,
         }),
-        News::Lost => {
+        ClientEvent::Lost => {
             let own = state()
                 .client
                 .as_ref()

@@ -21,9 +21,9 @@ pub use asks::{Answers, Ask};
 use channel::Channel;
 use worker::Worker;
 
-/// Holds a message that the server sent unasked.
+/// Holds what happens to a client unasked: an event, or the loss of its server.
 #[derive(Clone, Debug, PartialEq)]
-pub enum News {
+pub enum ClientEvent {
     /// An event.
     Event(Event<'static>),
     /// The server was lost; every call fails from now on.
@@ -49,23 +49,23 @@ pub(crate) struct Shared {
 }
 
 /// Says whether a value is known here or the server has to be asked.
-pub enum Looked {
+pub enum Found {
     /// The value, or the error that it is nowhere.
-    Here(Result<Value<'static>, Error>),
+    Known(Result<Value<'static>, Error>),
     /// The request to send to the server.
-    Ask(Box<Ask<'static, Value<'static>>>),
+    AskServer(Box<Ask<'static, Value<'static>>>),
 }
 
 impl SharedClient {
     /// Connects to a server and asks it for the job info (`PMIx_Init`). The callback thread hands
-    /// unasked messages to `news`.
+    /// unasked messages to `listener`.
     ///
     /// # Errors
     ///
     /// As [`Client::init`]; the system has no thread for it.
     pub fn init(
         settings: Settings,
-        news: impl FnMut(News) + Send + 'static,
+        listener: impl FnMut(ClientEvent) + Send + 'static,
     ) -> Result<Self, Error> {
         let Client {
             connection,
@@ -73,7 +73,7 @@ impl SharedClient {
             own,
             settings,
         } = Client::init(settings)?;
-        let worker = Worker::new(Box::new(news));
+        let worker = Worker::new(Box::new(listener));
         let channel = Channel::open(connection, Arc::clone(&worker))?;
         Ok(Self(Arc::new(Shared {
             channel,
@@ -145,20 +145,20 @@ impl SharedClient {
 
     /// Looks for the value of a key in what this client knows (`PMIx_Get`); see [`Client::get`].
     #[must_use]
-    pub fn look(&self, proc: &Proc<'_>, key: &Key<'_>, infos: &[Info<'_>]) -> Looked {
+    pub fn find(&self, proc: &Proc<'_>, key: &Key<'_>, infos: &[Info<'_>]) -> Found {
         let Some(name) = key.as_text().as_str() else {
             let error = Error::not_found(format!("{key} of {} rank {}", proc.nspace, proc.rank));
-            return Looked::Here(Err(error));
+            return Found::Known(Err(error));
         };
         if says(infos, keys::GET_REFRESH_CACHE) {
             self.0.cache.forget(proc);
         } else if let Some(value) = self.0.find(proc, name, infos) {
-            return Looked::Here(self.0.whole(name, value));
+            return Found::Known(self.0.whole(name, value));
         }
         if says(infos, keys::OPTIONAL) {
-            return Looked::Here(Err(missing(proc, name)));
+            return Found::Known(Err(missing(proc, name)));
         }
-        Looked::Ask(Box::new(Ask::get(proc, name, infos)))
+        Found::AskServer(Box::new(Ask::get(proc, name, infos)))
     }
 
     /// Returns the value of a key (`PMIx_Get`); see [`Client::get`].
@@ -172,9 +172,9 @@ impl SharedClient {
         key: &Key<'_>,
         infos: &[Info<'_>],
     ) -> Result<Value<'static>, Error> {
-        match self.look(proc, key, infos) {
-            Looked::Here(found) => found,
-            Looked::Ask(ask) => self.wait(*ask),
+        match self.find(proc, key, infos) {
+            Found::Known(found) => found,
+            Found::AskServer(ask) => self.wait(*ask),
         }
     }
 

@@ -156,7 +156,7 @@ fn message(layout: Layout, data_type: DataType, bytes: &[u8]) {
     let same = noted.array(data_type);
     let read = plain.offset();
     notes(
-        noted.notes().expect("they were asked for").as_slice(),
+        noted.trace().expect("they were asked for").as_slice(),
         bytes,
     );
     match (result, same) {
@@ -262,7 +262,7 @@ fn notes(notes: &[TracedField], bytes: &[u8]) {
 /// Every byte that was read has a note.
 fn covered(decoder: &Decoder<'_>, read: usize) {
     let mut end = 0;
-    for note in decoder.notes().expect("they were asked for").as_slice() {
+    for note in decoder.trace().expect("they were asked for").as_slice() {
         assert_eq!(
             note.range.start, end,
             "no note for the bytes before {note:?}"

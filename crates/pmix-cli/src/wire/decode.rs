@@ -39,14 +39,14 @@ pub(super) fn run(context: &mut Context, args: &WireDecode) -> Result<Exit, Fail
             let what = data_type.map(|t| format!(" of {t}")).unwrap_or_default();
             calls.push(explain::Title {
                 offset: decoder.offset(),
-                notes: decoder.notes().map_or(0, |notes| notes.as_slice().len()),
+                notes: decoder.trace().map_or(0, |notes| notes.as_slice().len()),
                 text: format!("call {}{what}", calls.len() + 1),
             });
         };
         let result = read_all(&mut decoder, &args.types, titled, |_, _| Ok(()))?;
         let fault = result.err().map(|error| explain::Fault::from(&error));
         let notes = decoder
-            .notes()
+            .trace()
             .map(FieldTrace::as_slice)
             .unwrap_or_default();
         let report = explain::Report {

@@ -11,7 +11,7 @@ use pmix_proto::{ClientConnection, Event, PeerForm, Request, Tag};
 use pmix_types::IntoOwned as _;
 
 use super::lock;
-use super::worker::{News, Worker};
+use super::worker::{ClientEvent, Worker};
 use crate::Error;
 use crate::connection::Connection;
 
@@ -46,7 +46,7 @@ impl Channel {
             .and_then(|()| stream.set_read_timeout(None))
             .map_err(|error| broken(&error))?;
         for event in events {
-            worker.news(News::Event(event));
+            worker.client_event(ClientEvent::Event(event));
         }
         let channel = Arc::new(Self {
             stream,
@@ -154,7 +154,7 @@ impl Channel {
         for waiter in waiting.into_values() {
             waiter(Err(lost.clone()));
         }
-        worker.news(News::Lost);
+        worker.client_event(ClientEvent::Lost);
     }
 
     /// Hands what came to those who wait for it, with no lock held.
@@ -187,7 +187,7 @@ impl Channel {
                 continue;
             }
             match Event::decode(&self.form, None, &notice.payload) {
-                Ok(event) => worker.news(News::Event(event.into_owned())),
+                Ok(event) => worker.client_event(ClientEvent::Event(event.into_owned())),
                 Err(error) => tracing::warn!("an event cannot be read: {error}"),
             }
         }

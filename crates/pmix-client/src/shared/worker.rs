@@ -10,13 +10,13 @@ use super::channel::STACK_BYTES;
 use super::lock;
 use crate::Error;
 
-pub(super) use super::News;
+pub(super) use super::ClientEvent;
 
 /// Something to be done by the thread.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 /// Takes what comes unasked.
-type Listener = Box<dyn FnMut(News) + Send>;
+type Listener = Box<dyn FnMut(ClientEvent) + Send>;
 
 /// The thread that calls back.
 pub(super) struct Worker {
@@ -60,9 +60,9 @@ impl Worker {
     }
 
     /// Has the listener told.
-    pub(super) fn news(self: &Arc<Self>, news: News) {
+    pub(super) fn client_event(self: &Arc<Self>, event: ClientEvent) {
         let worker = Arc::clone(self);
-        self.post(Box::new(move || lock(&worker.listener)(news)));
+        self.post(Box::new(move || lock(&worker.listener)(event)));
     }
 
     /// Has all that is queued done and ends the thread.

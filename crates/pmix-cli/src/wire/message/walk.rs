@@ -220,7 +220,7 @@ impl<'a> Walk<'a> {
     fn take_notes(&mut self, part: &mut Part<'a>) {
         let notes = part
             .decoder
-            .notes()
+            .trace()
             .map(FieldTrace::as_slice)
             .unwrap_or_default();
         let new = notes.get(part.taken..).unwrap_or_default();
