@@ -35,8 +35,11 @@ pub struct Config {
     pub request_bytes_per_peer: usize,
     /// The number of bytes that one process may put. A commit beyond them is refused.
     pub put_bytes_per_process: usize,
+    /// The number of bytes that may wait for one peer to read them before its next request is
+    /// handled, and before a reply is packed that it waits for.
+    pub reply_window: usize,
     /// The number of bytes that may wait for one peer to read them. Beyond them the connection is
-    /// closed.
+    /// closed: these are events and output, as replies keep to the window.
     pub queued_bytes_per_peer: usize,
     /// Limits of the job info that clients get when they connect.
     pub reply: ReplyLimits,
@@ -132,6 +135,7 @@ impl Default for Config {
             requests_per_peer: 16 << 10,
             request_bytes_per_peer: 16 << 20,
             put_bytes_per_process: 256 << 20,
+            reply_window: 1 << 20,
             queued_bytes_per_peer: 64 << 20,
             reply: ReplyLimits::default(),
             registration_time: Duration::from_secs(60),

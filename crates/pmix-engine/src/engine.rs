@@ -29,7 +29,9 @@ use crate::{Config, EngineEvent, Error, Psec};
 
 /// Runs the logic of one server: inputs go in, bytes, upcalls and events come out.
 ///
-/// Every `handle_…` takes an input, at a time that never goes back. Afterwards the driver
+/// Every `handle_…` takes an input, at a time that never goes back. Messages of peers wait in the
+/// order of [`queue_input`](Self::queue_input) and are handled by
+/// [`handle_queued`](Self::handle_queued), one at a call, the peers in turn. Afterwards the driver
 /// drains, in this order, [`poll_transmit`](Self::poll_transmit),
 /// [`poll_host_call`](Self::poll_host_call) and [`poll_event`](Self::poll_event) until each has
 /// nothing more, and calls [`handle_timeout`](Self::handle_timeout) when
@@ -95,23 +97,55 @@ impl Engine {
         peer
     }
 
-    /// Takes bytes from a peer. Those of a peer that is not known are ignored.
-    pub fn handle_input(&mut self, peer: PeerId, bytes: &[u8], now: Instant) {
-        self.cx.now = Some(now);
-        if let Some(found) = self.cx.peers.get_mut(peer) {
-            found.inbox.push(bytes);
-        }
-        while let Some(frame) = self.next_frame(peer) {
-            self.handle_frame(peer, frame);
-            self.close_refused();
-        }
-        self.close_refused();
+    /// Takes bytes of a peer, whose messages are handled when it is its turn
+    /// ([`handle_queued`](Self::handle_queued)). Those of a peer that is not known are ignored.
+    pub fn queue_input(&mut self, peer: PeerId, bytes: &[u8]) {
+        self.cx.peers.push(peer, bytes);
+        self.enqueue(peer);
     }
 
-    /// Removes a connection that the other end closed or that broke.
+    /// Returns whether more bytes of a peer are to be read: none are while messages of it wait.
+    #[must_use]
+    pub fn wants_input(&self, peer: PeerId) -> bool {
+        self.cx.peers.is_drained(peer)
+    }
+
+    /// Handles one message of the next peer, which then goes behind the others. Returns the peer;
+    /// none if no message can be handled until something else happens.
+    pub fn handle_queued(&mut self, now: Instant) -> Option<PeerId> {
+        let peer = self.cx.peers.next_ready()?;
+        self.handle_message(peer, now);
+        self.enqueue(peer);
+        Some(peer)
+    }
+
+    /// Returns whether there is a message to be handled.
+    #[must_use]
+    pub fn has_queued(&self) -> bool {
+        self.cx.peers.any_ready()
+    }
+
+    /// Takes bytes of a peer and handles its messages before those of all others, as many as can be
+    /// handled now.
+    pub fn handle_input(&mut self, peer: PeerId, bytes: &[u8], now: Instant) {
+        self.cx.peers.push(peer, bytes);
+        while self.cx.peers.has_room(peer, self.cx.config.reply_window)
+            && !self.cx.peers.is_drained(peer)
+        {
+            self.handle_message(peer, now);
+        }
+        self.enqueue(peer);
+    }
+
+    /// Removes a connection that the other end closed or that broke, once its messages are handled
+    /// ([`handle_queued`](Self::handle_queued)).
     pub fn handle_closed(&mut self, peer: PeerId, now: Instant) {
         self.cx.now = Some(now);
-        self.forget(peer);
+        self.cx.peers.mark_closed(peer);
+        match self.cx.peers.is_drained(peer) {
+            true => self.forget(peer),
+            false => self.enqueue(peer),
+        }
         self.close_refused();
     }
 
@@ -119,7 +153,9 @@ impl Engine {
     /// does not call it has its peers refused as ones that do not read.
     pub fn handle_written(&mut self, peer: PeerId, num_bytes: usize) {
         self.cx.peers.written(peer, num_bytes);
+        self.exchange.answer_due(&mut self.cx, peer);
         self.forwarding.pump_output(&mut self.cx, peer);
+        self.enqueue(peer);
         self.close_refused();
     }
 
@@ -167,6 +203,22 @@ impl Engine {
     #[must_use]
     pub fn pending_calls(&self) -> Vec<PendingCall> {
         self.cx.host.list()
+    }
+
+    fn enqueue(&mut self, peer: PeerId) {
+        let window = self.cx.config.reply_window;
+        self.cx.peers.enqueue(peer, window);
+    }
+
+    /// Handles the next message of a peer; one that is closed and has no more is forgotten.
+    fn handle_message(&mut self, peer: PeerId, now: Instant) {
+        self.cx.now = Some(now);
+        match self.next_frame(peer) {
+            Some(frame) => self.handle_frame(peer, frame),
+            None if self.cx.peers.is_closed(peer) => self.forget(peer),
+            None => {}
+        }
+        self.close_refused();
     }
 
     fn next_frame(&mut self, peer: PeerId) -> Option<Frame> {

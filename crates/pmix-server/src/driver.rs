@@ -50,6 +50,8 @@ pub(crate) struct Driver {
     connections: Connections,
     /// Connections to be read in this turn or the next.
     readable: Vec<Token>,
+    /// Whether messages wait that were read and are to be handled in the next turn.
+    is_behind: bool,
     /// Connections to be written in this turn.
     writable: Vec<Token>,
     /// Connections that the other end closed in this turn. They are there until its end, as the log
@@ -101,6 +103,7 @@ impl Driver {
             host_news: false,
             connections: Connections::new(),
             readable: Vec::new(),
+            is_behind: false,
             writable: Vec::new(),
             ended: Vec::new(),
             written: Vec::new(),
@@ -208,7 +211,8 @@ impl Driver {
 
     /// When to turn again although nothing new happens.
     fn own_deadline(&self, now: Instant) -> Option<Instant> {
-        let unread = (!self.readable.is_empty()).then_some(now);
+        let is_told = self.written.is_empty() && self.broken.is_empty();
+        let unread = (self.is_behind || !is_told || !self.readable.is_empty()).then_some(now);
         earliest(
             earliest(unread, self.acceptor.due(now)),
             self.refusals.due(),

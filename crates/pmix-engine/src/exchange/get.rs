@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Questions about data: answered at once, or when what they wait for has come.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use pmix_proto::request;
@@ -60,8 +61,29 @@ impl Exchange {
         cx.check_reads(cx.member(&pending.ticket)?, nspace)
     }
 
-    /// Answers a request, or lets it wait.
+    /// Answers a request, or lets it wait. Where the peer has yet to read other answers, it is
+    /// answered when there is room for the reply.
     pub(super) fn settle(&mut self, cx: &mut Cx, pending: PendingGet) {
+        let peer = pending.ticket.peer();
+        match cx.peers.has_room(peer, cx.config.reply_window) {
+            true => self.settle_now(cx, pending),
+            false => self.due.entry(peer).or_default().push_back(pending),
+        }
+    }
+
+    /// Bytes for a peer were written: the answers that it waits for are made while there is room.
+    pub(crate) fn answer_due(&mut self, cx: &mut Cx, peer: PeerId) {
+        while cx.peers.has_room(peer, cx.config.reply_window)
+            && let Some(due) = self.due.get_mut(&peer)
+        {
+            match due.pop_front() {
+                Some(pending) => self.settle_now(cx, pending),
+                None => _ = self.due.remove(&peer),
+            }
+        }
+    }
+
+    fn settle_now(&mut self, cx: &mut Cx, pending: PendingGet) {
         match self.outcome(cx, &pending) {
             Ok(Resolution::Ready(payload)) => cx.reply(pending.ticket, payload),
             Ok(Resolution::WaitFor(_)) if pending.request.is_immediate => {
@@ -151,11 +173,17 @@ impl Exchange {
 
     /// A job is gone: nobody waits for its data any longer.
     fn fail_gets_of_job(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
-        for id in self.gets.of_job(nspace) {
-            if let Some(pending) = self.take_pending(cx, id) {
-                let error = Error::not_found(format!("job {nspace} is deregistered"));
-                cx.reply_error(pending.ticket, &error);
-            }
+        let waiting = self.gets.of_job(nspace).into_iter();
+        let mut failed: Vec<_> = waiting.filter_map(|id| self.take_pending(cx, id)).collect();
+        for due in self.due.values_mut() {
+            let of_job = |pending: &PendingGet| pending.request.proc.nspace == *nspace;
+            let (gone, left) = std::mem::take(due).into_iter().partition(of_job);
+            *due = left;
+            failed.extend::<VecDeque<_>>(gone);
+        }
+        for pending in failed {
+            let error = Error::not_found(format!("job {nspace} is deregistered"));
+            cx.reply_error(pending.ticket, &error);
         }
         self.job_infos.forget(nspace);
     }
@@ -167,6 +195,9 @@ impl Exchange {
             if let Some(pending) = self.take_pending(cx, id) {
                 cx.peers.settle(pending.ticket);
             }
+        }
+        for pending in self.due.remove(&peer).into_iter().flatten() {
+            cx.peers.settle(pending.ticket);
         }
     }
 

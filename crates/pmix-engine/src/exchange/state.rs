@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The state of the exchange: gets and direct modexes that wait, and packed job information.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Instant;
 
 use gds_hash::ModexStore;
@@ -16,6 +16,8 @@ use crate::peers::{PeerId, Ticket};
 pub(crate) struct Exchange {
     /// Gets that wait for data.
     pub(super) gets: PendingGets,
+    /// Gets that can be answered and wait for their peers to read what was answered before.
+    pub(super) due: HashMap<PeerId, VecDeque<PendingGet>>,
     /// Direct modex calls that the host has not answered.
     pub(super) outbound: OutboundDmodex,
     /// Direct modex requests of the host that wait for local processes.
@@ -27,7 +29,7 @@ pub(crate) struct Exchange {
 impl Exchange {
     /// How many gets wait.
     pub(crate) fn num_gets(&self) -> usize {
-        self.gets.len()
+        self.gets.len() + self.due.values().map(VecDeque::len).sum::<usize>()
     }
 
     /// How many direct modex requests of the host wait.

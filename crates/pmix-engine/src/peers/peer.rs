@@ -20,6 +20,10 @@ pub(crate) struct Peer {
     pub(super) queued_bytes: usize,
     /// Whether the connection is to be closed, so that nothing more is sent.
     pub(super) is_mute: bool,
+    /// Whether it stands in the queue of those whose messages are to be handled.
+    pub(super) is_ready: bool,
+    /// Whether the other end is closed, and what it said before is still to be handled.
+    pub(super) is_closed: bool,
     /// How many requests wait for their answers.
     pub(super) num_open: usize,
     /// How many bytes they had.
@@ -67,6 +71,8 @@ impl Peer {
             phase: Phase::Handshake(until),
             queued_bytes: 0,
             is_mute: false,
+            is_ready: false,
+            is_closed: false,
             num_open: 0,
             open_bytes: 0,
         }

@@ -14,6 +14,9 @@ pub(crate) struct Peers {
     last: u64,
     peers: HashMap<PeerId, Peer>,
     outbox: VecDeque<Transmit>,
+    /// Peers whose messages are to be handled, each once: one message of the first, which then goes
+    /// behind the others.
+    ready: VecDeque<PeerId>,
 }
 
 impl Peers {
@@ -66,6 +69,66 @@ impl Peers {
         self.peers.len()
     }
 
+    /// Takes bytes of a peer.
+    pub(crate) fn push(&mut self, id: PeerId, bytes: &[u8]) {
+        if let Some(peer) = self.get_mut(id) {
+            peer.inbox.push(bytes);
+        }
+    }
+
+    /// Puts a peer behind the others whose messages are to be handled, if there is one of it that
+    /// can be: while a peer is owed more than a window, it is served no further. One that is closed
+    /// is finished first, so that it is gone before it comes again.
+    pub(crate) fn enqueue(&mut self, id: PeerId, window: usize) {
+        let Some(peer) = self.peers.get_mut(&id) else {
+            return;
+        };
+        let is_served = peer.inbox.has_frame() && peer.queued_bytes < window;
+        if peer.is_ready || !(is_served || peer.is_closed) {
+            return;
+        }
+        peer.is_ready = true;
+        match peer.is_closed {
+            true => self.ready.push_front(id),
+            false => self.ready.push_back(id),
+        }
+    }
+
+    /// Takes the next peer of which a message is to be handled.
+    pub(crate) fn next_ready(&mut self) -> Option<PeerId> {
+        while let Some(id) = self.ready.pop_front() {
+            if let Some(peer) = self.peers.get_mut(&id) {
+                peer.is_ready = false;
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// Whether messages of any peer are to be handled.
+    pub(crate) fn any_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// The other end of a connection is closed: nothing more is sent to it.
+    pub(crate) fn mark_closed(&mut self, id: PeerId) {
+        if let Some(peer) = self.get_mut(id) {
+            peer.is_closed = true;
+            peer.is_mute = true;
+            peer.queued_bytes = 0;
+        }
+    }
+
+    /// Whether a peer is closed and only what it said before is to be handled.
+    pub(crate) fn is_closed(&self, id: PeerId) -> bool {
+        self.get(id).is_some_and(|peer| peer.is_closed)
+    }
+
+    /// Whether no message of a peer waits to be handled.
+    pub(crate) fn is_drained(&self, id: PeerId) -> bool {
+        self.get(id).is_none_or(|peer| !peer.inbox.has_frame())
+    }
+
     /// How many requests wait for their answers, and how many bytes to be written.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let peers = self.peers.values();
@@ -103,10 +166,10 @@ impl Peers {
     }
 
     /// Sends nothing more to a peer, whose connection is to be closed. Returns whether it was
-    /// neither gone nor mute before.
+    /// neither gone nor mute before, or closed and still to be finished.
     pub(crate) fn mute(&mut self, id: PeerId) -> bool {
         let peer = self.get_mut(id);
-        peer.is_some_and(|peer| !std::mem::replace(&mut peer.is_mute, true))
+        peer.is_some_and(|peer| !std::mem::replace(&mut peer.is_mute, true) || peer.is_closed)
     }
 
     /// Queues a frame for a peer that was let in. A peer that is gone gets nothing.
@@ -141,6 +204,11 @@ impl Peers {
         if let Some(peer) = self.get_mut(id) {
             peer.queued_bytes = peer.queued_bytes.saturating_sub(num_bytes);
         }
+    }
+
+    /// Whether less than a window waits for a peer to be written.
+    pub(crate) fn has_room(&self, id: PeerId, window: usize) -> bool {
+        self.queued_bytes(id) < window
     }
 
     /// How many bytes the driver has not written yet for a peer.

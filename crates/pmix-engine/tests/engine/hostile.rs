@@ -6,7 +6,7 @@ use std::time::Duration;
 use gds_hash::{Codec, ModexStore};
 use pmix_engine::{Config, Origin};
 use pmix_proto::{Command, Header, Request, Tag, reply, request};
-use pmix_types::{Info, Proc, Rank, Scope, Status, Value, keys};
+use pmix_types::{DataRange, Info, Proc, Rank, Scope, Status, Value, keys};
 
 use crate::dice::Dice;
 use crate::exchange::{commit, get};
@@ -102,11 +102,21 @@ fn a_peer_that_does_not_read_is_closed() {
     let mut world = World::with(1, &config);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
+    for who in &all {
+        let register = Request::RegisterEvents(request::RegisterEvents {
+            codes: vec![Status::ERR_LOST_CONNECTION],
+            infos: vec![],
+        });
+        assert_eq!(world.status_of(*who, &register), Some(Status::SUCCESS));
+    }
     world.clients[all[1]].is_deaf = true;
+    // Requests of it wait until it reads; events cannot.
     for _ in 0..1000 {
-        for who in &all {
-            world.ask(*who, &Request::JobInfo);
-        }
+        let engine = &mut world.nodes[0].engine;
+        let (status, source) = (Status::ERR_LOST_CONNECTION, Proc::new("far", Rank::new(0)));
+        engine
+            .notify(status, &source, DataRange::LOCAL, &[], world.now)
+            .unwrap();
         world.run();
     }
     assert!(world.clients[all[0]].is_in());

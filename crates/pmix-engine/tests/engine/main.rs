@@ -18,6 +18,7 @@ mod ledger;
 #[path = "../../../bfrops/tests/meter/mod.rs"]
 mod meter;
 mod output;
+mod pressure;
 mod publish;
 mod query;
 mod storm;

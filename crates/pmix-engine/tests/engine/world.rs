@@ -161,7 +161,9 @@ impl World {
     pub(crate) fn kill(&mut self, who: Who) {
         let client = &mut self.clients[who];
         if let Some(peer) = client.peer.take() {
-            self.nodes[client.node].engine.handle_closed(peer, self.now);
+            let engine = &mut self.nodes[client.node].engine;
+            engine.handle_closed(peer, self.now);
+            while engine.handle_queued(self.now).is_some() {}
         }
         self.run();
     }
@@ -231,14 +233,30 @@ impl World {
                 continue;
             };
             if client.is_deaf {
+                client.unread.push_back(transmit.bytes);
                 continue;
             }
             client.hear(transmit.bytes.head());
             client.hear(transmit.bytes.payload());
             let len = transmit.bytes.len();
-            self.nodes[place].engine.handle_written(transmit.peer, len);
+            let engine = &mut self.nodes[place].engine;
+            engine.handle_written(transmit.peer, len);
+            while engine.handle_queued(self.now).is_some() {}
         }
         moved
+    }
+
+    /// A client that does not read reads one of the messages that wait for it.
+    pub(crate) fn read_one(&mut self, who: Who) {
+        let client = &mut self.clients[who];
+        let bytes = client.unread.pop_front().expect("nothing to read");
+        client.hear(bytes.head());
+        client.hear(bytes.payload());
+        let (node, peer) = (client.node, client.peer.expect("it is closed"));
+        let engine = &mut self.nodes[node].engine;
+        engine.handle_written(peer, bytes.len());
+        while engine.handle_queued(self.now).is_some() {}
+        self.run();
     }
 
     fn note_events(&mut self, place: usize) -> bool {

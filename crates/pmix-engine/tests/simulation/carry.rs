@@ -78,7 +78,7 @@ impl World {
                     self.tally.count(Fault::Reorder);
                 }
                 self.note(&[1, who as u64, bytes.len() as u64]);
-                self.nodes[node].engine.handle_input(peer, &bytes, now);
+                self.nodes[node].engine.queue_input(peer, &bytes);
             }
             Packet::Close => {
                 self.say(|| format!("node {node} sees the end of connection {who}"));

@@ -224,6 +224,10 @@ impl World {
         if !client.is_known || client.is_spoiled {
             return;
         }
+        // Answers are made when there is room for them: soon after it reads again.
+        if client.held.is_some() {
+            return self.after(Duration::from_secs(1), Event::Deadline(who, tag));
+        }
         if let Some(asked) = client.asked.get(&tag) {
             assert!(asked.answer.is_some(), "connection {who}: {asked:?} hangs");
         }

@@ -253,6 +253,8 @@ impl World {
 
     /// Takes from an engine what it has to say.
     pub(crate) fn drain(&mut self, node: usize) {
+        let now = self.node_time(node);
+        while self.nodes[node].engine.handle_queued(now).is_some() {}
         while let Some(transmit) = self.nodes[node].engine.poll_transmit() {
             self.transmit(node, &transmit);
         }
@@ -367,6 +369,7 @@ fn config(random: &mut Random, plan: Plan) -> Config {
     };
     if plan.has(Fault::Slow) && random.once_in(2) {
         config.queued_bytes_per_peer = 10_000;
+        config.reply_window = 1_000;
     }
     if plan.has(Fault::Flood) && random.once_in(2) {
         config.requests_per_peer = 12;

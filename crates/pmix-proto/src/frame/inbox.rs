@@ -98,6 +98,12 @@ impl Inbox {
         }
     }
 
+    /// Returns whether [`next_frame`](Self::next_frame) has a frame or a fault to hand out.
+    #[must_use]
+    pub fn has_frame(&self) -> bool {
+        !self.ready.is_empty() || self.fault.is_some()
+    }
+
     /// Returns whether a frame has begun whose end is still to come.
     #[must_use]
     pub const fn is_inside_frame(&self) -> bool {

@@ -29,6 +29,8 @@ pub(super) struct Connection {
     pub(super) readable: bool,
     /// The kernel has said that no more bytes come after those that are there.
     pub(super) is_ending: bool,
+    /// It is not read until its messages are handled.
+    pub(super) is_paused: bool,
 }
 
 /// What came of reading.
@@ -53,12 +55,13 @@ impl Connection {
             // Most peers have said who they are by the time they are accepted.
             readable: true,
             is_ending: false,
+            is_paused: false,
         }
     }
 
-    /// Reads what is there, piece by piece. A peer that does not read what it is sent is not read
-    /// either.
-    pub(super) fn read(&mut self, buffer: &mut [u8], mut take: impl FnMut(&[u8])) -> Input {
+    /// Reads what is there, piece by piece, while `take` says that more is wanted. A peer that does
+    /// not read what it is sent is not read either.
+    pub(super) fn read(&mut self, buffer: &mut [u8], mut take: impl FnMut(&[u8]) -> bool) -> Input {
         for _ in 0..READS {
             if self.outbox.len() >= HIGH_WATER {
                 return Input::Drained;
@@ -66,11 +69,14 @@ impl Connection {
             match self.stream.read(buffer) {
                 Ok(0) => return Input::Closed,
                 Ok(len) => {
-                    take(buffer.get(..len).unwrap_or_default());
+                    let wants_more = take(buffer.get(..len).unwrap_or_default());
                     if len < buffer.len() && !self.is_ending {
                         // Whatever comes now is told again.
                         self.readable = false;
                         return Input::Drained;
+                    }
+                    if !wants_more {
+                        return Input::More;
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -13,8 +13,11 @@ use super::connection::{Connection, Input};
 use crate::engine_handle::Work;
 use crate::host::{self, ServerEvent};
 
-/// How long peers are read in one turn.
-const SHARE: Duration = Duration::from_millis(20);
+/// How long peers are read, and how long their messages are handled, in one turn.
+const SHARE: Duration = Duration::from_millis(10);
+
+/// How long a turn may take before what was written is left for the next.
+const TURN: Duration = Duration::from_millis(30);
 
 /// What takes longer is worth a line in the log.
 const LONG: Duration = Duration::from_millis(50);
@@ -30,12 +33,19 @@ impl Driver {
             engine.handle_timeout(now);
             self.open(engine, arrivals, now);
             self.read(engine, now);
+            self.handle_messages(engine, now);
         };
         let mut serves = handle.progress(now, input, &mut work);
         loop {
             self.write(&mut work);
             let called = self.call_host(&mut work);
-            if !serves || (!called && self.broken.is_empty()) {
+            let is_done = !called && self.broken.is_empty() && self.written.is_empty();
+            if !serves || is_done {
+                break;
+            }
+            // What is written makes room for answers; a peer that reads as fast as they are made is
+            // not to hold up the others.
+            if !called && now.elapsed() > TURN {
                 break;
             }
             serves = handle.progress(now, |engine, now| self.tell(engine, now), &mut work);
@@ -55,6 +65,7 @@ impl Driver {
         for peer in self.broken.drain(..) {
             engine.handle_closed(peer, now);
         }
+        self.is_behind = engine.has_queued();
     }
 
     fn open(&mut self, engine: &mut Engine, arrivals: Vec<Arrival>, now: Instant) {
@@ -86,23 +97,26 @@ impl Driver {
     }
 
     /// Reads what is there, a share of each connection, for a bounded time: those that it does not
-    /// suffice for come first in the next turn. So whoever turns the driver has its own turn in time,
-    /// whatever the peers ask for.
+    /// suffice for come first in the next turn. A connection whose messages wait is not read.
     fn read(&mut self, engine: &mut Engine, now: Instant) {
         let began = Instant::now();
-        let mut last = began;
         let mut tokens = std::mem::take(&mut self.readable).into_iter();
         for token in &mut tokens {
             let Some(connection) = self.connections.get_mut(token) else {
                 continue;
             };
             let peer = connection.peer;
+            if !engine.wants_input(peer) {
+                connection.is_paused = true;
+                continue;
+            }
             let observer = &mut self.observer;
             let take = |bytes: &[u8]| {
                 if let Some(observer) = observer {
                     observer.received(peer, bytes);
                 }
-                engine.handle_input(peer, bytes, now)
+                engine.queue_input(peer, bytes);
+                engine.wants_input(peer)
             };
             match connection.read(&mut self.buffer, take) {
                 Input::Drained => {}
@@ -112,18 +126,47 @@ impl Driver {
                     self.ended.push(token);
                 }
             }
-            let done = Instant::now();
-            let took = done.saturating_duration_since(last);
-            if took > LONG {
-                tracing::debug!(%peer, "a client kept the server busy for {} ms", took.as_millis());
-            }
-            last = done;
-            if done.saturating_duration_since(began) > SHARE {
+            if began.elapsed() > SHARE {
                 break;
             }
         }
         let more = std::mem::take(&mut self.readable);
         self.readable = tokens.chain(more).collect();
+    }
+
+    /// Lets the engine handle messages, one of each peer in turn, for a bounded time. So whoever
+    /// turns the driver has its own turn in time, whatever the peers ask for, and a peer that asks
+    /// for much waits behind those that ask for little.
+    fn handle_messages(&mut self, engine: &mut Engine, now: Instant) {
+        let began = Instant::now();
+        let mut last = began;
+        while let Some(peer) = engine.handle_queued(now) {
+            let done = Instant::now();
+            let took = done.saturating_duration_since(last);
+            if took > LONG {
+                tracing::debug!(%peer, "a message kept the server busy for {} ms", took.as_millis());
+            }
+            last = done;
+            if engine.wants_input(peer) {
+                self.resume(peer);
+            }
+            if done.saturating_duration_since(began) > SHARE {
+                break;
+            }
+        }
+        self.is_behind = engine.has_queued();
+    }
+
+    /// Reads a connection again that was not read while its messages waited.
+    fn resume(&mut self, peer: PeerId) {
+        let Some(token) = self.connections.token(peer) else {
+            return;
+        };
+        if let Some(connection) = self.connections.get_mut(token)
+            && std::mem::take(&mut connection.is_paused)
+        {
+            self.readable.push(token);
+        }
     }
 
     /// Queues what the engine sends and writes what can be written.

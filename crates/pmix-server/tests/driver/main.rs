@@ -7,4 +7,5 @@ mod hostile;
 mod life;
 mod munge;
 mod peer;
+mod pressure;
 mod upcalls;

@@ -6,7 +6,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use bfrops::BufferKind;
-use pmix_proto::{ClientConnection, Hello, PeerForm, Request, Role, Tag, Welcome, reply};
+use pmix_proto::{
+    ClientConnection, Header, Hello, PeerForm, Request, Response, Role, Tag, Welcome, reply,
+};
 use pmix_server::{Builder, HostObject, Server};
 use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
 
@@ -129,6 +131,28 @@ impl Peer {
         let tag = self.session.request(request, None).unwrap();
         self.flush()?;
         Ok(tag)
+    }
+
+    /// Sends equal requests at once.
+    pub(crate) fn send_many(&mut self, payload: &[u8], count: u32) -> io::Result<()> {
+        let len = u32::try_from(payload.len()).map_err(io::Error::other)?;
+        let mut bytes = Vec::new();
+        for number in 0..count {
+            let tag = Tag(Tag::FIRST_REQUEST.0 + number);
+            bytes.extend_from_slice(&Header::new(0, tag, len).encode());
+            bytes.extend_from_slice(payload);
+        }
+        self.stream.write_all(&bytes)
+    }
+
+    /// Waits for the reply to any request.
+    pub(crate) fn reply(&mut self) -> io::Result<Response> {
+        loop {
+            if let Some(response) = self.session.poll_reply() {
+                return Ok(response);
+            }
+            self.read()?;
+        }
     }
 
     pub(crate) fn welcome(&self) -> Welcome<'static> {

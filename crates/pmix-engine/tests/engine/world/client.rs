@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A client that says what a test tells it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use bfrops::BufferKind;
-use pmix_engine::PeerId;
+use pmix_engine::{Chunk, PeerId};
 use pmix_proto::{ClientConnection, Error, Frame, Hello, Request, Response, Role, Tag, reply};
 use pmix_types::{Kval, Proc, Rank, Status, Value};
 
@@ -43,6 +43,8 @@ pub(crate) struct Client {
     pub(crate) fault: Option<Error>,
     /// Whether it does not read what it is sent.
     pub(crate) is_deaf: bool,
+    /// What it has not read.
+    pub(crate) unread: VecDeque<Chunk>,
     pub(crate) notices: Vec<Frame>,
     replies: HashMap<Tag, Response>,
 }
@@ -55,6 +57,7 @@ impl Client {
             session: ClientConnection::connect(hello, u32::MAX).unwrap(),
             fault: None,
             is_deaf: false,
+            unread: VecDeque::new(),
             notices: Vec::new(),
             replies: HashMap::new(),
         }

@@ -4,7 +4,7 @@
 use pmix_proto::{Event, PeerForm};
 use pmix_types::{Info, Status, Value};
 
-use crate::client::Who;
+use crate::client::{Asked, What, Who};
 use crate::own::EVENT;
 use crate::world::World;
 
@@ -47,6 +47,12 @@ impl World {
         let Some(number) = number(&event.infos).filter(|_| event.status == EVENT) else {
             return;
         };
+        let node = self.clients[who].node;
+        let place = (node, self.nodes[node].life);
+        let here = |taken: &Taken| (taken.node, taken.life) == place && taken.number == number;
+        if !self.oracle.taken.iter().any(here) {
+            self.taken_of_closed(node, number);
+        }
         let client = &mut self.clients[who];
         assert!(
             client.wants_events,
@@ -57,6 +63,18 @@ impl World {
             "connection {who} is told of event {number} twice"
         );
         client.heard.push(number);
+    }
+
+    /// A server has taken in an event of a connection that was closed before it could be told so:
+    /// what a process said before its end is handled.
+    fn taken_of_closed(&mut self, node: usize, number: u32) {
+        let raised = |asked: &Asked| {
+            matches!(asked.what, What::Report(raised) if raised == number) && asked.answer.is_none()
+        };
+        let mut clients = self.clients.iter();
+        let by = clients.position(|client| !client.is_known && client.asked.values().any(raised));
+        let by = by.expect("an event that nobody raised");
+        self.event_taken(node, Reporter::Peer(by), number);
     }
 
     /// A client that wants events, and is served until now, has been told of all that its server

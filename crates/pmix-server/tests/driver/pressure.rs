@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Peers that ask for much: what the others notice of it, and what comes of what was asked.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use gds_hash::{Codec, ModexStore};
+use pmix_proto::{Command, Request, request};
+use pmix_server::{PeerId, WireObserver};
+use pmix_types::{Info, Key, Nspace, Rank, Scope, Status};
+
+use super::peer::{self, JOB, Peer};
+
+/// A value of a process, packed to be committed.
+fn value(peer: &Peer, rank: u32, len: usize) -> Vec<u8> {
+    let mut puts = ModexStore::default();
+    let info = Info::new("card", vec![7_u8; len]);
+    puts.put(Rank::new(rank), Scope::GLOBAL, info).unwrap();
+    let codec = Codec::new(peer.form().layout);
+    puts.commit_message(&codec, Rank::new(rank)).unwrap()
+}
+
+fn get(rank: u32) -> Request<'static> {
+    Request::Get(request::Get {
+        nspace: Nspace::from(JOB),
+        rank: Rank::new(rank),
+        infos: Vec::new(),
+        key: Some(Key::from("card")),
+    })
+}
+
+#[test]
+fn one_process_asks_for_more_at_once_than_may_wait_for_it() {
+    const RANKS: u32 = 81;
+    const LEN: usize = 1 << 20;
+    let builder = peer::builder().config(|config| config.queued_bytes_per_peer = 8 << 20);
+    let server = peer::serve(builder, RANKS);
+    let mut reader = Peer::client(&server, 0).unwrap();
+    // All of them wait, and are due before the first is read.
+    let asked: Vec<_> = (1..RANKS)
+        .map(|rank| reader.send(&get(rank)).unwrap())
+        .collect();
+    for rank in 1..RANKS {
+        let mut writer = Peer::client(&server, rank).unwrap();
+        let blocks = value(&writer, rank, LEN);
+        let commit = Request::Commit(request::Commit { blocks: &blocks });
+        assert_eq!(writer.ask_status(&commit).unwrap(), Status::SUCCESS);
+    }
+    let mut missing = asked;
+    while !missing.is_empty() {
+        let reply = reader.reply().unwrap();
+        assert!(reply.payload.len() > LEN, "{} bytes", reply.payload.len());
+        missing.retain(|tag| *tag != reply.tag);
+    }
+}
+
+/// Notes whom each message is for.
+struct Sent(Arc<Mutex<Vec<PeerId>>>);
+
+impl WireObserver for Sent {
+    fn received(&mut self, _: PeerId, _: &[u8]) {}
+
+    fn sent(&mut self, peer: PeerId, _: &[u8], _: &[u8]) {
+        self.0.lock().unwrap().push(peer);
+    }
+
+    fn closed(&mut self, _: PeerId) {}
+}
+
+#[test]
+fn who_asks_much_is_served_in_turn_with_who_asks_little() {
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let observer = Sent(Arc::clone(&sent));
+    let builder = peer::builder().external_progress(true);
+    let builder = builder.wire_observer(Box::new(observer));
+    let server = builder.build().unwrap();
+    peer::register(&server, JOB, 2, peer::me());
+    let handle = server.clone();
+    let connected = std::thread::spawn(move || {
+        let connect = |rank| Peer::client(&handle, rank).unwrap();
+        (connect(0), connect(1))
+    });
+    while !connected.is_finished() {
+        server.drive(Instant::now()).unwrap();
+    }
+    let (mut busy, mut good) = connected.join().unwrap();
+    sent.lock().unwrap().clear();
+    // It is all there before the server reads any of it.
+    let request = Request::Unknown(Command(99));
+    let payload = request.encode(busy.form(), None).unwrap();
+    busy.send_many(&payload, 1_000).unwrap();
+    good.send(&request).unwrap();
+    let patience = Instant::now() + Duration::from_secs(20);
+    while sent.lock().unwrap().len() < 1_001 {
+        assert!(Instant::now() < patience, "it does not answer");
+        server.drive(Instant::now()).unwrap();
+    }
+    let sent = sent.lock().unwrap();
+    let (first, last) = (sent[0], sent[1_000]);
+    let busy = if first == sent[2] { first } else { last };
+    let good = sent.iter().position(|peer| *peer != busy).unwrap();
+    assert!(good < 3, "{good} answers were sent before");
+}
