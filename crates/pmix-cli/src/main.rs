@@ -42,7 +42,8 @@ fn main() {
     {
         run::watch();
     }
-    let cli = Cli::try_parse().unwrap_or_else(|error| misuse(&error));
+    let cli =
+        Cli::try_parse_from(run::words(std::env::args_os())).unwrap_or_else(|error| misuse(&error));
     let stderr = Style::new(cli.global.color, &std::io::stderr());
     trace::install(cli.global.verbose, stderr);
     let json = cli.global.json;
@@ -87,7 +88,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Hello(args) => hello::run(global, &args),
         Command::Map(command) => opened(global, |context| map::run(context, command)),
         Command::Get(args) => opened(global, |context| get::run(context, &args)),
-        Command::Run(args) => opened(global, |context| run::run(context, args)),
+        Command::Run(args) => opened(global, |context| run::run(context, *args, &global.mca)),
         Command::Wire(args) => opened(global, |context| wire::run(context, &args)),
         Command::Plugins(PluginsCommand::Check { file }) => check::run(global, &file),
         Command::Plugins(PluginsCommand::List) => opened(global, plugins::list),

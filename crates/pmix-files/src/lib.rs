@@ -9,6 +9,8 @@
 //! others. Symbolic links are resolved here, one at a time and under the same rules. Every check
 //! is made on an open descriptor, so that nothing can be exchanged between check and use.
 //!
+//! A file that a user names as input is read by [`read_regular`].
+//!
 //! A file that a program writes where others can write too is made by [`create`].
 //!
 //! ```
@@ -27,4 +29,4 @@ mod walk;
 
 pub use create::create;
 pub use fault::Fault;
-pub use trust::{Trust, Trusted};
+pub use trust::{Trust, Trusted, read_regular};

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use pmix_files::{Fault, Trust, create};
+use pmix_files::{Fault, Trust, create, read_regular};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
@@ -242,4 +242,32 @@ fn what_others_put_in_the_way_is_not_written_to() {
         std::os::unix::fs::lchown(place.path("sub/link"), Some(STRANGER), None).unwrap();
         assert!(create(&place.path("sub/link")).is_err());
     }
+}
+
+#[test]
+fn input_is_a_regular_file_of_bounded_size_whoever_it_belongs_to() {
+    let place = Place::new();
+    let path = place.file("input");
+    place.mode("input", 0o666);
+    fs::write(&path, "12345678").unwrap();
+    assert_eq!(read_regular(&path, 8).unwrap(), b"12345678");
+    assert_eq!(
+        read_regular(&path, 7).unwrap_err(),
+        Fault::TooLarge { most: 7 }
+    );
+    // Nobody writes to it, and it is not waited for.
+    let pipe = place.path("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    for path in [
+        pipe.as_path(),
+        place.path("sub").as_path(),
+        Path::new("/dev/zero"),
+    ] {
+        let fault = read_regular(path, 8).unwrap_err();
+        assert!(matches!(fault, Fault::NotRegular { .. }), "{fault}");
+    }
+    assert_eq!(
+        read_regular(&place.path("absent"), 8).unwrap_err(),
+        Fault::Missing
+    );
 }

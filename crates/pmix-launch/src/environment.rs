@@ -89,6 +89,26 @@ fn for_open_mpi_4(oversubscribed: bool) -> impl Iterator<Item = (&'static str, &
     [("JSM_JSRUN_PORT", "1")].into_iter().chain(yields)
 }
 
+/// Rank and size where scripts around MPI programs look for them, by the names of Open MPI's `mpirun`.
+///
+/// They only tell, and no library takes them for the sign of a launcher. Those of other launchers are
+/// not set: MPICH takes `PMI_RANK` for one, and Slurm's are read by Open MPI's 4.1 and by `srun`.
+pub(crate) fn compat(
+    rank: u32,
+    size: u64,
+    local_rank: usize,
+    local_size: usize,
+) -> [(&'static str, String); 5] {
+    let local_rank = local_rank.to_string();
+    [
+        ("OMPI_COMM_WORLD_RANK", rank.to_string()),
+        ("OMPI_COMM_WORLD_SIZE", size.to_string()),
+        ("OMPI_COMM_WORLD_NODE_RANK", local_rank.clone()),
+        ("OMPI_COMM_WORLD_LOCAL_RANK", local_rank),
+        ("OMPI_COMM_WORLD_LOCAL_SIZE", local_size.to_string()),
+    ]
+}
+
 /// Whether a variable tells a process which process it is of which job, as some launcher would:
 /// a child that believed an outer launcher would take part in the wrong job.
 ///

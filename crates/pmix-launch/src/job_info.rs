@@ -10,7 +10,7 @@ use pmix_types::{DataArray, Info, Rank, Text, Value, keys};
 use crate::placement::{Policy, place};
 use crate::session_dir::SessionDir;
 use crate::topology::{Cpus, Level, Topology};
-use crate::{Plan, process};
+use crate::{Error, Plan, process};
 
 /// Where processes are bound.
 #[derive(Debug, Default)]
@@ -24,7 +24,10 @@ pub(crate) struct Bound {
 }
 
 /// Binds the processes of a plan if it says so; the machine is only looked at then.
-pub(crate) fn bind(plan: &Plan) -> Bound {
+///
+/// # Errors
+/// The plan names processors of which this process may use none.
+pub(crate) fn bind(plan: &Plan) -> Result<Bound, Error> {
     let num_here = plan.layout.here().len();
     let allowed = process::allowed();
     let num_allowed = allowed
@@ -32,19 +35,28 @@ pub(crate) fn bind(plan: &Plan) -> Bound {
         .map_or(usize::MAX, |cpus| cpus.len() as usize);
     let oversubscribed = num_here > num_allowed;
     if plan.policy.bind_to.is_none() {
-        return Bound {
+        return Ok(Bound {
             oversubscribed,
             ..Bound::default()
-        };
+        });
     }
     let topology = Topology::of_this_machine(&plan.environment);
     let everything = || topology.parts(Level::Node).first().cloned();
     let allowed = allowed.or_else(everything).unwrap_or_default();
-    Bound {
+    let allowed = match &plan.cpus {
+        Some(cpus) if !cpus.intersects(&allowed) => {
+            return Err(Error::request(format!(
+                "none of the processors {cpus} may be used by this process, which has {allowed}"
+            )));
+        }
+        Some(cpus) => allowed.and(cpus),
+        None => allowed,
+    };
+    Ok(Bound {
         cpus: place(plan.policy, &topology, &allowed, num_here),
         topology: Some(topology),
         oversubscribed,
-    }
+    })
 }
 
 /// The infos of a job; its maps are handed over folded, beside them.
@@ -75,7 +87,9 @@ pub(crate) fn of_job(plan: &Plan, session: &SessionDir, bound: &Bound) -> Vec<In
 
 /// What holds for the job as a whole.
 fn wide(plan: &Plan, session: &SessionDir, bound: &Bound) -> Vec<Info<'static>> {
-    let Policy { map_by, bind_to } = plan.policy;
+    let Policy {
+        map_by, bind_to, ..
+    } = plan.policy;
     let bind_to = bind_to.map_or_else(|| "NONE".to_owned(), |l| l.name().to_ascii_uppercase());
     let mut infos = vec![
         Info::new(keys::JOBID, text(plan.nspace.as_bytes())),

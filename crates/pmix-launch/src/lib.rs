@@ -43,6 +43,10 @@
 //!     adopt: true,
 //!     forward_io: false,
 //!     watcher: None,
+//!     cpus: None,
+//!     compat_env: true,
+//!     stdin_rank: Some(pmix_types::Rank::new(0)),
+//!     announce: false,
 //! };
 //! let (input, output, errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
 //! let standard = Standard {

@@ -31,6 +31,11 @@ pub struct Policy {
     pub map_by: MapBy,
     /// The part of the node that each is confined to; nothing confines it where there is none.
     pub bind_to: Option<Level>,
+    /// How many of these parts each is confined to; 1 unless programs have several threads.
+    pub parts_each: usize,
+    /// How many processes one part that [`map_by`](Self::map_by) names gets before it is the turn of
+    /// the next; 1 deals them out in turns.
+    pub procs_each: usize,
 }
 
 impl Default for Policy {
@@ -40,6 +45,8 @@ impl Default for Policy {
         Self {
             map_by: MapBy::Slot,
             bind_to: None,
+            parts_each: 1,
+            procs_each: 1,
         }
     }
 }
@@ -67,14 +74,26 @@ pub fn place(policy: Policy, topology: &Topology, allowed: &Cpus, num_procs: usi
         MapBy::Slot => vec![allowed.clone()],
         MapBy::Level(level) => parts(level, allowed),
     };
-    let choices: Vec<_> = homes.iter().map(|home| parts(bind_to, home)).collect();
+    let groups = |home| groups(&parts(bind_to, home), policy.parts_each);
+    let choices: Vec<_> = homes.iter().map(groups).collect();
+    let procs_each = policy.procs_each.max(1);
     (0..num_procs)
         .map(|index| {
-            let choices = &choices[index % homes.len()];
+            let (home, turn) = (index / procs_each, index % procs_each);
+            let choices = &choices[home % homes.len()];
             // How often this home was dealt out before.
-            let turn = index / homes.len();
+            let turn = home / homes.len() * procs_each + turn;
             choices[turn % choices.len()].clone()
         })
+        .collect()
+}
+
+/// So many parts at a time, without those that are left over; all of them where they are too few.
+fn groups(parts: &[Cpus], parts_each: usize) -> Vec<Cpus> {
+    let parts_each = parts_each.clamp(1, parts.len().max(1));
+    let groups = parts.chunks_exact(parts_each);
+    groups
+        .map(|group| group.iter().flat_map(Cpus::iter).collect())
         .collect()
 }
 
@@ -86,12 +105,45 @@ mod tests {
         let policy = Policy {
             map_by,
             bind_to: Some(bind_to),
+            ..Policy::default()
         };
         let allowed = Cpus::parse(allowed).unwrap();
         place(policy, &machine(), &allowed, num_procs)
             .iter()
             .map(ToString::to_string)
             .collect()
+    }
+
+    #[test]
+    fn a_process_may_have_several_parts_and_a_part_several_processes() {
+        let allowed = Cpus::parse("0-7").unwrap();
+        let placed = |policy: Policy, num_procs| -> Vec<String> {
+            let placed = place(policy, &machine(), &allowed, num_procs);
+            placed.iter().map(ToString::to_string).collect()
+        };
+        let two_cores = Policy {
+            bind_to: Some(Level::Core),
+            parts_each: 2,
+            ..Policy::default()
+        };
+        assert_eq!(placed(two_cores, 3), ["0-3", "4-7", "0-3"]);
+        let three = Policy {
+            parts_each: 3,
+            ..two_cores
+        };
+        assert_eq!(placed(three, 2), ["0-5", "0-5"]);
+        let many = Policy {
+            parts_each: 99,
+            ..two_cores
+        };
+        assert_eq!(placed(many, 1), ["0-7"]);
+        let two_a_package = Policy {
+            map_by: MapBy::Level(Level::Package),
+            bind_to: Some(Level::Core),
+            procs_each: 2,
+            ..Policy::default()
+        };
+        assert_eq!(placed(two_a_package, 4), ["0-1", "2-3", "4-5", "6-7"]);
     }
 
     /// Two packages of two cores of two threads.

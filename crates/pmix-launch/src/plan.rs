@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pmix_mca::Params;
+use pmix_types::Rank;
 use preg_core::Preg;
 
 use crate::environment::Export;
+use crate::topology::Cpus;
 use crate::{Error, Layout, Policy};
 
 /// A job to start.
@@ -23,6 +25,15 @@ pub struct Plan {
     pub layout: Layout,
     /// Which processors each process runs on.
     pub policy: Policy,
+    /// The processors that are dealt out, of those that this process may run on; all if not given.
+    pub cpus: Option<Cpus>,
+    /// Whether processes also find rank and size where those of `mpirun` do
+    /// (`OMPI_COMM_WORLD_RANK` and the like), which scripts around programs read.
+    pub compat_env: bool,
+    /// The rank that reads standard input; none if nobody is to.
+    pub stdin_rank: Option<Rank>,
+    /// Whether the launcher says on standard error, before processes start, where each of them runs.
+    pub announce: bool,
     /// The environment that children inherit, without what [another launcher](crate::Export) left.
     pub environment: Vec<(OsString, OsString)>,
     /// The encoders of maps.

@@ -66,6 +66,10 @@ fn plan(num_nodes: u32, tmpdir: &std::path::Path) -> Plan {
         adopt: true,
         forward_io: false,
         watcher: None,
+        cpus: None,
+        compat_env: true,
+        stdin_rank: Some(pmix_types::Rank::new(0)),
+        announce: false,
     }
 }
 

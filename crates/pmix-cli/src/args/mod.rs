@@ -150,7 +150,7 @@ pub(crate) enum Command {
     Get(Get),
     /// Start a job on this node: its processes, and the server they speak to.
     #[command(arg_required_else_help = true, after_help = RUN_EXAMPLES)]
-    Run(Run),
+    Run(Box<Run>),
     /// Packed data: unpack, explain, pack.
     #[command(arg_required_else_help = true, after_help = WIRE_EXAMPLES)]
     Wire(Wire),

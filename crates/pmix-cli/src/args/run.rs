@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
-use pmix_launch::{Level, MapBy};
+use pmix_launch::{Cpus, Level, MapBy};
 
 /// Arguments of `run`.
 #[derive(Args)]
@@ -33,23 +33,53 @@ pub(crate) struct Run {
     /// What this node is called, if not as the system has it.
     #[arg(long, value_name = "NAME", help_heading = "Placement")]
     pub(crate) host: Option<String>,
-    /// How processes are dealt out to the parts of the node.
+    /// How processes are dealt out to the parts of the node: PART in turns, `slot:pe=N` with N cores
+    /// each, or `ppr:N:PART` with N on each part; PART is slot, node, package, numa, l3cache, l2cache,
+    /// l1cache, core or hwthread.
     #[arg(
         long,
-        value_enum,
-        default_value_t = Part::Slot,
+        default_value = "slot",
         value_name = "PART",
+        value_parser = MapByArg::parse,
         help_heading = "Placement"
     )]
-    pub(crate) map_by: Part,
+    pub(crate) map_by: MapByArg,
+    /// How many cores each process has for its threads.
+    #[arg(
+        long,
+        value_name = "N",
+        aliases = ["cpus-per-task", "cpus-per-proc"],
+        value_parser = clap::value_parser!(u32).range(1..),
+        help_heading = "Placement"
+    )]
+    pub(crate) cpus_per_rank: Option<u32>,
+    /// Deal out these processors alone, for example 0-3,8.
+    #[arg(long, value_name = "LIST", alias = "cpu-list", value_parser = cpus, help_heading = "Placement")]
+    pub(crate) cpu_set: Option<Cpus>,
+    /// Say on standard error, before processes start, where each of them runs.
+    #[arg(long, help_heading = "Placement")]
+    pub(crate) report_bindings: bool,
+    #[command(flatten)]
+    pub(crate) habits: Habits,
     /// What each process is confined to; by default what --map-by names, if that is part of a node.
     #[arg(long, value_enum, value_name = "PART", help_heading = "Placement")]
     pub(crate) bind_to: Option<BindTo>,
     /// Put the job, the rank and the stream in front of each line of output.
-    #[arg(long, conflicts_with = "output_dir", help_heading = "Output")]
+    #[arg(
+        short = 'l',
+        long,
+        visible_alias = "label",
+        conflicts_with = "output_dir",
+        help_heading = "Output"
+    )]
     pub(crate) tag_output: bool,
     /// Have each process write to files of its own: DIR/rank.N.stdout and DIR/rank.N.stderr.
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        alias = "output-filename",
+        help_heading = "Output"
+    )]
     pub(crate) output_dir: Option<PathBuf>,
     /// Let tools and processes pull the output of others and push the input of rank 0, over PMIx:
     /// output passes through the launcher too, and rank 0 reads what is pushed and nothing else.
@@ -77,6 +107,13 @@ pub(crate) struct Run {
     /// Let the others go on when a process fails.
     #[arg(long, help_heading = "Ending")]
     pub(crate) keep_going: bool,
+    /// Which rank reads standard input, or none.
+    #[arg(long, value_name = "RANK", default_value = "0", value_parser = StdinArg::parse)]
+    pub(crate) stdin: StdinArg,
+    /// Leave out the variables by which scripts find rank and size as under mpirun
+    /// (OMPI_COMM_WORLD_RANK and the like).
+    #[arg(long)]
+    pub(crate) no_compat_env: bool,
     /// What the job is called; made of the node and the launcher's process number by default.
     #[arg(long, value_name = "NAME")]
     pub(crate) nspace: Option<String>,
@@ -86,14 +123,23 @@ pub(crate) struct Run {
 #[derive(Args)]
 pub(crate) struct AppArgs {
     /// How many processes to start; 1, or as many as --procs has.
-    #[arg(short, long = "num-procs", alias = "np", value_name = "N", value_parser = count)]
+    #[arg(
+        short,
+        long = "num-procs",
+        aliases = ["np", "ntasks"],
+        value_name = "N",
+        value_parser = count
+    )]
     pub(crate) num_procs: Option<u32>,
     /// Set a variable for the processes, or pass on one that would be held back; PREFIX* passes
     /// all that begin so.
     #[arg(short = 'x', long = "export", value_name = "VAR[=VALUE]")]
     pub(crate) exports: Vec<OsString>,
+    /// Set a variable, as other launchers have it.
+    #[arg(long, num_args = 2, value_names = ["NAME", "VALUE"], hide = true)]
+    pub(crate) genv: Vec<OsString>,
     /// Start in this directory.
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'D', long, value_name = "DIR", aliases = ["wd", "chdir"])]
     pub(crate) wdir: Option<PathBuf>,
     /// The program and its arguments; after ` : ` another application, with options of its own.
     #[arg(
@@ -190,6 +236,122 @@ impl BindTo {
             Self::Core => Some(Level::Core),
             Self::Hwthread => Some(Level::HwThread),
         }
+    }
+}
+
+/// What users of other launchers type: taken where it changes nothing here, or refused with a word on
+/// what to say instead.
+#[derive(Args)]
+pub(crate) struct Habits {
+    /// Processes may outnumber processors whether this is given or not.
+    #[arg(long, hide = true)]
+    oversubscribe: bool,
+    /// Root may run jobs whether this is given or not.
+    #[arg(long, hide = true)]
+    allow_run_as_root: bool,
+    /// Each says something else by it.
+    #[arg(short = 'c', hide = true, value_parser = ambiguous)]
+    c: Option<String>,
+    /// Ranks are numbered in the order in which they are dealt out.
+    #[arg(long, hide = true, value_parser = rank_by)]
+    rank_by: Option<String>,
+    /// The nodes of a job, of which there is one.
+    #[arg(long, hide = true, aliases = ["machinefile"], value_name = "FILE")]
+    pub(crate) hostfile: Option<PathBuf>,
+    /// Where ranks run and what they are bound to.
+    #[arg(long, hide = true, value_delimiter = ',', value_parser = display)]
+    pub(crate) display: Vec<String>,
+}
+
+fn ambiguous(_: &str) -> Result<String, String> {
+    let here = "-n N says how many processes, --cpus-per-rank N how many cores each has";
+    Err(format!(
+        "mpirun and srun mean different things by -c: {here}"
+    ))
+}
+
+fn rank_by(word: &str) -> Result<String, String> {
+    match word {
+        "slot" | "fill" => Ok(word.to_owned()),
+        _ => Err("ranks are numbered in the order in which --map-by deals them out".to_owned()),
+    }
+}
+
+fn display(word: &str) -> Result<String, String> {
+    match word {
+        "map" | "map-devel" | "bind" | "bindings" | "allocation" | "topo" => Ok(word.to_owned()),
+        _ => Err("map and bind show where processes run".to_owned()),
+    }
+}
+
+fn cpus(word: &str) -> Result<Cpus, String> {
+    let cpus = Cpus::parse(word).filter(|cpus| !cpus.is_empty());
+    cpus.ok_or_else(|| "processors are numbers and ranges, as in 0-3,8".to_owned())
+}
+
+/// Which rank reads standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StdinArg(pub(crate) Option<u32>);
+
+impl StdinArg {
+    fn parse(word: &str) -> Result<Self, String> {
+        match word {
+            "none" => Ok(Self(None)),
+            "all" => Err("one process reads it; others can be sent a file each".to_owned()),
+            rank => {
+                let rank = rank.parse().map_err(|_| "expected a rank or none");
+                Ok(Self(Some(rank?)))
+            }
+        }
+    }
+}
+
+/// The argument of `--map-by`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MapByArg {
+    pub(crate) part: Part,
+    /// How many cores each process has (`pe=N`).
+    pub(crate) cores_each: Option<u32>,
+    /// How many processes each part has (`ppr:N:PART`).
+    pub(crate) procs_each: Option<u32>,
+}
+
+impl MapByArg {
+    fn parse(word: &str) -> Result<Self, String> {
+        let known = |word: &str| {
+            let part = Part::from_str(word, true);
+            part.map_err(|_| format!("{word:?} is no part of a node; slot, core or package are"))
+        };
+        let number = |word: &str| {
+            let number = word.parse::<u32>().ok().filter(|number| *number > 0);
+            number.ok_or_else(|| format!("expected a number, not {word:?}"))
+        };
+        let mut words = word.split(':');
+        let first = words.next().unwrap_or_default();
+        let mut found = Self {
+            part: Part::Slot,
+            cores_each: None,
+            procs_each: None,
+        };
+        if first.eq_ignore_ascii_case("ppr") {
+            let (Some(count), Some(part)) = (words.next(), words.next()) else {
+                return Err("expected ppr:N:PART, as in ppr:2:package".to_owned());
+            };
+            found.procs_each = Some(number(count)?);
+            found.part = known(part)?;
+        } else {
+            found.part = known(first)?;
+        }
+        for word in words {
+            match word.split_once('=') {
+                Some((name, count)) if name.eq_ignore_ascii_case("pe") => {
+                    found.cores_each = Some(number(count)?);
+                }
+                _ if word.eq_ignore_ascii_case("oversubscribe") => {}
+                _ => return Err(format!("{word:?} is not known; pe=N is")),
+            }
+        }
+        Ok(found)
     }
 }
 

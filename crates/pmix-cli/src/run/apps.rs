@@ -4,14 +4,20 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use pmix_launch::{App, Export};
 
+use super::habits::with_two_dashes;
 use crate::args::{AppArgs, NextApp};
 use crate::failure::Failure;
 
-/// Reads the applications. With maps, a single application without `-n` has all their processes.
-pub(super) fn read(mut first: AppArgs, placed: Option<u64>) -> Result<Vec<App>, Failure> {
+/// Reads the applications, whose processes all have some variables. With maps, a single application
+/// without `-n` has all their processes.
+pub(super) fn read(
+    mut first: AppArgs,
+    placed: Option<u64>,
+    all: &[Export],
+) -> Result<Vec<App>, Failure> {
     let words = std::mem::take(&mut first.command);
     let mut parts = words.split(|word| word == ":");
     first.command = parts.next().unwrap_or_default().to_vec();
@@ -20,27 +26,34 @@ pub(super) fn read(mut first: AppArgs, placed: Option<u64>) -> Result<Vec<App>, 
         let placed = placed.map(u32::try_from).transpose();
         first.num_procs = placed.map_err(|_| Failure::usage("there are not so many ranks"))?;
     }
-    let mut apps = vec![app(first)?];
+    let mut apps = vec![app(first, all)?];
     for words in rest {
+        let words = with_two_dashes(&NextApp::command(), words.to_vec());
         let next = NextApp::try_parse_from(words).map_err(|error| misuse(&error))?;
-        apps.push(app(next.app)?);
+        apps.push(app(next.app, all)?);
     }
     Ok(apps)
 }
 
-fn app(args: AppArgs) -> Result<App, Failure> {
+fn app(args: AppArgs, all: &[Export]) -> Result<App, Failure> {
     let mut words = args.command.into_iter();
     let Some(program) = words.next() else {
         let failure = Failure::usage("an application has no program");
         return Err(failure.cure("each side of a : names one, as in -n 2 ./a : -n 4 ./b"));
     };
-    let exports = args.exports.iter().map(|word| export(word));
+    let mut exports = all.to_vec();
+    for pair in args.genv.chunks_exact(2) {
+        exports.push(Export::Set(pair[0].clone(), pair[1].clone()));
+    }
+    for word in &args.exports {
+        exports.extend(export(word)?);
+    }
     Ok(App {
         program: own(program),
         args: words.collect(),
         num_procs: args.num_procs.unwrap_or(1),
         wdir: args.wdir,
-        exports: exports.collect::<Result<_, _>>()?,
+        exports,
     })
 }
 
@@ -52,11 +65,26 @@ fn own(program: OsString) -> OsString {
     std::env::current_exe().map_or(program, PathBuf::into_os_string)
 }
 
-fn export(word: &OsStr) -> Result<Export, Failure> {
-    Export::parse(word).ok_or_else(|| {
-        let failure = Failure::usage(format!("-x {}: a variable is missing", word.display()));
-        failure.cure("-x NAME, -x NAME=VALUE or -x 'PREFIX*'")
-    })
+/// What a word of `-x` sets or passes on. `ALL` is srun's word for what is done anyway.
+fn export(word: &OsStr) -> Result<Vec<Export>, Failure> {
+    let text = word.to_string_lossy();
+    if text == "NONE" {
+        let failure =
+            Failure::usage("--export NONE: processes have the environment of the launcher");
+        return Err(failure.cure("env -i pmix run starts it with none"));
+    }
+    let words = match text.strip_prefix("ALL") {
+        Some("") => return Ok(Vec::new()),
+        Some(rest) if rest.starts_with(',') => rest[1..].split(',').map(OsString::from).collect(),
+        _ => vec![word.to_owned()],
+    };
+    let read = |word: &OsString| {
+        Export::parse(word).ok_or_else(|| {
+            let failure = Failure::usage(format!("-x {}: a variable is missing", word.display()));
+            failure.cure("-x NAME, -x NAME=VALUE or -x 'PREFIX*'")
+        })
+    };
+    words.iter().map(read).collect()
 }
 
 /// What clap says of the words behind a `:`, without its usage.

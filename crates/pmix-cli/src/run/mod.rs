@@ -2,6 +2,9 @@
 //! `pmix run`: starts a job on this node.
 
 mod apps;
+mod habits;
+mod mca;
+mod placement;
 mod report;
 
 use std::ffi::OsString;
@@ -9,12 +12,15 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pmix_launch::{Layout, Level, MapBy, Outcome, Output, Plan, Policy, Standard};
+use pmix_launch::{Layout, Outcome, Output, Plan, Standard};
 use pmix_mca::Environment;
 use pmix_server::WireObserver;
+use pmix_types::Rank;
 use preg_core::Status;
 
-use crate::args::Run;
+use clap::CommandFactory as _;
+
+use crate::args::{Cli, Run};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::get::host;
@@ -24,14 +30,32 @@ use crate::wire::Trace;
 /// The word by which this program becomes what ends the processes of a killed launcher.
 pub(crate) const WATCHER: &str = "run-watcher";
 
+/// The words of a command line as the argument parser takes them.
+pub(crate) fn words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let words: Vec<_> = words.collect();
+    match words.iter().position(|word| word == "run") {
+        // Other options may stand in front.
+        Some(at) if at > 0 && words[at..].iter().any(|word| habits::has_one_dash(word)) => {
+            let mut cli = Cli::command();
+            cli.build();
+            let Some(command) = cli.find_subcommand("run") else {
+                return words;
+            };
+            let (head, tail) = words.split_at(at + 1);
+            [head, &habits::with_two_dashes(command, tail.to_vec())].concat()
+        }
+        _ => words,
+    }
+}
+
 /// Runs the command.
-pub(crate) fn run(context: &mut Context, args: Run) -> Result<Exit, Failure> {
+pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Exit, Failure> {
     let report = args.report;
     let trace = args.trace.clone();
-    let plan = plan(context, args)?;
     if let Err(e) = crate::trace::never_wait() {
         tracing::debug!("messages wait for who reads them: {e}");
     }
+    let plan = plan(context, args, mca)?;
     let trace = trace.map(|path| observe(context, &path)).transpose()?;
     let (input, output, errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let standard = Standard {
@@ -77,24 +101,31 @@ fn refused(error: pmix_launch::Error) -> Failure {
     )
 }
 
-fn plan(context: &Context, args: Run) -> Result<Plan, Failure> {
+fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failure> {
     let environment = Environment::of_process();
-    let host = args
-        .host
-        .clone()
-        .or_else(host::name)
-        .unwrap_or_else(|| "localhost".to_owned());
+    let system = host::name().unwrap_or_else(|| "localhost".to_owned());
+    placement::check_nodes(&args, &system)?;
+    let named = args.host.clone();
+    // A list of nodes is how mpirun says on which of them to start.
+    let named = named.filter(|name| !name.contains([',', ':']));
+    let host = named.unwrap_or(system);
     let maps = match (&args.nodes, &args.procs) {
         (Some(nodes), Some(procs)) => Some(larger_job(context, &host, nodes, procs)?),
         _ => None,
     };
-    let policy = policy(&args);
-    let output = match (args.tag_output, args.output_dir) {
+    let policy = placement::policy(&args, &environment.vars);
+    let announce = args.report_bindings || !args.habits.display.is_empty();
+    let output = match (args.tag_output, args.output_dir.take()) {
         (true, _) => Output::Tagged,
         (false, Some(dir)) => Output::Files(dir),
         (false, None) => Output::Plain,
     };
-    let apps = apps::read(args.app, maps.as_ref().map(Layout::num_procs))?;
+    let placed = maps.as_ref().map(Layout::num_procs);
+    let placed = match args.app.num_procs {
+        None => placed.or_else(|| placement::num_procs(&args, &environment.vars)),
+        Some(_) => placed,
+    };
+    let apps = apps::read(args.app, placed, &mca::exports(mca))?;
     let num_procs = apps
         .iter()
         .try_fold(0u32, |sum, app| sum.checked_add(app.num_procs));
@@ -121,6 +152,10 @@ fn plan(context: &Context, args: Run) -> Result<Plan, Failure> {
         adopt: true,
         forward_io: args.forward_io,
         watcher: Some(watcher()),
+        cpus: args.cpu_set,
+        compat_env: !args.no_compat_env,
+        stdin_rank: args.stdin.0.map(Rank::new),
+        announce,
     })
 }
 
@@ -148,16 +183,6 @@ fn larger_job(
     let procs = read_procs(preg, read_option("--procs", procs)?)?.into_map(limits)?;
     Layout::of_maps(host.as_bytes(), nodes, procs)
         .map_err(|error| refused(error).cure("--host says what this node is called in the maps"))
-}
-
-fn policy(args: &Run) -> Policy {
-    let map_by = args.map_by.map_by();
-    let bind_to = match (args.bind_to, map_by) {
-        (Some(named), _) => named.level(),
-        (None, MapBy::Slot | MapBy::Level(Level::Node)) => None,
-        (None, MapBy::Level(level)) => Some(level),
-    };
-    Policy { map_by, bind_to }
 }
 
 fn tmpdir(vars: &[(OsString, OsString)]) -> PathBuf {

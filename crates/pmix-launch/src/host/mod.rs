@@ -8,18 +8,18 @@
 mod channel;
 
 use pmix_server::upcall::{
-    Abort, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex, Disconnect,
-    Fence, IofPull, JobControl, Log, Lookup, NotifyEvent, Publish, PushStdin, Query,
-    RegisterEvents, Unpublish,
+    Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex,
+    Disconnect, Fence, GetCredential, IofPull, JobControl, Log, Lookup, Monitor, NotifyEvent,
+    Publish, PushStdin, Query, RegisterEvents, Spawn, Unpublish, ValidateCredential,
 };
-use pmix_server::{Cleanup, Collective, Completion, Host, ServerEvent};
-use pmix_types::{Info, Pdata, Proc, Status};
+use pmix_server::{Cleanup, Collective, Completion, Credential, Host, ServerEvent};
+use pmix_types::{Info, Nspace, Pdata, Proc, Status};
 
 pub(crate) use channel::{HostReceiver, HostSender, host_channel};
 
 /// The launcher as the host of its server: a host of one node.
 ///
-/// What it leaves out is answered "not supported": it starts no further jobs, allocates nothing,
+/// What it leaves out or refuses is answered "not supported": it starts no further jobs, allocates nothing,
 /// and has no fabric.
 pub(crate) struct LocalHost {
     messages: HostSender,
@@ -43,11 +43,17 @@ pub(crate) enum HostMessage {
     Missing(Collective, Status, Vec<Proc<'static>>),
     /// What a user wants removed, as a process or the job has ended.
     Cleanup(u32, Cleanup),
+    /// A process asked for something that no launcher of one node does.
+    Refused(Proc<'static>, &'static str),
 }
 
 impl LocalHost {
     pub(crate) fn new(messages: HostSender, forwards: bool) -> Self {
         Self { messages, forwards }
+    }
+
+    fn refuse(&self, proc: Proc<'static>, what: &'static str) {
+        self.messages.send(HostMessage::Refused(proc, what));
     }
 }
 
@@ -136,6 +142,31 @@ impl Host for LocalHost {
 
     fn push_stdin(&self, call: PushStdin, done: Completion<()>) {
         self.messages.send(HostMessage::PushStdin(call, done));
+    }
+
+    fn spawn(&self, call: Spawn, done: Completion<Nspace<'static>>) {
+        self.refuse(call.proc, "start another job (PMIx_Spawn)");
+        done.not_supported();
+    }
+
+    fn allocate(&self, call: Alloc, done: Completion<Vec<Info<'static>>>) {
+        self.refuse(call.proc, "allocate resources (PMIx_Allocation_request)");
+        done.not_supported();
+    }
+
+    fn monitor(&self, call: Monitor, done: Completion<Vec<Info<'static>>>) {
+        self.refuse(call.proc, "watch something (PMIx_Process_monitor)");
+        done.not_supported();
+    }
+
+    fn get_credential(&self, call: GetCredential, done: Completion<Credential>) {
+        self.refuse(call.proc, "hand out a credential (PMIx_Get_credential)");
+        done.not_supported();
+    }
+
+    fn validate_credential(&self, call: ValidateCredential, done: Completion<Vec<Info<'static>>>) {
+        self.refuse(call.proc, "check a credential (PMIx_Validate_credential)");
+        done.not_supported();
     }
 
     fn server_event(&self, event: ServerEvent) {

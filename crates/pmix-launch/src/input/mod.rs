@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What rank 0 reads. The other processes read nothing.
+//! What rank 0 reads, or another that is to. The other processes read nothing.
 
 mod stdin_pipe;
 mod terminal;
@@ -29,7 +29,7 @@ pub(crate) enum Input<'a> {
 
 /// What a process has for standard input.
 pub(crate) fn of(plan: &Plan, rank: Rank, input: BorrowedFd<'_>) -> Result<Stdio, Error> {
-    if rank.as_raw() != 0 {
+    if plan.stdin_rank != Some(rank) {
         return Ok(Stdio::null());
     }
     if plan.forward_io || rustix::termios::isatty(input) {
@@ -66,15 +66,15 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Takes what somebody pushes for the processes of a job, of which rank 0 reads.
-    pub(crate) fn push(&mut self, nspace: &str, call: PushStdin, done: Completion<()>) {
+    /// Takes what somebody pushes for the processes of a job, of which one reads.
+    pub(crate) fn push(&mut self, plan: &Plan, call: PushStdin, done: Completion<()>) {
         let Self::Pushed(feed) = self else {
             return done.not_supported();
         };
-        let reads = |rank: Rank| rank.as_raw() == 0 || rank == Rank::WILDCARD;
+        let reads = |rank: Rank| plan.stdin_rank == Some(rank) || rank == Rank::WILDCARD;
         let is_meant = call.targets.is_empty()
             || (call.targets.iter())
-                .any(|proc| proc.nspace.as_bytes() == nspace.as_bytes() && reads(proc.rank));
+                .any(|proc| proc.nspace.as_bytes() == plan.nspace.as_bytes() && reads(proc.rank));
         if !is_meant {
             return done.fail(Status::ERR_NOT_FOUND);
         }

@@ -148,6 +148,13 @@ impl<'a> Forward<'a> {
         }
     }
 
+    /// Writes something of the launcher's own to its standard error.
+    pub(crate) fn tell(&mut self, text: &[u8]) {
+        let errors = &mut self.sinks[Kind::Errors as usize];
+        errors.buffer().extend_from_slice(text);
+        errors.flush();
+    }
+
     fn lines(&self, rank: Rank, kind: Kind) -> Option<Lines> {
         let job = self.tag.as_ref()?;
         let stream = kind.name();

@@ -18,14 +18,14 @@ const SPARE: u64 = 8;
 /// Refuses a job that would not fit beside what is there by now.
 pub(crate) fn check(num_procs: usize, pipes_each: usize) -> Result<(), Error> {
     processes(num_procs)?;
-    descriptors(num_procs, pipes_each)
+    match getrlimit(Resource::Nofile).current {
+        Some(limit) => descriptors(num_procs, pipes_each, limit),
+        None => Ok(()),
+    }
 }
 
 /// Each process takes a descriptor for its connection to the server, and one for each pipe.
-fn descriptors(num_procs: usize, pipes_each: usize) -> Result<(), Error> {
-    let Some(limit) = getrlimit(Resource::Nofile).current else {
-        return Ok(());
-    };
+fn descriptors(num_procs: usize, pipes_each: usize, limit: u64) -> Result<(), Error> {
     let open = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
     let each = 1 + pipes_each;
     let needed = u64::try_from(open + num_procs * each).unwrap_or(u64::MAX);
@@ -51,12 +51,16 @@ struct Limit {
 }
 
 fn processes(num_procs: usize) -> Result<(), Error> {
-    let num_procs = u64::try_from(num_procs).unwrap_or(u64::MAX);
     let limits = of_user()
         .into_iter()
         .chain(of_system("pid_max"))
         .chain(of_system("threads-max"))
         .chain(of_group());
+    among(num_procs, limits)
+}
+
+fn among(num_procs: usize, limits: impl Iterator<Item = Limit>) -> Result<(), Error> {
+    let num_procs = u64::try_from(num_procs).unwrap_or(u64::MAX);
     match limits.min_by_key(|limit| limit.most) {
         Some(limit) if num_procs > limit.most => Err(Error::request(format!(
             "{num_procs} processes are more than the {} that {}: start fewer, or raise it",
@@ -121,24 +125,29 @@ mod tests {
 
     #[test]
     fn a_job_that_does_not_fit_is_refused_with_its_numbers() {
-        assert!(check(1, 0).is_ok());
-        let limit = getrlimit(Resource::Nofile).current.unwrap();
-        let num_procs = usize::try_from(limit).unwrap() / 3;
-        let error = descriptors(num_procs, 2).unwrap_err().to_string();
+        let error = descriptors(1_000, 2, 3_000).unwrap_err().to_string();
         for part in [
-            format!("{num_procs} processes take {} descriptors", num_procs * 3),
-            format!("of {limit} are in use"),
+            "1000 processes take 3000 descriptors".to_owned(),
+            "of 3000 are in use".to_owned(),
             "--output-dir".to_owned(),
         ] {
             assert!(error.contains(&part), "{part:?} in {error:?}");
         }
+        assert!(descriptors(1, 2, 1 << 40).is_ok());
     }
 
     #[test]
     fn more_processes_than_the_system_has_numbers_for_are_refused() {
-        let most = number(Path::new("/proc/sys/kernel/pid_max")).unwrap();
-        let error = processes(usize::try_from(most).unwrap() + 1).unwrap_err();
+        let limit = |most| Limit {
+            most,
+            what: format!("the limit of {most} allows"),
+        };
+        let limits = || [limit(64), limit(32), limit(48)].into_iter();
+        assert!(among(32, limits()).is_ok());
+        assert!(among(usize::MAX, std::iter::empty()).is_ok());
+        let error = among(33, limits()).unwrap_err();
         assert_eq!(error.exit_code(), 2);
-        assert!(error.to_string().contains("start fewer"), "{error}");
+        let expected = "33 processes are more than the 32 that the limit of 32 allows";
+        assert!(error.to_string().starts_with(expected), "{error}");
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, Mode, OFlags, access};
 use rustix::io::Errno;
 
 /// Where the shell would find a program for somebody in `wdir` with this `PATH`.
@@ -46,7 +46,10 @@ fn check(path: &Path) -> io::Result<()> {
 pub(crate) fn missing_interpreter(program: &Path, wdir: &Path) -> Option<PathBuf> {
     // What the kernel looks at.
     let mut head = [0; 256];
-    let len = File::open(program).ok()?.read(&mut head).ok()?;
+    // A pipe has nothing to wait for.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(program, flags, Mode::empty()).ok()?;
+    let len = File::from(opened).read(&mut head).ok()?;
     let line = head[..len].strip_prefix(b"#!")?;
     let line = line.split(|&byte| byte == b'\n').next()?.trim_ascii();
     let word = line.split(|byte| b" \t".contains(byte)).next()?;

@@ -14,7 +14,7 @@ use rustix::process::Pid;
 use super::affinity::CpuAffinity;
 use super::program;
 use super::table::Process;
-use crate::environment::{Variables, of_children};
+use crate::environment::{Variables, compat, of_children};
 use crate::job_info::Bound;
 use crate::topology::Cpus;
 use crate::{Error, Plan};
@@ -101,7 +101,7 @@ impl<'a> Spawner<'a> {
         if let (Some(confinement), Some(cpus)) = (&self.confinement, cpus) {
             confinement.confine(cpus)?;
         }
-        let mut command = self.command(app, vars);
+        let mut command = self.command(app, rank, vars);
         command
             .stdin(standard.input)
             .stdout(standard.output)
@@ -121,13 +121,24 @@ impl<'a> Spawner<'a> {
         })
     }
 
-    fn command(&self, app: usize, vars: &[(OsString, OsString)]) -> Command {
+    /// What scripts around programs read; what a user exports outranks it.
+    fn compat(&self, rank: Rank) -> impl Iterator<Item = (&'static str, String)> {
+        let layout = &self.plan.layout;
+        let here = layout.here();
+        let local_rank = here.binary_search(&rank).unwrap_or_default();
+        let all = (self.plan.compat_env)
+            .then(|| compat(rank.as_raw(), layout.num_procs(), local_rank, here.len()));
+        all.into_iter().flatten()
+    }
+
+    fn command(&self, app: usize, rank: Rank, vars: &[(OsString, OsString)]) -> Command {
         let (prepared, app) = (&self.apps[app], &self.plan.apps[app]);
         let mut command = Command::new(&prepared.program);
         command
             .arg0(&app.program)
             .args(&app.args)
             .env_clear()
+            .envs(self.compat(rank))
             .envs(&prepared.vars)
             .envs(vars.iter().map(|(name, value)| (name, value)))
             // What it starts in turn can be found and ended with it.

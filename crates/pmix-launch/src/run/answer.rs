@@ -93,8 +93,13 @@ impl Job<'_> {
                 self.warn_of_missing(operation, status, &missing);
             }
             HostMessage::Cleanup(uid, cleanup) => cleanup::remove(&cleanup, uid, &self.guard),
-            HostMessage::PushStdin(call, done) => self.input.push(&self.plan.nspace, call, done),
+            HostMessage::PushStdin(call, done) => self.input.push(self.plan, call, done),
             HostMessage::Log(call, done) => self.log(call, done),
+            HostMessage::Refused(proc, what) => {
+                let rank = proc.rank;
+                let line = format!("rank {rank} asked to {what}, which pmix run does not do");
+                self.missing.warn_of(line, Instant::now());
+            }
         }
     }
 

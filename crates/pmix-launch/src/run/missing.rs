@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The warnings of fences and their like that ended without success, so that a process that starts
-//! thousands of them is no flood of lines.
+//! The warnings of fences and their like that ended without success, and of requests that are refused,
+//! so that a process that makes thousands of them is no flood of lines.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -40,6 +40,11 @@ impl Missing {
         now: Instant,
     ) {
         let line = format!("a {operation} ended with {status}: {}", who(host, missing));
+        self.warn_of(line, now);
+    }
+
+    /// Says a line, or counts it if it was said before.
+    pub(super) fn warn_of(&mut self, line: String, now: Instant) {
         self.until.get_or_insert_with(|| now + PERIOD);
         if let Some(count) = self.repeated.get_mut(&line) {
             *count += 1;
@@ -73,7 +78,7 @@ impl Missing {
         }
         let others = std::mem::take(&mut self.others);
         if others > 0 {
-            tracing::warn!("{others} more fences, connects or disconnects ended without success");
+            tracing::warn!("{others} more fences and other requests ended without success");
         }
     }
 }

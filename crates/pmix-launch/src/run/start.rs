@@ -36,13 +36,14 @@ impl<'a> Job<'a> {
         let num_here = plan.layout.here().len();
         let num_pipes = Route::num_pipes(plan, standard.output, standard.errors);
         limits::check(num_here, num_pipes)?;
-        let bound = job_info::bind(plan);
+        let bound = job_info::bind(plan)?;
         let spawner = Spawner::new(plan, &bound)?;
         let mut job = Self::prepare(plan, standard, observer)?;
         let route = Route::new(plan, standard.output, standard.errors)?;
         // The server has opened what it needs by now.
         limits::check(num_here, num_pipes)?;
         job.register(&bound)?;
+        job.announce(&bound);
         job.spawn(&spawner, &route, &bound)?;
         Ok(job)
     }
@@ -110,6 +111,21 @@ impl<'a> Job<'a> {
             (self.server.register_client(&proc, uid, gid, object)).map_err(refused)?;
         }
         Ok(())
+    }
+
+    /// Says where each process will run, if that is asked for.
+    fn announce(&mut self, bound: &Bound) {
+        if !self.plan.announce {
+            return;
+        }
+        let host = String::from_utf8_lossy(self.plan.layout.host());
+        let lines: String = (self.plan.layout.here().iter().enumerate())
+            .map(|(index, rank)| match bound.cpus.get(index) {
+                Some(cpus) => format!("rank {rank} on {host}: bound to processors {cpus}\n"),
+                None => format!("rank {rank} on {host}: not bound\n"),
+            })
+            .collect();
+        self.forward.tell(lines.as_bytes());
     }
 
     fn spawn(

@@ -5,8 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -33,7 +32,10 @@ pub(super) fn export(environment: &[(OsString, OsString)]) -> Option<String> {
         found.map(|(_, value)| value.as_os_str())
     };
     let (source, text) = match var("HWLOC_XMLFILE") {
-        Some(file) => (file, read(file.as_ref())),
+        Some(file) => {
+            let text = pmix_files::read_regular(file.as_ref(), MAX_LEN);
+            (file, text.map_err(io::Error::from))
+        }
         None => {
             let find = |name: &&str| find_program(name.as_ref(), var("PATH"), Path::new("")).ok();
             let command = COMMANDS.iter().find_map(find)?;
@@ -42,17 +44,6 @@ pub(super) fn export(environment: &[(OsString, OsString)]) -> Option<String> {
     };
     let text = text.map_err(|e| tracing::warn!("{}: {e}", source.display()));
     String::from_utf8(text.ok()?).ok()
-}
-
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    File::open(path)?.take(MAX_LEN + 1).read_to_end(&mut text)?;
-    match u64::try_from(text.len()) {
-        Ok(len) if len <= MAX_LEN => Ok(text),
-        _ => Err(io::Error::other(format!(
-            "it has more than {MAX_LEN} bytes"
-        ))),
-    }
 }
 
 fn run(command: &Path, environment: &[(OsString, OsString)]) -> io::Result<Vec<u8>> {

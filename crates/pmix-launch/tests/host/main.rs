@@ -130,6 +130,7 @@ fn processes_that_are_bound_are_told_of_the_machine_and_their_place() {
         plan.policy = Policy {
             map_by: MapBy::Level(Level::Core),
             bind_to: Some(Level::Core),
+            ..Policy::default()
         };
         plan.environment = vec![("HWLOC_XMLFILE".into(), file.into())];
     });

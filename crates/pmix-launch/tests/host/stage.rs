@@ -116,6 +116,10 @@ fn plan_of(act: &str, num_procs: u32, vars: &[(&str, &Path)], tmp: &TempDir) -> 
         adopt: false,
         forward_io: false,
         watcher: None,
+        cpus: None,
+        compat_env: true,
+        stdin_rank: Some(pmix_types::Rank::new(0)),
+        announce: false,
     }
 }
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What users of other launchers type, in the form that the argument parser takes: long options
+//! behind one dash (`-np 4`, `-wdir DIR`).
+
+use std::ffi::{OsStr, OsString};
+
+use clap::Command;
+
+/// Whether a word may be a long option behind one dash.
+pub(super) fn has_one_dash(word: &OsStr) -> bool {
+    let bytes = word.as_encoded_bytes();
+    bytes.len() > 2 && bytes[0] == b'-' && bytes[1] != b'-'
+}
+
+/// The words of a command line, with a second dash in front of long options that have one. What stands
+/// behind the program is for the program and stays as it is.
+pub(super) fn with_two_dashes(command: &Command, words: Vec<OsString>) -> Vec<OsString> {
+    if !words.iter().any(|word| has_one_dash(word)) {
+        return words;
+    }
+    let mut made = Vec::with_capacity(words.len());
+    let mut rest = words.into_iter();
+    while let Some(word) = rest.next() {
+        let text = word.to_string_lossy();
+        if !text.starts_with('-') || text == "--" {
+            made.push(word);
+            break;
+        }
+        let name = text.trim_start_matches('-');
+        let (name, has_value) = match name.split_once('=') {
+            Some((name, _)) => (name, true),
+            None => (name, false),
+        };
+        let long = named(command, name);
+        let is_long = text.starts_with("--") || (name.len() > 1 && long.is_some());
+        // A value may stand in the same word as a short option: -n4.
+        let option = match is_long {
+            true => long,
+            false => short(command, name).filter(|_| name.chars().count() == 1),
+        };
+        let num_values = option.map_or(0, |option| {
+            let takes = option.get_action().takes_values() && !has_value;
+            let range = option.get_num_args().unwrap_or_else(|| 1.into());
+            if takes { range.min_values().max(1) } else { 0 }
+        });
+        match is_long && !text.starts_with("--") {
+            true => made.push([OsStr::new("-"), &word].into_iter().collect()),
+            false => made.push(word),
+        }
+        made.extend(rest.by_ref().take(num_values));
+    }
+    made.extend(rest);
+    made
+}
+
+fn named<'a>(command: &'a Command, name: &str) -> Option<&'a clap::Arg> {
+    command.get_arguments().find(|arg| {
+        let aliases = arg.get_all_aliases().unwrap_or_default();
+        arg.get_long() == Some(name) || aliases.contains(&name)
+    })
+}
+
+fn short<'a>(command: &'a Command, name: &str) -> Option<&'a clap::Arg> {
+    let letter = name.chars().next();
+    command
+        .get_arguments()
+        .find(|arg| arg.get_short().is_some() && arg.get_short() == letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Global, Run};
+    use clap::Args as _;
+
+    fn rewritten(line: &str) -> String {
+        let command = Run::augment_args(Global::augment_args(Command::new("run")));
+        let words = line.split(' ').map(OsString::from).collect();
+        let words = with_two_dashes(&command, words);
+        words.join(OsStr::new(" ")).into_string().unwrap()
+    }
+
+    #[test]
+    fn long_options_get_their_second_dash_and_the_program_keeps_its_own() {
+        for (typed, meant) in [
+            ("-np 4 prog -np 4", "--np 4 prog -np 4"),
+            ("-n 2 -wdir /tmp prog -v", "-n 2 --wdir /tmp prog -v"),
+            ("-n4 -x A=1 prog", "-n4 -x A=1 prog"),
+            ("-genv A -np prog -np", "--genv A -np prog -np"),
+            ("--mca btl -np prog -np", "--mca btl -np prog -np"),
+            ("--timeout=5 -np 2 prog", "--timeout=5 --np 2 prog"),
+            ("-vv -np 2 -- -np", "-vv --np 2 -- -np"),
+        ] {
+            assert_eq!(rewritten(typed), meant);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `--mca` as users of `mpirun` mean it: what is no parameter of ours is for the processes.
+
+use pmix_launch::Export;
+
+/// The frameworks of which this command itself reads parameters.
+const OWN: &[&str] = &["gds", "pcompress", "preg", "psec"];
+
+/// The other frameworks of PMIx and of Open MPI, 4.1 and 5.0, and what has parameters as one has.
+const KNOWN: &[&str] = &[
+    // PMIx.
+    "bfrops",
+    "pdl",
+    "pfexec",
+    "pgpu",
+    "pif",
+    "pinstalldirs",
+    "plog",
+    "pmdl",
+    "pmix",
+    "pnet",
+    "prm",
+    "psensor",
+    "psquash",
+    "pstat",
+    "pstrg",
+    "ptl",
+    // Open MPI.
+    "accelerator",
+    "allocator",
+    "atomic",
+    "backtrace",
+    "bml",
+    "btl",
+    "coll",
+    "common",
+    "crcp",
+    "crs",
+    "dl",
+    "event",
+    "fbtl",
+    "fcoll",
+    "fs",
+    "hook",
+    "hwloc",
+    "if",
+    "installdirs",
+    "io",
+    "mca",
+    "memchecker",
+    "memcpy",
+    "memheap",
+    "memory",
+    "mpi",
+    "mpool",
+    "mtl",
+    "ompi",
+    "op",
+    "opal",
+    "osc",
+    "oshmem",
+    "part",
+    "patcher",
+    "pml",
+    "rcache",
+    "reachable",
+    "scoll",
+    "sharedfp",
+    "shmem",
+    "smsc",
+    "spml",
+    "sshmem",
+    "threads",
+    "timer",
+    "topo",
+    "vprotocol",
+    // Its daemons up to 4.1.
+    "dfs",
+    "errmgr",
+    "ess",
+    "filem",
+    "grpcomm",
+    "iof",
+    "odls",
+    "oob",
+    "orte",
+    "plm",
+    "ras",
+    "rmaps",
+    "rml",
+    "routed",
+    "rtc",
+    "schizo",
+    "snapc",
+    "sstore",
+    "state",
+];
+
+/// What the parameters of a command line come to for the processes: each that is not ours as a variable
+/// of Open MPI and one of PMIx. One that nobody knows is warned of.
+pub(super) fn exports(pairs: &[String]) -> Vec<Export> {
+    let mut exports = Vec::new();
+    for pair in pairs.chunks_exact(2) {
+        let (name, value) = (&pair[0], &pair[1]);
+        let framework = name.split('_').next().unwrap_or(name);
+        if OWN.contains(&framework) {
+            continue;
+        }
+        if !KNOWN.contains(&framework) {
+            tracing::warn!(
+                "--mca {name}: neither PMIx nor Open MPI has a framework {framework:?}; the processes \
+                 are told all the same"
+            );
+        }
+        for family in ["OMPI", "PMIX"] {
+            let variable = format!("{family}_MCA_{name}");
+            exports.push(Export::Set(variable.into(), value.into()));
+        }
+    }
+    exports
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_ours_is_for_the_processes() {
+        let words = |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
+        assert_eq!(exports(&words("preg ^raw gds_hash_whole 3")), []);
+        let set = |name: &str| Export::Set(name.into(), "self,sm".into());
+        let expected = [set("OMPI_MCA_btl"), set("PMIX_MCA_btl")];
+        assert_eq!(exports(&words("btl self,sm")), expected);
+        assert_eq!(exports(&words("nobody_knows 1")).len(), 2);
+    }
+}

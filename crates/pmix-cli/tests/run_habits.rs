@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix run` with the options and variables that users of other launchers know.
+
+mod command;
+
+use command::finish;
+use command::launcher::{assert_nothing_left, launcher, run, run_with, sorted};
+
+fn lines(args: &[&str]) -> Vec<String> {
+    let outcome = run(args);
+    assert_eq!(outcome.code, 0, "{args:?}: {}", outcome.stderr);
+    sorted(&outcome)
+}
+
+#[test]
+fn what_users_of_other_launchers_type_does_what_they_mean() {
+    let two = ["x", "x"];
+    for options in [
+        &["-np", "2"][..],
+        &["--np", "2"],
+        &["--ntasks", "2"],
+        &["--ntasks=2"],
+        &["-n2", "--oversubscribe", "--allow-run-as-root"],
+        &[
+            "-np",
+            "2",
+            "--rank-by",
+            "slot",
+            "--map-by",
+            "slot:oversubscribe",
+        ],
+        &["-np", "2", "--host", "localhost:2"],
+        &["--map-by", "ppr:2:node"],
+    ] {
+        assert_eq!(
+            lines(&[options, &["echo", "x"]].concat()),
+            two,
+            "{options:?}"
+        );
+    }
+    for options in [["-wdir", "/usr"], ["--chdir", "/usr"], ["-D", "/usr"]] {
+        assert_eq!(lines(&[&options[..], &["pwd"]].concat()), ["/usr"]);
+    }
+    let words = [
+        "-genv",
+        "A",
+        "1",
+        "--export=ALL,B=2",
+        "sh",
+        "-c",
+        "echo $A$B",
+    ];
+    assert_eq!(lines(&words), ["12"]);
+    let tagged = lines(&["-l", "--nspace", "j", "echo", "x"]);
+    assert_eq!(tagged, ["[j,0]<stdout>: x"]);
+    let behind = lines(&["true", ":", "-np", "2", "-wdir", "/usr", "pwd"]);
+    assert_eq!(behind, ["/usr", "/usr"]);
+    // What stands behind the program is for the program.
+    assert_eq!(lines(&["-np", "1", "echo", "-np", "2"]), ["-np 2"]);
+}
+
+#[test]
+fn what_means_something_else_elsewhere_is_refused_with_what_to_say_here() {
+    for (options, hint) in [
+        (&["-c", "2"][..], "--cpus-per-rank N how many cores"),
+        (&["--rank-by", "node"], "in which --map-by deals them out"),
+        (&["--host", "elsewhere:2,other"], "srun, prterun and mpirun"),
+        (&["--hostfile", "/no/such"], "cannot read /no/such"),
+        (&["--stdin", "all"], "one process reads it"),
+        (&["--export", "NONE"], "env -i"),
+        (&["--map-by", "board"], "is no part of a node"),
+        (&["--cpu-set", "x"], "numbers and ranges"),
+    ] {
+        let outcome = run(&[options, &["true"]].concat());
+        assert_eq!(outcome.code, 2, "{options:?}: {}", outcome.stderr);
+        assert!(
+            outcome.stderr.contains(hint),
+            "{options:?}: {}",
+            outcome.stderr
+        );
+    }
+}
+
+#[test]
+fn parameters_that_are_not_ours_are_for_the_processes() {
+    let script = "echo $OMPI_MCA_btl $PMIX_MCA_btl $PMIX_MCA_preg";
+    let mca = ["--mca", "btl", "self,sm", "--mca", "preg", "^raw"];
+    let outcome = run(&[&mca[..], &["sh", "-c", script]].concat());
+    assert_eq!(
+        (outcome.text().as_str(), outcome.stderr.as_str()),
+        ("self,sm self,sm", "")
+    );
+    let outcome = run(&["--mca", "bltx", "self", "sh", "-c", "echo $OMPI_MCA_bltx"]);
+    assert_eq!(outcome.text(), "self");
+    assert!(outcome.stderr.contains("--mca bltx"), "{}", outcome.stderr);
+}
+
+#[test]
+fn scripts_find_rank_and_size_where_mpirun_puts_them() {
+    let all = "$OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE \
+               $OMPI_COMM_WORLD_LOCAL_RANK/$OMPI_COMM_WORLD_LOCAL_SIZE $PMIX_RANK";
+    let script = format!("echo {all}");
+    let job = ["-n", "2", "sh", "-c", &script];
+    assert_eq!(lines(&job), ["0/2 0/2 0", "1/2 1/2 1"]);
+    let maps = [
+        "--nodes", "n[1-2]", "--procs", "0-1;2-3", "--host", "n2", "sh", "-c", &script,
+    ];
+    assert_eq!(lines(&maps), ["2/4 0/2 2", "3/4 1/2 3"]);
+    let without = [&["--no-compat-env"], &job[..]].concat();
+    assert_eq!(lines(&without), ["/ / 0", "/ / 1"]);
+}
+
+#[test]
+fn where_processes_run_is_said_before_they_do() {
+    let options = [
+        "--report-bindings",
+        "--cpus-per-rank",
+        "2",
+        "--host",
+        "n1",
+        "-n",
+        "2",
+    ];
+    let outcome = run(&[&options[..], &["true"]].concat());
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let said: Vec<_> = outcome.stderr.lines().collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    for (rank, line) in said.iter().enumerate() {
+        let begin = format!("rank {rank} on n1: bound to processors ");
+        assert!(line.starts_with(&begin), "{line}");
+    }
+    let outcome = run(&["--display", "map,bind", "--host", "n1", "true"]);
+    assert_eq!(outcome.stderr, "rank 0 on n1: not bound\n");
+}
+
+#[test]
+fn processors_that_are_named_are_those_that_are_dealt_out() {
+    // Which there are is for the machine to say.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let mut lines_of = status.lines();
+    let allowed = lines_of.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let first = allowed.unwrap().trim().split([',', '-']).next().unwrap();
+    let show = ["grep", "Cpus_allowed_list", "/proc/self/status"];
+    let bound = ["--map-by", "slot:pe=1", "--cpu-set", first];
+    let outcome = lines(&[&bound[..], &show].concat());
+    assert_eq!(outcome, [format!("Cpus_allowed_list:\t{first}")]);
+    let outcome = run(&["--cpu-set", "4095", "true"]);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("processors 4095"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn another_rank_may_read_the_input_or_none() {
+    let read = |rank: &str| {
+        let job = [
+            "-n",
+            "2",
+            "--stdin",
+            rank,
+            "sh",
+            "-c",
+            "cat; echo $PMIX_RANK",
+        ];
+        let outcome = run_with(&job, b"input\n");
+        outcome.text()
+    };
+    assert!(read("1").contains("input\n1"), "{}", read("1"));
+    assert!(!read("none").contains("input"));
+}
+
+#[test]
+fn an_allocation_of_one_node_says_how_many_processes_there_are() {
+    let allocated = |nodes: &str| {
+        let (mut command, tmp) = launcher(&["echo", "x"]);
+        command
+            .env("SLURM_JOB_NUM_NODES", nodes)
+            .env("SLURM_NTASKS", "3");
+        let outcome = finish(command, b"");
+        assert_nothing_left(&tmp);
+        (outcome.text().lines().count(), outcome.stderr)
+    };
+    assert_eq!(allocated("1"), (3, String::new()));
+    let (processes, said) = allocated("2");
+    assert_eq!(processes, 1);
+    assert!(said.contains("srun starts them on all"), "{said}");
+}
