@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A client whose server or peers mean it no good: memory stays bounded and time limits hold.
 
+#[path = "../../bfrops/tests/meter/growth.rs"]
+mod growth;
 #[path = "../../bfrops/tests/meter/mod.rs"]
 mod meter;
 
@@ -28,7 +30,7 @@ struct Peer {
 }
 
 impl Peer {
-    fn welcome(mut stream: TcpStream) -> Self {
+    fn welcome(mut stream: TcpStream, told: &[Kval<'_>]) -> Self {
         let mut inbox = Inbox::of_server(1 << 26);
         let hello = next(&mut stream, &mut inbox).expect("a hello");
         let form = Hello::decode(&hello.payload).unwrap().form().unwrap();
@@ -40,7 +42,7 @@ impl Peer {
             form,
         };
         let asked = peer.next().expect("a question about the job");
-        peer.send(asked.header.tag, &job_info(&peer.form));
+        peer.send(asked.header.tag, &job_info(&peer.form, told));
         peer
     }
 
@@ -77,7 +79,7 @@ fn next(stream: &mut TcpStream, inbox: &mut Inbox) -> Option<Frame> {
     }
 }
 
-fn job_info(form: &PeerForm) -> Vec<u8> {
+fn job_info(form: &PeerForm, told: &[Kval<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut encoder = Encoder::new(form.layout, &mut out);
     encoder
@@ -88,16 +90,27 @@ fn job_info(form: &PeerForm) -> Vec<u8> {
         value: Value::Uint32(2),
     };
     encoder.one::<wire_type::Kval>(&size).unwrap();
+    for kval in told {
+        encoder.one::<wire_type::Kval>(kval).unwrap();
+    }
     out
 }
 
 /// A server that welcomes one client and then does as told.
 fn server(behave: impl FnOnce(Peer) + Send + 'static) -> (Settings, JoinHandle<()>) {
+    server_of(Vec::new(), behave)
+}
+
+/// A server that also says this of the job.
+fn server_of(
+    told: Vec<Kval<'static>>,
+    behave: impl FnOnce(Peer) + Send + 'static,
+) -> (Settings, JoinHandle<()>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let thread = std::thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
-        behave(Peer::welcome(stream));
+        behave(Peer::welcome(stream, &told));
     });
     let uri = Uri {
         server: Proc::new("server", Rank::new(0)),
@@ -276,6 +289,89 @@ fn a_compressed_string_becomes_no_more_than_is_allowed() {
             (value, _) => panic!("{value:?}"),
         }
         assert!(cost.peak < 2 << 20, "{} bytes for {claimed}", cost.peak);
+        drop(client);
+        server.join().unwrap();
+    }
+}
+
+fn kval(key: impl Into<pmix_types::Key<'static>>, value: Value<'static>) -> Kval<'static> {
+    Kval {
+        key: key.into(),
+        value,
+    }
+}
+
+/// What a server says of a process: its rank and the number of its application.
+fn blob(rank: u32) -> Kval<'static> {
+    let mut bytes = Vec::new();
+    // The layout that this client asks for.
+    let layout = bfrops::Layout::new(bfrops::Module::V41);
+    let mut encoder = Encoder::new(layout, &mut bytes);
+    encoder.one::<wire_type::Rank>(&Rank::new(rank)).unwrap();
+    let own = kval(keys::APPNUM, Value::Uint32(rank));
+    encoder.one::<wire_type::Kval>(&own).unwrap();
+    kval(keys::PROC_BLOB, Value::ByteObject(bytes.into()))
+}
+
+/// Connects to a server that says this of the job; what that cost this thread is all that counts.
+fn init(told: &[Kval<'static>]) {
+    let (settings, server) = server_of(told.to_vec(), |mut peer| while peer.next().is_some() {});
+    drop(Client::init(settings).unwrap());
+    server.join().unwrap();
+}
+
+#[test]
+fn job_information_costs_in_proportion_whatever_it_is_made_of() {
+    // The blobs are such as the client reads.
+    let (settings, server) = server_of(vec![blob(0), blob(1)], drop);
+    let mut client = Client::init(settings).unwrap();
+    let value = client.get(&Proc::new("job", Rank::new(1)), keys::APPNUM, &[]);
+    assert_eq!(value, Ok(Value::Uint32(1)));
+    drop(client);
+    server.join().unwrap();
+    growth::is_linear(
+        "blobs of processes",
+        200,
+        |size| {
+            (0..u32::try_from(size).unwrap())
+                .map(blob)
+                .collect::<Vec<_>>()
+        },
+        |told| init(told),
+    );
+    growth::is_linear(
+        "blobs of one process",
+        200,
+        |size| (0..size).map(|_| blob(1)).collect::<Vec<_>>(),
+        |told| init(told),
+    );
+    growth::is_linear(
+        "plain keys of the job",
+        500,
+        |size| {
+            let key = |at| kval(format!("key{at}"), Value::Uint32(7));
+            (0..size).map(key).collect::<Vec<_>>()
+        },
+        |told| init(told),
+    );
+}
+
+#[test]
+fn maps_that_stand_for_very_many_processes_take_little() {
+    let ranks = "0-134217727";
+    for map in [
+        ranks.to_owned(),
+        format!("pmix[{ranks}]"),
+        format!("raw:{ranks}"),
+    ] {
+        let told = vec![
+            kval(keys::NODE_MAP, Value::from("n0")),
+            kval(keys::PROC_MAP, Value::from(map.clone())),
+        ];
+        let (settings, server) = server_of(told, |mut peer| while peer.next().is_some() {});
+        let (client, cost) = meter::of(|| Client::init(settings));
+        assert!(client.is_ok(), "{map}: {:?}", client.err());
+        assert!(cost.peak < 4 << 20, "{map}: {} bytes", cost.peak);
         drop(client);
         server.join().unwrap();
     }
