@@ -1,30 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one error type of this crate.
 
-use std::fmt;
-
-use pmix_types::{DataType, Status};
+use pmix_types::{DataType, ErrorDetail, Status};
 
 use crate::Module;
 
-/// Reports why a datum was not packed or unpacked, and at which byte.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Error(Box<Fault>);
-
-#[derive(Clone, PartialEq, Eq)]
-struct Fault {
-    status: Status,
-    offset: Option<usize>,
-    message: String,
+pmix_types::error_type! {
+    /// Reports why a datum was not packed or unpacked, and at which byte.
+    ///
+    /// The offset is one in the bytes that were unpacked; there is none where something was packed.
+    pub struct Error;
 }
 
 impl Error {
     fn new(status: Status, offset: Option<usize>, message: String) -> Self {
-        Self(Box::new(Fault {
-            status,
-            offset,
-            message,
-        }))
+        let detail = ErrorDetail::new(status, message);
+        Self::from(match offset {
+            Some(offset) => detail.at(offset),
+            None => detail,
+        })
     }
 
     /// Bytes that are not what they should be.
@@ -103,41 +97,4 @@ impl Error {
     pub(crate) fn unpackable(message: impl Into<String>) -> Self {
         Self::new(Status::ERR_PACK_FAILURE, None, message.into())
     }
-
-    /// Returns the PMIx status of this error.
-    #[must_use]
-    pub fn status(&self) -> Status {
-        self.0.status
-    }
-
-    /// Returns the offset of the fault in the bytes that were unpacked; none where something was
-    /// packed.
-    #[must_use]
-    pub fn offset(&self) -> Option<usize> {
-        self.0.offset
-    }
-
-    /// Returns the message without the offset.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        &self.0.message
-    }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)?;
-        if let Some(offset) = self.0.offset {
-            write!(f, " at byte {offset}")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self} ({})", self.status())
-    }
-}
-
-impl std::error::Error for Error {}

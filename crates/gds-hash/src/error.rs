@@ -3,30 +3,24 @@
 
 use std::fmt;
 
-use pmix_types::Status;
+use pmix_types::{ErrorDetail, Status, ValueError};
 
-/// Reports why a registration was refused, a value is not there, or bytes of a peer cannot be read.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Error(Box<Fault>);
-
-#[derive(Clone, PartialEq, Eq)]
-struct Fault {
-    status: Status,
-    entry: String,
-    offset: Option<usize>,
-    message: String,
+pmix_types::error_type! {
+    /// Reports why a registration was refused, a value is not there, or bytes of a peer cannot be read.
+    ///
+    /// The offset is one in the message that was read.
+    pub struct Error;
+    passes on bfrops::Error, pmix_map::Error, ValueError;
 }
+
+/// What stands in front of the entry that is at fault.
+const ENTRY: &str = "entry ";
 
 impl Error {
     /// A fault in an entry of a registration.
     #[cold]
     pub(crate) fn new(status: Status, message: impl Into<String>) -> Self {
-        Self(Box::new(Fault {
-            status,
-            entry: String::new(),
-            offset: None,
-            message: message.into(),
-        }))
+        ErrorDetail::new(status, message).into()
     }
 
     /// An entry that is not as it should be.
@@ -41,67 +35,26 @@ impl Error {
         Self::new(Status::ERR_NOT_FOUND, message)
     }
 
-    /// The same fault inside an entry, for example `[2].pmix.app.arr`.
+    /// The same fault inside an entry, for example `[2] pmix.app.arr`.
     #[cold]
-    pub(crate) fn inside(mut self, place: usize, key: &dyn fmt::Display) -> Self {
-        self.0.entry = format!(
-            "[{place}] {key}{}{}",
-            if self.0.entry.is_empty() { "" } else { " " },
-            self.0.entry
-        );
-        self
+    pub(crate) fn inside(self, place: usize, key: &dyn fmt::Display) -> Self {
+        let inner = self.entry();
+        let between = if inner.is_empty() { "" } else { " " };
+        let entry = format!("{ENTRY}[{place}] {key}{between}{inner}");
+        ErrorDetail::from(self).with_place(entry).into()
     }
 
     /// The same fault at a byte of a message.
     #[cold]
-    pub(crate) fn at(mut self, offset: usize) -> Self {
-        self.0.offset = Some(offset);
-        self
-    }
-
-    /// Returns the PMIx status of this error.
-    #[must_use]
-    pub fn status(&self) -> Status {
-        self.0.status
+    pub(crate) fn at(self, offset: usize) -> Self {
+        ErrorDetail::from(self).at(offset).into()
     }
 
     /// Returns the entry of the registration, from the outermost array inwards; empty where none is
     /// meant.
     #[must_use]
     pub fn entry(&self) -> &str {
-        &self.0.entry
-    }
-
-    /// Returns the offset of the fault in the message that was read; none where none was.
-    #[must_use]
-    pub fn offset(&self) -> Option<usize> {
-        self.0.offset
-    }
-
-    /// Returns what is wrong, without the entry and the offset.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        &self.0.message
+        let place = self.0.place();
+        place.strip_prefix(ENTRY).unwrap_or(place)
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.0.entry.is_empty() {
-            write!(f, "entry {}: ", self.0.entry)?;
-        }
-        f.write_str(&self.0.message)?;
-        match self.0.offset {
-            Some(offset) => write!(f, " at byte {offset}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self} ({})", self.status())
-    }
-}
-
-impl std::error::Error for Error {}

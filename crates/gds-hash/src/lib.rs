@@ -28,6 +28,7 @@ mod job;
 mod local_node;
 mod qualifiers;
 mod query;
+mod reader;
 mod shared;
 mod store;
 
@@ -38,4 +39,5 @@ pub use exchange::{
 pub use job::{Answer, Job, KnownNode, Realm, Registration, Request, Subject};
 pub use local_node::LocalNode;
 pub use query::QueryResults;
+pub use reader::{MapReader, PlainMaps};
 pub use store::{Registered, Store};

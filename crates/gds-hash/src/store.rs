@@ -7,12 +7,12 @@ use std::hash::BuildHasher;
 use std::sync::{Arc, PoisonError};
 
 use pmix_types::{Info, Nspace, Proc, Release, Status, Value};
-use preg_core::Preg;
 
 use crate::job::Session;
 use crate::shared::{ArcSwap, Mutex, NameHasher};
 use crate::{
-    Codec, Error, Job, JobInfoReplies, LocalNode, Modex, ModexStore, Registration, Remote, Request,
+    Codec, Error, Job, JobInfoReplies, LocalNode, MapReader, Modex, ModexStore, Registration,
+    Remote, Request,
 };
 
 /// How many parts the jobs are in; a registration replaces one of them.
@@ -26,7 +26,7 @@ type Jobs = HashMap<Nspace<'static>, Arc<Registered>>;
 /// nobody, a writer replaces the part that changes. A registration that fails changes nothing.
 pub struct Store {
     host: LocalNode,
-    preg: Arc<Preg>,
+    maps: Arc<dyn MapReader>,
     parts: Box<[ArcSwap<Jobs>]>,
     hasher: NameHasher,
     /// One writer at a time.
@@ -85,12 +85,12 @@ impl Registered {
 }
 
 impl Store {
-    /// Creates a store without jobs. Encoded maps are parsed by the active schemes of `preg`.
+    /// Creates a store without jobs. Encoded maps are parsed by `maps`.
     #[must_use]
-    pub fn new(preg: Arc<Preg>, host: LocalNode) -> Self {
+    pub fn new(maps: Arc<dyn MapReader>, host: LocalNode) -> Self {
         Self {
             host,
-            preg,
+            maps,
             parts: (0..PARTS).map(|_| ArcSwap::default()).collect(),
             hasher: NameHasher::default(),
             writer: Mutex::new(()),
@@ -103,10 +103,10 @@ impl Store {
         &self.host
     }
 
-    /// Returns the framework that parses encoded maps and tells their length.
+    /// Returns what parses encoded maps and tells their length.
     #[must_use]
-    pub const fn preg(&self) -> &Arc<Preg> {
-        &self.preg
+    pub fn maps(&self) -> &dyn MapReader {
+        &*self.maps
     }
 
     /// Registers a job, or updates it: what is stated now outranks what was stated before, and the
@@ -127,8 +127,8 @@ impl Store {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.job(&nspace);
         let job = match &known {
-            Some(known) => known.job.updated(&self.preg, registration)?,
-            None => Job::register(&self.preg, &self.host, nspace.clone(), registration)?,
+            Some(known) => known.job.updated(&*self.maps, registration)?,
+            None => Job::register(&*self.maps, &self.host, nspace.clone(), registration)?,
         };
         self.publish(nspace, known, job, num_local_procs);
         Ok(())
@@ -153,7 +153,7 @@ impl Store {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.job(&nspace);
         let before = known.as_ref().map(|known| &known.job);
-        let (job, refused) = Job::understood(&self.preg, &self.host, &nspace, before, infos);
+        let (job, refused) = Job::understood(&*self.maps, &self.host, &nspace, before, infos);
         let num_local_procs = known.as_ref().map_or(0, |known| known.num_local_procs);
         self.publish(nspace, known, job, num_local_procs);
         Ok(refused)

@@ -51,7 +51,7 @@ fn variants(variants: u32, qualifiers: u32) -> Vec<u8> {
 
 fn store_with_job() -> (Store, Nspace<'static>) {
     let preg = open_preg(&Params::default()).unwrap();
-    let store = Store::new(preg.into(), LocalNode::new("n0"));
+    let store = Store::new(std::sync::Arc::new(preg), LocalNode::new("n0"));
     let nspace = Nspace::from("job");
     store.register_nspace(&nspace, 1, &[]).unwrap();
     (store, nspace)

@@ -5,11 +5,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gds_hash::{Codec, LocalNode, Request, Store, job_infos};
+use gds_hash::{Codec, LocalNode, PlainMaps, Request, Store, job_infos};
 use pmix_proto::PeerForm;
 use pmix_proto::reply::{JobInfo, Objects};
 use pmix_types::{DataArray, Info, Kval, Nspace, Proc, Rank, Scope, Status, Value, keys};
-use preg_core::{Params, Preg};
 
 use crate::Error;
 
@@ -37,7 +36,10 @@ impl JobCache {
         let host = host.or_else(|| host_of(&infos, proc.rank));
         let known = Self {
             form,
-            jobs: Store::new(preg()?, LocalNode::new(host.unwrap_or_default())),
+            jobs: Store::new(
+                Arc::new(PlainMaps::default()),
+                LocalNode::new(host.unwrap_or_default()),
+            ),
         };
         known.register(&proc.nspace, &infos);
         Ok(known)
@@ -161,13 +163,6 @@ impl JobCache {
 
 /// How many entries of one answer are named that cannot be understood; the others are counted.
 const MAX_WARNINGS: usize = 8;
-
-/// The framework that reads encoded maps, which servers send to no client, with its defaults.
-fn preg() -> Result<Arc<Preg>, Error> {
-    let preg = pmix_builtin::open_preg(&Params::default());
-    let preg = preg.map_err(|error| Error::new(error.status(), error.to_string()))?;
-    Ok(Arc::new(preg))
-}
 
 /// Returns what a server says of a job as a host would register it.
 fn infos<'a>(form: &PeerForm, kvals: Vec<Kval<'a>>) -> Vec<Info<'a>> {

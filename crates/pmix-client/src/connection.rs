@@ -50,7 +50,7 @@ impl Connection {
         end: Deadline,
     ) -> Result<Self, Error> {
         let server = &settings.server;
-        let unreachable = |error: &io::Error| {
+        let unreachable = |error: io::Error| {
             let address = server.address;
             Error::lost(
                 format_args!("the server at {address} cannot be reached"),
@@ -61,10 +61,8 @@ impl Connection {
             Some(left) => TcpStream::connect_timeout(&server.address, left),
             None => TcpStream::connect(server.address),
         };
-        let stream = stream.map_err(|error| unreachable(&error))?;
-        stream
-            .set_nodelay(true)
-            .map_err(|error| unreachable(&error))?;
+        let stream = stream.map_err(unreachable)?;
+        stream.set_nodelay(true).map_err(unreachable)?;
         let mut link = Self {
             stream,
             session: ClientConnection::connect(hello, settings.max_reply_bytes)?,
@@ -157,7 +155,7 @@ impl Connection {
     ///
     /// What is left is sent first the next time, so that a frame is never cut short.
     fn transmit(&mut self, end: Deadline) -> Result<bool, Error> {
-        let lost = |error: &io::Error| Error::lost("the server was lost", error);
+        let lost = |error: io::Error| Error::lost("the server was lost", error);
         loop {
             let (bytes, sent) = &mut self.unsent;
             let rest = bytes.get(*sent..).unwrap_or_default();
@@ -170,13 +168,13 @@ impl Connection {
                 continue;
             }
             let limited = self.stream.set_write_timeout(end.left());
-            limited.map_err(|error| lost(&error))?;
+            limited.map_err(lost)?;
             match self.stream.write(rest) {
-                Ok(0) => return Err(lost(&io::ErrorKind::WriteZero.into())),
+                Ok(0) => return Err(lost(io::ErrorKind::WriteZero.into())),
                 Ok(len) => *sent += len,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if is_late(&error) => return Ok(false),
-                Err(error) => return Err(lost(&error)),
+                Err(error) => return Err(lost(error)),
             }
             // A server that takes a byte now and then does not make the time longer.
             if end.has_passed() && bytes.len() > *sent {
@@ -187,19 +185,19 @@ impl Connection {
 
     /// Waits for bytes and takes them; false if none came in time.
     fn receive(&mut self, end: Deadline) -> Result<bool, Error> {
-        let lost = |error: &io::Error| Error::lost("the server was lost", error);
+        let lost = |error: io::Error| Error::lost("the server was lost", error);
         let len = loop {
             if end.has_passed() {
                 return Ok(false);
             }
             let limited = self.stream.set_read_timeout(end.left());
-            limited.map_err(|error| lost(&error))?;
+            limited.map_err(lost)?;
             match self.stream.read(&mut self.buffer) {
-                Ok(0) => return Err(lost(&io::ErrorKind::UnexpectedEof.into())),
+                Ok(0) => return Err(lost(io::ErrorKind::UnexpectedEof.into())),
                 Ok(len) => break len,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if is_late(&error) => return Ok(false),
-                Err(error) => return Err(lost(&error)),
+                Err(error) => return Err(lost(error)),
             }
         };
         let came = self.buffer.get(..len).unwrap_or_default();

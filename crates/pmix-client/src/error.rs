@@ -4,23 +4,18 @@
 use std::fmt;
 use std::io;
 
-use pmix_types::Status;
+use pmix_types::{ErrorDetail, Status};
 
-/// Reports why a call failed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Error(Box<Fault>);
-
-#[derive(Clone, PartialEq, Eq)]
-struct Fault {
-    status: Status,
-    message: String,
+pmix_types::error_type! {
+    /// Reports why a call failed.
+    pub struct Error;
+    passes on gds_hash::Error, pmix_proto::Error;
 }
 
 impl Error {
     #[cold]
     pub(crate) fn new(status: Status, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self(Box::new(Fault { status, message }))
+        ErrorDetail::new(status, message).into()
     }
 
     /// What the server answered a request with.
@@ -42,45 +37,13 @@ impl Error {
 
     /// The server cannot be reached, or can no longer be.
     #[cold]
-    pub(crate) fn lost(what: impl fmt::Display, error: &io::Error) -> Self {
-        Self::new(Status::ERR_UNREACH, format!("{what}: {error}"))
+    pub(crate) fn lost(what: impl fmt::Display, error: io::Error) -> Self {
+        ErrorDetail::caused(Status::ERR_UNREACH, what, error).into()
     }
 
-    /// Returns the PMIx status of this error.
-    #[must_use]
-    pub fn status(&self) -> Status {
-        self.0.status
-    }
-
-    /// Returns what is wrong, without the status.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        &self.0.message
+    /// The same error, of something that is named.
+    #[cold]
+    pub(crate) fn of(self, what: impl fmt::Display) -> Self {
+        ErrorDetail::caused(self.status(), what, self).into()
     }
 }
-
-impl From<pmix_proto::Error> for Error {
-    fn from(error: pmix_proto::Error) -> Self {
-        Self::new(error.status(), error.to_string())
-    }
-}
-
-impl From<gds_hash::Error> for Error {
-    fn from(error: gds_hash::Error) -> Self {
-        Self::new(error.status(), error.to_string())
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)
-    }
-}
-
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self} ({})", self.status())
-    }
-}
-
-impl std::error::Error for Error {}

@@ -50,8 +50,7 @@ impl Client {
 
     /// The value as it was put, if it was compressed for the wire.
     fn whole(&self, key: &str, value: Value<'static>) -> Result<Value<'static>, Error> {
-        inflated(value, self.settings.max_string_bytes)
-            .map_err(|error| Error::new(error.status(), format!("{key}: {}", error.message())))
+        inflated(value, self.settings.max_string_bytes).map_err(|error| error.of(key))
     }
 
     /// Returns the value of a key of the own job (`PMIx_Get` with [`Rank::WILDCARD`]).

@@ -132,9 +132,7 @@ fn var(environment: &Environment, name: &str) -> Result<Option<String>, Error> {
 fn address(environment: &Environment) -> Result<(Uri, Module), Error> {
     for (name, module) in ADDRESSES {
         if let Some(text) = var(environment, name)? {
-            let uri = text.parse().map_err(|error: Error| {
-                Error::new(error.status(), format!("{name}: {}", error.message()))
-            })?;
+            let uri = text.parse().map_err(|error: Error| error.of(name))?;
             return Ok((uri, *module));
         }
     }

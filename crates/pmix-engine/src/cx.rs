@@ -80,7 +80,7 @@ impl Cx {
                 tracing::error!(%error, "a status cannot be packed");
                 let peer = ticket.peer();
                 self.peers.settle(ticket);
-                self.refuse(peer, Error::new(error.status(), error.to_string()));
+                self.refuse(peer, error.into());
             }
         }
     }
@@ -167,7 +167,7 @@ impl Cx {
 
     /// Returns what tells the length of encoded maps, which have none on the wire.
     pub(crate) fn framer(&self) -> &dyn RegexFramer {
-        self.store.preg().as_ref()
+        self.store.maps()
     }
 
     /// Checks that a peer may read of a job: its own, one of its user, or one whose user is not

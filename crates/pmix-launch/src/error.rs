@@ -4,9 +4,9 @@
 use std::fmt;
 use std::io;
 
-use pmix_types::Status;
+use pmix_types::{ErrorDetail, Status};
 
-/// Why a job could not be started.
+/// Says why a job could not be started.
 ///
 /// What happens to a job once it runs is no error of the launcher: the
 /// [`Outcome`](crate::Outcome) says it.
@@ -14,10 +14,7 @@ pub struct Error(Box<Fault>);
 
 struct Fault {
     kind: Kind,
-    message: String,
-    cause: Option<io::Error>,
-    /// What the server says of it.
-    status: Option<Status>,
+    detail: ErrorDetail,
 }
 
 /// What is at fault.
@@ -33,32 +30,44 @@ enum Kind {
     System,
 }
 
+impl Kind {
+    const fn status(self) -> Status {
+        match self {
+            Self::Request => Status::ERR_BAD_PARAM,
+            Self::Missing => Status::ERR_JOB_EXE_NOT_FOUND,
+            Self::Refused => Status::ERR_NO_PERMISSIONS,
+            Self::System => Status::ERR_JOB_FAILED_TO_LAUNCH,
+        }
+    }
+}
+
 impl Error {
     /// What was asked for cannot be done.
     #[cold]
     pub(crate) fn request(message: impl Into<String>) -> Self {
-        Self::new(Kind::Request, message.into(), None)
+        let kind = Kind::Request;
+        Self::new(kind, ErrorDetail::new(kind.status(), message))
     }
 
     /// What was asked for cannot be done, because of the system.
     #[cold]
     pub(crate) fn unusable(what: impl fmt::Display, cause: impl Into<io::Error>) -> Self {
-        Self::new(Kind::Request, what.to_string(), Some(cause.into()))
+        let kind = Kind::Request;
+        Self::new(kind, ErrorDetail::caused(kind.status(), what, cause.into()))
     }
 
     /// The system refused something that the launcher needs.
     #[cold]
     pub(crate) fn system(what: impl fmt::Display, cause: impl Into<io::Error>) -> Self {
-        Self::new(Kind::System, what.to_string(), Some(cause.into()))
+        let kind = Kind::System;
+        Self::new(kind, ErrorDetail::caused(kind.status(), what, cause.into()))
     }
 
     /// The server refused something that the launcher needs.
     #[cold]
     pub(crate) fn server(what: &str, cause: pmix_server::Error) -> Self {
-        let message = format!("{what}: {cause}");
-        let mut error = Self::new(Kind::System, message, None);
-        error.0.status = Some(cause.status());
-        error
+        let detail = ErrorDetail::caused(cause.status(), what, cause);
+        Self::new(Kind::System, detail)
     }
 
     /// A program could not be started.
@@ -71,30 +80,17 @@ impl Error {
             _ if cause.raw_os_error() == Some(8) => Kind::Refused,
             _ => Kind::System,
         };
-        Self::new(kind, what.to_string(), Some(cause))
+        Self::new(kind, ErrorDetail::caused(kind.status(), what, cause))
     }
 
-    fn new(kind: Kind, message: String, cause: Option<io::Error>) -> Self {
-        Self(Box::new(Fault {
-            kind,
-            message,
-            cause,
-            status: None,
-        }))
+    fn new(kind: Kind, detail: ErrorDetail) -> Self {
+        Self(Box::new(Fault { kind, detail }))
     }
 
     /// The PMIx status of this error.
     #[must_use]
     pub fn status(&self) -> Status {
-        if let Some(status) = self.0.status {
-            return status;
-        }
-        match self.0.kind {
-            Kind::Request => Status::ERR_BAD_PARAM,
-            Kind::Missing => Status::ERR_JOB_EXE_NOT_FOUND,
-            Kind::Refused => Status::ERR_NO_PERMISSIONS,
-            Kind::System => Status::ERR_JOB_FAILED_TO_LAUNCH,
-        }
+        self.0.detail.status()
     }
 
     /// The exit code by which a shell would report it: 127 for a program that is not there, 126
@@ -112,23 +108,18 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)?;
-        match &self.0.cause {
-            Some(cause) => write!(f, ": {cause}"),
-            None => Ok(()),
-        }
+        fmt::Display::fmt(&self.0.detail, f)
     }
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self} ({})", self.status())
+        fmt::Debug::fmt(&self.0.detail, f)
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        let cause = self.0.cause.as_ref()?;
-        Some(cause)
+        self.0.detail.source()
     }
 }

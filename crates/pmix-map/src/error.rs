@@ -1,28 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one error type of this crate.
 
-use std::fmt;
+use pmix_types::{ErrorDetail, Status};
 
-use pmix_types::Status;
-
-/// Reports why a map could not be built, and at which byte of the input.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
-    status: Status,
-    offset: Option<usize>,
-    message: String,
-    exceeded: Option<&'static str>,
+pmix_types::error_type! {
+    /// Reports why a map could not be built, and at which byte of the input.
+    pub struct Error;
 }
 
 impl Error {
     /// Creates an error about malformed input at a byte offset (`PMIX_ERR_BAD_PARAM`).
     pub fn malformed(offset: usize, message: impl Into<String>) -> Self {
-        Self {
-            status: Status::ERR_BAD_PARAM,
-            offset: Some(offset),
-            message: message.into(),
-            exceeded: None,
-        }
+        ErrorDetail::new(Status::ERR_BAD_PARAM, message)
+            .at(offset)
+            .into()
     }
 
     /// Creates an error about input that exceeds a limit of [`crate::Limits`], or one that nobody can
@@ -38,57 +29,25 @@ impl Error {
             "bytes of one name" => Some("max_name"),
             _ => None,
         };
-        Self {
-            status: Status::ERR_OUT_OF_RESOURCE,
-            offset: None,
-            message: format!("more than {limit} {what}"),
-            exceeded,
+        let detail = ErrorDetail::new(
+            Status::ERR_OUT_OF_RESOURCE,
+            format!("more than {limit} {what}"),
+        );
+        match exceeded {
+            Some(name) => detail.exceeding(name).into(),
+            None => detail.into(),
         }
     }
 
     /// Returns the field of [`crate::Limits`] that was exceeded, if it was one.
     #[must_use]
     pub fn exceeded(&self) -> Option<&'static str> {
-        self.exceeded
+        self.0.exceeded()
     }
 
     /// Sets the place of the fault to the offset of the outer input.
     #[must_use]
-    pub fn at(mut self, offset: usize) -> Self {
-        self.offset = Some(offset);
-        self
-    }
-
-    /// Returns the PMIx status of this error.
-    #[must_use]
-    pub fn status(&self) -> Status {
-        self.status
-    }
-
-    /// Returns the byte offset in the input, if the fault has a place.
-    #[must_use]
-    pub fn offset(&self) -> Option<usize> {
-        self.offset
-    }
-
-    /// Returns the message without the offset.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        &self.message
+    pub fn at(self, offset: usize) -> Self {
+        ErrorDetail::from(self).at(offset).into()
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        if let Some(limit) = self.exceeded {
-            write!(f, "; raise {limit} if this is meant")?;
-        }
-        if let Some(offset) = self.offset {
-            write!(f, " at byte {offset}")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for Error {}

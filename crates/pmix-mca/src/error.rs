@@ -1,41 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one error type of this crate.
 
-use std::fmt;
+use pmix_types::{ErrorDetail, Status};
 
-use pmix_types::Status;
-
-/// Reports a setting that cannot be obeyed; the message names the source and the cure.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
-    status: Status,
-    message: String,
+pmix_types::error_type! {
+    /// Reports a setting that cannot be obeyed; the message names the source and the cure.
+    pub struct Error;
 }
 
 impl Error {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self {
-            status: Status::ERR_BAD_PARAM,
-            message: message.into(),
-        }
+        ErrorDetail::new(Status::ERR_BAD_PARAM, message).into()
     }
 
-    pub(crate) fn with_status(mut self, status: Status) -> Self {
-        self.status = status;
-        self
-    }
-
-    /// Returns the PMIx status of this error.
-    #[must_use]
-    pub fn status(&self) -> Status {
-        self.status
+    pub(crate) fn with_status(self, status: Status) -> Self {
+        ErrorDetail::from(self).with_status(status).into()
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Error {}

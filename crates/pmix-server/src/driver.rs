@@ -83,7 +83,7 @@ impl Driver {
     /// # Errors
     /// The kernel gives no descriptors.
     pub(crate) fn new(parts: Parts) -> Result<Self, Error> {
-        let fault = |e: io::Error| Error::io("waiting for connections", &e);
+        let fault = |e: io::Error| Error::io("waiting for connections", e);
         let poll = Poll::new().map_err(fault)?;
         let waker = Waker::new(poll.registry(), WAKER).map_err(fault)?;
         let mut acceptor = Acceptor::new(parts.listener, parts.address);

@@ -94,7 +94,7 @@ impl Server {
             Err(error) => {
                 // The driver is gone with the thread that it was meant for.
                 self.0.handle.finish()?;
-                Err(Error::io("starting the progress thread", &error))
+                Err(Error::io("starting the progress thread", error))
             }
         }
     }
@@ -160,7 +160,7 @@ impl Server {
         let mut driver = self.0.external_driver()?;
         let watched = driver.watch(fd.as_raw_fd());
         *lock(&self.0.driver) = Some(driver);
-        watched.map_err(|error| Error::io("waiting for a descriptor of the host", &error))
+        watched.map_err(|error| Error::io("waiting for a descriptor of the host", error))
     }
 
     /// Ends the server: closes all connections and removes the rendezvous files. What the host is

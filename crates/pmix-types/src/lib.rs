@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod attribute;
+mod error;
 #[cfg(feature = "serde")]
 pub mod json;
 mod kinds;
@@ -37,6 +38,7 @@ mod table;
 mod tables;
 
 pub use attribute::Attribute;
+pub use error::ErrorDetail;
 pub use kinds::{
     AllocDirective, AllocInheritance, BindEnvelope, Command, CoordView, DataRange, DataType,
     DeviceType, FabricOperation, GroupOperation, GroupOption, InfoFlags, IofChannel, JobState,

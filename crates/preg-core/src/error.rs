@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one error type of the framework and its schemes.
 
-use std::fmt;
+use pmix_types::{ErrorDetail, Status};
 
-use pmix_types::Status;
-
-/// Reports why a request failed: what, at which byte of the value, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
-    status: Status,
-    scheme: Option<String>,
-    offset: Option<usize>,
-    message: String,
+pmix_types::error_type! {
+    /// Reports why a request failed: what, at which byte of the value, and what to do.
+    pub struct Error;
+    passes on pmix_mca::Error;
 }
 
 impl Error {
     /// Creates an error with a status and a message: a lower-case fragment that says what to do.
     pub fn new(status: Status, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            scheme: None,
-            offset: None,
-            message: message.into(),
-        }
+        ErrorDetail::new(status, message).into()
     }
 
     /// Creates an error about a value that is recognised but malformed at a byte offset
@@ -33,91 +23,51 @@ impl Error {
 
     /// Sets the byte offset of the fault in the value.
     #[must_use]
-    pub fn at(mut self, offset: usize) -> Self {
-        self.offset = Some(offset);
-        self
+    pub fn at(self, offset: usize) -> Self {
+        ErrorDetail::from(self).at(offset).into()
     }
 
     /// Moves the offset by the bytes that precede the part it came from.
     #[must_use]
-    pub fn shifted(mut self, by: usize) -> Self {
-        self.offset = self.offset.map(|o| o + by);
-        self
+    pub fn shifted(self, by: usize) -> Self {
+        ErrorDetail::from(self).behind(by).into()
     }
 
     /// Sets the status.
     #[must_use]
-    pub fn with_status(mut self, status: Status) -> Self {
-        self.status = status;
-        self
+    pub fn with_status(self, status: Status) -> Self {
+        ErrorDetail::from(self).with_status(status).into()
     }
 
-    /// Sets the scheme that found the fault.
+    /// Sets the scheme that found the fault; the first that was set stays.
     #[must_use]
-    pub fn from_scheme(mut self, scheme: &str) -> Self {
-        self.scheme.get_or_insert_with(|| scheme.to_owned());
-        self
-    }
-
-    /// Returns the PMIx status.
-    #[must_use]
-    pub fn status(&self) -> Status {
-        self.status
-    }
-
-    /// Returns the byte offset in the value, if the fault has a place.
-    #[must_use]
-    pub fn offset(&self) -> Option<usize> {
-        self.offset
+    pub fn from_scheme(self, scheme: &str) -> Self {
+        match self.scheme() {
+            Some(_) => self,
+            None => ErrorDetail::from(self).with_place(scheme).into(),
+        }
     }
 
     /// Returns the scheme that found the fault.
     #[must_use]
     pub fn scheme(&self) -> Option<&str> {
-        self.scheme.as_deref()
-    }
-
-    /// Returns the message alone.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        &self.message
+        Some(self.0.place()).filter(|scheme| !scheme.is_empty())
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(scheme) = &self.scheme {
-            write!(f, "{scheme}: ")?;
-        }
-        f.write_str(&self.message)?;
-        if let Some(offset) = self.offset {
-            write!(f, " at byte {offset}")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for Error {}
 
 impl From<pmix_map::Error> for Error {
+    /// Keeps the fault, and names the parameter that raises a limit. What stands in front of the map
+    /// may move the offset.
     fn from(error: pmix_map::Error) -> Self {
-        let converted = match error.exceeded() {
-            Some(limit) => {
-                let what = error.message();
-                let message = format!("{what}; raise preg_base_{limit} if this is meant");
-                Self::new(error.status(), message)
-            }
-            None => Self::new(error.status(), error.message()),
+        let Some(limit) = error.exceeded() else {
+            return ErrorDetail::from(error).into();
         };
+        let what = error.message();
+        let message = format!("{what}; raise preg_base_{limit} if this is meant");
+        let converted = Self::new(error.status(), message);
         match error.offset() {
             Some(offset) => converted.at(offset),
             None => converted,
         }
-    }
-}
-
-impl From<pmix_mca::Error> for Error {
-    fn from(error: pmix_mca::Error) -> Self {
-        Self::new(error.status(), error.to_string())
     }
 }

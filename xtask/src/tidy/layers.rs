@@ -49,12 +49,22 @@ const SCHEMES: &[&str] = &["preg-native", "preg-raw", "preg-compress", "preg-fol
 const STD_ONLY: &[&str] = &["pmix-types", "pmix-plugin-abi"];
 
 /// What a crate of pure data may depend on where a feature asks for it.
-const OPTIONAL: &[(&str, &str)] = &[("pmix-types", "serde"), ("pmix-types", "data-encoding")];
+const OPTIONAL: &[(&str, &str)] = &[("pmix-types", "data-encoding"), ("pmix-types", "serde")];
 
 /// Crates narrower than their layer: all that they may depend on in the workspace.
 const ONLY: &[(&str, &[&str])] = &[
     ("pmix-map", &["pmix-types"]),
     ("pmix-proto", &["pmix-types", "bfrops"]),
+    // Encoders, plugins and parameters are behind the trait that reads maps.
+    ("gds-hash", &["pmix-types", "bfrops", "pmix-map"]),
+    (
+        "pmix-engine",
+        &["pmix-types", "bfrops", "pmix-map", "pmix-proto", "gds-hash"],
+    ),
+    (
+        "pmix-client",
+        &["pmix-types", "bfrops", "pmix-mca", "pmix-proto", "gds-hash"],
+    ),
 ];
 
 /// Checks the manifest of every crate.

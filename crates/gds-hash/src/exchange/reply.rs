@@ -246,7 +246,7 @@ impl Writer<'_, '_> {
     fn nspace(&mut self) -> Result<(), Error> {
         let name = Some(Text::without_nul(self.job.nspace.as_bytes()));
         let packed = self.encoder.one::<wire_type::String>(&name);
-        packed.map_err(|error| Error::new(error.status(), error.message()))
+        Ok(packed?)
     }
 
     fn job_values(&mut self) {

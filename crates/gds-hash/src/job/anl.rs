@@ -64,8 +64,7 @@ impl AnlMap {
         let total = total.map(|total| total.max(num_procs.unwrap_or(0).into()));
         let most = limits.max_ranks.min(Rank::MAX_VALID.as_raw().into());
         let Some(total) = total.filter(|total| *total <= most) else {
-            let limit = pmix_map::Error::limit("ranks", most);
-            return Err(Error::new(limit.status(), limit.to_string()));
+            return Err(pmix_map::Error::limit("ranks", most).into());
         };
         let Some(mut runs) = self.runs(total) else {
             let limit = pmix_map::Error::limit("runs of ranks in a vector", MAX_RUNS as u64);
@@ -78,8 +77,7 @@ impl AnlMap {
             let message = format!("the map names node {last}, and there are {num_nodes}");
             return Err(Error::bad(message));
         }
-        build(&runs, num_nodes, limits)
-            .map_err(|error| Error::new(error.status(), error.to_string()))
+        Ok(build(&runs, num_nodes, limits)?)
     }
 
     /// The blocks as often as they are there.

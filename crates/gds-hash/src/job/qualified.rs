@@ -27,7 +27,7 @@ struct Variants {
 
 /// Takes the info apart that carries a qualified value.
 pub(crate) fn qualified(info: Info<'static>) -> Result<QualifiedValue<'static>, Error> {
-    QualifiedValue::from_info(info).map_err(|e| Error::new(e.status(), e.to_string()))
+    Ok(QualifiedValue::from_info(info)?)
 }
 
 impl Qualified {

@@ -10,8 +10,8 @@ mod maps;
 
 use std::collections::BTreeMap;
 
+use pmix_map::{MapParser, NodeList, ProcMap};
 use pmix_types::{Info, IntoOwned, Nspace, Rank, Text, Value, keys};
-use preg_core::{NodeList, Preg, ProcMap};
 
 use self::entry::{
     Target, array, entry, is_container, no_unknown_container, number, of_other_job, target, text,
@@ -29,7 +29,7 @@ use crate::job::{App, Session};
 use crate::{Error, Job, LocalNode, Realm, Registration};
 
 impl Job {
-    /// Registers a job.
+    /// Registers a job; its maps are read by `parser`.
     ///
     /// # Errors
     ///
@@ -38,13 +38,13 @@ impl Job {
     /// say which application, node or process it describes, an array under a key that looks like
     /// one that describes something and is not known, arrays nested too deep.
     pub fn register<'i>(
-        preg: &Preg,
+        parser: &dyn MapParser,
         host: &LocalNode,
         nspace: impl Into<Nspace<'static>>,
         registration: impl Into<Registration<'i>>,
     ) -> Result<Self, Error> {
         let nspace = nspace.into();
-        Self::build(preg, host, &nspace, None, registration.into(), None)
+        Self::build(parser, host, &nspace, None, registration.into(), None)
     }
 
     /// Returns the job after another registration of it: what is stated now outranks what was
@@ -55,12 +55,12 @@ impl Job {
     /// As [`Self::register`].
     pub fn updated<'i>(
         &self,
-        preg: &Preg,
+        parser: &dyn MapParser,
         registration: impl Into<Registration<'i>>,
     ) -> Result<Self, Error> {
         let registration = registration.into();
         Self::build(
-            preg,
+            parser,
             &self.host,
             &self.nspace,
             Some(self),
@@ -74,7 +74,7 @@ impl Job {
     /// An entry counts as a whole or not at all; of entries and maps that contradict each other the
     /// first counts. The cost is in proportion to the infos, however many of them are at fault.
     pub(crate) fn understood(
-        preg: &Preg,
+        parser: &dyn MapParser,
         host: &LocalNode,
         nspace: &Nspace<'static>,
         known: Option<&Self>,
@@ -84,13 +84,20 @@ impl Job {
         let mut good = Vec::with_capacity(infos.len());
         for info in infos {
             let alone = Registration::new(std::slice::from_ref(info));
-            match Self::build(preg, host, nspace, None, alone, None) {
+            match Self::build(parser, host, nspace, None, alone, None) {
                 Ok(_) => good.push(info.clone()),
                 Err(error) => refused.push(error),
             }
         }
         let registration = Registration::new(&good);
-        match Self::build(preg, host, nspace, known, registration, Some(&mut refused)) {
+        match Self::build(
+            parser,
+            host,
+            nspace,
+            known,
+            registration,
+            Some(&mut refused),
+        ) {
             Ok(job) => (job, refused),
             // What is left has no entries that could be at fault.
             Err(error) => {
@@ -124,7 +131,7 @@ impl Job {
     /// Builds a job; with somebody who wants to know of faults alone, without the entries that
     /// have one.
     fn build(
-        preg: &Preg,
+        parser: &dyn MapParser,
         host: &LocalNode,
         nspace: &Nspace<'static>,
         known: Option<&Self>,
@@ -140,7 +147,7 @@ impl Job {
             true => Registration::default(),
             false => registration,
         };
-        let mut maps = MapFinder::new(preg, nspace);
+        let mut maps = MapFinder::new(parser, nspace);
         if let Some((nodes, procs)) = folded {
             maps.take(nodes, procs)?;
         }

@@ -40,11 +40,11 @@ impl Channel {
     /// Takes a connection over and starts the thread that reads from it.
     pub(super) fn open(connection: Connection, worker: Arc<Worker>) -> Result<Arc<Self>, Error> {
         let (stream, session, events) = connection.into_parts();
-        let broken = |error: &std::io::Error| Error::lost("the server cannot be waited for", error);
+        let broken = |error: std::io::Error| Error::lost("the server cannot be waited for", error);
         stream
             .set_write_timeout(None)
             .and_then(|()| stream.set_read_timeout(None))
-            .map_err(|error| broken(&error))?;
+            .map_err(broken)?;
         for event in events {
             worker.client_event(ClientEvent::Event(event));
         }
@@ -63,7 +63,7 @@ impl Channel {
         let thread = named
             .stack_size(STACK_BYTES)
             .spawn(move || reader.run(&worker));
-        let thread = thread.map_err(|error| broken(&error))?;
+        let thread = thread.map_err(broken)?;
         *lock(&channel.thread) = Some(thread);
         Ok(channel)
     }
@@ -92,7 +92,7 @@ impl Channel {
         let (sender, receiver) = mpsc::sync_channel(1);
         // Who asked is there until the reply is.
         self.ask(request, Box::new(move |payload| drop(sender.send(payload))))?;
-        let closed = |_| Error::lost("the server was lost", &ErrorKind::ConnectionAborted.into());
+        let closed = |_| Error::lost("the server was lost", ErrorKind::ConnectionAborted.into());
         receiver.recv().map_err(closed)?
     }
 
@@ -125,7 +125,7 @@ impl Channel {
     fn transmit(&self, asking: &mut Asking) -> Result<(), Error> {
         while let Some(bytes) = asking.session.poll_transmit() {
             let written = (&self.stream).write_all(&bytes);
-            written.map_err(|error| Error::lost("the server was lost", &error))?;
+            written.map_err(|error| Error::lost("the server was lost", error))?;
         }
         Ok(())
     }
@@ -136,11 +136,11 @@ impl Channel {
         let lost = loop {
             let come = match (&self.stream).read(&mut buffer) {
                 Ok(0) => {
-                    break Error::lost("the server was lost", &ErrorKind::UnexpectedEof.into());
+                    break Error::lost("the server was lost", ErrorKind::UnexpectedEof.into());
                 }
                 Ok(len) => buffer.get(..len).unwrap_or_default(),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => break Error::lost("the server was lost", &error),
+                Err(error) => break Error::lost("the server was lost", error),
             };
             if let Err(error) = self.hand_out(come, worker) {
                 break error;

@@ -46,7 +46,7 @@ impl Worker {
         };
         let named = thread::Builder::new().name("pmix-callbacks".to_owned());
         let begun = named.stack_size(STACK_BYTES).spawn(move || run(&receiver));
-        let begun = begun.map_err(|error| Error::lost("no thread for callbacks", &error))?;
+        let begun = begun.map_err(|error| Error::lost("no thread for callbacks", error))?;
         *lock(&self.thread) = Some(begun);
         Ok(())
     }

@@ -21,7 +21,7 @@ impl Engine {
             return;
         };
         let store = std::sync::Arc::clone(&self.cx.store);
-        let framer: &dyn RegexFramer = store.preg().as_ref();
+        let framer: &dyn RegexFramer = store.maps();
         let request = Request::decode(&form, Some(framer), payload);
         let command = match &request {
             Ok(request) => Some(request.command()),

@@ -38,7 +38,7 @@ impl Node {
             let preg = pmix_builtin::open_preg(&Params::default());
             Arc::new(preg.unwrap())
         });
-        let store = Store::new(Arc::clone(preg), LocalNode::new(name(place)));
+        let store = Store::new(preg.clone(), LocalNode::new(name(place)));
         let config = Config {
             server: Proc::new(format!("server{place}"), Rank::new(0)),
             ..config.clone()

@@ -60,7 +60,7 @@ fn report(
                 .map(|()| files);
         }
     };
-    written.map_err(|e| Error::io("reporting how the server is reached", &e))?;
+    written.map_err(|e| Error::io("reporting how the server is reached", e))?;
     Ok(files)
 }
 

@@ -39,7 +39,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     let rendezvous = publish(&settings, &places(&settings, &place), &uri)?;
     let files = rendezvous.paths();
     let fork = fork(uri, &psec, &place, environment);
-    let store = Arc::new(Store::new(Arc::clone(&preg), place.node()));
+    let store = Arc::new(Store::new(preg.clone(), place.node()));
     let driver = Driver::new(Parts {
         engine: Engine::new(settings.config, store, psec),
         host: settings.host,

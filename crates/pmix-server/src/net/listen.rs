@@ -49,7 +49,7 @@ impl Listening {
             let why = "no address is left to listen on: both families or all interfaces are off";
             Error::new(Status::ERR_NOT_AVAILABLE, why)
         })?;
-        Err(Error::io(&format!("listening on {address}"), &error))
+        Err(Error::io(&format!("listening on {address}"), error))
     }
 
     /// The addresses to try, best first.
@@ -63,7 +63,7 @@ impl Listening {
             let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
             return Ok(self.with_ports(loopback));
         }
-        let all = interfaces::all().map_err(|e| Error::io("listing network interfaces", &e))?;
+        let all = interfaces::all().map_err(|e| Error::io("listing network interfaces", e))?;
         self.choose(&all)
     }
 

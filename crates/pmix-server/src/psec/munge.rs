@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use pmix_engine::{Claim, Psec, Verified};
+use pmix_types::ErrorDetail;
 
 use crate::Error;
 
@@ -28,7 +29,7 @@ impl Psec for Munge {
 
     fn verify(&self, credential: &[u8], _: &Claim<'_>) -> Result<Verified, pmix_engine::Error> {
         let decoded = self.0.borrow_mut().decode(credential);
-        let (uid, gid) = decoded.map_err(|e| pmix_engine::Error::new(e.status(), e.to_string()))?;
+        let (uid, gid) = decoded.map_err(|e| ErrorDetail::passed_on(e.status(), e))?;
         Ok(Verified {
             uid: Some(uid),
             gid: Some(gid),

@@ -167,7 +167,7 @@ pub(super) fn is_link(stat: &Stat) -> bool {
 }
 
 pub(super) fn failed(path: &Path, error: Errno) -> Error {
-    Error::io(&path.display().to_string(), &error.into())
+    Error::io(&path.display().to_string(), error.into())
 }
 
 #[cfg(test)]

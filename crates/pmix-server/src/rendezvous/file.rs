@@ -218,7 +218,7 @@ impl<'d> Temporary<'d> {
             text: contact.text(),
         };
         let written = (&file).write_all(contact.text().as_bytes());
-        written.map_err(|e| Error::io(&path.display().to_string(), &e))?;
+        written.map_err(|e| Error::io(&path.display().to_string(), e))?;
         fchmod(&file, mode).map_err(|e| failed(&path, e))?;
         Ok(temporary)
     }

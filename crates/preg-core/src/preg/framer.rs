@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tells those who pack and unpack how long an old encoded map is.
+//! The framework as lower layers see it: who tells how long an old encoded map is, and reads maps.
 
 use bfrops::{RegexExtent, RegexFramer};
+use pmix_map::{Limits, MapParser, NodeList, ProcMap};
+use pmix_types::{ErrorDetail, Regex2Ref};
 
 use super::Preg;
-use crate::Terminator;
+use crate::{Error, Terminator};
 
 impl RegexFramer for Preg {
     fn regex_extent(&self, bytes: &[u8]) -> Result<Option<RegexExtent>, String> {
@@ -14,4 +16,31 @@ impl RegexFramer for Preg {
             terminated: extent.terminator == Terminator::Nul,
         }))
     }
+}
+
+impl MapParser for Preg {
+    fn limits(&self) -> &Limits {
+        Self::limits(self)
+    }
+
+    fn parse_nodes(&self, text: &[u8]) -> Result<NodeList, pmix_map::Error> {
+        Self::parse_nodes(self, text).map_err(of_map)
+    }
+
+    fn parse_procs(&self, text: &[u8]) -> Result<ProcMap, pmix_map::Error> {
+        Self::parse_procs(self, text).map_err(of_map)
+    }
+
+    fn resolve_nodes(&self, regex: Regex2Ref<'_>) -> Result<NodeList, pmix_map::Error> {
+        Self::resolve_nodes(self, regex).map_err(of_map)
+    }
+
+    fn resolve_procs(&self, regex: Regex2Ref<'_>) -> Result<ProcMap, pmix_map::Error> {
+        Self::resolve_procs(self, regex).map_err(of_map)
+    }
+}
+
+/// The same fault, the scheme that found it included.
+fn of_map(error: Error) -> pmix_map::Error {
+    ErrorDetail::from(error).into()
 }

@@ -51,7 +51,7 @@ impl Modex {
             ModexForm::Numbered => Ok(Vec::new()),
             ModexForm::Named => {
                 let data = codec.pack(|encoder| encoder.one::<wire_type::Byte>(&0));
-                envelope(codec, form, data.map_err(unpackable)?)
+                envelope(codec, form, data?)
             }
         }
     }
@@ -70,11 +70,7 @@ fn envelope(codec: &Codec<'_>, form: ModexForm, data: Vec<u8>) -> Result<Vec<u8>
         ModexForm::Numbered => object(data, false),
         ModexForm::Named => object(data, true).and_then(|inner| object(inner, false)),
     };
-    packed.map_err(unpackable)
-}
-
-fn unpackable(error: bfrops::Error) -> Error {
-    Error::new(error.status(), error.message())
+    Ok(packed?)
 }
 
 /// The processes that put something for other nodes, and what.
@@ -94,17 +90,13 @@ fn numbered(
     procs: &[(Proc<'_>, &ModexStore)],
 ) -> Result<Vec<u8>, Error> {
     let keys = Keys::of(codec, shared(procs).flat_map(|(_, entries)| entries))?;
-    let mut out = codec
-        .pack(|encoder| keys.head(encoder))
-        .map_err(unpackable)?;
+    let mut out = codec.pack(|encoder| keys.head(encoder))?;
     for (proc, entries) in shared(procs) {
         let rank = number_of(participants, proc)?;
         let bytes = numbered_proc(codec, &keys, rank, proc, &entries)?;
         let mut encoder = codec.encoder(&mut out);
         let object = Bytes::Owned(bytes);
-        encoder
-            .one::<wire_type::ByteObject>(&object)
-            .map_err(unpackable)?;
+        encoder.one::<wire_type::ByteObject>(&object)?;
     }
     Ok(out)
 }
@@ -118,7 +110,7 @@ fn numbered_proc(
 ) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let mut encoder = codec.encoder(&mut bytes);
-    encoder.one::<wire_type::Rank>(&rank).map_err(unpackable)?;
+    encoder.one::<wire_type::Rank>(&rank)?;
     for entry in entries {
         let packed = match keys.number(entry.wire_key()) {
             Some(number) => (encoder.one::<wire_type::Uint32>(&number))
@@ -173,10 +165,10 @@ impl<'k> Keys<'k> {
         for ((key, uses), number) in names.iter().zip(&uses).zip(0_u32..) {
             let text = Some(Text::without_nul(key.as_bytes()));
             let name = codec.pack(|encoder| encoder.one::<wire_type::String>(&text));
-            let name = name.map_err(unpackable)?.len();
+            let name = name?.len();
             let short = codec.pack(|encoder| encoder.one::<wire_type::Uint32>(&number));
             plain += name * uses;
-            by_number += name + short.map_err(unpackable)?.len() * uses;
+            by_number += name + short?.len() * uses;
         }
         if plain <= by_number {
             numbers.clear();
@@ -208,15 +200,13 @@ impl<'k> Keys<'k> {
 /// Flag and processes of the named form.
 fn named(codec: &Codec<'_>, procs: &[(Proc<'_>, &ModexStore)]) -> Result<Vec<u8>, Error> {
     let collected = codec.pack(|encoder| encoder.one::<wire_type::Byte>(&COLLECTED));
-    let mut out = collected.map_err(unpackable)?;
+    let mut out = collected?;
     for (proc, puts) in procs {
         let bytes = named_proc(codec, proc, puts)?;
         if let Some(bytes) = bytes {
             let mut encoder = codec.encoder(&mut out);
             let object = Bytes::Owned(bytes);
-            encoder
-                .one::<wire_type::ByteObject>(&object)
-                .map_err(unpackable)?;
+            encoder.one::<wire_type::ByteObject>(&object)?;
         }
     }
     Ok(out)
@@ -229,7 +219,7 @@ fn named_proc(
 ) -> Result<Option<Vec<u8>>, Error> {
     let mut bytes = Vec::new();
     let mut encoder = codec.encoder(&mut bytes);
-    encoder.one::<wire_type::Proc>(proc).map_err(unpackable)?;
+    encoder.one::<wire_type::Proc>(proc)?;
     let mut empty = true;
     // What is gone comes first: of one key there may be values that stay.
     for key in puts.withdrawn(proc.rank) {
@@ -237,7 +227,7 @@ fn named_proc(
             key: key.clone(),
             value: Value::Undef,
         };
-        encoder.one::<wire_type::Kval>(&gone).map_err(unpackable)?;
+        encoder.one::<wire_type::Kval>(&gone)?;
         empty = false;
     }
     for entry in puts.entries(proc.rank, ScopeSet::REMOTE) {

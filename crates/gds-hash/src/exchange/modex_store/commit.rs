@@ -128,7 +128,7 @@ fn pack(
     encoder: &mut Encoder<'_>,
     write: impl FnOnce(&mut Encoder<'_>) -> Result<(), bfrops::Error>,
 ) -> Result<(), Error> {
-    write(encoder).map_err(|error| Error::new(error.status(), error.message()))
+    Ok(write(encoder)?)
 }
 
 /// Reads a commit as a whole.

@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pmix_map::ProcMapBuilder;
+use pmix_map::{MapParser, NodeList, ProcMap, ProcMapBuilder};
 use pmix_types::{Info, Nspace, Value, keys};
-use preg_core::{NodeList, Preg, ProcMap};
 
 use super::duplicates;
 use super::entry::{Target, array, is_container, number, of_other_job, target, within, wrong_type};
@@ -28,7 +27,7 @@ struct Pair {
 
 /// Finds the maps.
 pub(super) struct MapFinder<'p> {
-    preg: &'p Preg,
+    parser: &'p dyn MapParser,
     nspace: &'p Nspace<'p>,
     found: BTreeMap<Target, Pair>,
     /// What the host says of it, now or before.
@@ -38,9 +37,9 @@ pub(super) struct MapFinder<'p> {
 }
 
 impl<'p> MapFinder<'p> {
-    pub(super) fn new(preg: &'p Preg, nspace: &'p Nspace<'p>) -> Self {
+    pub(super) fn new(parser: &'p dyn MapParser, nspace: &'p Nspace<'p>) -> Self {
         Self {
-            preg,
+            parser,
             nspace,
             found: BTreeMap::new(),
             strip_fqdn: None,
@@ -126,28 +125,28 @@ impl<'p> MapFinder<'p> {
 
     fn node_map(&self, value: &Value<'_>) -> Result<NodeList, Error> {
         let parsed = match value {
-            Value::Regex(regex) => self.preg.parse_nodes(&regex.0),
-            Value::String(Some(text)) => self.preg.parse_nodes(text.as_bytes()),
+            Value::Regex(regex) => self.parser.parse_nodes(&regex.0),
+            Value::String(Some(text)) => self.parser.parse_nodes(text.as_bytes()),
             Value::Regex2(regex) => match regex.as_view() {
-                Some(view) => self.preg.resolve_nodes(view),
+                Some(view) => self.parser.resolve_nodes(view),
                 None => return Err(Error::bad("an encoded map without its type")),
             },
             other => return Err(no_map(other)),
         };
-        parsed.map_err(|e| Error::new(e.status(), e.to_string()))
+        Ok(parsed?)
     }
 
     fn proc_map(&self, value: &Value<'_>) -> Result<ProcMap, Error> {
         let parsed = match value {
-            Value::Regex(regex) => self.preg.parse_procs(&regex.0),
-            Value::String(Some(text)) => self.preg.parse_procs(text.as_bytes()),
+            Value::Regex(regex) => self.parser.parse_procs(&regex.0),
+            Value::String(Some(text)) => self.parser.parse_procs(text.as_bytes()),
             Value::Regex2(regex) => match regex.as_view() {
-                Some(view) => self.preg.resolve_procs(view),
+                Some(view) => self.parser.resolve_procs(view),
                 None => return Err(Error::bad("an encoded map without its type")),
             },
             other => return Err(no_map(other)),
         };
-        parsed.map_err(|e| Error::new(e.status(), e.to_string()))
+        Ok(parsed?)
     }
 
     /// Takes the maps that were given before where none are given now.
@@ -210,13 +209,12 @@ impl<'p> MapFinder<'p> {
     }
 
     fn pair(&self, about: Target, pair: Pair) -> Result<Option<Maps>, Error> {
-        let limits = self.preg.limits();
-        let of_limits = |error: pmix_map::Error| Error::new(error.status(), error.to_string());
+        let limits = self.parser.limits();
         let Some(mut nodes) = pair.nodes else {
             return Ok(None);
         };
         if self.strip_fqdn == Some(true) {
-            nodes = short_names(&nodes, limits).map_err(of_limits)?.into();
+            nodes = short_names(&nodes, limits)?.into();
         }
         let procs = match (pair.procs, pair.anl) {
             (Some(procs), _) => procs,
@@ -224,7 +222,7 @@ impl<'p> MapFinder<'p> {
             (None, None) if about == Target::Session => {
                 let mut none = ProcMapBuilder::new(limits);
                 for _ in 0..nodes.len() {
-                    none.end_node().map_err(of_limits)?;
+                    none.end_node()?;
                 }
                 none.finish()
             }
