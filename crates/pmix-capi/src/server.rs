@@ -9,7 +9,7 @@ use std::ffi::{OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
-use pmix_server::{HostObject, Server};
+use pmix_server::{Credentials, HostObject, Server};
 use pmix_types::{Info, InfoFlags, IofChannel, Status, keys};
 
 use crate::abi::*;
@@ -143,7 +143,7 @@ exported! {
             // SAFETY: C says so.
             let proc = unsafe { proc_at(proc) }.ok_or(Status::ERR_BAD_PARAM)?;
             let object = HostObject(server_object as u64);
-            let made = server.register_client(&proc, uid, gid, object);
+            let made = server.register_client(&proc, Credentials::new(uid, gid), object);
             answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)
         })())
     }

@@ -85,3 +85,20 @@ impl Answer {
 fn failure<T>(answer: &Result<T, Status>) -> Status {
     answer.as_ref().err().copied().unwrap_or(Status::SUCCESS)
 }
+
+/// The user and the group of a process, as numbers of the node of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Credentials {
+    /// The effective user.
+    pub uid: u32,
+    /// The effective group.
+    pub gid: u32,
+}
+
+impl Credentials {
+    /// Names a user and a group.
+    #[must_use]
+    pub const fn new(uid: u32, gid: u32) -> Self {
+        Self { uid, gid }
+    }
+}

@@ -53,7 +53,7 @@ pub use engine::{Engine, Stats};
 pub use error::Error;
 pub use event::{DirectModexId, EngineEvent};
 pub use gds_hash::Registration;
-pub use host::{Answer, CallId, HostCall, HostObject, Upcall};
+pub use host::{Answer, CallId, Credentials, HostCall, HostObject, Upcall};
 pub use peers::{Chunk, Origin, PeerId, Transmit};
 pub use pending::PendingCall;
 pub use psec::{Claim, Psec, Verified};

@@ -135,7 +135,11 @@ fn register(
     server.register_nspace(&nspace, num_here, &infos)?;
     for rank in 0..num_here {
         let proc = Proc::new(nspace.clone(), Rank::new(rank));
-        server.register_client(&proc, uid, gid, HostObject(rank.into()))?;
+        server.register_client(
+            &proc,
+            pmix_server::Credentials::new(uid, gid),
+            HostObject(rank.into()),
+        )?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@
 
 use std::process::{Child, Command, ExitCode};
 
-use pmix_server::{Error, HostObject, Server};
+use pmix_server::{Credentials, Error, HostObject, Server};
 use pmix_types::{Info, Proc, Rank, keys};
 use rustix::process::{getegid, geteuid};
 
@@ -58,10 +58,10 @@ fn register(server: &Server, num_procs: u32) -> Result<(), Error> {
         Info::new(keys::UNIV_SIZE, num_procs),
     ];
     server.register_nspace(&JOB.into(), num_procs, &infos)?;
-    let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+    let user = Credentials::new(geteuid().as_raw(), getegid().as_raw());
     for rank in 0..num_procs {
         let proc = Proc::new(JOB, Rank::new(rank));
-        server.register_client(&proc, uid, gid, HostObject(rank.into()))?;
+        server.register_client(&proc, user, HostObject(rank.into()))?;
     }
     Ok(())
 }

@@ -227,7 +227,7 @@ impl Builder {
     }
 
     /// Says whether there is no progress thread (`PMIX_EXTERNAL_PROGRESS`), so that the host waits
-    /// for [`Server::fd`] and calls [`Server::drive`].
+    /// for the server's descriptor (`AsFd`) and calls [`Server::drive`].
     pub fn external_progress(mut self, yes: bool) -> Self {
         self.external_progress = yes;
         self

@@ -13,7 +13,7 @@ mod turn;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd as _, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -121,8 +121,12 @@ impl Driver {
     }
 
     /// A descriptor that becomes readable when there is something to do.
-    pub(crate) fn fd(&self) -> RawFd {
-        self.poll.as_raw_fd()
+    ///
+    /// # Errors
+    /// There are no more descriptors.
+    pub(crate) fn fd(&self) -> Result<OwnedFd, Error> {
+        let fd = self.poll.registry().as_fd().try_clone_to_owned();
+        fd.map_err(|e| Error::io("waiting for connections", e))
     }
 
     /// Waits for a descriptor of the host's, too.

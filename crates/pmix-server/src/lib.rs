@@ -8,7 +8,7 @@
 //! business of the host.
 //!
 //! ```
-//! use pmix_server::{HostObject, NoHost, Server};
+//! use pmix_server::{Credentials, HostObject, NoHost, Server};
 //! use pmix_types::{Info, Proc, Rank, keys};
 //!
 //! let server = Server::builder().host(NoHost).hostname("n00").build()?;
@@ -17,7 +17,7 @@
 //! server.register_nspace(&"job@1".into(), 2, &infos)?;
 //! for rank in [0, 1] {
 //!     let proc = Proc::new("job@1", Rank::new(rank));
-//!     server.register_client(&proc, 1000, 1000, HostObject(0))?;
+//!     server.register_client(&proc, Credentials::new(1000, 1000), HostObject(0))?;
 //!     let environment = server.setup_fork(&proc)?;
 //!     assert!(environment.iter().any(|(name, _)| name == "PMIX_SERVER_URI41"));
 //! }
@@ -54,8 +54,8 @@ pub use error::Error;
 pub use host::{Completion, Credential, Host, NoHost, Reply, ServerEvent};
 pub use pmix_engine::host as upcall;
 pub use pmix_engine::{
-    Cleanup, CleanupDirectory, Collective, Config, HostObject, PeerId, Registration, ReplyLimits,
-    SecondConnection,
+    Cleanup, CleanupDirectory, Collective, Config, Credentials, HostObject, PeerId, Registration,
+    ReplyLimits, SecondConnection,
 };
 pub use psec::psec_parameters;
 pub use server::Server;

@@ -5,7 +5,7 @@ mod maps;
 mod requests;
 
 use std::fmt;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -25,6 +25,16 @@ use crate::{Builder, Error};
 /// Every method may be called from any thread, methods of the [`Host`](crate::Host) included.
 /// Before [`start`](Self::start) and after `finalize` requests are answered with
 /// `PMIX_ERR_INIT`. A host that keeps a handle of its own server keeps it alive until `finalize`.
+///
+/// # Who drives it
+///
+/// By default a progress thread does, from [`start`](Self::start) on. A server that was built with
+/// external progress is driven by its host, in one of two ways:
+///
+/// - A host without a loop of its own gives what else it waits for to [`watch`](Self::watch) and calls
+///   [`turn`](Self::turn) again and again, which waits and works. This is the simpler and cheaper way.
+/// - A host with a loop of its own has it wait for the server's descriptor ([`AsFd`]) and calls
+///   [`drive`](Self::drive) when it is readable or the time has come that the last call named.
 #[derive(Clone)]
 pub struct Server(Arc<Inner>);
 
@@ -34,7 +44,8 @@ struct Inner {
     driver: Mutex<Option<Box<Driver>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     external_progress: bool,
-    fd: RawFd,
+    /// The descriptor of the driver's, once more: it stays valid when the driver is gone.
+    fd: OwnedFd,
     fork: Fork,
     proc: Proc<'static>,
     preg: Arc<Preg>,
@@ -54,15 +65,16 @@ impl Server {
         preg: Arc<Preg>,
         files: Vec<PathBuf>,
         external_progress: bool,
-    ) -> Self {
+    ) -> Result<Self, Error> {
+        let fd = driver.fd()?;
         let handle = Arc::clone(driver.handle());
         if external_progress {
             handle.start();
         }
         tracing::info!(uri = fork.uri, "listening");
-        Self(Arc::new(Inner {
+        Ok(Self(Arc::new(Inner {
             handle,
-            fd: driver.fd(),
+            fd,
             driver: Mutex::new(Some(Box::new(driver))),
             thread: Mutex::new(None),
             external_progress,
@@ -70,7 +82,7 @@ impl Server {
             proc,
             preg,
             files,
-        }))
+        })))
     }
 
     /// Starts the progress thread; clients are served from now on.
@@ -99,15 +111,10 @@ impl Server {
         }
     }
 
-    /// Returns a descriptor that is readable when there is something to do for
-    /// [`drive`](Self::drive). It is only to be waited for, and ends with the server.
-    #[must_use]
-    pub fn fd(&self) -> RawFd {
-        self.0.fd
-    }
-
-    /// Does what there is to do without waiting, and returns when it is to be called again even if
-    /// [`fd`](Self::fd) does not become readable before; `None` is never.
+    /// Does what there is to do without waiting, and returns when it is to be called again even if the
+    /// server's descriptor ([`AsFd`]) does not become readable before; `None` is never.
+    ///
+    /// It is for a host that has an event loop; one without waits in [`turn`](Self::turn).
     ///
     /// # Errors
     /// `PMIX_ERR_INIT` if the server has a progress thread or is finalised, or if this is called
@@ -130,7 +137,7 @@ impl Server {
     }
 
     /// Waits until there is something to do, and does it: for a host that leaves its waiting to the
-    /// server, which costs less than to wait for [`fd`](Self::fd). Returns after one turn, at
+    /// server, which costs less than to wait for its descriptor. Returns after one turn, at
     /// `until` at the latest, and says whether the descriptor that was given to
     /// [`watch`](Self::watch) has become readable since the last time.
     ///
@@ -189,6 +196,14 @@ impl Server {
     #[must_use]
     pub fn rendezvous_files(&self) -> &[PathBuf] {
         &self.0.files
+    }
+}
+
+impl AsFd for Server {
+    /// Returns a descriptor that is readable when there is something to do for [`drive`](Self::drive). It is
+    /// only to be waited for.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.fd.as_fd()
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use pmix_server::{HostObject, Server};
+use pmix_server::{Credentials, HostObject, Server};
 use pmix_types::{Info, Proc, Rank, keys};
 
 use crate::build::{archive, ended, library, must, root};
@@ -91,14 +91,14 @@ fn clients_exchange_what_they_put() {
     each("client.c", |program, folder| {
         let server = serve(3);
         let user = std::fs::metadata(folder).expect("the folder");
-        let (uid, gid) = {
+        let user = {
             use std::os::unix::fs::MetadataExt as _;
-            (user.uid(), user.gid())
+            Credentials::new(user.uid(), user.gid())
         };
         let children = (0..3).map(|rank| {
             let proc = Proc::new("job@1", Rank::new(rank));
             server
-                .register_client(&proc, uid, gid, HostObject(0))
+                .register_client(&proc, user, HostObject(0))
                 .expect("a client");
             let mut command = Command::new(program);
             command.envs(server.setup_fork(&proc).expect("an environment"));

@@ -8,7 +8,7 @@ use pmix_types::{DataRange, Info, IntoOwned, IofChannel, Nspace, Proc, Status, T
 
 use super::Engine;
 use crate::events::{Notification, Reporter, about};
-use crate::host::HostObject;
+use crate::host::{Credentials, HostObject};
 use crate::ids::ClientId;
 use crate::registry::Client;
 use crate::timer::Timer;
@@ -67,11 +67,12 @@ impl Engine {
     pub fn register_client(
         &mut self,
         proc: &Proc<'_>,
-        uid: u32,
-        gid: u32,
+        user: Credentials,
         object: HostObject,
     ) -> Result<(), Error> {
-        self.cx.registry.add_client(proc, (uid, gid), object)?;
+        self.cx
+            .registry
+            .add_client(proc, (user.uid, user.gid), object)?;
         let nspace = proc.nspace.clone().into_owned();
         self.job_changed(&nspace);
         self.close_refused();

@@ -346,7 +346,11 @@ fn a_process_that_is_deregistered_is_not_waited_for() {
     assert_eq!(world.status_of(all[0], &fence(vec![])), lost);
     let engine = &mut world.nodes[0].engine;
     engine
-        .register_client(&proc, 1000, 1000, HostObject(1))
+        .register_client(
+            &proc,
+            pmix_engine::Credentials::new(1000, 1000),
+            HostObject(1),
+        )
         .unwrap();
     let back = world.join(0, "job", 1);
     let both = [all[0], back];

@@ -19,7 +19,9 @@ fn half_a_job(world: &mut World) -> Who {
     engine.register_nspace(&"job".into(), 2, &infos).unwrap();
     let proc = Proc::new("job", Rank::new(0));
     let object = HostObject(0);
-    engine.register_client(&proc, 1000, 1000, object).unwrap();
+    engine
+        .register_client(&proc, pmix_engine::Credentials::new(1000, 1000), object)
+        .unwrap();
     world.join(0, "job", 0)
 }
 
@@ -28,7 +30,9 @@ fn the_other_half(world: &mut World) -> Who {
     let proc = Proc::new("job", Rank::new(1));
     let object = HostObject(1);
     let engine = &mut world.nodes[0].engine;
-    engine.register_client(&proc, 1000, 1000, object).unwrap();
+    engine
+        .register_client(&proc, pmix_engine::Credentials::new(1000, 1000), object)
+        .unwrap();
     world.join(0, "job", 1)
 }
 
@@ -43,7 +47,11 @@ fn processes_that_are_registered_late_are_waited_for() {
     let proc = |rank| Proc::new("job", Rank::new(rank));
     // A process may be registered before its job.
     engine
-        .register_client(&proc(0), 1000, 1000, HostObject(0))
+        .register_client(
+            &proc(0),
+            pmix_engine::Credentials::new(1000, 1000),
+            HostObject(0),
+        )
         .unwrap();
     engine.register_nspace(&"job".into(), 2, &infos).unwrap();
     let first = world.join(0, "job", 0);
@@ -55,7 +63,11 @@ fn processes_that_are_registered_late_are_waited_for() {
     world.run();
     let engine = &mut world.nodes[0].engine;
     engine
-        .register_client(&proc(1), 1000, 1000, HostObject(1))
+        .register_client(
+            &proc(1),
+            pmix_engine::Credentials::new(1000, 1000),
+            HostObject(1),
+        )
         .unwrap();
     let second = world.join(0, "job", 1);
     for tag in tags {
@@ -77,7 +89,9 @@ fn all_of_a_job_and_its_ranks_are_the_same_before_it_is_registered_too() {
         let proc = Proc::new("job", Rank::new(rank));
         let object = HostObject(rank.into());
         let engine = &mut world.nodes[0].engine;
-        engine.register_client(&proc, 1000, 1000, object).unwrap();
+        engine
+            .register_client(&proc, pmix_engine::Credentials::new(1000, 1000), object)
+            .unwrap();
     }
     let both = [0, 1].map(|rank| world.connect(0, &crate::world::hello("job", rank)));
     world.run();

@@ -238,7 +238,9 @@ fn what_a_removed_process_put_is_not_taken_for_that_of_the_next_of_its_name() {
     }
     let engine = &mut world.nodes[0].engine;
     let object = HostObject(1);
-    engine.register_client(&proc, 1000, 1000, object).unwrap();
+    engine
+        .register_client(&proc, pmix_engine::Credentials::new(1000, 1000), object)
+        .unwrap();
     let next = world.join(0, "job", 1);
     let tag = world.ask(all[0], &get("job", 1, "card"));
     world.run();

@@ -164,7 +164,9 @@ impl Storm {
             let object = HostObject(rank as u64);
             engine.deregister_client(&proc(rank)).unwrap();
             let proc = proc(rank);
-            engine.register_client(&proc, UID, UID, object).unwrap();
+            engine
+                .register_client(&proc, pmix_engine::Credentials::new(UID, UID), object)
+                .unwrap();
             self.live[rank] = None;
         }
         self.world.run();

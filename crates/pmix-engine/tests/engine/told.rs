@@ -330,7 +330,11 @@ fn a_process_that_the_maps_have_elsewhere_is_told_where_it_is() {
     let uid = crate::world::UID;
     let engine = &mut world.nodes[0].engine;
     engine
-        .register_client(&proc, uid, uid, pmix_engine::HostObject(9))
+        .register_client(
+            &proc,
+            pmix_engine::Credentials::new(uid, uid),
+            pmix_engine::HostObject(9),
+        )
         .unwrap();
     let client = Client::join(&mut world, 9, Release::V5_0_11);
     assert_eq!(client.procs.len(), 10);

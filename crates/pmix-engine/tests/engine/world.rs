@@ -103,7 +103,9 @@ impl World {
             for _ in 0..*count {
                 let proc = Proc::new(nspace, Rank::new(rank));
                 let object = HostObject(rank.into());
-                engine.register_client(&proc, uid, uid, object).unwrap();
+                engine
+                    .register_client(&proc, pmix_engine::Credentials::new(uid, uid), object)
+                    .unwrap();
                 node.procs.push(proc);
                 rank += 1;
             }

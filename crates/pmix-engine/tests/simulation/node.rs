@@ -80,7 +80,9 @@ impl Node {
         let proc = Proc::new(job.nspace, Rank::new(rank));
         let object = HostObject(rank.into());
         let engine = &mut self.engine;
-        engine.register_client(&proc, UID, UID, object).unwrap();
+        engine
+            .register_client(&proc, pmix_engine::Credentials::new(UID, UID), object)
+            .unwrap();
     }
 }
 

@@ -108,7 +108,10 @@ impl<'a> Job<'a> {
         for &rank in here {
             let proc = Proc::new(nspace.clone(), rank);
             let object = HostObject(u64::from(rank.as_raw()));
-            (self.server.register_client(&proc, uid, gid, object)).map_err(refused)?;
+            (self
+                .server
+                .register_client(&proc, pmix_server::Credentials::new(uid, gid), object))
+            .map_err(refused)?;
         }
         Ok(())
     }

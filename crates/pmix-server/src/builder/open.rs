@@ -50,7 +50,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
         observer: settings.observer,
     })?;
     let external = settings.external_progress;
-    Ok(Server::new(driver, fork, server, preg, files, external))
+    Server::new(driver, fork, server, preg, files, external)
 }
 
 /// Connections that have not said who they are may not take all descriptors.

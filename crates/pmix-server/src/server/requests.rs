@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 
-use pmix_engine::{Engine, HostObject, Registration};
+use pmix_engine::{Credentials, Engine, HostObject, Registration};
 use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Status, Text};
 
 use crate::fork::setup_envars;
@@ -48,12 +48,11 @@ impl Server {
     pub fn register_client(
         &self,
         proc: &Proc<'_>,
-        uid: u32,
-        gid: u32,
+        user: Credentials,
         object: HostObject,
     ) -> Result<(), Error> {
         let handle = &self.0.handle;
-        handle.request(|engine, _| engine.register_client(proc, uid, gid, object))
+        handle.request(|engine, _| engine.register_client(proc, user, object))
     }
 
     /// Removes a local process (`PMIx_server_deregister_client`).

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ fn every_request(server: &Server) -> Vec<Result<(), Error>> {
     vec![
         server.register_nspace(&job, 0, &[]),
         server.deregister_nspace(&job),
-        server.register_client(&proc, 0, 0, HostObject(0)),
+        server.register_client(&proc, pmix_server::Credentials::new(0, 0), HostObject(0)),
         server.deregister_client(&proc),
         server.setup_fork(&proc).map(drop),
         server.setup_application(&job, &[]).map(drop),
@@ -180,7 +180,7 @@ fn names_that_would_break_the_address_or_a_path_are_refused() {
 /// Drives a server until something is done elsewhere: as a host with a loop of its own does, only
 /// when the descriptor is readable or the time has come that it was told.
 fn drive_until(server: &Server, done: impl Fn() -> bool) {
-    let fd = server.fd();
+    let fd = server.as_fd().as_raw_fd();
     let (mut poll, mut events) = (Poll::new().unwrap(), Events::with_capacity(1));
     let registry = poll.registry();
     registry

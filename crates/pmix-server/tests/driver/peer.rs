@@ -48,7 +48,9 @@ pub(crate) fn register(server: &Server, job: &str, num_procs: u32, (uid, gid): (
     for rank in 0..num_procs {
         let proc = Proc::new(nspace.clone(), Rank::new(rank));
         let object = HostObject(rank.into());
-        server.register_client(&proc, uid, gid, object).unwrap();
+        server
+            .register_client(&proc, pmix_server::Credentials::new(uid, gid), object)
+            .unwrap();
     }
 }
 
