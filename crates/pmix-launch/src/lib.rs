@@ -89,8 +89,3 @@ pub use plan::{App, Output, Plan};
 pub use process::{Ending, end_with_launcher};
 pub use run::{Standard, launch};
 pub use topology::{Cpus, Level, Topology};
-
-/// The programs of the README compile, and those that need no server run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

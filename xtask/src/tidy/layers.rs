@@ -26,6 +26,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("pmix-server", 6),
     ("pmix-client", 6),
     ("pmix-tool", 7),
+    ("pmix", 7),
     ("pmix-launch", 7),
     ("pmix-capi", 8),
     ("pmix-cli", 8),

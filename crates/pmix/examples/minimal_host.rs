@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The smallest host that runs a parallel program: one job, all of it on this node.
 //!
-//!     cargo run -p pmix-server --example minimal_host -- 4 ./a.out ARGS
+//!     cargo run -p pmix --example minimal_host -- 4 ./a.out ARGS
 //!
 //! It registers a job and its processes, starts them with the environment that the server gives,
 //! waits for them and ends with the first exit code that is not 0. `pmix run` does the rest of what
@@ -9,8 +9,8 @@
 
 use std::process::{Child, Command, ExitCode};
 
-use pmix_server::{Credentials, Error, HostObject, Server};
-use pmix_types::{Info, Proc, Rank, keys};
+use pmix::prelude::*;
+use pmix::server::Error;
 use rustix::process::{getegid, geteuid};
 
 const JOB: &str = "job@1";
@@ -58,7 +58,10 @@ fn register(server: &Server, num_procs: u32) -> Result<(), Error> {
         Info::new(keys::UNIV_SIZE, num_procs),
     ];
     server.register_nspace(&JOB.into(), num_procs, &infos)?;
-    let user = Credentials::new(geteuid().as_raw(), getegid().as_raw());
+    let user = Credentials {
+        uid: geteuid().as_raw(),
+        gid: getegid().as_raw(),
+    };
     for rank in 0..num_procs {
         let proc = Proc::new(JOB, Rank::new(rank));
         server.register_client(&proc, user, HostObject(rank.into()))?;

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PMIx for programs in Rust: one crate to depend on for hosts and clients.
+//!
+//! PMIx (Process Management Interface - Exascale) is how the launcher of a parallel job tells its
+//! processes who runs where, and how they find each other. This crate re-exports what a program needs
+//! of the crates of pmix-rs:
+//!
+//! | module | what is in it | crate |
+//! | --- | --- | --- |
+//! | [`types`] | the data model: statuses, processes, infos, values, keys | `pmix-types` |
+//! | [`map`] | node maps and process maps, folded | `pmix-map` |
+//! | [`params`] | MCA parameters and the environment they come from | `pmix-mca` |
+//! | [`wire`] | how a peer packs its messages | `bfrops` |
+//! | `encoding`, with feature `server` | encoded maps (`pmix[...]` and others) | `preg-core`, `pmix-builtin` |
+//! | `server`, with feature `server` | the server of a node and the interface of its host | `pmix-server` |
+//! | `client`, with feature `client` | clients of the server that started the program | `pmix-client` |
+//!
+//! [`prelude`] has what most programs name. Both features are on by default. `examples` holds a whole
+//! host, `minimal_host.rs`, and a process of its job, `minimal_client.rs`.
+//!
+//! # A host
+//!
+//! A host, for example a resource manager, registers a job and its processes and starts them with
+//! the environment that the server gives.
+//!
+#![cfg_attr(feature = "server", doc = "```")]
+#![cfg_attr(not(feature = "server"), doc = "```ignore")]
+//! use pmix::prelude::*;
+//!
+//! let server = Server::builder().host(NoHost).hostname("n00").build()?;
+//! server.start()?;
+//! let nodes = NodeList::parse_text(b"n00", &Limits::default())?;
+//! let procs = ProcMap::parse_text(b"0-1", &Limits::default())?;
+//! let infos = [Info::new(keys::UNIV_SIZE, 2_u32)];
+//! let job = Registration::new(&infos).with_maps(nodes, procs);
+//! server.register_nspace(&"job@1".into(), 2, job)?;
+//! for rank in [0, 1] {
+//!     let proc = Proc::new("job@1", Rank::new(rank));
+//!     let user = Credentials { uid: 1000, gid: 1000 };
+//!     server.register_client(&proc, user, HostObject(0))?;
+//!     let environment = server.setup_fork(&proc)?;
+//!     assert!(environment.iter().any(|(name, _)| name == "PMIX_RANK"));
+//! }
+//! server.finalize()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # A client
+//!
+#![cfg_attr(feature = "client", doc = "```no_run")]
+#![cfg_attr(not(feature = "client"), doc = "```ignore")]
+//! use pmix::prelude::*;
+//!
+//! let mut client = Client::from_env()?;
+//! client.put(Scope::GLOBAL, "card", "ib0:17")?;
+//! client.commit()?;
+//! client.fence(&Fence::new().collect())?;
+//! let peer = Proc::new(client.proc().nspace.clone(), Rank::new(1));
+//! println!("{:?}", client.get(&peer, "card", &[])?);
+//! client.finalize()?;
+//! # Ok::<(), pmix::client::Error>(())
+//! ```
+//!
+//! Source: PMIx Standard; the bytes are those of OpenPMIx.
+#![forbid(unsafe_code)]
+
+pub use pmix_map as map;
+pub use pmix_types as types;
+
+/// Clients of the server that started the program: one for a thread, and one that many threads share.
+#[cfg(feature = "client")]
+pub mod client {
+    pub use pmix_client::*;
+    pub use pmix_proto::Event;
+}
+
+/// The server of a node, and the interface of its host.
+#[cfg(feature = "server")]
+pub use pmix_server as server;
+
+/// Encoded maps: what a host writes its node and process maps as, and reads them from.
+#[cfg(feature = "server")]
+pub mod encoding {
+    pub use pmix_builtin::open_preg;
+    pub use preg_core::{Error, Preg, Regex2, Regex2Ref};
+}
+
+/// How a peer packs its messages, which a client says of its server.
+pub mod wire {
+    pub use bfrops::{BufferKind, Integers, Layout, Module};
+}
+
+/// MCA parameters, and the environment that they and addresses come from.
+pub mod params {
+    pub use pmix_mca::{Environment, Error, Params, Source};
+}
+
+/// What most programs name.
+pub mod prelude {
+    #[cfg(feature = "client")]
+    pub use crate::client::{Client, Event, Fence, Settings};
+    pub use crate::map::{Limits, MapParser, NodeList, ProcMap};
+    #[cfg(feature = "server")]
+    pub use crate::server::{
+        Completion, Credentials, Host, HostObject, NoHost, Registration, Server, ServerEvent,
+    };
+    pub use crate::types::{
+        DataArray, Info, Key, Nspace, Proc, Rank, Scope, Status, Text, Value, keys,
+    };
+}
+
+/// The programs of the README compile, and those that need no server run.
+#[cfg(all(doctest, feature = "client", feature = "server"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

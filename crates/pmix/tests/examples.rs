@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The examples run as a user would run them: the host starts the client as the processes of a job.
+#![cfg(all(feature = "client", feature = "server"))]
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// How long a job of three processes may take on a busy machine before it counts as stuck.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Returns the path of an example, which `cargo test` builds before it runs tests.
+fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("the path of this test");
+    let target = test.ancestors().nth(2).expect("the folder of the profile");
+    let path = target.join("examples").join(name);
+    assert!(
+        path.exists(),
+        "`cargo build -p pmix --examples` builds {path:?}"
+    );
+    path
+}
+
+/// Runs the host and returns how it ended and what it and its processes printed.
+fn host(folder: &Path, args: &[&str]) -> (ExitStatus, String) {
+    let path = folder.join("output");
+    let output = File::create(&path).expect("a file");
+    let errors = output.try_clone().expect("a descriptor");
+    let mut command = Command::new(example("minimal_host"));
+    command.args(args).env("TMPDIR", folder);
+    command.stdout(output).stderr(errors);
+    let mut child = command.spawn().expect("the host starts");
+    let end = Instant::now() + DEADLINE;
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("the host is waited for") {
+            break status;
+        }
+        if Instant::now() > end {
+            child.kill().expect("the host is killed");
+            child.wait().expect("the host is waited for");
+            let said = std::fs::read_to_string(&path).expect("what was printed");
+            panic!("{args:?} takes longer than {DEADLINE:?}: {said}");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let said = std::fs::read_to_string(&path).expect("what was printed");
+    (status, said)
+}
+
+#[test]
+fn the_host_serves_a_job_of_clients() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let client = example("minimal_client");
+    let client = client.to_str().expect("a path of text");
+    let (status, said) = host(folder.path(), &["3", client]);
+    assert!(status.success(), "{status}: {said}");
+    let lines = said.lines();
+    let mut heads: Vec<_> = lines
+        .filter_map(|line| Some(line.split_once(" is process ")?.0))
+        .collect();
+    heads.sort_unstable();
+    let expected = [
+        "rank 0 of 3: rank 1",
+        "rank 1 of 3: rank 2",
+        "rank 2 of 3: rank 0",
+    ];
+    assert_eq!(heads, expected, "{said}");
+}
+
+#[test]
+fn the_host_ends_with_the_exit_code_of_its_processes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (status, said) = host(folder.path(), &["2", "/bin/sh", "-c", "exit 7"]);
+    assert_eq!(status.code(), Some(7), "{said}");
+    let (status, said) = host(folder.path(), &["1", "/does/not/exist"]);
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.starts_with("minimal_host: "), "{said}");
+}
