@@ -352,6 +352,12 @@ impl<'a> Decoder<'a> {
         self.claim(count.saturating_mul(size.max(1)))
     }
 
+    /// Returns how many bytes of memory what was unpacked takes, beyond the message.
+    #[must_use]
+    pub fn memory_taken(&self) -> usize {
+        self.limits.memory(self.total).saturating_sub(self.memory)
+    }
+
     /// Takes memory.
     #[inline]
     pub(crate) fn claim(&mut self, bytes: usize) -> Result<(), Error> {

@@ -33,6 +33,9 @@ pub struct Config {
     /// The number of bytes that these requests may have. A request that would have to wait beyond
     /// them is refused.
     pub request_bytes_per_peer: usize,
+    /// The number of bytes that the requests of all peers may have. Beyond them a peer is refused
+    /// that has more than its share of them.
+    pub request_bytes: usize,
     /// The number of bytes that one process may put. A commit beyond them is refused.
     pub put_bytes_per_process: usize,
     /// The number of bytes that may wait for one peer to read them before its next request is
@@ -134,6 +137,7 @@ impl Default for Config {
             max_message: 64 << 20,
             requests_per_peer: 16 << 10,
             request_bytes_per_peer: 16 << 20,
+            request_bytes: 128 << 20,
             put_bytes_per_process: 256 << 20,
             reply_window: 1 << 20,
             queued_bytes_per_peer: 64 << 20,
@@ -204,6 +208,8 @@ pub struct OutputLimits {
     pub held: usize,
     /// The greatest number of bytes that a pull can name to be held back (`PMIX_IOF_CACHE_SIZE`).
     pub most_held: usize,
+    /// The most bytes that are held back for all pulls of a peer; one more has 64 KiB then.
+    pub held_per_peer: usize,
     /// The number of bytes of one stream that are kept until a peer pulls them.
     pub kept_per_stream: usize,
     /// The number of bytes of all streams that are kept until peers pull them.
@@ -218,6 +224,7 @@ impl Default for OutputLimits {
             window: 256 << 10,
             held: 1 << 20,
             most_held: 16 << 20,
+            held_per_peer: 32 << 20,
             kept_per_stream: 64 << 10,
             kept: 4 << 20,
         }

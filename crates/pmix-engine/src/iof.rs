@@ -16,13 +16,17 @@ mod unclaimed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pmix_types::{Info, IofChannel, Nspace, Proc, Status, keys};
+use pmix_types::{Info, IofChannel, Nspace, Proc, Rank, Status, keys};
 
 pub(crate) use self::piece::Piece;
 use self::piece::{OutputQueue, Overflow};
 use self::unclaimed::UnclaimedOutput;
 use crate::config::OutputLimits;
+use crate::procs::Procs;
 use crate::{Error, PeerId};
+
+/// What is held back for a pull whose peer has many.
+const LEAST_HELD: usize = 64 << 10;
 
 /// Who wants whose output.
 #[derive(Debug)]
@@ -74,13 +78,19 @@ impl Forwarding {
     ) -> Result<u64, Error> {
         self.check(peer, &sources, channels)?;
         self.last += 1;
+        let own = self.pulls.values().filter(|pull| pull.peer == peer);
+        let held: usize = own.map(|pull| pull.line.limit()).sum();
+        let room = self.limits.held_per_peer.saturating_sub(held);
+        let mut wanted = Procs::default();
+        wanted.extend(&sources);
         let pull = Pull {
             peer,
             local_id,
             sources,
+            wanted,
             channels,
             is_open: false,
-            line: queue(infos, &self.limits),
+            line: queue(infos, &self.limits, room.max(LEAST_HELD)),
         };
         self.pulls.insert(self.last, pull);
         Ok(self.last)
@@ -214,6 +224,8 @@ struct Pull {
     /// What the peer calls it; the output says it.
     local_id: u64,
     sources: Vec<Proc<'static>>,
+    /// The sources, to be asked about one by one.
+    wanted: Procs,
     channels: IofChannel,
     /// Whether the peer has been told that it has it. Output waits until then.
     is_open: bool,
@@ -225,20 +237,22 @@ impl Pull {
     /// Whether a piece of output is wanted.
     fn wants(&self, piece: &Piece) -> bool {
         let channel = self.channels.as_raw() & piece.channel.as_raw() != 0;
-        let named = |source: &Proc<'_>| {
-            source.nspace == piece.source.nspace && source.rank.matches(piece.source.rank)
-        };
-        channel && self.sources.iter().any(named)
+        channel
+            && match piece.source.rank {
+                Rank::WILDCARD => self.wanted.names_job(&piece.source.nspace),
+                _ => self.wanted.has(&piece.source),
+            }
     }
 }
 
 /// What is held back, as the peer wants it and the limits allow.
-fn queue(infos: &[Info<'_>], limits: &OutputLimits) -> OutputQueue {
+fn queue(infos: &[Info<'_>], limits: &OutputLimits, room: usize) -> OutputQueue {
     let find = |key| infos.iter().find(|info| info.key.is(key));
     let says = |key| find(key).is_some_and(|info| info.truth().is_true());
     let asked = find(keys::IOF_CACHE_SIZE).and_then(|info| info.value.to_number::<u32>().ok());
     let asked = asked.and_then(|size| usize::try_from(size).ok());
-    let size = asked.unwrap_or(limits.held).min(limits.most_held);
+    let size = asked.unwrap_or(limits.held);
+    let size = size.min(limits.most_held).min(room);
     match says(keys::IOF_DROP_OLDEST) && !says(keys::IOF_DROP_NEWEST) {
         true => OutputQueue::new(size, Overflow::DropOldest),
         false => OutputQueue::new(size, Overflow::DropNewest),

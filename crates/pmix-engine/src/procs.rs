@@ -44,6 +44,11 @@ impl Procs {
         }
     }
 
+    /// Whether any process of a job is one of them.
+    pub(crate) fn names_job(&self, nspace: &Nspace<'_>) -> bool {
+        self.0.contains_key(nspace.as_bytes())
+    }
+
     /// Whether one of them is one of others.
     pub(crate) fn meets(&self, others: &Self) -> bool {
         let (few, many) = match self.0.len() <= others.0.len() {

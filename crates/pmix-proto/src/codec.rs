@@ -19,6 +19,11 @@ const LIMITS: Limits = Limits {
     memory_base: 63 * 1024,
 };
 
+/// How many bytes of memory a request may take beyond its length. What processes send by the
+/// megabyte are values, whose bytes are borrowed; lists of names and infos take several times what
+/// they have on the wire, and time.
+const MOST_OF_REQUEST: usize = 16 << 20;
+
 /// Takes shapes off the payload of a message.
 pub(crate) struct Reader<'a> {
     decoder: Decoder<'a>,
@@ -42,6 +47,26 @@ impl<'a> Reader<'a> {
             form: *form,
             has_ended: false,
         }
+    }
+
+    /// Limits the memory of a request, which any process may send.
+    pub(crate) fn of_request(mut self) -> Self {
+        let len = self.decoder.rest().len();
+        let usual = len
+            .saturating_mul(LIMITS.memory_factor)
+            .saturating_add(LIMITS.memory_base);
+        let limits = Limits {
+            depth: LIMITS.depth,
+            memory_factor: 0,
+            memory_base: usual.min(len.saturating_add(MOST_OF_REQUEST)),
+        };
+        self.decoder = self.decoder.with_limits(limits);
+        self
+    }
+
+    /// How many bytes of memory was taken for what was read.
+    pub(crate) fn memory_taken(&self) -> usize {
+        self.decoder.memory_taken()
     }
 
     pub(crate) fn one<K: WireType>(&mut self) -> Result<K::Item<'a>, Error> {

@@ -181,14 +181,28 @@ impl<'a> Request<'a> {
         framer: Option<&'a dyn RegexFramer>,
         payload: &'a [u8],
     ) -> Result<Self, Error> {
-        let mut reader = Reader::new(form, framer, payload);
+        Self::decode_measured(form, framer, payload).map(|(request, _)| request)
+    }
+
+    /// Reads the payload of a request, and returns how many bytes of memory it takes beyond the
+    /// payload: at most the length of the payload and 16 MiB.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode); `PMIX_ERR_OUT_OF_RESOURCE` for one that would take more.
+    pub fn decode_measured(
+        form: &PeerForm,
+        framer: Option<&'a dyn RegexFramer>,
+        payload: &'a [u8],
+    ) -> Result<(Self, usize), Error> {
+        let mut reader = Reader::new(form, framer, payload).of_request();
         let command = command(&mut reader)?;
         let name = || command.to_string();
         let request = Self::read(command, &mut reader).map_err(|e| e.inside(&name()))?;
         if !matches!(request, Request::Unknown(_)) {
             reader.finish().map_err(|e| e.inside(&name()))?;
         }
-        Ok(request)
+        Ok((request, reader.memory_taken()))
     }
 
     /// Returns the command of a payload whose other fields may be malformed; none if the payload is

@@ -110,7 +110,8 @@ impl Collectives {
             return Err(Error::denied("a tool takes part in nothing"));
         };
         let size = |nspace: &Nspace<'_>| cx.job_size(nspace);
-        let participants = Participants::of(procs, &member.proc.nspace, size)?;
+        let is_here = |nspace: &Nspace<'_>, rank| cx.registry.find(nspace, rank).is_some();
+        let participants = Participants::of(procs, &member.proc.nspace, size, is_here)?;
         if !participants.has(&member.proc) {
             return Err(Error::bad("the caller is not among the participants"));
         }

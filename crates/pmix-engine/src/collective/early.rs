@@ -135,9 +135,17 @@ impl Collectives {
     fn take_early(&mut self, cx: &mut Cx, call: EarlyCall) {
         let (kind, participants) = call.key;
         let size = |nspace: &Nspace<'_>| cx.job_size(nspace);
-        let key = match Participants::of(&participants.to_procs(), &call.job, size) {
+        let is_here = |nspace: &Nspace<'_>, rank| cx.registry.find(nspace, rank).is_some();
+        let known = Participants::of(&participants.to_procs(), &call.job, size, is_here);
+        let key = match known {
             Ok(participants) => (kind, participants),
-            Err(_) => (kind, participants),
+            // Now that the job is known, some of them do not exist.
+            Err(error) => {
+                if let EarlyState::Waiting(ticket) = call.state {
+                    cx.reply_error(ticket, &error);
+                }
+                return;
+            }
         };
         match call.state {
             EarlyState::Waiting(ticket) => {

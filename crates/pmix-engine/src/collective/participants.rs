@@ -27,11 +27,13 @@ impl Participants {
     ///
     /// # Errors
     ///
+    /// `PMIX_ERR_NOT_FOUND` for a rank beyond its job that `is_here` does not know either,
     /// `PMIX_ERR_BAD_PARAM` for a rank that stands for no process, and for nobody's job.
     pub(super) fn of(
         procs: &[Proc<'_>],
         own: &Nspace<'static>,
         size: impl Fn(&Nspace<'_>) -> Option<u32>,
+        is_here: impl Fn(&Nspace<'_>, Rank) -> bool,
     ) -> Result<Self, Error> {
         if procs.is_empty() {
             return Ok(Self(vec![(own.clone(), Ranks::All)]));
@@ -45,6 +47,13 @@ impl Participants {
         }
         let members = jobs.into_iter().map(|(nspace, ranks)| {
             let ranks = Ranks::of(ranks, || size(nspace))?;
+            if let Some((last, size)) = ranks.last().zip(size(nspace))
+                && last.as_raw() >= size
+                && !is_here(nspace, last)
+            {
+                let message = format!("rank {last} of {nspace}, a job of {size} processes");
+                return Err(Error::not_found(message));
+            }
             match nspace.is_empty() {
                 true => Err(Error::bad("a participant without a job")),
                 false => Ok((nspace.clone().into_owned(), ranks)),
@@ -113,6 +122,14 @@ impl Ranks {
             Self::Some(ranks) => ranks.binary_search(&rank).is_ok(),
         }
     }
+
+    /// The highest that is listed.
+    fn last(&self) -> Option<Rank> {
+        match self {
+            Self::All => None,
+            Self::Some(ranks) => ranks.last().copied(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -125,7 +142,7 @@ mod tests {
             .map(|(nspace, rank)| Proc::new(*nspace, Rank::new(*rank)))
             .collect();
         let size = |nspace: &Nspace<'_>| (*nspace != "far").then_some(3);
-        Participants::of(&procs, &"own".into(), size).unwrap()
+        Participants::of(&procs, &"own".into(), size, |_, _| false).unwrap()
     }
 
     #[test]
@@ -151,13 +168,29 @@ mod tests {
     fn ranks_that_name_nobody_are_refused() {
         for rank in [Rank::UNDEF, Rank::LOCAL_NODE, Rank::INVALID] {
             let procs = [Proc::new("own", rank)];
-            let refused = Participants::of(&procs, &"own".into(), |_| Some(1));
+            let refused = Participants::of(&procs, &"own".into(), |_| Some(1), |_, _| false);
             assert_eq!(
                 refused.unwrap_err().status(),
                 pmix_types::Status::ERR_BAD_PARAM
             );
         }
-        assert!(Participants::of(&[Proc::new("", Rank::new(0))], &"own".into(), |_| None).is_err());
+        let nobody = [Proc::new("", Rank::new(0))];
+        let refused = Participants::of(&nobody, &"own".into(), |_| None, |_, _| false);
+        assert!(refused.is_err());
+    }
+
+    #[test]
+    fn a_rank_beyond_its_job_is_not_found_unless_it_is_registered() {
+        let procs = [1, 7].map(|rank| Proc::new("own", Rank::new(rank)));
+        let of = |size, is_here| {
+            let participants = Participants::of(&procs, &"own".into(), |_| size, |_, _| is_here);
+            participants.map(|_| ()).map_err(|error| error.status())
+        };
+        let beyond = Err(pmix_types::Status::ERR_NOT_FOUND);
+        assert_eq!(of(Some(7), false), beyond);
+        assert_eq!(of(Some(7), true), Ok(()));
+        assert_eq!(of(Some(8), false), Ok(()));
+        assert_eq!(of(None, false), Ok(()));
     }
 
     #[test]

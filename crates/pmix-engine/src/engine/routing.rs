@@ -22,7 +22,10 @@ impl Engine {
         };
         let store = std::sync::Arc::clone(&self.cx.store);
         let framer: &dyn RegexFramer = store.maps();
-        let request = Request::decode(&form, Some(framer), payload);
+        let (request, memory) = match Request::decode_measured(&form, Some(framer), payload) {
+            Ok((request, memory)) => (Ok(request), memory),
+            Err(error) => (Err(error), 0),
+        };
         let command = match &request {
             Ok(request) => Some(request.command()),
             Err(_) => Request::command_of(&form, payload),
@@ -34,7 +37,8 @@ impl Engine {
             return;
         }
         let has_room = self.check_room(peer);
-        let ticket = self.cx.peers.ticket(peer, tag, payload.len());
+        let num_bytes = payload.len().saturating_add(memory);
+        let ticket = self.cx.peers.ticket(peer, tag, num_bytes);
         match (request, has_room) {
             (Ok(Request::Finalize), _) => self.finalizing.finalize(&mut self.cx, ticket),
             (Ok(request), Ok(())) => self.dispatch(ticket, request),
@@ -46,8 +50,13 @@ impl Engine {
     /// Whether one more request of a peer may wait for its answer.
     fn check_room(&self, peer: PeerId) -> Result<(), Error> {
         let (num_open, num_bytes) = self.cx.peers.open(peer);
-        let is_full = num_open >= self.cx.config.requests_per_peer
-            || num_bytes > self.cx.config.request_bytes_per_peer;
+        let (all_bytes, num_peers) = (self.cx.peers.open_bytes(), self.cx.peers.len());
+        let config = &self.cx.config;
+        // Where all of them have too much, who has less than its share is not refused.
+        let share = config.request_bytes.checked_div(num_peers).unwrap_or(0);
+        let is_full = num_open >= config.requests_per_peer
+            || num_bytes > config.request_bytes_per_peer
+            || (all_bytes > config.request_bytes && num_bytes > share);
         match is_full {
             false => Ok(()),
             true => Err(Error::new(

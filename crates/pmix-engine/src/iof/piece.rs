@@ -95,6 +95,11 @@ impl OutputQueue {
         Some(piece)
     }
 
+    /// How many bytes it may hold.
+    pub(super) const fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// How many pieces were dropped so far.
     pub(super) const fn num_dropped(&self) -> u64 {
         self.num_dropped

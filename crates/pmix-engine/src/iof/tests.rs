@@ -264,3 +264,29 @@ fn peers_and_jobs_that_are_gone_leave_nothing_behind() {
     assert_eq!(fixture.0.forget(PeerId::of(1)).len(), 2);
     assert!(fixture.0.pulls.is_empty());
 }
+
+#[test]
+fn what_is_held_back_for_all_pulls_of_a_peer_is_bounded() {
+    let mut forwarding = Forwarding::new(OutputLimits {
+        held_per_peer: 1 << 20,
+        ..OutputLimits::default()
+    });
+    let much = [Info::new(keys::IOF_CACHE_SIZE, 700_u32 << 10)];
+    let limits = (0..4).map(|local| {
+        let pulled = forwarding.pull(PeerId::of(1), local, all(), OUT, &much);
+        forwarding.pulls[&pulled.unwrap()].line.limit()
+    });
+    let limits: Vec<_> = limits.collect();
+    assert_eq!(limits, [700 << 10, 324 << 10, 64 << 10, 64 << 10]);
+    let other = forwarding.pull(PeerId::of(2), 0, all(), OUT, &much);
+    assert_eq!(forwarding.pulls[&other.unwrap()].line.limit(), 700 << 10);
+}
+
+#[test]
+fn output_of_a_whole_job_is_for_who_pulls_any_of_it() {
+    let mut fixture = Fixture::new();
+    fixture.open(1, 7, vec![proc(3)], OUT);
+    let whole = Rank::WILDCARD.as_raw();
+    assert_eq!(fixture.deliver(whole, OUT, b"x"), [1]);
+    assert_eq!(fixture.deliver(4, OUT, b"x"), []);
+}

@@ -14,6 +14,8 @@ pub(crate) struct Peers {
     last: u64,
     peers: HashMap<PeerId, Peer>,
     outbox: VecDeque<Transmit>,
+    /// How many bytes the requests of all of them had that wait for their answers.
+    open_bytes: usize,
     /// Peers whose messages are to be handled, each once: one message of the first, which then goes
     /// behind the others.
     ready: VecDeque<PeerId>,
@@ -36,7 +38,9 @@ impl Peers {
     }
 
     pub(crate) fn remove(&mut self, id: PeerId) -> Option<Peer> {
-        self.peers.remove(&id)
+        let peer = self.peers.remove(&id)?;
+        self.open_bytes = self.open_bytes.saturating_sub(peer.open_bytes);
+        Some(peer)
     }
 
     /// Who is at the other end of a connection, if it was let in.
@@ -147,6 +151,7 @@ impl Peers {
         if let Some(peer) = self.get_mut(id) {
             peer.num_open += 1;
             peer.open_bytes = peer.open_bytes.saturating_add(num_bytes);
+            self.open_bytes = self.open_bytes.saturating_add(num_bytes);
         }
         Ticket::new(id, tag, num_bytes)
     }
@@ -157,11 +162,17 @@ impl Peers {
         peer.map_or((0, 0), |peer| (peer.num_open, peer.open_bytes))
     }
 
+    /// Returns how many bytes the requests of all peers had that wait for their answers.
+    pub(crate) const fn open_bytes(&self) -> usize {
+        self.open_bytes
+    }
+
     /// A request is off the books.
     pub(crate) fn settle(&mut self, ticket: Ticket) {
         if let Some(peer) = self.get_mut(ticket.peer()) {
             peer.num_open = peer.num_open.saturating_sub(1);
             peer.open_bytes = peer.open_bytes.saturating_sub(ticket.num_bytes());
+            self.open_bytes = self.open_bytes.saturating_sub(ticket.num_bytes());
         }
     }
 

@@ -554,3 +554,33 @@ fn the_host_is_told_how_much_time_is_left() {
     let expected = Some(Status::ERR_TIMEOUT);
     assert_eq!(statuses(&world, &all[..2], &tags), [expected; 2]);
 }
+
+#[test]
+fn a_participant_that_does_not_exist_is_an_error_at_once() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    for rank in [2, 7, 1_000_000] {
+        let procs = || procs(&[("job", 0), ("job", rank)]);
+        let (infos, not_found) = (Vec::new, Some(Status::ERR_NOT_FOUND));
+        let requests = [
+            fence_of(procs(), infos()),
+            Request::Connect(request::Connect {
+                procs: procs(),
+                infos: infos(),
+            }),
+            Request::Disconnect(request::Disconnect {
+                procs: procs(),
+                infos: infos(),
+            }),
+        ];
+        for request in requests {
+            assert_eq!(world.status_of(all[0], &request), not_found);
+        }
+    }
+    // Nobody waits for it, and the others go on.
+    let tags = ask_all(&mut world, &all, &fence(vec![]));
+    let done = Some(Status::SUCCESS);
+    assert_eq!(statuses(&world, &all, &tags), [done, done]);
+    assert_eq!(missing(&world, 0), []);
+}

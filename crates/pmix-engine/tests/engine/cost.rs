@@ -54,6 +54,12 @@ fn with_client() -> (World, Who) {
     (world, all[0])
 }
 
+/// Processes of a job that nobody here knows.
+fn far(size: usize) -> Vec<Proc<'static>> {
+    let ranks = (0..count(size)).rev().map(Rank::new);
+    ranks.map(|rank| Proc::new("far", rank)).collect()
+}
+
 /// Fails unless requests that are made of a size cost in proportion to it.
 fn requests_are_linear(
     what: &str,
@@ -282,5 +288,63 @@ fn lists_that_requests_hand_on() {
         500,
         |size| vec![job_control(Vec::new(), infos(size))],
         declined,
+    );
+}
+
+#[test]
+fn long_lists_of_processes() {
+    let with_own = |size| {
+        let mut procs = far(size);
+        procs.push(Proc::new("job", Rank::new(0)));
+        procs
+    };
+    requests_are_linear(
+        "participants of a fence",
+        1_000,
+        |size| {
+            let (procs, infos) = (with_own(size), vec![]);
+            vec![Request::Fence(request::Fence { procs, infos })]
+        },
+        Status::SUCCESS,
+    );
+    requests_are_linear(
+        "participants of a connect",
+        1_000,
+        |size| {
+            let (procs, infos) = (with_own(size), vec![]);
+            vec![Request::Connect(request::Connect { procs, infos })]
+        },
+        Status::SUCCESS,
+    );
+    requests_are_linear(
+        "processes to be ended",
+        1_000,
+        |size| {
+            vec![Request::Abort(request::Abort {
+                status: Status::ERROR,
+                message: None,
+                procs: far(size),
+            })]
+        },
+        Status::ERR_NOT_SUPPORTED,
+    );
+}
+
+#[test]
+fn processes_that_are_deregistered_one_by_one() {
+    is_linear(
+        "processes of a job",
+        500,
+        |size| {
+            let mut world = World::new(1);
+            world.job("job", &[count(size)]);
+            (world, count(size))
+        },
+        |(world, size)| {
+            for rank in (0..*size).map(Rank::new) {
+                let engine = &mut world.nodes[0].engine;
+                engine.deregister_client(&Proc::new("job", rank)).unwrap();
+            }
+        },
     );
 }

@@ -125,6 +125,62 @@ fn a_peer_that_does_not_read_is_closed() {
 }
 
 #[test]
+fn a_request_takes_so_much_memory_and_no_more() {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    let who = world.join(0, "job", 0);
+    let fence = |size| {
+        let procs = vec![Proc::new("far", Rank::new(7)); size];
+        let infos = vec![];
+        Request::Fence(request::Fence { procs, infos })
+    };
+    let refused = world.status_of(who, &fence(2_000_000));
+    assert_eq!(refused, Some(Status::ERR_OUT_OF_RESOURCE));
+    // The caller is not among them, which is seen when all of them are read.
+    let read = world.status_of(who, &fence(100_000));
+    assert_eq!(read, Some(Status::ERR_BAD_PARAM));
+    // What is borrowed is not limited so.
+    let infos = vec![Info::new("large", vec![7_u8; 40 << 20])];
+    let large = Request::Publish(request::Publish { uid: 0, infos });
+    let relayed = world.status_of(who, &large);
+    assert_eq!(relayed, Some(Status::ERR_NOT_SUPPORTED));
+}
+
+#[test]
+fn who_asks_little_is_served_where_others_have_asked_too_much() {
+    let config = Config {
+        request_bytes: 200_000,
+        ..Config::default()
+    };
+    let mut world = World::with(1, &config);
+    world.job("job", &[3]);
+    let all = world.join_all("job", &[3]);
+    let large = || {
+        let mut infos = vec![Info::new("x", vec![7_u8; 50_000])];
+        infos.push(Info::new(keys::TIMEOUT, 60));
+        Request::Get(request::Get {
+            nspace: "job".into(),
+            rank: Rank::new(2),
+            infos,
+            key: Some("card".into()),
+        })
+    };
+    for _ in 0..5 {
+        world.ask(all[0], &large());
+    }
+    world.run();
+    let refused = world.status_of(all[0], &large());
+    assert_eq!(refused, Some(Status::ERR_OUT_OF_RESOURCE));
+    let own = world.ask(all[1], &get("job", 2, "card"));
+    world.run();
+    assert_eq!(world.clients[all[1]].status(own), None, "it waits");
+    commit(&mut world, all[2], 2, &[(Scope::GLOBAL, "card", 5)]);
+    assert_eq!(world.clients[all[1]].status(own), Some(Status::SUCCESS));
+    // What was asked is answered, and there is room again.
+    assert_eq!(world.status_of(all[0], &large()), Some(Status::SUCCESS));
+}
+
+#[test]
 fn a_peer_has_so_many_open_requests_and_no_more() {
     let config = Config {
         requests_per_peer: 10,
@@ -170,7 +226,7 @@ fn a_message_that_is_too_long_ends_the_connection() {
 #[test]
 fn requests_that_wait_have_so_many_bytes_and_no_more() {
     let config = Config {
-        request_bytes_per_peer: 10_000,
+        request_bytes_per_peer: 40_000,
         ..Config::default()
     };
     let mut world = World::with(1, &config);

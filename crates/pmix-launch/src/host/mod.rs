@@ -23,6 +23,8 @@ pub(crate) use channel::{HostReceiver, HostSender, host_channel};
 /// and has no fabric.
 pub(crate) struct LocalHost {
     messages: HostSender,
+    /// The job, the only one that there is.
+    nspace: Nspace<'static>,
     /// Whether output and input pass through the launcher.
     forwards: bool,
 }
@@ -48,8 +50,22 @@ pub(crate) enum HostMessage {
 }
 
 impl LocalHost {
-    pub(crate) fn new(messages: HostSender, forwards: bool) -> Self {
-        Self { messages, forwards }
+    pub(crate) fn new(messages: HostSender, nspace: Nspace<'static>, forwards: bool) -> Self {
+        Self {
+            messages,
+            nspace,
+            forwards,
+        }
+    }
+
+    /// Whether all participants are of the job; who else is named does not exist.
+    fn exist(&self, operation: Collective, procs: &[Proc<'_>]) -> bool {
+        let stranger = procs.iter().find(|proc| proc.nspace != self.nspace);
+        if let Some(proc) = stranger {
+            let (nspace, rank) = (&proc.nspace, proc.rank);
+            tracing::warn!(%operation, %nspace, %rank, "a participant that does not exist");
+        }
+        stranger.is_none()
     }
 
     fn refuse(&self, proc: Proc<'static>, what: &'static str) {
@@ -77,7 +93,10 @@ impl Host for LocalHost {
     /// Participants on other nodes are only described ([`Layout::of_maps`](crate::Layout)): they
     /// count as arrived, with nothing to say.
     fn fence(&self, call: Fence, done: Completion<Vec<u8>>) {
-        done.succeed(call.data);
+        match self.exist(Collective::Fence, &call.procs) {
+            true => done.succeed(call.data),
+            false => done.fail(Status::ERR_NOT_FOUND),
+        }
     }
 
     /// Processes on other nodes are only described: they never put anything.
@@ -98,12 +117,18 @@ impl Host for LocalHost {
         self.messages.send(HostMessage::Unpublish(call, done));
     }
 
-    fn connect(&self, _: Connect, done: Completion<()>) {
-        done.succeed(());
+    fn connect(&self, call: Connect, done: Completion<()>) {
+        match self.exist(Collective::Connect, &call.procs) {
+            true => done.succeed(()),
+            false => done.fail(Status::ERR_NOT_FOUND),
+        }
     }
 
-    fn disconnect(&self, _: Disconnect, done: Completion<()>) {
-        done.succeed(());
+    fn disconnect(&self, call: Disconnect, done: Completion<()>) {
+        match self.exist(Collective::Disconnect, &call.procs) {
+            true => done.succeed(()),
+            false => done.fail(Status::ERR_NOT_FOUND),
+        }
     }
 
     /// All who could cause an event are on this node.

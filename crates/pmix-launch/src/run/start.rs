@@ -63,7 +63,7 @@ impl<'a> Job<'a> {
         let server = service::start(
             plan,
             &session,
-            LocalHost::new(host_channel, plan.forward_io),
+            LocalHost::new(host_channel, plan.nspace.clone().into(), plan.forward_io),
             observer,
         )?;
         let watched = server.watch(registry.as_fd());
