@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the server has said so far, so that it is asked but once.
+//! The cache of a client: the job info and put data that the server has sent.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,14 +12,14 @@ use pmix_types::{DataArray, Info, Kval, Nspace, Proc, Rank, Scope, Status, Value
 
 use crate::Error;
 
-/// What the server has said so far.
+/// Caches the job info and put data that the server has sent.
 pub(crate) struct JobCache {
     form: PeerForm,
     jobs: Store,
 }
 
 impl JobCache {
-    /// Begins with what the server says of the process's own job.
+    /// Creates a cache from the job info of the process's own job.
     pub(crate) fn new(
         form: PeerForm,
         proc: &Proc<'_>,
@@ -45,7 +45,7 @@ impl JobCache {
         Ok(known)
     }
 
-    /// Keeps what the server answered.
+    /// Stores the reply to a get.
     ///
     /// What it says of one job is taken together, so that the cost is in proportion to the answer
     /// and not to how many objects it is cut into.
@@ -77,7 +77,7 @@ impl JobCache {
         Ok(())
     }
 
-    /// Keeps what the server says of jobs that this one was connected with.
+    /// Stores the reply to a connect: the job info of other jobs.
     pub(crate) fn absorb_jobs(&self, objects: &Objects<'_>) -> Result<(), Error> {
         let mut told: BTreeMap<Nspace<'_>, Vec<Info<'_>>> = BTreeMap::new();
         for object in objects.jobs(&self.form, None) {
@@ -91,7 +91,7 @@ impl JobCache {
         Ok(())
     }
 
-    /// What is known of a job, one of its nodes, applications or processes.
+    /// Returns job info: a value of a job, or of one of its nodes, applications or processes.
     pub(crate) fn job_value(
         &self,
         proc: &Proc<'_>,
@@ -104,7 +104,7 @@ impl JobCache {
         found.or_else(|| self.jobs.get(&proc.nspace, &ask(Rank::WILDCARD)).ok())
     }
 
-    /// What a process put, or what a server said of it later.
+    /// Returns a value that a process put, or that the server sent of it.
     pub(crate) fn put_value(
         &self,
         proc: &Proc<'_>,
@@ -117,7 +117,7 @@ impl JobCache {
         found.ok().map(Cow::into_owned)
     }
 
-    /// Keeps a value about a process that nobody else knows.
+    /// Stores a value about a process in this client alone.
     pub(crate) fn store(&self, proc: &Proc<'_>, info: Info<'_>) -> Result<(), Error> {
         self.make_known(&proc.nspace);
         self.jobs.update_modex(&proc.nspace, |puts| {
@@ -126,7 +126,7 @@ impl JobCache {
         Ok(())
     }
 
-    /// Forgets what a process put, so that it is asked for again.
+    /// Removes what a process put, so that the server is asked again.
     pub(crate) fn forget(&self, proc: &Proc<'_>) {
         // Of a job that is not known nothing is to be forgotten.
         let _ = self.jobs.update_modex(&proc.nspace, |puts| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A process and its server.
+//! The blocking client: one process and its server.
 
 use gds_hash::{Codec, ModexStore};
 use pmix_proto::reply::{Done, JobInfo};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events: what happened to others.
+//! Events: registration, reports, and those that arrive.
 
 use std::time::Duration;
 

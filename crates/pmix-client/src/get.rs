@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a key to its value: what is known here first, then the server.
+//! Gets: a value from the cache, else from the server.
 
 use std::borrow::Cow;
 
@@ -63,7 +63,7 @@ impl Client {
         self.get(&job, key, &[])
     }
 
-    /// What is known here.
+    /// Looks for a value in the cache and among the own puts.
     fn find(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Value<'static>> {
         let qualifiers = infos.iter().filter(|info| !is_directive(info));
         let qualifiers: Vec<_> = qualifiers.cloned().collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs that meet: processes that are treated as one job, data that are published.
+//! Operations between jobs: connect, disconnect, publish, lookup.
 
 use pmix_proto::reply::{Found, Objects};
 use pmix_proto::{Request, request};

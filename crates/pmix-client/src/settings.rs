@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who the process is and where its server is, as whoever started it says.
+//! The settings of a client, as the environment of the process has them.
 
 use std::ffi::OsStr;
 use std::time::Duration;

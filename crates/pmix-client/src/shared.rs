@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A client that many threads share: each waits for its own answer, or has itself called back.
+//! The client for many threads: each waits for its own reply, or gives a callback.
 
 mod asks;
 mod channel;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a server is: `<nspace>.<rank>;tcp4://<address>:<port>`.
+//! The URI of a server: `<nspace>.<rank>;tcp4://<address>:<port>`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a host may say about a server before it starts.
+//! The configuration of a server before it starts.
 
 mod attributes;
 mod contact;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The place where the engine is kept, and where whoever has something for it comes by.
+//! Shares one engine between the progress thread and the callers of [`Server`](crate::Server);
+//! every call locks it.
 //!
 //! Callers hand their requests to the engine themselves, under the lock; what follows from them,
 //! writing to sockets and calling the host, is left for the progress thread, which is woken only if
@@ -18,10 +19,10 @@ use pmix_types::Status;
 
 use crate::Error;
 
-/// Where the data of a process go that the host asked for.
+/// Takes the data of a direct modex request of the host.
 pub(crate) type ModexCallback = Box<dyn FnOnce(Result<Vec<u8>, Status>) + Send>;
 
-/// The engine and what is left to do because of it.
+/// Shares the engine, and holds the work that it left to the progress thread.
 pub(crate) struct EngineHandle {
     core: Mutex<Core>,
     waker: Waker,
@@ -47,18 +48,18 @@ enum State {
     Finalized,
 }
 
-/// What the progress thread may do.
+/// Says whether the progress thread may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// Wait for news, at most until then.
     Until(Option<Instant>),
-    /// There is something to be done first.
+    /// There is work to do first.
     Not,
-    /// The server is finalised.
+    /// The server is finalized.
     Over,
 }
 
-/// What is to be done outside the lock, in this order.
+/// Holds the work to do outside the lock, in this order.
 #[derive(Default)]
 pub(crate) struct Work {
     /// Bytes to write.

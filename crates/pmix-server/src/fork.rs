@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The environment of a client, by which it finds its server and itself.
+//! The environment variables from which a client learns its name and its server.
 
 mod local_support;
 mod setup_envars;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a server asks of its host.
+//! The interface of the host: what a server asks it, and what it answers.
 
 mod completion;
 mod dispatch;

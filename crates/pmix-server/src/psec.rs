@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How clients and tools show who they are: the components of the framework `psec`.
+//! The security modules by which clients and tools prove their users: the components of the
+//! framework `psec`.
 //!
 //! | component | credential | what stands behind it |
 //! | --- | --- | --- |

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a client can ask: a request, and how its answer is read.
+//! The requests of a client, each with what reads its reply.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

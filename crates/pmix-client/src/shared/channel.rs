@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One connection, many who ask: a thread reads and hands each reply to whoever waits for it.
+//! The connection that all threads share: one thread reads it and hands each reply to the thread
+//! that waits for it.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read as _, Write as _};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread that calls back. It begins when it is first needed.
+//! The callback thread, which is started when it is first needed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -59,13 +59,13 @@ impl Worker {
         }
     }
 
-    /// Has the listener told.
+    /// Queues a call of the listener.
     pub(super) fn client_event(self: &Arc<Self>, event: ClientEvent) {
         let worker = Arc::clone(self);
         self.post(Box::new(move || lock(&worker.listener)(event)));
     }
 
-    /// Has all that is queued done and ends the thread.
+    /// Runs all queued calls and ends the thread.
     pub(super) fn end(&self) {
         drop(lock(&self.queue).take());
         drop(lock(&self.due).take());

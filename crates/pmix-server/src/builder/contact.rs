@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where it is written how the server is reached.
+//! Writes the URI of the server where the host wants it.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the server and its node are called, and which directories they have.
+//! The names and directories of the server and its node.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

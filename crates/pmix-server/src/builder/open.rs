@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From settings to a server that listens.
+//! Creates a server that listens, from its configuration.
 
 use std::sync::Arc;
 

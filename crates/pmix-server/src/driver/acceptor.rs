@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Connections that come in.
+//! Accepts connections.
 
 use std::io;
 use std::net::SocketAddr;

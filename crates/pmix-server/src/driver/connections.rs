@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All connections, by what the kernel and by what the engine call them.
+//! All connections, by their tokens and by their names in the engine.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What waits to be written to one peer.
+//! The chunks that wait to be written to one peer.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The log of what was refused, so that a flood of bad peers is no flood of lines.
+//! Logs refused connections, with a bound on the lines that bad peers can cause.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is done in one turn, step by step.
+//! The steps of one turn of the driver.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From an upcall to the method of the host.
+//! Calls the method of the host that an upcall is for.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A gateway: where requests end that no server elsewhere can serve, as it is where people look.
+//! A gateway: the server that takes requests which the servers of other nodes cannot serve.
 //!
 //! Of these the library itself serves one, to log what is for the standard streams. All else is the
 //! host's, as everywhere.

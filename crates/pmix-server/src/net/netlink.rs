@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Asking the Linux kernel over netlink: one request, and the message of its answer.
+//! Asks the Linux kernel over netlink: one request, and the message of its answer.
 //!
 //! | bytes | field, in host order |
 //! | --- | --- |

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who owns the other end of a connection from this node, as the kernel says.
+//! Asks the kernel which user owns the other end of a connection from this node.
 //!
 //! A client of a TCP socket only claims its user. When both ends are on this node the kernel knows
 //! whose the other one is: Linux answers by `inet_diag`, a request for each connection whose cost

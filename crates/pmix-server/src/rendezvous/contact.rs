@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a rendezvous file says: how to reach a server, and who it is.
+//! The contents of a rendezvous file: the name of a server and how to reach it.
 //!
 //! | line | field | since |
 //! | --- | --- | --- |
