@@ -6,9 +6,9 @@ use std::time::Duration;
 use gds_hash::{Codec, ModexStore};
 use pmix_engine::{Config, Origin};
 use pmix_proto::{Command, Header, Request, Tag, reply, request};
+use pmix_random::{Seeded, Source as _};
 use pmix_types::{DataRange, Info, Proc, Rank, Scope, Status, Value, keys};
 
-use crate::dice::Dice;
 use crate::exchange::{commit, get};
 use crate::world::{Reaction, World, hello};
 
@@ -71,14 +71,15 @@ fn bytes_that_are_no_messages_end_one_connection_only() {
     world.job("job", &[2]);
     let good = world.join(0, "job", 0);
     let whole = hello("job", 1).encode().unwrap();
-    let mut dice = Dice::new(7);
+    let mut random = Seeded::new(7);
+    let mut below = |bound: usize| usize::try_from(random.take(4)).unwrap() % bound;
     for _ in 0..2000 {
         let mut bytes = whole.clone();
-        for _ in 0..=dice.below(4) {
-            let place = dice.below(bytes.len());
-            bytes[place] = dice.byte();
+        for _ in 0..=below(4) {
+            let place = below(bytes.len());
+            bytes[place] = u8::try_from(below(256)).unwrap();
         }
-        bytes.truncate(dice.below(bytes.len() + 1));
+        bytes.truncate(below(bytes.len() + 1));
         let engine = &mut world.nodes[0].engine;
         let peer = engine.open(Origin::default(), world.now);
         engine.handle_input(peer, &bytes, world.now);

@@ -6,7 +6,6 @@ mod admission;
 mod collective;
 mod control;
 mod cost;
-mod dice;
 mod early;
 mod events;
 mod exchange;
@@ -21,7 +20,6 @@ mod output;
 mod pressure;
 mod publish;
 mod query;
-mod storm;
 mod told;
 mod world;
 

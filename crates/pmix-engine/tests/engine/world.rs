@@ -68,12 +68,6 @@ impl World {
         self.host.is_slow = is_slow;
     }
 
-    /// Lets one of the answers of a slow host arrive.
-    pub(crate) fn release(&mut self, any: usize) {
-        self.host.release(any, &mut self.nodes, self.now);
-        self.run();
-    }
-
     /// Registers a job of consecutive ranks, so many on each node, and its processes.
     pub(crate) fn job(&mut self, nspace: &'static str, per_node: &[u32]) {
         self.job_of(nspace, per_node, UID);

@@ -85,14 +85,6 @@ impl Host {
         moved
     }
 
-    /// Lets one of the answers that are on their way arrive.
-    pub(super) fn release(&mut self, any: usize, nodes: &mut [Node], now: Instant) {
-        if !self.answers.is_empty() {
-            let (place, call, answer) = self.answers.remove(any % self.answers.len());
-            nodes[place].engine.handle_host(call, answer, now);
-        }
-    }
-
     /// Answers the first of the calls of a name that were left for later.
     pub(super) fn answer(&mut self, name: &str, answer: Answer) {
         let mut later = self.later.iter();
