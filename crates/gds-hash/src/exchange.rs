@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What travels: the data that processes put, and the messages in which servers and clients tell
-//! each other about a job.
+//! The exchange of data: what processes put, and the job info that servers send to clients.
 
 mod codec;
 mod modex;

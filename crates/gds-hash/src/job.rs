@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One job as it was registered.
+//! The job info of one job, as it was registered.
 
 mod anl;
 mod columns;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What threads meet on: values that one replaces while others read them.
+//! Values that one thread replaces while others read them.
 //!
 //! In unit tests each of them is a model that knows every order in which threads may take turns
 //! ([`model`]), and the tests in `store/schedules.rs` go through those orders. Tests of what a store

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Holds all jobs that a server or client knows, with what their processes put: the datastore.
-//! Readers take no lock.
+//! The datastore: all jobs that a server or client knows.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -20,7 +19,8 @@ const PARTS: usize = 64;
 
 type Jobs = HashMap<Nspace<'static>, Arc<Registered>>;
 
-/// All jobs that a server knows.
+/// Holds all jobs that a server or client knows, with what their processes put: the datastore.
+/// Readers take no lock.
 ///
 /// Any number of threads may read while one registers: a reader takes a snapshot and waits for
 /// nobody, a writer replaces the part that changes. A registration that fails changes nothing.

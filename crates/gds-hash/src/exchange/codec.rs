@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How bytes for a peer or from one are packed, and a place in such bytes.
+//! The codec of a peer, and a reader of its bytes.
 
 use bfrops::{Decoder, Encoder, Layout, Limits, MessageTemplate, RegexFramer, WireType};
 use pmix_types::{Bytes, Key, Kval, Value};

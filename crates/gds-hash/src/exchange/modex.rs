@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What servers tell each other in a fence that collects data.
+//! The modex: what servers contribute to a fence that collects data.
 //!
 //! The host carries the bytes and does not look into them: each server contributes one byte
 //! object, and every server gets all of them, one behind the other. Only servers of one

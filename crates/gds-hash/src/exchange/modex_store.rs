@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data that processes put, by process and by who may see them.
+//! The data that processes put, by process and scope.
 //!
 //! A scope says for storing who may see a value and for fetching who asks, in one table
 //! ([`ScopeSet`](scope_set::ScopeSet)), so that nothing is stored where no fetch looks:

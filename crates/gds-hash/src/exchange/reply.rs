@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a client is told about its job when it connects.
+//! The job info that a client gets when it connects.
 //!
 //! | part | call | content |
 //! | --- | --- | --- |

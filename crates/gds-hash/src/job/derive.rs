@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from the maps and from what the host states.
+//! Derived values: what follows from the maps and from what the host states.
 
 use pmix_map::{NodeList, ProcMap};
 use pmix_types::{DataArray, Proc, Rank, Text, Value, keys};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a question to the level it is about, and the value there.
+//! Gets of job info: finds the realm of a request, and the value there.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything that is known, and of whom something is.
+//! Lists of the nodes, applications and ranks of a job, and of all that is known of one.
 
 use pmix_types::{DataArray, Info, Rank, Value, keys};
 

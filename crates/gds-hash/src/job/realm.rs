@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data realms: what a key is about when nothing else is said.
+//! Data realms: what a key says something of where a request does not name it.
 
 use pmix_types::keys;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the infos of a registration to a job.
+//! Registration: builds a job from the infos of the host.
 //!
 //! The arrays may stand in each other in any order and depth, so the infos are walked twice: for
 //! the maps, which say what the nodes are, then for everything else.

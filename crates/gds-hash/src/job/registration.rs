@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a host hands over when it registers a job.
+//! The registration that a host hands over.
 
 use pmix_map::{NodeList, ProcMap};
 use pmix_types::Info;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a question is about, for whoever has to say it with the answer.
+//! The subject of a request: the node, process or other that its answer is about.
 
 use pmix_types::Rank;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What threads meet on, for a checker that tries every order in which they may take turns.
+//! The same values for a checker that tries every order in which threads may run.
 //!
 //! A model has the methods of the real thing that this crate uses and promises no more than that
 //! one: a reader may see any version that is not older than what it knows of otherwise.

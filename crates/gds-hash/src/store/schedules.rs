@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Readers and writers of a store in every order in which they may take turns.
+//! Readers and writers of a store in every order in which threads may run.
 //!
 //! What threads meet on is a model here ([`crate::shared`]). A read that took a lock would show in
 //! [`no_read_takes_a_lock`]: the thread that holds them all would wait for itself.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One value that a process put, and who sees it.
+//! One value that a process put, and the scopes that see it.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who sees a value, for storing and for fetching alike.
+//! Sets of scopes: which processes see a value, for storing and for fetching alike.
 
 use std::ops::{BitAnd, BitOr};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What clients before release 4 look for among the values of the job.
+//! The values that clients before release 4 look for among those of the job.
 //!
 //! They take the arrays of sessions, nodes and applications in part or not at all, and never ask a
 //! server for what is missing. So it is said again in the form they know:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a client is told of the processes and nodes that its server does not serve.
+//! How much of remote processes and nodes is in the job info of a client.
 //!
 //! What a client was not told it asks for when it needs it, but for this, which it looks for only
 //! in what it has:
