@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unpacks pack calls from the bytes of a message.
+//! The decoder of pack calls.
 
 mod primitive;
 mod run;
@@ -16,7 +16,7 @@ use crate::{
     BufferKind, Error, FieldTrace, Layout, Limits, Module, RegexFramer, WireType, wire_type,
 };
 
-/// Takes pack calls off bytes.
+/// Unpacks pack calls from the bytes of a message.
 ///
 /// After an error the position is unspecified: what a message holds beyond a fault cannot be
 /// read, and the next message is not touched by it.

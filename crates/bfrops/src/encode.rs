@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packs data, in pack calls that it appends to a buffer.
+//! The encoder of pack calls.
 
 use pmix_types::{DataArray, DataType};
 
@@ -7,7 +7,7 @@ use crate::legacy::code;
 use crate::refusal::Place;
 use crate::{BufferKind, Error, Integers, Layout, Module, RegexFramer, WireType, flex, wire_type};
 
-/// Appends pack calls to bytes.
+/// Packs data, in pack calls that it appends to a buffer.
 ///
 /// A call that fails leaves the bytes as they were.
 pub struct Encoder<'o> {

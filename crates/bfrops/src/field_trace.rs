@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a decoder saw, field by field, for a reader who wants it explained.
+//! The fields that a decoder unpacked, for tools that explain messages.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one thing this crate asks of those above it.
+//! The trait that tells the length of old encoded maps, implemented by a crate above.
 
 /// Says how many bytes an old encoded map has on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

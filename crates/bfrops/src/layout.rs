@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a peer packs: its module and the choices on top of it.
+//! Layouts: the module of a peer, and the choices it makes on top.
 
 use crate::Module;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the modules of the first releases do otherwise.
+//! The differences of the modules of the first releases.
 //!
 //! v21 and v3 need nothing of this: their types are a shorter list and their integers have a
 //! fixed width. v20 and v12 differ in more:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a message may cost.
+//! Limits of what unpacking a message may cost.
 
 /// Bounds what unpacking may cost, whatever the bytes state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

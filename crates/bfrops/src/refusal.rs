@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! With which status a module refuses a type, in the place where it stands.
+//! The status with which a module refuses a type, by the place where it stands.
 //!
 //! | place | v12 | v20 | v21 and later |
 //! | --- | --- | --- | --- |

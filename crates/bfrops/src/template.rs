@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls written again and again, with few changes from one time to the next.
+//! Messages that repeat the same calls with other data.
 
 #[cfg(test)]
 mod tests;

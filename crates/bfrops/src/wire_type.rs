@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kinds of data: how each type is written and read.
+//! The wire types: how each PMIx type is packed and unpacked.
 //!
 //! A wire type is a name without a value: `decoder.one::<wire_type::Proc>()`. Where two types hold the same
 //! Rust type (`PMIX_SIZE` and `PMIX_UINT64`) the kind tells them apart.

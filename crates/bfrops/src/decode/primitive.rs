@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes, numbers and lengths: what every kind is read with.
+//! The reading of bytes, numbers and lengths, on which all wire types stand.
 
 use pmix_types::DataType;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs: data of one kind, one behind the other.
+//! Runs: data of one wire type, one behind the other.
 
 use super::Decoder;
 use crate::wire_type::Run;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a type that is known only when a message is read to its kind.
+//! Finds the wire type of a type that is chosen at run time.
 
 use pmix_types::{DataArray, DataType, Value};
 
