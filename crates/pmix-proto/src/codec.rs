@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What messages are made of: shapes, which put one or more pack calls together.
+//! The shapes of message fields: one or more pack calls each.
 
 mod message;
 mod shapes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands: what a client asks of its server.
+//! Commands: the numbers of requests.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a server says without being asked: each kind of message has a tag of its own.
+//! The messages that a server sends unasked: each kind has a tag of its own.
 
 use pmix_types::{
     Bytes, DataRange, DataType, Info, IntoOwned, IofChannel, Key, Proc, Scope, Status,

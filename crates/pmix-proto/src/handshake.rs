@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a connection begins: the client's [`Hello`], the server's [`Welcome`].
+//! The handshake of a connection: the client's [`Hello`], the server's [`Welcome`].
 //!
 //! A client that is not welcome is answered by closing the connection and sending nothing: clients
 //! of 4.2 do not look at a refusal in words.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What messages are made of, for those who explain them.
+//! The outline of messages, for pages and tools that explain them.
 //!
 //! The same declarations that messages are read by say it, so an explanation and a reading never
 //! differ.

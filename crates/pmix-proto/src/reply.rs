@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Replies: what stands on the tag of a request.
+//! Replies: the messages on the tag of a request.
 //!
 //! Every reply but [`JobInfo`] begins with a status. What follows it is there with success and may
 //! be missing otherwise; the fields say so by being an `Option`. A server that has no answer at

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a message is declared: once, field by field, for reading, writing and explaining.
+//! The declaration of messages: once, field by field, for reading, writing and explaining.
 
 /// A message: its fields with their shapes, in the order of the wire.
 macro_rules! message {

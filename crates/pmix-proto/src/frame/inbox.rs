@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cuts the bytes of a connection into frames, whatever pieces they come in.
+//! The inbox of a connection.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ pub struct Frame {
     pub payload: Vec<u8>,
 }
 
-/// Makes frames of a stream, whatever pieces it comes in.
+/// Cuts the bytes of a connection into frames, whatever pieces they come in.
 ///
 /// Memory grows with the bytes that came, never by a length that was only claimed. A stream with a
 /// fault cannot be read on: [`next_frame`](Self::next_frame) hands out the frames before the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tags: which request a message belongs to, or what kind of message it is.
+//! Tags, which tie a reply to its request or name a kind of message.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Holds the first message of a connection: the name of the peer, how it packs, and its credential.
+//! The hello: the first message of a connection.
 
 use bfrops::{BufferKind, Layout, Module, TracedField};
 use pmix_types::{Info, Nspace, Proc, Rank, Status, Text};
@@ -9,7 +9,7 @@ use super::{PeerForm, Role};
 use crate::codec::{Many, Reader, Shape, Writer};
 use crate::{Error, Header, wire_type};
 
-/// The first message of a connection: who the client is and how it packs.
+/// Holds the first message of a connection: the name of the peer, how it packs, and its credential.
 ///
 /// | field | type | since |
 /// | --- | --- | --- |

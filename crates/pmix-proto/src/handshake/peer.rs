@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a peer understands: how it packs, and of which release it is.
+//! The form of a peer: how it packs, and its release.
 
 use bfrops::Layout;
 use pmix_types::Release;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What kind of peer connects.
+//! The roles of peers: client, tool, launcher and others.
 
 use std::fmt;
 

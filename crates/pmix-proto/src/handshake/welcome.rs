@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Holds the answer to a hello; it has no header.
+//! The welcome: the answer to a hello.
 
 use pmix_types::{IntoOwned, Nspace, Proc, Rank, Status};
 
@@ -17,7 +17,7 @@ pub enum WelcomeForm {
     Server,
 }
 
-/// The answer to a hello, which has no header.
+/// Holds the answer to a hello; it has no header.
 ///
 /// | form | fields |
 /// | --- | --- |
