@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Holds several data of one type.
+//! Several data of one type.
 
 use crate::{
     AllocDirective, AllocInheritance, App, Bytes, Command, Coord, Cpuset, DataRange, DataType,
@@ -13,7 +13,7 @@ use crate::{
 
 macro_rules! arrays {
     ($($(#[$doc:meta])* $variant:ident($type:ty) = $data_type:ident;)*) => {
-        /// Several data of one type (`pmix_data_array_t`); also what one pack call carries.
+        /// Holds several data of one type (`pmix_data_array_t`); also what one pack call carries.
         #[derive(Clone, Debug, PartialEq)]
         pub enum DataArray<'a> {
             /// So many data of no type, or no data of a type that the model does not know.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Holds one datum with its type.
+//! One datum with its type.
 
 use crate::{
     AllocDirective, AllocInheritance, Bytes, Coord, Cpuset, DataArray, DataRange, DataType, Device,
@@ -12,7 +12,7 @@ use crate::{
 
 macro_rules! values {
     ($($(#[$doc:meta])* $variant:ident($type:ty) = $data_type:ident;)*) => {
-        /// One datum with its type (`pmix_value_t`).
+        /// Holds one datum with its type (`pmix_value_t`).
         ///
         /// There is a variant for each data type a value can have. Strings and bytes may borrow
         /// from the message they came in; [`IntoOwned`] copies them. What is larger than a
