@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who is let in.
+//! Admission of clients and tools.
 //!
 //! | what is compared | client | tool |
 //! | --- | --- | --- |

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a server may be told when it starts.
+//! The configuration of an engine.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes ask to be done: jobs started and controlled, things logged, watched and removed.
+//! Job control and monitoring: signals and cleanups that processes ask for, and heartbeats.
 //!
 //! The host serves most of it. Heartbeats are watched here, and what is to be removed at the end of a process or a job is kept here and handed out then.
 //!

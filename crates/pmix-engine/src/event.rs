@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the engine tells its driver.
+//! The events of the engine for its driver.
 
 use pmix_types::{Proc, Status};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events: who registered for what, what happened, and who is to hear of it.
+//! Events: registrations, notifications, and which peers get them.
 //!
 //! The registry and the cache are pure state machines; `serve` ties them to requests and to the host.
 //! Events of one source reach each peer in the order in which the server received them, since they

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What clients are told of their job, and the data that processes put for each other.
+//! Job info for clients, and the data that processes put for each other.
 //!
 //! | request | answer |
 //! | --- | --- |

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! FINALIZE: processes that leave as they should.
+//! FINALIZE: processes that disconnect in order.
 
 use std::collections::HashMap;
 use std::time::Instant;

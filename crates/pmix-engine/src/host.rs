@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the engine asks of its host, and what the host answers.
+//! Upcalls to the host, and its answers.
 //!
 //! An [`Upcall`] is owned data and stands for one slot of `pmix_server_module_t`. The host answers
 //! it at once or later, in any order, with the [`CallId`] it came under. An answer that nobody

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Connections: who is at the other end, what came in pieces, what waits to be sent.
+//! Connections: their peers, what came of a frame, what waits to be sent.
 
 mod chunk;
 mod peer;

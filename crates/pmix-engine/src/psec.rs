@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How peers show who they are.
+//! The trait of security modules.
 
 use pmix_proto::Role;
 use pmix_types::Proc;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the server knows by itself and is asked for.
+//! Queries that the server answers from what it knows.
 //!
 //! | key | answer | without it the host |
 //! | --- | --- | --- |

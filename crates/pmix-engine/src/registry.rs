@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who may connect: jobs and their local processes, as the host registers them.
+//! The jobs and local processes that the host registered, which may connect.
 
 mod client;
 

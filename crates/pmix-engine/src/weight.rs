@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much memory what somebody asks to be kept takes.
+//! The bytes of memory that kept requests take.
 
 use bfrops::{Encoder, Layout, Module, wire_type};
 use pmix_types::{DataArray, DataType, Info, Pdata, Value};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Participants that come.
+//! Arrival of participants, up to the upcall.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What servers tell each other in a fence.
+//! The contribution of each server to a fence.
 //!
 //! The host carries one contribution of each server. It has the form of
 //! [`gds_hash::ModexForm::Named`], with one flag more:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls that come before it is known who takes part.
+//! Calls that come before the participants are known.
 //!
 //! A job that has processes here is known once it is registered with all of these. Before that
 //! nobody can say whether "all of the job" and "its ranks 0 to 3" are the same. Calls that name

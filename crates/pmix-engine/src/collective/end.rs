@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Collectives that end: everybody who waits is told the same.
+//! The end of collectives: all participants get the same status.
 
 use gds_hash::Remote;
 use pmix_proto::reply;

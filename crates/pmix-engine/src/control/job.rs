@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs controlled, and what is removed behind them.
+//! Job control, and the cleanups registered by it.
 
 use pmix_proto::request;
 use pmix_types::{IntoOwned, Nspace, Proc, Rank, Status};

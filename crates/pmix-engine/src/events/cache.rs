@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events that are kept for those who register later.
+//! The cache of events for peers that register later.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

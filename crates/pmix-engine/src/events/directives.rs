@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the infos of an event or of a registration say about who is meant.
+//! The directives among the infos of an event or a registration: which processes are meant.
 
 use pmix_types::{DataArray, Info, IntoOwned, Proc, Value, keys};
 

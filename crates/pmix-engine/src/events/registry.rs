@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who wants to hear of which events.
+//! The registrations for events.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events between peers and the host.
+//! The requests about events, and the events of the host.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

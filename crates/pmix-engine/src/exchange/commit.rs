@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes of this node put.
+//! Commits of local processes.
 
 use pmix_proto::request;
 use pmix_types::{Proc, Status};

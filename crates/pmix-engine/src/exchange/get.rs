@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions about data: answered at once, or when what they wait for has come.
+//! Gets: answered at once, or when what they wait for has come.
 
 use std::collections::VecDeque;
 use std::time::Instant;

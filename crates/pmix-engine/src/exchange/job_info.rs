@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a client is told of its job when it has connected.
+//! The job info that a client gets when it has connected.
 
 use gds_hash::{Job, Remote};
 use pmix_proto::{reply, request};

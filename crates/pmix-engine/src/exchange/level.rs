@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What job information says, in the form that a client keeps it.
+//! Values of job info, in the form in which a client keeps them.
 //!
 //! | what the answer is about | whose object | form |
 //! | --- | --- | --- |

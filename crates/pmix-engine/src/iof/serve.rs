@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output and input between peers and the host.
+//! The requests about output and input, and the output of the host.
 
 use pmix_proto::{Output, Tag, reply, request};
 use pmix_types::{Bytes, Info, IntoOwned, IofChannel, Nspace, Proc, Rank, Status, keys};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the infos of a publication, a lookup or a withdrawal say.
+//! The directives among the infos of a publish, a lookup or an unpublish.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the server itself can say to the keys of a query.
+//! The keys that the server itself answers.
 
 use gds_hash::Request;
 use pmix_types::{Info, Nspace, Rank, Status, Text, Value, keys};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which processes are on a node, and on which nodes a job is.
+//! The processes of a node, and the nodes of a job.
 
 use std::collections::HashSet;
 

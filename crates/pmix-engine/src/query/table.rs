@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Process tables: what debuggers want to know of a job.
+//! Process tables, by which debuggers find the processes of a job.
 
 use gds_hash::{Registered, Request};
 use pmix_types::{DataArray, Info, Nspace, Proc, ProcInfo, ProcState, Rank, Text, Value, keys};
