@@ -104,6 +104,8 @@ pub(crate) fn client_event(event: ClientEvent) {
                 });
             }
         }
+        // What a later client library learns unasked has no event code here.
+        _ => {}
     }
 }
 

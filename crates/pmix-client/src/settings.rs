@@ -23,6 +23,7 @@ const ADDRESSES: &[(&str, Module)] = &[
 
 /// Names the security module by which a client proves its user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Security {
     /// By the numbers of its user and group.
     #[default]

@@ -23,6 +23,7 @@ use worker::Worker;
 
 /// Holds what happens to a client unasked: an event, or the loss of its server.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ClientEvent {
     /// An event.
     Event(Event<'static>),

@@ -11,6 +11,7 @@ use crate::topology::Cpus;
 
 /// What became of a job.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Outcome {
     /// The name of the job.
     pub nspace: String,
@@ -28,6 +29,7 @@ pub struct Outcome {
 
 /// What became of a process.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RankOutcome {
     /// Its rank.
     pub rank: Rank,
@@ -47,6 +49,7 @@ pub struct RankOutcome {
 
 /// What went wrong with a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cause {
     /// A process ended badly.
     Failed {

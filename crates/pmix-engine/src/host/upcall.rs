@@ -16,6 +16,7 @@ macro_rules! upcalls {
         $(
             $(#[$meta])*
             #[derive(Clone, Debug, PartialEq)]
+            #[non_exhaustive]
             pub struct $name {
                 $($(#[$field_meta])* pub $field: $type,)*
             }
