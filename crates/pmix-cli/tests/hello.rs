@@ -25,7 +25,7 @@ fn a_process_that_nobody_started_says_how_to_start_it() {
 fn a_server_that_says_nothing_is_waited_for_as_long_as_was_said() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
-    let mut command = command::command(&["hello", "--timeout", "0.05"]);
+    let mut command = command::command(&["hello", "--timeout", "0.5"]);
     command.env("PMIX_NAMESPACE", "job").env("PMIX_RANK", "0");
     command.env(
         "PMIX_SERVER_URI41",

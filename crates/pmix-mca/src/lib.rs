@@ -40,7 +40,7 @@ pub use builder::ParamsBuilder;
 pub use catalog::{Catalog, ParamInfo};
 pub use environment::Environment;
 pub use error::Error;
-pub use loader::{Loaded, Munge, load};
+pub use loader::{ExitGuard, Loaded, Munge, load};
 pub use nearest::nearest;
 pub use params::{Params, PluginFile, Setting};
 pub use refusal::{LoadFault, Refusal};

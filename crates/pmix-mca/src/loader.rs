@@ -4,6 +4,7 @@
 
 #![allow(unsafe_code)]
 
+mod exits;
 mod munge;
 mod secure;
 
@@ -20,6 +21,7 @@ use pmix_plugin_abi as abi;
 
 use crate::{LoadFault, Refusal, elf};
 
+pub use exits::ExitGuard;
 pub use munge::Munge;
 pub(crate) use secure::is_secure_execution;
 
@@ -66,6 +68,7 @@ pub struct Loaded {
 pub fn load(path: &Path, framework: &str, interface: u32) -> Result<Loaded, Refusal> {
     // Without a slash the dynamic linker would search its own directories.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let _guard = ExitGuard::new(&path);
     open(&path)
         .and_then(|header| read_header(&header, &path, framework, interface))
         .map_err(|fault| Refusal::new(&path, fault))

@@ -105,6 +105,7 @@ pub(crate) fn scheme(
     params: &Params,
     limits: &Limits,
 ) -> Result<Option<Dynamic>, String> {
+    let _guard = pmix_mca::ExitGuard::new(&loaded.path);
     let module = Module::query(loaded, params).map_err(|fault| fault.to_string())?;
     Ok(module.map(|module| Dynamic {
         module,

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::{Outcome, command, finish};
+use super::{Outcome, Watchdog, command, finish};
 
 /// A launcher whose sessions have a directory of their own, and a `PATH`.
 pub(crate) fn launcher(args: &[&str]) -> (Command, TempDir) {
@@ -46,6 +46,7 @@ pub(crate) struct Running {
     pub(crate) child: Child,
     pub(crate) output: BufReader<std::process::ChildStdout>,
     pub(crate) tmp: TempDir,
+    _watchdog: Watchdog,
 }
 
 impl Running {
@@ -58,7 +59,13 @@ impl Running {
             .spawn()
             .unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        Self { child, output, tmp }
+        let _watchdog = Watchdog::of(&child);
+        Self {
+            child,
+            output,
+            tmp,
+            _watchdog,
+        }
     }
 
     pub(crate) fn line(&mut self) -> String {

@@ -5,7 +5,9 @@
 pub(crate) mod launcher;
 
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::Duration;
 
 /// What a finished command left.
 pub(crate) struct Outcome {
@@ -45,6 +47,26 @@ pub(crate) fn pmix_with(args: &[&str], input: &[u8]) -> Outcome {
     finish(command(args), input)
 }
 
+/// Kills a command that does not end, so that no test waits for ever.
+pub(crate) struct Watchdog {
+    _ended: Sender<()>,
+}
+
+impl Watchdog {
+    /// Watches until it is dropped.
+    pub(crate) fn of(child: &Child) -> Self {
+        let pid = child.id().to_string();
+        let (_ended, ended) = mpsc::channel::<()>();
+        std::thread::spawn(move || {
+            // More than any command takes on a machine that others use.
+            if ended.recv_timeout(Duration::from_secs(240)) == Err(RecvTimeoutError::Timeout) {
+                let _ = Command::new("kill").args(["-s", "KILL", &pid]).status();
+            }
+        });
+        Self { _ended }
+    }
+}
+
 /// Runs a prepared command.
 pub(crate) fn finish(mut command: Command, input: &[u8]) -> Outcome {
     let mut child = command
@@ -53,6 +75,7 @@ pub(crate) fn finish(mut command: Command, input: &[u8]) -> Outcome {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the command starts");
+    let _watchdog = Watchdog::of(&child);
     let mut stdin = child.stdin.take().expect("standard input is piped");
     let input = input.to_vec();
     // A command that fails early closes its input; that is no fault of the test.

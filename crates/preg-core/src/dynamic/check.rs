@@ -105,6 +105,7 @@ pub fn check_plugin(path: &Path, params: &Params) -> Result<PluginReport, Error>
                 loaded.path.display()
             ))
         })?;
+    let _guard = pmix_mca::ExitGuard::new(&loaded.path);
     let mut samples = Vec::new();
     for (what, list) in NODE_LISTS {
         samples.push(sample(&scheme, Form::Nodes, what, list));
