@@ -231,7 +231,7 @@ impl Default for OutputLimits {
     }
 }
 
-/// How much processes may ask to be done later.
+/// Bounds the cleanups and monitors that processes may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlLimits {
     /// The number of paths that the cleanups of a job and its processes may name.

@@ -86,7 +86,7 @@ fn failure<T>(answer: &Result<T, Status>) -> Status {
     answer.as_ref().err().copied().unwrap_or(Status::SUCCESS)
 }
 
-/// The user and the group of a process, as numbers of the node of the server.
+/// Holds the user id and group id of a process, as the node of the server numbers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Credentials {
     /// The effective user.

@@ -144,7 +144,7 @@ impl Attribute {
         short(self.full_name)
     }
 
-    /// The name as the headers have it.
+    /// Returns the name as the headers have it, with the prefix `PMIX_`.
     #[must_use]
     pub const fn full_name(&self) -> &'static str {
         self.full_name
