@@ -33,6 +33,19 @@
         }                                                                      \
     } while (0)
 
+/* Functions that the headers of releases before 5 defined inline. */
+#define pmix_argv_append_nosize(a, b) PMIx_Argv_append_nosize((a), (b))
+#define pmix_argv_append_unique_nosize(a, b) PMIx_Argv_append_unique_nosize((a), (b))
+#define pmix_argv_copy(a) PMIx_Argv_copy(a)
+#define pmix_argv_count(a) PMIx_Argv_count(a)
+#define pmix_argv_free(a) PMIx_Argv_free(a)
+#define pmix_argv_join(a, b) PMIx_Argv_join((a), (b))
+#define pmix_argv_prepend_nosize(a, b) PMIx_Argv_prepend_nosize((a), (b))
+#define pmix_argv_split(a, b) PMIx_Argv_split((a), (b))
+#define pmix_argv_split_inter(a, b, c) PMIx_Argv_split_inter((a), (b), (c))
+#define pmix_argv_split_with_empty(a, b) PMIx_Argv_split_with_empty((a), (b))
+#define pmix_setenv(a, b, c, d) PMIx_Setenv((a), (b), (c), (d))
+
 #define PMIX_APP_CONSTRUCT(a) PMIx_App_construct((a))
 #define PMIX_APP_CREATE(m, n) (m) = PMIx_App_create(n)
 #define PMIX_APP_DESTRUCT(a) PMIx_App_destruct((a))

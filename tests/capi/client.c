@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * A client as programs have them: init, put, commit, fence with data, get of every peer, a value
- * of the job, finalize. It prints one line for its rank and ends with 0 if all of it held.
+ * of the job, events, finalize. It prints one line for its rank and ends with 0 if all of it held.
  */
 #include <pmix.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define TO_ALL (-4711)
+#define TO_LAST (-4712)
 
 static void must(const char *what, pmix_status_t status)
 {
@@ -27,6 +32,74 @@ static uint32_t size_of_job(const pmix_proc_t *own)
     size = value->data.uint32;
     PMIX_VALUE_RELEASE(value);
     return size;
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int heard_by_all, heard_by_last;
+
+static void heard(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[],
+                  size_t ninfo, pmix_info_t *results, size_t nresults,
+                  pmix_event_notification_cbfunc_fn_t done, void *cbdata)
+{
+    (void)id, (void)info, (void)ninfo;
+    pthread_mutex_lock(&lock);
+    if (status == TO_ALL && source->rank == 0 && nresults == 0 && results == NULL) {
+        heard_by_all++;
+    } else if (status == TO_LAST) {
+        heard_by_last++;
+    }
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
+}
+
+/* Waits until a number is not zero, for a minute at most. */
+static int wait_for(const int *number)
+{
+    struct timespec end;
+    int late = 0, come;
+
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += 60;
+    pthread_mutex_lock(&lock);
+    while (*number == 0 && late == 0) {
+        late = pthread_cond_timedwait(&changed, &lock, &end);
+    }
+    come = *number;
+    pthread_mutex_unlock(&lock);
+    return come;
+}
+
+/* Rank 0 tells all, then the last rank alone; handlers are registered without a callback. */
+static void events(const pmix_proc_t *own, uint32_t size)
+{
+    pmix_status_t codes[2] = {TO_ALL, TO_LAST}, id;
+    pmix_proc_t last;
+    pmix_info_t info;
+
+    id = PMIx_Register_event_handler(codes, 2, NULL, 0, heard, NULL, NULL);
+    if (id < 0) {
+        must("register", id);
+    }
+    must("fence", PMIx_Fence(NULL, 0, NULL, 0));
+    if (own->rank == 0) {
+        must("notify", PMIx_Notify_event(TO_ALL, own, PMIX_RANGE_NAMESPACE, NULL, 0, NULL, NULL));
+        PMIX_LOAD_PROCID(&last, own->nspace, size - 1);
+        PMIX_INFO_LOAD(&info, PMIX_EVENT_CUSTOM_RANGE, &last, PMIX_PROC);
+        must("notify one", PMIx_Notify_event(TO_LAST, own, PMIX_RANGE_CUSTOM, &info, 1, NULL, NULL));
+        PMIX_INFO_DESTRUCT(&info);
+    }
+    if (wait_for(&heard_by_all) != 1 || (own->rank == size - 1 && wait_for(&heard_by_last) != 1)) {
+        fprintf(stderr, "rank %u: an event did not come\n", own->rank);
+        exit(1);
+    }
+    must("fence", PMIx_Fence(NULL, 0, NULL, 0));
+    if (own->rank != size - 1 && heard_by_last != 0) {
+        fprintf(stderr, "rank %u: an event came that is not for it\n", own->rank);
+        exit(1);
+    }
+    must("deregister", PMIx_Deregister_event_handler((size_t)id, NULL, NULL));
 }
 
 int main(void)
@@ -77,6 +150,7 @@ int main(void)
         fprintf(stderr, "rank %u: there is what nobody put\n", own.rank);
         return 1;
     }
+    events(&own, size);
     must("last fence", PMIx_Fence(NULL, 0, NULL, 0));
     must("finalize", PMIx_Finalize(NULL, 0));
     printf("rank %u of %u: ok\n", own.rank, size);

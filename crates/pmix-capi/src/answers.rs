@@ -23,14 +23,18 @@ fn status_of<T>(answer: &Answer<T>) -> Status {
     answer.as_ref().err().map_or(Status::SUCCESS, fault)
 }
 
-/// Calls back with a status.
+/// Calls back with a status; without a callback nobody is told.
 pub(crate) fn op(
     callback: pmix_op_cbfunc_t,
     cbdata: *mut c_void,
 ) -> Result<impl FnOnce(Answer<()>) + Send + 'static> {
-    let (callback, data) = (callback.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
-    // SAFETY: C gave the function and what it is given.
-    Ok(move |answer: Answer<()>| unsafe { callback(status_of(&answer).as_raw(), data.get()) })
+    let data = Data(cbdata);
+    Ok(move |answer: Answer<()>| {
+        if let Some(callback) = callback {
+            // SAFETY: C gave the function and what it is given.
+            unsafe { callback(status_of(&answer).as_raw(), data.get()) };
+        }
+    })
 }
 
 /// Calls back with a value, which is freed afterwards.
@@ -68,13 +72,15 @@ unsafe extern "C" fn release_infos(given: *mut c_void) {
     crate::guard::guard("release", free);
 }
 
-/// Calls back with infos, which are freed when C says so.
+/// Calls back with infos, which are freed when C says so; without a callback nobody is told, as Open
+/// MPI 4 has its cleanup registered.
 pub(crate) fn infos(
     callback: pmix_info_cbfunc_t,
     cbdata: *mut c_void,
 ) -> Result<impl FnOnce(Answer<Answers>) + Send + 'static> {
-    let (callback, data) = (callback.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+    let data = Data(cbdata);
     Ok(move |answer: Answer<Answers>| {
+        let Some(callback) = callback else { return };
         let failed = status_of(&answer);
         let (status, found) = answer.unwrap_or((failed, Vec::new()));
         let array = pmix_types::DataArray::Info(found);
@@ -158,8 +164,9 @@ pub(crate) fn validated(
     callback: pmix_validation_cbfunc_t,
     cbdata: *mut c_void,
 ) -> Result<impl FnOnce(Answer<Answers>) + Send + 'static> {
-    let (callback, data) = (callback.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+    let data = Data(cbdata);
     Ok(move |answer: Answer<Answers>| {
+        let Some(callback) = callback else { return };
         let failed = status_of(&answer);
         let (status, infos) = answer.unwrap_or((failed, Vec::new()));
         let (mut at, mut count) = (list(&infos).unwrap_or(ptr::null_mut()), infos.len());

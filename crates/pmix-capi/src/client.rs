@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use pmix_client::{Ask, Found, Settings, SharedClient};
-use pmix_types::{Info, Proc, Rank, Scope, Status, Value, keys};
+use pmix_types::{Info, Key, Proc, Rank, Scope, Status, Value, keys};
 
 use crate::abi::*;
 use crate::answers::{op, value};
@@ -108,6 +108,25 @@ fn own_value(of: &Proc<'_>, own: &Proc<'static>, key: &str) -> Option<Value<'sta
     }
 }
 
+/// Stores a value about a process, its own if none is named, where this process is a server.
+fn store_of_server(of: Option<&Proc<'static>>, info: &Info<'static>) -> Option<Result<()>> {
+    let mut state = state();
+    let (server, _) = state.server.as_ref()?;
+    let of = of.unwrap_or_else(|| server.proc()).clone();
+    let at = (of, info.key.clone());
+    state.stored.insert(at, info.value.clone());
+    Some(Ok(()))
+}
+
+/// What this process stored or knows of itself where it is a server, which asks nobody.
+fn stored_by_server(of: &Proc<'static>, key: &Key<'static>) -> Option<Result<Value<'static>>> {
+    let state = state();
+    let (server, _) = state.server.as_ref()?;
+    let stored = state.stored.get(&(of.clone(), key.clone())).cloned();
+    let own = || own_value(of, server.proc(), &key.as_text().to_str_lossy());
+    Some(stored.or_else(own).ok_or(Status::ERR_NOT_FOUND))
+}
+
 /// Hands a value out: to memory of the caller if it says so, otherwise to new memory.
 unsafe fn hand_out(
     found: &Value<'_>,
@@ -175,9 +194,12 @@ exported! {
 
     fn PMIx_Put(scope: pmix_scope_t, key: *const c_char, val: *mut pmix_value_t) -> pmix_status_t {
         code((|| {
-            let client = client()?;
             // SAFETY: C says so.
             let info = unsafe { Info::new(key_at(key)?, value_at(val)?) };
+            if let Some(stored) = store_of_server(None, &info) {
+                return stored;
+            }
+            let client = client()?;
             client.put(Scope::from_raw(scope), info).map_err(|error| fault(&error))
         })())
     }
@@ -186,6 +208,9 @@ exported! {
         code((|| {
             // SAFETY: C says so.
             let (of, info) = unsafe { (proc_at(proc), Info::new(key_at(key)?, value_at(val)?)) };
+            if let Some(stored) = store_of_server(of.as_ref(), &info) {
+                return stored;
+            }
             let client = client()?;
             let of = of.unwrap_or_else(|| client.proc().clone());
             client.store(&of, info).map_err(|error| fault(&error))
@@ -193,6 +218,10 @@ exported! {
     }
 
     fn PMIx_Commit() -> pmix_status_t {
+        // What a server's own process put is there at once.
+        if state().server.is_some() {
+            return Status::SUCCESS.as_raw();
+        }
         code(client().and_then(|client| client.commit().map_err(|error| fault(&error))))
     }
 
@@ -216,12 +245,17 @@ exported! {
 
     fn PMIx_Get(proc: *const pmix_proc_t, key: *const c_char, info: *const pmix_info_t, ninfo: usize, val: *mut *mut pmix_value_t) -> pmix_status_t {
         code((|| {
-            let client = client()?;
+            let own = crate::state::proc()?;
             // SAFETY: C says so.
-            let (of, key, infos) = unsafe { (asked(proc, client.proc()), key_at(key)?, infos_at(info, ninfo)?) };
+            let (of, key, infos) = unsafe { (asked(proc, &own), key_at(key)?, infos_at(info, ninfo)?) };
             if val.is_null() {
                 return Err(Status::ERR_BAD_PARAM);
             }
+            if let Some(found) = stored_by_server(&of, &key) {
+                // SAFETY: as above.
+                return unsafe { hand_out(&found?, &infos, val) };
+            }
+            let client = client()?;
             let name = key.as_text().to_str_lossy();
             let found = match own_value(&of, client.proc(), &name) {
                 Some(own) => own,

@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pmix_client::{Ask, ClientEvent};
-use pmix_types::{DataRange, Info, Proc, Status, Value, keys};
+use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Status, Value, keys};
 
 use crate::abi::*;
 use crate::answers::op;
@@ -80,6 +80,27 @@ pub(crate) fn tell(event: Happened) {
     };
     told.sort_by_key(|handler| handler.place);
     Chain::begin(event, told);
+}
+
+/// Whether who reports an event is itself among those whom the range names.
+fn includes(range: DataRange, infos: &[Info<'_>], own: &Proc<'_>) -> bool {
+    if range == DataRange::RM {
+        return false;
+    }
+    if range != DataRange::CUSTOM {
+        return true;
+    }
+    let is_own = |proc: &Proc<'_>| {
+        proc.nspace == own.nspace && (proc.rank == own.rank || proc.rank == Rank::WILDCARD)
+    };
+    infos
+        .iter()
+        .filter(|info| info.key.is(keys::EVENT_CUSTOM_RANGE))
+        .any(|info| match &info.value {
+            Value::Proc(proc) => is_own(proc),
+            Value::DataArray(DataArray::Proc(procs)) => procs.iter().any(is_own),
+            _ => false,
+        })
 }
 
 /// Tells the event handlers of what the server sent unasked.
@@ -273,16 +294,18 @@ exported! {
             // SAFETY: C says so.
             let (named, infos) = unsafe { (proc_at(source), infos_at(info, ninfo)?) };
             let own = crate::state::proc()?;
-            let source = named.unwrap_or(own);
+            let source = named.unwrap_or_else(|| own.clone());
             let event = Happened { status, source: source.clone(), infos: infos.clone() };
+            let here = includes(range, &infos, &own);
+            let tell_here = move || if here { tell(event) };
             if let Ok(server) = server() {
                 server.notify(status, &source, range, &infos).map_err(|error| error.status())?;
-                later(move || tell(event))?;
+                later(tell_here)?;
                 return answer_now(cbfunc, cbdata);
             }
             let client = client()?;
             if range == DataRange::PROC_LOCAL {
-                client.later(move || tell(event)).map_err(|error| fault(&error))?;
+                client.later(tell_here).map_err(|error| fault(&error))?;
                 return answer_now(cbfunc, cbdata);
             }
             let ask = Ask::notify(status, range, infos);
@@ -292,7 +315,7 @@ exported! {
             }
             .map_err(|error| fault(&error))?;
             // The server tells everybody but who reports.
-            client.later(move || tell(event)).map_err(|error| fault(&error))
+            client.later(tell_here).map_err(|error| fault(&error))
         })())
     }
 }

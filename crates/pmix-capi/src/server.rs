@@ -82,7 +82,10 @@ fn finalize() -> Result<()> {
                 *count -= 1;
                 return Ok(());
             }
-            Some(_) => state.server.take(),
+            Some(_) => {
+                state.stored.clear();
+                state.server.take()
+            }
         }
     };
     show_to_children(None);

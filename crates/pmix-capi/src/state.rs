@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What this process is: a client, a server, or nothing yet.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pmix_client::SharedClient;
 use pmix_server::Server;
-use pmix_types::{Proc, Status};
+use pmix_types::{Key, Proc, Status, Value};
 
 use crate::memory::Result;
 
@@ -17,6 +18,8 @@ pub(crate) struct State {
     pub(crate) client: Option<(SharedClient, usize)>,
     /// The server, and how often it was initialised.
     pub(crate) server: Option<(Server, usize)>,
+    /// What the server's own process stored or put, by process and key.
+    pub(crate) stored: HashMap<(Proc<'static>, Key<'static>), Value<'static>>,
 }
 
 /// The state of one process.

@@ -74,8 +74,8 @@ impl Chain {
         };
         self.show(&handler);
         let (status, source) = (self.event.status.as_raw(), ptr::from_ref(&self.source));
-        let (info, ninfo) = (self.shown.as_mut_ptr(), self.shown.len());
-        let (results, nresults) = (self.results.as_mut_ptr(), self.results.len());
+        let (info, ninfo) = list_of(&mut self.shown);
+        let (results, nresults) = list_of(&mut self.results);
         let number = {
             let mut open = open();
             open.last += 1;
@@ -133,6 +133,14 @@ impl Chain {
         }
         // SAFETY: the members moved on.
         unsafe { crate::memory::release(copy) };
+    }
+}
+
+/// A list as C sees it: NULL if there is nothing in it.
+fn list_of(infos: &mut [pmix_info_t]) -> (*mut pmix_info_t, usize) {
+    match infos {
+        [] => (ptr::null_mut(), 0),
+        infos => (infos.as_mut_ptr(), infos.len()),
     }
 }
 

@@ -59,8 +59,12 @@ impl Worker {
         }
     }
 
-    /// Queues a call of the listener.
+    /// Queues a call of the listener, on the thread that this starts if nothing else has.
     pub(super) fn client_event(self: &Arc<Self>, event: ClientEvent) {
+        if let Err(error) = self.begin() {
+            tracing::warn!("an event is lost: {error}");
+            return;
+        }
         let worker = Arc::clone(self);
         self.post(Box::new(move || lock(&worker.listener)(event)));
     }
