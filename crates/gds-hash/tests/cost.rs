@@ -5,10 +5,10 @@
 mod growth;
 
 use bfrops::{Encoder, Layout, Module, wire_type};
-use gds_hash::{Codec, LocalNode, ModexStore, Store};
+use gds_hash::{Codec, LocalNode, Modex, ModexForm, ModexStore, Participant, Store};
 use pmix_builtin::open_preg;
 use pmix_types::{
-    Bytes, DataArray, Info, Key, Kval, Nspace, QualifiedValue, Rank, Scope, Value, keys,
+    Bytes, DataArray, Info, Key, Kval, Nspace, Proc, QualifiedValue, Rank, Scope, Value, keys,
 };
 use preg_core::Params;
 
@@ -154,6 +154,32 @@ fn a_commit_of_many_blocks_and_one_that_deletes_them_all() {
             assert!(!modex.has_rank(Rank::new(0)));
         },
     );
+}
+
+#[test]
+fn the_data_of_a_fence() {
+    let participants = [Participant {
+        nspace: Nspace::from("job"),
+        num_procs: 1,
+    }];
+    for form in [ModexForm::Numbered, ModexForm::Named] {
+        growth::is_linear(
+            "keys that a fence collects",
+            300,
+            |size| {
+                let mut modex = ModexStore::default();
+                let message = commit(Scope::GLOBAL, &keys(size, 0));
+                let (codec, rank) = (Codec::new(LAYOUT), Rank::new(0));
+                modex.commit(&codec, rank, &message).unwrap();
+                let procs = [(Proc::new("job", rank), &modex)];
+                Modex::contribution(&codec, form, &participants, &procs).unwrap()
+            },
+            |bytes| {
+                let codec = Codec::new(LAYOUT);
+                drop(Modex::parse(&codec, form, &participants, bytes).unwrap());
+            },
+        );
+    }
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn blob(text: &str) -> Vec<u8> {
     [head.as_bytes(), &payload].concat()
 }
 
-const FIRST: usize = 4_000;
+const FIRST: usize = 1_000;
 
 #[test]
 fn lists_of_names() {
