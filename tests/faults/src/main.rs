@@ -10,6 +10,7 @@
 mod churn;
 mod config;
 mod good;
+mod greedy;
 mod identity;
 mod killed;
 mod launcher;
@@ -58,6 +59,10 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "malformed",
         run: malformed::run,
+    },
+    Scenario {
+        name: "greedy",
+        run: greedy::run,
     },
     Scenario {
         name: "silent",

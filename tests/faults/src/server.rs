@@ -49,6 +49,8 @@ pub(super) struct Server {
 pub(super) struct Figures {
     /// Resident memory in KiB.
     pub(super) memory: u64,
+    /// The most that it was, in KiB.
+    pub(super) peak: u64,
     pub(super) descriptors: usize,
     pub(super) threads: usize,
     /// Processor time.
@@ -253,6 +255,7 @@ impl Figures {
         let entries = fs::read_dir(proc.join("fd")).map_err(|e| e.to_string())?;
         Ok(Self {
             memory: number("VmRSS:")?,
+            peak: number("VmHWM:")?,
             descriptors: entries.count(),
             threads: usize::try_from(number("Threads:")?).unwrap_or(usize::MAX),
             // Linux shows 100 ticks a second on every machine.

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests of every kind, as large as the limits allow or as many as fit.
+
+use bfrops::{Encoder, Layout, wire_type};
+use pmix_proto::{PeerForm, Request, Tag, request};
+use pmix_types::{
+    AllocDirective, App, Bytes, DataRange, Info, IofChannel, Key, Kval, Proc, Query, Rank, Scope,
+    Status, Text, Value, keys,
+};
+
+use crate::raw::Peer;
+
+/// Requests of one kind, packed.
+pub(super) struct Kind {
+    pub(super) name: &'static str,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// How many names or infos one request has: about what the memory of a request allows.
+const NAMES: usize = 200_000;
+
+/// How many small requests there are of a kind.
+const SMALL: usize = 8_000;
+
+/// How many bytes a large value has.
+const LARGE: usize = 32 << 20;
+
+fn procs(job: &'static str, count: usize) -> Vec<Proc<'static>> {
+    let ranks = (0..u32::try_from(count).unwrap_or(u32::MAX)).map(Rank::new);
+    ranks.map(|rank| Proc::new(job, rank)).collect()
+}
+
+/// The first attacker and many others.
+fn with_own(mut others: Vec<Proc<'static>>) -> Vec<Proc<'static>> {
+    others.push(Proc::new(super::JOB, Rank::new(0)));
+    others
+}
+
+fn jobs(count: usize) -> Vec<Proc<'static>> {
+    let job = |number: usize| Proc::new(format!("job{number}"), Rank::new(0));
+    (0..count).map(job).collect()
+}
+
+fn infos(count: usize) -> Vec<Info<'static>> {
+    let info = |number: usize| Info::new(format!("k{number}"), true);
+    (0..count).map(info).collect()
+}
+
+fn names(count: usize) -> Vec<Key<'static>> {
+    (0..count)
+        .map(|number| Key::from(format!("k{number}")))
+        .collect()
+}
+
+fn blob() -> Vec<Info<'static>> {
+    vec![Info::new("blob", vec![7_u8; LARGE])]
+}
+
+fn codes(count: usize) -> Vec<Status> {
+    let codes = -100_000..;
+    codes.take(count).map(Status::from_raw).collect()
+}
+
+fn paths(count: usize) -> Vec<Info<'static>> {
+    let paths: Vec<_> = (0..count).map(|number| format!("/t/{number}")).collect();
+    vec![Info::new(keys::REGISTER_CLEANUP, paths.join(","))]
+}
+
+fn query(keys: usize, qualifiers: usize) -> Query<'static> {
+    Query {
+        keys: (0..keys)
+            .map(|number| Text::from(format!("k{number}")))
+            .collect(),
+        qualifiers: infos(qualifiers),
+    }
+}
+
+fn get(key: Option<&'static str>, rank: Rank, infos: Vec<Info<'static>>) -> Request<'static> {
+    Request::Get(request::Get {
+        nspace: super::JOB.into(),
+        rank,
+        infos,
+        key: key.map(Key::from),
+    })
+}
+
+/// What a process put, for one scope.
+fn blocks(kvals: &[Kval<'_>], layout: Layout) -> Result<Vec<u8>, bfrops::Error> {
+    let mut block = Vec::new();
+    let mut encoder = Encoder::new(layout, &mut block);
+    for kval in kvals {
+        encoder.one::<wire_type::Kval>(kval)?;
+    }
+    let mut out = Vec::new();
+    let mut encoder = Encoder::new(layout, &mut out);
+    encoder.one::<wire_type::Scope>(&Scope::GLOBAL)?;
+    encoder.one::<wire_type::Buffer>(&Bytes::Owned(block))?;
+    Ok(out)
+}
+
+fn kvals(count: usize) -> Vec<Kval<'static>> {
+    let kval = |number: usize| Kval {
+        key: Key::from(format!("k{number}")),
+        value: Value::from(true),
+    };
+    (0..count).map(kval).collect()
+}
+
+/// All kinds, of this share of the largest size.
+///
+/// # Errors
+/// One cannot be packed.
+pub(super) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
+    let (names_each, small) = (NAMES / share, SMALL / share);
+    let own = || vec![Proc::new(super::JOB, Rank::new(0))];
+    let immediate = || vec![Info::new(keys::IMMEDIATE, true)];
+    let fault = |e: bfrops::Error| e.to_string();
+    let committed = blocks(&kvals(50_000 / share), form.layout).map_err(fault)?;
+    let one_key = blocks(&kvals(1), form.layout).map_err(fault)?;
+    let many = |request: Request<'static>, count: usize| vec![request; count];
+    let fence = |procs, infos| Request::Fence(request::Fence { procs, infos });
+    let connect = |procs, infos| Request::Connect(request::Connect { procs, infos });
+    let control = |targets, infos| Request::JobControl(request::JobControl { targets, infos });
+    let notify = |range, infos| {
+        let status = Status::ERR_PROC_ABORTED;
+        Request::Notify(request::Notify {
+            status,
+            range,
+            infos,
+        })
+    };
+    let register = |codes, infos| Request::RegisterEvents(request::RegisterEvents { codes, infos });
+    let queries = |queries| Request::Query(request::Query { queries });
+    let log = |data| {
+        let (time, directives) = (0, Vec::new());
+        Request::Log(request::Log {
+            time,
+            data,
+            directives,
+        })
+    };
+    let pull = |procs| {
+        Request::IofPull(request::IofPull {
+            procs,
+            infos: Vec::new(),
+            channels: IofChannel::STDOUT_CHANNEL,
+            local_id: 1,
+        })
+    };
+    let push = |procs, data| {
+        let infos = Vec::new();
+        Request::IofPush(request::IofPush { procs, infos, data })
+    };
+    let publish = |infos| Request::Publish(request::Publish { uid: 0, infos });
+    let lookup = |keys| {
+        let infos = Vec::new();
+        Request::Lookup(request::Lookup {
+            uid: 0,
+            keys,
+            infos,
+        })
+    };
+    let n = names_each;
+    let kinds: Vec<(&'static str, Vec<Request<'_>>)> = vec![
+        (
+            "fence of names",
+            vec![fence(with_own(procs("far", n)), vec![])],
+        ),
+        (
+            "fence of one name",
+            vec![fence(vec![own(); n].concat(), vec![])],
+        ),
+        ("fence of jobs", vec![fence(with_own(jobs(n / 2)), vec![])]),
+        ("fence with infos", vec![fence(own(), infos(n / 2))]),
+        ("fences", many(fence(own(), vec![]), small)),
+        (
+            "connect of names",
+            vec![connect(with_own(procs("far", n)), vec![])],
+        ),
+        (
+            "connect of jobs",
+            vec![connect(with_own(jobs(n / 2)), vec![])],
+        ),
+        (
+            "disconnect of names",
+            vec![Request::Disconnect(request::Disconnect {
+                procs: with_own(procs("far", n)),
+                infos: vec![],
+            })],
+        ),
+        (
+            "abort of names",
+            vec![Request::Abort(request::Abort {
+                status: Status::ERROR,
+                message: None,
+                procs: procs("far", n),
+            })],
+        ),
+        (
+            "spawn",
+            vec![Request::Spawn(request::Spawn {
+                infos: vec![],
+                apps: vec![App::default(); n / 10],
+            })],
+        ),
+        (
+            "get with infos",
+            vec![get(
+                Some("card"),
+                Rank::new(1),
+                [infos(n / 2), immediate()].concat(),
+            )],
+        ),
+        (
+            "gets",
+            many(get(Some("none"), Rank::new(1), immediate()), small),
+        ),
+        (
+            "gets of a job",
+            many(get(None, Rank::WILDCARD, vec![]), small / 16),
+        ),
+        (
+            "refreshes",
+            many(
+                Request::RefreshCache(request::RefreshCache {
+                    nspace: super::JOB.into(),
+                    rank: Rank::new(0),
+                }),
+                small / 4,
+            ),
+        ),
+        ("publish", vec![publish(infos(n / 2))]),
+        ("publish a value", vec![publish(blob())]),
+        ("lookup", vec![lookup(names(n / 2))]),
+        (
+            "unpublish",
+            vec![Request::Unpublish(request::Unpublish {
+                uid: 0,
+                keys: names(n / 2),
+                infos: vec![],
+            })],
+        ),
+        ("notify", vec![notify(DataRange::LOCAL, infos(n / 2))]),
+        ("notify a value", vec![notify(DataRange::LOCAL, blob())]),
+        ("notifies", many(notify(DataRange::LOCAL, vec![]), small)),
+        (
+            "notify names",
+            vec![notify(
+                DataRange::CUSTOM,
+                vec![Info::new(keys::EVENT_CUSTOM_RANGE, procs("far", n))],
+            )],
+        ),
+        (
+            "register codes",
+            many(register(codes(1024), vec![]), small / 80),
+        ),
+        (
+            "register names",
+            vec![register(
+                codes(1),
+                vec![Info::new(keys::EVENT_AFFECTED_PROCS, procs("far", n))],
+            )],
+        ),
+        (
+            "deregister",
+            many(
+                Request::DeregisterEvents(request::DeregisterEvents {
+                    codes: codes(1 << 16),
+                }),
+                16 / share + 1,
+            ),
+        ),
+        (
+            "query of keys",
+            many(queries(vec![query(4096, 0)]), 16 / share + 1),
+        ),
+        (
+            "query with qualifiers",
+            vec![queries(vec![query(8, n / 4)])],
+        ),
+        ("queries", vec![queries(vec![query(1, 0); n / 50])]),
+        ("log", vec![log(infos(n / 2))]),
+        ("log a value", vec![log(blob())]),
+        (
+            "allocate",
+            vec![Request::Allocate(request::Allocate {
+                directive: AllocDirective::NEW,
+                infos: infos(n / 2),
+            })],
+        ),
+        (
+            "cleanups of one target",
+            vec![control(vec![own(); n / 2].concat(), paths(4000))],
+        ),
+        ("cleanups of paths", vec![control(own(), paths(8000))]),
+        ("cleanups", many(control(own(), paths(1)), small)),
+        ("control with infos", vec![control(vec![], infos(n / 2))]),
+        (
+            "monitor",
+            vec![Request::Monitor(request::Monitor {
+                monitor: Info::new(keys::MONITOR_HEARTBEAT, true),
+                error: Status::MONITOR_HEARTBEAT_ALERT,
+                infos: infos(n / 2),
+            })],
+        ),
+        (
+            "credential",
+            vec![Request::GetCredential(request::GetCredential {
+                infos: infos(n / 2),
+            })],
+        ),
+        (
+            "validate a value",
+            vec![Request::ValidateCredential(request::ValidateCredential {
+                credential: vec![7; LARGE].into(),
+                infos: vec![],
+            })],
+        ),
+        ("pulls", many(pull(procs(super::JOB, 4096)), 256 / share)),
+        ("pull of names", vec![pull(procs(super::JOB, n))]),
+        ("push to names", vec![push(procs(super::JOB, n), None)]),
+        (
+            "push a value",
+            vec![push(own(), Some(vec![7; LARGE].into()))],
+        ),
+        (
+            "group of names",
+            vec![Request::GroupConstruct(request::GroupConstruct {
+                group: Some("group".into()),
+                procs: procs("far", n),
+                infos: vec![],
+            })],
+        ),
+        (
+            "fabric",
+            vec![Request::FabricRegister(request::FabricRegister {
+                infos: infos(n / 2),
+            })],
+        ),
+        (
+            "commit of keys",
+            vec![Request::Commit(request::Commit { blocks: &committed })],
+        ),
+        ("commits", many_commits(&one_key, small)),
+        (
+            "peers of nodes",
+            many(
+                Request::ResolvePeers(request::ResolvePeers {
+                    node: None,
+                    nspace: super::JOB.into(),
+                }),
+                small / 8,
+            ),
+        ),
+        (
+            "nodes of jobs",
+            many(
+                Request::ResolveNodes(request::ResolveNodes {
+                    nspace: super::JOB.into(),
+                }),
+                small / 4,
+            ),
+        ),
+        ("job infos", many(Request::JobInfo, small / 16)),
+    ];
+    kinds
+        .into_iter()
+        .map(|(name, requests)| {
+            let packed = requests.iter().map(|request| {
+                let payload = request.encode(form, None);
+                payload.map(|payload| Peer::frame(Tag(200), &payload))
+            });
+            let packed: Result<Vec<_>, _> = packed.collect();
+            let packed = packed.map_err(|e| format!("{name}: {e}"))?;
+            Ok(Kind {
+                name,
+                bytes: packed.concat(),
+            })
+        })
+        .collect()
+}
+
+fn many_commits(blocks: &[u8], count: usize) -> Vec<Request<'_>> {
+    (0..count)
+        .map(|_| Request::Commit(request::Commit { blocks }))
+        .collect()
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Peers that ask for as much as they may, beside two that fence: how long a fence takes, how long
+//! the host waits, and how much memory the server needs.
+
+mod kinds;
+
+use std::io::Write as _;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bfrops::{Layout, Module};
+use pmix_client::Uri;
+
+use crate::good::Fencing;
+use crate::raw::Peer;
+use crate::wait::{Times, shown, until};
+use crate::{Field, Verdict};
+use kinds::Kind;
+
+/// The job of those who ask.
+const JOB: &str = "greedy";
+
+/// How many ask at once.
+const ATTACKERS: u32 = 16;
+
+/// The longest that a fence may take beside one of them, beside all of them, and that the host may
+/// wait: ten times what is promised on a machine that nobody else uses.
+const BESIDE_ONE: Duration = Duration::from_millis(500);
+const BESIDE_ALL: Duration = Duration::from_millis(2500);
+const HOST_WAITS: Duration = Duration::from_millis(5000);
+
+/// How much memory the server may take at any time, in KiB.
+const MOST_MEMORY: u64 = 512 << 10;
+
+/// How long a peer tries to come in again after it was hung up on.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Every kind of request at its largest, from one process and then from many.
+pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
+    let mut server = field.server("greedy", &[])?;
+    server.job("good", 2)?;
+    server.job(JOB, ATTACKERS)?;
+    let form = enter(&server.uri, 0)?.form;
+    let kinds = kinds::all(&form, field.count(1, 4))?;
+    let mut alone = (Duration::ZERO, "");
+    for kind in &kinds {
+        let good = Fencing::start(&server.uri, "good", 2);
+        let asked = ask(&server.uri, 0, kind);
+        let worst = good.stop()?.worst();
+        asked?;
+        if worst > alone.0 {
+            alone = (worst, kind.name);
+        }
+    }
+    let good = Fencing::start(&server.uri, "good", 2);
+    let rounds = field.count(kinds.len(), 4);
+    let mut host = Times::default();
+    let attacked = thread::scope(|scope| {
+        let (kinds, uri) = (&kinds, server.uri.clone());
+        let attackers = (0..ATTACKERS).map(|rank| {
+            let uri = uri.clone();
+            scope.spawn(move || {
+                let first = usize::try_from(rank).unwrap_or(0) * 3;
+                let order = kinds.iter().cycle().skip(first).take(rounds);
+                order.into_iter().try_for_each(|kind| ask(&uri, rank, kind))
+            })
+        });
+        let attackers: Vec<_> = attackers.collect();
+        // Meanwhile the host has something to say.
+        let mut number = 0;
+        while !attackers.iter().all(|attacker| attacker.is_finished()) {
+            number += 1;
+            let begun = Instant::now();
+            let told = server.job(&format!("host{number}"), 1);
+            host.push(begun.elapsed());
+            told?;
+            thread::sleep(Duration::from_millis(20));
+        }
+        attackers.into_iter().try_for_each(|attacker| {
+            let asked = attacker.join();
+            asked.unwrap_or_else(|_| Err("an attacker panicked".to_owned()))
+        })
+    });
+    let fences = good.stop()?;
+    attacked?;
+    let memory = server.figures()?.peak;
+    let (beside_all, waited) = (fences.worst(), host.worst());
+    server.end()?;
+    let figures = format!(
+        "{} kinds: longest fence {} ({}); {ATTACKERS} at once: longest of {} fences {}, host \
+         waits {}; {} MiB",
+        kinds.len(),
+        shown(alone.0),
+        alone.1,
+        fences.len() / 2,
+        shown(beside_all),
+        shown(waited),
+        memory >> 10,
+    );
+    let holds = alone.0 < BESIDE_ONE && beside_all < BESIDE_ALL && waited < HOST_WAITS;
+    match holds && memory < MOST_MEMORY {
+        true => Ok(Verdict::Held(figures)),
+        false => Err(figures),
+    }
+}
+
+/// Comes in, again if the server is still busy with the last connection of this process.
+fn enter(uri: &Uri, rank: u32) -> Result<Peer, String> {
+    let layout = Layout::new(Module::V41);
+    let entered = until(PATIENCE, || {
+        Peer::client(uri.address, JOB, rank, layout).ok()
+    });
+    entered.ok_or_else(|| format!("rank {rank} is not let in"))
+}
+
+/// Asks for everything of a kind, and waits until the server has dealt with it or hangs up.
+fn ask(uri: &Uri, rank: u32, kind: &Kind) -> Result<(), String> {
+    let mut peer = enter(uri, rank)?;
+    // The server may hang up before it has read all of it.
+    let _ = peer.stream.write_all(&kind.bytes);
+    let answered = peer.ping();
+    answered
+        .map(drop)
+        .map_err(|e| format!("{}: {e}", kind.name))
+}
