@@ -2,6 +2,8 @@
 //! A process that outlives a killed launcher, and ends the processes of its job.
 //!
 //! It is told of each process that starts through a pipe, whose end it sees however the launcher ends.
+//! What left its process group (`setsid`) is told by its environment: the directory of the session,
+//! whose name nobody can foresee, is in that of every process of the job and of what it started.
 //! One such process for a job costs less than to have the system do it for each process
 //! (`PR_SET_PDEATHSIG`): only a process itself can ask for that, so each would be started by way of
 //! another program, and what it starts in turn would still go on.
@@ -9,12 +11,19 @@
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 /// What a launcher says that ends by itself.
 const OVER: &str = "over";
+
+/// What stands in front of the directory of the session.
+const SESSION: &str = "session ";
+
+/// How often it is looked for processes that start others while they are killed.
+const ROUNDS: usize = 100;
 
 /// The process that watches the launcher.
 pub(crate) struct Watcher {
@@ -24,12 +33,14 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     /// Starts it by a command that calls [`end_with_launcher`]. A job runs without it, too.
-    pub(crate) fn start(command: Option<&[OsString]>) -> Self {
+    pub(crate) fn start(command: Option<&[OsString]>, session: &Path) -> Self {
         let Some((program, args)) = command.and_then(<[OsString]>::split_first) else {
             return Self { process: None };
         };
         let started = Command::new(program)
             .args(args)
+            // Or it would be one of the processes of a job that this launcher is a part of.
+            .env_clear()
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -40,9 +51,14 @@ impl Watcher {
         match started {
             Ok(mut child) => {
                 let input = child.stdin.take();
-                Self {
+                let mut watcher = Self {
                     process: input.map(|input| (child, input)),
+                };
+                // A name that is no line is not told: process groups are then all that is ended.
+                if let Some(name) = session.to_str().filter(|name| !name.contains('\n')) {
+                    watcher.write(&format!("{SESSION}{name}\n"));
                 }
+                watcher
             }
             Err(e) => {
                 tracing::debug!("processes go on if the launcher is killed: {e}");
@@ -88,17 +104,22 @@ impl Drop for Watcher {
 }
 
 /// Waits until the launcher has ended that started this process as its
-/// [`watcher`](crate::Plan::watcher), and kills the process groups that it leaves behind, if it does.
-/// Returns how many it told of.
+/// [`watcher`](crate::Plan::watcher), and kills the process groups that it leaves behind and what has
+/// the directory of its session in its environment, if it does. Returns how many groups it told of.
 ///
 /// # Errors
 /// Standard input is not what a launcher writes, or cannot be read; nobody is killed then.
 pub fn end_with_launcher(input: impl Read) -> io::Result<usize> {
     let mut groups = Vec::new();
+    let mut session = None;
     for line in BufReader::new(input).lines() {
         let line = line?;
         if line == OVER {
             return Ok(groups.len());
+        }
+        if let Some(name) = line.strip_prefix(SESSION) {
+            session = Some(name.to_owned());
+            continue;
         }
         let pid = line.parse().ok().filter(|pid| *pid > 1);
         let pid = pid.and_then(Pid::from_raw);
@@ -108,7 +129,43 @@ pub fn end_with_launcher(input: impl Read) -> io::Result<usize> {
         // One that has ended with all that it started is killed in vain.
         let _ = kill_process_group(group, Signal::KILL);
     }
+    if let Some(session) = session.filter(|name| name.len() > 1 && name.starts_with('/')) {
+        for _ in 0..ROUNDS {
+            if kill_of_session(session.as_bytes()) == 0 {
+                break;
+            }
+        }
+    }
     Ok(groups.len())
+}
+
+/// Kills every process whose environment names a directory or a file in it. Returns how many.
+fn kill_of_session(session: &[u8]) -> usize {
+    let own = rustix::process::getpid();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let pids = pids.filter_map(Pid::from_raw).filter(|pid| *pid != own);
+    let killed = pids.filter(|&pid| {
+        // A descriptor, so that the process that is killed is the one that was looked at.
+        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
+            return false;
+        };
+        let path = format!("/proc/{}/environ", pid.as_raw_nonzero());
+        let environment = std::fs::read(path).unwrap_or_default();
+        let mut vars = environment.split(|&byte| byte == 0);
+        vars.any(|var| is_in(var, session)) && pidfd_send_signal(&process, Signal::KILL).is_ok()
+    });
+    killed.count()
+}
+
+/// Whether the value of a variable is that directory, or a path in it.
+fn is_in(var: &[u8], directory: &[u8]) -> bool {
+    let value = var
+        .iter()
+        .position(|&byte| byte == b'=')
+        .map(|at| &var[at + 1..]);
+    let rest = value.and_then(|value| value.strip_prefix(directory));
+    rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
 #[cfg(test)]
@@ -127,6 +184,30 @@ mod tests {
         let said = format!("{}\n", child.id());
         assert_eq!(end_with_launcher(said.as_bytes()).unwrap(), 1);
         assert_eq!(child.wait().unwrap().signal(), Some(9));
+    }
+
+    #[test]
+    fn what_left_its_group_is_found_by_its_environment_and_nobody_else_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let session = dir.path().join("session").display().to_string();
+        let start = |value: String| {
+            let mut command = Command::new("sleep");
+            let command = command.arg("1000").env("PMIX_SERVER_TMPDIR", value);
+            command.process_group(0).spawn().unwrap()
+        };
+        let mut inside = [start(session.clone()), start(format!("{session}/rank.0"))];
+        let mut outside = start(format!("{session}.other"));
+        let said = format!("{SESSION}{session}\n");
+        assert_eq!(end_with_launcher(said.as_bytes()).unwrap(), 0);
+        for child in &mut inside {
+            assert_eq!(child.wait().unwrap().signal(), Some(9));
+        }
+        assert!(outside.try_wait().unwrap().is_none());
+        let over = format!("{SESSION}{}\n{OVER}\n", dir.path().display());
+        assert_eq!(end_with_launcher(over.as_bytes()).unwrap(), 0);
+        assert!(outside.try_wait().unwrap().is_none());
+        outside.kill().unwrap();
+        outside.wait().unwrap();
     }
 
     #[test]

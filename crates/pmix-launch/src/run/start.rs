@@ -74,7 +74,7 @@ impl<'a> Job<'a> {
             standard,
             signals,
             table: Table::default(),
-            watcher: Watcher::start(plan.watcher.as_deref()),
+            watcher: Watcher::start(plan.watcher.as_deref(), session.path()),
             orphans: Orphans::adopt(plan.adopt),
             server,
             session,
