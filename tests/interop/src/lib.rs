@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod bfrops;
+mod capi;
 pub mod captures;
 mod checks;
 mod gds;
@@ -46,13 +47,15 @@ pub enum Part {
     Gds,
     /// Whole sessions.
     Server,
+    /// Our library in place of the one that programs have; runs only when it is named.
+    Capi,
 }
 
 /// Our data into real PMIx libraries, theirs into us.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask interop")]
 pub struct Options {
-    /// One part; every part without it.
+    /// One part; every part but `capi` without it.
     part: Option<Part>,
     /// What the random data begin from.
     #[arg(long, default_value_t = SEED)]
@@ -66,6 +69,9 @@ pub struct Options {
     /// How many random jobs.
     #[arg(long, default_value_t = gds::JOBS)]
     jobs: usize,
+    /// What `capi` builds the library and the command with: a profile of cargo.
+    #[arg(long, default_value = "release")]
+    profile: String,
     /// Installs what is needed and missing.
     #[arg(long)]
     pub install: bool,
@@ -117,6 +123,10 @@ fn try_run(options: &Options) -> Result<Tally, String> {
     if options.wants(Part::Server) {
         println!("interop: server");
         server::run(&peers, &mut tally)?;
+    }
+    if options.part == Some(Part::Capi) {
+        println!("interop: capi");
+        capi::run(&peers, &options.profile, &mut tally)?;
     }
     Ok(tally)
 }

@@ -40,20 +40,31 @@ pub struct Decoded {
     pub error: String,
 }
 
+/// Where cargo puts what it builds with a profile.
+pub fn built(profile: &str) -> PathBuf {
+    install::target().join(match profile {
+        "dev" => "debug",
+        other => other,
+    })
+}
+
 impl Ours {
     /// Builds the command as it ships.
     ///
     /// # Errors
     /// It does not build.
     pub fn build() -> Result<Self, String> {
-        process::run(&mut process::cargo([
-            "build",
-            "--quiet",
-            "--release",
-            "--package",
-            "pmix-cli",
-        ]))?;
-        let program = install::target().join("release/pmix");
+        Self::build_as("release")
+    }
+
+    /// Builds the command with a profile of cargo.
+    ///
+    /// # Errors
+    /// It does not build.
+    pub fn build_as(profile: &str) -> Result<Self, String> {
+        let package = ["build", "--quiet", "--package", "pmix-cli", "--profile"];
+        process::run(process::cargo(package).arg(profile))?;
+        let program = built(profile).join("pmix");
         Ok(Self { program })
     }
 

@@ -173,6 +173,11 @@ impl Library {
 }
 
 impl Library {
+    /// Headers and a library that are not installed.
+    pub fn new(include: PathBuf, library: PathBuf) -> Self {
+        Self { include, library }
+    }
+
     /// A program that is installed with the library, as in the Open MPI wheel.
     pub fn beside(&self, program: &str) -> Option<PathBuf> {
         let prefix = self.library.ancestors().nth(3)?;

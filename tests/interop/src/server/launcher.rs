@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::peers::Peer;
+use crate::peers::{Library, Peer};
 use xtask::install;
 use xtask::process;
 
@@ -27,11 +27,19 @@ impl Launcher {
     /// # Errors
     /// It does not compile.
     pub fn host(peer: &Peer) -> Result<Self, String> {
+        Self::host_of(&peer.version, &peer.library)
+    }
+
+    /// The host around the library of a release.
+    ///
+    /// # Errors
+    /// It does not compile.
+    pub fn host_of(release: &str, library: &Library) -> Result<Self, String> {
         let source = process::root().join("tests/server/host");
-        let program = install::scratch("interop/server")?.join(format!("host-{}", peer.version));
+        let program = install::scratch("interop/server")?.join(format!("host-{release}"));
         let sources: Vec<_> = HOST.iter().map(|file| source.join(file)).collect();
-        peer.library.compile_with(&program, &source, &sources)?;
-        Ok(Self::Host(program, peer.version.clone()))
+        library.compile_with(&program, &source, &sources)?;
+        Ok(Self::Host(program, release.to_owned()))
     }
 
     /// The launcher that comes with a peer, if there is one.

@@ -8,7 +8,7 @@
 //! real server does not give.
 
 pub mod case;
-mod examples;
+pub(crate) mod examples;
 mod large;
 pub mod launcher;
 mod mpi;
@@ -27,7 +27,7 @@ use launcher::Launcher;
 use xtask::install;
 
 /// What the checks need besides what the others do, as Debian calls it.
-pub(super) const PACKAGES: &[&str] = &["libopenmpi-dev", "openmpi-bin", "python3-pmix"];
+pub(crate) const PACKAGES: &[&str] = &["libopenmpi-dev", "openmpi-bin", "python3-pmix"];
 
 /// How many runs at a time.
 const AT_ONCE: usize = 2;
@@ -52,8 +52,8 @@ pub(super) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
     }
     let mut cases = Vec::new();
     for peer in peers {
-        cases.extend(programs::cases(peer, &all)?);
-        match examples::cases(peer, std::slice::from_ref(&ours)) {
+        cases.extend(programs::cases(&peer.version, &peer.library, &all)?);
+        match examples::cases(&peer.version, &peer.library, std::slice::from_ref(&ours)) {
             Ok(examples) => cases.extend(examples),
             Err(why) => missing(&why, tally),
         }
@@ -70,7 +70,7 @@ pub(super) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
 }
 
 /// What is not here: a failure in CI, said aloud elsewhere.
-fn missing(why: &str, tally: &mut Tally) {
+pub(crate) fn missing(why: &str, tally: &mut Tally) {
     if xtask::process::in_ci() {
         tally.fail("server: peers", &format!("missing: {why}"));
     } else {
@@ -112,7 +112,7 @@ struct Work {
 }
 
 /// Runs every case, a few at a time.
-fn run_all(cases: Vec<Case>, tally: &mut Tally) -> Result<(), String> {
+pub(crate) fn run_all(cases: Vec<Case>, tally: &mut Tally) -> Result<(), String> {
     let home = install::scratch("interop/server")?;
     let began = Instant::now();
     let waiting = Mutex::new(cases.into_iter().enumerate().collect::<VecDeque<_>>());

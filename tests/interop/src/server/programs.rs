@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::case::{Case, Judge};
 use super::launcher::Launcher;
-use crate::peers::Peer;
+use crate::peers::{Library, Peer};
 use xtask::install;
 use xtask::process;
 
@@ -104,7 +104,10 @@ fn launched(launcher: &Launcher, _: &str) -> Option<&'static str> {
     }
 }
 
-fn forwarding(launcher: &Launcher, _: &str) -> Option<&'static str> {
+fn forwarding(launcher: &Launcher, client: &str) -> Option<&'static str> {
+    if client == "ours" {
+        return Some("our C library pulls no output");
+    }
     matches!(launcher, Launcher::Host(..)).then_some("the host forwards nothing")
 }
 
@@ -117,44 +120,56 @@ fn spawning(launcher: &Launcher, _: &str) -> Option<&'static str> {
 /// # Errors
 /// The compiler's.
 pub fn compile(peer: &Peer, name: &str) -> Result<PathBuf, String> {
+    compile_for(&peer.version, &peer.library, name)
+}
+
+/// Compiles a file of `tests/server/programs` against a library.
+///
+/// # Errors
+/// The compiler's.
+pub fn compile_for(release: &str, library: &Library, name: &str) -> Result<PathBuf, String> {
     let source = process::root().join("tests/server/programs");
-    let program = home(peer)?.join(format!("own-{name}"));
+    let program = home(release)?.join(format!("own-{name}"));
     let sources = [source.join(format!("{name}.c")), source.join("check.c")];
-    peer.library.compile_with(&program, &source, &sources)?;
+    library.compile_with(&program, &source, &sources)?;
     Ok(program)
 }
 
-/// Where the programs around a peer's library are.
+/// Where the programs around the library of a release are.
 ///
 /// # Errors
 /// It cannot be made.
-pub fn home(peer: &Peer) -> Result<PathBuf, String> {
-    install::scratch(&format!("interop/server/{}", peer.version))
+pub fn home(release: &str) -> Result<PathBuf, String> {
+    install::scratch(&format!("interop/server/{release}"))
 }
 
 /// Every run of every program under these launchers.
 ///
 /// # Errors
 /// One does not compile.
-pub fn cases(peer: &Peer, launchers: &[Launcher]) -> Result<Vec<Case>, String> {
+pub fn cases(
+    release: &str,
+    library: &Library,
+    launchers: &[Launcher],
+) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
     for program in programs() {
-        let path = compile(peer, program.source)?;
+        let path = compile_for(release, library, program.source)?;
         for launcher in launchers {
-            if let Some(why) = (program.left_out)(launcher, &peer.version) {
+            if let Some(why) = (program.left_out)(launcher, release) {
                 let (who, name) = (launcher.title(), program.source);
-                println!("left out: {name} of {} under {who}: {why}", peer.version);
+                println!("left out: {name} of {release} under {who}: {why}");
                 continue;
             }
             for size in program.sizes {
-                cases.push(case(&program, &path, peer, launcher, *size));
+                cases.push(case(&program, &path, release, launcher, *size));
             }
         }
     }
     Ok(cases)
 }
 
-fn case(program: &Program, path: &Path, peer: &Peer, launcher: &Launcher, size: u32) -> Case {
+fn case(program: &Program, path: &Path, release: &str, launcher: &Launcher, size: u32) -> Case {
     let mut command = launcher.command(size);
     if matches!(launcher, Launcher::Ours(_)) {
         command.args(program.options);
@@ -169,11 +184,7 @@ fn case(program: &Program, path: &Path, peer: &Peer, launcher: &Launcher, size: 
         (judge, _) => judge.clone(),
     };
     Case {
-        what: format!(
-            "server: programs of {} under {}",
-            peer.version,
-            launcher.title()
-        ),
+        what: format!("server: programs of {release} under {}", launcher.title()),
         name: format!("{} {} on {size}", program.source, program.args.join(" ")),
         command,
         limit: Duration::from_secs(30),

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `libpmix.so.2` of ours in place of the one that programs have: as the client, as the server and as
+//! both, with the installed releases on the other side.
+
+mod slurm;
+mod swapped;
+
+use std::path::{Path, PathBuf};
+
+use crate::ours::{Ours, built};
+use crate::peers::{Library, Peer};
+use crate::server::launcher::Launcher;
+use crate::server::{PACKAGES, examples, missing, programs, run_all};
+use crate::tally::Tally;
+use xtask::{install, process};
+
+/// What our library is called in tables.
+const OURS: &str = "ours";
+
+/// Our library as programs find it.
+struct Swap {
+    /// The folder with `libpmix.so.2`.
+    folder: PathBuf,
+    /// The library itself.
+    file: PathBuf,
+    /// What to compile against.
+    library: Library,
+}
+
+impl Swap {
+    fn build(profile: &str) -> Result<Self, String> {
+        let package = ["build", "--quiet", "--package", "pmix-capi", "--profile"];
+        process::run(process::cargo(package).arg(profile))?;
+        let folder = install::scratch("interop/capi/lib")?;
+        let file = folder.join("libpmix.so.2");
+        let fault = |e: std::io::Error| format!("{}: {e}", file.display());
+        // A program that still runs keeps the file that it has.
+        let _ = std::fs::remove_file(&file);
+        std::fs::copy(built(profile).join("libpmix_capi.so"), &file).map_err(fault)?;
+        Ok(Self {
+            library: Library::new(process::root().join("include"), file.clone()),
+            folder,
+            file,
+        })
+    }
+
+    /// The folder, where a program is to look for libraries.
+    fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+/// Runs the checks, with what is built with a profile of cargo.
+///
+/// # Errors
+/// Something of ours does not build.
+pub(crate) fn run(peers: &[Peer], profile: &str, tally: &mut Tally) -> Result<(), String> {
+    install::packages(PACKAGES);
+    install::packages(slurm::PACKAGES);
+    let pmix = Launcher::Ours(Ours::build_as(profile)?.program);
+    let swap = Swap::build(profile)?;
+
+    // Our library as the client, under each server.
+    let mut servers = vec![pmix.clone()];
+    for peer in peers {
+        servers.push(Launcher::host(peer)?);
+        servers.extend(Launcher::prterun(peer));
+    }
+    let mut cases = programs::cases(OURS, &swap.library, &servers)?;
+    match examples::cases(OURS, &swap.library, std::slice::from_ref(&pmix)) {
+        Ok(examples) => cases.extend(examples),
+        Err(why) => missing(&why, tally),
+    }
+    // Our library as the server, with each client.
+    let host = [Launcher::host_of(OURS, &swap.library)?];
+    cases.extend(programs::cases(OURS, &swap.library, &host)?);
+    for peer in peers {
+        cases.extend(programs::cases(&peer.version, &peer.library, &host)?);
+    }
+    slurm::run(&swap, peers, tally)?;
+    swapped::run(&swap, peers, &pmix, tally)?;
+    run_all(cases, tally)
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs that were built for another library and find ours first: Open MPI, and Debian's wrapper
+//! for Python. The loader's own trace shows that ours was taken.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::Swap;
+use crate::peers::{self, Peer};
+use crate::server::case::{Case, Judge};
+use crate::server::launcher::Launcher;
+use crate::server::missing;
+use crate::tally::Tally;
+use xtask::{install, process};
+
+/// How many processes each job has.
+const SIZE: u32 = 4;
+
+/// On which side our library is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Neither,
+    Client,
+    Server,
+    Both,
+}
+
+impl Side {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Neither => "the installed library",
+            Self::Client => "ours in the clients",
+            Self::Server => "ours in the server",
+            Self::Both => "ours on both sides",
+        }
+    }
+
+    fn in_client(self) -> bool {
+        matches!(self, Self::Client | Self::Both)
+    }
+
+    fn in_server(self) -> bool {
+        matches!(self, Self::Server | Self::Both)
+    }
+
+    /// How many processes have ours.
+    fn loads(self) -> usize {
+        let clients = usize::try_from(SIZE).unwrap_or(0);
+        usize::from(self.in_server()) + if self.in_client() { clients } else { 0 }
+    }
+}
+
+/// A run, and on which side our library is.
+struct Run {
+    case: Case,
+    side: Side,
+}
+
+/// Runs every program that is here.
+///
+/// # Errors
+/// A folder cannot be made.
+pub(super) fn run(
+    swap: &Swap,
+    peers: &[Peer],
+    pmix: &Launcher,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let home = install::scratch("interop/capi/runs")?;
+    let mut runs = Vec::new();
+    for found in [
+        debian(swap, pmix, &home),
+        wheel(swap, peers, &home),
+        python(swap, pmix),
+    ] {
+        match found {
+            Ok(found) => runs.extend(found),
+            Err(why) => missing(&why, tally),
+        }
+    }
+    for (number, mut run) in runs.into_iter().enumerate() {
+        let traces = home.join(format!("traces-{number}"));
+        let done = run.judge(swap, &traces, &home.join(format!("output-{number}")), &home);
+        match done {
+            Ok(()) => tally.pass(&run.case.what),
+            Err(why) => tally.fail(&run.case.what, &why),
+        }
+    }
+    Ok(())
+}
+
+impl Run {
+    /// Runs it and looks which libraries were loaded.
+    fn judge(
+        &mut self,
+        swap: &Swap,
+        traces: &Path,
+        output: &Path,
+        home: &Path,
+    ) -> Result<(), String> {
+        let fault = |e: std::io::Error| format!("{}: {e}", traces.display());
+        if traces.exists() {
+            std::fs::remove_dir_all(traces).map_err(fault)?;
+        }
+        std::fs::create_dir_all(traces).map_err(fault)?;
+        self.case.command.env("LD_DEBUG", "libs");
+        self.case
+            .command
+            .env("LD_DEBUG_OUTPUT", traces.join("trace"));
+        self.case.run(output, home)?;
+        let loaded = format!("calling init: {}\n", swap.file.display());
+        let mut loads = 0;
+        for entry in std::fs::read_dir(traces).map_err(fault)? {
+            let trace = std::fs::read(entry.map_err(fault)?.path()).map_err(fault)?;
+            loads += usize::from(String::from_utf8_lossy(&trace).contains(&loaded));
+        }
+        match self.side.loads() {
+            expected if loads == expected => Ok(()),
+            expected => Err(format!(
+                "{}: our library was in {loads} processes, not in {expected}",
+                self.case.name
+            )),
+        }
+    }
+}
+
+/// A launcher's command with our library on a side; the program is to be added.
+fn command(mut command: Command, side: Side, swap: &Swap) -> Command {
+    if side.in_server() {
+        command.env("LD_LIBRARY_PATH", swap.folder());
+    } else {
+        command.env_remove("LD_LIBRARY_PATH");
+    }
+    command.arg("env");
+    if side.in_client() {
+        command.arg(format!("LD_LIBRARY_PATH={}", swap.folder().display()));
+    } else {
+        command.args(["-u", "LD_LIBRARY_PATH"]);
+    }
+    command
+}
+
+/// The MPI programs that are run.
+const PROGRAMS: [&str; 3] = ["hello", "ring", "alltoall"];
+
+fn compile(compiler: &Path, name: &str, home: &Path) -> Result<PathBuf, String> {
+    let release = compiler.display().to_string().replace('/', "-");
+    let program = home.join(format!("mpi{release}-{name}"));
+    let source = process::root().join(format!("tests/server/mpi/{name}.c"));
+    let mut command = Command::new(compiler);
+    command.args(["-O2", "-Wall", "-Wextra", "-o"]);
+    process::output(command.arg(&program).arg(source))?;
+    Ok(program)
+}
+
+fn run_of(what: &str, name: &str, side: Side, command: Command) -> Run {
+    Run {
+        case: Case {
+            what: format!("capi: {what}, {}", side.title()),
+            name: name.to_owned(),
+            command,
+            limit: Duration::from_secs(60),
+            judge: Judge::Code(0),
+        },
+        side,
+    }
+}
+
+/// Debian's Open MPI 4 under its own mpirun and under our command.
+fn debian(swap: &Swap, pmix: &Launcher, home: &Path) -> Result<Vec<Run>, String> {
+    let (compiler, mpirun) = ("/usr/bin/mpicc.openmpi", "/usr/bin/mpirun.openmpi");
+    if !Path::new(compiler).exists() || !Path::new(mpirun).exists() {
+        return Err("no Open MPI of the system: install libopenmpi-dev openmpi-bin".to_owned());
+    }
+    let mut runs = Vec::new();
+    for name in PROGRAMS {
+        let program = compile(Path::new(compiler), name, home)?;
+        for side in [Side::Neither, Side::Client, Side::Server, Side::Both] {
+            let mut launcher = Command::new(mpirun);
+            launcher.args(["--allow-run-as-root", "--oversubscribe", "-n"]);
+            launcher.arg(SIZE.to_string());
+            let mut command = command(launcher, side, swap);
+            command.arg(&program).arg(SIZE.to_string());
+            runs.push(run_of("mpirun of Open MPI 4", name, side, command));
+        }
+        let mut command = command(pmix.command(SIZE), Side::Client, swap);
+        command.arg(&program).arg(SIZE.to_string());
+        runs.push(run_of(
+            "Open MPI 4 under pmix run",
+            name,
+            Side::Client,
+            command,
+        ));
+    }
+    Ok(runs)
+}
+
+/// Open MPI 5 of the wheel under its prterun, which needs the library that it was built with.
+fn wheel(swap: &Swap, peers: &[Peer], home: &Path) -> Result<Vec<Run>, String> {
+    let mut runs = Vec::new();
+    for peer in peers {
+        let launcher = Launcher::prterun(peer);
+        let (Some(launcher), Some(compiler)) = (launcher, peer.library.beside("mpicc")) else {
+            continue;
+        };
+        for name in PROGRAMS {
+            let program = compile(&compiler, name, home)?;
+            for side in [Side::Neither, Side::Client] {
+                let mut command = command(launcher.command(SIZE), side, swap);
+                command.arg(&program).arg(SIZE.to_string());
+                runs.push(run_of("prterun of Open MPI 5", name, side, command));
+            }
+        }
+    }
+    match runs.is_empty() {
+        true => Err(format!("no prterun: pip install {}", install::WHEEL)),
+        false => Ok(runs),
+    }
+}
+
+/// Debian's wrapper for Python.
+fn python(swap: &Swap, pmix: &Launcher) -> Result<Vec<Run>, String> {
+    if peers::package_files(&["python3-pmix"]).is_empty() {
+        return Err("no Python wrapper: install python3-pmix".to_owned());
+    }
+    let client = process::root().join("tests/server/python/client.py");
+    let runs = [Side::Neither, Side::Client].map(|side| {
+        let mut command = command(pmix.command(SIZE), side, swap);
+        command.arg("/usr/bin/python3").arg(&client);
+        let mut run = run_of("python3-pmix under pmix run", "client.py", side, command);
+        run.case.judge = Judge::Says(vec![("is content", 4)], &["Traceback"]);
+        run
+    });
+    Ok(runs.into())
+}
