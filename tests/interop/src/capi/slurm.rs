@@ -31,7 +31,7 @@ const NODES: [(&str, [bool; 2]); 3] = [
 ];
 
 /// Programs of `tests/server/programs` that ask for nothing that Slurm does not give.
-const PROGRAMS: [&str; 3] = ["short", "direct", "fences"];
+const PROGRAMS: [&str; 2] = ["short", "nodes"];
 
 /// Runs the programs with both libraries in each of the clusters.
 ///
