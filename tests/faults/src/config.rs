@@ -212,6 +212,48 @@ pub(super) fn sessions(field: &Field) -> Result<Verdict, String> {
     )))
 }
 
+/// A plugin that ends the process while it is loaded: no command ends as if all were well.
+pub(super) fn exits(field: &Field) -> Result<Verdict, String> {
+    let trap = Trap::new(field)?;
+    let at = trap.fresh()?;
+    let fault = |e: std::io::Error| e.to_string();
+    let source = trap.root.path().join("exits.c");
+    let code =
+        "#include <stdlib.h>\n__attribute__((constructor)) static void ends(void) { exit(0); }\n";
+    fs::write(&source, code).map_err(fault)?;
+    compile(&source, &trap.library())?;
+    trap.configuration(&at, 0o644).map_err(fault)?;
+    let library = trap.library().display().to_string();
+    let commands: [&[&str]; 4] = [
+        &["plugins", "check", &library],
+        &["plugins", "list"],
+        &["run", "-n", "2", "true"],
+        &["map", "encode", "n1,n2"],
+    ];
+    for args in commands {
+        let (output, _) = trap.run(args)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if output.status.code() != Some(1) || !said.contains("it ended the process") {
+            return Err(format!("{args:?}: {output:?}"));
+        }
+    }
+    Ok(Verdict::Held(format!(
+        "{} of {} commands fail and name the plugin",
+        commands.len(),
+        commands.len()
+    )))
+}
+
+/// Compiles a library that nobody else may write to.
+fn compile(source: &Path, library: &Path) -> Result<(), String> {
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let mut build = Command::new(compiler);
+    build.args(["-shared", "-fPIC", "-o"]);
+    process::run(build.arg(library).arg(source))?;
+    let private = Permissions::from_mode(0o755);
+    fs::set_permissions(library, private).map_err(|e| e.to_string())
+}
+
 impl Trap {
     fn new(field: &Field) -> Result<Self, String> {
         let fault = |e: std::io::Error| e.to_string();
@@ -233,12 +275,7 @@ impl Trap {
         );
         let file = trap.root.path().join("trap.c");
         fs::write(&file, source).map_err(fault)?;
-        let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-        let mut build = Command::new(compiler);
-        build.args(["-shared", "-fPIC", "-o"]);
-        process::run(build.arg(trap.library()).arg(file))?;
-        let private = Permissions::from_mode(0o755);
-        fs::set_permissions(trap.library(), private).map_err(fault)?;
+        compile(&file, &trap.library())?;
         Ok(trap)
     }
 

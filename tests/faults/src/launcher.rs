@@ -197,7 +197,8 @@ pub(super) fn killed(field: &Field) -> Result<Verdict, String> {
     let times = field.count(10, 3);
     let mut longest = Duration::ZERO;
     for _ in 0..times {
-        let stubborn = "trap '' TERM HUP INT; sleep 1000 & echo $! $$; wait";
+        // One of them leaves its session, too.
+        let stubborn = "trap '' TERM HUP INT; setsid sleep 1000 & echo $! $$; wait";
         let num = RANKS.to_string();
         let mut launcher = Launcher::start(field, &pmix, &["-n", &num], &["sh", "-c", stubborn])?;
         let pids = launcher.pids(RANKS, PATIENCE)?;

@@ -113,6 +113,10 @@ const SCENARIOS: &[Scenario] = &[
         run: config::sessions,
     },
     Scenario {
+        name: "plugin-exits",
+        run: config::exits,
+    },
+    Scenario {
         name: "launcher-reader-paused",
         run: launcher::paused,
     },
