@@ -226,7 +226,8 @@ pub(super) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
                     nspace: super::JOB.into(),
                     rank: Rank::new(0),
                 }),
-                small / 4,
+                // What was committed makes each of the replies a megabyte.
+                small / 400,
             ),
         ),
         ("publish", vec![publish(infos(n / 2))]),
