@@ -9,7 +9,7 @@ use std::ffi::{OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
-use pmix_server::{Credentials, HostObject, Server};
+use pmix_server::{Credentials, HostObject, ModexForm, Server};
 use pmix_types::{Info, InfoFlags, IofChannel, Status, keys};
 
 use crate::abi::*;
@@ -61,6 +61,8 @@ fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) -> Result<()>
     let host = Arc::new(CHost::new(module));
     let builder = Server::builder()
         .rendezvous_required(false)
+        // On another node the host may have loaded a release of OpenPMIx.
+        .config(|config| config.fence_form = ModexForm::Numbered)
         .shared_host(host);
     let builder = builder
         .attributes(&infos)

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bfrops::{Layout, Module};
-use gds_hash::Remote;
+use gds_hash::{ModexForm, Remote};
 use pmix_proto::PeerForm;
 use pmix_types::{Proc, Rank, Release};
 
@@ -72,6 +72,10 @@ pub struct Config {
     /// take once it was called. It is told in `pmix.timeout` how many seconds are left, rounded up,
     /// and is to end a collective on all nodes alike.
     pub host_grace: Duration,
+    /// The form in which this server packs what it contributes to a fence. All servers of a job
+    /// have to agree on it: those of OpenPMIx 4.2 and 5.0 have [`ModexForm::Numbered`], which cannot
+    /// say that a key is gone.
+    pub fence_form: ModexForm,
 }
 
 /// Bounds the job info that clients get when they connect; they ask for the rest
@@ -152,6 +156,7 @@ impl Default for Config {
             control: ControlLimits::default(),
             watches_heartbeats: true,
             host_grace: Duration::from_secs(1),
+            fence_form: ModexForm::Named,
         }
     }
 }

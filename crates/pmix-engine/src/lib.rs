@@ -52,7 +52,7 @@ pub use control::{Cleanup, CleanupDirectory};
 pub use engine::{Engine, Stats};
 pub use error::Error;
 pub use event::{DirectModexId, EngineEvent};
-pub use gds_hash::Registration;
+pub use gds_hash::{ModexForm, Registration};
 pub use host::{Answer, CallId, Credentials, HostCall, HostObject, Upcall};
 pub use peers::{Chunk, Origin, PeerId, Transmit};
 pub use pending::PendingCall;

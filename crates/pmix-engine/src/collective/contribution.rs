@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The contribution of each server to a fence.
 //!
-//! The host carries one contribution of each server. It has the form of
-//! [`gds_hash::ModexForm::Named`], with one flag more:
+//! The host carries one contribution of each server. It has the form that
+//! [`crate::Config::fence_form`] names, with one flag more:
 //!
 //! | part | call | content |
 //! | --- | --- | --- |
-//! | contribution | `PMIX_BYTE_OBJECT` | the two following |
+//! | contribution | `PMIX_BYTE_OBJECT` | the two following; in the numbered form what the second holds |
 //! | compressed | `PMIX_BOOL` | whether the next object is |
 //! | data | `PMIX_BYTE_OBJECT` | flag and what belongs to it |
-//! | flag | `PMIX_BYTE` | 0 and 1 as in the datastore; 128: the fence failed on this server |
+//! | flag | `PMIX_BYTE` | as in the datastore; 128: the fence failed on this server |
 //! | status | `PMIX_STATUS` | with flag 128: how |
 //!
 //! Frozen: append only. If several servers failed, the lowest status counts, so that all servers
-//! come to the same result in whatever order the host puts the contributions.
+//! come to the same result in whatever order the host puts the contributions. A server of OpenPMIx
+//! refuses the flag in a fence that collects data, and does not look at it in others.
 
 use bfrops::{Decoder, Encoder, wire_type};
 use gds_hash::{Modex, ModexForm, Participant};
@@ -32,10 +33,10 @@ const NOTHING: u8 = 0;
 
 /// What this server contributes.
 pub(super) fn contribution(cx: &Cx, tracker: &Tracker) -> Result<Vec<u8>, Error> {
-    let form = cx.config.modex_form();
+    let (form, fence_form) = (cx.config.modex_form(), cx.config.fence_form);
     let wire = cx.codec(&form);
     if !tracker.collects {
-        return Ok(Modex::without_data(&wire, ModexForm::Named)?);
+        return Ok(Modex::without_data(&wire, fence_form)?);
     }
     let clients = tracker.slots.keys();
     let clients = clients.filter_map(|id| cx.registry.client(*id));
@@ -51,24 +52,19 @@ pub(super) fn contribution(cx: &Cx, tracker: &Tracker) -> Result<Vec<u8>, Error>
     let procs = procs.flat_map(|(same, puts)| same.iter().map(|proc| (proc.clone(), &**puts)));
     let procs: Vec<_> = procs.collect();
     let members = modex_members(cx, &tracker.key.1);
-    Ok(Modex::contribution(
-        &wire,
-        ModexForm::Named,
-        &members,
-        &procs,
-    )?)
+    Ok(Modex::contribution(&wire, fence_form, &members, &procs)?)
 }
 
 /// Stores what the servers of other nodes contributed.
 pub(super) fn absorb_contributions(cx: &Cx, tracker: &Tracker, bytes: &[u8]) -> Result<(), Error> {
-    let form = cx.config.modex_form();
-    let data = with_data(&form, bytes)?;
+    let (form, fence_form) = (cx.config.modex_form(), cx.config.fence_form);
+    let data = with_data(&form, fence_form, bytes)?;
     if data.is_empty() {
         return Ok(());
     }
     let wire = cx.codec(&form);
     let members = modex_members(cx, &tracker.key.1);
-    let mut modex = Modex::parse(&wire, ModexForm::Named, &members, &data)?;
+    let mut modex = Modex::parse(&wire, fence_form, &members, &data)?;
     // What processes of this node put is there already, and may be newer.
     modex.retain(|nspace, rank| {
         let mut stale = tracker.stale.iter();
@@ -97,15 +93,25 @@ fn modex_members<'m>(cx: &Cx, members: &'m Participants) -> Vec<Participant<'m>>
 }
 
 /// What a server contributes on which a fence failed.
-pub(super) fn failure(form: &PeerForm, status: Status) -> Result<Vec<u8>, Error> {
+pub(super) fn failure(
+    form: &PeerForm,
+    fence_form: ModexForm,
+    status: Status,
+) -> Result<Vec<u8>, Error> {
     let mut data = Vec::new();
     let mut encoder = Encoder::new(form.layout, &mut data);
     encoder.one::<wire_type::Byte>(&FAILED)?;
     encoder.one::<wire_type::Status>(&status)?;
-    let mut inner = Vec::new();
-    let mut encoder = Encoder::new(form.layout, &mut inner);
-    encoder.one::<wire_type::Bool>(&false)?;
-    encoder.one::<wire_type::ByteObject>(&Bytes::Owned(data))?;
+    let inner = match fence_form {
+        ModexForm::Numbered => data,
+        ModexForm::Named => {
+            let mut inner = Vec::new();
+            let mut encoder = Encoder::new(form.layout, &mut inner);
+            encoder.one::<wire_type::Bool>(&false)?;
+            encoder.one::<wire_type::ByteObject>(&Bytes::Owned(data))?;
+            inner
+        }
+    };
     let mut out = Vec::new();
     let mut encoder = Encoder::new(form.layout, &mut out);
     encoder.one::<wire_type::ByteObject>(&Bytes::Owned(inner))?;
@@ -117,14 +123,14 @@ pub(super) fn failure(form: &PeerForm, status: Status) -> Result<Vec<u8>, Error>
 /// # Errors
 ///
 /// How the fence failed, if it did on any server; what the bytes have wrong.
-fn with_data(form: &PeerForm, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+fn with_data(form: &PeerForm, fence_form: ModexForm, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let mut data = Vec::new();
     let mut failed: Option<Status> = None;
     let mut decoder = Decoder::new(form.layout, bytes).with_limits(crate::exchange::LIMITS);
     while !decoder.is_empty() {
         let before = decoder.rest();
         let object = decoder.one::<wire_type::ByteObject>()?;
-        match said(form, &object)? {
+        match said(form, fence_form, &object)? {
             Said::Nothing => {}
             Said::Data => {
                 let len = before.len() - decoder.rest().len();
@@ -146,16 +152,23 @@ enum Said {
     Failed(Status),
 }
 
-fn said(form: &PeerForm, object: &[u8]) -> Result<Said, Error> {
+fn said(form: &PeerForm, fence_form: ModexForm, object: &[u8]) -> Result<Said, Error> {
     if object.is_empty() {
         return Ok(Said::Nothing);
     }
     let mut decoder = Decoder::new(form.layout, object);
+    if fence_form == ModexForm::Numbered {
+        return flagged(&mut decoder);
+    }
     if decoder.one::<wire_type::Bool>()? {
         return Ok(Said::Data);
     }
     let data = decoder.one::<wire_type::ByteObject>()?;
-    let mut decoder = Decoder::new(form.layout, &data);
+    flagged(&mut Decoder::new(form.layout, &data))
+}
+
+/// What a flag says, and what belongs to it.
+fn flagged(decoder: &mut Decoder<'_>) -> Result<Said, Error> {
     Ok(match decoder.one::<wire_type::Byte>()? {
         NOTHING => Said::Nothing,
         FAILED => match decoder.one::<wire_type::Status>()? {

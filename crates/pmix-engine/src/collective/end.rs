@@ -142,7 +142,7 @@ impl Collectives {
             return;
         };
         let data = match tracker.key.0 {
-            Collective::Fence => failure(&cx.config.modex_form(), status),
+            Collective::Fence => failure(&cx.config.modex_form(), cx.config.fence_form, status),
             Collective::Connect | Collective::Disconnect => Ok(Vec::new()),
         };
         let call = match data {

@@ -20,6 +20,7 @@ mod output;
 mod pressure;
 mod publish;
 mod query;
+mod releases;
 mod told;
 mod world;
 
