@@ -43,11 +43,6 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
         "a value holds arrays of records, which hold values",
     ),
     (
-        "crates/pmix-client/src/shared/",
-        &["channel", "worker"],
-        "the worker and those who ask it wake each other",
-    ),
-    (
         "crates/pmix-launch/src/run/",
         &["job", "log"],
         "a job writes the log that names it",

@@ -12,12 +12,9 @@ use pmix_proto::{ClientConnection, Event, PeerForm, Request, Tag};
 use pmix_types::IntoOwned as _;
 
 use super::lock;
-use super::worker::{ClientEvent, Worker};
+use super::worker::{ClientEvent, STACK_BYTES, Worker};
 use crate::Error;
 use crate::connection::Connection;
-
-/// The threads need little: what they call back may be a program's, so it is not less.
-pub(super) const STACK_BYTES: usize = 512 << 10;
 
 /// Takes the payload of a reply, or why there will be none; called by the thread that reads.
 type Waiter = Box<dyn FnOnce(Result<Vec<u8>, Error>) + Send>;

@@ -6,11 +6,13 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use super::channel::STACK_BYTES;
 use super::lock;
 use crate::Error;
 
 pub(super) use super::ClientEvent;
+
+/// The threads need little: what they call back may be a program's, so it is not less.
+pub(super) const STACK_BYTES: usize = 512 << 10;
 
 /// Something to be done by the thread.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
