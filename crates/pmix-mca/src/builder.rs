@@ -20,6 +20,14 @@ pub struct ParamsBuilder {
     fault: Option<Error>,
 }
 
+impl Params {
+    /// Creates a builder without layers.
+    #[must_use]
+    pub fn builder() -> ParamsBuilder {
+        ParamsBuilder::default()
+    }
+}
+
 impl ParamsBuilder {
     /// Sets a parameter by its MCA name (without `PMIX_MCA_`); the source tells the layer.
     #[must_use]

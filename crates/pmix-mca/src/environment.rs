@@ -188,6 +188,17 @@ impl Environment {
     }
 }
 
+impl Params {
+    /// Collects the layers of this process: `plugins.toml` (`config` if given), the MCA parameter
+    /// files and the environment. `--mca` and API settings may be added before `build`.
+    ///
+    /// # Errors
+    /// A named file is missing, a file cannot be read, or `plugins.toml` is malformed.
+    pub fn from_process(config: Option<&Path>) -> Result<ParamsBuilder, Error> {
+        Environment::of_process().params(config)
+    }
+}
+
 /// A file that may configure this process.
 struct Place {
     path: PathBuf,

@@ -2,12 +2,12 @@
 //! Parameters: names, values and where each value came from.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::source::Layer;
 use crate::spec::{Kind, parse_flag};
-use crate::{Environment, Error, ParamsBuilder, Source};
+use crate::{Error, Source};
 
 /// Holds the value of a parameter and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,21 +55,6 @@ pub struct Params {
 }
 
 impl Params {
-    /// Creates a builder without layers.
-    #[must_use]
-    pub fn builder() -> ParamsBuilder {
-        ParamsBuilder::default()
-    }
-
-    /// Collects the layers of this process: `plugins.toml` (`config` if given), the MCA parameter
-    /// files and the environment. `--mca` and API settings may be added before `build`.
-    ///
-    /// # Errors
-    /// A named file is missing, a file cannot be read, or `plugins.toml` is malformed.
-    pub fn from_process(config: Option<&Path>) -> Result<ParamsBuilder, Error> {
-        Environment::of_process().params(config)
-    }
-
     /// Returns the value of a parameter in the highest layer that sets it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Setting> {

@@ -48,11 +48,6 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
         "a job writes the log that names it",
     ),
     (
-        "crates/pmix-mca/src/",
-        &["builder", "environment", "params", "toml_file"],
-        "parameters are built from sources that are read as parameters",
-    ),
-    (
         "crates/pmix-proto/src/",
         &[
             "codec",
