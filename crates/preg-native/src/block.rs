@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The node map generator: the shortest division of a list into names and groups.
+//! Blocks: the shortest division of a list into names and groups, one stretch of it at a time.
 //!
 //! A group covers names that follow each other and differ in one field only, so it never reaches
 //! over a pair of neighbours that differ in more. Such pairs cut the list into *blocks*, all of
@@ -20,35 +20,7 @@ use pmix_map::scan::{self, Link};
 use crate::column::Column;
 use crate::decimal;
 use crate::fold::{self, Field};
-use crate::grammar::TAG;
-use crate::groups;
 use crate::track::{Step, Track};
-
-/// Encodes a node list; `None` if the form cannot carry it.
-///
-/// Declined are the empty list, empty names, and names with `[`, `]` or NUL, which the parsers of
-/// OpenPMIx would reject or misread.
-// DEVIATION: OpenPMIx lets a name join an earlier group over other names in between, which loses
-// the order; here a group ends where it is left; order_and_duplicates_survive
-// DEVIATION: OpenPMIx folds on the first number only, and on none where a name has other bytes
-// than letters and digits; names_fold_on_whichever_number_folds_best
-pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
-    let mut out = TAG.to_vec();
-    let mut block = Block::new(list);
-    let mut ends = Vec::new();
-    let mut at = 0;
-    loop {
-        at = block.read(at)?;
-        block.last_steps(&mut ends);
-        groups::write(&block, &ends, &mut out);
-        if at > list.len() {
-            break;
-        }
-        out.push(b',');
-    }
-    out.push(b']');
-    Some(out)
-}
 
 /// A stretch of the list in which each name differs from the next in at most one field.
 pub(crate) struct Block<'a> {
@@ -65,7 +37,7 @@ pub(crate) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    fn new(text: &'a [u8]) -> Self {
+    pub(crate) fn new(text: &'a [u8]) -> Self {
         Self {
             text,
             base: 0,
@@ -89,7 +61,7 @@ impl<'a> Block<'a> {
     }
 
     /// Finds the steps with which the elements of the best text end, the last element first.
-    fn last_steps(&self, ends: &mut Vec<usize>) {
+    pub(crate) fn last_steps(&self, ends: &mut Vec<usize>) {
         ends.clear();
         let mut end = self.steps.len();
         while let Some(last) = end.checked_sub(1) {
@@ -100,7 +72,7 @@ impl<'a> Block<'a> {
 
     /// Reads and solves the block that starts at a byte; returns where the next one starts (past
     /// the end of the text if there is none), or `None` at a name that cannot be carried.
-    fn read(&mut self, base: usize) -> Option<usize> {
+    pub(crate) fn read(&mut self, base: usize) -> Option<usize> {
         let end = scan::name_end(self.text, base, b',');
         let first = &self.text[base..end];
         if first.is_empty() || memchr3(b'[', b']', 0, first).is_some() {

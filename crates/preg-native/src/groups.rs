@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use pmix_map::scan;
 
+use crate::block::Block;
 use crate::decimal;
 use crate::fold::{self, Field};
-use crate::nodes::Block;
 use crate::track::Step;
 
 /// Appends the elements of a block, separated by commas; they end with these steps, the last

@@ -41,6 +41,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod block;
 mod column;
 mod decimal;
 mod explain;

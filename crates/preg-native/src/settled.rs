@@ -7,9 +7,9 @@
 
 use pmix_map::scan;
 
+use crate::block::Block;
 use crate::decimal;
 use crate::fold::Field;
-use crate::nodes::Block;
 use crate::track::{Step, Track};
 
 /// Names of a run that are taken one by one first: the first may be better off with its other

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The node map generator: block after block of the list is solved and written.
+
+use crate::block::Block;
+use crate::grammar::TAG;
+use crate::groups;
+
+/// Encodes a node list; `None` if the form cannot carry it.
+///
+/// Declined are the empty list, empty names, and names with `[`, `]` or NUL, which the parsers of
+/// OpenPMIx would reject or misread.
+// DEVIATION: OpenPMIx lets a name join an earlier group over other names in between, which loses
+// the order; here a group ends where it is left; order_and_duplicates_survive
+// DEVIATION: OpenPMIx folds on the first number only, and on none where a name has other bytes
+// than letters and digits; names_fold_on_whichever_number_folds_best
+pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
+    let mut out = TAG.to_vec();
+    let mut block = Block::new(list);
+    let mut ends = Vec::new();
+    let mut at = 0;
+    loop {
+        at = block.read(at)?;
+        block.last_steps(&mut ends);
+        groups::write(&block, &ends, &mut out);
+        if at > list.len() {
+            break;
+        }
+        out.push(b',');
+    }
+    out.push(b']');
+    Some(out)
+}
