@@ -27,6 +27,7 @@ mod error;
 pub mod json;
 mod kinds;
 mod model;
+mod name_error;
 mod number;
 mod ops;
 mod pattern;
@@ -51,7 +52,7 @@ pub use model::{
     ProcInfo, ProcStats, Query, Regattr, Regex2, Regex2Ref, RegexBytes, ResourceUnit, Text,
     Timeval, Topology, Value, WireRegex2,
 };
-pub use number::ParseNameError;
+pub use name_error::ParseNameError;
 pub use ops::{Argv, Datum, InfoList, Numeric, QualifiedValue, Truth, ValueComparison, ValueError};
 pub use pattern::Pattern;
 pub use rank::Rank;

@@ -4,38 +4,6 @@
 //! A number without a name is as good as one with a name. It survives, prints as
 //! `PMIX_PROC_STATE(77)` and is read back from that; a newer peer loses nothing.
 
-use std::fmt;
-
-/// Reports a text that is neither a known name nor a number of its type.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseNameError {
-    kind: &'static str,
-    text: String,
-}
-
-impl ParseNameError {
-    /// An error for `text`, which was to name a `kind`. A long text is cut.
-    pub(crate) fn new(kind: &'static str, text: &str) -> Self {
-        let text = text.chars().take(64).collect();
-        Self { kind, text }
-    }
-
-    /// Returns the status of the error: [`crate::Status::ERR_BAD_PARAM`].
-    #[must_use]
-    pub const fn status(&self) -> crate::Status {
-        crate::Status::ERR_BAD_PARAM
-    }
-}
-
-impl fmt::Display for ParseNameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, text } = self;
-        write!(f, "{text:?} is neither a name nor a number of a {kind}")
-    }
-}
-
-impl std::error::Error for ParseNameError {}
-
 /// The digits of a decimal or `0x` number: sign, radix and the digits alone.
 pub(crate) fn digits(text: &str) -> Option<(bool, u32, &str)> {
     let (negative, text) = match text.strip_prefix('-') {

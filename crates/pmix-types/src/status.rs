@@ -67,6 +67,14 @@ impl FromStr for Status {
     }
 }
 
+impl ParseNameError {
+    /// Returns the status of the error: [`Status::ERR_BAD_PARAM`].
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        Status::ERR_BAD_PARAM
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

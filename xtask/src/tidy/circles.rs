@@ -70,11 +70,6 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
         "the table of attributes is made of attributes, which are looked up in it",
     ),
     (
-        "crates/pmix-types/src/",
-        &["number", "release", "table"],
-        "the tables of constants name the release of each",
-    ),
-    (
         "tests/interop/src/gds/",
         &["anl", "fold", "plan"],
         "a plan is of nodes that are planned",

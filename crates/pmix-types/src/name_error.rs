@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The error of a text that should name something.
+
+use std::fmt;
+
+/// Reports a text that is neither a known name nor a number of its type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseNameError {
+    kind: &'static str,
+    text: String,
+}
+
+impl ParseNameError {
+    /// An error for `text`, which was to name a `kind`. A long text is cut.
+    pub(crate) fn new(kind: &'static str, text: &str) -> Self {
+        let text = text.chars().take(64).collect();
+        Self { kind, text }
+    }
+}
+
+impl fmt::Display for ParseNameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, text } = self;
+        write!(f, "{text:?} is neither a name nor a number of a {kind}")
+    }
+}
+
+impl std::error::Error for ParseNameError {}
