@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod attribute;
+mod dictionary;
 mod error;
 #[cfg(feature = "serde")]
 pub mod json;

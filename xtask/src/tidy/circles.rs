@@ -65,11 +65,6 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
         "a server is made by the builder that it offers",
     ),
     (
-        "crates/pmix-types/src/",
-        &["attribute", "pattern", "tables/attributes"],
-        "the table of attributes is made of attributes, which are looked up in it",
-    ),
-    (
         "tests/interop/src/gds/",
         &["anl", "fold", "plan"],
         "a plan is of nodes that are planned",
