@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Layouts: the module of a peer, and the choices it makes on top.
 
-use crate::Module;
+use crate::module::{Integers, Module};
 
 /// Says whether a buffer names the type of each call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -32,15 +32,6 @@ impl BufferKind {
             _ => None,
         }
     }
-}
-
-/// Says how integers of more than one byte are packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Integers {
-    /// Groups of seven bits, as many as the number needs (`psquash` component `flex128`).
-    Flex,
-    /// As many bytes as the type has, highest first (`psquash` component `native`).
-    Fixed,
 }
 
 /// Describes how a peer packs: its module, its buffers and its integers.

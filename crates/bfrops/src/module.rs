@@ -5,7 +5,14 @@ use std::fmt;
 
 use pmix_types::DataType;
 
-use crate::Integers;
+/// Says how integers of more than one byte are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Integers {
+    /// Groups of seven bits, as many as the number needs (`psquash` component `flex128`).
+    Flex,
+    /// As many bytes as the type has, highest first (`psquash` component `native`).
+    Fixed,
+}
 
 /// Names a module of bfrops: the types and the form in which a range of releases packs them, called
 /// after the first of these releases.

@@ -33,11 +33,6 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
         "types say how they are packed, and packing a value asks its type",
     ),
     (
-        "crates/bfrops/src/",
-        &["layout", "module"],
-        "a layout is the module that has its numbers",
-    ),
-    (
         "crates/pmix-capi/src/",
         &["datum", "model", "packed", "record"],
         "a value holds arrays of records, which hold values",
