@@ -66,6 +66,13 @@ impl Default for Builder {
     }
 }
 
+impl Server {
+    /// Creates a builder with the defaults.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
 impl Builder {
     /// Sets the host, which answers upcalls; [`NoHost`] if none is set.
     pub fn host(mut self, host: impl Host + 'static) -> Self {

@@ -14,10 +14,10 @@ use std::time::Instant;
 use pmix_types::{Proc, Status};
 use preg_core::Preg;
 
+use crate::Error;
 use crate::driver::Driver;
 use crate::engine_handle::{EngineHandle, Wait};
 use crate::fork::Fork;
-use crate::{Builder, Error};
 
 /// Serves the clients and tools of one node for a host. Clones are handles of the same server; it
 /// ends with [`finalize`](Self::finalize) or with the last handle.
@@ -53,11 +53,6 @@ struct Inner {
 }
 
 impl Server {
-    /// Creates a builder with the defaults.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
     pub(crate) fn new(
         driver: Driver,
         fork: Fork,

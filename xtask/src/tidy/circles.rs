@@ -55,11 +55,6 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
         "a message is outlined by the walk that packs its parts",
     ),
     (
-        "crates/pmix-server/src/",
-        &["builder", "builder/open", "server"],
-        "a server is made by the builder that it offers",
-    ),
-    (
         "tests/interop/src/gds/",
         &["anl", "fold", "plan"],
         "a plan is of nodes that are planned",
