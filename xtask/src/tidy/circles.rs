@@ -38,11 +38,6 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
         "a value holds arrays of records, which hold values",
     ),
     (
-        "crates/pmix-launch/src/run/",
-        &["job", "log"],
-        "a job writes the log that names it",
-    ),
-    (
         "crates/pmix-proto/src/",
         &[
             "codec",

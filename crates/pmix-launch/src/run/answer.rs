@@ -94,7 +94,7 @@ impl Job<'_> {
             }
             HostMessage::Cleanup(uid, cleanup) => cleanup::remove(&cleanup, uid, &self.guard),
             HostMessage::PushStdin(call, done) => self.input.push(self.plan, call, done),
-            HostMessage::Log(call, done) => self.log(call, done),
+            HostMessage::Log(call, done) => self.logs.log(call, done, &mut self.forward),
             HostMessage::Refused(proc, what) => {
                 let rank = proc.rank;
                 let line = format!("rank {rank} asked to {what}, which pmix run does not do");

@@ -7,7 +7,6 @@ use pmix_server::Completion;
 use pmix_server::upcall::Log;
 use pmix_types::{Info, Rank, Status, Value, keys};
 
-use super::job::Job;
 use crate::output::{Forward, Kind};
 
 /// How many bytes of one process wait for room; what is beyond is refused.
@@ -36,9 +35,9 @@ pub(super) struct Entry {
     done: Completion<()>,
 }
 
-impl Job<'_> {
+impl Logs {
     /// Writes what is for the streams of the launcher; nothing else is supported.
-    pub(super) fn log(&mut self, call: Log, done: Completion<()>) {
+    pub(super) fn log(&mut self, call: Log, done: Completion<()>, forward: &mut Forward<'_>) {
         let once = (call.directives.iter())
             .any(|info| info.key.is(keys::LOG_ONCE) && info.truth().is_true());
         let rank = call.proc.rank;
@@ -64,17 +63,15 @@ impl Job<'_> {
             status,
             done,
         };
-        if self.logs.is_empty() && entry.has_room(&self.forward) {
-            return entry.write(&mut self.forward);
+        if self.is_empty() && entry.has_room(forward) {
+            return entry.write(forward);
         }
-        if let Err(refused) = self.logs.push(entry) {
+        if let Err(refused) = self.push(entry) {
             tracing::debug!("rank {rank} logs more than is read");
             refused.done.fail(Status::ERR_OUT_OF_RESOURCE);
         }
     }
-}
 
-impl Logs {
     /// Whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
