@@ -49,16 +49,6 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
         ],
         "a message is outlined by the walk that packs its parts",
     ),
-    (
-        "tests/interop/src/gds/",
-        &["anl", "fold", "plan"],
-        "a plan is of nodes that are planned",
-    ),
-    (
-        "tests/interop/src/gds/",
-        &["questions", "theirs"],
-        "a question is put to the library that answers it",
-    ),
 ];
 
 /// Whether all files of a circle are of one that is known.

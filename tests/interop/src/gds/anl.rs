@@ -2,7 +2,7 @@
 //! The plainest process map in the notation of PMI-1 and PMI-2: a block for each stretch of ranks
 //! on one node, `(vector,(0,1,2),(1,1,2))`.
 
-use super::plan::Node;
+use super::node::Node;
 
 /// The map of ranks that count from zero without a gap.
 pub(super) fn blocks(nodes: &[Node]) -> String {
@@ -43,7 +43,7 @@ fn stretches(nodes: &[Node]) -> Vec<(usize, u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::{blocks, can_say};
-    use crate::gds::plan::{Named, Node};
+    use crate::gds::node::{Named, Node};
 
     fn node(ranks: &[u32]) -> Node {
         Node {

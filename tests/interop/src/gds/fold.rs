@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plainest folding of neighbours, for maps that are given in the native form.
 
-use super::plan::Node;
+use super::node::Node;
 
 /// Names with neighbours that count up by one as `prefix[digits:first-last]`.
 pub(super) fn names(nodes: &[Node]) -> String {

@@ -2,7 +2,8 @@
 //! Random jobs: names of several shapes, uneven nodes, and values stated at every level.
 
 use super::entry::{Entry, Given, THIS_HOST, entry, text};
-use super::plan::{App, Form, Named, Node, Plan, Session, Shades};
+use super::node::{Named, Node};
+use super::plan::{App, Form, Plan, Session, Shades};
 use super::{anl, keys};
 use crate::random::Random;
 

@@ -12,6 +12,7 @@ mod fold;
 mod generate;
 mod keys;
 mod model;
+mod node;
 mod ours;
 mod plan;
 mod questions;
@@ -32,13 +33,21 @@ use plan::Plan;
 use questions::Question;
 use refusals::REFUSALS;
 use rules::{Case, RULES};
-use theirs::{Server, Theirs};
+use theirs::Server;
 
 /// How many jobs there are unless told otherwise.
 pub(super) const JOBS: usize = 150;
 
 /// The status of a get that found nothing.
 const NOT_FOUND: i64 = -46;
+
+/// What a server did with a get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Theirs {
+    Answer(Answer),
+    /// It ended, and how.
+    Crashed(String),
+}
 
 /// A status and the value that comes with 0.
 #[derive(Clone, Debug, PartialEq, Eq)]

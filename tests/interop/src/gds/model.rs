@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::entry::{Given, THIS_HOST, stated};
 use super::keys;
-use super::plan::{Form, Node, Plan, listed};
+use super::node::Node;
+use super::plan::{Form, Plan, listed};
 use super::{anl, entry::Entry};
 
 /// The value of a job-level key.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::entry::{Entry, Given, entry, qualifier, text};
 use super::keys;
+use super::node::Node;
 use crate::harness::hex;
 
 /// How the two maps are given.
@@ -22,27 +23,6 @@ pub(super) enum Form {
     Regex2,
     /// The process map in the notation of PMI-1 and PMI-2.
     Anl,
-}
-
-/// How the array of a node says which node it is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Named {
-    Name,
-    Id,
-    Both,
-}
-
-/// A node and its processes in the order of the map.
-#[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) name: String,
-    /// Its number: the one that is stated, or else its place in the map.
-    pub(super) id: u32,
-    pub(super) ranks: Vec<u32>,
-    pub(super) aliases: Vec<String>,
-    /// What an array states about it; no array if there is nothing.
-    pub(super) values: Vec<Entry>,
-    pub(super) named: Named,
 }
 
 /// An application: consecutive ranks.
@@ -90,30 +70,6 @@ pub(super) struct Plan {
     pub(super) kept: Option<Vec<bool>>,
     /// The order of the top level, as places in the natural one.
     pub(super) order: Vec<u64>,
-}
-
-impl Node {
-    /// The infos that say which node this is.
-    fn identity(&self) -> Vec<Entry> {
-        let name = text(keys::HOST_NAME, &self.name);
-        let id = entry(keys::NODE_ID, Given::Number(self.id));
-        match self.named {
-            Named::Name => vec![name],
-            Named::Id => vec![id],
-            Named::Both => vec![id, name],
-        }
-    }
-
-    fn array(&self, values: &[Entry]) -> Entry {
-        let mut infos = self.identity();
-        infos.extend_from_slice(values);
-        entry(keys::NODE_ARRAY, Given::Infos(infos))
-    }
-
-    /// Whether an array is about it.
-    pub(super) fn has_array(&self) -> bool {
-        !self.values.is_empty() || !self.aliases.is_empty()
-    }
 }
 
 impl Plan {

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::entry::{Entry, Given, THIS_HOST, entry, qualifier, text};
 use super::plan::{Form, Plan};
-use super::theirs::Theirs;
-use super::{Answer, keys, model};
+use super::{Answer, Theirs, keys, model};
 use crate::harness::hex;
 use crate::random::Random;
 

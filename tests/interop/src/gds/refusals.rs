@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why real releases do not take some jobs that are right.
 
-use super::plan::{Form, Named, Plan};
+use super::node::Named;
+use super::plan::{Form, Plan};
 
 /// Why a job is not taken.
 pub(super) struct Refusal {

@@ -4,10 +4,10 @@
 use serde_json::Value;
 
 use super::entry::{Entry, Given, THIS_HOST, stated};
-use super::plan::{Form, Named, Node, Plan};
+use super::node::{Named, Node};
+use super::plan::{Form, Plan};
 use super::questions::{By, Level, Question};
-use super::theirs::Theirs;
-use super::{Answer, NOT_FOUND, keys, model};
+use super::{Answer, NOT_FOUND, Theirs, keys, model};
 
 /// An answer that is not the right one.
 pub(super) struct Case<'a> {

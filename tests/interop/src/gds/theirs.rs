@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use super::Answer;
 use super::entry::{Entry, THIS_HOST};
 use super::plan::Plan;
 use super::questions::Question;
+use super::{Answer, Theirs};
 use crate::harness::{Harness, hex};
 use crate::peers::Peer;
 use xtask::install;
@@ -22,14 +22,6 @@ const SOURCES: &[&str] = &[
 
 /// What `PMIx_server_register_nspace` returns when it finished without calling back.
 const DONE_INLINE: i64 = -157;
-
-/// What a server did with a get.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Theirs {
-    Answer(Answer),
-    /// It ended, and how.
-    Crashed(String),
-}
 
 /// A server of one release.
 pub(super) struct Server {
