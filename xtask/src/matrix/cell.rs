@@ -153,9 +153,7 @@ pub(crate) const CELLS: &[Cell] = &[
         build: Build::NoFold,
         plugins: &[Plugin::Fold],
         config: "[preg.fold]\nenabled = true\n",
-        // What a plugin writes is decoded before it is used: words that are no ranks are left to
-        // the next component.
-        string: &["fold", "raw"],
+        string: &["fold"],
         regex2: &["compress", "fold"],
         ..DEFAULT
     },

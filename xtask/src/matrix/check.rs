@@ -105,15 +105,16 @@ cell                               writes                       as regex2       
         let expected = [self.cell.string, self.cell.regex2][form];
         let status = answer["status"].as_i64();
         let shown = || format!("{} of {:?}: {answer}", FORMS[form], cut(&list.text));
+        let refuses = expected.is_empty() && status == Some(-47);
         // A process map with a word that is no rank is refused here and not by its reader.
         if list.procs && list.meaning.is_none() {
             return match status {
                 Some(-27) => Ok(None),
+                _ if refuses => Ok(None),
                 _ => Err(shown()),
             };
         }
         if status != Some(0) {
-            let refuses = expected.is_empty() && status == Some(-47);
             // Sent as it is, such a list would be read as something else.
             let ambiguous = list.looks_encoded() && expected.contains(&"plain");
             return if refuses || ambiguous {
