@@ -6,7 +6,7 @@ mod shapes;
 
 use bfrops::{Decoder, Encoder, Limits, RegexFramer, WireType};
 
-use crate::outline::Part;
+use crate::part::Part;
 use crate::{Error, PeerForm, wire_type};
 
 pub(crate) use message::{message, payloads};

@@ -6,7 +6,7 @@ use pmix_types::{
 };
 
 use crate::codec::{Many, Maybe, One, Reader, Shape, Writer, message, payloads};
-use crate::outline::Part;
+use crate::part::Part;
 use crate::{Command, Error, wire_type};
 
 /// Carries an event to a client that registered for it, on [`Tag::EVENT`](crate::Tag::EVENT).

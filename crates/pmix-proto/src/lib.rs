@@ -37,6 +37,7 @@ mod event;
 mod frame;
 mod handshake;
 pub mod outline;
+mod part;
 pub mod reply;
 pub mod request;
 

@@ -19,24 +19,7 @@ use crate::codec::{Many, Shape};
 use crate::reply::{Reply, jobs_outline};
 use crate::{Command, Deleted, Event, Flow, Output, Request, Tag, wire_type};
 
-/// Describes a part of a message, for pages and tools that explain messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// A call of one datum.
-    One(&'static str, DataType),
-    /// A call of a size, and if that is not 0 a call of so many data.
-    Many(&'static str, DataType),
-    /// A call of a size, and so many calls of one datum.
-    Each(&'static str, DataType),
-    /// A call of one datum that is bytes, and what is packed in them.
-    Packed(&'static str, DataType, Vec<Self>),
-    /// Fields that are there if the truth value before them is true.
-    If(Vec<Self>),
-    /// Fields that may be missing.
-    Maybe(Vec<Self>),
-    /// Fields that repeat up to the end.
-    Rest(Vec<Self>),
-}
+pub use crate::part::Part;
 
 /// Returns the fields behind the command in a request of a client of a major release; none if the
 /// command is not known.

@@ -18,7 +18,7 @@ mod security;
 use bfrops::RegexFramer;
 
 use crate::codec::{Reader, Shape, Writer};
-use crate::outline::Part;
+use crate::part::Part;
 use crate::{Command, Error, PeerForm, wire_type};
 
 pub use data::{Commit, Fence, Get, Lookup, Publish, RefreshCache, Unpublish};

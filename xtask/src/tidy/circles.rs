@@ -37,18 +37,6 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
         &["datum", "model", "packed", "record"],
         "a value holds arrays of records, which hold values",
     ),
-    (
-        "crates/pmix-proto/src/",
-        &[
-            "codec",
-            "codec/message",
-            "codec/shapes",
-            "event",
-            "outline",
-            "reply/objects",
-        ],
-        "a message is outlined by the walk that packs its parts",
-    ),
 ];
 
 /// Whether all files of a circle are of one that is known.

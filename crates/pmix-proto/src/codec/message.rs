@@ -36,7 +36,7 @@ macro_rules! message {
                 Ok(())
             }
 
-            fn outline(_: &'static str, major: u32) -> Vec<$crate::outline::Part> {
+            fn outline(_: &'static str, major: u32) -> Vec<$crate::part::Part> {
                 let mut parts = Vec::new();
                 $(parts.extend(<$shape as $crate::codec::Shape>::outline(
                     stringify!($field),

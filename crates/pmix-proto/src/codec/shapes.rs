@@ -7,7 +7,7 @@ use bfrops::WireType;
 use pmix_types::{DataType, Nspace, Text};
 
 use super::{Contents, Reader, Shape, Writer};
-use crate::outline::Part;
+use crate::part::Part;
 use crate::{Error, wire_type};
 
 /// A call of one datum.

@@ -9,7 +9,7 @@ use super::{
     Pulled, Spawned,
 };
 use crate::codec::Shape;
-use crate::outline::Part;
+use crate::part::Part;
 use crate::{Command, Error, PeerForm};
 
 macro_rules! replies {

@@ -13,7 +13,7 @@
 use pmix_types::{DataType, Info, Proc, Status};
 
 use crate::codec::{Each, Many, Maybe, One, Reader, Shape, Writer, payloads};
-use crate::outline::Part;
+use crate::part::Part;
 use crate::{Error, wire_type};
 
 /// Describes the group that was constructed.

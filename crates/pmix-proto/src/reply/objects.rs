@@ -16,7 +16,7 @@ use pmix_types::{Bytes, DataType, Kval, Nspace, Proc, Status};
 use crate::codec::{
     self, Contents, NspaceText, One, Reader, Shape, Tail, Writer, message, payloads,
 };
-use crate::outline::Part;
+use crate::part::Part;
 use crate::{Error, PeerForm, wire_type};
 
 message! {

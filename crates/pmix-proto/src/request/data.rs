@@ -4,7 +4,7 @@
 use pmix_types::{DataType, Info, Key, Nspace, Proc, Rank};
 
 use crate::codec::{Contents, Each, Kvals, Many, Maybe, NspaceText, One, Tail, message};
-use crate::outline::Part;
+use crate::part::Part;
 use crate::wire_type;
 
 message! {
