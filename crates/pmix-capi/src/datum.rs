@@ -9,8 +9,7 @@ use pmix_types::{DataArray, DataType, Status, Value};
 use crate::abi::*;
 use crate::memory::{self, Result, release};
 use crate::model::{Model, list, many};
-use crate::packed;
-use crate::record::{Record, fresh};
+use crate::record::{Record, buffer_of, fresh, left_in};
 
 /// Where a value of C holds a datum.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -122,7 +121,7 @@ macro_rules! data {
                     Ok(match of {
                         $(DataType::$type => Value::$variant(one(at)?),)*
                         DataType::DATA_BUFFER => {
-                            let left = packed::left_in(&*at.cast::<pmix_data_buffer_t>());
+                            let left = left_in(&*at.cast::<pmix_data_buffer_t>());
                             Value::DataBuffer(left.to_vec().into())
                         }
                         _ => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
@@ -136,7 +135,7 @@ macro_rules! data {
                     Value::Undef => {}
                     $(Value::$variant(datum) => put(&mut to, Place::$place, datum.to_c()?)?,)*
                     Value::DataBuffer(bytes) => {
-                        put(&mut to, Place::Behind, packed::buffer_of(bytes)?)?;
+                        put(&mut to, Place::Behind, buffer_of(bytes)?)?;
                     }
                 }
                 to.r#type = self.data_type().as_raw();

@@ -16,42 +16,9 @@ use crate::datum::{self, duplicate_one};
 use crate::guard::exported;
 use crate::memory::{self, Result, release, resized, slice};
 use crate::model::Model;
-use crate::record::{Record, there, there_mut};
+use crate::record::{Record, buffer_of, holding, left_in, there, there_mut};
 use crate::status::{code, write_to};
 use crate::{state, text};
-
-/// What of a buffer is not unpacked yet.
-///
-/// # Safety
-/// The buffer is valid and lives as long as the result.
-pub(crate) unsafe fn left_in(buffer: &pmix_data_buffer_t) -> &[u8] {
-    if buffer.base_ptr.is_null() {
-        return &[];
-    }
-    let at = match buffer.unpack_ptr.is_null() {
-        true => buffer.base_ptr,
-        false => buffer.unpack_ptr,
-    };
-    let read = (at as usize).saturating_sub(buffer.base_ptr as usize);
-    // SAFETY: the caller says so.
-    unsafe { slice(at.cast::<u8>(), buffer.bytes_used.saturating_sub(read)) }
-}
-
-/// A buffer with a copy of bytes.
-pub(crate) fn buffer_of(bytes: &[u8]) -> Result<pmix_data_buffer_t> {
-    Ok(holding(memory::bytes(bytes)?, bytes.len()))
-}
-
-/// A buffer that owns bytes.
-fn holding(at: *mut c_char, len: usize) -> pmix_data_buffer_t {
-    pmix_data_buffer_t {
-        base_ptr: at,
-        pack_ptr: at.wrapping_add(len),
-        unpack_ptr: at,
-        bytes_allocated: len,
-        bytes_used: len,
-    }
-}
 
 /// Puts bytes behind what a buffer holds.
 ///

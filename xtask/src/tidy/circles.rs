@@ -34,7 +34,7 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
     ),
     (
         "crates/pmix-capi/src/",
-        &["datum", "model", "packed", "record"],
+        &["datum", "model", "record"],
         "a value holds arrays of records, which hold values",
     ),
 ];
