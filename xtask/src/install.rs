@@ -53,18 +53,18 @@ pub fn packages(names: &[&str]) {
     }
     let list = missing.join(" ");
     if !may_install() {
-        println!("missing: {list}; `--install` installs what is missing");
+        eprintln!("missing: {list}; `--install` installs what is missing");
         return;
     }
     if !Path::new("/usr/bin/apt-get").exists() {
-        println!("not a Debian system; this needs what Debian calls: {list}");
+        eprintln!("not a Debian system; this needs what Debian calls: {list}");
         return;
     }
     if !is_root() {
-        println!("not root; run: sudo apt-get install -y {list}");
+        eprintln!("not root; run: sudo apt-get install -y {list}");
         return;
     }
-    println!("installing {list}");
+    eprintln!("installing {list}");
     let apt = || {
         let mut command = Command::new("apt-get");
         command.env("DEBIAN_FRONTEND", "noninteractive").arg("-qq");
@@ -78,7 +78,7 @@ pub fn packages(names: &[&str]) {
         )
     });
     if let Err(why) = result {
-        println!("could not install {list}: {why}");
+        eprintln!("could not install {list}: {why}");
     }
 }
 
@@ -156,7 +156,7 @@ fn pip_into(python: &Path, requirement: &str) -> Result<(), String> {
             python.display()
         ));
     }
-    println!("installing {requirement} from PyPI");
+    eprintln!("installing {requirement} from PyPI");
     output(pip("install").args(["--quiet", "--no-input", requirement])).map(drop)
 }
 
