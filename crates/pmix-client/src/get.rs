@@ -15,8 +15,9 @@ impl Client {
     ///
     /// Reserved keys (`pmix.…`) tell about a process, its node, its application, its session or,
     /// with [`Rank::WILDCARD`], its job: most of it the server said at init. Other keys were put
-    /// by the process; who asks before it has committed waits. What the server answers is kept, so
-    /// it is asked once for each process.
+    /// by the process; who asks before it has committed waits. What the server answers is kept:
+    /// all that the process has put for this one. It is asked again only for a key that is not
+    /// among it.
     ///
     /// Directives: `pmix.optional` asks nobody, `pmix.immediate` waits for nobody,
     /// `pmix.timeout` is how many seconds the server is to wait, `pmix.get.refresh` asks

@@ -34,7 +34,7 @@ faults! {
     Quit,
     /// A server ends, and all its clients and calls with it; another one takes its place.
     CrashServer,
-    /// A process begins another life.
+    /// A process that ended starts again, as another incarnation.
     Again,
     /// The host answers late.
     HostLate,
