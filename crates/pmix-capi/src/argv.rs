@@ -15,7 +15,7 @@ use crate::status::code;
 /// Puts a string into an array, which is reallocated.
 ///
 /// # Safety
-/// `list` leads to NULL or an array from the C library.
+/// `list` points to NULL or an array from the C library.
 unsafe fn insert(list: *mut *mut *mut c_char, arg: *const c_char, first: bool) -> Result<()> {
     // SAFETY: the caller says so.
     let (list, arg) = unsafe { (there_mut(list)?, text(arg).ok_or(Status::ERR_BAD_PARAM)?) };
@@ -129,7 +129,7 @@ exported! {
 /// Sets a variable in an environment, which is reallocated.
 ///
 /// # Safety
-/// `env` leads to NULL or an array from the C library.
+/// `env` points to NULL or an array from the C library.
 pub(crate) unsafe fn set(
     name: &[u8],
     value: &[u8],

@@ -26,7 +26,8 @@ impl Data {
     }
 }
 
-/// So many infos. What only a library of the hardware could read is left out, unless it is required.
+/// Reads `count` infos from a C array. What only a library of the hardware could read is left out,
+/// unless it is required.
 ///
 /// # Safety
 /// They are NULL or so many valid ones.
@@ -46,7 +47,7 @@ pub(crate) unsafe fn infos_at(at: *const pmix_info_t, count: usize) -> Result<Ve
     Ok(infos)
 }
 
-/// So many processes.
+/// Reads `count` processes from a C array.
 ///
 /// # Safety
 /// They are NULL or so many valid ones.
@@ -55,7 +56,7 @@ pub(crate) unsafe fn procs_at(at: *const pmix_proc_t, count: usize) -> Result<Ve
     unsafe { many(at, count) }
 }
 
-/// So many queries.
+/// Reads `count` queries from a C array.
 ///
 /// # Safety
 /// They are NULL or so many valid ones.
@@ -67,7 +68,7 @@ pub(crate) unsafe fn queries_at(
     unsafe { many(at, count) }
 }
 
-/// So many applications.
+/// Reads `count` applications from a C array.
 ///
 /// # Safety
 /// They are NULL or so many valid ones.

@@ -331,7 +331,7 @@ pub(crate) unsafe fn duplicate_value(value: &pmix_value_t) -> Result<pmix_value_
 /// A value with a copy of a datum; of none if there is none.
 ///
 /// # Safety
-/// `at` is NULL or leads to a valid datum of the type.
+/// `at` is NULL or points to a valid datum of the type.
 pub(crate) unsafe fn load_value(of: DataType, at: *const c_void) -> Result<pmix_value_t> {
     let mut to = pmix_value_t::initial();
     to.r#type = of.as_raw();

@@ -64,7 +64,7 @@ macro_rules! exported {
             $(#[$meta])*
             /// # Safety
             ///
-            /// As the header says: every pointer is NULL or leads to what its type says, as many
+            /// As the header says: every pointer is NULL or points to what its type says, as many
             /// as the number beside it says.
             #[unsafe(no_mangle)]
             #[allow(non_snake_case)]

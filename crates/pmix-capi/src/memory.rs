@@ -110,7 +110,7 @@ pub(crate) unsafe fn duplicate(at: *const c_char) -> Result<*mut c_char> {
 /// So many at a place; none for NULL.
 ///
 /// # Safety
-/// `at` is NULL or leads to so many that live as long as the result and are not changed.
+/// `at` is NULL or points to so many that live as long as the result and are not changed.
 pub(crate) unsafe fn slice<'a, T>(at: *const T, count: usize) -> &'a [T] {
     if at.is_null() || count == 0 {
         return &[];

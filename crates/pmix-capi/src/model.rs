@@ -107,7 +107,7 @@ impl<T: Model> Model for Box<T> {
 /// So many of the model for so many of C.
 ///
 /// # Safety
-/// `at` is NULL or leads to so many valid ones.
+/// `at` is NULL or points to so many valid ones.
 pub(crate) unsafe fn many<M: Model>(at: *const M::C, count: usize) -> Result<Vec<M>> {
     // SAFETY: the caller says so.
     unsafe { slice(at, count).iter().map(|one| M::from_c(one)).collect() }
@@ -151,7 +151,7 @@ macro_rules! models {
     };
 }
 
-/// Text that a pointer leads to.
+/// Text at a pointer.
 unsafe fn read_text(at: *const std::ffi::c_char) -> Option<Text<'static>> {
     // SAFETY: the caller says so.
     unsafe { text(at) }.map(|bytes| Text::new(bytes.to_vec()))

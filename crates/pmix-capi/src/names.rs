@@ -24,7 +24,7 @@ pub(crate) unsafe fn nspace_at(at: *const c_char) -> Nspace<'static> {
 /// A process from C; none for NULL.
 ///
 /// # Safety
-/// It is NULL or leads to a valid one.
+/// It is NULL or points to a valid one.
 pub(crate) unsafe fn proc_at(at: *const pmix_proc_t) -> Option<Proc<'static>> {
     // SAFETY: the caller says so.
     unsafe { at.as_ref().and_then(|proc| Proc::from_c(proc).ok()) }

@@ -300,7 +300,7 @@ pub(crate) fn holding(at: *mut c_char, len: usize) -> pmix_data_buffer_t {
 /// A copy of so many plain data; NULL for none.
 ///
 /// # Safety
-/// `at` is NULL or leads to so many.
+/// `at` is NULL or points to so many.
 unsafe fn copied<T: Copy>(at: *const T, count: usize) -> Result<*mut T> {
     // SAFETY: the caller says so.
     let from = unsafe { slice(at, count) };
@@ -343,7 +343,7 @@ pub(crate) unsafe fn empty_list<T: Record>(at: &mut *mut T, count: &mut usize) {
 /// A copy of a list with copies of what its members own.
 ///
 /// # Safety
-/// `at` is NULL or leads to so many valid members.
+/// `at` is NULL or points to so many valid members.
 pub(crate) unsafe fn duplicate_list<T: Record>(
     at: *const T,
     count: usize,
@@ -370,7 +370,7 @@ pub(crate) unsafe fn duplicate_list<T: Record>(
 /// What is at a place, or why not.
 ///
 /// # Safety
-/// `at` is NULL or leads to a valid one that lives as long as the result.
+/// `at` is NULL or points to a valid one that lives as long as the result.
 pub(crate) unsafe fn there<'a, T>(at: *const T) -> Result<&'a T> {
     // SAFETY: the caller says so.
     unsafe { at.as_ref() }.ok_or(Status::ERR_BAD_PARAM)

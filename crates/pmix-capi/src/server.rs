@@ -74,7 +74,7 @@ fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) -> Result<()>
     Ok(())
 }
 
-/// Is no server any longer with the last call.
+/// Ends the server on the last finalize.
 fn finalize() -> Result<()> {
     let last = {
         let mut state = state();

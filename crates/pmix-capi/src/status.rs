@@ -14,7 +14,7 @@ pub(crate) fn code(result: Result<()>) -> pmix_status_t {
 /// Writes to where a caller wants it.
 ///
 /// # Safety
-/// `to` is NULL, which is an error, or leads to room for one.
+/// `to` is NULL, which is an error, or points to room for one.
 pub(crate) unsafe fn write_to<T>(to: *mut T, what: T) -> Result<()> {
     if to.is_null() {
         return Err(Status::ERR_BAD_PARAM);

@@ -17,7 +17,7 @@ use crate::status::{code, write_to};
 /// A value of C with a copy of what C points to, as `PMIx_Value_load` takes it.
 ///
 /// # Safety
-/// `data` is NULL or leads to a datum of the type; for a string it is the string, for a pointer the
+/// `data` is NULL or points to a datum of the type; for a string it is the string, for a pointer the
 /// pointer.
 pub(crate) unsafe fn loaded(data: *const c_void, of: DataType) -> Result<pmix_value_t> {
     let mut value = pmix_value_t::initial();
@@ -56,7 +56,7 @@ unsafe fn regex(at: *const c_char) -> Result<pmix_byte_object_t> {
 /// Copies what a value holds to where a caller wants it.
 ///
 /// # Safety
-/// The value is valid; `data` leads to a pointer, which leads to room for a datum that is inline.
+/// The value is valid; `data` points to a pointer, which points to room for a datum that is inline.
 unsafe fn unload(value: &pmix_value_t, data: *mut *mut c_void, size: *mut usize) -> Result<()> {
     let of = DataType::from_raw(value.r#type);
     let known = datum::ops(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
@@ -109,7 +109,7 @@ unsafe fn unload(value: &pmix_value_t, data: *mut *mut c_void, size: *mut usize)
 /// A value of C in the model.
 ///
 /// # Safety
-/// `at` is NULL, which is an error, or leads to a valid value.
+/// `at` is NULL, which is an error, or points to a valid value.
 pub(crate) unsafe fn value_at(at: *const pmix_value_t) -> Result<Value<'static>> {
     // SAFETY: the caller says so.
     unsafe { Value::from_c(there(at)?) }

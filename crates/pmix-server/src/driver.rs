@@ -143,7 +143,7 @@ impl Driver {
     /// Turns until the server is finalised.
     pub(crate) fn run(mut self) {
         while self.turn(None).is_some() {}
-        self.last_words();
+        self.finish_output();
     }
 
     /// One turn, which first waits for news, until then at most: whether the descriptor of the host

@@ -118,7 +118,7 @@ impl Server {
         let mut driver = self.0.external_driver()?;
         match driver.drive(now) {
             Wait::Over => {
-                driver.last_words();
+                driver.finish_output();
                 Ok(None)
             }
             wait => {
@@ -142,7 +142,7 @@ impl Server {
         let mut driver = self.0.external_driver()?;
         match driver.turn(until) {
             None => {
-                driver.last_words();
+                driver.finish_output();
                 Ok(false)
             }
             Some(host_news) => {
@@ -237,7 +237,7 @@ impl Inner {
         }
         let driver = lock(&self.driver).take();
         if let Some(driver) = driver {
-            driver.last_words();
+            driver.finish_output();
         }
         Ok(())
     }

@@ -130,13 +130,13 @@ fn with_data(form: &PeerForm, fence_form: ModexForm, bytes: &[u8]) -> Result<Vec
     while !decoder.is_empty() {
         let before = decoder.rest();
         let object = decoder.one::<wire_type::ByteObject>()?;
-        match said(form, fence_form, &object)? {
-            Said::Nothing => {}
-            Said::Data => {
+        match read_contribution(form, fence_form, &object)? {
+            Contribution::Nothing => {}
+            Contribution::Data => {
                 let len = before.len() - decoder.rest().len();
                 data.extend_from_slice(before.get(..len).unwrap_or_default());
             }
-            Said::Failed(status) => failed = Some(failed.map_or(status, |f| f.min(status))),
+            Contribution::Failed(status) => failed = Some(failed.map_or(status, |f| f.min(status))),
         }
     }
     match failed {
@@ -145,36 +145,41 @@ fn with_data(form: &PeerForm, fence_form: ModexForm, bytes: &[u8]) -> Result<Vec
     }
 }
 
-/// What one server says.
-enum Said {
+/// What one server contributed.
+enum Contribution {
     Nothing,
     Data,
     Failed(Status),
 }
 
-fn said(form: &PeerForm, fence_form: ModexForm, object: &[u8]) -> Result<Said, Error> {
+/// Reads the contribution of one server.
+fn read_contribution(
+    form: &PeerForm,
+    fence_form: ModexForm,
+    object: &[u8],
+) -> Result<Contribution, Error> {
     if object.is_empty() {
-        return Ok(Said::Nothing);
+        return Ok(Contribution::Nothing);
     }
     let mut decoder = Decoder::new(form.layout, object);
     if fence_form == ModexForm::Numbered {
         return flagged(&mut decoder);
     }
     if decoder.one::<wire_type::Bool>()? {
-        return Ok(Said::Data);
+        return Ok(Contribution::Data);
     }
     let data = decoder.one::<wire_type::ByteObject>()?;
     flagged(&mut Decoder::new(form.layout, &data))
 }
 
 /// What a flag says, and what belongs to it.
-fn flagged(decoder: &mut Decoder<'_>) -> Result<Said, Error> {
+fn flagged(decoder: &mut Decoder<'_>) -> Result<Contribution, Error> {
     Ok(match decoder.one::<wire_type::Byte>()? {
-        NOTHING => Said::Nothing,
+        NOTHING => Contribution::Nothing,
         FAILED => match decoder.one::<wire_type::Status>()? {
-            status if status.is_success() => Said::Failed(Status::ERROR),
-            status => Said::Failed(status),
+            status if status.is_success() => Contribution::Failed(Status::ERROR),
+            status => Contribution::Failed(status),
         },
-        _ => Said::Data,
+        _ => Contribution::Data,
     })
 }

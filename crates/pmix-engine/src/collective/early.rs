@@ -122,7 +122,7 @@ impl Collectives {
                 if let Some(until) = call.until {
                     cx.timers.cancel(until, Timer::Early(id));
                 }
-                self.is_over(&call.job);
+                self.end_one(&call.job);
                 // Nobody calls for a job that is gone.
                 if cx.registry.job(&call.job).is_some() {
                     self.take_early(cx, call);

@@ -30,7 +30,7 @@ impl Collectives {
         job: &Nspace<'static>,
         answer: Answer,
     ) {
-        self.is_over(job);
+        self.end_one(job);
         // One that has failed by now is not there for the answer.
         let tracker = self.get(id);
         let Some(tracker) = tracker.filter(|tracker| tracker.phase == Phase::Hosting) else {
@@ -221,7 +221,7 @@ impl Collectives {
         };
         for DueUpcall { id, job, call } in self.upcalls.end(&key, id, call) {
             let Some(call) = call else {
-                self.is_over(&job);
+                self.end_one(&job);
                 continue;
             };
             cx.call_host(call, Pending::Collective(id, job));

@@ -93,13 +93,13 @@ impl Collectives {
         Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
     }
 
-    /// One more is under way.
+    /// Counts one more collective of this job as under way.
     pub(super) fn begins(&mut self, job: &Nspace<'static>) {
         *self.under_way.entry(job.clone()).or_default() += 1;
     }
 
-    /// One is under way no longer, here and with the host.
-    pub(crate) fn is_over(&mut self, job: &Nspace<'static>) {
+    /// Counts a collective of this job as ended, here and with the host.
+    pub(crate) fn end_one(&mut self, job: &Nspace<'static>) {
         if let Some(count) = self.under_way.get_mut(job) {
             *count = count.saturating_sub(1);
             if *count == 0 {

@@ -110,7 +110,7 @@ impl World {
         if self.jobs[proc.job].is_gone {
             return;
         }
-        assert_eq!(incarnation, proc.num_admitted, "lives are counted");
+        assert_eq!(incarnation, proc.num_admitted, "incarnations are counted");
         proc.was_lost = true;
         if let Some(place) = self.procs.iter().position(|proc| proc.name() == *name) {
             self.expect_bad_news(node, place, Duration::ZERO);

@@ -294,7 +294,7 @@ impl Driver {
 
     /// Tells the host what it was still to be told when the server was finalised, and writes what
     /// can still be written.
-    pub(crate) fn last_words(mut self) {
+    pub(crate) fn finish_output(mut self) {
         let mut work = std::mem::take(&mut self.work);
         self.handle.progress(Instant::now(), |_, _| (), &mut work);
         self.write(&mut work);
