@@ -128,7 +128,7 @@ fn who_waits_for_a_job_to_be_registered_is_told_of_losses_and_of_the_time() {
         world.clients[first].status(waits),
         Some(Status::ERR_TIMEOUT)
     );
-    // The one that is lost is another life when it comes back, and has no part in what failed.
+    // The one that is lost is another incarnation when it comes back, and has no part in what failed.
     let mut world = World::new(1);
     let first = half_a_job(&mut world);
     let both = vec![

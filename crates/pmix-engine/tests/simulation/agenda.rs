@@ -15,11 +15,11 @@ use crate::process::ProcId;
 /// What is to happen.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A process connects for another life.
+    /// A process connects as another incarnation.
     Start(ProcId),
     /// A process goes on with what it has to do.
     Step(Who),
-    /// Somebody elsewhere wants to know what a process of another life has put.
+    /// A process elsewhere gets what another incarnation of a process has put.
     Curious(ProcId),
     /// The next bytes of a client arrive at its server.
     Up(Who),
