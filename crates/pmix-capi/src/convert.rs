@@ -34,7 +34,7 @@ impl Data {
 pub(crate) unsafe fn infos_at(at: *const pmix_info_t, count: usize) -> Result<Vec<Info<'static>>> {
     let mut infos = Vec::new();
     // SAFETY: the caller says so.
-    for one in unsafe { slice(at, count) } {
+    for one in unsafe { slice(at, count)? } {
         // SAFETY: the caller says so.
         match unsafe { Info::from_c(one) } {
             Ok(info) => infos.push(info),
@@ -92,10 +92,11 @@ pub(crate) unsafe fn keys_at(at: *mut *mut c_char) -> Vec<Key<'static>> {
 /// A key, which may not be missing, empty or too long.
 ///
 /// # Safety
-/// It is NULL or a string.
+/// It is NULL, a string or an array of a key's size.
 pub(crate) unsafe fn key_at(at: *const c_char) -> Result<Key<'static>> {
     // SAFETY: the caller says so.
-    let bytes = unsafe { memory::text(at) }.ok_or(Status::ERR_BAD_PARAM)?;
+    let bytes = unsafe { memory::text_within(at, Key::MAX_LEN + 1) };
+    let bytes = bytes.ok_or(Status::ERR_BAD_PARAM)?;
     match bytes.len() {
         1..=Key::MAX_LEN => Ok(Key::new(Text::new(bytes.to_vec()))),
         _ => Err(Status::ERR_BAD_PARAM),

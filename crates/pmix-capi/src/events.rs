@@ -167,8 +167,8 @@ unsafe fn register(
     // SAFETY: the caller says so.
     let (codes, given, infos) = unsafe {
         (
-            slice(codes, ncodes),
-            slice(info, ninfo),
+            slice(codes, ncodes)?,
+            slice(info, ninfo)?,
             infos_at(info, ninfo)?,
         )
     };

@@ -58,7 +58,7 @@ unsafe fn info(
     value: impl FnOnce() -> Result<pmix_value_t>,
 ) -> Result<pmix_info_t> {
     // SAFETY: C says so.
-    let key = unsafe { memory::text(key) }.ok_or(Status::ERR_BAD_PARAM)?;
+    let key = unsafe { memory::text_within(key, 512) }.ok_or(Status::ERR_BAD_PARAM)?;
     let mut info = pmix_info_t::initial();
     fill(&mut info.key, key);
     info.value = value()?;

@@ -107,16 +107,38 @@ pub(crate) unsafe fn duplicate(at: *const c_char) -> Result<*mut c_char> {
     unsafe { text(at) }.map_or(Ok(ptr::null_mut()), string)
 }
 
+/// The bytes of a string, so many at most: a name in an array that it fills has no NUL. None for NULL.
+///
+/// # Safety
+/// `at` is NULL, or a string or so many bytes that live as long as the result.
+pub(crate) unsafe fn text_within<'a>(at: *const c_char, most: usize) -> Option<&'a [u8]> {
+    if at.is_null() {
+        return None;
+    }
+    // SAFETY: no NUL was there before, so the text goes on to here.
+    let ended = (0..most).find(|place| unsafe { *at.add(*place) } == 0);
+    // SAFETY: so many were read.
+    Some(unsafe { std::slice::from_raw_parts(at.cast(), ended.unwrap_or(most)) })
+}
+
 /// So many at a place; none for NULL.
+///
+/// # Errors
+/// `PMIX_ERR_BAD_PARAM` for more than a process can have, as a negative number becomes, and for more
+/// structures than a message can count.
 ///
 /// # Safety
 /// `at` is NULL or points to so many that live as long as the result and are not changed.
-pub(crate) unsafe fn slice<'a, T>(at: *const T, count: usize) -> &'a [T] {
+pub(crate) unsafe fn slice<'a, T>(at: *const T, count: usize) -> Result<&'a [T]> {
     if at.is_null() || count == 0 {
-        return &[];
+        return Ok(&[]);
+    }
+    let bytes = count.saturating_mul(size_of::<T>());
+    if isize::try_from(bytes).is_err() || (size_of::<T>() > 1 && i32::try_from(count).is_err()) {
+        return Err(Status::ERR_BAD_PARAM);
     }
     // SAFETY: the caller says so.
-    unsafe { std::slice::from_raw_parts(at, count) }
+    Ok(unsafe { std::slice::from_raw_parts(at, count) })
 }
 
 /// The strings of a NULL-terminated array; none for NULL.

@@ -110,7 +110,7 @@ impl<T: Model> Model for Box<T> {
 /// `at` is NULL or points to so many valid ones.
 pub(crate) unsafe fn many<M: Model>(at: *const M::C, count: usize) -> Result<Vec<M>> {
     // SAFETY: the caller says so.
-    unsafe { slice(at, count).iter().map(|one| M::from_c(one)).collect() }
+    unsafe { slice(at, count)?.iter().map(|one| M::from_c(one)).collect() }
 }
 
 /// So many for C, in memory of the C library; NULL for none.
@@ -229,7 +229,7 @@ impl Model for Bytes<'_> {
 
     unsafe fn from_c(from: &pmix_byte_object_t) -> Result<Self> {
         // SAFETY: the caller says so.
-        Ok(unsafe { slice(from.bytes.cast::<u8>(), from.size) }
+        Ok(unsafe { slice(from.bytes.cast::<u8>(), from.size)? }
             .to_vec()
             .into())
     }
@@ -370,7 +370,7 @@ models! {
             endpt: m.endpt.to_c()?,
         }
     Coord = pmix_coord_t
-        |c| Coord { view: CoordView::from_raw(c.view), coord: slice(c.coord, c.dims).to_vec() },
+        |c| Coord { view: CoordView::from_raw(c.view), coord: slice(c.coord, c.dims)?.to_vec() },
         |m| { view: m.view.as_raw(), coord: list(&m.coord)?, dims: m.coord.len(), }
     Geometry<'_> = pmix_geometry_t
         |c| Geometry {
@@ -419,7 +419,7 @@ models! {
             count: usize::try_from(m.count).map_err(|_| Status::ERR_BAD_PARAM)?,
         }
     WireRegex2<'_> = pmix_regex2_t
-        |c| WireRegex2 { kind: read_text(c.r#type), bytes: slice(c.bytes, c.len).to_vec().into() },
+        |c| WireRegex2 { kind: read_text(c.r#type), bytes: slice(c.bytes, c.len)?.to_vec().into() },
         |m| { r#type: maybe_string(m.kind.as_ref())?, bytes: bytes(&m.bytes)?.cast(), len: m.bytes.len(), }
     ProcStats<'_> = pmix_proc_stats_t
         |c| ProcStats {

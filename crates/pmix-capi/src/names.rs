@@ -8,16 +8,16 @@ use pmix_types::{Key, Nspace, Proc, Rank, Text};
 
 use crate::abi::*;
 use crate::guard::exported;
-use crate::memory::{fill, text};
+use crate::memory::{fill, text_within};
 use crate::model::Model;
 
 /// An nspace from a string; an empty one for NULL.
 ///
 /// # Safety
-/// It is NULL or a string.
+/// It is NULL, a string or an array of an nspace's size.
 pub(crate) unsafe fn nspace_at(at: *const c_char) -> Nspace<'static> {
     // SAFETY: the caller says so.
-    let bytes = unsafe { text(at) }.unwrap_or_default();
+    let bytes = unsafe { text_within(at, 256) }.unwrap_or_default();
     Nspace::new(Text::new(bytes.to_vec()))
 }
 
@@ -41,12 +41,12 @@ unsafe fn fill_at<const N: usize>(at: *mut c_char, from: &[u8]) {
 exported! {
     fn PMIx_Load_key(key: *mut c_char, src: *const c_char) {
         // SAFETY: C says so.
-        unsafe { fill_at::<512>(key, text(src).unwrap_or_default()) };
+        unsafe { fill_at::<512>(key, text_within(src, 512).unwrap_or_default()) };
     }
 
     fn PMIx_Load_nspace(nspace: *mut c_char, str: *const c_char) {
         // SAFETY: C says so.
-        unsafe { fill_at::<256>(nspace, text(str).unwrap_or_default()) };
+        unsafe { fill_at::<256>(nspace, text_within(str, 256).unwrap_or_default()) };
     }
 
     fn PMIx_Load_procid(p: *mut pmix_proc_t, ns: *const c_char, rk: pmix_rank_t) {
@@ -68,7 +68,7 @@ exported! {
 
     fn PMIx_Check_key(key: *const c_char, str: *const c_char) -> bool {
         // SAFETY: C says so.
-        match unsafe { (text(key), text(str)) } {
+        match unsafe { (text_within(key, 512), text_within(str, 512)) } {
             (Some(one), Some(other)) => Key::from(one).is(other),
             _ => false,
         }
@@ -76,7 +76,7 @@ exported! {
 
     fn PMIx_Check_reserved_key(key: *const c_char) -> bool {
         // SAFETY: C says so.
-        unsafe { text(key) }.is_some_and(|key| Key::from(key).is_reserved())
+        unsafe { text_within(key, 512) }.is_some_and(|key| Key::from(key).is_reserved())
     }
 
     fn PMIx_Check_nspace(key1: *const c_char, key2: *const c_char) -> bool {
@@ -86,7 +86,7 @@ exported! {
 
     fn PMIx_Nspace_invalid(nspace: *const c_char) -> bool {
         // SAFETY: C says so.
-        unsafe { text(nspace) }.is_none_or(<[u8]>::is_empty)
+        unsafe { text_within(nspace, 1) }.is_none_or(<[u8]>::is_empty)
     }
 
     fn PMIx_Check_rank(a: pmix_rank_t, b: pmix_rank_t) -> bool {
@@ -133,7 +133,7 @@ unsafe fn load(at: *mut pmix_proc_t, nspace: *const c_char, rank: pmix_rank_t) {
     // SAFETY: the caller says so.
     unsafe {
         if let Some(to) = at.as_mut() {
-            let name = text(nspace).unwrap_or_default().to_vec();
+            let name = text_within(nspace, 256).unwrap_or_default().to_vec();
             fill(&mut to.nspace, &name);
             to.rank = rank;
         }

@@ -149,7 +149,7 @@ exported! {
             // SAFETY: C says so.
             let (buffer, payload) = unsafe { (there_mut(buffer)?, there(payload)?) };
             // SAFETY: as above.
-            let made = buffer_of(unsafe { slice(payload.bytes.cast::<u8>(), payload.size) })?;
+            let made = buffer_of(unsafe { slice(payload.bytes.cast::<u8>(), payload.size)? })?;
             // SAFETY: as above.
             unsafe { buffer.empty() };
             *buffer = made;
@@ -226,8 +226,8 @@ exported! {
 
     fn PMIx_Data_compress(inbytes: *const u8, size: usize, outbytes: *mut *mut u8, nbytes: *mut usize) -> bool {
         // SAFETY: C says so.
-        let from = unsafe { slice(inbytes, size) };
-        compressed(from).is_some_and(|made| {
+        let from = unsafe { slice(inbytes, size) }.ok();
+        from.and_then(compressed).is_some_and(|made| {
             // SAFETY: as above.
             unsafe { hand_out(&made, outbytes, nbytes) }.is_ok()
         })
@@ -235,8 +235,8 @@ exported! {
 
     fn PMIx_Data_decompress(inbytes: *const u8, size: usize, outbytes: *mut *mut u8, nbytes: *mut usize) -> bool {
         // SAFETY: C says so.
-        let from = unsafe { slice(inbytes, size) };
-        decompressed(from).is_some_and(|made| {
+        let from = unsafe { slice(inbytes, size) }.ok();
+        from.and_then(decompressed).is_some_and(|made| {
             // SAFETY: as above.
             unsafe { hand_out(&made, outbytes, nbytes) }.is_ok()
         })

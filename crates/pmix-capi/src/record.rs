@@ -278,7 +278,7 @@ pub(crate) unsafe fn left_in(buffer: &pmix_data_buffer_t) -> &[u8] {
     };
     let read = (at as usize).saturating_sub(buffer.base_ptr as usize);
     // SAFETY: the caller says so.
-    unsafe { slice(at.cast::<u8>(), buffer.bytes_used.saturating_sub(read)) }
+    unsafe { slice(at.cast::<u8>(), buffer.bytes_used.saturating_sub(read)).unwrap_or_default() }
 }
 
 /// A buffer with a copy of bytes.
@@ -303,7 +303,7 @@ pub(crate) fn holding(at: *mut c_char, len: usize) -> pmix_data_buffer_t {
 /// `at` is NULL or points to so many.
 unsafe fn copied<T: Copy>(at: *const T, count: usize) -> Result<*mut T> {
     // SAFETY: the caller says so.
-    let from = unsafe { slice(at, count) };
+    let from = unsafe { slice(at, count)? };
     let to = memory::zeroed::<T>(from.len())?;
     if !to.is_null() {
         // SAFETY: there is room for them, and it is new.
@@ -349,7 +349,7 @@ pub(crate) unsafe fn duplicate_list<T: Record>(
     count: usize,
 ) -> Result<(*mut T, usize)> {
     // SAFETY: the caller says so.
-    let from = unsafe { slice(at, count) };
+    let from = unsafe { slice(at, count)? };
     let to = fresh::<T>(from.len())?;
     for (place, one) in from.iter().enumerate() {
         // SAFETY: the caller says so of the source; there is room for as many.

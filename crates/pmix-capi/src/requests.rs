@@ -199,7 +199,7 @@ exported! {
                 return Err(Status::ERR_BAD_PARAM);
             }
             // SAFETY: C says so.
-            let (wanted, infos) = unsafe { (slice(data, ndata), infos_at(info, ninfo)?) };
+            let (wanted, infos) = unsafe { (slice(data, ndata)?, infos_at(info, ninfo)?) };
             let keys = wanted.iter().map(|one| Key::from(memory::filled(&one.key).to_vec())).collect();
             let found = client.wait(Ask::lookup(keys, infos)).map_err(|error| fault(&error))?;
             for place in 0..ndata {
@@ -318,6 +318,6 @@ unsafe fn validate(
     // SAFETY: the caller says so.
     let (cred, infos) = unsafe { (there(cred)?, infos_at(info, ninfo)?) };
     // SAFETY: as above.
-    let bytes = unsafe { slice(cred.bytes.cast::<u8>(), cred.size) };
+    let bytes = unsafe { slice(cred.bytes.cast::<u8>(), cred.size)? };
     Ok(Ask::validate(bytes.to_vec(), infos))
 }

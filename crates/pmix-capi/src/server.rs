@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use pmix_server::{Credentials, HostObject, ModexForm, Server};
-use pmix_types::{Info, InfoFlags, IofChannel, Status, keys};
+use pmix_types::{Info, InfoFlags, IofChannel, Nspace, Status, keys};
 
 use crate::abi::*;
 use crate::argv::set;
@@ -125,10 +125,13 @@ exported! {
         code((|| {
             let server = server()?;
             // SAFETY: C says so.
-            let (nspace, infos) = unsafe { (text_at(nspace)?, infos_at(info, ninfo)?) };
+            let (nspace, infos) = unsafe { (nspace_at(nspace), infos_at(info, ninfo)?) };
+            if nspace.is_invalid() || nspace.as_bytes().len() > Nspace::MAX_LEN {
+                return Err(Status::ERR_BAD_PARAM);
+            }
             // A job of which nothing is here may be given with any number below zero.
             let local = u32::try_from(nlocalprocs).unwrap_or(0);
-            let made = server.register_nspace(&nspace.into(), local, &infos);
+            let made = server.register_nspace(&nspace, local, &infos);
             answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)
         })())
     }
@@ -235,7 +238,7 @@ exported! {
             // SAFETY: C says so.
             let (source, infos) = unsafe { (proc_at(source).ok_or(Status::ERR_BAD_PARAM)?, infos_at(info, ninfo)?) };
             // SAFETY: as above.
-            let data = unsafe { there(bo).map(|bo| slice(bo.bytes.cast::<u8>(), bo.size).to_vec())? };
+            let data = unsafe { there(bo).and_then(|bo| slice(bo.bytes.cast::<u8>(), bo.size))?.to_vec() };
             let made = server.iof_deliver(&source, IofChannel::from_raw(channel), data, &infos);
             answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)
         })())

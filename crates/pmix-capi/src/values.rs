@@ -189,7 +189,7 @@ exported! {
     fn PMIx_Info_load(info: *mut pmix_info_t, key: *const c_char, data: *const c_void, r#type: pmix_data_type_t) -> pmix_status_t {
         code((|| {
             // SAFETY: C says so.
-            let (to, key) = unsafe { (there_mut(info)?, memory::text(key)) };
+            let (to, key) = unsafe { (there_mut(info)?, memory::text_within(key, 512)) };
             // SAFETY: C has room for one, which may hold anything so far.
             unsafe { ptr::write(to, pmix_info_t::initial()) };
             fill(&mut to.key, key.ok_or(Status::ERR_BAD_PARAM)?);
@@ -231,7 +231,7 @@ exported! {
                 if let Some(proc) = p.as_ref() {
                     to.proc = *proc;
                 }
-                fill(&mut to.key, memory::text(key).unwrap_or_default());
+                fill(&mut to.key, memory::text_within(key, 512).unwrap_or_default());
                 to.value = loaded(data, DataType::from_raw(r#type)).unwrap_or_else(|_| pmix_value_t::initial());
             }
         }

@@ -161,10 +161,10 @@ pub(super) unsafe extern "C" fn modex(
     release_cbdata: *mut c_void,
 ) {
     // SAFETY: the host says that there are so many bytes.
-    let come = unsafe { slice(data.cast::<u8>(), ndata) }.to_vec();
+    let come = unsafe { slice(data.cast::<u8>(), ndata) }.map(<[u8]>::to_vec);
     answer("modex", cbdata, move |answering| {
         if let Answering::Modex(done) = answering {
-            finish(done, status, || Ok(come));
+            finish(done, status, || come);
         }
     });
     release_later(release, release_cbdata);

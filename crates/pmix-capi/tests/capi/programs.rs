@@ -87,14 +87,36 @@ fn serve(size: u32) -> Server {
 }
 
 #[test]
+fn a_caller_that_does_what_it_may_not_is_answered() {
+    each("hostile.c", |program, folder| {
+        let with = |command: &mut Command| {
+            let said = must(command.env("LD_LIBRARY_PATH", folder));
+            assert_eq!(said, "hostile: ok\n");
+        };
+        with(Command::new(program).arg("server"));
+        let server = serve(1);
+        let proc = Proc::new("job@1", Rank::new(0));
+        server
+            .register_client(&proc, user_of(folder), HostObject(0))
+            .expect("a client");
+        let environment = server.setup_fork(&proc).expect("an environment");
+        with(Command::new(program).envs(environment));
+        server.finalize().expect("the server ends");
+    });
+}
+
+/// Who owns a file of this process, and so who its children are.
+fn user_of(file: &Path) -> Credentials {
+    use std::os::unix::fs::MetadataExt as _;
+    let file = std::fs::metadata(file).expect("the file");
+    Credentials::new(file.uid(), file.gid())
+}
+
+#[test]
 fn clients_exchange_what_they_put() {
     each("client.c", |program, folder| {
         let server = serve(3);
-        let user = std::fs::metadata(folder).expect("the folder");
-        let user = {
-            use std::os::unix::fs::MetadataExt as _;
-            Credentials::new(user.uid(), user.gid())
-        };
+        let user = user_of(folder);
         let children = (0..3).map(|rank| {
             let proc = Proc::new("job@1", Rank::new(rank));
             server
