@@ -19,7 +19,7 @@ mod tool;
 
 use std::time::Instant;
 
-use pmix_proto::{Frame, Hello, Role, Welcome, WelcomeForm};
+use pmix_proto::{Frame, Hello, Inbox, Role, Welcome, WelcomeForm};
 use pmix_types::Status;
 
 use self::handshaking::Handshaking;
@@ -27,7 +27,7 @@ use self::identity::Identity;
 use crate::cx::Cx;
 use crate::peers::{Member, Peer, PeerId, Phase};
 use crate::timer::Timer;
-use crate::{Error, Origin, Psec};
+use crate::{Error, Origin, Psec, Stats};
 
 /// Admits peers: clients that the host registered, and tools that the host is asked about.
 pub(crate) struct Admission {
@@ -47,20 +47,24 @@ impl Admission {
         }
     }
 
-    /// How many connections have not completed their handshake.
-    pub(crate) fn num_handshaking(&self) -> usize {
-        self.handshaking.len()
+    /// Adds the connections that have not completed their handshake to the counts of a server.
+    pub(crate) fn count(&self, stats: &mut Stats) {
+        stats.num_handshaking = self.handshaking.len();
     }
 
-    /// A connection was opened, and has until a time to complete its handshake. The oldest of its
+    /// Adds a connection, which has a limited time to complete its handshake. The oldest of its
     /// user is refused if there are too many.
-    pub(crate) fn opened(&mut self, cx: &mut Cx, peer: PeerId, origin: Origin, until: Instant) {
+    pub(crate) fn open(&mut self, cx: &mut Cx, origin: Origin, now: Instant) -> PeerId {
+        let until = now + cx.config.handshake_time;
+        let inbox = Inbox::of_server(cx.config.max_message);
+        let peer = cx.peers.add(Peer::new(origin, inbox, until));
         cx.timers.set(until, Timer::Handshake(peer));
         let most = cx.config.handshakes_per_user;
         if let Some(oldest) = self.handshaking.add(origin.uid, peer, most) {
             let message = "too many connections of its user have not said who they are";
             cx.refuse(oldest, Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
+        peer
     }
 
     /// A connection is closed that was not admitted.

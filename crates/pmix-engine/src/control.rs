@@ -16,7 +16,7 @@ use std::time::Instant;
 use self::cleanup::Cleanups;
 pub use self::cleanup::{Cleanup, CleanupDirectory};
 use self::heartbeat::HeartbeatMonitors;
-use crate::PeerId;
+use crate::{PeerId, Stats};
 
 /// What is to be done later.
 #[derive(Debug, Default)]
@@ -28,8 +28,8 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// How many peers are watched for heartbeats.
-    pub(crate) fn num_monitored(&self) -> usize {
-        self.monitors.len().max(self.watched.len())
+    /// Adds the peers that are watched for heartbeats to the counts of a server.
+    pub(crate) fn count(&self, stats: &mut Stats) {
+        stats.num_monitored = self.monitors.len().max(self.watched.len());
     }
 }

@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 
 use bfrops::RegexFramer;
 use gds_hash::{Codec, Request, Store};
-use pmix_proto::{PeerForm, Tag, reply};
+use pmix_proto::{Frame, PeerForm, Tag, reply};
 use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
 
-use crate::Config;
 use crate::error::Error;
 use crate::event::EngineEvent;
 use crate::host::{HostObject, Upcall};
@@ -21,6 +20,7 @@ use crate::peers::{Member, Payload, PeerId, Peers, Ticket};
 use crate::pending::{HostCalls, Pending};
 use crate::registry::{ProcessSets, Registry};
 use crate::timer::Timers;
+use crate::{Config, Stats};
 
 /// The context that a subsystem works in: everything that subsystems share. What a subsystem keeps
 /// for itself is private to it.
@@ -44,11 +44,11 @@ pub(crate) struct Cx {
 impl Cx {
     pub(crate) fn new(config: Config, store: Arc<Store>) -> Self {
         Self {
+            peers: Peers::new(config.reply_window),
             config,
             store,
             now: None,
             timers: Timers::default(),
-            peers: Peers::default(),
             registry: Registry::default(),
             process_sets: ProcessSets::default(),
             host: HostCalls::default(),
@@ -134,9 +134,40 @@ impl Cx {
         }
     }
 
-    /// Takes a connection that is to be closed, and the reason.
-    pub(crate) fn poll_refused(&mut self) -> Option<(PeerId, Error)> {
-        self.refused.pop_front()
+    /// Takes a connection that is to be closed and is not closed yet; the driver is told why.
+    pub(crate) fn poll_refused(&mut self) -> Option<PeerId> {
+        let peers = &self.peers;
+        let is_gone = |(peer, _): &(PeerId, Error)| peers.get(*peer).is_none();
+        while self.refused.front().is_some_and(is_gone) {
+            self.refused.pop_front();
+        }
+        let (peer, reason) = self.refused.pop_front()?;
+        tracing::debug!(%peer, %reason, "peer refused");
+        let refused = EngineEvent::Refused { peer, reason };
+        self.driver_events.push_back(refused);
+        Some(peer)
+    }
+
+    /// Takes the next message of a peer. One whose bytes are no message is refused.
+    pub(crate) fn next_frame(&mut self, peer: PeerId) -> Option<Frame> {
+        match self.peers.get_mut(peer)?.inbox.next_frame() {
+            Ok(frame) => frame,
+            Err(error) => {
+                self.refuse(peer, error.into());
+                None
+            }
+        }
+    }
+
+    /// Adds connections, timers, upcalls, and what the driver has not taken yet to the counts of a
+    /// server.
+    pub(crate) fn count(&self, stats: &mut Stats) {
+        (stats.num_requests, stats.queued_bytes) = self.peers.waiting();
+        stats.num_peers = self.peers.len();
+        stats.num_timers = self.timers.len();
+        stats.num_host_calls = self.host.len();
+        stats.num_undelivered =
+            self.peers.num_queued() + self.host.num_queued() + self.driver_events.len();
     }
 
     /// Calls the host. The answer is for what `pending` says; if that is a request of a peer, it is

@@ -2,30 +2,19 @@
 //! The engine: inputs go in, bytes, upcalls and events come out.
 
 mod host_calls;
-mod routing;
-mod stats;
-
-pub use stats::Stats;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
 use gds_hash::Store;
-use pmix_proto::{Frame, Inbox, Tag};
 
-use crate::admission::Admission;
-use crate::collective::Collectives;
-use crate::control::Control;
 use crate::cx::Cx;
-use crate::events::Events;
-use crate::exchange::Exchange;
-use crate::finalize::Finalizing;
 use crate::host::{Answer, CallId, HostCall};
-use crate::iof::Forwarding;
-use crate::peers::{Origin, Peer, PeerId, Phase, Transmit};
+use crate::peers::{Origin, PeerId, Transmit};
 use crate::pending::PendingCall;
-use crate::{Config, EngineEvent, Error, Psec};
+use crate::subsystems::Subsystems;
+use crate::{Config, EngineEvent, Psec, Stats};
 
 /// Runs the logic of one server: inputs go in, bytes, upcalls and events come out.
 ///
@@ -40,16 +29,10 @@ use crate::{Config, EngineEvent, Error, Psec};
 /// is to be closed may have had last bytes among the transmits.
 ///
 /// Each subsystem is a structure with its own state. What they share is in the context that they
-/// are handed; where one event concerns several, the engine calls each of them.
+/// are handed.
 pub struct Engine {
     cx: Cx,
-    admission: Admission,
-    exchange: Exchange,
-    collectives: Collectives,
-    events: Events,
-    forwarding: Forwarding,
-    control: Control,
-    finalizing: Finalizing,
+    subsystems: Subsystems,
 }
 
 impl Engine {
@@ -57,42 +40,24 @@ impl Engine {
     #[must_use]
     pub fn new(config: Config, store: Arc<Store>, psec: Vec<Box<dyn Psec>>) -> Self {
         Self {
-            admission: Admission::new(psec),
-            exchange: Exchange::default(),
-            collectives: Collectives::default(),
-            events: Events::new(config.events),
-            forwarding: Forwarding::new(config.output),
-            control: Control::default(),
-            finalizing: Finalizing::default(),
+            subsystems: Subsystems::new(&config, psec),
             cx: Cx::new(config, store),
         }
     }
 
-    /// Returns the configuration that the server was created with.
+    /// Counts what the engine holds now, in time proportional to the number of connections.
     #[must_use]
-    pub const fn config(&self) -> &Config {
-        &self.cx.config
-    }
-
-    /// Returns the datastore.
-    #[must_use]
-    pub const fn store(&self) -> &Arc<Store> {
-        &self.cx.store
-    }
-
-    /// Counts the connections, those that have not completed their handshake included.
-    #[must_use]
-    pub fn num_peers(&self) -> usize {
-        self.cx.peers.len()
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        self.cx.count(&mut stats);
+        self.subsystems.count(&mut stats);
+        stats
     }
 
     /// Adds a connection, which has a limited time to complete its handshake.
     pub fn open(&mut self, origin: Origin, now: Instant) -> PeerId {
         self.cx.now = Some(now);
-        let until = now + self.cx.config.handshake_time;
-        let inbox = Inbox::of_server(self.cx.config.max_message);
-        let peer = self.cx.peers.add(Peer::new(origin, inbox, until));
-        self.admission.opened(&mut self.cx, peer, origin, until);
+        let peer = self.subsystems.admission.open(&mut self.cx, origin, now);
         self.close_refused();
         peer
     }
@@ -101,7 +66,7 @@ impl Engine {
     /// ([`handle_queued`](Self::handle_queued)). Those of a peer that is not known are ignored.
     pub fn queue_input(&mut self, peer: PeerId, bytes: &[u8]) {
         self.cx.peers.push(peer, bytes);
-        self.enqueue(peer);
+        self.cx.peers.enqueue(peer);
     }
 
     /// Returns whether more bytes of a peer are to be read: none are while messages of it wait.
@@ -115,7 +80,7 @@ impl Engine {
     pub fn handle_queued(&mut self, now: Instant) -> Option<PeerId> {
         let peer = self.cx.peers.next_ready()?;
         self.handle_message(peer, now);
-        self.enqueue(peer);
+        self.cx.peers.enqueue(peer);
         Some(peer)
     }
 
@@ -129,12 +94,10 @@ impl Engine {
     /// handled now.
     pub fn handle_input(&mut self, peer: PeerId, bytes: &[u8], now: Instant) {
         self.cx.peers.push(peer, bytes);
-        while self.cx.peers.has_room(peer, self.cx.config.reply_window)
-            && !self.cx.peers.is_drained(peer)
-        {
+        while self.cx.peers.has_room(peer) && !self.cx.peers.is_drained(peer) {
             self.handle_message(peer, now);
         }
-        self.enqueue(peer);
+        self.cx.peers.enqueue(peer);
     }
 
     /// Removes a connection that the other end closed or that broke, once its messages are handled
@@ -144,7 +107,7 @@ impl Engine {
         self.cx.peers.mark_closed(peer);
         match self.cx.peers.is_drained(peer) {
             true => self.forget(peer),
-            false => self.enqueue(peer),
+            false => self.cx.peers.enqueue(peer),
         }
         self.close_refused();
     }
@@ -153,9 +116,8 @@ impl Engine {
     /// does not call it has its peers refused as ones that do not read.
     pub fn handle_written(&mut self, peer: PeerId, num_bytes: usize) {
         self.cx.peers.written(peer, num_bytes);
-        self.exchange.answer_due(&mut self.cx, peer);
-        self.forwarding.pump_output(&mut self.cx, peer);
-        self.enqueue(peer);
+        self.subsystems.peer_read(&mut self.cx, peer);
+        self.cx.peers.enqueue(peer);
         self.close_refused();
     }
 
@@ -163,7 +125,7 @@ impl Engine {
     pub fn handle_host(&mut self, call: CallId, answer: Answer, now: Instant) {
         self.cx.now = Some(now);
         if let Some(pending) = self.cx.host.take(call) {
-            self.handle_answer(pending, answer);
+            self.subsystems.handle_answer(&mut self.cx, pending, answer);
         }
         self.close_refused();
     }
@@ -172,7 +134,7 @@ impl Engine {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.cx.now = Some(now);
         while let Some(timer) = self.cx.timers.due(now) {
-            self.handle_timer(timer);
+            self.subsystems.handle_timer(&mut self.cx, timer);
             self.close_refused();
         }
     }
@@ -205,50 +167,36 @@ impl Engine {
         self.cx.host.list()
     }
 
-    fn enqueue(&mut self, peer: PeerId) {
-        let window = self.cx.config.reply_window;
-        self.cx.peers.enqueue(peer, window);
-    }
-
     /// Handles the next message of a peer; one that is closed and has no more is forgotten.
     fn handle_message(&mut self, peer: PeerId, now: Instant) {
         self.cx.now = Some(now);
-        match self.next_frame(peer) {
-            Some(frame) => self.handle_frame(peer, frame),
+        match self.cx.next_frame(peer) {
+            Some(frame) => self.subsystems.handle_frame(&mut self.cx, peer, &frame),
             None if self.cx.peers.is_closed(peer) => self.forget(peer),
             None => {}
         }
         self.close_refused();
     }
 
-    fn next_frame(&mut self, peer: PeerId) -> Option<Frame> {
-        match self.cx.peers.get_mut(peer)?.inbox.next_frame() {
-            Ok(frame) => frame,
-            Err(error) => {
-                self.cx.refuse(peer, error.into());
-                None
-            }
+    /// Closes the connections that were refused.
+    fn close_refused(&mut self) {
+        while let Some(peer) = self.cx.poll_refused() {
+            self.close(peer);
         }
     }
 
-    fn handle_frame(&mut self, peer: PeerId, frame: Frame) {
-        match self.cx.peers.get(peer).map(|peer| &peer.phase) {
-            Some(Phase::Handshake(_)) => self.admission.handle_hello(&mut self.cx, peer, &frame),
-            Some(Phase::PendingTool(_)) => {
-                let message = "a message before the welcome";
-                self.cx.refuse(peer, Error::bad(message));
-            }
-            Some(Phase::Member(_)) if frame.header.tag.is_request() => {
-                self.handle_request(peer, frame.header.tag, &frame.payload);
-            }
-            Some(Phase::Member(_)) if frame.header.tag == Tag::HEARTBEAT => {
-                self.control.heartbeat(&mut self.cx, peer);
-            }
-            Some(Phase::Member(_)) => {
-                let tag = frame.header.tag;
-                tracing::debug!(%peer, %tag, "a message that no peer sends is ignored");
-            }
-            None => {}
+    /// Closes a connection.
+    fn close(&mut self, peer: PeerId) {
+        if self.cx.peers.get(peer).is_some() {
+            self.forget(peer);
+            self.cx.driver_events.push_back(EngineEvent::Close(peer));
+        }
+    }
+
+    /// Forgets a connection that is closed.
+    fn forget(&mut self, peer: PeerId) {
+        if let Some(closed) = self.cx.peers.remove(peer) {
+            self.subsystems.peer_left(&mut self.cx, peer, &closed);
         }
     }
 }

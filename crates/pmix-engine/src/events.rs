@@ -13,6 +13,7 @@ mod directives;
 #[cfg(test)]
 mod model;
 mod notification;
+mod process_sets;
 mod registry;
 mod serve;
 #[cfg(test)]
@@ -25,13 +26,12 @@ use pmix_types::{Info, Nspace, Status};
 
 use self::cache::Cache;
 use self::directives::RELAYED;
-pub(crate) use self::directives::about;
 use self::notification::Sessions;
 pub(crate) use self::notification::{Listener, Notification, Reporter};
 use self::registry::Registry;
 pub(crate) use self::registry::is_environmental;
 use crate::config::EventLimits;
-use crate::{Error, PeerId};
+use crate::{Error, PeerId, Stats};
 
 /// The most registrations that one request takes back.
 const MOST_TAKEN_BACK: usize = 1 << 16;
@@ -151,8 +151,14 @@ impl Events {
         self.cache.forget_nspace(nspace);
     }
 
+    /// Adds what is held of events to the counts of a server.
+    pub(crate) fn count(&self, stats: &mut Stats) {
+        let [peers, codes, _, had] = self.len();
+        stats.num_listeners = peers + codes + had;
+    }
+
     /// How many peers, codes, kept events and records of what peers have had there are.
-    pub(crate) fn len(&self) -> [usize; 4] {
+    fn len(&self) -> [usize; 4] {
         let (peers, codes) = self.registry.len();
         let (kept, had) = self.cache.len();
         [peers, codes, kept, had]

@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use pmix_types::{Proc, Status};
+use pmix_types::{Nspace, Proc, Status};
 
+use crate::Stats;
 use crate::cx::Cx;
 use crate::host::ClientFinalized;
 use crate::ids::ClientId;
@@ -27,14 +28,24 @@ struct PendingFinalize {
 pub(crate) struct Finalizing(HashMap<PeerId, PendingFinalize>);
 
 impl Finalizing {
-    /// How many processes wait.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
+    /// Adds the processes that wait to the counts of a server.
+    pub(crate) fn count(&self, stats: &mut Stats) {
+        stats.num_finalizing = self.0.len();
     }
 
-    /// Whether a peer waits.
-    pub(crate) fn has(&self, peer: PeerId) -> bool {
-        self.0.contains_key(&peer)
+    /// Returns the peers of a job that do not wait to be told that they may leave.
+    pub(crate) fn not_waiting(&self, cx: &Cx, nspace: &Nspace<'_>) -> Vec<PeerId> {
+        let members = cx.peers.members();
+        let of_job = members.filter(|(_, member)| member.proc.nspace == *nspace);
+        let left = of_job.filter(|(peer, _)| !self.0.contains_key(peer));
+        left.map(|(peer, _)| peer).collect()
+    }
+
+    /// A process that may have left is registered no longer: it is not waited for.
+    pub(crate) fn client_removed(cx: &mut Cx, id: ClientId, until: Option<Instant>) {
+        if let Some(until) = until {
+            cx.timers.cancel(until, Timer::Return(id));
+        }
     }
 
     /// A peer is gone.

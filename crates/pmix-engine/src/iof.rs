@@ -23,7 +23,7 @@ use self::piece::{OutputQueue, Overflow};
 use self::unclaimed::UnclaimedOutput;
 use crate::config::OutputLimits;
 use crate::procs::Procs;
-use crate::{Error, PeerId};
+use crate::{Error, PeerId, Stats};
 
 /// What is held back for a pull whose peer has many.
 const LEAST_HELD: usize = 64 << 10;
@@ -48,10 +48,6 @@ pub(crate) struct Ended {
 }
 
 impl Forwarding {
-    pub(crate) fn num_pulls(&self) -> usize {
-        self.pulls.len()
-    }
-
     pub(crate) fn new(limits: OutputLimits) -> Self {
         Self {
             limits,
@@ -59,6 +55,11 @@ impl Forwarding {
             last: 0,
             kept: UnclaimedOutput::default(),
         }
+    }
+
+    /// Adds the pulls to the counts of a server.
+    pub(crate) fn count(&self, stats: &mut Stats) {
+        stats.num_pulls = self.pulls.len();
     }
 
     /// A peer wants output. It waits until the pull is [opened](Self::open); the answer is the

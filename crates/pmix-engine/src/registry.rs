@@ -12,6 +12,7 @@ use pmix_types::{IntoOwned, Nspace, Proc, Rank, Text};
 use crate::Error;
 use crate::host::HostObject;
 use crate::ids::ClientId;
+use crate::peers::{Member, PeerId};
 
 /// Jobs and their local processes.
 #[derive(Debug, Default)]
@@ -81,11 +82,30 @@ impl Registry {
         Ok(id)
     }
 
-    pub(crate) fn remove_client(&mut self, proc: &Proc<'_>) -> Option<(ClientId, Client)> {
-        let job = self.jobs.get_mut(proc.nspace.as_bytes())?;
-        let id = job.clients.remove(&proc.rank)?;
-        job.gone.insert(proc.rank);
-        Some((id, self.clients.remove(&id)?))
+    /// Removes a local process.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if it is not registered.
+    pub(crate) fn remove_client(&mut self, proc: &Proc<'_>) -> Result<(ClientId, Client), Error> {
+        let (rank, nspace) = (proc.rank, &proc.nspace);
+        let job = self.jobs.get_mut(nspace.as_bytes());
+        let removed = job.and_then(|job| {
+            let id = job.clients.remove(&rank)?;
+            job.gone.insert(rank);
+            Some((id, self.clients.remove(&id)?))
+        });
+        removed
+            .ok_or_else(|| Error::not_found(format!("rank {rank} of {nspace} is not registered")))
+    }
+
+    /// A connection of a member is closed. Tells whether its process is lost by that.
+    pub(crate) fn disconnect(&mut self, peer: PeerId, member: &Member) -> bool {
+        let client = member.client.and_then(|id| self.client_mut(id));
+        match client {
+            Some(client) => client.disconnect(peer),
+            None => !member.is_finalized,
+        }
     }
 
     pub(crate) fn client(&self, id: ClientId) -> Option<&Client> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Relays requests that the host serves: each upcall names the requestor, and its answer is the reply.
 
-use pmix_proto::{reply, request};
+use pmix_proto::{Request, reply, request};
 use pmix_types::{
     FabricOperation, Info, IntoOwned, IofChannel, Key, Nspace, Proc, Status, Text, keys,
 };
@@ -32,6 +32,27 @@ fn requestor(cx: &mut Cx, ticket: Ticket) -> Option<(Ticket, Requestor)> {
     }
 }
 
+/// Serves a request that no subsystem of the engine serves: the host does, or nobody.
+pub(crate) fn relay(cx: &mut Cx, ticket: Ticket, request: Request<'_>) {
+    match request {
+        Request::Abort(request) => abort(cx, ticket, &request),
+        Request::Publish(request) => publish(cx, ticket, &request),
+        Request::Lookup(request) => lookup(cx, ticket, &request),
+        Request::Unpublish(request) => unpublish(cx, ticket, &request),
+        Request::Spawn(request) => spawn(cx, ticket, &request),
+        Request::Log(request) => log(cx, ticket, &request),
+        Request::Allocate(request) => allocate(cx, ticket, &request),
+        Request::GetCredential(request) => get_credential(cx, ticket, &request),
+        Request::ValidateCredential(request) => validate_credential(cx, ticket, &request),
+        Request::FabricRegister(request) => register_fabric(cx, ticket, &request),
+        Request::FabricUpdate(request) => update_fabric(cx, ticket, &request),
+        Request::SessionControl(request) => control_session(cx, ticket, &request),
+        Request::ResourceBlock(request) => resource_block(cx, ticket, &request),
+        // Distances of devices, for one, are computed where the hardware is seen.
+        _ => cx.reply_status(ticket, Status::ERR_NOT_SUPPORTED),
+    }
+}
+
 /// Answers a request with the infos of the host.
 pub(crate) fn answer_infos(cx: &mut Cx, ticket: Ticket, answer: Answer) {
     let status = answer.status();
@@ -42,7 +63,7 @@ pub(crate) fn answer_infos(cx: &mut Cx, ticket: Ticket, answer: Answer) {
     cx.reply_infos(ticket, status, infos);
 }
 
-pub(crate) fn spawn(cx: &mut Cx, ticket: Ticket, request: &request::Spawn<'_>) {
+fn spawn(cx: &mut Cx, ticket: Ticket, request: &request::Spawn<'_>) {
     let Some((ticket, (proc, user))) = requestor(cx, ticket) else {
         return;
     };
@@ -79,7 +100,7 @@ pub(crate) fn spawned(cx: &mut Cx, ticket: Ticket, answer: Answer) -> Option<Nsp
     Some(nspace)
 }
 
-pub(crate) fn log(cx: &mut Cx, ticket: Ticket, request: &request::Log<'_>) {
+fn log(cx: &mut Cx, ticket: Ticket, request: &request::Log<'_>) {
     let Some((ticket, (proc, user))) = requestor(cx, ticket) else {
         return;
     };
@@ -97,7 +118,7 @@ pub(crate) fn log(cx: &mut Cx, ticket: Ticket, request: &request::Log<'_>) {
     cx.call_host(call, Pending::Status(ticket));
 }
 
-pub(crate) fn allocate(cx: &mut Cx, ticket: Ticket, request: &request::Allocate<'_>) {
+fn allocate(cx: &mut Cx, ticket: Ticket, request: &request::Allocate<'_>) {
     if let Some((ticket, (proc, user))) = requestor(cx, ticket) {
         let call = Alloc {
             proc,
@@ -108,7 +129,7 @@ pub(crate) fn allocate(cx: &mut Cx, ticket: Ticket, request: &request::Allocate<
     }
 }
 
-pub(crate) fn get_credential(cx: &mut Cx, ticket: Ticket, request: &request::GetCredential<'_>) {
+fn get_credential(cx: &mut Cx, ticket: Ticket, request: &request::GetCredential<'_>) {
     let Some((ticket, (proc, user))) = requestor(cx, ticket) else {
         return;
     };
@@ -135,11 +156,7 @@ pub(crate) fn answer_credential(cx: &mut Cx, ticket: Ticket, answer: Answer) {
     cx.reply_packed(ticket, packed);
 }
 
-pub(crate) fn validate_credential(
-    cx: &mut Cx,
-    ticket: Ticket,
-    request: &request::ValidateCredential<'_>,
-) {
+fn validate_credential(cx: &mut Cx, ticket: Ticket, request: &request::ValidateCredential<'_>) {
     if let Some((ticket, (proc, user))) = requestor(cx, ticket) {
         let call = ValidateCredential {
             proc,
@@ -150,12 +167,12 @@ pub(crate) fn validate_credential(
     }
 }
 
-pub(crate) fn register_fabric(cx: &mut Cx, ticket: Ticket, request: &request::FabricRegister<'_>) {
+fn register_fabric(cx: &mut Cx, ticket: Ticket, request: &request::FabricRegister<'_>) {
     let operation = FabricOperation::REQUEST_INFO;
     fabric(cx, ticket, operation, &request.infos);
 }
 
-pub(crate) fn update_fabric(cx: &mut Cx, ticket: Ticket, request: &request::FabricUpdate) {
+fn update_fabric(cx: &mut Cx, ticket: Ticket, request: &request::FabricUpdate) {
     let index = pmix_types::Value::Size(request.index);
     let infos = [Info::new(keys::FABRIC_INDEX, index)];
     fabric(cx, ticket, FabricOperation::UPDATE_INFO, &infos);
@@ -172,7 +189,7 @@ fn fabric(cx: &mut Cx, ticket: Ticket, operation: FabricOperation, infos: &[Info
     }
 }
 
-pub(crate) fn control_session(cx: &mut Cx, ticket: Ticket, request: &request::SessionControl<'_>) {
+fn control_session(cx: &mut Cx, ticket: Ticket, request: &request::SessionControl<'_>) {
     if let Some((ticket, (proc, user))) = requestor(cx, ticket) {
         let call = SessionControl {
             proc,
@@ -183,7 +200,7 @@ pub(crate) fn control_session(cx: &mut Cx, ticket: Ticket, request: &request::Se
     }
 }
 
-pub(crate) fn resource_block(cx: &mut Cx, ticket: Ticket, request: &request::ResourceBlock<'_>) {
+fn resource_block(cx: &mut Cx, ticket: Ticket, request: &request::ResourceBlock<'_>) {
     if let Some((ticket, (proc, user))) = requestor(cx, ticket) {
         let call = ResourceBlock {
             proc,
@@ -197,7 +214,7 @@ pub(crate) fn resource_block(cx: &mut Cx, ticket: Ticket, request: &request::Res
 }
 
 /// A process publishes. The user that it names itself does not count.
-pub(crate) fn publish(cx: &mut Cx, ticket: Ticket, request: &request::Publish<'_>) {
+fn publish(cx: &mut Cx, ticket: Ticket, request: &request::Publish<'_>) {
     match cx.member(&ticket) {
         Err(error) => cx.reply_error(ticket, &error),
         Ok(member) => {
@@ -211,7 +228,7 @@ pub(crate) fn publish(cx: &mut Cx, ticket: Ticket, request: &request::Publish<'_
 }
 
 /// A process looks published data up.
-pub(crate) fn lookup(cx: &mut Cx, ticket: Ticket, request: &request::Lookup<'_>) {
+fn lookup(cx: &mut Cx, ticket: Ticket, request: &request::Lookup<'_>) {
     let member = match cx.member(&ticket) {
         Ok(member) => member,
         Err(error) => return cx.reply_error(ticket, &error),
@@ -251,7 +268,7 @@ pub(crate) fn looked_up(cx: &mut Cx, ticket: Ticket, answer: Answer) {
 }
 
 /// A process takes back what it published.
-pub(crate) fn unpublish(cx: &mut Cx, ticket: Ticket, request: &request::Unpublish<'_>) {
+fn unpublish(cx: &mut Cx, ticket: Ticket, request: &request::Unpublish<'_>) {
     match cx.member(&ticket) {
         Err(error) => cx.reply_error(ticket, &error),
         Ok(member) => {
@@ -266,7 +283,7 @@ pub(crate) fn unpublish(cx: &mut Cx, ticket: Ticket, request: &request::Unpublis
 }
 
 /// A process asks the host to end processes.
-pub(crate) fn abort(cx: &mut Cx, ticket: Ticket, request: &request::Abort<'_>) {
+fn abort(cx: &mut Cx, ticket: Ticket, request: &request::Abort<'_>) {
     let Ok(member) = cx.member(&ticket) else {
         return cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
     };

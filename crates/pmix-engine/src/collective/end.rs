@@ -58,12 +58,7 @@ impl Collectives {
     /// DEVIATION: it ends for all participants with `PMIX_ERR_LOST_CONNECTION`; OpenPMIx goes on
     /// with those who are left, and some of them are told of a success that others are not;
     /// `a_participant_that_is_lost_ends_the_fence_for_all`.
-    pub(crate) fn lost_to_collectives(
-        &mut self,
-        cx: &mut Cx,
-        client: ClientId,
-        proc: &Proc<'static>,
-    ) {
+    pub(crate) fn lose(&mut self, cx: &mut Cx, client: ClientId, proc: &Proc<'static>) {
         self.lost_to_early(cx, client, proc);
         let known = |tracker: &Tracker| tracker.slots.contains_key(&client);
         for id in self.which(known) {

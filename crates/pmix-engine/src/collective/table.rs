@@ -8,9 +8,9 @@ use pmix_types::{Info, IntoOwned, Nspace, Proc, Status};
 
 use super::ordered_upcalls::OrderedUpcalls;
 use super::tracker::{Key, Phase, Tracker};
-use crate::Error;
 use crate::ids::{ClientId, EarlyId, TrackerId};
 use crate::peers::Ticket;
+use crate::{Error, Stats};
 
 /// How many collectives that processes of a job began may have failed without all participants
 /// knowing, and how many participants they may have. With more the oldest are forgotten.
@@ -45,8 +45,9 @@ struct Queue {
 }
 
 impl Collectives {
-    pub(crate) fn len(&self) -> usize {
-        self.trackers.len() + self.early.len()
+    /// Adds what is under way to the counts of a server.
+    pub(crate) fn count(&self, stats: &mut Stats) {
+        stats.num_collectives = self.trackers.len() + self.early.len();
     }
 
     /// The first collective of these participants that a process has not taken part in.

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The calls that the host makes: registration, events, output, direct modex.
 
-use gds_hash::Registration;
 use std::time::Instant;
 
+use gds_hash::Registration;
 use pmix_types::{DataRange, Info, IntoOwned, IofChannel, Nspace, Proc, Status, Text};
 
 use super::Engine;
-use crate::events::{Notification, Reporter, about};
+use crate::events::Notification;
 use crate::host::{Credentials, HostObject};
 use crate::ids::ClientId;
 use crate::registry::Client;
-use crate::timer::Timer;
 use crate::{DirectModexId, Error};
 
 impl Engine {
@@ -30,8 +29,8 @@ impl Engine {
         (self.cx.store).register_nspace(nspace, num_local_procs, registration)?;
         let nspace = nspace.clone().into_owned();
         self.cx.registry.add_job(nspace.clone(), num_local_procs);
-        self.exchange.job_registered(&nspace);
-        self.job_changed(&nspace);
+        self.subsystems.exchange.job_registered(&nspace);
+        self.subsystems.job_changed(&mut self.cx, &nspace);
         self.close_refused();
         Ok(())
     }
@@ -50,9 +49,12 @@ impl Engine {
         for (id, client) in self.cx.registry.remove_job(nspace) {
             self.client_removed(id, client);
         }
-        self.control.cleanup_job(&mut self.cx, nspace);
-        self.close_finalized(nspace);
-        self.job_gone(&nspace.clone().into_owned());
+        self.subsystems.control.cleanup_job(&mut self.cx, nspace);
+        for peer in self.subsystems.finalizing.not_waiting(&self.cx, nspace) {
+            self.close(peer);
+        }
+        self.subsystems
+            .job_gone(&mut self.cx, &nspace.clone().into_owned());
         self.close_refused();
         Ok(())
     }
@@ -70,11 +72,10 @@ impl Engine {
         user: Credentials,
         object: HostObject,
     ) -> Result<(), Error> {
-        self.cx
-            .registry
-            .add_client(proc, (user.uid, user.gid), object)?;
-        let nspace = proc.nspace.clone().into_owned();
-        self.job_changed(&nspace);
+        let user = (user.uid, user.gid);
+        self.cx.registry.add_client(proc, user, object)?;
+        self.subsystems
+            .job_changed(&mut self.cx, &proc.nspace.clone().into_owned());
         self.close_refused();
         Ok(())
     }
@@ -86,14 +87,11 @@ impl Engine {
     ///
     /// `PMIX_ERR_NOT_FOUND` if it is not registered.
     pub fn deregister_client(&mut self, proc: &Proc<'_>) -> Result<(), Error> {
-        let (rank, nspace) = (proc.rank, &proc.nspace);
-        let Some((id, client)) = self.cx.registry.remove_client(proc) else {
-            let message = format!("rank {rank} of {nspace} is not registered");
-            return Err(Error::not_found(message));
-        };
+        let (id, client) = self.cx.registry.remove_client(proc)?;
         self.client_removed(id, client);
-        self.control.cleanup_proc(&mut self.cx, proc);
-        self.job_changed(&nspace.clone().into_owned());
+        self.subsystems.control.cleanup_proc(&mut self.cx, proc);
+        self.subsystems
+            .job_changed(&mut self.cx, &proc.nspace.clone().into_owned());
         self.close_refused();
         Ok(())
     }
@@ -108,16 +106,9 @@ impl Engine {
         name: &Text<'_>,
         members: &[Proc<'_>],
     ) -> Result<(), Error> {
-        let owned = members.to_vec().into_owned();
-        self.cx
-            .process_sets
-            .define(name.clone().into_owned(), owned)?;
-        self.events.tell_of_set(
-            &mut self.cx,
-            Status::PROCESS_SET_DEFINE,
-            name,
-            Some(members),
-        );
+        self.subsystems
+            .events
+            .define_set(&mut self.cx, name, members)?;
         self.close_refused();
         Ok(())
     }
@@ -128,9 +119,7 @@ impl Engine {
     ///
     /// `PMIX_ERR_NOT_FOUND` if there is none.
     pub fn delete_process_set(&mut self, name: &Text<'_>) -> Result<(), Error> {
-        self.cx.process_sets.delete(name)?;
-        self.events
-            .tell_of_set(&mut self.cx, Status::PROCESS_SET_DELETE, name, None);
+        self.subsystems.events.delete_set(&mut self.cx, name)?;
         self.close_refused();
         Ok(())
     }
@@ -155,14 +144,10 @@ impl Engine {
         now: Instant,
     ) -> Result<(), Error> {
         self.cx.now = Some(now);
-        let source = source.clone().into_owned();
-        let infos = infos.to_vec().into_owned();
-        let about = about(&infos, &source);
-        let notification = Notification::new(Reporter::Host, status, source, range, infos)?;
-        if is_loss(status) {
-            about.iter().for_each(|proc| self.lost_elsewhere(proc));
-        }
-        self.events.raise(&mut self.cx, notification);
+        let notification = Notification::of_host(status, source, range, infos)?;
+        let lost = notification.lost_procs();
+        self.subsystems.lost_elsewhere(&self.cx, &lost);
+        self.subsystems.events.raise(&mut self.cx, notification);
         self.close_refused();
         Ok(())
     }
@@ -182,7 +167,8 @@ impl Engine {
         infos: &[Info<'_>],
     ) -> Result<(), Error> {
         let cx = &mut self.cx;
-        self.forwarding
+        self.subsystems
+            .forwarding
             .handle_output(cx, source, channel, data, infos)?;
         self.close_refused();
         Ok(())
@@ -206,49 +192,17 @@ impl Engine {
         now: Instant,
     ) -> Result<DirectModexId, Error> {
         self.cx.now = Some(now);
-        self.exchange.dmodex_request(&mut self.cx, proc, infos)
-    }
-
-    /// A process of another node is lost.
-    fn lost_elsewhere(&mut self, proc: &Proc<'_>) {
-        if proc.rank.is_valid() && !self.cx.registry.was_here(proc) {
-            self.exchange.lost_elsewhere(&self.cx, proc);
-            self.collectives.mark_stale(proc);
-        }
+        self.subsystems
+            .exchange
+            .dmodex_request(&mut self.cx, proc, infos)
     }
 
     /// A process is registered no longer.
     fn client_removed(&mut self, id: ClientId, client: Client) {
-        for peer in client.peers {
+        for peer in client.peers.iter().copied() {
             tracing::debug!(%peer, "its process is deregistered");
             self.close(peer);
         }
-        if let Some(until) = client.until {
-            self.cx.timers.cancel(until, Timer::Return(id));
-        }
-        let cx = &mut self.cx;
-        self.collectives.lost_to_collectives(cx, id, &client.proc);
+        self.subsystems.client_removed(&mut self.cx, id, &client);
     }
-
-    /// Closes what is left of connections of a job that have been told that they may leave.
-    fn close_finalized(&mut self, nspace: &Nspace<'_>) {
-        let members = self.cx.peers.members();
-        let left = members
-            .filter(|(peer, member)| member.proc.nspace == *nspace && !self.finalizing.has(*peer));
-        let left: Vec<_> = left.map(|(peer, _)| peer).collect();
-        left.into_iter().for_each(|peer| self.close(peer));
-    }
-}
-
-/// Whether an event says that a process ended without `PMIx_Finalize`.
-fn is_loss(status: Status) -> bool {
-    matches!(
-        status,
-        Status::ERR_LOST_CONNECTION
-            | Status::ERR_PROC_ABORTED
-            | Status::ERR_PROC_ABORTED_BY_SIG
-            | Status::ERR_PROC_KILLED_BY_CMD
-            | Status::ERR_PROC_TERM_WO_SYNC
-            | Status::ERR_EXIT_NONZERO_TERM
-    )
 }

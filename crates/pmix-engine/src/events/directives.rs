@@ -74,7 +74,7 @@ pub(crate) fn affected(infos: &[Info<'_>]) -> Result<Option<Procs>, Error> {
 
 /// The processes that an event of the host is about: those that it names, or else its source. What a
 /// process reported and a server relayed is about nobody: anyone can say anything.
-pub(crate) fn about(infos: &[Info<'_>], source: &Proc<'_>) -> Vec<Proc<'static>> {
+pub(super) fn about(infos: &[Info<'_>], source: &Proc<'_>) -> Vec<Proc<'static>> {
     if infos.iter().any(|info| info.key.is(RELAYED)) {
         return Vec::new();
     }

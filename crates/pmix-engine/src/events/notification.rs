@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One event notification: what happened, who reported it, and which processes it may reach.
 
-use pmix_types::{DataRange, Info, Nspace, Proc, Status};
+use pmix_types::{DataRange, Info, IntoOwned, Nspace, Proc, Status};
 
-use super::directives::Directives;
+use super::directives::{Directives, about};
 use crate::{Error, PeerId, weight};
 
 /// Tells the session of a job, if it is known.
@@ -76,6 +76,35 @@ impl Notification {
             only: None,
             directives,
         })
+    }
+
+    /// Takes an event that the host reports.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub(crate) fn of_host(
+        status: Status,
+        source: &Proc<'_>,
+        range: DataRange,
+        infos: &[Info<'_>],
+    ) -> Result<Self, Error> {
+        let source = source.clone().into_owned();
+        let infos = infos.to_vec().into_owned();
+        Self::new(Reporter::Host, status, source, range, infos)
+    }
+
+    /// Returns the processes that ended without `PMIx_Finalize`, if that is what the event says.
+    pub(crate) fn lost_procs(&self) -> Vec<Proc<'static>> {
+        match self.status {
+            Status::ERR_LOST_CONNECTION
+            | Status::ERR_PROC_ABORTED
+            | Status::ERR_PROC_ABORTED_BY_SIG
+            | Status::ERR_PROC_KILLED_BY_CMD
+            | Status::ERR_PROC_TERM_WO_SYNC
+            | Status::ERR_EXIT_NONZERO_TERM => about(&self.infos, &self.source),
+            _ => Vec::new(),
+        }
     }
 
     /// The same for processes of one user, if one is given.

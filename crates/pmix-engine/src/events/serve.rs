@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bfrops::Layout;
 use gds_hash::{Request, Store};
 use pmix_proto::{Event, PeerForm, Tag, request};
-use pmix_types::{DataRange, Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
+use pmix_types::{DataRange, Info, IntoOwned, Nspace, Rank, Status, Value, keys};
 
 use super::{Events, Listener, Notification, RELAYED, Reporter, is_environmental};
 use crate::cx::Cx;
@@ -135,6 +135,14 @@ impl Events {
         cx.reply_status(ticket, status);
     }
 
+    /// The host answered whether it reports codes that it was asked for besides.
+    pub(crate) fn host_answered(&mut self, codes: &[Status], status: Status) {
+        if !status.is_success() {
+            tracing::debug!(%status, "the host does not report events that it was asked for");
+            self.host_declined(codes);
+        }
+    }
+
     /// Registers a peer, tells it so, and tells it what it has missed.
     fn registered(&mut self, cx: &mut Cx, ticket: Ticket, codes: &[Status], infos: &[Info<'_>]) {
         let peer = ticket.peer();
@@ -205,31 +213,6 @@ impl Events {
                     self.raise(cx, notification.only(only));
                 }
             }
-        }
-    }
-
-    /// A process set was defined or deleted: local processes that are registered for that are told
-    /// (PMIx Standard, `PMIx_server_define_process_set`).
-    pub(crate) fn tell_of_set(
-        &mut self,
-        cx: &mut Cx,
-        status: Status,
-        name: &Text<'_>,
-        members: Option<&[Proc<'_>]>,
-    ) {
-        let name = Value::String(Some(name.clone().into_owned()));
-        let mut infos = vec![
-            Info::new(keys::EVENT_NON_DEFAULT, true),
-            Info::new(keys::PSET_NAME, name),
-        ];
-        if let Some(members) = members {
-            infos.push(Info::new(keys::PSET_MEMBERS, members.to_vec().into_owned()));
-        }
-        let source = cx.config.server.clone();
-        let range = DataRange::LOCAL;
-        if let Ok(notification) = Notification::new(Reporter::Server, status, source, range, infos)
-        {
-            self.raise(cx, notification);
         }
     }
 

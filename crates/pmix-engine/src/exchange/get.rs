@@ -65,7 +65,7 @@ impl Exchange {
     /// answered when there is room for the reply.
     pub(super) fn settle(&mut self, cx: &mut Cx, pending: PendingGet) {
         let peer = pending.ticket.peer();
-        match cx.peers.has_room(peer, cx.config.reply_window) {
+        match cx.peers.has_room(peer) {
             true => self.settle_now(cx, pending),
             false => self.due.entry(peer).or_default().push_back(pending),
         }
@@ -73,7 +73,7 @@ impl Exchange {
 
     /// Bytes for a peer were written: the answers that it waits for are made while there is room.
     pub(crate) fn answer_due(&mut self, cx: &mut Cx, peer: PeerId) {
-        while cx.peers.has_room(peer, cx.config.reply_window)
+        while cx.peers.has_room(peer)
             && let Some(due) = self.due.get_mut(&peer)
         {
             match due.pop_front() {

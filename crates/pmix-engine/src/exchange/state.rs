@@ -9,6 +9,7 @@ use pmix_types::{IntoOwned, Key, Nspace, Proc, Rank, Scope, Status};
 
 use super::get_request::GetRequest;
 use super::job_info_cache::JobInfoCache;
+use crate::Stats;
 use crate::peers::{PeerId, Ticket};
 
 /// Serves job information and the data that processes exchange: REQ, COMMIT, GETNB, direct modex.
@@ -27,19 +28,12 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// How many gets wait.
-    pub(crate) fn num_gets(&self) -> usize {
-        self.gets.len() + self.due.values().map(VecDeque::len).sum::<usize>()
-    }
-
-    /// How many direct modex requests of the host wait.
-    pub(crate) fn num_inbound(&self) -> usize {
-        self.inbound.len()
-    }
-
-    /// How many direct modex calls the host has not answered.
-    pub(crate) fn num_outbound(&self) -> usize {
-        self.outbound.len()
+    /// Adds what waits here to the counts of a server.
+    pub(crate) fn count(&self, stats: &mut Stats) {
+        let num_due: usize = self.due.values().map(VecDeque::len).sum();
+        stats.num_gets = self.gets.len() + num_due;
+        stats.num_inbound_dmodex = self.inbound.len();
+        stats.num_outbound_dmodex = self.outbound.len();
     }
 }
 

@@ -5,12 +5,12 @@ use pmix_proto::{Output, Tag, reply, request};
 use pmix_types::{Bytes, Info, IntoOwned, IofChannel, Nspace, Proc, Rank, Status, keys};
 
 use super::{Addressed, Ended, Forwarding, Piece};
-use crate::Error;
 use crate::cx::Cx;
-use crate::host::{IofPull, PushStdin};
+use crate::host::{Answer, IofPull, PushStdin};
 use crate::infos::with_user;
 use crate::peers::{PeerId, Ticket};
 use crate::pending::Pending;
+use crate::{Error, relay};
 
 impl Forwarding {
     /// Output of a process, from the host: peers that pull it are sent it, and if there are none
@@ -123,9 +123,23 @@ impl Forwarding {
         self.pump_output(cx, peer);
     }
 
+    /// The host answered a spawn: who asked for it is told, and output of the job is forwarded.
+    pub(crate) fn spawned(
+        &mut self,
+        cx: &mut Cx,
+        ticket: Ticket,
+        channels: IofChannel,
+        answer: Answer,
+    ) {
+        let peer = ticket.peer();
+        if let Some(nspace) = relay::spawned(cx, ticket, answer) {
+            self.forward_spawned(cx, peer, &nspace, channels);
+        }
+    }
+
     /// Forwards the output of a job to the tool that had it started, under the number of a pull
     /// that no peer asked for.
-    pub(crate) fn forward_spawned(
+    fn forward_spawned(
         &mut self,
         cx: &mut Cx,
         peer: PeerId,

@@ -9,8 +9,10 @@ use pmix_types::Nspace;
 use super::{Chunk, Member, Payload, Peer, PeerId, Ticket, Transmit};
 
 /// All connections, and what waits to be sent to them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Peers {
+    /// While a peer is owed this many bytes, it is served no further.
+    window: usize,
     last: u64,
     peers: HashMap<PeerId, Peer>,
     outbox: VecDeque<Transmit>,
@@ -22,6 +24,18 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
+    /// No connections, each of which is to be served while less than a window waits for it.
+    pub(crate) fn new(window: usize) -> Self {
+        Self {
+            window,
+            last: 0,
+            peers: HashMap::new(),
+            outbox: VecDeque::new(),
+            open_bytes: 0,
+            ready: VecDeque::new(),
+        }
+    }
+
     pub(crate) fn add(&mut self, peer: Peer) -> PeerId {
         self.last += 1;
         let id = PeerId(self.last);
@@ -83,11 +97,11 @@ impl Peers {
     /// Puts a peer behind the others whose messages are to be handled, if there is one of it that
     /// can be: while a peer is owed more than a window, it is served no further. One that is closed
     /// is finished first, so that it is gone before it comes again.
-    pub(crate) fn enqueue(&mut self, id: PeerId, window: usize) {
+    pub(crate) fn enqueue(&mut self, id: PeerId) {
         let Some(peer) = self.peers.get_mut(&id) else {
             return;
         };
-        let is_served = peer.inbox.has_frame() && peer.queued_bytes < window;
+        let is_served = peer.inbox.has_frame() && peer.queued_bytes < self.window;
         if peer.is_ready || !(is_served || peer.is_closed) {
             return;
         }
@@ -218,8 +232,8 @@ impl Peers {
     }
 
     /// Whether less than a window waits for a peer to be written.
-    pub(crate) fn has_room(&self, id: PeerId, window: usize) -> bool {
-        self.queued_bytes(id) < window
+    pub(crate) fn has_room(&self, id: PeerId) -> bool {
+        self.queued_bytes(id) < self.window
     }
 
     /// How many bytes the driver has not written yet for a peer.

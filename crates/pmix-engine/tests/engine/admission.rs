@@ -204,13 +204,13 @@ fn who_says_nothing_is_closed_in_time() {
         let engine = &mut world.nodes[0].engine;
         engine.handle_input(slow, std::slice::from_ref(byte), world.now);
     }
-    assert_eq!(world.nodes[0].engine.num_peers(), 2);
+    assert_eq!(world.nodes[0].engine.stats().num_peers, 2);
     world.advance(Duration::from_secs(1));
-    assert_eq!(world.nodes[0].engine.num_peers(), 0);
+    assert_eq!(world.nodes[0].engine.stats().num_peers, 0);
     assert_eq!(world.nodes[0].refusals(), [Status::ERR_TIMEOUT; 2]);
     let engine = &mut world.nodes[0].engine;
     engine.handle_input(silent, &bytes, world.now);
-    assert_eq!(engine.num_peers(), 0);
+    assert_eq!(engine.stats().num_peers, 0);
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn many_who_say_nothing_make_room_for_those_who_speak() {
         world.nodes[0].engine.open(from(UID), world.now);
     }
     world.run();
-    assert_eq!(world.nodes[0].engine.num_peers(), 8);
+    assert_eq!(world.nodes[0].engine.stats().num_peers, 8);
     assert_eq!(world.nodes[0].refusals(), [Status::ERR_OUT_OF_RESOURCE; 92]);
     let who = world.connect_from(0, &hello("job", 0), from(UID));
     world.run();

@@ -495,7 +495,7 @@ fn a_job_that_is_deregistered_takes_its_fences_along() {
     assert_eq!(client.status(tag), Some(Status::ERR_LOST_CONNECTION));
     assert_eq!(client.status(waits), Some(Status::ERR_NOT_FOUND));
     assert!(all.iter().all(|who| !world.clients[*who].is_in()));
-    assert_eq!(world.nodes[0].engine.num_peers(), 1);
+    assert_eq!(world.nodes[0].engine.stats().num_peers, 1);
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn bytes_that_are_no_messages_end_one_connection_only() {
         engine.handle_closed(peer, world.now);
         world.run();
     }
-    assert_eq!(world.nodes[0].engine.num_peers(), 1);
+    assert_eq!(world.nodes[0].engine.stats().num_peers, 1);
     assert_eq!(
         world.status_of(good, &Request::JobInfo),
         Some(Status::SUCCESS)

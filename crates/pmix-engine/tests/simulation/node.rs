@@ -19,6 +19,8 @@ pub(crate) const UID: u32 = 1000;
 /// A node and the engine that serves it.
 pub(crate) struct Node {
     pub(crate) engine: Engine,
+    /// What the engine knows of jobs.
+    pub(crate) store: Arc<Store>,
     /// How many servers there were before this one.
     pub(crate) life: u32,
     /// Whose connections are open.
@@ -39,12 +41,14 @@ impl Node {
             Arc::new(preg.unwrap())
         });
         let store = Store::new(preg.clone(), LocalNode::new(name(place)));
+        let store = Arc::new(store);
         let config = Config {
             server: Proc::new(format!("server{place}"), Rank::new(0)),
             ..config.clone()
         };
         Self {
-            engine: Engine::new(config, Arc::new(store), vec![Box::new(Native)]),
+            engine: Engine::new(config, Arc::clone(&store), vec![Box::new(Native)]),
+            store,
             life,
             peers: HashMap::new(),
             ahead: Duration::ZERO,

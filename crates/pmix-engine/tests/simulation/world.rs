@@ -344,7 +344,7 @@ impl World {
                 "node {place} still holds something: {:?}",
                 node.engine
             );
-            assert!(node.engine.store().nspaces().is_empty());
+            assert!(node.store.nspaces().is_empty());
         }
     }
 

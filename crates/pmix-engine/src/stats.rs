@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts of everything that an engine holds at a moment.
-
-use super::Engine;
+//! Counts of everything that an engine holds at a moment; each subsystem adds its own.
 
 /// Counts everything that an engine holds at a moment, apart from what the host registered. Every
 /// count is zero when no peer is connected and no operation is under way.
@@ -39,32 +37,4 @@ pub struct Stats {
     pub num_monitored: usize,
     /// Transmits, upcalls and events that the driver has not taken yet.
     pub num_undelivered: usize,
-}
-
-impl Engine {
-    /// Counts what the engine holds now, in time proportional to the number of connections.
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        let (num_requests, queued_bytes) = self.cx.peers.waiting();
-        let [listening, codes, _, had] = self.events.len();
-        Stats {
-            num_peers: self.cx.peers.len(),
-            num_gets: self.exchange.num_gets(),
-            num_inbound_dmodex: self.exchange.num_inbound(),
-            num_collectives: self.collectives.len(),
-            num_timers: self.cx.timers.len(),
-            num_host_calls: self.cx.host.len(),
-            num_handshaking: self.admission.num_handshaking(),
-            num_requests,
-            queued_bytes,
-            num_outbound_dmodex: self.exchange.num_outbound(),
-            num_finalizing: self.finalizing.len(),
-            num_listeners: listening + codes + had,
-            num_pulls: self.forwarding.num_pulls(),
-            num_monitored: self.control.num_monitored(),
-            num_undelivered: self.cx.peers.num_queued()
-                + self.cx.host.num_queued()
-                + self.cx.driver_events.len(),
-        }
-    }
 }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Process sets that the host defines and deletes, and the events that tell of it.
+
+use pmix_types::{DataRange, Info, IntoOwned, Proc, Status, Text, Value, keys};
+
+use super::{Events, Notification, Reporter};
+use crate::Error;
+use crate::cx::Cx;
+
+impl Events {
+    /// Defines a process set and tells of it.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` without a name or members.
+    pub(crate) fn define_set(
+        &mut self,
+        cx: &mut Cx,
+        name: &Text<'_>,
+        members: &[Proc<'_>],
+    ) -> Result<(), Error> {
+        let members = members.to_vec().into_owned();
+        (cx.process_sets).define(name.clone().into_owned(), members.clone())?;
+        self.tell_of_set(cx, Status::PROCESS_SET_DEFINE, name, Some(members));
+        Ok(())
+    }
+
+    /// Deletes a process set and tells of it.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if there is none.
+    pub(crate) fn delete_set(&mut self, cx: &mut Cx, name: &Text<'_>) -> Result<(), Error> {
+        cx.process_sets.delete(name)?;
+        self.tell_of_set(cx, Status::PROCESS_SET_DELETE, name, None);
+        Ok(())
+    }
+
+    /// Tells the local processes that are registered for it that a set was defined or deleted (PMIx
+    /// Standard, `PMIx_server_define_process_set`).
+    fn tell_of_set(
+        &mut self,
+        cx: &mut Cx,
+        status: Status,
+        name: &Text<'_>,
+        members: Option<Vec<Proc<'static>>>,
+    ) {
+        let name = Value::String(Some(name.clone().into_owned()));
+        let mut infos = vec![
+            Info::new(keys::EVENT_NON_DEFAULT, true),
+            Info::new(keys::PSET_NAME, name),
+        ];
+        if let Some(members) = members {
+            infos.push(Info::new(keys::PSET_MEMBERS, members));
+        }
+        let source = cx.config.server.clone();
+        let range = DataRange::LOCAL;
+        if let Ok(notification) = Notification::new(Reporter::Server, status, source, range, infos)
+        {
+            self.raise(cx, notification);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Routes each request, answer of the host, timer and loss to the subsystems that it concerns.
+
+use std::sync::Arc;
+
+use pmix_proto::{Frame, Request, Tag};
+use pmix_types::{Nspace, Proc};
+
+use crate::admission::Admission;
+use crate::collective::Collectives;
+use crate::control::Control;
+use crate::cx::Cx;
+use crate::events::Events;
+use crate::exchange::Exchange;
+use crate::finalize::Finalizing;
+use crate::host::Answer;
+use crate::ids::ClientId;
+use crate::iof::Forwarding;
+use crate::peers::{Member, Peer, PeerId, Phase, Ticket};
+use crate::pending::Pending;
+use crate::registry::Client;
+use crate::requests::Incoming;
+use crate::timer::Timer;
+use crate::{Config, EngineEvent, Error, Psec, Stats, query, relay, requests};
+
+/// The subsystems of an engine: each serves one kind of request and has its own state. What one
+/// event means for several of them is here, and in which order they are told.
+pub(crate) struct Subsystems {
+    pub(crate) admission: Admission,
+    pub(crate) exchange: Exchange,
+    pub(crate) collectives: Collectives,
+    pub(crate) events: Events,
+    pub(crate) forwarding: Forwarding,
+    pub(crate) control: Control,
+    pub(crate) finalizing: Finalizing,
+}
+
+impl Subsystems {
+    pub(crate) fn new(config: &Config, psec: Vec<Box<dyn Psec>>) -> Self {
+        Self {
+            admission: Admission::new(psec),
+            exchange: Exchange::default(),
+            collectives: Collectives::default(),
+            events: Events::new(config.events),
+            forwarding: Forwarding::new(config.output),
+            control: Control::default(),
+            finalizing: Finalizing::default(),
+        }
+    }
+
+    /// Adds what each subsystem holds to the counts of a server.
+    pub(crate) fn count(&self, stats: &mut Stats) {
+        self.admission.count(stats);
+        self.exchange.count(stats);
+        self.collectives.count(stats);
+        self.events.count(stats);
+        self.forwarding.count(stats);
+        self.control.count(stats);
+        self.finalizing.count(stats);
+    }
+
+    /// Handles a message of a peer.
+    pub(crate) fn handle_frame(&mut self, cx: &mut Cx, peer: PeerId, frame: &Frame) {
+        let tag = frame.header.tag;
+        match cx.peers.get(peer).map(|peer| &peer.phase) {
+            Some(Phase::Handshake(_)) => self.admission.handle_hello(cx, peer, frame),
+            Some(Phase::PendingTool(_)) => {
+                cx.refuse(peer, Error::bad("a message before the welcome"));
+            }
+            Some(Phase::Member(_)) if tag.is_request() => {
+                self.handle_request(cx, peer, tag, &frame.payload);
+            }
+            Some(Phase::Member(_)) if tag == Tag::HEARTBEAT => self.control.heartbeat(cx, peer),
+            Some(Phase::Member(_)) => {
+                tracing::debug!(%peer, %tag, "a message that no peer sends is ignored");
+            }
+            None => {}
+        }
+    }
+
+    /// A request of a peer that was admitted.
+    fn handle_request(&mut self, cx: &mut Cx, peer: PeerId, tag: Tag, payload: &[u8]) {
+        let store = Arc::clone(&cx.store);
+        match requests::take_in(cx, peer, tag, payload, store.maps()) {
+            Some(Incoming::Answered(ticket, request)) => self.dispatch(cx, ticket, request),
+            Some(Incoming::Unanswered(Request::DeregisterEvents(request))) => {
+                self.events.deregister_events(cx, peer, &request);
+            }
+            Some(Incoming::Unanswered(_)) | None => {}
+        }
+    }
+
+    /// Hands a request to its subsystem, which answers the ticket now or later.
+    fn dispatch(&mut self, cx: &mut Cx, ticket: Ticket, request: Request<'_>) {
+        match request {
+            Request::JobInfo => self.exchange.job_info(cx, ticket),
+            Request::GdsFallback(request) => self.exchange.gds_fallback(cx, ticket, &request),
+            Request::Commit(request) => self.exchange.commit(cx, ticket, &request),
+            Request::Get(request) => self.exchange.get(cx, ticket, &request),
+            Request::RefreshCache(request) => self.exchange.refresh_cache(cx, ticket, &request),
+            Request::Fence(request) => self.collectives.fence(cx, ticket, &request),
+            Request::Connect(request) => self.collectives.connect(cx, ticket, &request),
+            Request::Disconnect(request) => self.collectives.disconnect(cx, ticket, &request),
+            Request::Finalize => self.finalizing.finalize(cx, ticket),
+            Request::Notify(request) => self.events.notify_event(cx, ticket, &request),
+            Request::RegisterEvents(request) => self.events.register_events(cx, ticket, &request),
+            Request::Query(request) => query::query(cx, ticket, &request),
+            Request::ResolvePeers(request) => query::resolve_peers(cx, ticket, &request),
+            Request::ResolveNodes(request) => query::resolve_nodes(cx, ticket, &request),
+            Request::IofPull(request) => self.forwarding.iof_pull(cx, ticket, &request),
+            Request::IofPush(request) => self.forwarding.iof_push(cx, ticket, &request),
+            Request::IofDeregister(request) => self.forwarding.iof_deregister(cx, ticket, &request),
+            Request::JobControl(request) => self.control.job_control(cx, ticket, &request),
+            Request::Monitor(request) => self.control.monitor(cx, ticket, &request),
+            request => relay::relay(cx, ticket, request),
+        }
+    }
+
+    /// Hands the answer of the host to what waits for it.
+    pub(crate) fn handle_answer(&mut self, cx: &mut Cx, pending: Pending, answer: Answer) {
+        let status = answer.status();
+        match pending {
+            Pending::Status(ticket) => cx.reply_status(ticket, status),
+            Pending::Infos(ticket) => relay::answer_infos(cx, ticket, answer),
+            Pending::Lookup(ticket) => relay::looked_up(cx, ticket, answer),
+            Pending::Spawn(ticket, channels) => {
+                self.forwarding.spawned(cx, ticket, channels, answer);
+            }
+            Pending::Credential(ticket) => relay::answer_credential(cx, ticket, answer),
+            Pending::Query(ticket, results) => {
+                query::reply_results(cx, ticket, *results, Some(answer));
+            }
+            Pending::Resolve(ticket, key) => query::host_resolved(cx, ticket, key, answer),
+            Pending::IofPull(ticket, number) => self.forwarding.pulled(cx, ticket, number, status),
+            Pending::RegisterEvents(ticket, registration) => {
+                self.events
+                    .host_registered(cx, ticket, &registration, status);
+            }
+            Pending::HostedEvents(codes) => self.events.host_answered(&codes, status),
+            Pending::ClientConnected(peer) => Admission::host_took_client(cx, peer, &answer),
+            Pending::ToolConnected(peer, tool) => {
+                self.admission.host_took_tool(cx, peer, *tool, answer);
+            }
+            Pending::Finalize(peer) => self.finalizing.finalized(cx, peer),
+            Pending::Collective(id, job) => self.collectives.host_ended(cx, id, &job, answer),
+            Pending::DirectModex(proc) => self.exchange.host_brought(cx, &proc, answer),
+            Pending::Informed => tracing::debug!(%status, "the host was informed"),
+        }
+    }
+
+    /// Runs a timer that is due.
+    pub(crate) fn handle_timer(&mut self, cx: &mut Cx, timer: Timer) {
+        match timer {
+            Timer::Handshake(peer) => self.admission.handshake_expired(cx, peer),
+            Timer::Finalize(peer) => self.finalizing.finalized(cx, peer),
+            Timer::Heartbeat(peer) => {
+                for notification in self.control.heartbeat_due(cx, peer) {
+                    self.events.raise(cx, notification);
+                }
+            }
+            Timer::Early(id) => self.collectives.early_expired(cx, id),
+            Timer::Return(client) => {
+                if let Some(proc) = Finalizing::has_not_returned(cx, client) {
+                    self.collectives.lose(cx, client, &proc);
+                }
+            }
+            Timer::Collective(id) => self.collectives.collective_expired(cx, id),
+            Timer::Get(id) => self.exchange.get_expired(cx, id),
+            Timer::InboundDmodex(id) => self.exchange.inbound_dmodex_expired(cx, id),
+        }
+    }
+
+    /// A peer has read what was sent to it: what waited for that goes on.
+    pub(crate) fn peer_read(&mut self, cx: &mut Cx, peer: PeerId) {
+        self.exchange.answer_due(cx, peer);
+        self.forwarding.pump_output(cx, peer);
+    }
+
+    /// A connection is closed: what every subsystem holds for it is released.
+    pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId, closed: &Peer) {
+        cx.host.forget(peer);
+        match &closed.phase {
+            Phase::Member(member) => self.member_left(cx, peer, member),
+            _ => self.admission.peer_left(cx, peer, closed),
+        }
+    }
+
+    /// The connection of a client or tool is closed: every subsystem is told, in this order.
+    fn member_left(&mut self, cx: &mut Cx, peer: PeerId, member: &Member) {
+        let (rank, nspace) = (member.proc.rank, &member.proc.nspace);
+        tracing::info!(%peer, %nspace, %rank, finalized = member.is_finalized, "disconnected");
+        let is_lost = cx.registry.disconnect(peer, member);
+        self.finalizing.peer_left(cx, peer);
+        self.exchange.peer_left(cx, peer);
+        self.events.peer_left(cx, peer);
+        self.forwarding.peer_left(cx, peer);
+        self.control.peer_left(cx, peer);
+        self.control.cleanup_member(cx, member, is_lost);
+        if is_lost {
+            cx.driver_events.push_back(EngineEvent::ProcessLost {
+                proc: member.proc.clone(),
+                incarnation: member.incarnation,
+            });
+            self.events.process_lost(cx, member);
+            if let Some(client) = member.client {
+                self.collectives.lose(cx, client, &member.proc);
+            }
+        }
+        if member.client.is_some() {
+            // Gets of what it would have put end.
+            self.exchange.data_came(cx, &member.proc);
+        }
+    }
+
+    /// A process is registered no longer, and its connections are closed.
+    pub(crate) fn client_removed(&mut self, cx: &mut Cx, id: ClientId, client: &Client) {
+        Finalizing::client_removed(cx, id, client.until);
+        self.collectives.lose(cx, id, &client.proc);
+    }
+
+    /// Processes of other nodes are lost.
+    pub(crate) fn lost_elsewhere(&mut self, cx: &Cx, procs: &[Proc<'_>]) {
+        for proc in procs {
+            if proc.rank.is_valid() && !cx.registry.was_here(proc) {
+                self.exchange.lost_elsewhere(cx, proc);
+                self.collectives.mark_stale(proc);
+            }
+        }
+    }
+
+    /// A job or its local processes are registered by now, or not any longer.
+    pub(crate) fn job_changed(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
+        self.exchange.job_changed(cx, nspace);
+        self.collectives.collectives_of_job(cx, nspace);
+    }
+
+    /// A job is gone: every subsystem is told, in this order.
+    pub(crate) fn job_gone(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
+        self.exchange.job_gone(cx, nspace);
+        self.collectives.collectives_of_job(cx, nspace);
+        cx.peers.forget_job(nspace);
+        self.events.job_gone(nspace);
+        self.forwarding.job_gone(nspace);
+    }
+}
