@@ -61,7 +61,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod cleanup;
 mod environment;
 mod error;
 mod host;
@@ -73,7 +72,6 @@ mod output;
 mod placement;
 mod plan;
 mod process;
-mod publish;
 mod run;
 mod service;
 mod session_dir;

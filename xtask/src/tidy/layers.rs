@@ -25,11 +25,12 @@ const LAYERS: &[(&str, u32)] = &[
     ("pmix-engine", 5),
     ("pmix-server", 6),
     ("pmix-client", 6),
+    ("pmix-host", 7),
     ("pmix-tool", 7),
-    ("pmix", 7),
-    ("pmix-launch", 7),
+    ("pmix", 8),
+    ("pmix-launch", 8),
     ("pmix-capi", 8),
-    ("pmix-cli", 8),
+    ("pmix-cli", 9),
 ];
 
 /// Crates that may depend on anything, because nothing depends on them: tasks, and components as
@@ -62,6 +63,7 @@ const ONLY: &[(&str, &[&str])] = &[
         "pmix-engine",
         &["pmix-types", "bfrops", "pmix-map", "pmix-proto", "gds-hash"],
     ),
+    ("pmix-host", &["pmix-types", "pmix-engine", "pmix-server"]),
     (
         "pmix-client",
         &["pmix-types", "bfrops", "pmix-mca", "pmix-proto", "gds-hash"],

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What rank 0 reads, or another that is to. The other processes read nothing.
 
-mod stdin_pipe;
 mod terminal;
 
 use std::io;
@@ -9,11 +8,11 @@ use std::os::fd::BorrowedFd;
 use std::process::{ChildStdin, Stdio};
 
 use mio::{Registry, Token};
+use pmix_host::forward::StdinPipe;
 use pmix_server::Completion;
 use pmix_server::upcall::PushStdin;
 use pmix_types::{Rank, Status, keys};
 
-use self::stdin_pipe::StdinPipe;
 use self::terminal::TerminalInput;
 use crate::{Error, Plan};
 

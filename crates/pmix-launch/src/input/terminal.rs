@@ -9,9 +9,8 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
+use pmix_host::forward::StdinPipe;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use super::stdin_pipe::StdinPipe;
 
 /// What is typed, on its way to rank 0.
 pub(crate) struct TerminalInput<'a> {

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the processes write, on its way out.
+//! Where the output of each process goes: through the launcher, past it, or into a file.
 
 mod files;
-mod forward;
-mod lines;
 mod route;
-mod sink;
 
-pub(crate) use forward::{Forward, Held, Kind};
 pub(crate) use route::Route;

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use pmix_host::cleanup;
 use pmix_server::Collective;
 use pmix_server::upcall::Abort;
 use pmix_types::{Proc, Status};
@@ -10,7 +11,7 @@ use pmix_types::{Proc, Status};
 use super::job::Job;
 use crate::host::HostMessage;
 use crate::process::{Link, Process};
-use crate::{Cause, Error, cleanup};
+use crate::{Cause, Error};
 
 /// How long messages are answered before signals, time limits and output get their turn.
 const ANSWERING: Duration = Duration::from_millis(20);
@@ -92,7 +93,11 @@ impl Job<'_> {
             HostMessage::Missing(operation, status, missing) => {
                 self.warn_of_missing(operation, status, &missing);
             }
-            HostMessage::Cleanup(uid, cleanup) => cleanup::remove(&cleanup, uid, &self.guard),
+            HostMessage::Cleanup(uid, cleanup) => {
+                for error in cleanup::remove(&cleanup, uid, &self.protected) {
+                    tracing::warn!("{error}");
+                }
+            }
             HostMessage::PushStdin(call, done) => self.input.push(self.plan, call, done),
             HostMessage::Log(call, done) => self.logs.log(call, done, &mut self.forward),
             HostMessage::Refused(proc, what) => {

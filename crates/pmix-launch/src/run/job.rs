@@ -5,8 +5,11 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
+use pmix_host::cleanup::ProtectedPaths;
+use pmix_host::forward::{HeldStream, OutputForwarder};
+use pmix_host::publish::PublishService;
 use pmix_server::Server;
-use pmix_types::{IofChannel, Nspace, Proc};
+use pmix_types::{Nspace, Proc};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
 
@@ -14,12 +17,9 @@ use super::Standard;
 use super::log::Logs;
 use super::missing::Missing;
 use super::stop::{Interrupt, Order, Stop};
-use crate::cleanup::ProtectedPaths;
 use crate::host::HostReceiver;
 use crate::input::Input;
-use crate::output::{Forward, Held, Kind};
 use crate::process::{Link, Orphans, Process, Table, Watcher};
-use crate::publish::PublishService;
 use crate::session_dir::SessionDir;
 use crate::signals::Signals;
 use crate::{Cause, Ending, Error, Outcome, Plan, RankOutcome};
@@ -44,7 +44,7 @@ pub(super) struct Job<'a> {
     pub(super) orphans: Orphans,
     pub(super) server: Server,
     pub(super) session: SessionDir,
-    pub(super) forward: Forward<'a>,
+    pub(super) forward: OutputForwarder<'a>,
     pub(super) logs: Logs,
     pub(super) missing: Missing,
     pub(super) input: Input<'a>,
@@ -53,7 +53,7 @@ pub(super) struct Job<'a> {
     pub(super) written: u64,
     pub(super) messages: HostReceiver,
     pub(super) published: PublishService,
-    pub(super) guard: ProtectedPaths,
+    pub(super) protected: ProtectedPaths,
     pub(super) signals: Signals,
     /// All but the sockets of the server, which waits for this poll with them.
     pub(super) poll: Poll,
@@ -112,10 +112,7 @@ impl Job<'_> {
     fn tell_output(&mut self) {
         for heard in self.forward.heard() {
             let source = Proc::new(self.plan.nspace.as_str(), heard.rank);
-            let channel = match heard.kind {
-                Kind::Output => IofChannel::STDOUT_CHANNEL,
-                Kind::Errors => IofChannel::STDERR_CHANNEL,
-            };
+            let channel = heard.kind.channel();
             let told = self.server.iof_deliver(&source, channel, heard.bytes, &[]);
             if let Err(e) = told {
                 tracing::warn!("output is not forwarded: {e}");
@@ -186,7 +183,7 @@ impl Job<'_> {
             };
             tracing::debug!("rank {rank} ended: {ending}");
             let proc = Proc::new(self.plan.nspace.clone(), rank);
-            self.published.ended(&proc);
+            self.published.proc_ended(&proc);
             // Nobody is to wait for it; of one that is connected the server sees the end itself.
             if link != Link::Connected
                 && let Err(e) = self.server.deregister_client(&proc)
@@ -297,7 +294,7 @@ impl Job<'_> {
 }
 
 /// Says what is not waited for, as somebody holds it who left his process group and the job.
-fn warn_of_held(held: &[Held]) {
+fn warn_of_held(held: &[HeldStream]) {
     const NAMED: usize = 4;
     if held.is_empty() {
         return;

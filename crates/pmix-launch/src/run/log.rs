@@ -3,11 +3,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use pmix_host::forward::{OutputForwarder, OutputStream};
 use pmix_server::Completion;
 use pmix_server::upcall::Log;
 use pmix_types::{Info, Rank, Status, Value, keys};
-
-use crate::output::{Forward, Kind};
 
 /// How many bytes of one process wait for room; what is beyond is refused.
 const MOST_OF_ONE: usize = 1 << 20;
@@ -29,7 +28,7 @@ pub(super) struct Logs {
 /// What one request asks for.
 pub(super) struct Entry {
     rank: Rank,
-    texts: Vec<(Kind, Vec<u8>)>,
+    texts: Vec<(OutputStream, Vec<u8>)>,
     /// What is answered when all of it is on its way.
     status: Status,
     done: Completion<()>,
@@ -37,7 +36,12 @@ pub(super) struct Entry {
 
 impl Logs {
     /// Writes what is for the streams of the launcher; nothing else is supported.
-    pub(super) fn log(&mut self, call: Log, done: Completion<()>, forward: &mut Forward<'_>) {
+    pub(super) fn log(
+        &mut self,
+        call: Log,
+        done: Completion<()>,
+        forward: &mut OutputForwarder<'_>,
+    ) {
         let once = (call.directives.iter())
             .any(|info| info.key.is(keys::LOG_ONCE) && info.truth().is_true());
         let rank = call.proc.rank;
@@ -78,7 +82,7 @@ impl Logs {
     }
 
     /// Whether there is room for the first that waits.
-    pub(super) fn is_busy(&self, forward: &Forward<'_>) -> bool {
+    pub(super) fn is_busy(&self, forward: &OutputForwarder<'_>) -> bool {
         let first = self.waiting.front();
         first.is_some_and(|entry| entry.has_room(forward))
     }
@@ -99,7 +103,7 @@ impl Logs {
     }
 
     /// Writes a share of what there is room for.
-    pub(super) fn write(&mut self, forward: &mut Forward<'_>) {
+    pub(super) fn write(&mut self, forward: &mut OutputForwarder<'_>) {
         let mut written = 0;
         while written < TURN
             && let Some(entry) = self.waiting.pop_front_if(|entry| entry.has_room(forward))
@@ -136,11 +140,11 @@ impl Entry {
         self.texts.iter().map(|(_, text)| text.len()).sum()
     }
 
-    fn has_room(&self, forward: &Forward<'_>) -> bool {
+    fn has_room(&self, forward: &OutputForwarder<'_>) -> bool {
         self.texts.iter().all(|&(kind, _)| forward.has_room(kind))
     }
 
-    fn write(self, forward: &mut Forward<'_>) {
+    fn write(self, forward: &mut OutputForwarder<'_>) {
         for (kind, text) in &self.texts {
             forward.say(self.rank, *kind, text);
         }
@@ -156,10 +160,10 @@ fn answer(done: Completion<()>, status: Status) {
 }
 
 /// The stream that an info is for, and what is to be written there.
-fn channel(info: Info<'static>) -> Option<(Kind, Vec<u8>)> {
+fn channel(info: Info<'static>) -> Option<(OutputStream, Vec<u8>)> {
     let kind = match () {
-        () if info.key.is(keys::LOG_STDOUT) => Kind::Output,
-        () if info.key.is(keys::LOG_STDERR) => Kind::Errors,
+        () if info.key.is(keys::LOG_STDOUT) => OutputStream::Output,
+        () if info.key.is(keys::LOG_STDERR) => OutputStream::Errors,
         () => return None,
     };
     match info.value {

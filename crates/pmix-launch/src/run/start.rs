@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use mio::{Poll, Token};
+use pmix_host::cleanup::ProtectedPaths;
+use pmix_host::forward::{OutputForwarder, OutputStream};
+use pmix_host::publish::PublishService;
 use pmix_server::{HostObject, Registration, WireObserver};
 use pmix_types::{Nspace, Proc};
 
@@ -14,13 +17,11 @@ use super::job::{FORWARD, INPUT, Job, SIGNALS};
 use super::log::Logs;
 use super::missing::Missing;
 use super::stop::Stop;
-use crate::cleanup::ProtectedPaths;
 use crate::host::{LocalHost, host_channel};
 use crate::input::{self, Input};
 use crate::job_info::{self, Bound};
-use crate::output::{Forward, Kind, Route};
+use crate::output::Route;
 use crate::process::{self, Orphans, Spawner, Started, Table, Watcher, limits};
-use crate::publish::PublishService;
 use crate::session_dir::SessionDir;
 use crate::signals::Signals;
 use crate::{Error, Output, Plan, service};
@@ -78,7 +79,7 @@ impl<'a> Job<'a> {
             orphans: Orphans::adopt(plan.adopt),
             server,
             session,
-            forward: Forward::new(FORWARD, standard.output, standard.errors, tag)
+            forward: OutputForwarder::new(FORWARD, standard.output, standard.errors, tag)
                 .heard_if(plan.forward_io),
             logs: Logs::default(),
             missing: Missing::default(),
@@ -87,7 +88,7 @@ impl<'a> Job<'a> {
             stop: Stop::new(plan, Instant::now()),
             messages,
             published: PublishService::default(),
-            guard: ProtectedPaths::new(kept(plan)),
+            protected: ProtectedPaths::new(kept(plan)),
             poll,
         })
     }
@@ -163,8 +164,8 @@ impl<'a> Job<'a> {
         self.table.push(started.process);
         let registry = self.poll.registry();
         let streams = [
-            (Kind::Output, started.output),
-            (Kind::Errors, started.errors),
+            (OutputStream::Output, started.output),
+            (OutputStream::Errors, started.errors),
         ];
         for (kind, pipe) in streams {
             if let Some(pipe) = pipe {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A stream of the launcher itself, written without ever waiting for its reader.
+//! A stream of the host itself, written without ever waiting for its reader.
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -16,9 +16,9 @@ const PIECE: usize = 64 << 10;
 /// What a pipe that has room at all takes in one piece (`PIPE_BUF` of Linux).
 const SMALL: usize = 4096;
 
-/// A stream of the launcher itself.
+/// A stream of the host itself.
 ///
-/// Its descriptor is shared with who started the launcher and with the processes of the job, so it
+/// Its descriptor is shared with who started the host and with the processes of the job, so it
 /// cannot be made non-blocking. A reader that pauses keeps nobody from being signalled all the same:
 /// see [`Way`].
 pub(super) struct Sink<'a> {
@@ -145,7 +145,7 @@ impl Way {
         match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(own) => Self::Own(own),
             Err(e) => {
-                tracing::debug!("a stream of the launcher cannot be opened again: {e}");
+                tracing::debug!("a stream of the host cannot be opened again: {e}");
                 Self::Asked
             }
         }

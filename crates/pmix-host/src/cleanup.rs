@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Removing what processes asked to be removed at their end (`PMIX_REGISTER_CLEANUP` and relatives,
-//! PMIx Standard, "Job control attributes").
+//! Removes the files and directories that processes asked to be removed at their end
+//! (`PMIX_REGISTER_CLEANUP` and relatives, PMIx Standard, "Job control attributes").
 //!
-//! A path is followed from the root by descriptors, a directory at a time, and through no link: it
-//! names what it says or nothing. Only what belongs to the user who asked is removed, and nothing
-//! that the launcher itself stands in or below ([`ProtectedPaths`]).
+//! A server collects these requests and tells its host by [`ServerEvent::Cleanup`] when a process or
+//! job has ended; the host hands the event to [`remove`]. A path is followed from the root by
+//! descriptors, a directory at a time, and through no link, so that it names what it says or nothing.
+//! Only what belongs to the user who asked is removed, and nothing that the host itself works in or
+//! below ([`ProtectedPaths`]).
+//!
+//! [`ServerEvent::Cleanup`]: pmix_server::ServerEvent::Cleanup
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -12,20 +16,24 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use pmix_server::{Cleanup, CleanupDirectory};
+use pmix_types::{ErrorDetail, Status};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-/// Directories so deep are no work of a person.
+use crate::Error;
+
+/// Directories nested deeper than this are not emptied.
 const DEEPEST: usize = 64;
 
-/// Directories that are not removed, nor any that they are in, whoever asks: where the launcher
-/// works, where sessions are made, the home of the user.
+/// Names directories that are not removed, nor any that they are in, whoever asks: where the host
+/// works, where it makes the directories of sessions, the home of the user.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ProtectedPaths(Vec<PathBuf>);
+pub struct ProtectedPaths(Vec<PathBuf>);
 
 impl ProtectedPaths {
-    /// Guards these directories, under all their names that are known.
-    pub(crate) fn new(kept: impl IntoIterator<Item = PathBuf>) -> Self {
+    /// Protects these directories, under the names given and under those that links in them lead to.
+    #[must_use]
+    pub fn new(kept: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut all = Vec::new();
         for path in kept {
             all.extend(std::fs::canonicalize(&path).ok());
@@ -39,32 +47,59 @@ impl ProtectedPaths {
     }
 }
 
-/// Removes what a user asked for; what cannot be removed is told in the log.
-pub(crate) fn remove(cleanup: &Cleanup, uid: u32, guard: &ProtectedPaths) {
-    let sweep = Removal {
+/// Removes the files and directories that a user asked to be removed, and returns an error for each
+/// that is still there against that wish. What is gone already is no error.
+///
+/// The user id is that of [`ServerEvent::Cleanup`]: only what it owns is removed. A host that runs as
+/// another user than its processes needs the rights to do so.
+///
+/// # Errors
+/// They are returned in the order of the request, each with the path: `PMIX_ERR_NO_PERMISSIONS` for
+/// what belongs to somebody else or is protected, `PMIX_ERR_BAD_PARAM` for a path that names a file
+/// where a directory is meant (and the other way round), is reached through a link only, or is not
+/// absolute, and `PMIX_ERROR` for what else the system refuses.
+///
+/// [`ServerEvent::Cleanup`]: pmix_server::ServerEvent::Cleanup
+pub fn remove(cleanup: &Cleanup, uid: u32, protected: &ProtectedPaths) -> Vec<Error> {
+    let removal = Removal {
         ignored: cleanup.ignored.iter().map(|text| text.as_bytes()).collect(),
         uid,
     };
+    let mut errors = Vec::new();
     for file in &cleanup.files {
         let path = Path::new(OsStr::from_bytes(file.as_bytes()));
-        told(path, sweep.file(path));
+        errors.extend(error_of(path, removal.file(path)));
     }
     for directory in &cleanup.directories {
         let path = Path::new(OsStr::from_bytes(directory.path.as_bytes()));
-        match guard.keeps(path) {
-            true => tracing::warn!("{} is not removed: the launcher needs it", path.display()),
-            false => told(path, sweep.directory(path, directory)),
-        }
+        errors.extend(match protected.keeps(path) {
+            true => {
+                let what = format!("{} is not removed: the host needs it", path.display());
+                Some(ErrorDetail::new(Status::ERR_NO_PERMISSIONS, what).into())
+            }
+            false => error_of(path, removal.directory(path, directory)),
+        });
     }
+    errors
 }
 
-fn told(path: &Path, result: Result<(), Errno>) {
-    match result {
-        Ok(()) => tracing::debug!("removed {}", path.display()),
+fn error_of(path: &Path, result: Result<(), Errno>) -> Option<Error> {
+    let errno = match result {
+        Ok(()) => {
+            tracing::debug!("removed {}", path.display());
+            return None;
+        }
         // The process did it itself.
-        Err(Errno::NOENT) => {}
-        Err(e) => tracing::warn!("cannot remove {}: {e}", path.display()),
-    }
+        Err(Errno::NOENT) => return None,
+        Err(errno) => errno,
+    };
+    let status = match errno {
+        Errno::PERM | Errno::ACCESS => Status::ERR_NO_PERMISSIONS,
+        Errno::INVAL | Errno::NOTDIR | Errno::ISDIR | Errno::LOOP => Status::ERR_BAD_PARAM,
+        _ => Status::ERROR,
+    };
+    let what = format!("cannot remove {}", path.display());
+    Some(ErrorDetail::caused(status, what, std::io::Error::from(errno)).into())
 }
 
 /// How entries are removed.
@@ -331,6 +366,28 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_removed_is_told_by_its_path_and_status() {
+        let tree = Tree::of(&["a", "d/x"]);
+        let status_of = |cleanup: &Cleanup, uid| {
+            let errors = remove(cleanup, uid, &ProtectedPaths::default());
+            let [error] = errors.as_slice() else {
+                panic!("{errors:?}");
+            };
+            (error.status(), error.to_string())
+        };
+        let (status, text) = status_of(&tree.file("a"), tree.uid + 1);
+        assert_eq!(status, Status::ERR_NO_PERMISSIONS);
+        let path = tree.text("a").to_str_lossy().into_owned();
+        assert!(text.contains(&path), "{text}");
+        let (status, _) = status_of(&tree.file("d"), tree.uid);
+        assert_eq!(status, Status::ERR_BAD_PARAM);
+        let (status, _) = status_of(&tree.directory("a", |_| {}), tree.uid);
+        assert_eq!(status, Status::ERR_BAD_PARAM);
+        let absent = remove(&tree.file("b"), tree.uid, &ProtectedPaths::default());
+        assert_eq!(absent, []);
+    }
+
+    #[test]
     fn what_belongs_to_somebody_else_stays() {
         let mut tree = Tree::of(&["a", "d/x"]);
         tree.uid += 1;
@@ -340,14 +397,19 @@ mod tests {
     }
 
     #[test]
-    fn where_the_launcher_stands_stays() {
+    fn where_the_host_works_stays() {
         let tree = Tree::of(&["home/user/x"]);
-        let guard = ProtectedPaths::new([tree.dir.path().join("home/user")]);
+        let protected = ProtectedPaths::new([tree.dir.path().join("home/user")]);
         for name in ["home/user", "home", ""] {
             let all = tree.directory(name, |d| d.recursive = true);
-            remove(&all, tree.uid, &guard);
+            let errors = remove(&all, tree.uid, &protected);
+            let [error] = errors.as_slice() else {
+                panic!("{errors:?}");
+            };
+            assert_eq!(error.status(), Status::ERR_NO_PERMISSIONS);
+            assert!(error.to_string().contains("the host needs it"), "{error}");
             assert!(tree.dir.path().join("home/user/x").exists(), "{name:?}");
         }
-        assert!(guard.keeps(Path::new("/")));
+        assert!(protected.keeps(Path::new("/")));
     }
 }

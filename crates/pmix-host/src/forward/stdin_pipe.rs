@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pipe that rank 0 reads, and what waits for room in it.
+//! The pipe that a process reads as its standard input, and what waits for room in it.
 
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
@@ -10,8 +10,11 @@ use mio::{Interest, Registry, Token};
 use pmix_server::Completion;
 use pmix_types::Status;
 
-/// The pipe that rank 0 reads. Whoever sends more than it takes waits for its completion.
-pub(crate) struct StdinPipe {
+/// Feeds the pipe that a process reads as its standard input, without waiting for the process.
+///
+/// What there is no room for waits here, and the completion that came with it is answered when it has
+/// been written: a peer that sends more than the process reads is held up by that.
+pub struct StdinPipe {
     /// None when it is closed, by us or by its reader.
     pipe: Option<Sender>,
     waiting: VecDeque<Piece>,
@@ -26,8 +29,11 @@ struct Piece {
 }
 
 impl StdinPipe {
-    /// The poll tells of room by this token.
-    pub(super) fn new(registry: &Registry, token: Token, pipe: ChildStdin) -> io::Result<Self> {
+    /// Takes the pipe of a process, and registers it with a poll that is to tell of room by this token.
+    ///
+    /// # Errors
+    /// The pipe cannot be made non-blocking, or the poll does not take it.
+    pub fn new(registry: &Registry, token: Token, pipe: ChildStdin) -> io::Result<Self> {
         let mut pipe = Sender::from(pipe);
         pipe.set_nonblocking(true)?;
         registry.register(&mut pipe, token, Interest::WRITABLE)?;
@@ -38,18 +44,21 @@ impl StdinPipe {
         })
     }
 
-    /// Whether there is nobody who reads any more.
-    pub(super) fn is_closed(&self) -> bool {
+    /// Returns whether the pipe is closed, by [`end`](Self::end) or by its reader.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
         self.pipe.is_none()
     }
 
-    /// Whether all that came has been written.
-    pub(super) fn is_drained(&self) -> bool {
+    /// Returns whether all that came has been written.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Writes bytes as there is room; the completion is answered when they are in the pipe.
-    pub(super) fn push(&mut self, bytes: Vec<u8>, done: Option<Completion<()>>) {
+    /// Writes bytes as soon as there is room. The completion is answered when they are in the pipe, with
+    /// `PMIX_ERR_IOF_COMPLETE` if the process closed it before.
+    pub fn push(&mut self, bytes: Vec<u8>, done: Option<Completion<()>>) {
         self.waiting.push_back(Piece {
             bytes,
             written: 0,
@@ -58,14 +67,14 @@ impl StdinPipe {
         self.write();
     }
 
-    /// Closes the pipe behind what waits.
-    pub(super) fn end(&mut self) {
+    /// Closes the pipe when all that waits has been written.
+    pub fn end(&mut self) {
         self.ends = true;
         self.write();
     }
 
-    /// Writes what there is room for. To be called when a poll names the token.
-    pub(super) fn write(&mut self) {
+    /// Writes what there is room for; to be called when the poll names the token.
+    pub fn write(&mut self) {
         while let Some(piece) = self.waiting.front_mut() {
             let Some(pipe) = self.pipe.as_mut().filter(|_| !piece.is_written()) else {
                 let piece = self.waiting.pop_front();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the pipes of the processes to the streams of the launcher.
+//! Copies what processes write from their pipes to the streams of the host.
 
 use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -7,45 +7,66 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 use mio::unix::SourceFd;
 use mio::unix::pipe::Receiver;
 use mio::{Interest, Registry, Token};
-use pmix_types::Rank;
+use pmix_types::{IofChannel, Rank};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::lines::Lines;
 use super::sink::Sink;
 
-/// One of the two streams of a process.
+#[cfg(test)]
+mod tests;
+
+/// One of the two output streams of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum OutputStream {
     /// Standard output.
     Output,
     /// Standard error.
     Errors,
 }
 
-impl Kind {
-    /// What it is called in a tag.
-    pub(crate) fn name(self) -> &'static str {
+impl OutputStream {
+    /// Returns its name in the tag of a line: `stdout` or `stderr`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Output => "stdout",
             Self::Errors => "stderr",
         }
     }
+
+    /// Returns its channel, as [`iof_deliver`](pmix_server::Server::iof_deliver) takes it.
+    #[must_use]
+    pub const fn channel(self) -> IofChannel {
+        match self {
+            Self::Output => IofChannel::STDOUT_CHANNEL,
+            Self::Errors => IofChannel::STDERR_CHANNEL,
+        }
+    }
 }
 
-/// A stream that somebody holds although its process has ended.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Held {
-    pub(crate) rank: Rank,
-    pub(crate) kind: Kind,
-    /// What is known of it: how much was in the pipe when it was no longer waited for.
-    pub(crate) num_bytes: usize,
+/// Describes a stream that somebody holds open although its process has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldStream {
+    /// The rank of the process.
+    pub rank: Rank,
+    /// The stream.
+    pub kind: OutputStream,
+    /// The number of bytes that were in the pipe when it was no longer waited for.
+    pub num_bytes: usize,
 }
 
-/// What is read from one stream before the others get their turn.
+/// The number of bytes that are read from one stream before the others get their turn.
 const TURN: usize = 64 << 10;
 
-/// All streams of all processes, and where they go.
-pub(crate) struct Forward<'a> {
+/// Copies the output of the processes of one job to two streams of the host, with a tag in front of
+/// each line where that is asked for, and keeps a copy for those who pull it.
+///
+/// The host adds the pipes of each process ([`add`](Self::add)), tells it of every token that the poll
+/// names ([`notice`](Self::notice)) and then calls [`turn`](Self::turn), which never waits. While
+/// [`is_busy`](Self::is_busy) it is to be called again without waiting for the poll. At most 256 KiB
+/// wait for each reader; when there is more, the pipes are not read, and the processes wait.
+pub struct OutputForwarder<'a> {
     /// The name of the job, if lines are to be tagged.
     tag: Option<String>,
     /// Where the tokens of the streams begin; the two in front are those of the sinks.
@@ -62,17 +83,21 @@ pub(crate) struct Forward<'a> {
     piece: Vec<u8>,
 }
 
-/// A piece of what a process wrote; an empty one is the end of the stream.
-pub(crate) struct OutputChunk {
-    pub(crate) rank: Rank,
-    pub(crate) kind: Kind,
-    pub(crate) bytes: Vec<u8>,
+/// Holds a piece of what a process wrote; one without bytes is the end of the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputChunk {
+    /// The rank of the process.
+    pub rank: Rank,
+    /// The stream.
+    pub kind: OutputStream,
+    /// What was written.
+    pub bytes: Vec<u8>,
 }
 
 struct Stream {
     rank: Rank,
     pipe: Receiver,
-    kind: Kind,
+    kind: OutputStream,
     lines: Option<Lines>,
     /// Whether it stands among those that may have more to read.
     queued: bool,
@@ -80,9 +105,12 @@ struct Stream {
     left: Option<usize>,
 }
 
-impl<'a> Forward<'a> {
-    /// Nothing yet, bound for two streams. Its tokens are `first` and all above.
-    pub(crate) fn new(
+impl<'a> OutputForwarder<'a> {
+    /// Creates a forwarder without pipes that writes to two streams. It uses the token `first` of the
+    /// poll and all above. With the name of a job as tag, each line of rank 0 on standard output begins
+    /// with `[<name>,0]<stdout>: `.
+    #[must_use]
+    pub fn new(
         first: usize,
         output: BorrowedFd<'a>,
         errors: BorrowedFd<'a>,
@@ -101,23 +129,28 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// Keeps what is read for [`Forward::heard`], or does not.
-    pub(crate) fn heard_if(mut self, kept: bool) -> Self {
+    /// Keeps what is read until [`heard`](Self::heard) is called, if `kept` says so.
+    #[must_use]
+    pub fn heard_if(mut self, kept: bool) -> Self {
         self.heard = kept.then(Vec::new);
         self
     }
 
-    /// What was read since the last time.
-    pub(crate) fn heard(&mut self) -> Vec<OutputChunk> {
+    /// Returns what was read since the last call, for [`iof_deliver`](pmix_server::Server::iof_deliver);
+    /// nothing unless [`heard_if`](Self::heard_if) asked for it.
+    pub fn heard(&mut self) -> Vec<OutputChunk> {
         self.heard.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Adds a stream of a process.
-    pub(crate) fn add(
+    /// Adds the pipe of one stream of a process.
+    ///
+    /// # Errors
+    /// The poll does not take the pipe.
+    pub fn add(
         &mut self,
         registry: &Registry,
         rank: Rank,
-        kind: Kind,
+        kind: OutputStream,
         mut pipe: Receiver,
     ) -> io::Result<()> {
         let index = self.streams.len();
@@ -135,8 +168,9 @@ impl<'a> Forward<'a> {
         Ok(())
     }
 
-    /// Writes something in the name of a process.
-    pub(crate) fn say(&mut self, rank: Rank, kind: Kind, bytes: &[u8]) {
+    /// Writes something in the name of a process, for example what it asked to be logged, behind the
+    /// tag of its lines.
+    pub fn say(&mut self, rank: Rank, kind: OutputStream, bytes: &[u8]) {
         let lines = self.lines(rank, kind);
         let out = self.sinks[kind as usize].buffer();
         match lines {
@@ -148,41 +182,46 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// Writes something of the launcher's own to its standard error.
-    pub(crate) fn tell(&mut self, text: &[u8]) {
-        let errors = &mut self.sinks[Kind::Errors as usize];
+    /// Writes a text of the host itself to its standard error, without a tag.
+    pub fn tell(&mut self, text: &[u8]) {
+        let errors = &mut self.sinks[OutputStream::Errors as usize];
         errors.buffer().extend_from_slice(text);
         errors.flush();
     }
 
-    fn lines(&self, rank: Rank, kind: Kind) -> Option<Lines> {
+    fn lines(&self, rank: Rank, kind: OutputStream) -> Option<Lines> {
         let job = self.tag.as_ref()?;
         let stream = kind.name();
         Some(Lines::new(format!("[{job},{rank}]<{stream}>: ")))
     }
 
-    /// Whether there is room for what is said on a stream of the launcher.
-    pub(crate) fn has_room(&self, kind: Kind) -> bool {
+    /// Returns whether a stream of the host takes more now.
+    #[must_use]
+    pub fn has_room(&self, kind: OutputStream) -> bool {
         !self.sinks[kind as usize].is_full()
     }
 
-    /// How many bytes went out so far.
-    pub(crate) fn num_written(&self) -> u64 {
+    /// Returns how many bytes were written to both streams so far.
+    #[must_use]
+    pub fn num_written(&self) -> u64 {
         self.sinks.iter().map(Sink::num_written).sum()
     }
 
-    /// How many streams may still bring something.
-    pub(crate) fn num_open(&self) -> usize {
+    /// Returns how many pipes are still open.
+    #[must_use]
+    pub fn num_open(&self) -> usize {
         self.num_open
     }
 
-    /// Whether all that came went out.
-    pub(crate) fn is_drained(&self) -> bool {
+    /// Returns whether all that was read has been written.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
         self.sinks.iter().all(Sink::is_empty)
     }
 
-    /// Whether there is something to do without waiting for news.
-    pub(crate) fn is_busy(&self) -> bool {
+    /// Returns whether there is something to do without waiting for the poll.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
         let mut unread = self.unread.iter();
         unread.any(|&index| match &self.streams[index] {
             Some(stream) => !self.sinks[stream.kind as usize].is_full(),
@@ -190,8 +229,8 @@ impl<'a> Forward<'a> {
         })
     }
 
-    /// Notes what a poll says of a token; whether it is one of ours.
-    pub(crate) fn notice(&mut self, Token(token): Token) -> bool {
+    /// Notes that the poll named a token, and returns whether it is one of these pipes or streams.
+    pub fn notice(&mut self, Token(token): Token) -> bool {
         if token + 2 < self.first {
             return false;
         }
@@ -210,8 +249,8 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// Moves what can be moved without waiting: from each stream one turn's worth.
-    pub(crate) fn turn(&mut self, registry: &Registry) {
+    /// Reads and writes what can be without waiting, at most 64 KiB of each pipe.
+    pub fn turn(&mut self, registry: &Registry) {
         for index in std::mem::take(&mut self.unread) {
             let Some(stream) = self.streams[index].as_mut() else {
                 continue;
@@ -237,10 +276,9 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// Waits no longer for streams that somebody still holds; all that is in the pipes by now goes
-    /// out, however long the readers take. Returns how many bytes that is of each stream that is
-    /// held.
-    pub(crate) fn abandon(&mut self) -> Vec<Held> {
+    /// Waits no longer for pipes that somebody still holds open: what is in them by now is still copied,
+    /// and then they are closed. Returns which these are and how many bytes are in them.
+    pub fn abandon(&mut self) -> Vec<HeldStream> {
         let mut held = Vec::new();
         for index in 0..self.streams.len() {
             let Some(stream) = &mut self.streams[index] else {
@@ -249,7 +287,7 @@ impl<'a> Forward<'a> {
             if stream.is_held() {
                 let num_bytes = stream.num_unread();
                 stream.left = Some(num_bytes);
-                held.push(Held {
+                held.push(HeldStream {
                     rank: stream.rank,
                     kind: stream.kind,
                     num_bytes,
@@ -261,8 +299,8 @@ impl<'a> Forward<'a> {
         held
     }
 
-    /// Waits neither for streams nor for readers any longer. Returns how many bytes are lost by that.
-    pub(crate) fn lose(&mut self) -> u64 {
+    /// Closes every pipe and drops what no reader has taken. Returns how many bytes are lost by that.
+    pub fn lose(&mut self) -> u64 {
         let mut lost = 0;
         for index in 0..self.streams.len() {
             if let Some(stream) = &self.streams[index] {

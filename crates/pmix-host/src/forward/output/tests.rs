@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use std::io::{PipeReader, PipeWriter, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll};
+
+use super::*;
+
+/// How long anything may take here before it counts as stuck.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn pipe() -> (Receiver, PipeWriter) {
+    let (reader, writer) = io::pipe().unwrap();
+    let reader = Receiver::from(OwnedFd::from(reader));
+    reader.set_nonblocking(true).unwrap();
+    (reader, writer)
+}
+
+/// Lets the forwarder work until all pipes are closed and everything is written.
+fn finish(forwarder: &mut OutputForwarder<'_>, poll: &mut Poll) {
+    let end = Instant::now() + LIMIT;
+    let mut events = Events::with_capacity(16);
+    loop {
+        forwarder.turn(poll.registry());
+        if forwarder.num_open() == 0 && forwarder.is_drained() {
+            return;
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        assert!(!left.is_zero(), "{} pipes stay open", forwarder.num_open());
+        let wait = if forwarder.is_busy() {
+            Duration::ZERO
+        } else {
+            left
+        };
+        poll.poll(&mut events, Some(wait)).unwrap();
+        for event in &events {
+            assert!(forwarder.notice(event.token()), "{event:?}");
+        }
+    }
+}
+
+fn read(mut reader: PipeReader) -> String {
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn lines_of_both_streams_arrive_behind_their_tags_and_are_kept_for_those_who_pull() {
+    let mut poll = Poll::new().unwrap();
+    let (output, output_end) = io::pipe().unwrap();
+    let (errors, errors_end) = io::pipe().unwrap();
+    {
+        let tag = Some("job".to_owned());
+        let mut forwarder =
+            OutputForwarder::new(3, output_end.as_fd(), errors_end.as_fd(), tag).heard_if(true);
+        for (rank, kind) in [(0, OutputStream::Output), (1, OutputStream::Errors)] {
+            let (reader, mut writer) = pipe();
+            writer
+                .write_all(format!("one {rank}\ntwo").as_bytes())
+                .unwrap();
+            let added = forwarder.add(poll.registry(), Rank::new(rank), kind, reader);
+            added.unwrap();
+        }
+        finish(&mut forwarder, &mut poll);
+        let heard = forwarder.heard();
+        let ends = heard.iter().filter(|chunk| chunk.bytes.is_empty()).count();
+        assert_eq!(ends, 2, "{heard:?}");
+        let of_rank_1 = heard.iter().filter(|chunk| chunk.rank == Rank::new(1));
+        let bytes: Vec<u8> = of_rank_1
+            .clone()
+            .flat_map(|chunk| chunk.bytes.clone())
+            .collect();
+        assert_eq!(bytes, b"one 1\ntwo");
+        assert!(
+            of_rank_1
+                .clone()
+                .all(|chunk| chunk.kind.channel() == IofChannel::STDERR_CHANNEL)
+        );
+        assert_eq!(forwarder.heard(), []);
+    }
+    drop((output_end, errors_end));
+    assert_eq!(
+        read(output),
+        "[job,0]<stdout>: one 0\n[job,0]<stdout>: two\n"
+    );
+    assert_eq!(
+        read(errors),
+        "[job,1]<stderr>: one 1\n[job,1]<stderr>: two\n"
+    );
+}
+
+#[test]
+fn a_pipe_that_somebody_holds_is_closed_behind_what_is_in_it() {
+    let mut poll = Poll::new().unwrap();
+    let (output, output_end) = io::pipe().unwrap();
+    let (_errors, errors_end) = io::pipe().unwrap();
+    let (reader, mut held) = pipe();
+    held.write_all(b"last words").unwrap();
+    {
+        let mut forwarder = OutputForwarder::new(0, output_end.as_fd(), errors_end.as_fd(), None);
+        let kind = OutputStream::Output;
+        let rank = Rank::new(7);
+        forwarder.add(poll.registry(), rank, kind, reader).unwrap();
+        let expected = HeldStream {
+            rank,
+            kind,
+            num_bytes: 10,
+        };
+        assert_eq!(forwarder.abandon(), [expected]);
+        finish(&mut forwarder, &mut poll);
+    }
+    drop(output_end);
+    assert_eq!(read(output), "last words");
+    drop(held);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Parts that a host of a PMIx server takes, so that it need not write them.
+//!
+//! A host, for example a resource manager, implements [`pmix_server::Host`] and answers what only it
+//! can know. Some upcalls are answered in the same way by every host of one node, and some events of
+//! the server ask for the same work. Each module here does one of these; none needs another.
+//!
+//! | part | what it does | what the host does with it |
+//! | --- | --- | --- |
+//! | [`publish::PublishService`] | keeps what processes publish, and the lookups that wait for it | hands it `publish`, `lookup`, `unpublish`, ends of processes and jobs, and the time |
+//! | [`cleanup::remove`] | removes files and directories that processes registered for cleanup | hands it `ServerEvent::Cleanup` |
+//! | [`forward::OutputForwarder`] | copies the output of processes to the host's own streams, and keeps it for those who pull it | adds the pipes of each process, and polls |
+//! | [`forward::StdinPipe`] | feeds the standard input of a process without waiting for it | hands it `push_stdin` |
+//!
+//! Heartbeats need no part: the server watches them itself (`PMIX_MONITOR_HEARTBEAT`) and raises the
+//! event when one is missing. The host's `monitor` is called for what the server does not watch.
+//!
+//! `pmix run` is built of these parts (crate `pmix-launch`); the example `minimal_host` of the crate
+//! `pmix` shows the first two in a host of 150 lines.
+//!
+//! Nothing here starts a thread or reads a clock on its own but [`publish::PublishService::lookup`],
+//! which notes when the lookup began.
+#![forbid(unsafe_code)]
+
+pub mod cleanup;
+mod error;
+pub mod forward;
+pub mod publish;
+
+pub use error::Error;

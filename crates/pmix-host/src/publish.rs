@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The publish and lookup service of a host: it answers the upcalls `publish`, `lookup` and `unpublish`.
+//!
+//! What is kept how long and who may see it is decided by [`PubSub`]; the service adds the completions
+//! of lookups that wait (`PMIX_WAIT`, `PMIX_TIMEOUT`).
+//!
+//! Source: PMIx Standard, chapter "Publish/Lookup Operations".
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+pub use pmix_engine::publish::{Caller, LookupResult, PubSub, PubSubLimits};
+use pmix_server::Completion;
+use pmix_server::upcall::{Lookup, Publish, Unpublish};
+use pmix_types::{Nspace, Pdata, Proc, Status};
+
+type Found = Completion<Vec<Pdata<'static>>>;
+
+/// Serves publish, lookup and unpublish for the processes of a host, and holds the lookups that wait.
+///
+/// A host hands it the upcalls of that name, tells it when processes and jobs end, and calls
+/// [`tick`](Self::tick) at the [`deadline`](Self::deadline), when a lookup has waited as long as its
+/// `PMIX_TIMEOUT` says. A host whose methods run on the progress thread keeps it in a mutex.
+#[derive(Debug, Default)]
+pub struct PublishService {
+    pubsub: PubSub<u64>,
+    waiting: HashMap<u64, Found>,
+    last: u64,
+}
+
+impl PublishService {
+    /// Creates a service with these limits; [`Default`] has those of [`PubSubLimits`].
+    #[must_use]
+    pub fn new(limits: PubSubLimits) -> Self {
+        Self {
+            pubsub: PubSub::new(limits),
+            ..Self::default()
+        }
+    }
+
+    /// Publishes what the call brings, all of it or nothing, and answers the lookups that waited for it.
+    ///
+    /// The call fails with `PMIX_ERR_DUPLICATE_KEY`, `PMIX_ERR_BAD_PARAM` or
+    /// `PMIX_ERR_OUT_OF_RESOURCE` as [`PubSub::publish`] says.
+    pub fn publish(&mut self, call: &Publish, done: Completion<()>) {
+        let caller = Caller::of_upcall(&call.proc, &call.infos);
+        match self.pubsub.publish(&caller, &call.infos) {
+            Ok(looked) => {
+                done.succeed(());
+                looked.into_iter().for_each(|looked| self.tell(looked));
+            }
+            Err(error) => done.fail(error.status()),
+        }
+    }
+
+    /// Answers a lookup with what is there, at once or, where the call asks to wait, when it is.
+    ///
+    /// What is found of several keys when the time is over is handed on with
+    /// `PMIX_ERR_PARTIAL_SUCCESS`; nothing at all is `PMIX_ERR_NOT_FOUND`, or `PMIX_ERR_TIMEOUT` where
+    /// it was waited for.
+    pub fn lookup(&mut self, call: &Lookup, done: Found) {
+        let caller = Caller::of_upcall(&call.proc, &call.infos);
+        self.last += 1;
+        let now = Instant::now();
+        match self
+            .pubsub
+            .lookup(self.last, &caller, &call.keys, &call.infos, now)
+        {
+            Ok(looked) => {
+                self.waiting.insert(self.last, done);
+                looked.into_iter().for_each(|looked| self.tell(looked));
+            }
+            Err(error) => done.fail(error.status()),
+        }
+    }
+
+    /// Withdraws what the calling process published under these keys.
+    pub fn unpublish(&mut self, call: &Unpublish, done: Completion<()>) {
+        let caller = Caller::of_upcall(&call.proc, &call.infos);
+        match self.pubsub.unpublish(&caller, &call.keys, &call.infos) {
+            Ok(()) => done.succeed(()),
+            Err(error) => done.fail(error.status()),
+        }
+    }
+
+    /// Returns when [`tick`](Self::tick) is to be called next; `None` while no lookup has a time limit.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.pubsub.poll_timeout()
+    }
+
+    /// Answers the lookups whose time is over.
+    pub fn tick(&mut self, now: Instant) {
+        let late = self.pubsub.handle_timeout(now);
+        late.into_iter().for_each(|looked| self.tell(looked));
+    }
+
+    /// Drops the lookups of a process that has ended, and what it published with the persistence
+    /// `PMIX_PERSIST_PROC`.
+    pub fn proc_ended(&mut self, proc: &Proc<'_>) {
+        let tokens = self.pubsub.proc_ended(proc);
+        self.drop_lookups(tokens);
+    }
+
+    /// Drops the lookups of a job that has ended, and what its processes published to stay no longer
+    /// than the job (`PMIX_PERSIST_APP`, which is the default).
+    pub fn job_ended(&mut self, nspace: &Nspace<'_>) {
+        let tokens = self.pubsub.job_ended(nspace);
+        self.drop_lookups(tokens);
+    }
+
+    fn drop_lookups(&mut self, tokens: Vec<u64>) {
+        for token in tokens {
+            if let Some(done) = self.waiting.remove(&token) {
+                done.fail(Status::ERR_LOST_CONNECTION);
+            }
+        }
+    }
+
+    fn tell(&mut self, looked: LookupResult<u64>) {
+        if let Some(done) = self.waiting.remove(&looked.token) {
+            match looked.status {
+                Status::SUCCESS => done.succeed(looked.data),
+                Status::ERR_PARTIAL_SUCCESS => done.partly(looked.status, looked.data),
+                status => done.fail(status),
+            }
+        }
+    }
+}
