@@ -15,7 +15,14 @@ use crate::Cli;
 use skips::Expected;
 
 /// What is run, in this order.
-const RUNS: &[&str] = &["test", "matrix", "fuzz 30", "faults --short", "interop"];
+const RUNS: &[&str] = &[
+    "test",
+    "matrix",
+    "fuzz 30",
+    "faults --short",
+    "interop",
+    "interop capi --profile dev",
+];
 
 /// Runs every task, later ones even if earlier ones failed.
 pub(crate) fn run() -> Outcome {

@@ -51,7 +51,7 @@ enum Task {
     /// What it costs, beside the real library and others; `--help` says how.
     #[command(disable_help_flag = true)]
     Bench(Rest),
-    /// All that must hold before a change lands: test, matrix, fuzz, faults, interop.
+    /// All that must hold before a change lands: test, matrix, fuzz, faults, interop, interop capi.
     Ci(Install),
     /// Writes the generated constants, from the tables of data/.
     Tables {

@@ -2,10 +2,12 @@
 //! `libpmix.so.2` of ours in place of the one that programs have: as the client, as the server and as
 //! both, with the installed releases on the other side.
 
+mod machines;
 mod slurm;
 mod swapped;
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::ours::{Ours, built};
 use crate::peers::{Library, Peer};
@@ -16,6 +18,9 @@ use xtask::{install, process};
 
 /// What our library is called in tables.
 const OURS: &str = "ours";
+
+/// How long all programs together may take, so that a library that answers nothing fails in time.
+const LIMIT: Duration = Duration::from_secs(7 * 60);
 
 /// Our library as programs find it.
 struct Swap {
@@ -77,7 +82,8 @@ pub(crate) fn run(peers: &[Peer], profile: &str, tally: &mut Tally) -> Result<()
     for peer in peers {
         cases.extend(programs::cases(&peer.version, &peer.library, &host)?);
     }
-    slurm::run(&swap, peers, tally)?;
-    swapped::run(&swap, peers, &pmix, tally)?;
-    run_all(cases, tally)
+    let until = Instant::now() + LIMIT;
+    slurm::run(&swap, peers, until, tally)?;
+    swapped::run(&swap, peers, &pmix, until, tally)?;
+    run_all(cases, until, tally)
 }

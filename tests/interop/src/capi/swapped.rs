@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Swap;
 use crate::peers::{self, Peer};
@@ -65,6 +65,7 @@ pub(super) fn run(
     swap: &Swap,
     peers: &[Peer],
     pmix: &Launcher,
+    until: Instant,
     tally: &mut Tally,
 ) -> Result<(), String> {
     let home = install::scratch("interop/capi/runs")?;
@@ -81,7 +82,8 @@ pub(super) fn run(
     }
     for (number, mut run) in runs.into_iter().enumerate() {
         let traces = home.join(format!("traces-{number}"));
-        let done = run.judge(swap, &traces, &home.join(format!("output-{number}")), &home);
+        let output = home.join(format!("output-{number}"));
+        let done = run.judge(swap, &traces, &output, &home, until);
         match done {
             Ok(()) => tally.pass(&run.case.what),
             Err(why) => tally.fail(&run.case.what, &why),
@@ -98,6 +100,7 @@ impl Run {
         traces: &Path,
         output: &Path,
         home: &Path,
+        until: Instant,
     ) -> Result<(), String> {
         let fault = |e: std::io::Error| format!("{}: {e}", traces.display());
         if traces.exists() {
@@ -108,7 +111,7 @@ impl Run {
         self.case
             .command
             .env("LD_DEBUG_OUTPUT", traces.join("trace"));
-        self.case.run(output, home)?;
+        self.case.run(output, home, until)?;
         let loaded = format!("calling init: {}\n", swap.file.display());
         let mut loads = 0;
         for entry in std::fs::read_dir(traces).map_err(fault)? {

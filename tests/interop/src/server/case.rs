@@ -37,12 +37,18 @@ pub struct Case {
 const GRACE: Duration = Duration::from_secs(3);
 
 impl Case {
-    /// Runs it; `output` is a file for all that is written, `home` the working directory.
+    /// Runs it; `output` is a file for all that is written, `home` the working directory, `until`
+    /// when the time of all runs is over.
     ///
     /// # Errors
-    /// What it did is not what was expected.
-    pub fn run(&mut self, output: &Path, home: &Path) -> Result<(), String> {
-        let ended = run_within(&mut self.command, self.limit, output, home);
+    /// What it did is not what was expected, or there is no time left.
+    pub fn run(&mut self, output: &Path, home: &Path, until: Instant) -> Result<(), String> {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(format!("{}: no time is left to run it", self.name));
+        }
+        let limit = self.limit.min(left);
+        let ended = run_within(&mut self.command, limit, output, home);
         let text = std::fs::read(output).unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
         let judged = ended.and_then(|status| self.judge.of(status, &text));
@@ -164,7 +170,7 @@ mod tests {
 
     fn run(mut case: Case, file: &str) -> Result<(), String> {
         let dir = xtask::install::scratch("interop/server")?;
-        case.run(&dir.join(file), &dir)
+        case.run(&dir.join(file), &dir, Instant::now() + LONG)
     }
 
     const LONG: Duration = Duration::from_secs(60);
@@ -174,6 +180,14 @@ mod tests {
         let endless = case("sleep 600", Duration::from_millis(50), Judge::Code(0));
         let why = run(endless, "test-endless").expect_err("it does not end");
         assert!(why.contains("not done within"), "{why}");
+    }
+
+    #[test]
+    fn nothing_runs_when_the_time_of_all_is_over() {
+        let dir = xtask::install::scratch("interop/server").expect("a folder");
+        let mut case = case("exit 0", LONG, Judge::Code(0));
+        let why = case.run(&dir.join("test-late"), &dir, Instant::now());
+        assert_eq!(why, Err("a script: no time is left to run it".to_owned()));
     }
 
     #[test]

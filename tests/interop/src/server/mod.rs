@@ -32,6 +32,9 @@ pub(crate) const PACKAGES: &[&str] = &["libopenmpi-dev", "openmpi-bin", "python3
 /// How many runs at a time.
 const AT_ONCE: usize = 2;
 
+/// How long all runs together may take.
+const LIMIT: Duration = Duration::from_secs(30 * 60);
+
 /// Runs the checks with every peer.
 ///
 /// # Errors
@@ -66,7 +69,7 @@ pub(super) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
             Err(why) => missing(&why, tally),
         }
     }
-    run_all(cases, tally)
+    run_all(cases, Instant::now() + LIMIT, tally)
 }
 
 /// What is not here: a failure in CI, said aloud elsewhere.
@@ -111,8 +114,11 @@ struct Work {
     took: Vec<(Duration, String)>,
 }
 
-/// Runs every case, a few at a time.
-pub(crate) fn run_all(cases: Vec<Case>, tally: &mut Tally) -> Result<(), String> {
+/// Runs every case, a few at a time; those that do not end in time fail.
+///
+/// # Errors
+/// A folder cannot be made, or a thread of the checks panicked.
+pub(crate) fn run_all(cases: Vec<Case>, until: Instant, tally: &mut Tally) -> Result<(), String> {
     let home = install::scratch("interop/server")?;
     let began = Instant::now();
     let waiting = Mutex::new(cases.into_iter().enumerate().collect::<VecDeque<_>>());
@@ -122,7 +128,7 @@ pub(crate) fn run_all(cases: Vec<Case>, tally: &mut Tally) -> Result<(), String>
             while let Some((number, mut case)) = waiting.lock().ok()?.pop_front() {
                 let output = home.join(format!("output-{number}"));
                 let began = Instant::now();
-                match case.run(&output, &home) {
+                match case.run(&output, &home, until) {
                     Ok(()) => work.tally.pass(&case.what),
                     Err(why) => work.tally.fail(&case.what, &why),
                 }

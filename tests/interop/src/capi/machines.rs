@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Machines that are namespaces of this one: each has a network, mounts and a host name of its own,
+//! all have one process namespace. A holder process has them all: its end, and so that of this
+//! program however it comes, ends every process in them, and nothing of them stays.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use xtask::process::output;
+
+/// Why there are no machines where a container may not make them.
+pub(super) const NO_NAMESPACES: &str = "namespaces cannot be made here";
+
+/// What the machines see the folder of this program as; a short path, as sockets are made in it.
+pub(super) const SHARED: &str = "/run/shared";
+
+/// How long making a namespace, or its end, may take.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// What the holder does: its own `/run`, where `ip` keeps names of networks, and then nothing until
+/// its input ends. The shell stays, as the first process of a namespace reaps others.
+const HOLD: &str = "mount -t tmpfs run /run && mkdir /run/netns \"$1\" && mount --bind \"$0\" \"$1\" \
+                    && echo ready > \"$0/ready\" && cat; exit 1";
+
+/// The machines.
+pub(super) struct Machines {
+    /// The folder of this program that they share.
+    folder: PathBuf,
+    holder: Child,
+    /// The holder ends when this is closed.
+    input: Option<ChildStdin>,
+    /// What runs on them in the foreground.
+    running: Vec<Child>,
+    /// Their networks, by name.
+    names: &'static [&'static str],
+}
+
+impl Machines {
+    /// Makes machines of these names on one network, where the first has the bridge; the number of
+    /// one in the list, plus one, ends its address.
+    ///
+    /// # Errors
+    /// They cannot be made; the text begins with [`NO_NAMESPACES`] if they may not.
+    pub(super) fn start(folder: &Path, names: &'static [&'static str]) -> Result<Self, String> {
+        let fault = |e: io::Error| format!("{}: {e}", folder.display());
+        if folder.exists() {
+            fs::remove_dir_all(folder).map_err(fault)?;
+        }
+        fs::create_dir_all(folder).map_err(fault)?;
+        let errors = fs::File::create(folder.join("holder.log")).map_err(fault)?;
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+        command.args(["sh", "-c", HOLD]).arg(folder).arg(SHARED);
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        let begun = command.stderr(errors).spawn();
+        let mut holder = begun.map_err(|e| format!("unshare: {e}"))?;
+        let mut machines = Self {
+            folder: folder.to_owned(),
+            input: holder.stdin.take(),
+            holder,
+            running: Vec::new(),
+            names,
+        };
+        machines.wait_for_holder()?;
+        machines.connect()?;
+        Ok(machines)
+    }
+
+    fn wait_for_holder(&mut self) -> Result<(), String> {
+        let begun = Instant::now();
+        let ready = self.folder.join("ready");
+        while !ready.exists() {
+            let ended = self.holder.try_wait().map_err(|e| e.to_string())?;
+            if ended.is_some() || begun.elapsed() > LIMIT {
+                let log = fs::read_to_string(self.folder.join("holder.log"));
+                let why = log.unwrap_or_default();
+                return Err(format!("{NO_NAMESPACES}: {}", why.trim()));
+            }
+            sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// A command in the holder's namespaces.
+    fn held(&self, program: &str) -> Command {
+        let of = |kind: &str| format!("/proc/{}/ns/{kind}", self.holder.id());
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--mount={}", of("mnt")));
+        command.arg(format!("--pid={}", of("pid_for_children")));
+        command.args(["--", program]);
+        command
+    }
+
+    fn ip(&self, words: &[&str]) -> Result<(), String> {
+        let mut command = self.held("timeout");
+        command.args([&LIMIT.as_secs().to_string(), "ip"]);
+        let done = output(command.args(words));
+        done.map(drop)
+            .map_err(|why| format!("{NO_NAMESPACES}: {why}"))
+    }
+
+    /// Makes the networks and the bridge between them.
+    fn connect(&self) -> Result<(), String> {
+        let bridge = self.names.first().copied().unwrap_or_default();
+        for (number, name) in self.names.iter().enumerate() {
+            self.ip(&["netns", "add", name])?;
+            self.ip(&["-n", name, "link", "set", "lo", "up"])?;
+            let own = match *name == bridge {
+                true => {
+                    self.ip(&["-n", name, "link", "add", "bridge0", "type", "bridge"])?;
+                    "bridge0"
+                }
+                false => {
+                    let pair = ["link", "add", name, "type", "veth", "peer", "name", "eth0"];
+                    self.ip(&[&["-n", bridge][..], &pair, &["netns", name]].concat())?;
+                    self.ip(&["-n", bridge, "link", "set", name, "master", "bridge0", "up"])?;
+                    "eth0"
+                }
+            };
+            let address = format!("{}/24", address(number));
+            self.ip(&["-n", name, "addr", "add", &address, "dev", own])?;
+            self.ip(&["-n", name, "link", "set", own, "up"])?;
+        }
+        let hosts = self.names.iter().enumerate();
+        let hosts = hosts.map(|(number, name)| format!("{} {name}\n", address(number)));
+        let text = format!("127.0.0.1 localhost\n{}", hosts.collect::<String>());
+        let file = self.folder.join("hosts");
+        fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))
+    }
+
+    /// A command in the network of a machine, with the mounts that all of them share.
+    pub(super) fn inside(&self, name: &str, program: &str) -> Command {
+        let mut command = self.held("ip");
+        command.args(["netns", "exec", name, program]);
+        command
+    }
+
+    /// Runs a shell command on a machine until all ends; a file takes the place of each that is
+    /// named beside it.
+    ///
+    /// # Errors
+    /// It cannot begin.
+    pub(super) fn run(
+        &mut self,
+        name: &str,
+        environment: (&str, &str),
+        mounts: &[(&Path, &Path)],
+        run: &str,
+    ) -> Result<(), String> {
+        let hosts = Path::new(SHARED).join("hosts");
+        let known = (hosts.as_path(), Path::new("/etc/hosts"));
+        let mounts: String = std::iter::once(&known)
+            .chain(mounts)
+            .map(|(from, to)| format!("mount --bind '{}' '{}' && ", from.display(), to.display()))
+            .collect();
+        let log = fs::File::create(self.folder.join(format!("{name}.log")));
+        let log = log.map_err(|e| format!("log of {name}: {e}"))?;
+        let errors = log.try_clone().map_err(|e| e.to_string())?;
+        let mut command = self.inside(name, "unshare");
+        command.args(["--mount", "--uts", "sh", "-c"]);
+        command.arg(format!("hostname {name} && {mounts}{run}"));
+        command.env(environment.0, environment.1);
+        command.stdin(Stdio::null()).stdout(log).stderr(errors);
+        self.running
+            .push(command.spawn().map_err(|e| format!("{name}: {e}"))?);
+        Ok(())
+    }
+
+    /// Whether something that was to run until the end has ended.
+    pub(super) fn has_ended(&mut self) -> bool {
+        let mut all = self.running.iter_mut();
+        all.any(|child| child.try_wait().is_ok_and(|status| status.is_some()))
+    }
+
+    /// The end of what each machine wrote.
+    pub(super) fn last_words(&self) -> String {
+        let last_of = |name: &&str| {
+            let log = fs::read(self.folder.join(format!("{name}.log"))).unwrap_or_default();
+            let text = String::from_utf8_lossy(&log).into_owned();
+            let lines: Vec<_> = text.lines().collect();
+            let from = lines.len().saturating_sub(4);
+            format!("{name}: {}", lines[from..].join(" | "))
+        };
+        self.names
+            .iter()
+            .map(last_of)
+            .collect::<Vec<_>>()
+            .join("; ")
+    }
+}
+
+/// The address of a machine.
+pub(super) fn address(number: usize) -> String {
+    format!("10.99.0.{}", number + 1)
+}
+
+impl Drop for Machines {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let begun = Instant::now();
+        while self.holder.try_wait().is_ok_and(|status| status.is_none()) {
+            if begun.elapsed() > LIMIT {
+                let _ = self.holder.kill();
+                let _ = self.holder.wait();
+            }
+            sleep(Duration::from_millis(5));
+        }
+        for child in &mut self.running {
+            // What ran in the namespaces has ended with them.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
