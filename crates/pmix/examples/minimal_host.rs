@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The smallest host that runs a parallel program: one job, all of it on this node.
+//! A small host that runs a parallel program: one job, all of it on this node.
 //!
 //!     cargo run -p pmix --example minimal_host -- 4 ./a.out ARGS
 //!
 //! It registers a job and its processes, starts them with the environment that the server gives,
-//! waits for them and ends with the first exit code that is not 0. `pmix run` does the rest of what
-//! a launcher does.
+//! waits for them and ends with the first exit code that is not 0. What processes publish and what
+//! they want removed when they have ended it leaves to parts of `pmix::host`. `pmix run` does the rest
+//! of what a launcher does.
 
-use std::process::{Child, Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Instant;
 
+use pmix::host::cleanup::{self, ProtectedPaths};
+use pmix::host::publish::PublishService;
 use pmix::prelude::*;
-use pmix::server::Error;
+use pmix::server::upcall::{Lookup, Publish, Unpublish};
+use pmix::server::{Cleanup, Error};
+use pmix::types::Pdata;
 use rustix::process::{getegid, geteuid};
 
 const JOB: &str = "job@1";
@@ -33,17 +41,69 @@ fn main() -> ExitCode {
     }
 }
 
+/// What the main thread is told, by the server and by the threads that wait for processes.
+enum Message {
+    Publish(Publish, Completion<()>),
+    Lookup(Lookup, Completion<Vec<Pdata<'static>>>),
+    Unpublish(Unpublish, Completion<()>),
+    Cleanup(u32, Cleanup),
+    Ended(Rank, std::io::Result<ExitStatus>),
+}
+
+/// Hands to the main thread what the server asks; all else is answered "not supported".
+struct MessageHost(Sender<Message>);
+
+impl MessageHost {
+    fn send(&self, message: Message) {
+        // When the main thread has ended, the completion in the message answers by being dropped.
+        let _ = self.0.send(message);
+    }
+}
+
+impl Host for MessageHost {
+    fn publish(&self, call: Publish, done: Completion<()>) {
+        self.send(Message::Publish(call, done));
+    }
+
+    fn lookup(&self, call: Lookup, done: Completion<Vec<Pdata<'static>>>) {
+        self.send(Message::Lookup(call, done));
+    }
+
+    fn unpublish(&self, call: Unpublish, done: Completion<()>) {
+        self.send(Message::Unpublish(call, done));
+    }
+
+    fn server_event(&self, event: ServerEvent) {
+        if let ServerEvent::Cleanup { user, cleanup, .. } = event {
+            self.send(Message::Cleanup(user.0, cleanup));
+        }
+    }
+}
+
 fn run(num_procs: u32, command: &mut Command) -> Result<u8, Box<dyn std::error::Error>> {
-    let server = Server::builder().hostname("localhost").build()?;
+    let (sender, messages) = channel();
+    let server = Server::builder()
+        .host(MessageHost(sender.clone()))
+        .hostname("localhost")
+        .build()?;
     server.start()?;
     register(&server, num_procs)?;
-    let mut children = Vec::new();
-    for rank in 0..num_procs {
-        let proc = Proc::new(JOB, Rank::new(rank));
-        children.push(command.envs(server.setup_fork(&proc)?).spawn()?);
+    for rank in (0..num_procs).map(Rank::new) {
+        let variables = server.setup_fork(&Proc::new(JOB, rank))?;
+        let mut child = command.envs(variables).spawn()?;
+        let sender = sender.clone();
+        thread::spawn(move || sender.send(Message::Ended(rank, child.wait())));
     }
-    let code = wait(children)?;
+    drop(sender);
+    let code = serve(&messages, num_procs)?;
+    server.deregister_nspace(&JOB.into())?;
     server.finalize()?;
+    // What is to be removed at the end of the job, and of processes that ended last.
+    for message in messages.try_iter() {
+        if let Message::Cleanup(uid, cleanup) = message {
+            remove(uid, &cleanup);
+        }
+    }
     Ok(code)
 }
 
@@ -69,15 +129,48 @@ fn register(server: &Server, num_procs: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// The first exit code that is not 0; 1 for a process that a signal ended.
-fn wait(children: Vec<Child>) -> std::io::Result<u8> {
-    let mut first = 0;
-    for mut child in children {
-        let status = child.wait()?;
-        let code = status
-            .code()
-            .map_or(1, |code| u8::try_from(code).unwrap_or(1));
-        first = if first == 0 { code } else { first };
+/// Answers what processes ask until all of them have ended. Returns the first exit code that is not
+/// 0; 1 for a process that a signal ended.
+fn serve(messages: &Receiver<Message>, num_procs: u32) -> std::io::Result<u8> {
+    let mut published = PublishService::default();
+    let (mut num_running, mut first) = (num_procs, 0);
+    while num_running > 0 {
+        let message = match published.deadline() {
+            None => messages.recv().ok(),
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                match messages.recv_timeout(left) {
+                    Ok(message) => Some(message),
+                    Err(RecvTimeoutError::Timeout) => {
+                        published.tick(Instant::now());
+                        continue;
+                    }
+                    Err(RecvTimeoutError::Disconnected) => None,
+                }
+            }
+        };
+        match message {
+            None => break,
+            Some(Message::Publish(call, done)) => published.publish(&call, done),
+            Some(Message::Lookup(call, done)) => published.lookup(&call, done),
+            Some(Message::Unpublish(call, done)) => published.unpublish(&call, done),
+            Some(Message::Cleanup(uid, cleanup)) => remove(uid, &cleanup),
+            Some(Message::Ended(rank, status)) => {
+                num_running -= 1;
+                published.proc_ended(&Proc::new(JOB, rank));
+                let code = status?.code();
+                let code = code.map_or(1, |code| u8::try_from(code).unwrap_or(1));
+                first = if first == 0 { code } else { first };
+            }
+        }
     }
     Ok(first)
+}
+
+/// Removes what a process wanted to be removed, but not the directory in which this host works.
+fn remove(uid: u32, cleanup: &Cleanup) {
+    let protected = ProtectedPaths::new([".".into()]);
+    for error in cleanup::remove(cleanup, uid, &protected) {
+        eprintln!("minimal_host: {error}");
+    }
 }

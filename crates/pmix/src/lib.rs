@@ -13,10 +13,19 @@
 //! | [`wire`] | how a peer packs its messages | `bfrops` |
 //! | `encoding`, with feature `server` | encoded maps (`pmix[...]` and others) | `preg-core`, `pmix-builtin` |
 //! | `server`, with feature `server` | the server of a node and the interface of its host | `pmix-server` |
+//! | `host`, with feature `server` | parts that a host takes: publish and lookup, cleanup, forwarding | `pmix-host` |
 //! | `client`, with feature `client` | clients of the server that started the program | `pmix-client` |
 //!
-//! [`prelude`] has what most programs name. Both features are on by default. `examples` holds a whole
-//! host, `minimal_host.rs`, and a process of its job, `minimal_client.rs`.
+//! [`prelude`] has what most programs name. Both features are on by default.
+//!
+//! | example | what it shows |
+//! | --- | --- |
+//! | `minimal_host.rs` | a host of one node with a progress thread: publish and lookup, cleanup |
+//! | `two_nodes.rs` | a host with a loop of its own and two servers: fence, direct modex |
+//! | `minimal_client.rs` | a process of a job: put, commit, fence, get |
+//! | `busy_client.rs` | a process that gives its host work: direct modex, publish and lookup, cleanup |
+//!
+#![cfg_attr(doc, doc = "Their text is in the module [`examples`].")]
 //!
 //! # A host
 //!
@@ -78,6 +87,10 @@ pub mod client {
 #[cfg(feature = "server")]
 pub use pmix_server as server;
 
+/// Parts that a host takes: publish and lookup, cleanup, forwarding of streams.
+#[cfg(feature = "server")]
+pub use pmix_host as host;
+
 /// Encoded maps: what a host writes its node and process maps as, and reads them from.
 #[cfg(feature = "server")]
 pub mod encoding {
@@ -93,6 +106,26 @@ pub mod wire {
 /// MCA parameters, and the environment that they and addresses come from.
 pub mod params {
     pub use pmix_mca::{Environment, Error, Params, Source};
+}
+
+/// The text of the programs in the folder `examples` of this crate.
+#[cfg(all(doc, not(doctest)))]
+pub mod examples {
+    macro_rules! examples {
+        ($($name:ident $file:literal)*) => {
+            $(
+                #[doc = concat!("```\n", include_str!(concat!("../examples/", $file)), "```")]
+                pub mod $name {}
+            )*
+        };
+    }
+
+    examples! {
+        minimal_host "minimal_host.rs"
+        two_nodes "two_nodes.rs"
+        minimal_client "minimal_client.rs"
+        busy_client "busy_client.rs"
+    }
 }
 
 /// What most programs name.

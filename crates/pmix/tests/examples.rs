@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use pmix::types::Value;
+
 /// How long a job of three processes may take on a busy machine before it counts as stuck.
 const DEADLINE: Duration = Duration::from_secs(120);
 
@@ -22,12 +24,17 @@ fn example(name: &str) -> PathBuf {
     path
 }
 
-/// Runs the host and returns how it ended and what it and its processes printed.
+/// Runs the smallest host and returns how it ended and what it and its processes printed.
 fn host(folder: &Path, args: &[&str]) -> (ExitStatus, String) {
+    run("minimal_host", folder, args)
+}
+
+/// Runs a host and returns how it ended and what it and its processes printed.
+fn run(host: &str, folder: &Path, args: &[&str]) -> (ExitStatus, String) {
     let path = folder.join("output");
     let output = File::create(&path).expect("a file");
     let errors = output.try_clone().expect("a descriptor");
-    let mut command = Command::new(example("minimal_host"));
+    let mut command = Command::new(example(host));
     command.args(args).env("TMPDIR", folder);
     command.stdout(output).stderr(errors);
     let mut child = command.spawn().expect("the host starts");
@@ -76,4 +83,62 @@ fn the_host_ends_with_the_exit_code_of_its_processes() {
     let (status, said) = host(folder.path(), &["1", "/does/not/exist"]);
     assert_eq!(status.code(), Some(1), "{said}");
     assert!(said.starts_with("minimal_host: "), "{said}");
+}
+
+/// Runs processes that exchange data, publish, look up and leave a file behind, and checks what they
+/// read and that nothing is left.
+fn work(host: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scratch = folder.path().join("scratch");
+    std::fs::create_dir(&scratch).expect("a folder");
+    let client = example("busy_client");
+    let client = client.to_str().expect("a path of text");
+    let args = ["4", client, scratch.to_str().expect("a path of text")];
+    let (status, said) = run(host, folder.path(), &args);
+    assert!(status.success(), "{status}: {said}");
+    let mut lines: Vec<_> = said
+        .lines()
+        .filter(|line| line.starts_with("rank"))
+        .collect();
+    lines.sort_unstable();
+    let expected: Vec<_> = (0..4_u32)
+        .map(|rank| {
+            let next = (rank + 1) % 4;
+            let (card, port) = (Value::from(format!("ib{next}")), Value::from(1000 + next));
+            format!("rank {rank}: rank {next} has {card:?} and {:?}", Some(port))
+        })
+        .collect();
+    assert_eq!(lines, expected, "{said}");
+    std::fs::remove_file(folder.path().join("output")).expect("what was printed");
+    let left = std::fs::read_dir(&scratch).expect("a folder").flatten();
+    let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    assert_eq!(left, [""; 0], "files that were to be removed");
+    std::fs::remove_dir(&scratch).expect("an empty folder");
+    let left = std::fs::read_dir(folder.path())
+        .expect("a folder")
+        .flatten();
+    let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    assert_eq!(left, [""; 0], "files of the server");
+}
+
+#[test]
+fn the_small_host_serves_lookups_and_removes_what_processes_leave() {
+    work("minimal_host");
+}
+
+#[test]
+fn a_host_of_two_nodes_carries_fences_and_data_from_one_to_the_other() {
+    work("two_nodes");
+    let folder = tempfile::tempdir().expect("a folder");
+    let client = example("minimal_client");
+    let client = client.to_str().expect("a path of text");
+    let (status, said) = run("two_nodes", folder.path(), &["3", client]);
+    assert!(status.success(), "{status}: {said}");
+    assert_eq!(
+        said.lines()
+            .filter(|line| line.contains("is process"))
+            .count(),
+        3,
+        "{said}"
+    );
 }
