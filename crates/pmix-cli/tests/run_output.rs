@@ -6,14 +6,21 @@ mod command;
 
 use std::fs::OpenOptions;
 use std::io::Read as _;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use command::Watchdog;
 use command::launcher::{Running, assert_nothing_left, launcher};
 
-/// Waits longer than the launcher waits for anything but its readers.
-fn pause() {
+/// Waits until so many processes of a job have made their files, as the last thing that they do, and
+/// then longer than the launcher waits for anything but its readers.
+fn pause(ended: &Path, num_procs: usize) {
+    let begun = Instant::now();
+    while std::fs::read_dir(ended).unwrap().count() < num_procs {
+        assert!(begun.elapsed() < Duration::from_secs(120), "no end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     std::thread::sleep(Duration::from_millis(600));
 }
 
@@ -22,9 +29,13 @@ const SHORT: [&str; 2] = ["--grace", "0.05"];
 #[test]
 fn a_reader_that_pauses_gets_all_that_processes_wrote_before_they_ended() {
     for through in ["--tag-output", "--forward-io"] {
-        let job = [through, "-n", "16", "seq", "10000"];
+        let dir = tempfile::tempdir().unwrap();
+        // Fits the pipes, so that all can end, and not what the launcher holds, so that it is there
+        // that most of it waits.
+        let script = format!("seq 10000; : > {}/$PMIX_RANK", dir.path().display());
+        let job = [through, "-n", "16", "sh", "-c", &script];
         let running = Running::start(&[&SHORT[..], &job].concat());
-        pause();
+        pause(dir.path(), 16);
         let (code, rest, errors) = running.end();
         assert_eq!((code, errors.as_str()), (Some(0), ""), "{through}");
         assert_eq!(rest.lines().count(), 160_000, "{through}");

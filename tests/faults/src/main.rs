@@ -15,6 +15,7 @@ mod identity;
 mod killed;
 mod launcher;
 mod malformed;
+mod munge;
 mod peer;
 mod raw;
 mod server;
@@ -81,6 +82,10 @@ const SCENARIOS: &[Scenario] = &[
         run: identity::foreign,
     },
     Scenario {
+        name: "munge-hangs",
+        run: munge::hangs,
+    },
+    Scenario {
         name: "client-killed",
         run: killed::client::run,
     },
@@ -127,6 +132,26 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "launcher-output-unread",
         run: launcher::output,
+    },
+    Scenario {
+        name: "launcher-attacked",
+        run: launcher::attacked,
+    },
+    Scenario {
+        name: "launcher-pulls",
+        run: launcher::pulls,
+    },
+    Scenario {
+        name: "launcher-names",
+        run: launcher::names,
+    },
+    Scenario {
+        name: "launcher-files",
+        run: launcher::files,
+    },
+    Scenario {
+        name: "launcher-too-many",
+        run: launcher::too_many,
     },
     Scenario {
         name: "launcher-killed",

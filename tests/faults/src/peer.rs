@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use bfrops::{Layout, Module};
 use pmix_client::{Client, Fence, Settings, Uri};
 use pmix_proto::{Request, Role, Tag, reply, request};
-use pmix_types::{Info, Key, Proc, Rank, Status, keys};
+use pmix_types::{Info, IofChannel, Key, Proc, Rank, Status, keys};
 
+use super::greedy::kinds;
 use super::killed::points::Point;
 use super::raw::{self, Peer};
 use super::server::me;
@@ -66,6 +67,16 @@ pub(super) fn main(args: &[String]) -> Result<(), String> {
         ["own-fences", time, path] => own_fences(number(time)?, Path::new(path))?,
         ["failing-fences", count] => failing_fences(number(count)?)?,
         ["log-flood"] => log_flood()?,
+        ["unknown-names"] => unknown_names()?,
+        ["pulls", pulls, names, pulled, done] => {
+            self::pulls(
+                number(pulls)?,
+                number(names)?,
+                Path::new(pulled),
+                Path::new(done),
+            )?;
+        }
+        ["attack", attackers, share] => attack(number(attackers)?, number(share)?)?,
         _ => return Err(format!("{args:?} is nothing that a peer does")),
     }
     Ok(())
@@ -129,6 +140,84 @@ fn log_flood() -> Result<(), String> {
             return Err("the launcher hung up".to_owned());
         }
     }
+}
+
+/// Fences and connects with a rank that its job does not have, and with a job that nobody has: what
+/// each call answers, a line each.
+fn unknown_names() -> Result<(), String> {
+    let mut client = of_launcher()?;
+    let own = client.proc().clone();
+    let beyond = Proc::new(own.nspace.clone(), Rank::new(4_000));
+    let stranger = Proc::new("nobody", Rank::new(0));
+    for other in [beyond, stranger] {
+        let both = [own.clone(), other.clone()];
+        let fenced = client.fence(&Fence::new().of(both.clone()));
+        let connected = client.connect(&both, &[]);
+        for (call, result) in [("fence", fenced), ("connect", connected)] {
+            match result {
+                Ok(()) => println!("{call} with {other:?}: success"),
+                Err(error) => println!("{call} with {other:?}: {}", error.status()),
+            }
+        }
+    }
+    // The server and this client go on.
+    client.fence(&Fence::new()).map_err(|e| e.to_string())?;
+    client.finalize().map_err(|e| e.to_string())
+}
+
+/// Pulls the output of so many names so often, then makes a file, and reads what comes until there is
+/// another.
+fn pulls(pulls: u32, names: u32, pulled: &Path, done: &Path) -> Result<(), String> {
+    let mut client = of_launcher()?;
+    let job = client.proc().nspace.clone();
+    let procs: Vec<_> = (0..names)
+        .map(|rank| Proc::new(job.clone(), Rank::new(rank)))
+        .collect();
+    for number in 0..pulls {
+        let pull = Request::IofPull(request::IofPull {
+            procs: procs.clone(),
+            infos: Vec::new(),
+            channels: IofChannel::STDOUT_CHANNEL,
+            local_id: (number + 1).into(),
+        });
+        client.request(&pull).map_err(|e| e.to_string())?;
+    }
+    fs::write(pulled, "").map_err(|e| e.to_string())?;
+    while !done.exists() {
+        let next = client.next_event(Duration::from_millis(10));
+        next.map_err(|e| e.to_string())?;
+    }
+    client.finalize().map_err(|e| e.to_string())
+}
+
+/// Asks in the names of the first ranks of a job for as much as they may, without end, each in a
+/// connection and a thread of its own.
+fn attack(attackers: u32, share: u32) -> Result<(), String> {
+    let settings = Settings::from_env().map_err(|e| e.to_string())?;
+    let share = usize::try_from(share).unwrap_or(1);
+    let job = settings.proc.nspace.to_string();
+    let form = enter(&settings.server, &job, 0, me())?.form;
+    let mut kinds = kinds::all(&form, share)?;
+    // That would end the job.
+    kinds.retain(|kind| kind.name != "abort of names");
+    let (kinds, settings, job) = (&kinds, &settings, &job);
+    std::thread::scope(|scope| {
+        for rank in 0..attackers {
+            let first = usize::try_from(rank).unwrap_or(0) * 3;
+            scope.spawn(move || {
+                for kind in kinds.iter().cycle().skip(first) {
+                    // The server hangs up on some of them, and is asked again.
+                    let Ok(mut peer) = enter(&settings.server, job, rank, me()) else {
+                        sleep(Duration::from_millis(1));
+                        continue;
+                    };
+                    let _ = peer.stream.write_all(&kind.bytes);
+                    let _ = peer.ping();
+                }
+            });
+        }
+    });
+    Ok(())
 }
 
 /// A client of the launcher that started this process.

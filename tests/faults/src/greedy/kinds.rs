@@ -11,9 +11,9 @@ use pmix_types::{
 use crate::raw::Peer;
 
 /// Requests of one kind, packed.
-pub(super) struct Kind {
-    pub(super) name: &'static str,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// How many names or infos one request has: about what the memory of a request allows.
@@ -110,7 +110,7 @@ fn kvals(count: usize) -> Vec<Kval<'static>> {
 ///
 /// # Errors
 /// One cannot be packed.
-pub(super) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
+pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
     let (names_each, small) = (NAMES / share, SMALL / share);
     let own = || vec![Proc::new(super::JOB, Rank::new(0))];
     let immediate = || vec![Info::new(keys::IMMEDIATE, true)];

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How `pmix run` ends: when it is killed, and when it is told to among processes that flood it.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::{Launcher, OBEYED, PATIENCE, allowed, build, is_alive, own};
+use crate::wait::{shown, until};
+use crate::{Field, Verdict};
+
+/// How soon processes end after their launcher was killed.
+const GONE: Duration = Duration::from_secs(1);
+
+/// Processes, and what they started, end with a launcher that is killed.
+pub(crate) fn killed(field: &Field) -> Result<Verdict, String> {
+    const RANKS: usize = 16;
+    let pmix = build(field)?;
+    let times = field.count(10, 3);
+    let mut longest = Duration::ZERO;
+    for _ in 0..times {
+        // One of them leaves its session, too.
+        let stubborn = "trap '' TERM HUP INT; setsid sleep 1000 & echo $! $$; wait";
+        let num = RANKS.to_string();
+        let mut launcher = Launcher::start(field, &pmix, &["-n", &num], &["sh", "-c", stubborn])?;
+        let pids = launcher.pids(RANKS, PATIENCE)?;
+        let begun = Instant::now();
+        launcher.signal(Signal::KILL)?;
+        let gone = until(PATIENCE, || {
+            (!pids.iter().any(|pid| is_alive(*pid))).then(|| begun.elapsed())
+        });
+        let gone = gone.ok_or("processes go on without their launcher")?;
+        launcher.end(PATIENCE)?;
+        longest = longest.max(gone);
+    }
+    let figures = format!(
+        "{} processes of {times} launchers, the last gone after {}",
+        2 * RANKS * times,
+        shown(longest)
+    );
+    match longest < allowed(field, GONE) {
+        true => Ok(Verdict::Held(figures)),
+        false => Err(figures),
+    }
+}
+
+/// SIGTERM and the time limit, while as many processes as there are attackers ask for as much as they
+/// may.
+pub(crate) fn attacked(field: &Field) -> Result<Verdict, String> {
+    const ATTACKERS: usize = 16;
+    let pmix = build(field)?;
+    let own = own()?;
+    let share = field.count(4, 16).to_string();
+    let time = field.count(5_000, 1_000).to_string();
+    let told = field.directory("launcher-attacked")?.join("longest");
+    let path = told.to_string_lossy().into_owned();
+    // One process asks in the name of all, which share what it packed.
+    let others = (ATTACKERS - 1).to_string();
+    let count = ATTACKERS.to_string();
+    let job = [
+        &*own,
+        "peer",
+        "attack",
+        &count,
+        &share,
+        ":",
+        "-n",
+        &others,
+        "sleep",
+        "1000",
+        ":",
+        &own,
+        "peer",
+        "own-fences",
+        &time,
+        &path,
+    ];
+    let options = ["--nspace", "greedy", "--keep-going", "--grace", "0.2"];
+    let mut launcher = Launcher::start(field, &pmix, &options, &job)?;
+    let longest = until(PATIENCE, || {
+        let longest = fs::read_to_string(&told).ok()?.trim().parse().ok()?;
+        Some(Duration::from_micros(longest))
+    });
+    let longest = longest.ok_or_else(|| format!("no fence ended: {}", launcher.give_up()))?;
+    let ranks = launcher.ranks()?;
+    let begun = Instant::now();
+    launcher.signal(Signal::TERM)?;
+    let gone = until(PATIENCE, || {
+        let alive = ranks.iter().any(|pid| is_alive(*pid));
+        (!alive).then(|| begun.elapsed())
+    });
+    let obeyed = gone.ok_or("the processes go on after SIGTERM")?;
+    let code = launcher.end(PATIENCE)?;
+
+    let limit = Duration::from_secs(3);
+    let mut timed = vec!["--timeout", "3"];
+    timed.extend(options);
+    let begun = Instant::now();
+    let mut launcher = Launcher::start(field, &pmix, &timed, &job[..10])?;
+    let timed = launcher.end(PATIENCE)?;
+    let late = begun.elapsed().saturating_sub(limit);
+    let figures = format!(
+        "{ATTACKERS} attackers: longest fence {}, SIGTERM obeyed after {}, ended {} after the time \
+         limit, exit codes {} and {}",
+        shown(longest),
+        shown(obeyed),
+        shown(late),
+        code.unwrap_or(-1),
+        timed.unwrap_or(-1),
+    );
+    // Ten times what is promised on a machine that nobody else uses.
+    let prompt = obeyed.max(late) < allowed(field, OBEYED * 10);
+    match prompt && code == Some(143) && timed == Some(124) {
+        true => Ok(Verdict::Held(figures)),
+        false => Err(figures),
+    }
+}

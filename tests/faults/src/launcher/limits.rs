@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `pmix run` refuses or goes on without: processes that nobody has, files that may not grow,
+//! names that nobody has, and output that is pulled too often.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::time::{Duration, Instant};
+
+use super::{Launcher, PATIENCE, allowed, build, own, within};
+use crate::wait::{shown, until};
+use crate::{Field, Verdict};
+
+/// How long the launcher may take to refuse a job.
+const REFUSED: Duration = Duration::from_secs(1);
+
+/// Files that may not grow: the trace ends by name and the job goes on, and a process whose output is
+/// such a file ends by the signal while the others go on.
+pub(crate) fn files(field: &Field) -> Result<Verdict, String> {
+    const LIMIT: &str = "1";
+    let pmix = build(field)?;
+    let tmpdir = field.directory("launcher")?;
+    let directory = field.directory("launcher-files")?;
+    let path = |name: &str| directory.join(name).to_string_lossy().into_owned();
+    let trace = path("trace");
+    let options = ["--trace", &trace, "-n", "2"];
+    let hello = ["pmix", "hello", "--bytes", "100000", "--quiet"];
+    let mut launcher = Launcher::limited(&tmpdir, &pmix, ("-f", LIMIT), &options, &hello)?;
+    let code = launcher.end(PATIENCE)?;
+    let said = launcher.errors(PATIENCE)?;
+    if code != Some(0) || !said.contains("the trace ends here") {
+        return Err(format!("a trace: exit code {code:?}, {said}"));
+    }
+    let outputs = path("outputs");
+    let options = ["--output-dir", &outputs, "--keep-going"];
+    let job = [
+        "head",
+        "-c",
+        "100000",
+        "/dev/zero",
+        ":",
+        "sh",
+        "-c",
+        "sleep 0.1; echo on",
+    ];
+    let mut launcher = Launcher::limited(&tmpdir, &pmix, ("-f", LIMIT), &options, &job)?;
+    let code = launcher.end(PATIENCE)?;
+    let said = launcher.errors(PATIENCE)?;
+    let other = fs::read_to_string(directory.join("outputs/rank.1.stdout")).unwrap_or_default();
+    let named = said.contains("rank 0 ended with signal SIGXFSZ");
+    if code != Some(128 + 25) || !named || other != "on\n" {
+        return Err(format!(
+            "an output: exit code {code:?}, {said}, rank 1 wrote {other:?}"
+        ));
+    }
+    Ok(Verdict::Held(
+        "a trace and an output that may not grow: errors by name, 2 of 2 jobs went on".to_owned(),
+    ))
+}
+
+/// A job of more processes than the launcher may have descriptors for: refused before there is a
+/// directory of the session, which here could not be made.
+pub(crate) fn too_many(field: &Field) -> Result<Verdict, String> {
+    let pmix = build(field)?;
+    let begun = Instant::now();
+    let options = ["-n", "100000"];
+    let limit = ("-n", "1024");
+    let missing = field.directory("launcher-many")?.join("missing");
+    let mut launcher = Launcher::limited(&missing, &pmix, limit, &options, &["true"])?;
+    let code = launcher.end(PATIENCE)?;
+    let took = begun.elapsed();
+    let said = launcher.errors(PATIENCE)?;
+    let figures = format!("100000 processes refused after {}", shown(took));
+    let named = said.contains("100000 processes") && said.contains("start fewer");
+    match code == Some(2) && named && took < allowed(field, REFUSED) {
+        true => Ok(Verdict::Held(figures)),
+        false => Err(format!("{figures}, exit code {code:?}: {said}")),
+    }
+}
+
+/// A process that fences and connects with ranks and jobs that nobody has.
+pub(crate) fn names(field: &Field) -> Result<Verdict, String> {
+    let pmix = build(field)?;
+    let own = own()?;
+    let job = [&*own, "peer", "unknown-names"];
+    let mut launcher = Launcher::start(field, &pmix, &["-n", "1"], &job)?;
+    let code = launcher.end(PATIENCE)?;
+    let said = launcher.errors(PATIENCE)?;
+    let answers = launcher.output(PATIENCE)?;
+    let answers: Vec<_> = answers.lines().collect();
+    let refused = answers.iter().filter(|line| line.contains("NOT_FOUND"));
+    let refused = refused.count();
+    let named = said.contains("operation=fence nspace=nobody rank=0");
+    match code == Some(0) && refused == answers.len() && refused == 4 && named {
+        true => Ok(Verdict::Held(format!(
+            "{refused} of {refused} fences and connects are refused, the job that nobody has is named"
+        ))),
+        false => Err(format!("exit code {code:?}, {answers:?}: {said}")),
+    }
+}
+
+/// A process that pulls the output of others as often as it may, and for thousands of names each time.
+pub(crate) fn pulls(field: &Field) -> Result<Verdict, String> {
+    const RANKS: usize = 4;
+    let pmix = build(field)?;
+    let own = own()?;
+    let lines = field.count(200_000, 20_000);
+    let mut times = Vec::new();
+    for pulls in ["0", "256"] {
+        let directory = field.directory("launcher-pulls")?;
+        let path = |name: &str| directory.join(name).to_string_lossy().into_owned();
+        let (pulled, done) = (path("pulled"), path("done"));
+        let script = format!("until [ -e {pulled} ]; do sleep 0.01; done; exec seq {lines}");
+        let num = RANKS.to_string();
+        let job = [
+            &*own, "peer", "pulls", pulls, "4096", &pulled, &done, ":", "-n", &num, "sh", "-c",
+            &script,
+        ];
+        let mut launcher = Launcher::start(field, &pmix, &["--forward-io"], &job)?;
+        let pulled = until(PATIENCE, || directory.join("pulled").exists().then_some(()));
+        pulled.ok_or_else(|| format!("nothing was pulled: {}", launcher.give_up()))?;
+        let begun = Instant::now();
+        let output = launcher.child.stdout.take().ok_or("the output was read")?;
+        let all = RANKS * lines;
+        let count = move || {
+            let mut output = BufReader::new(output);
+            let (mut line, mut count) = (Vec::new(), 0);
+            while count < all && output.read_until(b'\n', &mut line).unwrap_or(0) > 0 {
+                line.clear();
+                count += 1;
+            }
+            count
+        };
+        let count = within(PATIENCE * 2, "output", count)?;
+        times.push(begun.elapsed());
+        fs::write(&done, "").map_err(|e| format!("{done}: {e}"))?;
+        let code = launcher.end(PATIENCE)?;
+        if (count, code) != (all, Some(0)) {
+            return Err(format!(
+                "{pulls} pulls: {count} of {all} lines, exit code {code:?}: {}",
+                launcher.errors(PATIENCE)?
+            ));
+        }
+    }
+    let (without, with) = (times[0], times[1]);
+    let figures = format!(
+        "{} lines of others in {}, beside 256 pulls of 4,096 names in {}",
+        RANKS * lines,
+        shown(without),
+        shown(with)
+    );
+    // A hundredth of the output in the same time is what this was before.
+    match with < allowed(field, without * 20 + REFUSED) {
+        true => Ok(Verdict::Held(figures)),
+        false => Err(figures),
+    }
+}

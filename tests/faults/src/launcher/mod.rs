@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix run` among readers that pause or never read, processes that flood it, limits, and kills.
+
+mod ending;
+mod limits;
+mod streams;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use xtask::{install, process};
+
+use super::Field;
+use super::wait::{shown, until};
+pub(super) use ending::{attacked, killed};
+pub(super) use limits::{files, names, pulls, too_many};
+pub(super) use streams::{errors, output, paused};
+
+/// How long anything may take that is not to be waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long each of the times that are bounded may take in the short form, which tells what is done
+/// from what stands still on a machine that others use, and measures nothing.
+const SHORT: Duration = Duration::from_secs(30);
+
+/// How soon a signal or a time limit is obeyed, whatever processes send and readers do.
+const OBEYED: Duration = Duration::from_millis(500);
+
+/// How long something may take that is to take no longer than that.
+fn allowed(field: &Field, limit: Duration) -> Duration {
+    if field.short { SHORT } else { limit }
+}
+
+/// Builds the command; where nothing is measured, as tests have it.
+pub(super) fn build(field: &Field) -> Result<PathBuf, String> {
+    let mut command = process::cargo(["build", "--quiet", "--locked"]);
+    command.args(["--package", "pmix-cli", "--bin", "pmix"]);
+    let profile = if field.short { "debug" } else { "release" };
+    if !field.short {
+        command.arg("--release");
+    }
+    process::run(&mut command)?;
+    Ok(install::target().join(profile).join("pmix"))
+}
+
+/// This program, as processes of a job may start it.
+fn own() -> Result<String, String> {
+    let own = std::env::current_exe().map_err(|e| e.to_string())?;
+    Ok(own.to_string_lossy().into_owned())
+}
+
+/// A launcher whose output and errors are read when it is asked for, and not before.
+struct Launcher {
+    child: Child,
+}
+
+impl Launcher {
+    fn start(field: &Field, pmix: &Path, options: &[&str], job: &[&str]) -> Result<Self, String> {
+        Self::by(
+            Command::new(pmix),
+            &field.directory("launcher")?,
+            options,
+            job,
+        )
+    }
+
+    /// As [`Self::start`], below a limit of the shell, and with sessions in this directory.
+    fn limited(
+        tmpdir: &Path,
+        pmix: &Path,
+        (kind, limit): (&str, &str),
+        options: &[&str],
+        job: &[&str],
+    ) -> Result<Self, String> {
+        let script = format!("ulimit {kind} {limit} && exec \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, "sh"]).arg(pmix);
+        Self::by(command, tmpdir, options, job)
+    }
+
+    fn by(
+        mut command: Command,
+        tmpdir: &Path,
+        options: &[&str],
+        job: &[&str],
+    ) -> Result<Self, String> {
+        command
+            .arg("run")
+            .args(options)
+            .args(job)
+            .env("TMPDIR", tmpdir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let child = command.spawn();
+        let child = child.map_err(|e| format!("the launcher cannot be started: {e}"))?;
+        Ok(Self { child })
+    }
+
+    /// All that comes on its standard output.
+    fn output(&mut self, limit: Duration) -> Result<String, String> {
+        let output = self.child.stdout.take().ok_or("the output was read")?;
+        within(limit, "end of the output", || text(output))?
+    }
+
+    /// All that comes on its standard error.
+    fn errors(&mut self, limit: Duration) -> Result<String, String> {
+        let errors = self.child.stderr.take().ok_or("the errors were read")?;
+        within(limit, "end of the errors", || text(errors))?
+    }
+
+    /// The numbers of the processes that so many ranks tell of, a line each.
+    fn pids(&mut self, ranks: usize, limit: Duration) -> Result<Vec<i32>, String> {
+        let output = self.child.stdout.take().ok_or("the output was read")?;
+        let mut output = BufReader::new(output);
+        let read = move || {
+            let mut pids = Vec::new();
+            for line in output.by_ref().lines().take(ranks) {
+                let line = line.map_err(|e| e.to_string())?;
+                pids.extend(line.split(' ').filter_map(|pid| pid.parse::<i32>().ok()));
+            }
+            Ok::<_, String>((pids, output))
+        };
+        let (pids, output) = within(limit, "word of all ranks", read)??;
+        self.child.stdout = Some(output.into_inner());
+        match pids.len() == 2 * ranks {
+            true => Ok(pids),
+            false => Err(format!("{} of {ranks} ranks started", pids.len() / 2)),
+        }
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), String> {
+        let pid = self.pid().ok_or("the launcher is gone")?;
+        kill_process(pid, signal).map_err(|e| format!("the launcher is gone: {e}"))
+    }
+
+    /// The processes of its job.
+    fn ranks(&self) -> Result<Vec<i32>, String> {
+        let own = self.child.id().to_string();
+        let entries = fs::read_dir("/proc").map_err(|e| format!("/proc: {e}"))?;
+        let names = entries.flatten().map(|entry| entry.file_name());
+        let pids = names.filter_map(|name| name.to_str()?.parse().ok());
+        let is_rank = |pid: &i32| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let parent = stat
+                .rsplit_once(") ")
+                .and_then(|(_, rest)| rest.split(' ').nth(1));
+            // One of its children is the launcher's own, and ends with it.
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            parent == Some(own.as_str()) && !words.ends_with(b"run-watcher\0")
+        };
+        let ranks: Vec<_> = pids.filter(is_rank).collect();
+        match ranks.is_empty() {
+            true => Err("the launcher has no processes".to_owned()),
+            false => Ok(ranks),
+        }
+    }
+
+    /// The most memory that it ever took, in KiB.
+    fn memory(&self) -> Result<u64, String> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.map_err(|e| format!("the launcher is gone: {e}"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let number = line.and_then(|line| line.trim().split(' ').next()?.parse().ok());
+        number.ok_or_else(|| "no memory is told".to_owned())
+    }
+
+    /// Its exit code; none where a signal ended it.
+    fn end(&mut self, limit: Duration) -> Result<Option<i32>, String> {
+        let status = until(limit, || self.child.try_wait().ok().flatten());
+        let status =
+            status.ok_or_else(|| format!("the launcher does not end: {}", self.give_up()))?;
+        Ok(status.code())
+    }
+
+    /// Kills it: what it has said.
+    fn give_up(&mut self) -> String {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.errors(Duration::from_secs(5)).unwrap_or_default()
+    }
+}
+
+impl Drop for Launcher {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What something comes to that is done in a thread of its own, because it may never end.
+fn within<T: Send + 'static>(
+    limit: Duration,
+    what: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
+    let (done, came) = mpsc::channel();
+    std::thread::spawn(move || done.send(work()));
+    came.recv_timeout(limit)
+        .map_err(|_| format!("no {what} after {}", shown(limit)))
+}
+
+fn text(mut from: impl Read) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    from.read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Whether a process is there and not only waited for.
+fn is_alive(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest.as_bytes());
+    state.is_some_and(|rest| !rest.starts_with(b"Z") && !rest.starts_with(b"X"))
+}

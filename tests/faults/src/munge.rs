@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A daemon of MUNGE that takes questions and never answers.
+
+use std::os::unix::net::UnixListener;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use bfrops::{Layout, Module};
+use pmix_client::Fence;
+use pmix_proto::Role;
+use pmix_types::{Proc, Rank};
+use xtask::install;
+
+use super::raw::{self, Peer};
+use super::server::Server;
+use super::wait::{Times, shown};
+use super::{Field, Verdict, good};
+
+/// How many peers show credentials that the daemon is asked about.
+const PEERS: u32 = 8;
+
+/// How long a fence may take meanwhile: the server waits for the daemon once, for 400 ms, and this
+/// machine may be busy. A server that waited for each answer would take many times this.
+const LONGEST: Duration = Duration::from_secs(4);
+
+/// Clients fence while peers come whose credentials nobody judges.
+pub(super) fn hangs(field: &Field) -> Result<Verdict, String> {
+    install::packages(&["munge"]);
+    let directory = field.directory("munge")?;
+    let socket = directory.join("socket");
+    // What is connected waits in the queue, whoever accepts it.
+    let _listener =
+        UnixListener::bind(&socket).map_err(|e| format!("{}: {e}", socket.display()))?;
+    let sessions = field.directory("munge-server")?;
+    let mut command = Command::new(&field.program);
+    command
+        .arg(&sessions)
+        .env("PMIX_MCA_psec", "munge,native")
+        .env("PMIX_MCA_psec_munge_socket", &socket);
+    let mut server = match Server::start_by(command, &sessions) {
+        Err(why) if why.contains("libmunge") => {
+            return Ok(Verdict::Skipped("no libmunge".to_owned()));
+        }
+        started => started?,
+    };
+    server.job("good", 1)?;
+    server.job("munged", PEERS)?;
+    let mut client = good::connect(&server.uri, "good", 0).map_err(|e| e.to_string())?;
+    let address = server.uri.address;
+    let come = move || {
+        let layout = Layout::new(Module::V41);
+        let refused = (0..PEERS).filter(|&rank| {
+            let proc = Proc::new("munged", Rank::new(rank));
+            let credential = b"MUNGE:AwQFAAA=:\0";
+            let mut hello = raw::hello(Role::CLIENT, Some(proc), credential, layout);
+            hello.psec = "munge".into();
+            Peer::with(address, &hello).is_err()
+        });
+        refused.count()
+    };
+    let peers = std::thread::spawn(come);
+    let mut fences = Times::default();
+    while !peers.is_finished() {
+        let begun = Instant::now();
+        client.fence(&Fence::new()).map_err(|e| e.to_string())?;
+        fences.push(begun.elapsed());
+    }
+    let refused = peers.join().map_err(|_| "the peers panicked")?;
+    client.finalize().map_err(|e| e.to_string())?;
+    let said = server.log();
+    let figures = format!(
+        "{refused} of {PEERS} refused, longest of {} fences {}",
+        fences.len(),
+        shown(fences.worst())
+    );
+    let named = said.contains("munge: the daemon does not answer");
+    server.end()?;
+    match refused == PEERS as usize && named && fences.worst() < LONGEST {
+        true => Ok(Verdict::Held(figures)),
+        false => Err(format!("{figures}; {said}")),
+    }
+}
