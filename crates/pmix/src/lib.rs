@@ -9,6 +9,7 @@
 //! | --- | --- | --- |
 //! | [`types`] | the data model: statuses, processes, infos, values, keys | `pmix-types` |
 //! | [`map`] | node maps and process maps, folded | `pmix-map` |
+//! | [`hostlist`] | lists of names as Slurm and ClusterShell write them | `pmix-hostlist` |
 //! | [`params`] | MCA parameters and the environment they come from | `pmix-mca` |
 //! | [`wire`] | how a peer packs its messages | `bfrops` |
 //! | `encoding`, with feature `server` | encoded maps (`pmix[...]` and others) | `preg-core`, `pmix-builtin` |
@@ -73,6 +74,7 @@
 //! Source: PMIx Standard; the bytes are those of OpenPMIx.
 #![forbid(unsafe_code)]
 
+pub use pmix_hostlist as hostlist;
 pub use pmix_map as map;
 pub use pmix_types as types;
 

@@ -14,6 +14,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("pmix-mca", 1),
     ("bfrops", 1),
     ("pmix-random", 1),
+    ("pmix-hostlist", 2),
     ("preg-core", 2),
     ("preg-native", 3),
     ("preg-raw", 3),
@@ -56,6 +57,7 @@ const OPTIONAL: &[(&str, &str)] = &[("pmix-types", "data-encoding"), ("pmix-type
 /// Crates narrower than their layer: all that they may depend on in the workspace.
 const ONLY: &[(&str, &[&str])] = &[
     ("pmix-map", &["pmix-types"]),
+    ("pmix-hostlist", &["pmix-types", "pmix-map"]),
     ("pmix-proto", &["pmix-types", "bfrops"]),
     // Encoders, plugins and parameters are behind the trait that reads maps.
     ("gds-hash", &["pmix-types", "bfrops", "pmix-map"]),

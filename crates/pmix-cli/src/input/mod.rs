@@ -2,15 +2,13 @@
 //! Maps from words, files and standard input, in any form.
 //!
 //! A word becomes a [`source::Source`]; a source is cut into encoded values and list text
-//! ([`detect`]); list text is spread into names ([`separators`], [`brackets`]) or ranks
+//! ([`detect`]); list text is spread into names ([`nodes`], by `pmix-hostlist`) or ranks
 //! ([`procs`]). What stays text is not parsed, what came folded is not expanded.
 
-mod brackets;
 mod detect;
 mod lines;
 mod nodes;
 mod procs;
-mod range;
 mod separators;
 mod source;
 

@@ -5,8 +5,9 @@ use pmix_map::{Limits, NodeList, NodeListBuilder, NodeRun};
 use preg_core::{Preg, Regex2Ref};
 
 use super::detect::{Segment, Value, segments};
+use super::separators;
 use super::source::Source;
-use super::{brackets, separators};
+use crate::excerpt::Excerpt;
 use crate::failure::Failure;
 
 /// A node map, as text where it came as text and folded where it came folded.
@@ -63,10 +64,35 @@ fn of_value(preg: &Preg, value: &Value) -> Result<NodeList, Failure> {
 /// Spreads list text into names.
 pub(crate) fn of_text(mut source: Source, limits: &Limits) -> Result<Nodes, Failure> {
     if memchr::memchr2(b'[', b']', &source.bytes).is_some() {
-        return brackets::expand(&source, limits).map(Nodes::folded);
+        let read = match source.comments {
+            true => pmix_hostlist::parse_file(&source.bytes, limits),
+            false => pmix_hostlist::parse(&source.bytes, limits),
+        };
+        return read
+            .map(Nodes::folded)
+            .map_err(|error| of_list(error, &source));
     }
-    separators::normalise(&mut source.bytes, source.comments);
+    pmix_hostlist::normalise(&mut source.bytes, source.comments);
     Ok(Nodes::Text(source.bytes))
+}
+
+/// What is wrong with a list, with its place in the source.
+fn of_list(error: pmix_hostlist::Error, source: &Source) -> Failure {
+    match error {
+        pmix_hostlist::Error::Syntax {
+            offset,
+            message,
+            hint,
+        } => Failure::data(message)
+            .at(Excerpt::new(&source.origin, &source.bytes, offset))
+            .cure(hint),
+        pmix_hostlist::Error::Map(error) => Failure::of(
+            &preg_core::Error::from(error),
+            &source.origin,
+            &source.bytes,
+        ),
+        other => Failure::data(other.to_string()),
+    }
 }
 
 impl Nodes {

@@ -3,28 +3,29 @@
 
 use std::io::Write;
 
+use pmix_hostlist::Notation;
+use pmix_map::NodeList;
 use preg_core::{Preg, Status};
 
 use super::answer;
 use super::decode::{check, write_object};
-use super::fold::{self, Notation};
 use super::list::Map;
 use super::read_map;
 use crate::args::{Convert, FormArg, Target};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::input::{text_of, text_of_procs};
+use crate::input::{Segment, Source, segments, text_of, text_of_procs};
+use crate::printable::printable;
 
 /// What the range notation of every PMIx release is called.
 const RANGES: &str = "pmix";
 
 pub(super) fn run(context: &mut Context, args: &Convert) -> Result<Exit, Failure> {
     let map = read_map(context, &args.input)?;
-    let mut text = Vec::new();
-    match args.to {
-        Target::Slurm => brackets(context, Notation::Slurm, &map, &mut text)?,
-        Target::Clustershell => brackets(context, Notation::ClusterShell, &map, &mut text)?,
-        Target::Pmix => text = ranges(&context.preg, &map)?,
+    let text = match args.to {
+        Target::Slurm => brackets(context, Notation::Slurm, &map)?,
+        Target::Clustershell => brackets(context, Notation::ClusterShell, &map)?,
+        Target::Pmix => ranges(&context.preg, &map)?,
         Target::List | Target::Json => {
             let out = &mut context.out;
             match args.to {
@@ -40,7 +41,7 @@ pub(super) fn run(context: &mut Context, args: &Convert) -> Result<Exit, Failure
             }
             return Ok(Exit::Ok);
         }
-    }
+    };
     if context.json {
         let text = String::from_utf8_lossy(&text);
         context.out.json(&serde_json::json!({ "text": text }))?;
@@ -51,23 +52,44 @@ pub(super) fn run(context: &mut Context, args: &Convert) -> Result<Exit, Failure
     Ok(Exit::Ok)
 }
 
-fn brackets(
-    context: &Context,
-    notation: Notation,
-    map: &Map,
-    out: &mut Vec<u8>,
-) -> Result<(), Failure> {
+fn brackets(context: &Context, notation: Notation, map: &Map) -> Result<Vec<u8>, Failure> {
     match map {
         Map::Nodes(list) => {
             // A folded list may have to be written name by name.
             check(context, map)?;
-            fold::nodes(list, notation, &context.preg, out)
+            bracket_list(list, notation, &context.preg)
         }
-        Map::Procs(map) => {
-            fold::procs(map, out);
-            Ok(())
-        }
+        Map::Procs(map) => Ok(pmix_hostlist::write_procs(map)),
     }
+}
+
+/// Writes a list of names that this command reads back as one: a first name that it takes for something
+/// else cannot be written.
+fn bracket_list(list: &NodeList, notation: Notation, preg: &Preg) -> Result<Vec<u8>, Failure> {
+    let out = match pmix_hostlist::write(list, notation) {
+        Ok(out) => out,
+        Err(pmix_hostlist::Error::Unwritable { name }) => return Err(unwritable(&name)),
+        Err(error) => return Err(Failure::data(error.to_string())),
+    };
+    let source = Source {
+        origin: String::new(),
+        bytes: out.clone(),
+        comments: true,
+    };
+    let odd = matches!(out.first(), Some(b'@' | b'{')) || out == b"-";
+    match segments(preg, source) {
+        Ok(found) if !odd && matches!(found[..], [Segment::List(_)]) => Ok(out),
+        _ => Err(unwritable(&list.nth(0).unwrap_or_default())),
+    }
+}
+
+fn unwritable(name: &[u8]) -> Failure {
+    let message = format!(
+        "the name `{}` cannot stand in a bracket list",
+        printable(name)
+    );
+    Failure::new(Exit::Negative, Status::ERR_NOT_SUPPORTED, message)
+        .cure("use --to list, --to json or --to pmix")
 }
 
 /// The range notation; where its scheme declines, what the framework would ship.
@@ -86,4 +108,25 @@ fn ranges(preg: &Preg, map: &Map) -> Result<Vec<u8>, Failure> {
     value
         .map(|v| v.bytes)
         .map_err(|e| super::encode::refusal(&e, &text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_map::Limits;
+    use pmix_mca::Params;
+
+    #[test]
+    fn what_reads_back_as_something_else_is_refused() {
+        let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
+        let written = |names: &str| {
+            let list = NodeList::parse_text(names.as_bytes(), &Limits::default()).unwrap();
+            bracket_list(&list, Notation::Slurm, &preg)
+        };
+        for names in ["raw:a,b", "#a", "@a,b", "-", "n[1]", "a b", "pmix[a", "{"] {
+            assert!(written(names).is_err(), "{names:?}");
+        }
+        assert_eq!(written("n1,n2,-").unwrap(), b"n[1-2],-");
+        assert_eq!(written("").unwrap(), b"");
+    }
 }

@@ -3,9 +3,7 @@
 
 use std::ops::Range;
 
-use pmix_map::ProcMap;
-
-use super::faults::{RankFault, Span};
+use pmix_map::{ProcMap, RankFault, RankSpan};
 
 /// What is wrong in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,14 +48,14 @@ impl Matrix {
                 let first = run.first.as_raw();
                 if run.step == 1 {
                     let last = first.saturating_add(run.count.saturating_sub(1));
-                    matrix.add(row, Span { first, last });
+                    matrix.add(row, RankSpan { first, last });
                     continue;
                 }
                 for index in 0..run.count {
                     let rank = i64::from(first) + i64::from(index) * run.step;
                     if let Ok(rank) = u32::try_from(rank) {
                         let (first, last) = (rank, rank);
-                        matrix.add(row, Span { first, last });
+                        matrix.add(row, RankSpan { first, last });
                     }
                 }
             }
@@ -122,7 +120,7 @@ impl Matrix {
     }
 
     /// The part of a span that each column has.
-    fn columns(&self, span: Span) -> impl Iterator<Item = (usize, u64)> + use<> {
+    fn columns(&self, span: RankSpan) -> impl Iterator<Item = (usize, u64)> + use<> {
         let (first, last) = (u64::from(span.first), u64::from(span.last));
         let last = last.min(self.ranks.saturating_sub(1));
         let (from, to) = match first < self.ranks {
@@ -136,7 +134,7 @@ impl Matrix {
         })
     }
 
-    fn add(&mut self, row: usize, span: Span) {
+    fn add(&mut self, row: usize, span: RankSpan) {
         for (col, count) in self.columns(span) {
             if let Some(cell) = self.counts.get_mut(row * self.cols + col) {
                 *cell += count;
@@ -144,7 +142,7 @@ impl Matrix {
         }
     }
 
-    fn mark(&mut self, span: Span, mark: Mark) {
+    fn mark(&mut self, span: RankSpan, mark: Mark) {
         for (col, _) in self.columns(span) {
             if let Some(old) = self.marks.get_mut(col)
                 && *old != Mark::Doubled

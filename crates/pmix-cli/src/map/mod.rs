@@ -9,8 +9,6 @@ mod decode;
 mod draw;
 mod encode;
 mod explain;
-mod faults;
-mod fold;
 mod list;
 mod matrix;
 mod pattern;

@@ -3,9 +3,8 @@
 
 use std::fmt::Write as _;
 
-use pmix_map::ProcMap;
+use pmix_map::{ProcMap, RankFault};
 
-use super::faults::{self, RankFault};
 use crate::words::size;
 
 /// How consecutive ranks follow the nodes.
@@ -46,7 +45,7 @@ pub(super) struct Summary {
 
 /// Looks at a whole map.
 pub(super) fn summary(map: &ProcMap) -> Summary {
-    let faults = faults::ranks(map);
+    let faults = pmix_map::rank_faults(map);
     let (layout, span) = (layout(map), span(map));
     let mut text = format!("{}: ", size(map.num_nodes(), map.num_ranks()));
     text.push_str(layout.word());

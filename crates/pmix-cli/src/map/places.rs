@@ -8,7 +8,7 @@ use pmix_map::{NodeList, ProcMap};
 use preg_core::Status;
 use serde_json::json;
 
-use super::{fold, read_pair};
+use super::read_pair;
 use crate::args::{Pair, Where, Who};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -68,8 +68,7 @@ pub(super) fn nodes(context: &mut Context, args: &Who) -> Result<Exit, Failure> 
         let shown = String::from_utf8_lossy(&name).into_owned();
         let found = places.get(&name).map_or(&[][..], Vec::as_slice);
         for node in found {
-            let mut ranks = Vec::new();
-            fold::ranks(&map, *node, &mut ranks);
+            let ranks = pmix_hostlist::write_ranks(&map, *node);
             if context.json {
                 let ranks = String::from_utf8_lossy(&ranks);
                 answers.push(json!({ "name": shown, "node": node, "ranks": ranks }));

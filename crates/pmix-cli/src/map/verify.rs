@@ -3,10 +3,9 @@
 
 use std::io::Write;
 
-use pmix_map::{NodeList, ProcMap};
+use pmix_map::{NodeList, ProcMap, RankFault, RankSpan};
 use serde_json::{Value as Json, json};
 
-use super::faults::{self, RankFault, Span};
 use super::read_pair;
 use crate::args::Pair;
 use crate::context::Context;
@@ -109,7 +108,7 @@ fn counts(list: &NodeList, map: &ProcMap) -> Vec<Finding> {
 }
 
 fn rank_faults(list: &NodeList, map: &ProcMap) -> Vec<Finding> {
-    let faults = faults::ranks(map).into_iter();
+    let faults = pmix_map::rank_faults(map).into_iter();
     faults.map(|fault| rank_fault(list, fault)).collect()
 }
 
@@ -162,7 +161,7 @@ fn rank_fault(list: &NodeList, fault: RankFault) -> Finding {
     }
 }
 
-fn some(ranks: Span) -> String {
+fn some(ranks: RankSpan) -> String {
     match ranks.first == ranks.last {
         true => format!("rank {} is", ranks.first),
         false => format!("ranks {}-{} are", ranks.first, ranks.last),
@@ -170,7 +169,7 @@ fn some(ranks: Span) -> String {
 }
 
 fn hosts(list: &NodeList) -> Vec<Finding> {
-    let doubled = faults::doubled_hosts(list).into_iter();
+    let doubled = pmix_map::doubled_names(list).into_iter();
     doubled
         .map(|(first, again)| {
             let name = list.nth(first).unwrap_or_default();

@@ -1,46 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bracket lists as Slurm and ClusterShell write them: `n[001-128,200]`, `r[1-2]n[01-04]`.
-//!
-//! Several brackets in a name count like an odometer, the rightmost fastest. Order and duplicates
-//! are kept. A list is folded while it is read: a range of a million names is one run.
+//! Reads lists with brackets. Each range becomes one run of the list.
 
-use pmix_map::{Error, Limits, NodeList, NodeListBuilder, Progression};
+use pmix_map::{Limits, NodeList, NodeListBuilder, Progression};
 
-use super::range::{self, Fault, Span};
-use super::source::Source;
-use crate::excerpt::Excerpt;
-use crate::failure::Failure;
+use crate::Error;
+use crate::range::{self, Span};
 
 /// The most brackets in one name.
 const MAX_BRACKETS: usize = 16;
 
-/// Expands all names of a list text.
-pub(super) fn expand(source: &Source, limits: &Limits) -> Result<NodeList, Failure> {
+/// Reads all names of a list text.
+pub(crate) fn expand(text: &[u8], comments: bool, limits: &Limits) -> Result<NodeList, Error> {
     let mut builder = NodeListBuilder::new(limits);
-    let text = &source.bytes[..];
     let mut words = Words {
         text,
         at: 0,
-        comments: source.comments,
+        comments,
         open: false,
     };
-    while let Some((start, end)) = words.next(source)? {
-        let word = &text[start..end];
-        let parts = parts(word).map_err(|f| failure(source, start, f))?;
-        spread(&parts, limits, &mut builder)
-            .map_err(|e| Failure::of(&preg_core::Error::from(e.at(start)), &source.origin, text))?;
+    while let Some((start, end)) = words.next()? {
+        let parts = parts(&text[start..end]).map_err(|e| e.behind(start))?;
+        spread(&parts, limits, &mut builder).map_err(|e| Error::Map(e.at(start)))?;
     }
     Ok(builder.finish())
-}
-
-fn failure(source: &Source, start: usize, fault: Fault) -> Failure {
-    Failure::data(fault.message)
-        .at(Excerpt::new(
-            &source.origin,
-            &source.bytes,
-            start + fault.at,
-        ))
-        .cure(fault.cure)
 }
 
 /// Walks over names; the separators are those of [`super::separators`], outside brackets.
@@ -54,7 +36,7 @@ struct Words<'a> {
 
 impl Words<'_> {
     /// The next name's place.
-    fn next(&mut self, source: &Source) -> Result<Option<(usize, usize)>, Failure> {
+    fn next(&mut self) -> Result<Option<(usize, usize)>, Error> {
         self.blanks();
         let start = self.at;
         match self.text.get(start) {
@@ -66,7 +48,7 @@ impl Words<'_> {
                 Ok(Some((start, start)))
             }
             Some(_) => {
-                self.at = word_end(self.text, start).map_err(|f| failure(source, 0, f))?;
+                self.at = word_end(self.text, start)?;
                 let end = self.at;
                 self.blanks();
                 self.open = self.text.get(self.at) == Some(&b',');
@@ -93,7 +75,7 @@ impl Words<'_> {
 }
 
 /// The end of the name at `start`: the next separator outside brackets.
-fn word_end(text: &[u8], start: usize) -> Result<usize, Fault> {
+fn word_end(text: &[u8], start: usize) -> Result<usize, Error> {
     let mut at = start;
     while let Some(byte) = text.get(at) {
         match byte {
@@ -115,12 +97,10 @@ fn word_end(text: &[u8], start: usize) -> Result<usize, Fault> {
     Ok(at)
 }
 
-fn stray(at: usize, message: &str) -> Fault {
-    Fault {
-        at,
-        message: message.to_owned(),
-        cure: "a bracket list looks like n[001-128,200] or r[1-2]n[01-04]",
-    }
+#[cold]
+fn stray(at: usize, message: &str) -> Error {
+    let hint = "a bracket list looks like n[001-128,200] or r[1-2]n[01-04]";
+    Error::syntax(at, message, hint)
 }
 
 /// A name taken apart: text, then brackets with the text behind them.
@@ -129,7 +109,7 @@ struct Parts<'a> {
     sets: Vec<(Vec<Span>, &'a [u8])>,
 }
 
-fn parts(word: &[u8]) -> Result<Parts<'_>, Fault> {
+fn parts(word: &[u8]) -> Result<Parts<'_>, Error> {
     let mut open = memchr::memchr(b'[', word);
     let prefix = &word[..open.unwrap_or(word.len())];
     let mut sets = Vec::new();
@@ -139,10 +119,7 @@ fn parts(word: &[u8]) -> Result<Parts<'_>, Fault> {
         }
         // Every bracket is closed: `word_end` saw to it.
         let end = start + memchr::memchr(b']', &word[start..]).unwrap_or(word.len() - 1 - start);
-        let spans = range::parse(&word[start + 1..end]).map_err(|mut fault| {
-            fault.at += start + 1;
-            fault
-        })?;
+        let spans = range::parse(&word[start + 1..end]).map_err(|e| e.behind(start + 1))?;
         open = memchr::memchr(b'[', &word[end..]).map(|n| end + n);
         sets.push((spans, &word[end + 1..open.unwrap_or(word.len())]));
     }
@@ -150,7 +127,11 @@ fn parts(word: &[u8]) -> Result<Parts<'_>, Fault> {
 }
 
 /// Adds every name, the last bracket as runs.
-fn spread(parts: &Parts<'_>, limits: &Limits, builder: &mut NodeListBuilder) -> Result<(), Error> {
+fn spread(
+    parts: &Parts<'_>,
+    limits: &Limits,
+    builder: &mut NodeListBuilder,
+) -> Result<(), pmix_map::Error> {
     if parts.sets.is_empty() {
         return builder.name(parts.prefix);
     }
@@ -163,13 +144,13 @@ fn spread(parts: &Parts<'_>, limits: &Limits, builder: &mut NodeListBuilder) -> 
         longest += text.len() + spans.iter().map(|s| s.zeros + s.width).max().unwrap_or(0);
     }
     if count > limits.max_nodes {
-        return Err(Error::limit("nodes", limits.max_nodes));
+        return Err(pmix_map::Error::limit("nodes", limits.max_nodes));
     }
     let bytes = u64::try_from(longest)
         .ok()
         .and_then(|l| l.checked_mul(count));
     if bytes.is_none_or(|b| b > limits.max_bytes) {
-        return Err(Error::limit("bytes of names", limits.max_bytes));
+        return Err(pmix_map::Error::limit("bytes of names", limits.max_bytes));
     }
     turn(&parts.sets, &mut parts.prefix.to_vec(), builder)
 }
@@ -179,7 +160,7 @@ fn turn(
     sets: &[(Vec<Span>, &[u8])],
     prefix: &mut Vec<u8>,
     builder: &mut NodeListBuilder,
-) -> Result<(), Error> {
+) -> Result<(), pmix_map::Error> {
     let Some(((spans, text), rest)) = sets.split_first() else {
         return Ok(());
     };
@@ -214,12 +195,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn expanded(text: &str) -> Vec<String> {
-        let source = Source {
-            origin: String::new(),
-            bytes: text.as_bytes().to_vec(),
-            comments: true,
-        };
-        let list = expand(&source, &Limits::default()).unwrap();
+        let list = expand(text.as_bytes(), true, &Limits::default()).unwrap();
         list.iter().map(|n| String::from_utf8(n).unwrap()).collect()
     }
 
@@ -228,6 +204,29 @@ mod tests {
         assert_eq!(expanded("[1],,a , b\n\nc"), ["1", "", "a", "b", "c"]);
         assert_eq!(expanded(",[1],"), ["", "1", ""]);
         assert_eq!(expanded("# no [\n[1] # no ]\nb#2"), ["1", "b#2"]);
+    }
+
+    #[test]
+    fn faults_name_their_byte_in_the_whole_text() {
+        for (text, offset) in [
+            ("a,n[1-x]", 6),
+            ("n1]", 2),
+            ("n[1", 1),
+            ("n[1[2]]", 3),
+            ("ok n[1-2]m[]", 11),
+            ("n[4-2]", 2),
+        ] {
+            let error = expand(text.as_bytes(), false, &Limits::default()).unwrap_err();
+            assert_eq!(error.offset(), Some(offset), "{text}: {error}");
+            assert_eq!(error.status(), pmix_types::Status::ERR_BAD_PARAM);
+        }
+        let most = Limits {
+            max_nodes: 10,
+            ..Limits::default()
+        };
+        let error = expand(b"a,n[1-99999999999]", false, &most).unwrap_err();
+        assert_eq!(error.status(), pmix_types::Status::ERR_OUT_OF_RESOURCE);
+        assert_eq!(error.offset(), Some(2));
     }
 
     /// One bracket: numbers or ranges, with the width of their padding.
@@ -305,14 +304,9 @@ mod tests {
 
         #[test]
         fn no_text_breaks_the_reader(text in "[\\[\\]0-9,a/ :\n#-]{0,40}") {
-            let source = Source {
-                origin: String::new(),
-                bytes: text.into_bytes(),
-                comments: true,
-            };
             let limits = Limits { max_nodes: 10_000, ..Limits::default() };
             // Either answer is fine; a panic is not.
-            prop_assert!(expand(&source, &limits).map_or(true, |l| l.len() <= 10_000));
+            prop_assert!(expand(text.as_bytes(), true, &limits).map_or(true, |l| l.len() <= 10_000));
         }
     }
 }

@@ -1,41 +1,51 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be wrong with a node map and a process map, each fault with its place.
+//! Finds what is wrong with a node map and a process map, each fault with its place.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
 
-use pmix_map::{NodeList, ProcMap};
+use crate::{NodeList, ProcMap};
 
-/// Consecutive ranks.
+/// Holds consecutive ranks, the last one included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) first: u32,
-    pub(super) last: u32,
+pub struct RankSpan {
+    /// The first rank.
+    pub first: u32,
+    /// The last rank.
+    pub last: u32,
 }
 
-impl Span {
-    /// How many ranks.
-    pub(super) fn len(self) -> u64 {
-        u64::from(self.last) - u64::from(self.first) + 1
+impl RankSpan {
+    /// Returns how many ranks there are, at least one.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "there is at least one rank")]
+    pub const fn len(self) -> u64 {
+        (self.last as u64).saturating_sub(self.first as u64) + 1
     }
 }
 
-/// A rank and the node it is on.
-pub(super) type Place = (u32, usize);
+/// A rank, and the index of the node that it is on.
+pub type RankPlace = (u32, usize);
 
-/// A fault of the ranks.
+/// Says what is wrong with the ranks of a process map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RankFault {
-    /// No node has these ranks; the nearest ranks that are there.
+pub enum RankFault {
+    /// No node has these ranks, which are below the highest one.
     Missing {
-        ranks: Span,
-        before: Option<Place>,
-        after: Place,
+        /// The ranks.
+        ranks: RankSpan,
+        /// The nearest rank below them, if there is one.
+        before: Option<RankPlace>,
+        /// The nearest rank above them.
+        after: RankPlace,
     },
     /// Two nodes, or one node twice, have these ranks.
     Doubled {
-        ranks: Span,
+        /// The ranks.
+        ranks: RankSpan,
+        /// The index of a node that has them.
         node: usize,
+        /// The index of the other node that has them; the same for one that names them twice.
         again: usize,
     },
 }
@@ -55,8 +65,12 @@ impl Piece {
     }
 }
 
-/// Finds ranks that are missing below the highest, and ranks that are there twice.
-pub(super) fn ranks(map: &ProcMap) -> Vec<RankFault> {
+/// Finds the ranks of a process map that are missing below the highest one or are there twice, in
+/// ascending order.
+///
+/// A block map of any size takes time by its nodes; a cyclic one by its ranks.
+#[must_use]
+pub fn rank_faults(map: &ProcMap) -> Vec<RankFault> {
     let mut pieces = pieces(map);
     pieces.sort_unstable();
     let mut faults = Vec::new();
@@ -66,7 +80,7 @@ pub(super) fn ranks(map: &ProcMap) -> Vec<RankFault> {
         let next = reach.map_or(0, |r| u64::from(r.last) + 1);
         if u64::from(piece.first) > next {
             let first = u32::try_from(next).unwrap_or(u32::MAX);
-            let ranks = Span {
+            let ranks = RankSpan {
                 first,
                 last: piece.first - 1,
             };
@@ -78,7 +92,7 @@ pub(super) fn ranks(map: &ProcMap) -> Vec<RankFault> {
         } else if let Some(r) = reach
             && piece.first <= r.last
         {
-            let ranks = Span {
+            let ranks = RankSpan {
                 first: piece.first,
                 last: piece.last.min(r.last),
             };
@@ -92,7 +106,7 @@ pub(super) fn ranks(map: &ProcMap) -> Vec<RankFault> {
 }
 
 /// Adds a fault, or lets the last one grow.
-fn doubled(faults: &mut Vec<RankFault>, ranks: Span, node: usize, again: usize) {
+fn doubled(faults: &mut Vec<RankFault>, ranks: RankSpan, node: usize, again: usize) {
     if let Some(RankFault::Doubled {
         ranks: last,
         node: a,
@@ -139,8 +153,10 @@ fn push(pieces: &mut Vec<Piece>, open: &mut Option<Piece>, piece: Piece) {
     }
 }
 
-/// Names that occur more than once: the first place and each later one.
-pub(super) fn doubled_hosts(list: &NodeList) -> Vec<(usize, usize)> {
+/// Finds names that occur more than once in a node map. Each entry is the index of the first node of a name
+/// and that of a later one, in the order of the later ones.
+#[must_use]
+pub fn doubled_names(list: &NodeList) -> Vec<(usize, usize)> {
     let mut hashes = Vec::with_capacity(list.len());
     list.for_each(|name| {
         let mut hasher = DefaultHasher::new();
@@ -167,14 +183,14 @@ pub(super) fn doubled_hosts(list: &NodeList) -> Vec<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pmix_map::Limits;
+    use crate::Limits;
 
     fn of(text: &str) -> Vec<RankFault> {
-        ranks(&ProcMap::parse_text(text.as_bytes(), &Limits::default()).unwrap())
+        rank_faults(&ProcMap::parse_text(text.as_bytes(), &Limits::default()).unwrap())
     }
 
-    fn missing(first: u32, last: u32, before: Option<Place>, after: Place) -> RankFault {
-        let ranks = Span { first, last };
+    fn missing(first: u32, last: u32, before: Option<RankPlace>, after: RankPlace) -> RankFault {
+        let ranks = RankSpan { first, last };
         RankFault::Missing {
             ranks,
             before,
@@ -183,7 +199,7 @@ mod tests {
     }
 
     fn twice(first: u32, last: u32, node: usize, again: usize) -> RankFault {
-        let ranks = Span { first, last };
+        let ranks = RankSpan { first, last };
         RankFault::Doubled { ranks, node, again }
     }
 
@@ -213,6 +229,6 @@ mod tests {
     #[test]
     fn doubled_hosts_are_found_among_many() {
         let list = NodeList::parse_text(b"a,b,a,c,a,b", &Limits::default()).unwrap();
-        assert_eq!(doubled_hosts(&list), [(0, 2), (0, 4), (1, 5)]);
+        assert_eq!(doubled_names(&list), [(0, 2), (0, 4), (1, 5)]);
     }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What stands between two brackets: numbers and ranges with padding and step.
+//! Reads what stands between two brackets: numbers and ranges with padding and step.
 
 use pmix_map::scan::MAX_DIGITS;
+
+use crate::Error;
 
 /// Numbers of one width in arithmetic progression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,26 +26,15 @@ impl Span {
     }
 }
 
-/// What is wrong, at which byte of the bracket's inside, and what helps.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
-    pub(crate) at: usize,
-    pub(crate) message: String,
-    pub(crate) cure: &'static str,
-}
-
 const EXAMPLE: &str = "brackets hold numbers and ranges: n[1-4,7], n[001-128], n[0-10/2]";
 
-fn fault(at: usize, message: impl Into<String>, cure: &'static str) -> Fault {
-    Fault {
-        at,
-        message: message.into(),
-        cure,
-    }
+#[cold]
+fn fault(at: usize, message: impl Into<String>, hint: &'static str) -> Error {
+    Error::syntax(at, message, hint)
 }
 
 /// Reads the inside of a pair of brackets.
-pub(crate) fn parse(inside: &[u8]) -> Result<Vec<Span>, Fault> {
+pub(crate) fn parse(inside: &[u8]) -> Result<Vec<Span>, Error> {
     if inside.trim_ascii().is_empty() {
         return Err(fault(0, "the brackets are empty", EXAMPLE));
     }
@@ -62,7 +53,7 @@ pub(crate) fn parse(inside: &[u8]) -> Result<Vec<Span>, Fault> {
 }
 
 /// Reads `first`, `first-last` or `first-last/step`.
-fn range(entry: &[u8], at: usize, spans: &mut Vec<Span>) -> Result<(), Fault> {
+fn range(entry: &[u8], at: usize, spans: &mut Vec<Span>) -> Result<(), Error> {
     let (bounds, step) = match memchr::memchr(b'/', entry) {
         Some(slash) => {
             let step = number(&entry[slash + 1..], at + slash + 1)?;
@@ -81,15 +72,15 @@ fn range(entry: &[u8], at: usize, spans: &mut Vec<Span>) -> Result<(), Fault> {
         None => (number(bounds, at)?, number(bounds, at)?),
     };
     if first.value > last.value {
-        let cure = "put the smaller number first; an order that falls is written name by name";
-        return Err(fault(at, "the range runs backwards", cure));
+        let hint = "put the smaller number first; an order that falls is written name by name";
+        return Err(fault(at, "the range runs backwards", hint));
     }
     if last.padded && !(first.padded || last.digits == first.digits) {
-        let cure = "write n[001-010] for three digits, n[1-10] for as many as needed";
+        let hint = "write n[001-010] for three digits, n[1-10] for as many as needed";
         return Err(fault(
             at,
             "only the end of the range has leading zeros",
-            cure,
+            hint,
         ));
     }
     spread(&first, last.value, step, spans);
@@ -123,14 +114,14 @@ struct Number {
     padded: bool,
 }
 
-fn number(text: &[u8], at: usize) -> Result<Number, Fault> {
+fn number(text: &[u8], at: usize) -> Result<Number, Error> {
     let shown = text.trim_ascii();
     let at = at + (text.len() - text.trim_ascii_start().len());
     if let Some(wrong) = shown.iter().position(|b| !b.is_ascii_digit()) {
         if shown.get(wrong) == Some(&b':') {
-            let cure = "a width before a colon belongs to an encoded value; give the whole value, \
+            let hint = "a width before a colon belongs to an encoded value; give the whole value, \
                         or leave the width out";
-            return Err(fault(at + wrong, "a colon in a bracket list", cure));
+            return Err(fault(at + wrong, "a colon in a bracket list", hint));
         }
         return Err(fault(at + wrong, "this is no number", EXAMPLE));
     }
@@ -139,8 +130,8 @@ fn number(text: &[u8], at: usize) -> Result<Number, Fault> {
     }
     let zeros = shown.iter().take_while(|b| **b == b'0').count();
     if shown.len() - zeros > MAX_DIGITS {
-        let cure = "move the leading digits in front of the bracket: n123[4-5]";
-        return Err(fault(at, "the number has more than 18 digits", cure));
+        let hint = "move the leading digits in front of the bracket: n123[4-5]";
+        return Err(fault(at, "the number has more than 18 digits", hint));
     }
     Ok(Number {
         value: pmix_map::scan::number(&shown[zeros..]),
@@ -193,7 +184,7 @@ mod tests {
 
     #[test]
     fn faults_name_their_byte() {
-        let at = |text: &str| parse(text.as_bytes()).unwrap_err().at;
+        let at = |text: &str| parse(text.as_bytes()).unwrap_err().offset().unwrap();
         assert_eq!(at("1-3,a"), 4);
         assert_eq!(at("1,,2"), 2);
         assert_eq!(at(""), 0);
