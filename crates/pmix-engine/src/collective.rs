@@ -26,10 +26,16 @@ mod arrive;
 mod contribution;
 mod early;
 mod end;
+mod group_call;
+mod group_members;
+mod kind;
 mod ordered_upcalls;
 mod participants;
 mod table;
 mod tracker;
 
+pub(crate) use group_call::{EndedGroup, GroupCall, GroupNews, listed};
+pub(crate) use group_members::{each, members_now, present};
+pub use kind::Collective;
+pub(crate) use participants::Participants;
 pub(crate) use table::Collectives;
-pub use tracker::Collective;

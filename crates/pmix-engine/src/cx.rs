@@ -12,6 +12,7 @@ use gds_hash::{Codec, Request, Store};
 use pmix_proto::{Frame, PeerForm, Tag, reply};
 use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
 
+use crate::collective::GroupNews;
 use crate::error::Error;
 use crate::event::EngineEvent;
 use crate::host::{HostObject, Upcall};
@@ -37,6 +38,9 @@ pub(crate) struct Cx {
     pub(crate) host: HostCalls,
     /// Events that the driver has not taken yet.
     pub(crate) driver_events: VecDeque<EngineEvent>,
+    /// What became of groups in collectives, which the groups are told when the subsystem at work
+    /// is done.
+    pub(crate) group_news: VecDeque<GroupNews>,
     /// Connections that are to be closed when the subsystem at work is done, and why.
     refused: VecDeque<(PeerId, Error)>,
 }
@@ -53,6 +57,7 @@ impl Cx {
             process_sets: ProcessSets::default(),
             host: HostCalls::default(),
             driver_events: VecDeque::new(),
+            group_news: VecDeque::new(),
             refused: VecDeque::new(),
         }
     }

@@ -178,10 +178,13 @@ impl Engine {
         self.close_refused();
     }
 
-    /// Closes the connections that were refused.
+    /// Closes the connections that were refused, and does what else follows when a subsystem has done
+    /// its work.
     fn close_refused(&mut self) {
+        self.subsystems.heed_groups(&mut self.cx);
         while let Some(peer) = self.cx.poll_refused() {
             self.close(peer);
+            self.subsystems.heed_groups(&mut self.cx);
         }
     }
 

@@ -49,7 +49,8 @@ pub enum EngineEvent {
         /// The files and directories to remove, and those to keep.
         cleanup: Cleanup,
     },
-    /// A fence, a connect or a disconnect ended without success.
+    /// A fence, a connect, a disconnect, the construction or destruction of a group ended without
+    /// success.
     FenceMissing {
         /// The operation.
         operation: Collective,

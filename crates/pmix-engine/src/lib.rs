@@ -31,6 +31,7 @@ mod event;
 mod events;
 mod exchange;
 mod finalize;
+mod group;
 pub mod host;
 mod ids;
 mod infos;

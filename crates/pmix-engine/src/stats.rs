@@ -11,7 +11,9 @@ pub struct Stats {
     pub num_gets: usize,
     /// Direct modex requests of the host (`PMIx_server_dmodex_request`) that wait for a process.
     pub num_inbound_dmodex: usize,
-    /// Fences, connects and disconnects that are under way, or that failed and of which not all
+    /// Groups that local processes are members of.
+    pub num_groups: usize,
+    /// Fences, connects and disconnects, constructions and destructions of groups that are under way, or that failed and of which not all
     /// participants know.
     pub num_collectives: usize,
     /// Timers that are set.

@@ -13,6 +13,7 @@ use crate::cx::Cx;
 use crate::events::Events;
 use crate::exchange::Exchange;
 use crate::finalize::Finalizing;
+use crate::group::Groups;
 use crate::host::Answer;
 use crate::ids::ClientId;
 use crate::iof::Forwarding;
@@ -33,6 +34,7 @@ pub(crate) struct Subsystems {
     pub(crate) forwarding: Forwarding,
     pub(crate) control: Control,
     pub(crate) finalizing: Finalizing,
+    pub(crate) groups: Groups,
 }
 
 impl Subsystems {
@@ -45,6 +47,7 @@ impl Subsystems {
             forwarding: Forwarding::new(config.output),
             control: Control::default(),
             finalizing: Finalizing::default(),
+            groups: Groups::default(),
         }
     }
 
@@ -57,6 +60,7 @@ impl Subsystems {
         self.forwarding.count(stats);
         self.control.count(stats);
         self.finalizing.count(stats);
+        self.groups.count(stats);
     }
 
     /// Handles a message of a peer.
@@ -92,6 +96,9 @@ impl Subsystems {
 
     /// Hands a request to its subsystem, which answers the ticket now or later.
     fn dispatch(&mut self, cx: &mut Cx, ticket: Ticket, request: Request<'_>) {
+        let Some((ticket, request)) = self.groups.translate(cx, ticket, request) else {
+            return;
+        };
         match request {
             Request::JobInfo => self.exchange.job_info(cx, ticket),
             Request::GdsFallback(request) => self.exchange.gds_fallback(cx, ticket, &request),
@@ -101,8 +108,27 @@ impl Subsystems {
             Request::Fence(request) => self.collectives.fence(cx, ticket, &request),
             Request::Connect(request) => self.collectives.connect(cx, ticket, &request),
             Request::Disconnect(request) => self.collectives.disconnect(cx, ticket, &request),
+            Request::GroupConstruct(request) => {
+                if let Some(call) = self.groups.construct(cx, ticket, &request) {
+                    self.collectives.take_part_in_group(cx, call);
+                }
+            }
+            Request::GroupDestruct(request) => {
+                if let Some(call) = self.groups.destruct(cx, ticket, &request) {
+                    self.collectives.take_part_in_group(cx, call);
+                }
+            }
+            Request::GroupLeave(request) => {
+                if let Some(event) = self.groups.leave(cx, ticket, &request) {
+                    self.events.raise(cx, event);
+                }
+            }
             Request::Finalize => self.finalizing.finalize(cx, ticket),
-            Request::Notify(request) => self.events.notify_event(cx, ticket, &request),
+            Request::Notify(request) => {
+                if let Some(ticket) = self.groups.learn_from_proc(cx, ticket, &request) {
+                    self.events.notify_event(cx, ticket, &request);
+                }
+            }
             Request::RegisterEvents(request) => self.events.register_events(cx, ticket, &request),
             Request::Query(request) => query::query(cx, ticket, &request),
             Request::ResolvePeers(request) => query::resolve_peers(cx, ticket, &request),
@@ -170,6 +196,15 @@ impl Subsystems {
         }
     }
 
+    /// Hands to the groups what became of them in collectives.
+    pub(crate) fn heed_groups(&mut self, cx: &mut Cx) {
+        while let Some(news) = cx.group_news.pop_front() {
+            for event in self.groups.heed(cx, news) {
+                self.events.raise(cx, event);
+            }
+        }
+    }
+
     /// A peer has read what was sent to it: what waited for that goes on.
     pub(crate) fn peer_read(&mut self, cx: &mut Cx, peer: PeerId) {
         self.exchange.answer_due(cx, peer);
@@ -196,6 +231,9 @@ impl Subsystems {
         self.forwarding.peer_left(cx, peer);
         self.control.peer_left(cx, peer);
         self.control.cleanup_member(cx, member, is_lost);
+        for event in self.groups.peer_left(cx, member) {
+            self.events.raise(cx, event);
+        }
         if is_lost {
             cx.driver_events.push_back(EngineEvent::ProcessLost {
                 proc: member.proc.clone(),
@@ -239,6 +277,7 @@ impl Subsystems {
         self.exchange.job_gone(cx, nspace);
         self.collectives.collectives_of_job(cx, nspace);
         cx.peers.forget_job(nspace);
+        self.groups.job_gone(cx);
         self.events.job_gone(nspace);
         self.forwarding.job_gone(nspace);
     }

@@ -134,7 +134,7 @@ host! {
     /// A peer sends input to processes (`push_stdin`). The answer is a status.
     push_stdin(PushStdin) -> ();
 
-    /// Processes construct or destruct a group (`group`). The answer is infos about the group.
+    /// All local members construct or destruct a group (`group`). The answer is infos about the group.
     group(Group) -> Vec<Info<'static>>;
 
     /// A process asks for a description of a fabric (`fabric`). The answer is infos about it.
@@ -180,7 +180,8 @@ pub enum ServerEvent {
         /// The files and directories to remove, and those to keep.
         cleanup: pmix_engine::Cleanup,
     },
-    /// A fence, a connect or a disconnect ended without success.
+    /// A fence, a connect, a disconnect, the construction or destruction of a group ended without
+    /// success.
     FenceMissing {
         /// The operation.
         operation: crate::Collective,

@@ -7,9 +7,12 @@ use pmix_proto::request;
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Status, keys};
 
 use super::contribution::contribution;
+use super::group_call::{GroupCall, stays_local};
+use super::group_members::members_now;
+use super::kind::{Collective, GroupName};
 use super::participants::{Participants, Ranks};
 use super::table::Collectives;
-use super::tracker::{Collective, Key, Phase, Tracker};
+use super::tracker::{Key, Phase, Tracker};
 use crate::Error;
 use crate::cx::Cx;
 use crate::ids::{ClientId, TrackerId};
@@ -24,7 +27,7 @@ impl Collectives {
         self.take_part(
             cx,
             ticket,
-            Collective::Fence,
+            (Collective::Fence, None),
             &request.procs,
             &request.infos,
         );
@@ -35,7 +38,7 @@ impl Collectives {
         self.take_part(
             cx,
             ticket,
-            Collective::Connect,
+            (Collective::Connect, None),
             &request.procs,
             &request.infos,
         );
@@ -51,17 +54,23 @@ impl Collectives {
         self.take_part(
             cx,
             ticket,
-            Collective::Disconnect,
+            (Collective::Disconnect, None),
             &request.procs,
             &request.infos,
         );
     }
 
+    /// A process takes part in the construction or destruction of a group.
+    pub(crate) fn take_part_in_group(&mut self, cx: &mut Cx, call: GroupCall) {
+        self.take_part(cx, call.ticket, call.what, &call.procs, &call.infos);
+    }
+
+    /// A process takes part in something, which concerns the group of a name if there is one.
     fn take_part(
         &mut self,
         cx: &mut Cx,
         ticket: Ticket,
-        kind: Collective,
+        (kind, group): (Collective, GroupName),
         procs: &[Proc<'_>],
         infos: &[Info<'_>],
     ) {
@@ -71,10 +80,17 @@ impl Collectives {
         };
         let infos = infos.to_vec().into_owned();
         if Self::is_early(cx, &participants) {
-            return self.came_early(cx, ticket, client, (kind, participants), infos);
+            return self.came_early(cx, ticket, client, (kind, participants, group), infos);
         }
         let until = Self::limit(cx, &infos);
-        self.came(cx, ticket, client, (kind, participants), infos, until);
+        self.came(
+            cx,
+            ticket,
+            client,
+            (kind, participants, group),
+            infos,
+            until,
+        );
     }
 
     /// A participant is there, and it is known who the others are.
@@ -151,7 +167,7 @@ impl Collectives {
     }
 
     /// The local participants.
-    pub(super) fn local(cx: &Cx, participants: &Participants) -> Vec<ClientId> {
+    pub(crate) fn local(cx: &Cx, participants: &Participants) -> Vec<ClientId> {
         let mut local = Vec::new();
         for (nspace, ranks) in participants.jobs() {
             // A job that nobody registered has no process here.
@@ -184,6 +200,7 @@ impl Collectives {
         tracker.arrive(client, ticket, infos);
         if let Phase::Failed(status) = tracker.phase {
             let tickets = tracker.take_tickets();
+            self.destruct_failed(cx, id, &tickets);
             self.tidy(id);
             return tickets
                 .into_iter()
@@ -209,7 +226,7 @@ impl Collectives {
         if tracker.phase != Phase::Gathering {
             return;
         }
-        if tracker.has_lost_participant {
+        if tracker.has_lost_participant && !tracker.is_tolerant {
             self.fail(cx, id, Status::ERR_LOST_CONNECTION);
         } else if tracker.is_complete() {
             self.call_host(cx, id);
@@ -242,13 +259,26 @@ impl Collectives {
             self.queue_upcall(cx, id, None);
             return self.succeed(cx, id);
         }
+        if tracker.key.0.is_of_group()
+            && Self::is_local(cx, &tracker.key.1)
+            && stays_local(&tracker.said)
+        {
+            self.queue_upcall(cx, id, None);
+            return self.succeed(cx, id);
+        }
         let data = match tracker.key.0 {
             Collective::Fence => contribution(cx, tracker),
-            Collective::Connect | Collective::Disconnect => Ok(Vec::new()),
+            _ => Ok(Vec::new()),
         };
         match data {
             Ok(data) => {
-                let infos = self.limit_host(cx, id);
+                let mut infos = self.limit_host(cx, id);
+                if let Some(tracker) = self.get(id)
+                    && tracker.key.0 == Collective::GroupConstruct
+                {
+                    let members = members_now(cx, &tracker.key.1, &tracker.said);
+                    infos.push(Info::new(keys::GROUP_MEMBERSHIP, members));
+                }
                 let Some(tracker) = self.get_mut(id) else {
                     return;
                 };

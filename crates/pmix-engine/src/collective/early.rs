@@ -133,12 +133,12 @@ impl Collectives {
 
     /// Takes a call as if it came now.
     fn take_early(&mut self, cx: &mut Cx, call: EarlyCall) {
-        let (kind, participants) = call.key;
+        let (kind, participants, group) = call.key;
         let size = |nspace: &Nspace<'_>| cx.job_size(nspace);
         let is_here = |nspace: &Nspace<'_>, rank| cx.registry.find(nspace, rank).is_some();
         let known = Participants::of(&participants.to_procs(), &call.job, size, is_here);
         let key = match known {
-            Ok(participants) => (kind, participants),
+            Ok(participants) => (kind, participants, group),
             // Now that the job is known, some of them do not exist.
             Err(error) => {
                 if let EarlyState::Waiting(ticket) = call.state {

@@ -6,9 +6,11 @@ use pmix_proto::reply;
 use pmix_types::{Nspace, Proc, Status};
 
 use super::contribution::{absorb_contributions, failure};
+use super::group_call::{EndedGroup, GroupNews};
+use super::kind::Collective;
 use super::ordered_upcalls::DueUpcall;
 use super::table::Collectives;
-use super::tracker::{Collective, Key, Phase, Tracker};
+use super::tracker::{Key, Phase, Tracker};
 use crate::cx::Cx;
 use crate::host::{Answer, Upcall};
 use crate::ids::{ClientId, TrackerId};
@@ -32,11 +34,15 @@ impl Collectives {
     ) {
         self.end_one(job);
         // One that has failed by now is not there for the answer.
-        let tracker = self.get(id);
+        let tracker = self.trackers.get_mut(&id);
         let Some(tracker) = tracker.filter(|tracker| tracker.phase == Phase::Hosting) else {
             return;
         };
         let result = match (tracker.key.0, answer) {
+            (kind, Answer::Infos(status, infos)) if kind.is_of_group() && status.is_success() => {
+                tracker.infos = infos;
+                Ok(())
+            }
             (Collective::Fence, Answer::Data(Ok(data))) => absorb_contributions(cx, tracker, &data),
             (_, other) => match other.status() {
                 status if status.is_success() => Ok(()),
@@ -67,10 +73,30 @@ impl Collectives {
             };
             let took_part = tracker.lose(client);
             match tracker.phase {
-                Phase::Gathering if took_part => self.fail(cx, id, Status::ERR_LOST_CONNECTION),
+                Phase::Gathering if took_part => self.lost_in_gathering(cx, id, proc),
                 Phase::Gathering | Phase::Hosting => {}
                 Phase::Failed(_) => self.tidy(id),
             }
+        }
+    }
+
+    /// A participant is gone before all local ones were there.
+    fn lost_in_gathering(&mut self, cx: &mut Cx, id: TrackerId, proc: &Proc<'static>) {
+        let Some(tracker) = self.get(id) else {
+            return;
+        };
+        if tracker.key.0 == Collective::GroupConstruct
+            && let (_, participants, Some(name)) = &tracker.key
+        {
+            cx.group_news.push_back(GroupNews::InviteFailed {
+                name: name.clone(),
+                procs: participants.to_procs(),
+                proc: proc.clone(),
+            });
+        }
+        match tracker.is_tolerant {
+            true => self.go_on(cx, id),
+            false => self.fail(cx, id, Status::ERR_LOST_CONNECTION),
         }
     }
 
@@ -89,17 +115,33 @@ impl Collectives {
         };
         Self::cancel_deadline(cx, id, &tracker);
         let tickets = tracker.take_tickets();
+        if tracker.key.0.is_of_group() {
+            return Self::end_group(cx, tracker, Status::SUCCESS, tickets);
+        }
         for ticket in tickets {
             match tracker.key.0 {
-                Collective::Fence | Collective::Disconnect => {
-                    cx.reply_status(ticket, Status::SUCCESS)
-                }
                 Collective::Connect => {
                     let packed = Self::others_jobs(cx, &ticket, &tracker);
                     cx.reply_packed(ticket, packed);
                 }
+                _ => cx.reply_status(ticket, Status::SUCCESS),
             }
         }
+    }
+
+    /// Leaves it to the groups what the end means to the group, and the answers with it.
+    fn end_group(cx: &mut Cx, tracker: Tracker, status: Status, tickets: Vec<Ticket>) {
+        let (kind, participants, name) = tracker.key;
+        cx.group_news.push_back(GroupNews::Ended(EndedGroup {
+            kind,
+            name: name.unwrap_or_default(),
+            participants,
+            job: tracker.job,
+            said: tracker.said,
+            answered: tracker.infos,
+            status,
+            tickets,
+        }));
     }
 
     /// Ends a collective without success, and says who is missing.
@@ -125,9 +167,23 @@ impl Collectives {
         if was_gathering {
             self.tell_servers(cx, id, status);
         }
+        self.destruct_failed(cx, id, &tickets);
         self.keep_failed(id);
         for ticket in tickets {
             cx.reply_status(ticket, status);
+        }
+    }
+
+    /// Notes who is told that a group could not be taken apart, if this is what failed.
+    pub(super) fn destruct_failed(&self, cx: &mut Cx, id: TrackerId, tickets: &[Ticket]) {
+        if let Some(tracker) = self.get(id)
+            && let (Collective::GroupDestruct, _, Some(name)) = &tracker.key
+        {
+            let told = tickets.iter().filter_map(|ticket| cx.member(ticket).ok());
+            let told = told.map(|member| member.proc.clone()).collect();
+            let name = name.clone();
+            cx.group_news
+                .push_back(GroupNews::DestructFailed { name, told });
         }
     }
 
@@ -138,7 +194,7 @@ impl Collectives {
         };
         let data = match tracker.key.0 {
             Collective::Fence => failure(&cx.config.modex_form(), cx.config.fence_form, status),
-            Collective::Connect | Collective::Disconnect => Ok(Vec::new()),
+            _ => Ok(Vec::new()),
         };
         let call = match data {
             _ if Self::is_local(cx, &tracker.key.1) => None,

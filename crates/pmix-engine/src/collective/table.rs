@@ -25,7 +25,7 @@ const MAX_UNDER_WAY: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(crate) struct Collectives {
     last: u64,
-    trackers: BTreeMap<TrackerId, Tracker>,
+    pub(super) trackers: BTreeMap<TrackerId, Tracker>,
     by_key: HashMap<Key, Queue>,
     pub(super) upcalls: OrderedUpcalls,
     /// Calls that came before it was known who takes part.

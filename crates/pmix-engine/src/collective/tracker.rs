@@ -2,40 +2,20 @@
 //! One collective, seen from this server.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::time::Instant;
 
 use pmix_types::{Info, Nspace, Proc, Status, keys};
 
+use super::group_call;
+use super::kind::{Collective, GroupName};
 use super::participants::Participants;
 use crate::host::{Connect, Disconnect, Fence, Upcall};
 use crate::ids::ClientId;
 use crate::infos::is_set;
 use crate::peers::Ticket;
 
-/// Names a collective operation: what processes do together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Collective {
-    /// They wait for each other, and may exchange what they put.
-    Fence,
-    /// They are treated as one job from now on.
-    Connect,
-    /// They are treated so no longer.
-    Disconnect,
-}
-
-impl fmt::Display for Collective {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Fence => "fence",
-            Self::Connect => "connect",
-            Self::Disconnect => "disconnect",
-        })
-    }
-}
-
-/// What makes calls belong together: the same thing done by the same processes.
-pub(super) type Key = (Collective, Participants);
+/// What makes calls belong together: the same thing done by the same processes, to the same group.
+pub(super) type Key = (Collective, Participants, GroupName);
 
 /// One collective, seen from this server.
 #[derive(Debug)]
@@ -52,6 +32,10 @@ pub(super) struct Tracker {
     pub(super) has_lost_participant: bool,
     /// What the participants said about it.
     pub(super) infos: Vec<Info<'static>>,
+    /// What each participant said, where a group is concerned: not the same from all of them.
+    pub(super) said: Vec<(ClientId, Vec<Info<'static>>)>,
+    /// Whether participants that are lost are done without.
+    pub(super) is_tolerant: bool,
     /// Whether any of them wants what the others put.
     pub(super) collects: bool,
     /// Participants of other nodes that were lost since it began: what comes of them may be that of
@@ -95,6 +79,8 @@ impl Tracker {
             missing: BTreeSet::new(),
             has_lost_participant: false,
             infos: Vec::new(),
+            said: Vec::new(),
+            is_tolerant: false,
             collects: false,
             stale: Vec::new(),
             until: None,
@@ -120,7 +106,10 @@ impl Tracker {
         self.missing.remove(&client);
         self.slots.insert(client, Slot::Arrived(ticket));
         self.collects |= is_set(&infos, keys::COLLECT_DATA);
-        if self.infos.is_empty() {
+        if self.key.0.is_of_group() {
+            self.is_tolerant |= group_call::is_tolerant(&infos);
+            self.said.push((client, infos));
+        } else if self.infos.is_empty() {
             self.infos = infos;
         }
     }
@@ -157,6 +146,10 @@ impl Tracker {
                 failed,
             }
             .into(),
+            kind @ (Collective::GroupConstruct | Collective::GroupDestruct) => {
+                let name = self.key.2.clone().unwrap_or_default();
+                group_call::upcall(kind, name, procs, &self.said, infos, failed).into()
+            }
         }
     }
 
@@ -170,6 +163,7 @@ impl Tracker {
         let missing = &self.missing;
         self.slots.retain(|client, _| missing.contains(client));
         self.infos = Vec::new();
+        self.said = Vec::new();
         self.weight = self.key.1.weight() + self.missing.len();
     }
 

@@ -286,15 +286,21 @@ upcalls! {
         data: Vec<u8>,
     }
 
-    /// Processes construct or destruct a group (`group`): [`Infos`](super::Answer::Infos).
+    /// All local members of a group have called to construct or destruct it, or that failed here
+    /// (`group`): [`Infos`](super::Answer::Infos), for a construction the context id
+    /// (`pmix.grp.ctxid`) if one is asked for, the members in their order (`pmix.grp.mbrs`) and what
+    /// they share (`pmix.grp.info`), each as the servers said it together.
     Group {
         /// The operation.
         operation: GroupOperation,
         /// Its name.
         id: Text<'static>,
-        /// Its members.
+        /// Its members; all servers name them in the same way.
         procs: Vec<Proc<'static>>,
-        /// The directives.
+        /// The directives of the members; for a construction their order, without local ones that
+        /// are done without (`pmix.grp.mbrs`), and an info for each that shares something, which
+        /// begins with its name (`pmix.grp.info`). With `pmix.loc.col.st` it failed here with that
+        /// status: the local members have been told, and those of other nodes are to be told.
         directives: Vec<Info<'static>>,
     }
 

@@ -9,6 +9,7 @@ mod cost;
 mod early;
 mod events;
 mod exchange;
+mod group;
 #[path = "../../../bfrops/tests/meter/growth.rs"]
 mod growth;
 mod hostile;

@@ -7,13 +7,15 @@
 
 mod channel;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use pmix_server::upcall::{
     Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex,
-    Disconnect, Fence, GetCredential, IofPull, JobControl, Log, Lookup, Monitor, NotifyEvent,
-    Publish, PushStdin, Query, RegisterEvents, Spawn, Unpublish, ValidateCredential,
+    Disconnect, Fence, GetCredential, Group, IofPull, JobControl, Log, Lookup, Monitor,
+    NotifyEvent, Publish, PushStdin, Query, RegisterEvents, Spawn, Unpublish, ValidateCredential,
 };
 use pmix_server::{Cleanup, Collective, Completion, Credential, Host, ServerEvent};
-use pmix_types::{Info, Nspace, Pdata, Proc, Status};
+use pmix_types::{GroupOperation, Info, Nspace, Pdata, Proc, Status, Value, keys};
 
 pub(crate) use channel::{HostReceiver, HostSender, host_channel};
 
@@ -27,6 +29,9 @@ pub(crate) struct LocalHost {
     nspace: Nspace<'static>,
     /// Whether output and input pass through the launcher.
     forwards: bool,
+    /// The context id of the last group that was assigned one. No two groups have the same, and
+    /// none has 0.
+    last_context: AtomicU64,
 }
 
 /// An upcall that the watched job answers, or something it is to know.
@@ -55,6 +60,7 @@ impl LocalHost {
             messages,
             nspace,
             forwards,
+            last_context: AtomicU64::new(0),
         }
     }
 
@@ -129,6 +135,31 @@ impl Host for LocalHost {
             true => done.succeed(()),
             false => done.fail(Status::ERR_NOT_FOUND),
         }
+    }
+
+    /// All members are of the job, so that there is nobody to agree with: they are those who were
+    /// named, and the context id is assigned here.
+    fn group(&self, call: Group, done: Completion<Vec<Info<'static>>>) {
+        let is_new = call.operation == GroupOperation::CONSTRUCT;
+        let operation = match is_new {
+            true => Collective::GroupConstruct,
+            false => Collective::GroupDestruct,
+        };
+        if !self.exist(operation, &call.procs) {
+            return done.fail(Status::ERR_NOT_FOUND);
+        }
+        let mut infos = Vec::new();
+        if is_new {
+            let wants_context = |info: &Info<'_>| {
+                info.key.is(keys::GROUP_ASSIGN_CONTEXT_ID) && info.truth().is_true()
+            };
+            if call.directives.iter().any(wants_context) {
+                let last = self.last_context.fetch_add(1, Ordering::Relaxed);
+                let context = Value::Size(last.saturating_add(1));
+                infos.push(Info::new(keys::GROUP_CONTEXT_ID, context));
+            }
+        }
+        done.succeed(infos);
     }
 
     /// All who could cause an event are on this node.

@@ -25,6 +25,10 @@ fn once(_: usize) -> usize {
     1
 }
 
+fn three(_: usize) -> usize {
+    3
+}
+
 fn each(size: usize) -> usize {
     size
 }
@@ -94,6 +98,38 @@ const EXAMPLES: &[Example] = &[
         says: &[(FINALIZED, each), ("PMIx_Spawn failed: -47", once)],
         never: &["PMIx_Fence failed", "PMIx_Get job size failed"],
     },
+    // Ranks 0, 2 and 3 are the group.
+    Example {
+        name: "group",
+        says: &[
+            (FINALIZED, each),
+            ("Group construct complete with status", three),
+            ("executing Group_destruct", three),
+        ],
+        never: FAULTS,
+    },
+    Example {
+        name: "group_dmodex",
+        says: &[
+            (" COMPLETE", each),
+            ("Group construct complete with status", each),
+        ],
+        never: FAULTS,
+    },
+    Example {
+        name: "group_lcl_cid",
+        says: &[(" COMPLETE", each), ("SUCCESS value", each_pair)],
+        never: FAULTS,
+    },
+    Example {
+        name: "asyncgroup",
+        says: &[
+            (FINALIZED, each),
+            ("Group invite complete with status SUCCESS", once),
+            ("Executing Group_destruct", three),
+        ],
+        never: FAULTS,
+    },
     Example {
         name: "abi_no_init",
         says: &[("ABI (Stable)", each)],
@@ -107,8 +143,13 @@ const PUBLISHES: &[Phrase] = &[
     ("UNPUBLISH SUCCEEDED", once),
 ];
 
-/// How many processes each has.
-const SIZE: u32 = 4;
+/// How many processes an example has.
+fn sizes(name: &str) -> &'static [u32] {
+    match name.contains("group") {
+        true => &[4, 8],
+        false => &[4],
+    }
+}
 
 /// Why an example says nothing about a launcher.
 fn left_out(name: &str, release: &str, launcher: &Launcher) -> Option<&'static str> {
@@ -119,6 +160,18 @@ fn left_out(name: &str, release: &str, launcher: &Launcher) -> Option<&'static s
         ("client", _) if release == "ours" => Some("our C library reads no topology"),
         ("abi_no_init", _) if release == "ours" => {
             Some("our C library answers no query before it is initialised")
+        }
+        ("group_lcl_cid", _) if release.starts_with("5.") => {
+            Some("it takes the first result for the context id, which 5.0 gives behind the name")
+        }
+        ("asyncgroup", _) if release.starts_with("5.") => {
+            Some("the library of 5.0 cannot destruct a group that was formed by invitation")
+        }
+        (name, _) if name.contains("group") && release == "ours" => {
+            Some("our C library makes no groups")
+        }
+        (name, Launcher::Prterun(..)) if name.contains("group") => {
+            Some("prterun does not serve it")
         }
         ("jctrl", Launcher::Prterun(..)) => Some("prterun does not take it"),
         ("dynamic", Launcher::Prterun(..)) => Some("prterun does spawn"),
@@ -144,18 +197,20 @@ pub(crate) fn cases(
                 println!("left out: {name} of {release} under {who}: {why}");
                 continue;
             }
-            let mut command = launcher.command(SIZE);
-            command.arg(&path);
-            let size = usize::try_from(SIZE).unwrap_or(0);
-            let says = example.says.iter();
-            let says = says.map(|(phrase, times)| (*phrase, times(size)));
-            cases.push(Case {
-                what: format!("server: examples with {release} under {}", launcher.title()),
-                name: example.name.to_owned(),
-                command,
-                limit: Duration::from_secs(30),
-                judge: Judge::Says(says.collect(), example.never),
-            });
+            for num_procs in sizes(example.name) {
+                let mut command = launcher.command(*num_procs);
+                command.arg(&path);
+                let size = usize::try_from(*num_procs).unwrap_or(0);
+                let says = example.says.iter();
+                let says = says.map(|(phrase, times)| (*phrase, times(size)));
+                cases.push(Case {
+                    what: format!("server: examples with {release} under {}", launcher.title()),
+                    name: format!("{} on {num_procs}", example.name),
+                    command,
+                    limit: Duration::from_secs(30),
+                    judge: Judge::Says(says.collect(), example.never),
+                });
+            }
         }
     }
     Ok(cases)

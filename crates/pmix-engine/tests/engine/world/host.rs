@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
-use pmix_engine::host::DirectModex;
+use pmix_engine::host::{DirectModex, Group};
 use pmix_engine::{Answer, CallId, DirectModexId, EngineEvent, HostCall, Upcall};
-use pmix_types::{Proc, Status};
+use pmix_types::{GroupOperation, Info, Proc, Status, Value, keys};
 
 use super::node::Node;
 
@@ -32,6 +32,9 @@ pub(super) struct Host {
     pub(super) rule: Rule,
     /// Calls that wait for those of other nodes, by node.
     gathering: BTreeMap<Key, Vec<Round>>,
+    /// Calls about groups that wait for those of other nodes.
+    groups: HashMap<GroupKey, Vec<GroupRound>>,
+    last_context: u64,
     /// Direct modexes that are asked of the engine of another node.
     asked: HashMap<(usize, DirectModexId), (usize, CallId)>,
     answers: Vec<(usize, CallId, Answer)>,
@@ -40,6 +43,12 @@ pub(super) struct Host {
     /// Calls that are to be answered later, by the names of their upcalls.
     later: Vec<(usize, CallId, &'static str)>,
 }
+
+/// What makes calls about groups of several nodes one.
+type GroupKey = (GroupOperation, Vec<u8>, Vec<Proc<'static>>);
+
+/// The calls about one group, by node.
+type GroupRound = BTreeMap<usize, (CallId, Group)>;
 
 /// One collective.
 #[derive(Default)]
@@ -53,6 +62,8 @@ impl Default for Host {
         Self {
             rule: Box::new(|_, _| Reaction::Usual),
             gathering: BTreeMap::new(),
+            groups: HashMap::new(),
+            last_context: 0,
             asked: HashMap::new(),
             answers: Vec::new(),
             is_slow: false,
@@ -122,6 +133,21 @@ impl Host {
                 let part = end.failed.map_or(Ok(Vec::new()), Err);
                 self.gather(place, call.id, ("disconnect", end.procs), part, nodes);
             }
+            // An event about a group reaches the other nodes, as its processes may be there.
+            Upcall::NotifyEvent(event)
+                if event.infos.iter().any(|info| info.key.is(keys::GROUP_ID)) =>
+            {
+                self.answers
+                    .push((place, call.id, Answer::Done(Status::SUCCESS)));
+                let others = nodes.iter_mut().enumerate();
+                for (_, node) in others.filter(|(other, _)| *other != place) {
+                    let engine = &mut node.engine;
+                    engine
+                        .notify(event.status, &event.source, event.range, &event.infos, now)
+                        .unwrap();
+                }
+            }
+            Upcall::Group(group) => self.gather_group(place, call.id, group, nodes),
             Upcall::DirectModex(modex) => self.direct(place, call.id, &modex, nodes, now),
             _ => self.answers.push((place, call.id, Answer::NotSupported)),
         }
@@ -157,6 +183,49 @@ impl Host {
             self.answers.push((place, id, answer));
         }
         rounds.remove(open);
+    }
+
+    /// Waits for all nodes on which members of a group are. The order of the members is that of the
+    /// first node.
+    fn gather_group(&mut self, place: usize, id: CallId, call: Group, nodes: &[Node]) {
+        let has_part = |node: &Node| call.procs.iter().any(|proc| node.hosts(proc));
+        let expected = nodes.iter().filter(|node| has_part(node)).count();
+        let mut procs = call.procs.clone();
+        procs.sort_unstable();
+        let key = (call.operation, call.id.as_bytes().to_vec(), procs);
+        let rounds = self.groups.entry(key.clone()).or_default();
+        let open = rounds.iter().position(|round| !round.contains_key(&place));
+        let open = open.unwrap_or_else(|| {
+            rounds.push(BTreeMap::new());
+            rounds.len() - 1
+        });
+        rounds[open].insert(place, (id, call));
+        if rounds[open].len() < expected {
+            return;
+        }
+        let round = rounds.remove(open);
+        let said = || round.values().flat_map(|(_, call)| &call.directives);
+        let is = |key: &'static str| said().find(move |info| info.key.is(key));
+        let answer = match is(keys::LOCAL_COLLECTIVE_STATUS).map(|info| &info.value) {
+            Some(Value::Status(status)) => Answer::Done(*status),
+            _ => {
+                let shared = said().filter(|info| info.key.is(keys::GROUP_INFO));
+                let mut infos: Vec<_> = shared.cloned().collect();
+                let (_, (_, first)) = round.first_key_value().expect("nobody called");
+                let order = first.directives.iter();
+                let order = order.filter(|info| info.key.is(keys::GROUP_MEMBERSHIP));
+                infos.extend(order.cloned());
+                if is(keys::GROUP_ASSIGN_CONTEXT_ID).is_some() {
+                    self.last_context += 1;
+                    let context = Value::Size(self.last_context);
+                    infos.push(Info::new(keys::GROUP_CONTEXT_ID, context));
+                }
+                Answer::Infos(Status::SUCCESS, infos)
+            }
+        };
+        for (place, (id, _)) in round {
+            self.answers.push((place, id, answer.clone()));
+        }
     }
 
     /// Asks the engine of the node of a process.

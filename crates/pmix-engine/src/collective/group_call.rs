@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is said where groups are made and ended: by the members, to the host, and to the groups.
+
+use pmix_types::{DataArray, GroupOperation, Info, Nspace, Proc, Status, Text, Value, keys};
+
+use super::kind::{Collective, GroupName};
+use super::participants::Participants;
+use crate::host::Group;
+use crate::ids::ClientId;
+use crate::infos::is_set;
+use crate::peers::Ticket;
+
+/// A call that may be taken to the collectives.
+pub(crate) struct GroupCall {
+    pub(crate) ticket: Ticket,
+    pub(crate) what: (Collective, GroupName),
+    pub(crate) procs: Vec<Proc<'static>>,
+    pub(crate) infos: Vec<Info<'static>>,
+}
+
+/// What became of a group in a collective, to be handed to [`Groups::heed`](crate::group::Groups::heed).
+#[derive(Debug)]
+pub(crate) enum GroupNews {
+    /// All members have called, and the host has gone along.
+    Ended(EndedGroup),
+    /// A destruct failed, and these processes were told: they have no such group any longer.
+    DestructFailed {
+        name: Text<'static>,
+        told: Vec<Proc<'static>>,
+    },
+    /// A process is gone that was to take part in a construction.
+    InviteFailed {
+        name: Text<'static>,
+        procs: Vec<Proc<'static>>,
+        proc: Proc<'static>,
+    },
+}
+
+/// What each local participant said, in the order in which they called.
+pub(crate) type Said = [(ClientId, Vec<Info<'static>>)];
+
+/// A construction or destruction that ended.
+#[derive(Debug)]
+pub(crate) struct EndedGroup {
+    pub(crate) kind: Collective,
+    pub(crate) name: Text<'static>,
+    pub(crate) participants: Participants,
+    /// The job of the process that began it.
+    pub(crate) job: Nspace<'static>,
+    /// What each local participant said.
+    pub(crate) said: Vec<(ClientId, Vec<Info<'static>>)>,
+    /// What the host said.
+    pub(crate) answered: Vec<Info<'static>>,
+    pub(crate) status: Status,
+    /// The answers that are owed.
+    pub(crate) tickets: Vec<Ticket>,
+}
+
+/// Whether processes that are lost before they took part are done without.
+pub(crate) fn is_tolerant(infos: &[Info<'_>]) -> bool {
+    is_set(infos, keys::GROUP_OPTIONAL) || is_set(infos, keys::GROUP_NOTIFY_TERMINATION)
+}
+
+/// Whether the host has nothing to add: all participants are local, and say so.
+pub(crate) fn stays_local(said: &Said) -> bool {
+    let all = |key: &str| said.iter().all(|(_, infos)| is_set(infos, key));
+    let any = |key: &str| said.iter().any(|(_, infos)| is_set(infos, key));
+    !said.is_empty() && all(keys::GROUP_LOCAL_ONLY) && !any(keys::GROUP_ASSIGN_CONTEXT_ID)
+}
+
+/// What the host is told: the members in a form that is the same on all servers, every directive
+/// once, what each member shares, the members in their order and the time that is left (`infos`), and
+/// how it failed here, if it did.
+pub(crate) fn upcall(
+    kind: Collective,
+    id: Text<'static>,
+    procs: Vec<Proc<'static>>,
+    said: &Said,
+    infos: Vec<Info<'static>>,
+    failed: Option<Status>,
+) -> Group {
+    let mut directives = infos;
+    let is_own =
+        |info: &&Info<'_>| !info.key.is(keys::GROUP_MEMBERSHIP) && !info.key.is(keys::TIMEOUT);
+    for info in said.iter().flat_map(|(_, infos)| infos).filter(is_own) {
+        let place = directives.iter().position(|known| known.key == info.key);
+        match place.filter(|_| !info.key.is(keys::GROUP_INFO)) {
+            // What one of them wants is wanted.
+            Some(place) if info.truth().is_true() => {
+                if let Some(known) = directives.get_mut(place) {
+                    *known = info.clone();
+                }
+            }
+            Some(_) => {}
+            None => directives.push(info.clone()),
+        }
+    }
+    if let Some(status) = failed {
+        directives.push(Info::new(keys::LOCAL_COLLECTIVE_STATUS, status));
+    }
+    Group {
+        operation: match kind {
+            Collective::GroupDestruct => GroupOperation::DESTRUCT,
+            _ => GroupOperation::CONSTRUCT,
+        },
+        id,
+        procs,
+        directives,
+    }
+}
+
+/// The list of members, if all who called gave it in the same order.
+pub(crate) fn agreed(said: &Said) -> Option<&[Proc<'static>]> {
+    let mut lists = said.iter().map(|(_, infos)| listed(infos));
+    let first = lists.next()??;
+    lists.all(|list| list == Some(first)).then_some(first)
+}
+
+/// The members that infos name, in their order.
+pub(crate) fn listed<'i>(infos: &'i [Info<'static>]) -> Option<&'i [Proc<'static>]> {
+    let mut infos = infos.iter();
+    match &infos
+        .find(|info| info.key.is(keys::GROUP_MEMBERSHIP))?
+        .value
+    {
+        Value::DataArray(DataArray::Proc(procs)) => Some(procs),
+        _ => None,
+    }
+}

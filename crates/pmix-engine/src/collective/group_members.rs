@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The members of a group that is made, in their order.
+
+use std::collections::BTreeSet;
+
+use pmix_types::{IntoOwned, Proc, Rank};
+
+use super::group_call::{Said, agreed};
+use super::participants::Participants;
+use super::table::Collectives;
+use crate::cx::Cx;
+use crate::procs::Procs;
+
+/// The members in the order that all who called gave, without those of this node that did not.
+pub(crate) fn members_now(cx: &Cx, participants: &Participants, said: &Said) -> Vec<Proc<'static>> {
+    let list = agreed(said).map(<[_]>::to_vec);
+    let list = list.unwrap_or_else(|| participants.to_procs());
+    present(cx, list, participants, said)
+}
+
+/// A list of members without those of this node that did not call.
+pub(crate) fn present(
+    cx: &Cx,
+    list: Vec<Proc<'static>>,
+    participants: &Participants,
+    said: &Said,
+) -> Vec<Proc<'static>> {
+    let came: BTreeSet<_> = said.iter().map(|(client, _)| *client).collect();
+    let local = Collectives::local(cx, participants).into_iter();
+    let absent = local.filter(|id| !came.contains(id));
+    let absent = absent.filter_map(|id| cx.registry.client(id));
+    let absent: Vec<_> = absent.map(|client| client.proc.clone()).collect();
+    if absent.is_empty() {
+        return list;
+    }
+    let mut gone = Procs::default();
+    gone.extend(&absent);
+    let mut each = each(cx, &list);
+    each.retain(|proc| !gone.has(proc));
+    each
+}
+
+/// The processes of a list one by one: a wildcard stands for as many as its job is said to have, or
+/// for those that are here.
+pub(crate) fn each(cx: &Cx, list: &[Proc<'_>]) -> Vec<Proc<'static>> {
+    let mut each = Vec::with_capacity(list.len());
+    for proc in list {
+        let nspace = &proc.nspace;
+        let of = |rank| Proc::new(nspace.clone().into_owned(), rank);
+        match (proc.rank, cx.job_size(nspace)) {
+            (Rank::WILDCARD, Some(size)) => each.extend((0..size).map(|rank| of(Rank::new(rank)))),
+            (Rank::WILDCARD, None) => {
+                let ranks = cx.registry.job(nspace).map(|job| job.clients.keys());
+                each.extend(ranks.into_iter().flatten().map(|rank| of(*rank)));
+            }
+            (rank, _) => each.push(of(rank)),
+        }
+    }
+    each
+}

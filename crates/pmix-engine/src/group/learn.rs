@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What events say about groups: that members who were invited have formed one, that one left.
+
+use pmix_proto::request;
+use pmix_types::{DataArray, Info, IntoOwned, Proc, Status, Text, Value, keys};
+
+use super::known::{Groups, Known};
+use super::members::{self, Members};
+use crate::Error;
+use crate::cx::Cx;
+use crate::infos::{is_set, value};
+use crate::peers::Ticket;
+
+impl Groups {
+    /// Learns from an event that a process reports. Returns the ticket if the event is to go on;
+    /// the reporter of one that forms no group is told why.
+    pub(crate) fn learn_from_proc(
+        &mut self,
+        cx: &mut Cx,
+        ticket: Ticket,
+        request: &request::Notify<'_>,
+    ) -> Option<Ticket> {
+        if !concerns_groups(request.status) {
+            return Some(ticket);
+        }
+        match self.reported(cx, &ticket, request) {
+            Ok(()) => Some(ticket),
+            Err(error) => {
+                cx.reply_error(ticket, &error);
+                None
+            }
+        }
+    }
+
+    fn reported(
+        &mut self,
+        cx: &Cx,
+        ticket: &Ticket,
+        request: &request::Notify<'_>,
+    ) -> Result<(), Error> {
+        let member = cx.member(ticket)?;
+        let source = &member.proc;
+        let Some(name) = name(&request.infos).filter(|_| member.client.is_some()) else {
+            return Ok(());
+        };
+        if request.status == Status::GROUP_LEFT {
+            let about = affected(&request.infos).unwrap_or(source);
+            if about == source {
+                self.leaves(cx, name, source, Status::GROUP_LEFT);
+            }
+            return Ok(());
+        }
+        if request.status != Status::GROUP_CONSTRUCT_COMPLETE {
+            return Ok(());
+        }
+        let Some(list) = listed(&request.infos) else {
+            return Ok(());
+        };
+        // A leader may report what its library has reported for it.
+        let known = self.of(name.as_bytes(), source);
+        if known.is_some_and(|(_, group)| group.members.list() == list) {
+            return Ok(());
+        }
+        self.check_name(cx, source, Some(name))?;
+        Members::check(list)?;
+        self.check_room(&source.nspace, members::weight(list))?;
+        for run in list.chunk_by(|a, b| a.nspace == b.nspace) {
+            if let Some(proc) = run.first() {
+                cx.check_reads(member, &proc.nspace)?;
+            }
+        }
+        let group = Known::completed(name, source, list, &request.infos);
+        if !group.members.has(source) {
+            return Err(Error::bad("the leader of a group is not among its members"));
+        }
+        self.add(group);
+        Ok(())
+    }
+
+    /// Learns from an event of the host, which brings it from another server.
+    pub(crate) fn learn_from_host(
+        &mut self,
+        cx: &Cx,
+        status: Status,
+        source: &Proc<'_>,
+        infos: &[Info<'_>],
+    ) {
+        let Some(name) = name(infos).filter(|_| concerns_groups(status)) else {
+            return;
+        };
+        let source = source.clone().into_owned();
+        if status != Status::GROUP_CONSTRUCT_COMPLETE {
+            let about = affected(infos).unwrap_or(&source).clone().into_owned();
+            return self.leaves(cx, name, &about, status);
+        }
+        let Some(list) = listed(infos) else {
+            return;
+        };
+        let group = Known::completed(name, &source, list, infos);
+        let is_known = list
+            .iter()
+            .any(|proc| self.of(name.as_bytes(), proc).is_some());
+        if !is_known && group.members.any_local(cx) {
+            self.add(group);
+        }
+    }
+
+    fn leaves(&mut self, cx: &Cx, name: &Text<'_>, proc: &Proc<'static>, status: Status) {
+        if let Some((id, _)) = self.of(name.as_bytes(), proc) {
+            // The event that says it is on its way already.
+            _ = self.member_leaves(cx, id, proc, status);
+        }
+    }
+}
+
+impl Known {
+    /// A group that was formed by invitation.
+    fn completed(
+        name: &Text<'_>,
+        leader: &Proc<'static>,
+        list: &[Proc<'_>],
+        infos: &[Info<'_>],
+    ) -> Self {
+        Self {
+            name: name.clone().into_owned(),
+            job: leader.nspace.clone(),
+            members: Members::new(list.to_vec().into_owned()),
+            notifies: is_set(infos, keys::GROUP_NOTIFY_TERMINATION),
+        }
+    }
+}
+
+fn concerns_groups(status: Status) -> bool {
+    matches!(
+        status,
+        Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_LEFT | Status::GROUP_MEMBER_FAILED
+    )
+}
+
+fn name<'i>(infos: &'i [Info<'_>]) -> Option<&'i Text<'i>> {
+    match value(infos, keys::GROUP_ID)? {
+        Value::String(name) => name.as_ref(),
+        _ => None,
+    }
+}
+
+fn affected<'i>(infos: &'i [Info<'_>]) -> Option<&'i Proc<'i>> {
+    match value(infos, keys::EVENT_AFFECTED_PROC)? {
+        Value::Proc(proc) => Some(proc),
+        _ => None,
+    }
+}
+
+/// The members: those that the event names, or else those that it is for.
+fn listed<'i>(infos: &'i [Info<'_>]) -> Option<&'i [Proc<'i>]> {
+    let named = value(infos, keys::GROUP_MEMBERSHIP);
+    match named.or_else(|| value(infos, keys::EVENT_CUSTOM_RANGE))? {
+        Value::DataArray(DataArray::Proc(procs)) => Some(procs),
+        _ => None,
+    }
+}

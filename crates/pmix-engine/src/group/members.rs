@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The members of a group in the order of their ranks in it.
+
+use pmix_types::{Proc, Rank};
+
+use crate::Error;
+use crate::collective::each;
+use crate::cx::Cx;
+use crate::procs::Procs;
+
+/// The members of a group. A member that is a whole job is kept as such, so that a group of a large
+/// job takes little.
+#[derive(Debug)]
+pub(super) struct Members {
+    list: Vec<Proc<'static>>,
+    set: Procs,
+    /// Those that left it.
+    left: Procs,
+    /// Those that are gone.
+    gone: Procs,
+    /// Those that were told that its destruct failed.
+    released: Procs,
+    /// Whether whole jobs are among them.
+    has_jobs: bool,
+}
+
+impl Members {
+    pub(super) fn new(list: Vec<Proc<'static>>) -> Self {
+        let mut set = Procs::default();
+        set.extend(&list);
+        Self {
+            has_jobs: list.iter().any(|proc| proc.rank == Rank::WILDCARD),
+            list,
+            set,
+            left: Procs::default(),
+            gone: Procs::default(),
+            released: Procs::default(),
+        }
+    }
+
+    /// Refuses a list that names a process twice, or none.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM`.
+    pub(super) fn check(list: &[Proc<'_>]) -> Result<(), Error> {
+        let mut set = Procs::default();
+        for proc in list {
+            let is_whole = proc.rank == Rank::WILDCARD;
+            if set.has(proc) || (is_whole && set.names_job(&proc.nspace)) {
+                let (nspace, rank) = (&proc.nspace, proc.rank);
+                return Err(Error::bad(format!(
+                    "rank {rank} of {nspace} is twice among the members"
+                )));
+            }
+            set.extend(std::slice::from_ref(proc));
+        }
+        match list.is_empty() {
+            true => Err(Error::bad("a group without members")),
+            false => Ok(()),
+        }
+    }
+
+    /// The members as they were listed.
+    pub(super) fn list(&self) -> &[Proc<'static>] {
+        &self.list
+    }
+
+    /// Whether a process is a member, and neither left nor is gone.
+    pub(super) fn has(&self, proc: &Proc<'_>) -> bool {
+        let not_any_longer = [&self.left, &self.gone, &self.released];
+        self.set.has(proc) && !not_any_longer.iter().any(|procs| procs.has(proc))
+    }
+
+    /// Notes that a member left or is gone; tells whether it was one.
+    pub(super) fn remove(&mut self, proc: &Proc<'_>, has_left: bool) -> bool {
+        let was_member = self.has(proc);
+        let removed = match has_left {
+            true => &mut self.left,
+            false => &mut self.gone,
+        };
+        if was_member {
+            removed.extend(std::slice::from_ref(proc));
+        }
+        was_member
+    }
+
+    /// Notes that a member is done with the group, though it could not be taken apart.
+    pub(super) fn release(&mut self, proc: &Proc<'_>) {
+        self.released.extend(std::slice::from_ref(proc));
+    }
+
+    /// The process that has a rank in the group, whether or not it is still there: a rank stays who
+    /// it is.
+    pub(super) fn of_rank(&self, cx: &Cx, rank: Rank) -> Option<Proc<'static>> {
+        let place = usize::try_from(rank.as_raw()).ok()?;
+        match self.has_jobs {
+            true => each(cx, &self.list).get(place).cloned(),
+            false => self.list.get(place).cloned(),
+        }
+    }
+
+    /// Those that have not left, gone or not.
+    pub(super) fn remaining(&self, cx: &Cx) -> Vec<Proc<'static>> {
+        if self.left.len() == 0 {
+            return self.list.clone();
+        }
+        let mut each = each(cx, &self.list);
+        each.retain(|proc| !self.left.has(proc));
+        each
+    }
+
+    /// Those that are still there.
+    pub(super) fn present(&self, cx: &Cx) -> Vec<Proc<'static>> {
+        if self.left.len() + self.gone.len() + self.released.len() == 0 {
+            return self.list.clone();
+        }
+        let mut each = each(cx, &self.list);
+        each.retain(|proc| self.has(proc));
+        each
+    }
+
+    /// Whether one of them is a local process that is still there.
+    pub(super) fn any_local(&self, cx: &Cx) -> bool {
+        self.list.iter().any(|proc| match proc.rank {
+            Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some_and(|job| {
+                let mut ranks = job.clients.keys();
+                ranks.any(|rank| self.has(&Proc::new(proc.nspace.clone(), *rank)))
+            }),
+            rank => cx.registry.find(&proc.nspace, rank).is_some() && self.has(proc),
+        })
+    }
+
+    /// How many bytes they take, about.
+    pub(super) fn weight(&self) -> usize {
+        weight(&self.list)
+    }
+}
+
+/// How many bytes a list takes with the set of it, about.
+pub(super) fn weight(list: &[Proc<'_>]) -> usize {
+    let of = |proc: &Proc<'_>| 2 * size_of::<Proc<'_>>() + proc.nspace.as_bytes().len();
+    list.iter().map(of).sum()
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What becomes of groups: they are made and taken apart, and members leave them or are lost.
+
+use std::sync::Arc;
+
+use pmix_proto::{PeerForm, reply};
+use pmix_types::{
+    DataArray, DataRange, Info, IntoOwned, Proc, QualifiedValue, Rank, Scope, Status, Text, Value,
+    keys,
+};
+
+use super::known::{Groups, Known};
+use super::members::Members;
+use crate::collective::{
+    Collective, EndedGroup, GroupNews, Participants, each, listed, members_now, present,
+};
+use crate::cx::Cx;
+use crate::events::{Notification, Reporter};
+use crate::infos::{is_set, value};
+use crate::peers::Member;
+
+impl Groups {
+    /// Does what the end of a collective means for its group. Returns the events that follow.
+    pub(crate) fn heed(&mut self, cx: &mut Cx, news: GroupNews) -> Vec<Notification> {
+        match news {
+            GroupNews::Ended(ended) if ended.kind == Collective::GroupConstruct => {
+                self.constructed(cx, ended);
+                Vec::new()
+            }
+            GroupNews::Ended(ended) => {
+                self.forget(&ended.name, &ended.participants);
+                for ticket in ended.tickets {
+                    cx.reply_status(ticket, ended.status);
+                }
+                Vec::new()
+            }
+            GroupNews::DestructFailed { name, told } => {
+                self.release(cx, &name, &told);
+                Vec::new()
+            }
+            GroupNews::InviteFailed { name, procs, proc } => {
+                let event = event(cx, Status::GROUP_INVITE_FAILED, &name, procs, &proc);
+                event.into_iter().collect()
+            }
+        }
+    }
+
+    /// All members have called: from now on the group is known.
+    fn constructed(&mut self, cx: &mut Cx, ended: EndedGroup) {
+        let context_id = value(&ended.answered, keys::GROUP_CONTEXT_ID);
+        let context_id = context_id.and_then(|id| id.to_number::<u64>().ok());
+        let list = final_members(cx, &ended);
+        let infos = shared(&ended);
+        if let Some(context_id) = context_id {
+            for (proc, infos) in infos.iter().filter_map(of_member) {
+                share(cx, proc, infos, context_id);
+            }
+        }
+        let group = reply::Group {
+            status: Status::SUCCESS,
+            members: each(cx, &list),
+            context_id,
+            infos,
+        };
+        let mut packed: Vec<(PeerForm, Arc<Vec<u8>>)> = Vec::new();
+        for ticket in ended.tickets {
+            let Some(form) = cx.form(ticket.peer()) else {
+                cx.reply_status(ticket, Status::SUCCESS);
+                continue;
+            };
+            let known = packed.iter().find(|(known, _)| *known == form);
+            if let Some((_, bytes)) = known {
+                let bytes = Arc::clone(bytes);
+                cx.reply(ticket, bytes);
+                continue;
+            }
+            match group.encode(&form, Some(cx.framer())) {
+                Ok(bytes) => {
+                    let bytes = Arc::new(bytes);
+                    packed.push((form, Arc::clone(&bytes)));
+                    cx.reply(ticket, bytes);
+                }
+                Err(error) => cx.reply_error(ticket, &error.into()),
+            }
+        }
+        let notifies = |(_, infos): &(_, Vec<_>)| is_set(infos, keys::GROUP_NOTIFY_TERMINATION);
+        self.add(Known {
+            name: ended.name,
+            job: ended.job,
+            members: Members::new(list),
+            notifies: ended.said.iter().any(notifies),
+        });
+    }
+
+    /// Forgets the groups of a name that these processes were members of.
+    fn forget(&mut self, name: &Text<'_>, participants: &Participants) {
+        let is_participant = |proc: &Proc<'_>| match proc.rank {
+            Rank::WILDCARD => participants
+                .jobs()
+                .any(|(nspace, _)| *nspace == proc.nspace),
+            _ => participants.has(proc),
+        };
+        let has = |id: &&u64| {
+            let group = self.groups.get(*id);
+            group.is_some_and(|group| group.members.list().iter().any(is_participant))
+        };
+        let gone: Vec<_> = self
+            .named(name.as_bytes())
+            .iter()
+            .filter(has)
+            .copied()
+            .collect();
+        for id in gone {
+            self.remove(id);
+        }
+    }
+
+    /// Forgets a group for those who were told that its destruct failed; the others are to call.
+    fn release(&mut self, cx: &Cx, name: &Text<'_>, told: &[Proc<'static>]) {
+        for proc in told {
+            let Some((id, _)) = self.of(name.as_bytes(), proc) else {
+                continue;
+            };
+            if let Some(group) = self.groups.get_mut(&id) {
+                group.members.release(proc);
+                if !group.members.any_local(cx) {
+                    self.remove(id);
+                }
+            }
+        }
+    }
+
+    /// A member left a group, or is gone. The others are told what it is.
+    pub(super) fn member_leaves(
+        &mut self,
+        cx: &Cx,
+        id: u64,
+        proc: &Proc<'static>,
+        status: Status,
+    ) -> Option<Notification> {
+        let group = self.groups.get_mut(&id)?;
+        if !group.members.remove(proc, status == Status::GROUP_LEFT) {
+            return None;
+        }
+        let is_told = status == Status::GROUP_LEFT || group.notifies;
+        let told = is_told.then(|| event(cx, status, &group.name, group.members.present(cx), proc));
+        if !group.members.any_local(cx) {
+            self.remove(id);
+        }
+        told.flatten()
+    }
+
+    /// The last connection of a process is closed: it is in no group any longer. Returns the events
+    /// that follow.
+    pub(crate) fn peer_left(&mut self, cx: &Cx, member: &Member) -> Vec<Notification> {
+        let client = member.client.and_then(|id| cx.registry.client(id));
+        if self.groups.is_empty() || client.is_some_and(|client| !client.peers.is_empty()) {
+            return Vec::new();
+        }
+        self.proc_gone(cx, &member.proc)
+    }
+
+    /// A process is gone.
+    pub(crate) fn proc_gone(&mut self, cx: &Cx, proc: &Proc<'static>) -> Vec<Notification> {
+        let own = self.groups.iter();
+        let own = own.filter(|(_, group)| group.members.has(proc));
+        let own: Vec<_> = own.map(|(id, _)| *id).collect();
+        let failed = Status::GROUP_MEMBER_FAILED;
+        let told = own.into_iter();
+        told.filter_map(|id| self.member_leaves(cx, id, proc, failed))
+            .collect()
+    }
+
+    /// A job is gone: groups without any other local process are forgotten.
+    pub(crate) fn job_gone(&mut self, cx: &Cx) {
+        let gone = self.groups.iter();
+        let gone = gone.filter(|(_, group)| !group.members.any_local(cx));
+        let gone: Vec<_> = gone.map(|(id, _)| *id).collect();
+        for id in gone {
+            self.remove(id);
+        }
+    }
+}
+
+/// The members that a group has in the end: as the host says, or else those who were listed, without
+/// those that were done without.
+fn final_members(cx: &Cx, ended: &EndedGroup) -> Vec<Proc<'static>> {
+    let (participants, said) = (&ended.participants, &ended.said);
+    match listed(&ended.answered) {
+        Some(list) => present(cx, list.to_vec(), participants, said),
+        None => members_now(cx, participants, said),
+    }
+}
+
+/// What the members share about themselves, as the host brought it from all nodes, or else as the
+/// local ones said it.
+fn shared(ended: &EndedGroup) -> Vec<Info<'static>> {
+    let is_shared = |info: &&Info<'_>| info.key.is(keys::GROUP_INFO);
+    let brought = ended.answered.iter().filter(is_shared).cloned();
+    let brought: Vec<_> = brought.collect();
+    if !brought.is_empty() {
+        return brought;
+    }
+    let own = ended.said.iter().flat_map(|(_, infos)| infos);
+    own.filter(is_shared).cloned().collect()
+}
+
+/// Who shares something, and what: the name of the member is the first of the infos.
+fn of_member<'i>(info: &'i Info<'static>) -> Option<(&'i Proc<'static>, &'i [Info<'static>])> {
+    let Value::DataArray(DataArray::Info(infos)) = &info.value else {
+        return None;
+    };
+    let (first, rest) = infos.split_first()?;
+    match &first.value {
+        Value::Proc(proc) if first.key.is(keys::PROCID) => Some((proc, rest)),
+        _ => None,
+    }
+}
+
+/// Stores what a member shares, so that a get with the context id finds it.
+fn share(cx: &Cx, proc: &Proc<'static>, infos: &[Info<'static>], context_id: u64) {
+    let more = crate::weight::infos(infos);
+    let most = cx.config.put_bytes_per_process;
+    let stored = cx.store.update_modex(&proc.nspace, |puts| {
+        if puts.wire_bytes(proc.rank).saturating_add(more) > most {
+            tracing::warn!(nspace = %proc.nspace, rank = %proc.rank, "too much to share with a group");
+            return Ok(());
+        }
+        for info in infos {
+            let mut value = QualifiedValue::new(info.clone());
+            value.qualify(keys::GROUP_CONTEXT_ID, Value::Size(context_id));
+            puts.put(proc.rank, Scope::GLOBAL, value.into_info())?;
+        }
+        Ok(())
+    });
+    if let Err(error) = stored {
+        tracing::debug!(%error, "what a member shares with its group is not stored");
+    }
+}
+
+/// The event that tells the members of a group about one of them.
+fn event(
+    cx: &Cx,
+    status: Status,
+    name: &Text<'_>,
+    mut members: Vec<Proc<'static>>,
+    about: &Proc<'static>,
+) -> Option<Notification> {
+    members.retain(|member| member != about);
+    if members.is_empty() {
+        return None;
+    }
+    let name = Value::String(Some(name.clone().into_owned()));
+    let infos = vec![
+        Info::new(keys::EVENT_NON_DEFAULT, true),
+        Info::new(keys::EVENT_CUSTOM_RANGE, members),
+        Info::new(keys::GROUP_ID, name),
+        Info::new(keys::EVENT_AFFECTED_PROC, about.clone()),
+    ];
+    let source = match status {
+        Status::GROUP_LEFT => about.clone(),
+        _ => cx.config.server.clone(),
+    };
+    let event = Notification::new(Reporter::Server, status, source, DataRange::CUSTOM, infos);
+    event.ok()
+}

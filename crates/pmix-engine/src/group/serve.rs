@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The requests about groups.
+
+use pmix_proto::request;
+use pmix_types::{DataArray, Info, IntoOwned, Nspace, Proc, Status, Text, Value, keys};
+
+use super::known::{Groups, Known};
+use super::members::{self, Members};
+use crate::Error;
+use crate::collective::{Collective, GroupCall};
+use crate::cx::Cx;
+use crate::events::Notification;
+use crate::infos::is_set;
+use crate::peers::{Member, Ticket};
+
+/// Directives that change who becomes a member while a group is made, which is not done here.
+const NOT_SERVED: [&str; 2] = [keys::GROUP_ADD_MEMBERS, keys::GROUP_BOOTSTRAP];
+
+impl Groups {
+    /// GROUP_CONSTRUCT.
+    pub(crate) fn construct(
+        &self,
+        cx: &mut Cx,
+        ticket: Ticket,
+        request: &request::GroupConstruct<'_>,
+    ) -> Option<GroupCall> {
+        match self.check_construct(cx, &ticket, request) {
+            Ok((name, caller)) => {
+                let procs = request.procs.clone().into_owned();
+                let mut infos = request.infos.clone().into_owned();
+                infos.retain(|info| !info.key.is(keys::GROUP_MEMBERSHIP));
+                for info in &mut infos {
+                    name_member(info, &caller);
+                }
+                let list = Value::DataArray(DataArray::Proc(procs.clone()));
+                infos.push(Info::new(keys::GROUP_MEMBERSHIP, list));
+                Some(GroupCall {
+                    ticket,
+                    what: (Collective::GroupConstruct, Some(name)),
+                    procs,
+                    infos,
+                })
+            }
+            Err(error) => {
+                cx.reply_error(ticket, &error);
+                None
+            }
+        }
+    }
+
+    fn check_construct(
+        &self,
+        cx: &Cx,
+        ticket: &Ticket,
+        request: &request::GroupConstruct<'_>,
+    ) -> Result<(Text<'static>, Proc<'static>), Error> {
+        let member = client(cx, ticket)?;
+        let name = self.check_name(cx, &member.proc, request.group.as_ref())?;
+        Members::check(&request.procs)?;
+        self.check_room(&member.proc.nspace, members::weight(&request.procs))?;
+        match NOT_SERVED.iter().find(|key| is_given(&request.infos, key)) {
+            Some(key) => Err(Error::new(
+                Status::ERR_NOT_SUPPORTED,
+                format!("{key}: the members of a group are those that are listed"),
+            )),
+            None => Ok((name.clone().into_owned(), member.proc.clone())),
+        }
+    }
+
+    /// Whether a process may make a group of this name.
+    pub(super) fn check_name<'n, 'a>(
+        &self,
+        cx: &Cx,
+        caller: &Proc<'_>,
+        name: Option<&'n Text<'a>>,
+    ) -> Result<&'n Text<'a>, Error> {
+        let name = name.filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| Error::bad("a group without a name"))?;
+        let (len, most) = (name.len(), Nspace::MAX_LEN);
+        if len > most {
+            return Err(Error::bad(format!(
+                "the name of a group has {len} bytes, more than {most}"
+            )));
+        }
+        let nspace = Nspace::new(name.as_bytes());
+        if cx.store.job(&nspace).is_some() || cx.registry.job(&nspace).is_some() {
+            return Err(Error::bad(format!(
+                "{name} is a job, which a group cannot be called"
+            )));
+        }
+        match self.of(name.as_bytes(), caller) {
+            Some(_) => Err(Error::new(
+                Status::ERR_EXISTS,
+                format!("the caller is in a group {name} already"),
+            )),
+            None => Ok(name),
+        }
+    }
+
+    /// GROUP_DESTRUCT. Clients of 4.2 do not say who the members are, and what those of 5.0 say is
+    /// not needed.
+    pub(crate) fn destruct(
+        &self,
+        cx: &mut Cx,
+        ticket: Ticket,
+        request: &request::GroupDestruct<'_>,
+    ) -> Option<GroupCall> {
+        match self.own(cx, &ticket, request.group.as_ref()) {
+            Ok((_, group)) => {
+                let mut infos = request.infos.clone().into_owned();
+                let decided = [keys::GROUP_NOTIFY_TERMINATION, keys::GROUP_OPTIONAL];
+                infos.retain(|info| !decided.iter().any(|key| info.key.is(key)));
+                if group.notifies {
+                    infos.push(Info::new(keys::GROUP_NOTIFY_TERMINATION, true));
+                }
+                let name = group.name.clone();
+                let procs = group.members.remaining(cx);
+                Some(GroupCall {
+                    ticket,
+                    what: (Collective::GroupDestruct, Some(name)),
+                    procs,
+                    infos,
+                })
+            }
+            Err(error) => {
+                cx.reply_error(ticket, &error);
+                None
+            }
+        }
+    }
+
+    /// GROUP_LEAVE: the others are told, and the caller is answered when that is under way.
+    pub(crate) fn leave(
+        &mut self,
+        cx: &mut Cx,
+        ticket: Ticket,
+        request: &request::GroupLeave<'_>,
+    ) -> Option<Notification> {
+        let (id, caller) = match self.own(cx, &ticket, request.group.as_ref()) {
+            Ok((id, _)) => (id, cx.member(&ticket).map(|member| member.proc.clone())),
+            Err(error) => {
+                cx.reply_error(ticket, &error);
+                return None;
+            }
+        };
+        cx.reply_status(ticket, Status::SUCCESS);
+        self.member_leaves(cx, id, &caller.ok()?, Status::GROUP_LEFT)
+    }
+
+    /// The group of a name that the caller is a member of.
+    fn own(
+        &self,
+        cx: &Cx,
+        ticket: &Ticket,
+        name: Option<&Text<'_>>,
+    ) -> Result<(u64, &Known), Error> {
+        let member = client(cx, ticket)?;
+        let name = name.ok_or_else(|| Error::bad("a group without a name"))?;
+        let found = self.of(name.as_bytes(), &member.proc);
+        found.ok_or_else(|| Error::not_found(format!("the caller is in no group {name}")))
+    }
+}
+
+/// The process that calls.
+fn client<'c>(cx: &'c Cx, ticket: &Ticket) -> Result<&'c Member, Error> {
+    let member = cx.member(ticket)?;
+    match member.client {
+        Some(_) => Ok(member),
+        None => Err(Error::denied("a tool is in no group")),
+    }
+}
+
+/// Puts the name of a member in front of what it shares with the others.
+fn name_member(info: &mut Info<'static>, member: &Proc<'static>) {
+    if let Value::DataArray(DataArray::Info(infos)) = &mut info.value
+        && info.key.is(keys::GROUP_INFO)
+    {
+        infos.retain(|info| !info.key.is(keys::PROCID));
+        infos.insert(0, Info::new(keys::PROCID, member.clone()));
+    }
+}
+
+/// Whether a directive is there, and not false.
+fn is_given(infos: &[Info<'_>], key: &str) -> bool {
+    let given = infos.iter().any(|info| info.key.is(key));
+    given
+        && (is_set(infos, key) || !matches!(crate::infos::value(infos, key), Some(Value::Bool(_))))
+}
