@@ -80,12 +80,12 @@ fn everything_is_listed_without_an_argument() {
     let numbers: Vec<_> = all.iter().map(|row| row["number"].as_i64()).collect();
     assert!(numbers.is_sorted_by(|a, b| a >= b));
     let all = lines(&["attr", "--json"]);
-    assert_eq!(all.len(), 675);
+    assert_eq!(all.len(), 676);
     assert!(
         all.iter()
             .all(|row| row["key"].as_str().is_some_and(|key| !key.is_empty()))
     );
-    assert_eq!(pmix(&["attr"]).text().lines().count(), 675);
+    assert_eq!(pmix(&["attr"]).text().lines().count(), 676);
 }
 
 #[test]

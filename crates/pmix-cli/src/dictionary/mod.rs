@@ -121,7 +121,7 @@ fn history(
 /// `4.2.2 and later`, `4.2.2 to 5.0.11`, `master alone`.
 fn span(releases: Releases) -> String {
     match (releases.since(), releases.until()) {
-        (None, _) => "internal, in no header".to_owned(),
+        (None, _) => "in no header".to_owned(),
         (Some(since), None) => format!("{since} and later"),
         (Some(since), Some(until)) if since == until => format!("{since} alone"),
         (Some(since), Some(until)) => format!("{since} to {until}"),

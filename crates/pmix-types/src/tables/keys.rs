@@ -364,6 +364,9 @@ pub const DEBUG_STOP_ON_EXEC: &str = "pmix.dbg.exec";
 /// `pmix.dbg.tgt`: `pmix_proc_t*`, since 4.2.2.
 pub const DEBUG_TARGET: &str = "pmix.dbg.tgt";
 
+/// `pmix.dbg.notify`: `bool`, in no header; deprecated.
+pub const DEBUG_WAIT_FOR_NOTIFY: &str = "pmix.dbg.notify";
+
 /// `pmix.dev.dist`: `pmix_data_array_t*`, since 4.2.2.
 pub const DEVICE_DISTANCES: &str = "pmix.dev.dist";
 

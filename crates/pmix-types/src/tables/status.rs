@@ -239,6 +239,8 @@ impl Status {
     pub const READY_FOR_DEBUG: Self = Self::from_raw(-58);
     /// Ready for a debugger (`PMIX_DEBUG_WAITING_FOR_NOTIFY` = -58), since 4.2.2; deprecated.
     pub const DEBUG_WAITING_FOR_NOTIFY: Self = Self::from_raw(-58);
+    /// Ready for a debugger (`PMIX_DEBUG_WAIT_FOR_NOTIFY` = -58), in no header; deprecated.
+    pub const DEBUG_WAIT_FOR_NOTIFY: Self = Self::from_raw(-58);
     /// A process set was deleted (`PMIX_PROCESS_SET_DELETE` = -56), since 4.2.2.
     pub const PROCESS_SET_DELETE: Self = Self::from_raw(-56);
     /// A process set was defined (`PMIX_PROCESS_SET_DEFINE` = -55), since 4.2.2.
@@ -474,6 +476,7 @@ pub(crate) const STATUS: Table<i32> = Table {
         Constant::new("PMIX_ERR_PARAM_VALUE_NOT_SUPPORTED", -59, 0b11111, Stable),
         Constant::new("PMIX_READY_FOR_DEBUG", -58, 0b11111, Stable),
         Constant::new("PMIX_DEBUG_WAITING_FOR_NOTIFY", -58, 0b11111, Deprecated).deprecated(),
+        Constant::new("PMIX_DEBUG_WAIT_FOR_NOTIFY", -58, 0b00000, Extension).deprecated(),
         Constant::new("PMIX_PROCESS_SET_DELETE", -56, 0b11111, Stable),
         Constant::new("PMIX_PROCESS_SET_DEFINE", -55, 0b11111, Stable),
         Constant::new("PMIX_ERR_DUPLICATE_KEY", -53, 0b11111, Stable),
@@ -533,7 +536,7 @@ pub(crate) const STATUS: Table<i32> = Table {
         Constant::new("PMIX_ERROR", -1, 0b11111, Stable),
         Constant::new("PMIX_SUCCESS", 0, 0b11111, Stable),
     ],
-    by_name: &[31, 74, 168, 114, 30, 171, 143, 25, 121, 119, 140, 169, 117, 29, 111, 81, 98, 159, 109, 5, 3, 108, 104, 103, 102, 157, 139, 137, 130, 158, 136, 128, 135, 132, 126, 131, 129, 67, 127, 84, 134, 133, 144, 52, 53, 4, 43, 41, 36, 37, 48, 45, 35, 44, 46, 17, 42, 38, 47, 39, 16, 80, 40, 97, 18, 110, 93, 95, 94, 26, 22, 20, 138, 107, 105, 124, 122, 123, 147, 141, 149, 148, 112, 118, 99, 164, 7, 162, 166, 153, 8, 9, 165, 163, 167, 6, 28, 156, 54, 142, 161, 125, 170, 24, 100, 96, 101, 15, 2, 1, 146, 152, 154, 150, 151, 120, 145, 78, 106, 155, 10, 11, 79, 34, 21, 19, 13, 12, 27, 32, 33, 23, 14, 160, 0, 50, 83, 49, 76, 60, 59, 56, 66, 64, 63, 62, 57, 58, 65, 61, 55, 90, 89, 88, 70, 51, 77, 73, 86, 87, 82, 91, 72, 71, 69, 68, 116, 115, 75, 85, 92, 113, 172],
+    by_name: &[31, 74, 169, 114, 115, 30, 172, 144, 25, 122, 120, 141, 170, 118, 29, 111, 81, 98, 160, 109, 5, 3, 108, 104, 103, 102, 158, 140, 138, 131, 159, 137, 129, 136, 133, 127, 132, 130, 67, 128, 84, 135, 134, 145, 52, 53, 4, 43, 41, 36, 37, 48, 45, 35, 44, 46, 17, 42, 38, 47, 39, 16, 80, 40, 97, 18, 110, 93, 95, 94, 26, 22, 20, 139, 107, 105, 125, 123, 124, 148, 142, 150, 149, 112, 119, 99, 165, 7, 163, 167, 154, 8, 9, 166, 164, 168, 6, 28, 157, 54, 143, 162, 126, 171, 24, 100, 96, 101, 15, 2, 1, 147, 153, 155, 151, 152, 121, 146, 78, 106, 156, 10, 11, 79, 34, 21, 19, 13, 12, 27, 32, 33, 23, 14, 161, 0, 50, 83, 49, 76, 60, 59, 56, 66, 64, 63, 62, 57, 58, 65, 61, 55, 90, 89, 88, 70, 51, 77, 73, 86, 87, 82, 91, 72, 71, 69, 68, 117, 116, 75, 85, 92, 113, 173],
 };
 
 /// What each status says, sorted by number.

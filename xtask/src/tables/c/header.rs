@@ -104,6 +104,9 @@ pub(crate) fn common() -> Result<String, String> {
     }
     text.push_str("\n/* Keys of attributes. */\n");
     for row in Sheet::read("attributes")?.rows() {
+        if row.releases()? == 0 {
+            continue;
+        }
         let c_type = row.get("type")?.unwrap_or("any");
         let _ = writeln!(
             text,
