@@ -25,12 +25,13 @@ mod trace;
 mod wire;
 mod words;
 
+use std::ffi::OsString;
 use std::io::Write as _;
 
-use clap::Parser as _;
 use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
-use args::{Cli, Command, Global, PluginsCommand};
+use args::{Cli, Command, Global, PluginsCommand, When};
 use context::Context;
 use failure::{Exit, Failure};
 use style::Style;
@@ -42,8 +43,7 @@ fn main() {
     {
         run::watch();
     }
-    let cli =
-        Cli::try_parse_from(run::words(std::env::args_os())).unwrap_or_else(|error| misuse(&error));
+    let cli = parse(run::words(std::env::args_os())).unwrap_or_else(|error| misuse(&error));
     let stderr = Style::new(cli.global.color, &std::io::stderr());
     trace::install(cli.global.verbose, stderr);
     let json = cli.global.json;
@@ -51,6 +51,13 @@ fn main() {
     trace::finish();
     // Ends without unmapping what the command read: the system does that faster.
     std::process::exit(exit.code());
+}
+
+/// Reads the command line. Help and errors of the parser have the colour that it asks for.
+fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let mut command = Cli::command().color(style::asked_for(&words));
+    let matches = command.try_get_matches_from_mut(words)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// A command line that cannot be read, in JSON too if that is what it asks for.
@@ -73,7 +80,19 @@ fn misuse(error: &clap::Error) -> ! {
         // When it cannot be written the exit code still tells.
         let _ = writeln!(std::io::stdout(), "{}", failure.to_json());
     }
-    error.exit()
+    // Help that is cut off is no answer.
+    let printed = error.print().and_then(|()| std::io::stdout().flush());
+    match printed {
+        Err(e) if !error.use_stderr() => {
+            let failure = Failure::from(e);
+            if !failure.is_quiet() {
+                let style = Style::new(When::Never, &std::io::stderr());
+                let _ = std::io::stderr().write_all(failure.render(style).as_bytes());
+            }
+            std::process::exit(failure.exit().code())
+        }
+        _ => std::process::exit(error.exit_code()),
+    }
 }
 
 fn dispatch(cli: Cli) -> Result<Exit, Failure> {

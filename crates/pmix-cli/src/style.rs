@@ -1,9 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Colour, where it is wanted.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 
+use clap::{ColorChoice, ValueEnum as _};
+
 use crate::args::When;
+
+/// The colour that a command line asks for, which is not read yet.
+pub(crate) fn asked_for(words: &[OsString]) -> ColorChoice {
+    let mut words = words.iter().filter_map(|word| word.to_str());
+    let mut asked = ColorChoice::Auto;
+    while let Some(word) = words.next() {
+        let value = match word {
+            "--" => break,
+            "--color" => words.next(),
+            word => word.strip_prefix("--color="),
+        };
+        match value.and_then(|value| When::from_str(value, true).ok()) {
+            Some(When::Auto) => asked = ColorChoice::Auto,
+            Some(When::Never) => asked = ColorChoice::Never,
+            Some(When::Always) => asked = ColorChoice::Always,
+            None => {}
+        }
+    }
+    asked
+}
 
 /// Whether escape sequences may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -75,7 +75,7 @@ fn a_forgotten_sign_is_no_answer_but_a_hint() {
 #[test]
 fn everything_is_listed_without_an_argument() {
     let all = lines(&["status", "--json"]);
-    assert_eq!(all.len(), 173);
+    assert_eq!(all.len(), 174);
     assert_eq!(all[0]["name"], "PMIX_SUCCESS");
     let numbers: Vec<_> = all.iter().map(|row| row["number"].as_i64()).collect();
     assert!(numbers.is_sorted_by(|a, b| a >= b));

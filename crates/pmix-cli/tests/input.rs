@@ -215,3 +215,37 @@ fn hex_that_is_none_is_named() {
     assert_eq!(pmix(&["map", "decode", "@/nonexistent/hosts"]).code, 3);
     assert_eq!(pmix(&["map", "count", "-", "-"]).code, 2);
 }
+
+#[test]
+fn a_fault_in_a_file_of_process_maps_names_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("procs");
+    std::fs::write(&path, "0-3  # first\n4-7\n8,x\n12\n").unwrap();
+    let file = format!("@{}", path.display());
+    let outcome = pmix(&["map", "decode", "--procs", &file]);
+    assert_eq!(outcome.code, 3);
+    let place = format!("in {}, line 3, byte 19\n    8,x\n      ^\n", path.display());
+    assert!(outcome.stderr.contains(&place), "{}", outcome.stderr);
+}
+
+#[test]
+fn maps_that_do_not_belong_together_are_not_drawn_either() {
+    let maps = ["--nodes", "n[1-4]", "--procs", "0-3"];
+    let outcome = pmix(&[&["map", "draw"], &maps[..]].concat());
+    assert_eq!((outcome.code, outcome.text().as_str()), (3, ""));
+    let expected = "the node map has 4 nodes, the process map 1";
+    assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
+}
+
+#[test]
+fn long_names_are_told_apart_in_pictures() {
+    let nodes = "verylongclustername-rack01-node[001-002]";
+    for kind in ["text", "svg"] {
+        let maps = ["--nodes", nodes, "--procs", "0;1", "--of", kind];
+        let text = pmix(&[&["map", "draw"], &maps[..]].concat()).text();
+        assert!(
+            text.contains("-node001") && text.contains("-node002"),
+            "{text}"
+        );
+    }
+}

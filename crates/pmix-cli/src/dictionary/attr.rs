@@ -4,7 +4,7 @@
 use pmix_types::{Attribute, Release};
 use serde_json::{Map, Value as Json, json};
 
-use super::{Entry, Found, history, history_json, nearest, no_name, nothing};
+use super::{Entry, Found, history, history_json, near_names, nearest, nothing};
 use crate::failure::Failure;
 
 /// Finds attributes: a name or a key means just that, anything else is a pattern.
@@ -37,12 +37,18 @@ pub(super) fn find(what: Option<&str>) -> Result<Found<&'static Attribute>, Fail
 }
 
 fn unknown(what: &str) -> Failure {
+    nothing(what, "attribute", &near(what))
+}
+
+/// The names, or of a key the keys, that are nearest to what no attribute is called.
+pub(crate) fn near(what: &str) -> Vec<String> {
     let all = Attribute::all().iter();
     if what.contains('.') {
         let word = what.to_ascii_lowercase();
-        return nothing(what, "attribute", &nearest(&word, all.map(Attribute::key)));
+        let near = nearest(&word, all.map(Attribute::key)).into_iter();
+        return near.map(str::to_owned).collect();
     }
-    no_name(what, "attribute", all.map(Attribute::name))
+    near_names(what, all.map(Attribute::name))
 }
 
 impl Entry for &'static Attribute {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `pmix attr` and `pmix status`: the names and numbers of PMIx, looked up without any library.
 
-mod attr;
+pub(crate) mod attr;
 mod status;
 
 use std::io::Write;
@@ -139,14 +139,15 @@ fn history_json(entry: &mut Json, releases: Releases, standing: Standing, deprec
 
 /// A failed look-up by name, with the names that are nearest; none of them has its prefix.
 fn no_name(what: &str, kind: &str, names: impl Iterator<Item = &'static str>) -> Failure {
+    nothing(what, kind, &near_names(what, names))
+}
+
+/// The names that are nearest, whole, where `names` have no prefix.
+fn near_names(what: &str, names: impl Iterator<Item = &'static str>) -> Vec<String> {
     let word = what.to_ascii_uppercase();
     let word = word.strip_prefix("PMIX_").unwrap_or(&word);
     let near = nearest(word, names).into_iter();
-    nothing(
-        what,
-        kind,
-        &near.map(|name| format!("PMIX_{name}")).collect::<Vec<_>>(),
-    )
+    near.map(|name| format!("PMIX_{name}")).collect()
 }
 
 /// A failed look-up, with what was probably meant.

@@ -13,6 +13,7 @@ use super::show;
 use super::subject::Subject;
 use crate::args::{self, Get};
 use crate::context::Context;
+use crate::dictionary::attr;
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
 
@@ -43,7 +44,7 @@ pub(super) fn run(context: &mut Context, args: &Get, jobs: &[Job]) -> Result<Exi
                 write_value(&mut context.out, value)?;
             }
             if let Err(error) = answer {
-                absent.push((error.status(), error.to_string()));
+                absent.push((error.status(), error.to_string(), key));
             }
         }
     }
@@ -51,20 +52,29 @@ pub(super) fn run(context: &mut Context, args: &Get, jobs: &[Job]) -> Result<Exi
     let mut absent = absent.into_iter();
     match (absent.next(), absent.len()) {
         (None, _) => Ok(Exit::Ok),
-        (Some((status, message)), 0) => Err(negative(status, message)),
-        (Some((status, message)), more) => {
-            Err(negative(status, format!("{message}, nor are {more} more")))
-        }
+        (Some((status, message, key)), 0) => Err(negative(status, message, key)),
+        (Some((status, message, key)), more) => Err(negative(
+            status,
+            format!("{message}, nor are {more} more"),
+            key,
+        )),
     }
 }
 
-fn negative(status: Status, message: String) -> Failure {
+fn negative(status: Status, message: String, key: &str) -> Failure {
     let failure = Failure::answer(status, message);
-    match status {
-        Status::ERR_NOT_FOUND => {
-            failure.cure("--all prints what is known; --rank, --node and --app say of whom")
-        }
-        _ => failure,
+    if status != Status::ERR_NOT_FOUND {
+        return failure;
+    }
+    // A key may be anybody's, so one that no attribute has may be meant all the same.
+    let near = match (Attribute::by_key(key), Attribute::by_name(key)) {
+        (Some(_), _) => Vec::new(),
+        (None, Some(named)) => vec![named.full_name().to_owned()],
+        (None, None) => attr::near(key),
+    };
+    match near.as_slice() {
+        [] => failure.cure("--all prints what is known; --rank, --node and --app say of whom"),
+        near => failure.cure(format!("did you mean {}?", near.join(" or "))),
     }
 }
 

@@ -17,9 +17,24 @@ use crate::failure::Failure;
 #[derive(Debug)]
 pub(crate) enum Procs {
     /// The library's text and where it came from.
-    Text(Vec<u8>, String),
+    Text(Vec<u8>, Origin),
     /// A folded map.
     Map(ProcMap),
+}
+
+/// Where a text came from.
+#[derive(Debug, Default)]
+pub(crate) struct Origin {
+    name: String,
+    /// The text as it came, if it had lines, which an error is to name.
+    lines: Option<Vec<u8>>,
+}
+
+impl From<&str> for Origin {
+    fn from(name: &str) -> Self {
+        let (name, lines) = (name.to_owned(), None);
+        Self { name, lines }
+    }
 }
 
 /// Spreads sources into nodes and joins them.
@@ -28,7 +43,7 @@ pub(crate) fn read_procs(preg: &Preg, sources: Vec<Source>) -> Result<Procs, Fai
     for source in sources {
         for segment in segments(preg, source)? {
             found.push(match segment {
-                Segment::Exact(text) => Procs::Text(text, "the decoded input".to_owned()),
+                Segment::Exact(text) => Procs::Text(text, "the decoded input".into()),
                 Segment::Value(value) => Procs::Map(of_value(preg, &value)?),
                 Segment::List(source) => of_text(source),
             });
@@ -62,6 +77,10 @@ pub(crate) fn of_text(source: Source) -> Procs {
     if text.last() == Some(&b'\n') {
         text.pop();
     }
+    let origin = Origin {
+        name: source.origin,
+        lines: memchr::memchr(b'\n', &text).map(|_| text.clone()),
+    };
     if source.comments {
         blank_comments(&mut text);
     }
@@ -88,7 +107,7 @@ pub(crate) fn of_text(source: Source) -> Procs {
             }
         }
     }
-    Procs::Text(text, source.origin)
+    Procs::Text(text, origin)
 }
 
 /// Overwrites comments with blanks; a line with nothing else on it is no node.
@@ -124,7 +143,7 @@ fn blank_comments(text: &mut Vec<u8>) {
 impl Procs {
     fn join(mut found: Vec<Self>, limits: &Limits) -> Result<Self, Failure> {
         if found.len() <= 1 {
-            let nothing = || Self::Text(Vec::new(), String::new());
+            let nothing = || Self::Text(Vec::new(), Origin::default());
             return Ok(found.pop().unwrap_or_else(nothing));
         }
         if found.iter().all(|part| matches!(part, Self::Text(..))) {
@@ -135,10 +154,7 @@ impl Procs {
                     joined.extend_from_slice(&text);
                 }
             }
-            return Ok(Self::Text(
-                joined,
-                "the arguments, joined by `;`".to_owned(),
-            ));
+            return Ok(Self::Text(joined, "the arguments, joined by `;`".into()));
         }
         let mut builder = ProcMapBuilder::new(limits);
         for part in found {
@@ -179,9 +195,10 @@ pub(crate) fn text_of_procs(map: &ProcMap, limits: &Limits) -> Result<Vec<u8>, F
     Ok(text)
 }
 
-fn parse(text: &[u8], origin: &str, limits: &Limits) -> Result<ProcMap, Failure> {
+fn parse(text: &[u8], origin: &Origin, limits: &Limits) -> Result<ProcMap, Failure> {
     ProcMap::parse_text(text, limits).map_err(|e| {
-        Failure::of(&preg_core::Error::from(e), origin, text)
+        let shown = origin.lines.as_deref().unwrap_or(text);
+        Failure::of(&preg_core::Error::from(e), &origin.name, shown)
             .or_cure("a process map looks like 0-3;4-7: ranks by commas, nodes by semicolons")
     })
 }

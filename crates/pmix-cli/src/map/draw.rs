@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::matrix::{Mark, Matrix};
 use super::pattern::{self, Layout, Summary};
-use super::{read_pair, svg};
+use super::{label, paired, svg};
 use crate::args::{Draw, DrawAs, Pair};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -40,7 +40,7 @@ pub(super) fn run(context: &mut Context, args: &Draw) -> Result<Exit, Failure> {
             let corner = corner(&map, &summary, &matrix);
             let mut panels = vec![(folding(&summary, &matrix), matrix)];
             panels.extend(corner);
-            svg::render(&summary.text, &panels, |node| label(&list, node))
+            svg::render(&summary.text, &panels, |node| name_of(&list, node))
         }
         DrawAs::Text => text(
             &list,
@@ -74,7 +74,7 @@ pub(super) fn run(context: &mut Context, args: &Draw) -> Result<Exit, Failure> {
 fn maps(context: &Context, args: &Draw) -> Result<(NodeList, ProcMap), Failure> {
     let procs = args.procs.clone().unwrap_or_else(|| OsString::from("-"));
     if let Some(nodes) = args.nodes.clone() {
-        return read_pair(context, &Pair { nodes, procs });
+        return paired(context, &Pair { nodes, procs });
     }
     let sources = match &args.procs {
         Some(procs) => read_option("--procs", procs)?,
@@ -85,7 +85,7 @@ fn maps(context: &Context, args: &Draw) -> Result<(NodeList, ProcMap), Failure> 
 }
 
 /// A node's name, or its number if it has none.
-fn label(list: &NodeList, node: usize) -> String {
+fn name_of(list: &NodeList, node: usize) -> String {
     match list.nth(node) {
         Some(name) => printable(&name),
         None => format!("node {node}"),
@@ -138,9 +138,9 @@ fn grid(picture: &mut String, list: &NodeList, matrix: &Matrix, style: Style) {
         let _ = write!(axis, "{:<16}", matrix.ranks_of(col).start);
     }
     let _ = writeln!(picture, "{}", style.dim(axis.trim_end()));
-    for row in 0..matrix.rows() {
-        let name = label(list, matrix.nodes_of(row).start);
-        let mut name = svg::shorten(&name, LABEL);
+    let names = (0..matrix.rows()).map(|row| name_of(list, matrix.nodes_of(row).start));
+    let names = label::shorten_all(names.collect(), LABEL);
+    for (row, mut name) in names.into_iter().enumerate() {
         name.insert_str(0, &" ".repeat(LABEL.saturating_sub(columns(&name))));
         let cells: String = (0..matrix.cols())
             .map(|col| ['·', '░', '▒', '▓', '█'][matrix.shade(row, col)])

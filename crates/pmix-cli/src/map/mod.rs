@@ -9,6 +9,7 @@ mod decode;
 mod draw;
 mod encode;
 mod explain;
+mod label;
 mod list;
 mod matrix;
 mod pattern;
@@ -23,6 +24,7 @@ use crate::args::{MapCommand, MapInput, Pair};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{read_nodes, read_option, read_procs, read_sources};
+use crate::words::counted;
 use list::Map;
 
 /// Runs one of the commands.
@@ -63,6 +65,20 @@ fn read_pair(context: &Context, maps: &Pair) -> Result<(NodeList, ProcMap), Fail
     let list = read_nodes(preg, read_option("--nodes", &maps.nodes)?)?.into_list(limits)?;
     let map = read_procs(preg, read_option("--procs", &maps.procs)?)?.into_map(limits)?;
     Ok((list, map))
+}
+
+/// Reads two maps that have the same number of nodes.
+fn paired(context: &Context, maps: &Pair) -> Result<(NodeList, ProcMap), Failure> {
+    let (list, map) = read_pair(context, maps)?;
+    if list.len() == map.num_nodes() {
+        return Ok((list, map));
+    }
+    let message = format!(
+        "the node map has {}, the process map {}",
+        counted(list.len() as u64, "node"),
+        map.num_nodes()
+    );
+    Err(Failure::data(message).cure("`pmix map verify` lists what is wrong with two maps"))
 }
 
 /// Reads a map of either kind as the library's text.

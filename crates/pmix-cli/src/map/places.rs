@@ -4,16 +4,14 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use pmix_map::{NodeList, ProcMap};
 use preg_core::Status;
 use serde_json::json;
 
-use super::read_pair;
-use crate::args::{Pair, Where, Who};
+use super::paired;
+use crate::args::{Where, Who};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{Source, procs_of_text, read_nodes, read_sources};
-use crate::words::counted;
 
 /// `where RANK...`: one line a rank.
 pub(super) fn ranks(context: &mut Context, args: &Where) -> Result<Exit, Failure> {
@@ -88,20 +86,6 @@ pub(super) fn nodes(context: &mut Context, args: &Who) -> Result<Exit, Failure> 
         context.out.json(&json!({ "nodes": answers }))?;
     }
     finish(context, &absent, "node", "is not in the node map")
-}
-
-/// Reads two maps that have the same number of nodes.
-fn paired(context: &Context, maps: &Pair) -> Result<(NodeList, ProcMap), Failure> {
-    let (list, map) = read_pair(context, maps)?;
-    if list.len() == map.num_nodes() {
-        return Ok((list, map));
-    }
-    let message = format!(
-        "the node map has {}, the process map {}",
-        counted(list.len() as u64, "node"),
-        map.num_nodes()
-    );
-    Err(Failure::data(message).cure("`pmix map verify` lists what is wrong with two maps"))
 }
 
 /// A negative answer names what was not found.

@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
+use super::label::shorten_all;
 use super::matrix::{Mark, Matrix};
-use crate::printable::columns;
 
 const CELL: usize = 10;
 const LEFT: usize = 150;
@@ -84,8 +84,10 @@ fn panel(svg: &mut String, matrix: &Matrix, top: usize, label: impl Fn(usize) ->
         let _ = writeln!(svg, "<text x=\"{x}\" y=\"{y}\">{rank}</text>");
     }
     let step = matrix.rows().div_ceil(LABELS).max(1);
-    for row in (0..matrix.rows()).step_by(step) {
-        let name = escape(&shorten(&label(matrix.nodes_of(row).start), NAME));
+    let rows = (0..matrix.rows()).step_by(step);
+    let names = rows.clone().map(|row| label(matrix.nodes_of(row).start));
+    for (row, name) in rows.zip(shorten_all(names.collect(), NAME)) {
+        let name = escape(&name);
         let (x, y) = (LEFT - 6, top + row * CELL + CELL - 1);
         let _ = writeln!(svg, "<text class=\"end\" x=\"{x}\" y=\"{y}\">{name}</text>");
     }
@@ -141,23 +143,6 @@ fn marks(svg: &mut String, matrix: &Matrix, y: usize) {
     }
 }
 
-/// A name in so many columns.
-pub(super) fn shorten(name: &str, most: usize) -> String {
-    if columns(name) <= most {
-        return name.to_owned();
-    }
-    let mut short = String::new();
-    for c in name.chars() {
-        short.push(c);
-        if columns(&short) >= most {
-            short.pop();
-            break;
-        }
-    }
-    short.push('…');
-    short
-}
-
 /// Text as XML; control characters were escaped before.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
@@ -190,13 +175,5 @@ mod tests {
         let picture = drawn("0", (8, 8));
         assert!(picture.contains("&lt;line&gt;") && picture.contains("a &amp; b"));
         assert!(picture.contains("class=\"page\""));
-    }
-
-    #[test]
-    fn names_are_cut_by_columns() {
-        assert_eq!(shorten("node1", 5), "node1");
-        assert_eq!(shorten("node12", 5), "node…");
-        assert_eq!(shorten("日本日本", 5), "日本…");
-        assert_eq!(shorten("日本日本", 4), "日…");
     }
 }
