@@ -25,6 +25,9 @@ pub(crate) fn run() -> Outcome {
     outcome.check("lints", lints(&["--workspace", "--all-targets"]));
     let bare = ["--package", "pmix-cli", "--no-default-features"];
     outcome.check("lints without features", lints(&bare));
+    // Alone it has none of the features that other crates ask of its dependencies.
+    let client = ["--package", "pmix-client"];
+    outcome.check("lints of the client alone", lints(&client));
     outcome += workspace();
     // The second compression back end, which no default build has.
     let zstd = ["--package", "preg-compress", "--features", "zstd"];

@@ -1,26 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a process is surrounded by: environment, directories, configuration files.
+//! What a process is surrounded by: environment and directories.
 //!
 //! [`Environment::of_process`] is the one place in the workspace that reads the environment;
 //! tests make their own.
 
+#[cfg(feature = "params")]
+mod files;
+
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use pmix_files::{Fault, Trust};
-
-use crate::builder::PREFIX;
 use crate::rights::gained_rights;
-use crate::toml_file::FRAMEWORKS;
-use crate::{Error, Params, ParamsBuilder};
-
-/// Names a `plugins.toml` to read above those that are found, or says that none is.
-const PLUGINS_VARIABLE: &str = "PMIX_PLUGINS";
-/// Replaces the list of MCA parameter files.
-const FILES_VARIABLE: &str = "PMIX_MCA_mca_base_param_files";
-
-/// What stands in place of a file to say that there is none.
-const NONE: &str = "none";
 
 /// Holds the environment variables and directories in which settings are looked for.
 #[derive(Clone, Debug)]
@@ -62,200 +52,14 @@ impl Environment {
         }
     }
 
-    /// Reads the layers, lowest first: every `plugins.toml` (that of the system, of the user, of the
-    /// current directory, `PMIX_PLUGINS`, `config`), the MCA parameter files, the environment.
-    ///
-    /// A file is read only if nobody but root and the user can have written it. One that was found
-    /// and is not to be trusted is left out with a warning.
-    ///
-    /// # Errors
-    /// A named file is missing or not to be trusted, or a `plugins.toml` is malformed. A process that
-    /// gained rights takes no named file.
-    pub fn params(&self, config: Option<&Path>) -> Result<ParamsBuilder, Error> {
-        if let Some(config) = config.filter(|_| gained_rights()) {
-            return Err(Error::new(format!(
-                "{}: this process has rights that its caller does not have, so it reads \
-                 configuration of the system only",
-                config.display()
-            )));
-        }
-        let mut builder = Params::builder();
-        // What was named most explicitly is read first, for the sake of what is said of it.
-        let mut files = Vec::new();
-        for found in self.plugins_tomls(config).into_iter().rev() {
-            files.extend(found.read()?);
-        }
-        for (path, text) in files.into_iter().rev() {
-            builder = builder.plugins_toml(&path, &text)?;
-        }
-        // The first file of the list is the most important one.
-        for found in self.param_files().into_iter().rev() {
-            if let Some((path, text)) = found.read()? {
-                builder = builder.mca_file(&path, &text);
-            }
-        }
-        Ok(self.environment(builder))
-    }
-
     /// Returns the first of some variables that is set and not empty.
     #[must_use]
     pub fn first_of(&self, names: &[&str]) -> Option<&OsStr> {
         names.iter().find_map(|name| self.var(name))
     }
 
-    fn environment(&self, mut builder: ParamsBuilder) -> ParamsBuilder {
-        let mut vars = Vec::new();
-        for (variable, value) in &self.vars {
-            let Some(variable) = variable.to_str().filter(|v| v.starts_with(PREFIX)) else {
-                continue;
-            };
-            match value.to_str() {
-                Some(value) => vars.push((variable.to_owned(), value.to_owned())),
-                // Other frameworks' variables are none of our business.
-                None if FRAMEWORKS
-                    .iter()
-                    .any(|f| variable[PREFIX.len()..].starts_with(f)) =>
-                {
-                    builder.fail(Error::new(format!(
-                        "environment variable {variable}: the value is not valid UTF-8"
-                    )));
-                }
-                None => {}
-            }
-        }
-        builder.environment(vars)
-    }
-
     fn var(&self, name: &str) -> Option<&OsStr> {
         let found = self.vars.iter().find(|(variable, _)| variable == name);
         found.map(|(_, value)| &**value).filter(|v| !v.is_empty())
-    }
-
-    /// The places of `plugins.toml`, lowest first.
-    fn plugins_tomls(&self, config: Option<&Path>) -> Vec<Place> {
-        let named = |path: &Path, who| Place::named(self.cwd.join(path), who);
-        let variable = self.var(PLUGINS_VARIABLE);
-        let nothing = |word: Option<&OsStr>| word.is_some_and(|word| word == NONE);
-        let mut places = Vec::new();
-        if nothing(config.map(Path::as_os_str)) {
-            return places;
-        }
-        if !nothing(variable) {
-            places.push(Place::found(self.system.join("pmix/plugins.toml")));
-            let home = self.home.iter().map(|home| home.join(".pmix/plugins.toml"));
-            places.extend(home.map(Place::found));
-            if !self.cwd.as_os_str().is_empty() {
-                places.push(Place::found(self.cwd.join("plugins.toml")));
-            }
-            let path = variable.map(Path::new);
-            places.extend(path.map(|path| named(path, "environment variable PMIX_PLUGINS")));
-        }
-        places.extend(config.map(|path| named(path, "the configuration file given")));
-        // A file that is named and found, too, is the one that is named.
-        let paths: Vec<_> = places.iter().map(|place| place.path.clone()).collect();
-        let mut number = 0;
-        places.retain(|place| {
-            number += 1;
-            !paths[number..].contains(&place.path)
-        });
-        places
-    }
-
-    /// The MCA parameter files, most important first.
-    fn param_files(&self) -> Vec<Place> {
-        match self.var(FILES_VARIABLE) {
-            Some(list) if list == NONE => Vec::new(),
-            // OpenPMIx separates the list by commas, older versions by colons.
-            Some(list) => list
-                .to_string_lossy()
-                .split([',', ':'])
-                .filter(|file| !file.is_empty())
-                .map(|file| Place {
-                    missing: Missing::Warns,
-                    ..Place::named(
-                        self.cwd.join(file),
-                        "environment variable PMIX_MCA_mca_base_param_files",
-                    )
-                })
-                .collect(),
-            None => {
-                let home = self.home.iter().map(|h| h.join(".pmix/mca-params.conf"));
-                home.chain([self.system.join("pmix-mca-params.conf")])
-                    .map(Place::found)
-                    .collect()
-            }
-        }
-    }
-}
-
-impl Params {
-    /// Collects the layers of this process: `plugins.toml` (`config` if given), the MCA parameter
-    /// files and the environment. `--mca` and API settings may be added before `build`.
-    ///
-    /// # Errors
-    /// A named file is missing, a file cannot be read, or `plugins.toml` is malformed.
-    pub fn from_process(config: Option<&Path>) -> Result<ParamsBuilder, Error> {
-        Environment::of_process().params(config)
-    }
-}
-
-/// A file that may configure this process.
-struct Place {
-    path: PathBuf,
-    /// Who named it; nobody names what is searched for.
-    named: Option<&'static str>,
-    missing: Missing,
-}
-
-/// What a file is that is not there.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Missing {
-    Nothing,
-    Warns,
-    Fails,
-}
-
-/// No configuration is larger.
-const MAX_FILE: u64 = 4 << 20;
-
-impl Place {
-    fn found(path: PathBuf) -> Self {
-        Self {
-            path,
-            named: None,
-            missing: Missing::Nothing,
-        }
-    }
-
-    fn named(path: PathBuf, who: &'static str) -> Self {
-        Self {
-            path,
-            named: Some(who),
-            missing: Missing::Fails,
-        }
-    }
-
-    /// The path and the text of the file, if there is one to be read.
-    fn read(self) -> Result<Option<(PathBuf, String)>, Error> {
-        let Self {
-            path,
-            named,
-            missing,
-        } = self;
-        let shown = path.display();
-        let fault = match Trust::of_process().read(&path, MAX_FILE) {
-            Ok(text) => return Ok(Some((path, text))),
-            Err(fault) => fault,
-        };
-        match (named, missing) {
-            (None, _) if fault == Fault::Missing => {}
-            (None, _) if fault.is_absent() => tracing::debug!("{shown}: {fault}"),
-            (None, _) => tracing::warn!("{shown} is not read: {fault}"),
-            (Some(_), Missing::Warns) if fault == Fault::Missing => {
-                tracing::warn!("{shown}: {fault}; the file is ignored");
-            }
-            (Some(who), _) => return Err(Error::new(format!("{who}: {shown}: {fault}"))),
-        }
-        Ok(None)
     }
 }

@@ -3,10 +3,17 @@
 //!
 //! A *framework* (`preg`, `pcompress`) has *components*; parameters decide which are active and
 //! in which order. Parameters come in layers, and each value remembers its source. This crate
-//! reads the environment and the files once, into an immutable [`Params`]; nothing else in the
+//! reads the environment and the files once, into immutable `Params`; nothing else in the
 //! workspace does.
 //!
-//! ```
+//! | feature | what there is |
+//! | --- | --- |
+//! | none | [`Environment`]: the variables and directories of the process |
+//! | `params` | parameters, the files that they come from, and selection |
+//! | `plugins`, the default | `params`, and the opening of plugin files and of the MUNGE library |
+//!
+#![cfg_attr(feature = "params", doc = "```")]
+#![cfg_attr(not(feature = "params"), doc = "```ignore")]
 //! use pmix_mca::{Header, Params, Source, select};
 //! let variable = "PMIX_MCA_preg".to_owned();
 //! let params = Params::builder().environment([(variable, "^raw".to_owned())]).build()?;
@@ -19,32 +26,51 @@
 //! ```
 #![deny(unsafe_code)]
 
+#[cfg(feature = "params")]
 mod builder;
+#[cfg(feature = "params")]
 mod catalog;
+#[cfg(feature = "plugins")]
 mod elf;
 mod environment;
+#[cfg(feature = "params")]
 mod error;
+#[cfg(feature = "params")]
 mod list;
 mod loader;
+#[cfg(feature = "params")]
 mod mca_file;
+#[cfg(feature = "params")]
 mod nearest;
+#[cfg(feature = "params")]
 mod params;
+#[cfg(feature = "plugins")]
 mod refusal;
 mod rights;
+#[cfg(feature = "params")]
 mod select;
+#[cfg(feature = "params")]
 mod source;
+#[cfg(feature = "params")]
 mod spec;
+#[cfg(feature = "params")]
 mod toml_file;
 
-pub use builder::ParamsBuilder;
-pub use catalog::{Catalog, ParamInfo};
 pub use environment::Environment;
-pub use error::Error;
+#[cfg(feature = "plugins")]
 pub use loader::{ExitGuard, Loaded, Munge, load};
-pub use nearest::nearest;
-pub use params::{Params, PluginFile, Setting};
+#[cfg(feature = "plugins")]
 pub use refusal::{LoadFault, Refusal};
 pub use rights::gained_rights;
-pub use select::{Decision, Header, Selection, no_plugins, select};
-pub use source::Source;
-pub use spec::{Kind, ParamSpec};
+
+#[cfg(feature = "params")]
+pub use {
+    builder::ParamsBuilder,
+    catalog::{Catalog, ParamInfo},
+    error::Error,
+    nearest::nearest,
+    params::{Params, PluginFile, Setting},
+    select::{Decision, Header, Selection, no_plugins, select},
+    source::Source,
+    spec::{Kind, ParamSpec},
+};

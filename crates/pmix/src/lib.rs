@@ -105,9 +105,11 @@ pub mod wire {
     pub use bfrops::{BufferKind, Integers, Layout, Module};
 }
 
-/// MCA parameters, and the environment that they and addresses come from.
+/// MCA parameters (with feature `server`), and the environment that they and addresses come from.
 pub mod params {
-    pub use pmix_mca::{Environment, Error, Params, Source};
+    pub use pmix_mca::Environment;
+    #[cfg(feature = "server")]
+    pub use pmix_mca::{Error, Params, ParamsBuilder, Setting, Source};
 }
 
 /// The text of the programs in the folder `examples` of this crate.

@@ -72,6 +72,13 @@ const ONLY: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Crates that take another without its features, for what these would link.
+const BARE: &[(&str, &str, &str)] = &[(
+    "pmix-client",
+    "pmix-mca",
+    "a client links neither a plugin loader nor a reader of configuration files",
+)];
+
 /// Checks the manifest of every crate.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -109,6 +116,13 @@ fn check_manifest(file: &File, faults: &mut Vec<Fault>) {
             if let Some(why) = forbidden(name, layer, other) {
                 faults.push(file.fault(line_of(file, other), why));
             }
+        }
+    }
+    for (_, other, why) in BARE.iter().filter(|(bare, ..)| *bare == name) {
+        let entry = table.get("dependencies").and_then(|all| all.get(*other));
+        if let Some(entry) = entry.filter(|entry| entry.get("features").is_some()) {
+            let why = format!("{name} may not have {entry} of {other}: {why}");
+            faults.push(file.fault(line_of(file, other), why));
         }
     }
     for other in names(table.get("dev-dependencies")) {
@@ -214,6 +228,16 @@ mod tests {
         );
         let narrow = "[dependencies]\npmix-plugin-abi.workspace = true\nmemchr = \"2\"\n";
         assert_eq!(faults_of("pmix-map", narrow).len(), 1);
+    }
+
+    #[test]
+    fn a_client_takes_no_features_of_the_parameters() {
+        let bare = "[dependencies]\npmix-mca.workspace = true\n";
+        assert_eq!(faults_of("pmix-client", bare).len(), 0);
+        let with = "[dependencies]\npmix-mca = { workspace = true, features = [\"plugins\"] }\n";
+        let faults = faults_of("pmix-client", with);
+        assert_eq!(faults.len(), 1);
+        assert!(faults[0].starts_with("crates/pmix-client/Cargo.toml:4: "));
     }
 
     #[test]

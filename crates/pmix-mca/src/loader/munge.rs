@@ -9,7 +9,7 @@ use std::ptr;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use pmix_types::Status;
 
-use super::{link_message, trusted_library};
+use super::plugin::{link_message, trusted_library};
 use crate::Error;
 
 type Context = *mut c_void;

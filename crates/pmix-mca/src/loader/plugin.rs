@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Opening plugin files: everything that can be checked is checked before the first call.
+
+use std::fs::File;
+use std::io::Read;
+use std::mem::{align_of, offset_of, size_of};
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use pmix_files::{Fault, Trust};
+use pmix_plugin_abi as abi;
+
+use super::exits::ExitGuard;
+use crate::{LoadFault, Refusal, elf};
+
+/// Longer names are a mistake or an attack.
+const MAX_NAME: usize = 32;
+/// Longer descriptions are not one line.
+const MAX_ABOUT: usize = 1024;
+/// No version of a struct of the ABI will be larger.
+const MAX_STRUCT: usize = 1 << 16;
+/// Words that a component cannot be called, as parameter names would be ambiguous.
+const RESERVED: &[&str] = &["base", "select"];
+
+/// Holds a component that was loaded from a file and passed every check.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The file, absolute.
+    pub path: PathBuf,
+    /// Its name.
+    pub name: String,
+    /// The description that users are shown, in one line.
+    pub about: String,
+    /// The bytes that its string form begins with.
+    pub tag: Vec<u8>,
+    /// The type tag of its regex2 form, if it has one.
+    pub kind: Option<String>,
+    /// The ABI version it was built for.
+    pub abi: (u16, u16),
+    /// The interface version it was built for.
+    pub interface: u32,
+    /// Its built-in priority.
+    pub priority: i32,
+    /// Whether it is active when nothing is configured.
+    pub enabled: bool,
+    /// Creates its module.
+    pub query: Option<abi::Query>,
+    /// The operations that it has; slots that its version does not have are `None`.
+    pub operations: abi::Operations,
+}
+
+/// Opens a file as a component of a framework. The library stays open while the process lives.
+///
+/// # Errors
+/// The file is no library for this machine, or its component header is not what it must be.
+pub fn load(path: &Path, framework: &str, interface: u32) -> Result<Loaded, Refusal> {
+    // Without a slash the dynamic linker would search its own directories.
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let _guard = ExitGuard::new(&path);
+    open(&path)
+        .and_then(|header| read_header(&header, &path, framework, interface))
+        .map_err(|fault| Refusal::new(&path, fault))
+}
+
+/// Checks the file, opens it and copies the header that it returns.
+fn open(path: &Path) -> Result<abi::ComponentHeader, LoadFault> {
+    let library = trusted_library(path, |file| {
+        let mut header = Vec::new();
+        let most = u64::try_from(elf::HEADER_LEN).unwrap_or(u64::MAX);
+        let read = file.take(most).read_to_end(&mut header);
+        read.map_err(|e| LoadFault::Unreadable(e.to_string()))?;
+        match cfg!(any(target_os = "linux", target_os = "freebsd")) {
+            true => elf::check(&header),
+            false => Ok(()),
+        }
+    })?;
+    // SAFETY: the header file gives the symbol this type; a library that exports something else
+    // under this name cannot be told from one that does not.
+    let entry = unsafe { library.get::<abi::Entry>(abi::SYMBOL) }
+        .map(|symbol| *symbol)
+        .map_err(|_| LoadFault::NoSymbol)?;
+    // Never unloaded: its code may be on some thread's stack or in its exit handlers.
+    std::mem::forget(library);
+    // SAFETY: as above; the function takes no arguments.
+    let header = unsafe { entry() };
+    copy_header(header)
+}
+
+/// No library is larger.
+const MAX_LIBRARY: u64 = 1 << 30;
+
+/// Opens a library that only root or the user can have written, after looking at it.
+///
+/// The linker gets the descriptor that was checked, by its name below `/proc`. Where there is none, it
+/// gets the path without links, on which nobody else can exchange anything: that is what was checked.
+pub(super) fn trusted_library(
+    path: &Path,
+    look: impl FnOnce(&File) -> Result<(), LoadFault>,
+) -> Result<Library, LoadFault> {
+    let trusted = Trust::of_process().open(path, MAX_LIBRARY);
+    let trusted = trusted.map_err(|fault| match fault {
+        Fault::Untrusted { .. } | Fault::NotRegular { .. } | Fault::TooLarge { .. } => {
+            LoadFault::Untrusted(fault)
+        }
+        fault => LoadFault::Unreadable(fault.to_string()),
+    })?;
+    look(&trusted.file)?;
+    let open = format!("/proc/self/fd/{}", trusted.file.as_raw_fd());
+    let open = PathBuf::from(open);
+    let name = if open.exists() { &open } else { &trusted.path };
+    // SAFETY: whoever configures a library trusts its initialisers; docs/plugins.md says so.
+    let library = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| {
+        let message = link_message(&e);
+        let (open, path) = (open.display().to_string(), path.display().to_string());
+        LoadFault::Link(message.replace(&open, &path))
+    })?;
+    // The linker knows the library by this name: another file must not get it.
+    std::mem::forget(trusted.file);
+    Ok(library)
+}
+
+pub(super) fn link_message(error: &libloading::Error) -> String {
+    let cause = std::error::Error::source(error);
+    cause.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// Copies a header after checking, in the order of their places, what says how to read the rest.
+fn copy_header(header: *const abi::ComponentHeader) -> Result<abi::ComponentHeader, LoadFault> {
+    check_pointer(header.cast(), align_of::<abi::ComponentHeader>())?;
+    let bytes = header.cast::<u8>();
+    // SAFETY: a plugin returns a header, whose first 16 bytes are the same in every version;
+    // the pointer is not NULL and aligned.
+    let magic = unsafe { bytes.cast::<[u8; 8]>().read() };
+    if magic != abi::MAGIC {
+        return Err(LoadFault::Magic);
+    }
+    // SAFETY: as above: these fields lie within the first 16 bytes.
+    let (major, minor, size) = unsafe {
+        (
+            bytes
+                .add(offset_of!(abi::ComponentHeader, abi_major))
+                .cast::<u16>()
+                .read(),
+            bytes
+                .add(offset_of!(abi::ComponentHeader, abi_minor))
+                .cast::<u16>()
+                .read(),
+            bytes
+                .add(offset_of!(abi::ComponentHeader, size))
+                .cast::<u32>()
+                .read(),
+        )
+    };
+    if major != abi::ABI_MAJOR {
+        return Err(LoadFault::AbiVersion { major, minor });
+    }
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    check_size("component header", size, size_of::<abi::ComponentHeader>())?;
+    // SAFETY: the plugin says that the struct is as large as ours or larger.
+    Ok(unsafe { header.read() })
+}
+
+fn check_pointer(pointer: *const u8, align: usize) -> Result<(), LoadFault> {
+    let address = pointer.addr();
+    match address {
+        0 => Err(LoadFault::BadTable("NULL")),
+        1..4096 => Err(LoadFault::BadTable("a number instead of an address")),
+        _ if !address.is_multiple_of(align) => Err(LoadFault::BadTable("an unaligned address")),
+        _ => Ok(()),
+    }
+}
+
+fn check_size(what: &'static str, found: usize, least: usize) -> Result<(), LoadFault> {
+    if found < least || found > MAX_STRUCT {
+        return Err(LoadFault::Size { what, found, least });
+    }
+    Ok(())
+}
+
+fn read_header(
+    header: &abi::ComponentHeader,
+    path: &Path,
+    framework: &str,
+    interface: u32,
+) -> Result<Loaded, LoadFault> {
+    let found = utf8("framework name", header.framework, MAX_NAME)?;
+    if found != framework {
+        return Err(LoadFault::Framework(found));
+    }
+    if header.interface != interface {
+        return Err(LoadFault::Interface {
+            found: header.interface,
+            expected: interface,
+        });
+    }
+    let kind = utf8("regex2 type", header.kind, MAX_NAME)?;
+    let about = utf8("description", header.about, MAX_ABOUT)?;
+    Ok(Loaded {
+        path: path.to_path_buf(),
+        name: component_name(header.name)?,
+        about: about.replace(char::is_control, " "),
+        tag: tag(header.tag)?,
+        kind: (!kind.is_empty()).then_some(kind),
+        abi: (header.abi_major, header.abi_minor),
+        interface,
+        priority: header.priority,
+        enabled: header.flags & abi::OFF_BY_DEFAULT == 0,
+        query: header.query,
+        operations: copy_operations(header.operations)?,
+    })
+}
+
+/// Copies as many slots as the plugin's version has.
+fn copy_operations(table: *const abi::Operations) -> Result<abi::Operations, LoadFault> {
+    if table.is_null() {
+        return Err(LoadFault::BadTable("a header without an operations table"));
+    }
+    check_pointer(table.cast(), align_of::<abi::Operations>())?;
+    // SAFETY: a plugin points to a table, which begins with its size in every version.
+    let size = unsafe { table.cast::<usize>().read() };
+    check_size("operations table", size, size_of::<usize>())?;
+    let covered = size.min(size_of::<abi::Operations>());
+    let whole_slots = covered - covered % size_of::<usize>();
+    let mut operations = abi::Operations::default();
+    // SAFETY: the plugin says that its table has `size` bytes; the copy stays within both, and
+    // holds whole slots only, each of which is a function or NULL, as `Option` of one is.
+    unsafe {
+        ptr::copy_nonoverlapping(
+            table.cast::<u8>(),
+            ptr::from_mut(&mut operations).cast::<u8>(),
+            whole_slots,
+        );
+    }
+    Ok(operations)
+}
+
+/// Copies a text of a header.
+fn bytes(what: &'static str, text: abi::Text, most: usize) -> Result<Vec<u8>, LoadFault> {
+    let fault = |why: String| Err(LoadFault::Text { what, why });
+    match text.len {
+        0 => Ok(Vec::new()),
+        len if len > most => fault(format!("has {len} bytes, at most {most} are allowed")),
+        len if text.ptr.is_null() => fault(format!("has {len} bytes at NULL")),
+        // SAFETY: the plugin says that so many bytes are there; the number is sane and the
+        // pointer not NULL.
+        len => Ok(unsafe { std::slice::from_raw_parts(text.ptr, len) }.to_vec()),
+    }
+}
+
+fn utf8(what: &'static str, text: abi::Text, most: usize) -> Result<String, LoadFault> {
+    String::from_utf8(bytes(what, text, most)?).map_err(|e| LoadFault::Text {
+        what,
+        why: format!(
+            "is not valid UTF-8 at byte {}",
+            e.utf8_error().valid_up_to()
+        ),
+    })
+}
+
+fn component_name(text: abi::Text) -> Result<String, LoadFault> {
+    let what = "component name";
+    let name = utf8(what, text, MAX_NAME)?;
+    let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    let why = if name.is_empty() {
+        "is empty".to_owned()
+    } else if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.bytes().all(legal) {
+        format!("{name:?} must be a lower-case letter, then letters, digits and `_`")
+    } else if RESERVED.contains(&name.as_str()) {
+        format!("{name:?} is reserved")
+    } else {
+        return Ok(name);
+    };
+    Err(LoadFault::Text { what, why })
+}
+
+/// A tag must be something that no list begins with by accident.
+fn tag(text: abi::Text) -> Result<Vec<u8>, LoadFault> {
+    let what = "tag";
+    let tag = bytes(what, text, MAX_NAME)?;
+    let printable = tag.iter().all(|b| b.is_ascii_graphic());
+    let ends_well = |last: &u8| last.is_ascii_punctuation() && !b"-._,;".contains(last);
+    if tag.len() >= 2 && printable && tag.last().is_some_and(ends_well) {
+        return Ok(tag);
+    }
+    let shown = String::from_utf8_lossy(&tag).into_owned();
+    let why = format!(
+        "{shown:?} must be 2 to {MAX_NAME} printable characters, the last a sign that no host \
+         name begins with, as in `name:`"
+    );
+    Err(LoadFault::Text { what, why })
+}
