@@ -4,17 +4,20 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use pmix_client::{Ask, Found, Settings, SharedClient};
-use pmix_types::{Info, Key, Proc, Rank, Scope, Status, Value, keys};
+use pmix_server::HostObject;
+use pmix_types::{ErrorDetail, Info, Key, Proc, Rank, Scope, Status, Value, keys};
 
 use crate::abi::*;
 use crate::answers::{op, value};
 use crate::convert::{fault, infos_at, key_at, procs_at, text_at};
 use crate::events;
 use crate::guard::exported;
+use crate::later::later;
 use crate::memory::{Result, boxed, string};
 use crate::model::Model;
 use crate::names::{nspace_at, proc_at};
 use crate::record::there;
+use crate::server::own_host;
 use crate::state::{client, state};
 use crate::status::{code, write_to};
 use crate::values::value_at;
@@ -118,13 +121,50 @@ fn store_of_server(of: Option<&Proc<'static>>, info: &Info<'static>) -> Option<R
     Some(Ok(()))
 }
 
-/// What this process stored or knows of itself where it is a server, which asks nobody.
-fn stored_by_server(of: &Proc<'static>, key: &Key<'static>) -> Option<Result<Value<'static>>> {
-    let state = state();
-    let (server, _) = state.server.as_ref()?;
-    let stored = state.stored.get(&(of.clone(), key.clone())).cloned();
-    let own = || own_value(of, server.proc(), &key.as_text().to_str_lossy());
-    Some(stored.or_else(own).ok_or(Status::ERR_NOT_FOUND))
+/// Puts a value where this process is a server, which alone reads it.
+fn put_by_server(scope: Scope, info: &Info<'static>) -> Option<Result<()>> {
+    match scope {
+        Scope::LOCAL | Scope::REMOTE | Scope::GLOBAL | Scope::INTERNAL => {
+            store_of_server(None, info)
+        }
+        Scope::DEL_LOCAL | Scope::DEL_REMOTE | Scope::DEL_GLOBAL | Scope::DEL_INTERNAL => {
+            let mut state = state();
+            let (server, _) = state.server.as_ref()?;
+            let at = (server.proc().clone(), info.key.clone());
+            state.stored.remove(&at);
+            Some(Ok(()))
+        }
+        _ => own_host().map(|_| Err(Status::ERR_BAD_PARAM)),
+    }
+}
+
+/// What this process stored, or knows of itself, or what its jobs are, where it is a server: it asks
+/// nobody.
+fn known_to_server(
+    of: &Proc<'static>,
+    key: &Key<'static>,
+    infos: &[Info<'_>],
+) -> Option<Result<Value<'static>>> {
+    let (server, stored) = {
+        let state = state();
+        if state.client.is_some() {
+            return None;
+        }
+        let (server, _) = state.server.as_ref()?;
+        let stored = state.stored.get(&(of.clone(), key.clone())).cloned();
+        (server.clone(), stored)
+    };
+    let name = key.as_text().to_str_lossy();
+    let own = || own_value(of, server.proc(), &name);
+    if let Some(known) = stored.or_else(own) {
+        return Some(Ok(known));
+    }
+    let qualifiers = SharedClient::qualifiers(infos);
+    Some(
+        server
+            .get(of, &name, &qualifiers)
+            .map_err(|error| error.status()),
+    )
 }
 
 /// Hands a value out: to memory of the caller if it says so, otherwise to new memory.
@@ -184,9 +224,18 @@ exported! {
 
     fn PMIx_Abort(status: c_int, msg: *const c_char, procs: *mut pmix_proc_t, nprocs: usize) -> pmix_status_t {
         code((|| {
-            let client = client()?;
             // SAFETY: C says so.
             let (message, procs) = unsafe { (text_at(msg).ok(), procs_at(procs, nprocs)?) };
+            if let Some(own) = own_host() {
+                let status = Status::from_raw(status);
+                let object = HostObject::default();
+                let asked = own.wait(|host, me, to| {
+                    host.abort(me, object, status, message.as_ref(), &procs, to);
+                    Ok(())
+                });
+                return asked.map(drop);
+            }
+            let client = client()?;
             let ask = Ask::abort(Status::from_raw(status), message, procs);
             client.wait(ask).map_err(|error| fault(&error))
         })())
@@ -196,11 +245,12 @@ exported! {
         code((|| {
             // SAFETY: C says so.
             let info = unsafe { Info::new(key_at(key)?, value_at(val)?) };
-            if let Some(stored) = store_of_server(None, &info) {
-                return stored;
+            let scope = Scope::from_raw(scope);
+            if let Some(put) = put_by_server(scope, &info) {
+                return put;
             }
             let client = client()?;
-            client.put(Scope::from_raw(scope), info).map_err(|error| fault(&error))
+            client.put(scope, info).map_err(|error| fault(&error))
         })())
     }
 
@@ -251,7 +301,7 @@ exported! {
             if val.is_null() {
                 return Err(Status::ERR_BAD_PARAM);
             }
-            if let Some(found) = stored_by_server(&of, &key) {
+            if let Some(found) = known_to_server(&of, &key, &infos) {
                 // SAFETY: as above.
                 return unsafe { hand_out(&found?, &infos, val) };
             }
@@ -268,10 +318,15 @@ exported! {
 
     fn PMIx_Get_nb(proc: *const pmix_proc_t, key: *const c_char, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_value_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
-            let client = client()?;
+            let own = crate::state::proc()?;
             // SAFETY: C says so.
-            let (of, key, infos) = unsafe { (asked(proc, client.proc()), key_at(key)?, infos_at(info, ninfo)?) };
+            let (of, key, infos) = unsafe { (asked(proc, &own), key_at(key)?, infos_at(info, ninfo)?) };
             let then = value(cbfunc, cbdata)?;
+            if let Some(found) = known_to_server(&of, &key, &infos) {
+                let found = found.map_err(|status| ErrorDetail::new(status, "not known here").into());
+                return later(move || then(found));
+            }
+            let client = client()?;
             let name = key.as_text().to_str_lossy();
             let found = match own_value(&of, client.proc(), &name) {
                 Some(own) => Found::Known(Ok(own)),
@@ -294,16 +349,16 @@ exported! {
 
     fn PMIx_Resolve_peers(nodename: *const c_char, nspace: *const c_char, procs: *mut *mut pmix_proc_t, nprocs: *mut usize) -> pmix_status_t {
         code((|| {
-            let client = client()?;
+            let own = crate::state::proc()?;
             if procs.is_null() || nprocs.is_null() {
                 return Err(Status::ERR_BAD_PARAM);
             }
             // SAFETY: C says so.
             let (node, nspace) = unsafe { (text_at(nodename).ok(), nspace_at(nspace)) };
-            let of = if nspace.is_invalid() { client.proc().nspace.clone() } else { nspace };
+            let of = if nspace.is_invalid() { own.nspace } else { nspace };
             let job = Proc::new(of.clone(), Rank::WILDCARD);
             let infos: Vec<_> = node.map(|node| Info::new(keys::HOSTNAME, Value::String(Some(node)))).into_iter().collect();
-            let peers = client.get(&job, &keys::LOCAL_PEERS.into(), &infos).map_err(|error| fault(&error))?;
+            let peers = of_job(&job, keys::LOCAL_PEERS, &infos)?;
             let ranks = peers_of(&peers)?;
             let found: Vec<_> = ranks.into_iter().map(|rank| Proc::new(of.clone(), rank)).collect();
             // SAFETY: as above.
@@ -313,12 +368,12 @@ exported! {
 
     fn PMIx_Resolve_nodes(nspace: *const c_char, nodelist: *mut *mut c_char) -> pmix_status_t {
         code((|| {
-            let client = client()?;
+            let own = crate::state::proc()?;
             // SAFETY: C says so.
             let nspace = unsafe { nspace_at(nspace) };
-            let of = if nspace.is_invalid() { client.proc().nspace.clone() } else { nspace };
+            let of = if nspace.is_invalid() { own.nspace } else { nspace };
             let job = Proc::new(of, Rank::WILDCARD);
-            let found = client.get(&job, &keys::NODE_LIST.into(), &[]).map_err(|error| fault(&error))?;
+            let found = of_job(&job, keys::NODE_LIST, &[])?;
             let Value::String(Some(nodes)) = found else {
                 return Err(Status::ERR_NOT_FOUND);
             };
@@ -333,6 +388,17 @@ exported! {
 
     fn PMIx_Progress_thread_stop(_info: *const pmix_info_t, _ninfo: usize) {
         // The threads end with PMIx_Finalize: before, others may wait for them.
+    }
+}
+
+/// What a job is, by what is known here or by the server.
+fn of_job(job: &Proc<'static>, key: &str, infos: &[Info<'static>]) -> Result<Value<'static>> {
+    let key = Key::from(key.to_owned());
+    match known_to_server(job, &key, infos) {
+        Some(found) => found,
+        None => client()?
+            .get(job, &key, infos)
+            .map_err(|error| fault(&error)),
     }
 }
 

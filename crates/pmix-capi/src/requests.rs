@@ -5,7 +5,9 @@
 use std::ffi::{c_char, c_void};
 
 use pmix_client::{Answers, Ask};
-use pmix_types::{AllocDirective, Key, Status};
+use pmix_types::{
+    AllocDirective, App, Info, IntoOwned as _, Key, Proc, Query, Status, Text, Value, keys,
+};
 
 use crate::abi::*;
 use crate::answers::{credential, found, infos, op, spawned, validated};
@@ -13,9 +15,11 @@ use crate::convert::{
     apps_at, clear_out, fault, hand_out, infos_at, keys_at, procs_at, queries_at, text_at,
 };
 use crate::guard::exported;
+use crate::later::later;
 use crate::memory::{self, Result, fill, slice};
 use crate::model::Model;
 use crate::record::there;
+use crate::server::{CHost, To, own_host};
 use crate::state::client;
 use crate::status::{code, write_to};
 use crate::values::info_at;
@@ -47,7 +51,20 @@ unsafe fn wait_infos(
     // SAFETY: the caller says so.
     unsafe { clear_out(results, nresults) };
     let client = client()?;
-    let (status, made) = client.wait(ask?).map_err(|error| fault(&error))?;
+    let answer = client.wait(ask?).map_err(|error| fault(&error))?;
+    // SAFETY: the caller says so.
+    unsafe { hand_out_infos(answer, results, nresults) }
+}
+
+/// Hands infos out, if the status says that there are any.
+///
+/// # Safety
+/// As of [`wait_infos`].
+unsafe fn hand_out_infos(
+    (status, made): Answers,
+    results: *mut *mut pmix_info_t,
+    nresults: *mut usize,
+) -> Result<()> {
     let some = matches!(
         status,
         Status::SUCCESS
@@ -76,17 +93,30 @@ fn start_infos(
         .map_err(|error| fault(&error))
 }
 
-/// Pairs of functions: one waits, one calls back; both ask the same.
+/// Pairs of functions: one waits, one calls back; both ask the same. A process that is a server asks
+/// its host.
 macro_rules! done {
-    ($($wait:ident $start:ident ($($arg:ident: $type:ty),*) $ask:block)*) => {
+    ($($wait:ident $start:ident ($($arg:ident: $type:ty),*) $ask:block
+       $(=> |$host:ident, $own:ident, $to:ident| $call:block)?)*) => {
         exported! {
             $(
                 fn $wait($($arg: $type),*) -> pmix_status_t {
+                    $(if let Some(own) = own_host() {
+                        // SAFETY: C says so.
+                        return code(own.wait(|$host, $own, $to| unsafe { $call }).map(drop));
+                    })?
                     // SAFETY: C says so.
                     code(wait(unsafe { $ask }))
                 }
 
                 fn $start($($arg: $type,)* cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+                    $(if let Some(own) = own_host() {
+                        // SAFETY: C says so.
+                        let ask = |$host: &CHost, $own: &Proc<'static>, $to: To<()>| unsafe { $call };
+                        return code(op(cbfunc, cbdata).and_then(|then| {
+                            own.start(ask, |answer| then(answer.map(drop)))
+                        }));
+                    })?
                     // SAFETY: C says so.
                     code(start(unsafe { $ask }, cbfunc, cbdata))
                 }
@@ -96,15 +126,29 @@ macro_rules! done {
 }
 
 macro_rules! answered {
-    ($($wait:ident $start:ident ($($arg:ident: $type:ty),*) $ask:block)*) => {
+    ($($wait:ident $start:ident ($($arg:ident: $type:ty),*) $ask:block
+       $(=> |$host:ident, $own:ident, $to:ident| $call:block)?)*) => {
         exported! {
             $(
                 fn $wait($($arg: $type,)* results: *mut *mut pmix_info_t, nresults: *mut usize) -> pmix_status_t {
+                    $(if let Some(own) = own_host() {
+                        // SAFETY: C says so.
+                        return code(unsafe {
+                            clear_out(results, nresults);
+                            let answer = own.wait(|$host, $own, $to| $call);
+                            answer.and_then(|answer| hand_out_infos(answer, results, nresults))
+                        });
+                    })?
                     // SAFETY: C says so.
                     code(unsafe { wait_infos($ask, results, nresults) })
                 }
 
                 fn $start($($arg: $type,)* cbfunc: pmix_info_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+                    $(if let Some(own) = own_host() {
+                        // SAFETY: C says so.
+                        let ask = |$host: &CHost, $own: &Proc<'static>, $to| unsafe { $call };
+                        return code(infos(cbfunc, cbdata).and_then(|then| own.start(ask, then)));
+                    })?
                     // SAFETY: C says so.
                     code(start_infos(unsafe { $ask }, cbfunc, cbdata))
                 }
@@ -115,22 +159,26 @@ macro_rules! answered {
 
 /// # Safety
 /// They are NULL or so many valid ones.
-unsafe fn published(info: *const pmix_info_t, ninfo: usize) -> Result<Ask<'static>> {
+unsafe fn published(info: *const pmix_info_t, ninfo: usize) -> Result<Vec<Info<'static>>> {
     // SAFETY: the caller says so.
     let infos = unsafe { infos_at(info, ninfo)? };
     // Without data there is nothing to publish.
     if infos.is_empty() {
         return Err(Status::ERR_BAD_PARAM);
     }
-    Ok(Ask::publish(infos))
+    Ok(infos)
 }
 
 done! {
     PMIx_Publish PMIx_Publish_nb (info: *const pmix_info_t, ninfo: usize) {
-        published(info, ninfo)
+        published(info, ninfo).map(Ask::publish)
+    } => |host, own, to| {
+        published(info, ninfo).map(|infos| host.publish(own, &infos, to))
     }
     PMIx_Unpublish PMIx_Unpublish_nb (keys: *mut *mut c_char, info: *const pmix_info_t, ninfo: usize) {
         infos_at(info, ninfo).map(|infos| Ask::unpublish(keys_at(keys), infos))
+    } => |host, own, to| {
+        infos_at(info, ninfo).map(|infos| host.unpublish(own, &texts_at(keys), &infos, to))
     }
     PMIx_Connect PMIx_Connect_nb (procs: *const pmix_proc_t, nprocs: usize, info: *const pmix_info_t, ninfo: usize) {
         members(procs, nprocs).and_then(|procs| Ok(Ask::connect(procs, infos_at(info, ninfo)?)))
@@ -139,9 +187,15 @@ done! {
         members(procs, nprocs).and_then(|procs| Ok(Ask::disconnect(procs, infos_at(info, ninfo)?)))
     }
     PMIx_Log PMIx_Log_nb (data: *const pmix_info_t, ndata: usize, directives: *const pmix_info_t, ndirs: usize) {
-        infos_at(data, ndata).and_then(|data| match data.is_empty() {
-            true => Err(Status::ERR_BAD_PARAM),
-            false => Ok(Ask::log(data, infos_at(directives, ndirs)?)),
+        logged(data, ndata).and_then(|data| Ok(Ask::log(data, infos_at(directives, ndirs)?)))
+    } => |host, own, to| {
+        logged(data, ndata).and_then(|data| {
+            let mut directives = infos_at(directives, ndirs)?;
+            if !directives.iter().any(|info| info.key.is(keys::LOG_SOURCE)) {
+                directives.push(Info::new(keys::LOG_SOURCE, Value::Proc(own.clone())));
+            }
+            host.log(own, &data, &directives, to);
+            Ok(())
         })
     }
     PMIx_Group_leave PMIx_Group_leave_nb (grp: *const c_char, info: *const pmix_info_t, ninfo: usize) {
@@ -154,10 +208,26 @@ done! {
 
 /// # Safety
 /// They are NULL or so many valid ones.
-unsafe fn members(
-    procs: *const pmix_proc_t,
-    nprocs: usize,
-) -> Result<Vec<pmix_types::Proc<'static>>> {
+unsafe fn logged(data: *const pmix_info_t, ndata: usize) -> Result<Vec<Info<'static>>> {
+    // SAFETY: the caller says so.
+    let data = unsafe { infos_at(data, ndata)? };
+    match data.is_empty() {
+        true => Err(Status::ERR_BAD_PARAM),
+        false => Ok(data),
+    }
+}
+
+/// # Safety
+/// It is NULL or an array of strings.
+unsafe fn texts_at(keys: *mut *mut c_char) -> Vec<Text<'static>> {
+    // SAFETY: the caller says so.
+    let keys = unsafe { keys_at(keys) };
+    keys.into_iter().map(|key| key.as_text().clone()).collect()
+}
+
+/// # Safety
+/// They are NULL or so many valid ones.
+unsafe fn members(procs: *const pmix_proc_t, nprocs: usize) -> Result<Vec<Proc<'static>>> {
     // SAFETY: the caller says so.
     let procs = unsafe { procs_at(procs, nprocs)? };
     // Nobody to connect with is a mistake.
@@ -168,22 +238,41 @@ unsafe fn members(
     }
 }
 
-answered! {
-    PMIx_Query_info PMIx_Query_info_nb (queries: *mut pmix_query_t, nqueries: usize) {
-        queries_at(queries, nqueries).and_then(|queries| match queries.is_empty() {
-            true => Err(Status::ERR_BAD_PARAM),
-            false => Ok(Ask::query(queries)),
-        })
+/// # Safety
+/// They are NULL or so many valid ones.
+unsafe fn queried(queries: *mut pmix_query_t, nqueries: usize) -> Result<Vec<Query<'static>>> {
+    // SAFETY: the caller says so.
+    let queries = unsafe { queries_at(queries, nqueries)? };
+    match queries.is_empty() {
+        true => Err(Status::ERR_BAD_PARAM),
+        false => Ok(queries),
     }
+}
+
+answered! {
     PMIx_Allocation_request PMIx_Allocation_request_nb (directive: pmix_alloc_directive_t, info: *mut pmix_info_t, ninfo: usize) {
         infos_at(info, ninfo).map(|infos| Ask::allocate(AllocDirective::from_raw(directive), infos))
+    } => |host, own, to| {
+        let directive = AllocDirective::from_raw(directive);
+        infos_at(info, ninfo).map(|infos| host.allocate(own, directive, &infos, to))
     }
     PMIx_Job_control PMIx_Job_control_nb (targets: *const pmix_proc_t, ntargets: usize, directives: *const pmix_info_t, ndirs: usize) {
         procs_at(targets, ntargets).and_then(|targets| Ok(Ask::job_control(targets, infos_at(directives, ndirs)?)))
+    } => |host, own, to| {
+        procs_at(targets, ntargets).and_then(|targets| {
+            host.job_control(own, &targets, &infos_at(directives, ndirs)?, to);
+            Ok(())
+        })
     }
     PMIx_Process_monitor PMIx_Process_monitor_nb (monitor: *const pmix_info_t, error: pmix_status_t, directives: *const pmix_info_t, ndirs: usize) {
         info_at(monitor).and_then(|monitor| {
             Ok(Ask::monitor(monitor, Status::from_raw(error), infos_at(directives, ndirs)?))
+        })
+    } => |host, own, to| {
+        info_at(monitor).and_then(|monitor| {
+            let error = Status::from_raw(error);
+            host.monitor(own, &monitor, error, &infos_at(directives, ndirs)?, to);
+            Ok(())
         })
     }
     PMIx_Group_construct PMIx_Group_construct_nb (grp: *const c_char, procs: *const pmix_proc_t, nprocs: usize, directives: *const pmix_info_t, ndirs: usize) {
@@ -191,17 +280,89 @@ answered! {
     }
 }
 
+/// The version of the Standard's binary interface that releases state: it has none yet.
+const ABI_VERSION: &str = "0.0";
+
+/// The answers to queries that ask for nothing but the version of the interface. They need neither a
+/// server nor init.
+fn abi_versions(queries: &[Query<'_>]) -> Option<Answers> {
+    let asked: Vec<_> = queries.iter().flat_map(|query| &query.keys).collect();
+    let abi = [
+        keys::QUERY_STABLE_ABI_VERSION,
+        keys::QUERY_PROVISIONAL_ABI_VERSION,
+    ];
+    let is_abi = |key: &&Text<'_>| key.as_str().is_some_and(|key| abi.contains(&key));
+    let all = !asked.is_empty() && asked.iter().all(is_abi);
+    let info = |key: &Text<'_>| Info::new(key.clone().into_owned(), ABI_VERSION);
+    all.then(|| {
+        let infos = asked.into_iter().map(info).collect();
+        (Status::SUCCESS, infos)
+    })
+}
+
 exported! {
+    fn PMIx_Query_info(queries: *mut pmix_query_t, nqueries: usize, results: *mut *mut pmix_info_t, nresults: *mut usize) -> pmix_status_t {
+        // SAFETY: C says so.
+        let asked = unsafe {
+            clear_out(results, nresults);
+            queried(queries, nqueries)
+        };
+        let known = asked.as_deref().ok().and_then(abi_versions);
+        let answer = match (known, own_host()) {
+            (Some(known), _) => Ok(known),
+            (None, Some(own)) => own.wait(|host, own, to| {
+                host.query(own, &asked?, to);
+                Ok(())
+            }),
+            (None, None) => client().and_then(|client| {
+                client.wait(Ask::query(asked?)).map_err(|error| fault(&error))
+            }),
+        };
+        // SAFETY: as above.
+        code(answer.and_then(|answer| unsafe { hand_out_infos(answer, results, nresults) }))
+    }
+
+    fn PMIx_Query_info_nb(queries: *mut pmix_query_t, nqueries: usize, cbfunc: pmix_info_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            crate::state::proc()?;
+            // SAFETY: C says so.
+            let asked = unsafe { queried(queries, nqueries)? };
+            let then = infos(cbfunc, cbdata)?;
+            if let Some(known) = abi_versions(&asked) {
+                return later(move || then(Ok(known)));
+            }
+            let Some(own) = own_host() else {
+                return client()?.start(Ask::query(asked), then).map_err(|error| fault(&error));
+            };
+            let ask = |host: &CHost, own: &Proc<'static>, to| {
+                host.query(own, &asked, to);
+                Ok(())
+            };
+            own.start(ask, then)
+        })())
+    }
+
     fn PMIx_Lookup(data: *mut pmix_pdata_t, ndata: usize, info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
         code((|| {
-            let client = client()?;
+            // A process that is nothing yet hears so before anything else.
+            crate::state::proc()?;
             if data.is_null() || ndata == 0 {
                 return Err(Status::ERR_BAD_PARAM);
             }
             // SAFETY: C says so.
             let (wanted, infos) = unsafe { (slice(data, ndata)?, infos_at(info, ninfo)?) };
-            let keys = wanted.iter().map(|one| Key::from(memory::filled(&one.key).to_vec())).collect();
-            let found = client.wait(Ask::lookup(keys, infos)).map_err(|error| fault(&error))?;
+            let keys = wanted.iter().map(|one| Text::new(memory::filled(&one.key).to_vec()));
+            let keys: Vec<_> = keys.collect();
+            let found = match own_host() {
+                Some(own) => own.wait(|host, own, to| {
+                    host.lookup(own, &keys, &infos, to);
+                    Ok(())
+                })?.1,
+                None => {
+                    let keys = keys.into_iter().map(Key::new).collect();
+                    client()?.wait(Ask::lookup(keys, infos)).map_err(|error| fault(&error))?
+                }
+            };
             for place in 0..ndata {
                 // SAFETY: C says that there are so many.
                 let one = unsafe { &mut *data.add(place) };
@@ -220,22 +381,38 @@ exported! {
 
     fn PMIx_Lookup_nb(keys: *mut *mut c_char, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_lookup_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
-            let client = client()?;
+            crate::state::proc()?;
             // SAFETY: C says so.
             let (keys, infos) = unsafe { (keys_at(keys), infos_at(info, ninfo)?) };
             if keys.is_empty() {
                 return Err(Status::ERR_BAD_PARAM);
             }
+            if let Some(own) = own_host() {
+                let keys: Vec<_> = keys.iter().map(|key| key.as_text().clone()).collect();
+                let then = found(cbfunc, cbdata)?;
+                let ask = |host: &CHost, own: &Proc<'static>, to: To<_>| {
+                    host.lookup(own, &keys, &infos, to);
+                    Ok(())
+                };
+                return own.start(ask, |answer| then(answer.map(|(_, found)| found)));
+            }
+            let client = client()?;
             client.start(Ask::lookup(keys, infos), found(cbfunc, cbdata)?).map_err(|error| fault(&error))
         })())
     }
 
     fn PMIx_Spawn(job_info: *const pmix_info_t, ninfo: usize, apps: *const pmix_app_t, napps: usize, nspace: *mut c_char) -> pmix_status_t {
         code((|| {
-            let client = client()?;
+            crate::state::proc()?;
             // SAFETY: C says so.
-            let ask = unsafe { spawn(job_info, ninfo, apps, napps)? };
-            let name = client.wait(ask).map_err(|error| fault(&error))?;
+            let (infos, apps) = unsafe { spawned_by(job_info, ninfo, apps, napps)? };
+            let name = match own_host() {
+                Some(own) => own.wait(|host, own, to| {
+                    host.spawn(own, &infos, &apps, to);
+                    Ok(())
+                })?.1,
+                None => client()?.wait(Ask::spawn(infos, apps)).map_err(|error| fault(&error))?,
+            };
             // SAFETY: C has room for a name, or does not want it.
             if let Some(to) = unsafe { nspace.cast::<pmix_nspace_t>().as_mut() } {
                 fill(to, name.as_bytes());
@@ -246,22 +423,38 @@ exported! {
 
     fn PMIx_Spawn_nb(job_info: *const pmix_info_t, ninfo: usize, apps: *const pmix_app_t, napps: usize, cbfunc: pmix_spawn_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
-            let client = client()?;
+            crate::state::proc()?;
             // SAFETY: C says so.
-            let ask = unsafe { spawn(job_info, ninfo, apps, napps)? };
-            client.start(ask, spawned(cbfunc, cbdata)?).map_err(|error| fault(&error))
+            let (infos, apps) = unsafe { spawned_by(job_info, ninfo, apps, napps)? };
+            let then = spawned(cbfunc, cbdata)?;
+            match own_host() {
+                Some(own) => own.start(
+                    |host, own, to| {
+                        host.spawn(own, &infos, &apps, to);
+                        Ok(())
+                    },
+                    |answer| then(answer.map(|(_, name)| name)),
+                ),
+                None => client()?.start(Ask::spawn(infos, apps), then).map_err(|error| fault(&error)),
+            }
         })())
     }
 
     fn PMIx_Get_credential(info: *const pmix_info_t, ninfo: usize, credential: *mut pmix_byte_object_t) -> pmix_status_t {
         code((|| {
-            let client = client()?;
+            crate::state::proc()?;
             // SAFETY: C says so.
-            let ask = Ask::credential(unsafe { infos_at(info, ninfo)? });
+            let infos = unsafe { infos_at(info, ninfo)? };
             if credential.is_null() {
                 return Err(Status::ERR_BAD_PARAM);
             }
-            let (bytes, _) = client.wait(ask).map_err(|error| fault(&error))?;
+            let bytes = match own_host() {
+                Some(own) => own.wait(|host, own, to| {
+                    host.get_credential(own, &infos, to);
+                    Ok(())
+                })?.1.credential,
+                None => client()?.wait(Ask::credential(infos)).map_err(|error| fault(&error))?.0,
+            };
             let size = bytes.len();
             // SAFETY: as above.
             unsafe { write_to(credential, pmix_byte_object_t { bytes: memory::bytes(&bytes)?, size }) }
@@ -270,54 +463,87 @@ exported! {
 
     fn PMIx_Get_credential_nb(info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_credential_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
-            let client = client()?;
+            crate::state::proc()?;
             // SAFETY: C says so.
-            let ask = Ask::credential(unsafe { infos_at(info, ninfo)? });
-            client.start(ask, credential(cbfunc, cbdata)?).map_err(|error| fault(&error))
+            let infos = unsafe { infos_at(info, ninfo)? };
+            let then = credential(cbfunc, cbdata)?;
+            match own_host() {
+                Some(own) => own.start(
+                    |host, own, to| {
+                        host.get_credential(own, &infos, to);
+                        Ok(())
+                    },
+                    |answer| then(answer.map(|(_, made)| (made.credential, made.infos))),
+                ),
+                None => client()?.start(Ask::credential(infos), then).map_err(|error| fault(&error)),
+            }
         })())
     }
 
     fn PMIx_Validate_credential(cred: *const pmix_byte_object_t, info: *const pmix_info_t, ninfo: usize, results: *mut *mut pmix_info_t, nresults: *mut usize) -> pmix_status_t {
         // SAFETY: C says so.
-        code(unsafe { wait_infos(validate(cred, info, ninfo), results, nresults) })
+        let asked = unsafe { credential_at(cred, info, ninfo) };
+        if let Some(own) = own_host() {
+            return code(asked.and_then(|(bytes, infos)| {
+                let answer = own.wait(|host, own, to| {
+                    host.validate_credential(own, &bytes, &infos, to);
+                    Ok(())
+                })?;
+                // SAFETY: as above.
+                unsafe { hand_out_infos(answer, results, nresults) }
+            }));
+        }
+        let ask = asked.map(|(bytes, infos)| Ask::validate(bytes, infos));
+        // SAFETY: as above.
+        code(unsafe { wait_infos(ask, results, nresults) })
     }
 
     fn PMIx_Validate_credential_nb(cred: *const pmix_byte_object_t, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_validation_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
-            let client = client()?;
+            crate::state::proc()?;
             // SAFETY: C says so.
-            let ask = unsafe { validate(cred, info, ninfo)? };
-            client.start(ask, validated(cbfunc, cbdata)?).map_err(|error| fault(&error))
+            let (bytes, infos) = unsafe { credential_at(cred, info, ninfo)? };
+            let then = validated(cbfunc, cbdata)?;
+            match own_host() {
+                Some(own) => own.start(
+                    |host, own, to| {
+                        host.validate_credential(own, &bytes, &infos, to);
+                        Ok(())
+                    },
+                    then,
+                ),
+                None => client()?.start(Ask::validate(bytes, infos), then).map_err(|error| fault(&error)),
+            }
         })())
     }
 }
 
 /// # Safety
 /// The pointers are NULL or lead to so many valid ones.
-unsafe fn spawn(
+unsafe fn spawned_by(
     info: *const pmix_info_t,
     ninfo: usize,
     apps: *const pmix_app_t,
     napps: usize,
-) -> Result<Ask<'static, pmix_types::Nspace<'static>>> {
+) -> Result<(Vec<Info<'static>>, Vec<App<'static>>)> {
     // SAFETY: the caller says so.
     let (infos, apps) = unsafe { (infos_at(info, ninfo)?, apps_at(apps, napps)?) };
     match apps.is_empty() {
         true => Err(Status::ERR_BAD_PARAM),
-        false => Ok(Ask::spawn(infos, apps)),
+        false => Ok((infos, apps)),
     }
 }
 
 /// # Safety
 /// The pointers are NULL or lead to so many valid ones.
-unsafe fn validate(
+unsafe fn credential_at(
     cred: *const pmix_byte_object_t,
     info: *const pmix_info_t,
     ninfo: usize,
-) -> Result<Ask<'static, Answers>> {
+) -> Result<(Vec<u8>, Vec<Info<'static>>)> {
     // SAFETY: the caller says so.
     let (cred, infos) = unsafe { (there(cred)?, infos_at(info, ninfo)?) };
     // SAFETY: as above.
     let bytes = unsafe { slice(cred.bytes.cast::<u8>(), cred.size)? };
-    Ok(Ask::validate(bytes.to_vec(), infos))
+    Ok((bytes.to_vec(), infos))
 }

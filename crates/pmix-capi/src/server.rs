@@ -2,6 +2,7 @@
 //! Servers: what a host of C asks for (`PMIx_server_...`).
 
 mod host;
+mod own;
 mod pending;
 mod upcalls;
 
@@ -25,7 +26,9 @@ use crate::record::{empty_list, there};
 use crate::state::{server, server_of_parent, show_to_children, state};
 use crate::status::code;
 
-use host::CHost;
+pub(crate) use host::CHost;
+pub(crate) use own::own_host;
+pub(crate) use pending::To;
 
 /// Attributes of init that ask for what this library has no part in.
 const WITHOUT_PART: &[&str] = &[
@@ -63,7 +66,7 @@ fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) -> Result<()>
         .rendezvous_required(false)
         // On another node the host may have loaded a release of OpenPMIx.
         .config(|config| config.fence_form = ModexForm::Numbered)
-        .shared_host(host);
+        .shared_host(Arc::<CHost>::clone(&host));
     let builder = builder
         .attributes(&infos)
         .map_err(|error| refused(&error))?;
@@ -71,6 +74,7 @@ fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) -> Result<()>
     made.start().map_err(|error| refused(&error))?;
     show_to_children(Some(&made));
     state.server = Some((made, 1));
+    own::set_host(Some(host));
     Ok(())
 }
 
@@ -86,6 +90,7 @@ fn finalize() -> Result<()> {
             }
             Some(_) => {
                 state.stored.clear();
+                own::set_host(None);
                 state.server.take()
             }
         }

@@ -90,8 +90,8 @@ pub(crate) fn client() -> Result<SharedClient> {
     let state = state();
     let client = state.client.as_ref().map(|(client, _)| client.clone());
     client.ok_or(match state.server {
-        // A server has nobody to ask.
-        Some(_) => Status::ERR_NOT_SUPPORTED,
+        // A server is connected to no other.
+        Some(_) => Status::ERR_UNREACH,
         None => Status::ERR_INIT,
     })
 }

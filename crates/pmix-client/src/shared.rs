@@ -141,6 +141,13 @@ impl SharedClient {
         }
     }
 
+    /// Returns those of the infos of a get that are part of what is asked for; the others say how.
+    #[must_use]
+    pub fn qualifiers<'i>(infos: &[Info<'i>]) -> Vec<Info<'i>> {
+        let asked = infos.iter().filter(|info| !is_directive(info));
+        asked.cloned().collect()
+    }
+
     /// Looks for the value of a key in what this client knows (`PMIx_Get`); see [`Client::get`].
     #[must_use]
     pub fn find(&self, proc: &Proc<'_>, key: &Key<'_>, infos: &[Info<'_>]) -> Found {
@@ -271,11 +278,7 @@ impl Shared {
 
     /// What is known here.
     fn find(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Value<'static>> {
-        let qualifiers: Vec<_> = infos
-            .iter()
-            .filter(|info| !is_directive(info))
-            .cloned()
-            .collect();
+        let qualifiers = SharedClient::qualifiers(infos);
         let own = (*proc == self.settings.proc).then(|| {
             let own = self.own();
             own.get(proc.rank, Scope::INTERNAL, key, &qualifiers)

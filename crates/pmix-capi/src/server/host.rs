@@ -11,6 +11,8 @@ use crate::abi::*;
 use crate::events::{Happened, tell};
 use crate::later::later;
 
+use super::pending::To;
+
 /// How many bytes of the module all releases have in common. A host of an older release has no more.
 const COMMON_BYTES: usize = 224;
 
@@ -37,7 +39,7 @@ pub(super) unsafe fn common_part(at: *const pmix_server_module_t) -> Option<pmix
 }
 
 /// A host of C.
-pub(super) struct CHost {
+pub(crate) struct CHost {
     pub(super) module: pmix_server_module_t,
 }
 
@@ -51,12 +53,19 @@ impl CHost {
     }
 }
 
-/// Hands each call to the function that has its name in `upcalls`.
+/// Hands each call to the function that has its name in `upcalls`: whole, or in its parts.
 macro_rules! host {
-    ($($name:ident($call:ident) -> $answer:ty;)*) => {
+    (
+        whole { $($name:ident($call:ident) -> $answer:ty;)* }
+        parts { $($named:ident($asked:ident: $parts:ident, $($part:expr),*) -> $answers:ty;)* }
+    ) => {
         impl Host for CHost {
             $(fn $name(&self, call: upcall::$call, done: Completion<$answer>) {
-                self.$name(call, done);
+                self.$name(call, To::Server(done));
+            })*
+
+            $(fn $named(&self, $asked: upcall::$parts, done: Completion<$answers>) {
+                self.$named($($part),*, To::Server(done));
             })*
 
             fn server_event(&self, event: ServerEvent) {
@@ -67,32 +76,36 @@ macro_rules! host {
 }
 
 host! {
+    whole {
     client_connected(ClientConnected) -> ();
     client_finalized(ClientFinalized) -> ();
-    abort(Abort) -> ();
     fence(Fence) -> Vec<u8>;
     direct_modex(DirectModex) -> Vec<u8>;
-    publish(Publish) -> ();
-    lookup(Lookup) -> Vec<Pdata<'static>>;
-    unpublish(Unpublish) -> ();
-    spawn(Spawn) -> Nspace<'static>;
     connect(Connect) -> ();
     disconnect(Disconnect) -> ();
     register_events(RegisterEvents) -> ();
     deregister_events(DeregisterEvents) -> ();
     notify_event(NotifyEvent) -> ();
-    query(Query) -> Vec<Info<'static>>;
     tool_connected(ToolConnected) -> Proc<'static>;
-    log(Log) -> ();
-    allocate(Alloc) -> Vec<Info<'static>>;
-    job_control(JobControl) -> Vec<Info<'static>>;
-    monitor(Monitor) -> Vec<Info<'static>>;
-    get_credential(GetCredential) -> Credential;
-    validate_credential(ValidateCredential) -> Vec<Info<'static>>;
     iof_pull(IofPull) -> ();
     push_stdin(PushStdin) -> ();
     group(Group) -> Vec<Info<'static>>;
     fabric(Fabric) -> Vec<Info<'static>>;
+    }
+    parts {
+    abort(a: Abort, &a.proc, a.object, a.status, a.message.as_ref(), &a.targets) -> ();
+    publish(a: Publish, &a.proc, &a.infos) -> ();
+    lookup(a: Lookup, &a.proc, &a.keys, &a.infos) -> Vec<Pdata<'static>>;
+    unpublish(a: Unpublish, &a.proc, &a.keys, &a.infos) -> ();
+    spawn(a: Spawn, &a.proc, &a.infos, &a.apps) -> Nspace<'static>;
+    query(a: Query, &a.proc, &a.queries) -> Vec<Info<'static>>;
+    log(a: Log, &a.proc, &a.data, &a.directives) -> ();
+    allocate(a: Alloc, &a.proc, a.directive, &a.infos) -> Vec<Info<'static>>;
+    job_control(a: JobControl, &a.proc, &a.targets, &a.directives) -> Vec<Info<'static>>;
+    monitor(a: Monitor, &a.proc, &a.monitor, a.error, &a.directives) -> Vec<Info<'static>>;
+    get_credential(a: GetCredential, &a.proc, &a.directives) -> Credential;
+    validate_credential(a: ValidateCredential, &a.proc, &a.credential, &a.directives) -> Vec<Info<'static>>;
+    }
 }
 
 /// A process that is lost is an event to the host, as the host waits for it.

@@ -14,20 +14,58 @@ use crate::abi::*;
 use crate::convert::{Data, infos_at};
 use crate::guard::guard;
 use crate::later::later;
-use crate::memory::slice;
+use crate::memory::{Result, slice};
 use crate::model::{Model, many};
 use crate::names::proc_at;
 
+/// Takes a status that brings something, and what it brings; or the status of a failure.
+type Then<T> = Box<dyn FnOnce(Result<(Status, T)>) + Send>;
+
+/// Who gets what the host answers.
+pub(crate) enum To<T: Reply> {
+    /// Who asked the server.
+    Server(Completion<T>),
+    /// This process itself.
+    Own(Then<T>),
+}
+
+impl<T: Reply> To<T> {
+    pub(super) fn succeed(self, value: T) {
+        self.partly(Status::SUCCESS, value);
+    }
+
+    pub(super) fn partly(self, status: Status, value: T) {
+        match self {
+            Self::Server(done) => done.partly(status, value),
+            Self::Own(then) => then(Ok((status, value))),
+        }
+    }
+
+    pub(super) fn fail(self, status: Status) {
+        match self {
+            Self::Server(done) => done.fail(status),
+            Self::Own(then) => then(Err(status)),
+        }
+    }
+
+    pub(super) fn not_supported(self) {
+        match self {
+            Self::Server(done) => done.not_supported(),
+            Self::Own(then) => then(Err(Status::ERR_NOT_SUPPORTED)),
+        }
+    }
+}
+
 /// What the host answers a call with.
 pub(super) enum Answering {
-    Op(Completion<()>),
-    Modex(Completion<Vec<u8>>),
-    Lookup(Completion<Vec<Pdata<'static>>>),
-    Spawn(Completion<Nspace<'static>>),
-    Infos(Completion<Vec<Info<'static>>>),
-    Validated(Completion<Vec<Info<'static>>>),
-    Credential(Completion<Credential>),
-    Tool(Completion<Proc<'static>>),
+    Op(To<()>),
+    Modex(To<Vec<u8>>),
+    Lookup(To<Vec<Pdata<'static>>>),
+    Spawn(To<Nspace<'static>>),
+    Infos(To<Vec<Info<'static>>>),
+    Validated(To<Vec<Info<'static>>>),
+    Credential(To<Credential>),
+    Tool(To<Proc<'static>>),
 }
 
 /// A call: how it is answered, and what the host may look at until then.
@@ -86,7 +124,7 @@ fn take(number: usize) -> Option<Pending> {
 impl Answering {
     /// The host's function returned this.
     fn at_once(self, status: Status) {
-        fn fail<T: Reply>(done: Completion<T>, status: Status) {
+        fn fail<T: Reply>(done: To<T>, status: Status) {
             match status {
                 Status::ERR_NOT_SUPPORTED => done.not_supported(),
                 other => done.fail(other),
@@ -127,11 +165,7 @@ fn answer(name: &'static str, cbdata: *mut c_void, with: impl FnOnce(Answering))
     });
 }
 
-fn finish<T: Reply>(
-    done: Completion<T>,
-    status: pmix_status_t,
-    read: impl FnOnce() -> crate::memory::Result<T>,
-) {
+fn finish<T: Reply>(done: To<T>, status: pmix_status_t, read: impl FnOnce() -> Result<T>) {
     let status = Status::from_raw(status);
     match is_some(status) {
         true => match read() {

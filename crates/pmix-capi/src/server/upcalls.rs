@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the server asks of a host of C: one function for each slot of its module.
+//! What is asked of a host of C: one function for each slot of its module. The server asks for
+//! others; what its own process may ask has its parts as arguments.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
-use pmix_server::{Completion, Credential, HostObject, upcall};
-use pmix_types::{Info, Nspace, Pdata, Proc, Status, Text};
+use pmix_server::{Credential, HostObject, upcall};
+use pmix_types::{AllocDirective, App, Info, Nspace, Pdata, Proc, Query, Status, Text};
 
 use super::host::CHost;
-use super::pending::{self, Answering, call};
+use super::pending::{self, Answering, To, call};
 use crate::abi::*;
 use crate::memory::{argv, bytes, maybe_string, release, release_argv};
 use crate::model::{Model, list};
@@ -77,7 +78,7 @@ fn one(proc: &Proc<'_>) -> Shown<pmix_proc_t> {
     Shown::of(std::slice::from_ref(proc))
 }
 
-fn object(object: HostObject) -> *mut c_void {
+fn pointer(object: HostObject) -> *mut c_void {
     ptr::with_exposed_provenance_mut(usize::try_from(object.0).unwrap_or(0))
 }
 
@@ -92,9 +93,9 @@ macro_rules! slot {
 }
 
 impl CHost {
-    pub(super) fn client_connected(&self, asked: upcall::ClientConnected, done: Completion<()>) {
+    pub(super) fn client_connected(&self, asked: upcall::ClientConnected, done: To<()>) {
         let proc = one(&asked.proc);
-        let (at, object) = (proc.0, object(asked.object));
+        let (at, object) = (proc.0, pointer(asked.object));
         if let Some(function) = self.module.client_connected2 {
             let infos = Shown::of(&asked.infos);
             let (info, ninfo) = (infos.0, infos.1);
@@ -118,23 +119,31 @@ impl CHost {
         }
     }
 
-    pub(super) fn client_finalized(&self, asked: upcall::ClientFinalized, done: Completion<()>) {
+    pub(super) fn client_finalized(&self, asked: upcall::ClientFinalized, done: To<()>) {
         let Some(function) = self.module.client_finalized else {
             return done.succeed(());
         };
         let proc = one(&asked.proc);
-        let (at, object) = (proc.0, object(asked.object));
+        let (at, object) = (proc.0, pointer(asked.object));
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(Answering::Op(done), Box::new(proc), |cbdata| unsafe {
             function(at, object, Some(pending::op), cbdata)
         });
     }
 
-    pub(super) fn abort(&self, asked: upcall::Abort, done: Completion<()>) {
+    pub(crate) fn abort(
+        &self,
+        proc: &Proc<'_>,
+        object: HostObject,
+        status: Status,
+        message: Option<&Text<'_>>,
+        targets: &[Proc<'_>],
+        done: To<()>,
+    ) {
         let function = slot!(self, abort, done);
-        let (proc, procs) = (one(&asked.proc), Shown::of(&asked.targets));
-        let text = shown_text(asked.message.as_ref());
-        let (at, object, message) = (proc.0, object(asked.object), text.0);
+        let (proc, procs) = (one(proc), Shown::of(targets));
+        let text = shown_text(message);
+        let (at, object, message) = (proc.0, pointer(object), text.0);
         let (list, count) = (procs.0, procs.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -144,7 +153,7 @@ impl CHost {
                 function(
                     at,
                     object,
-                    asked.status.as_raw(),
+                    status.as_raw(),
                     message,
                     list,
                     count,
@@ -155,7 +164,7 @@ impl CHost {
         );
     }
 
-    pub(super) fn fence(&self, asked: upcall::Fence, done: Completion<Vec<u8>>) {
+    pub(super) fn fence(&self, asked: upcall::Fence, done: To<Vec<u8>>) {
         let function = slot!(self, fence_nb, done);
         let (procs, infos) = (Shown::of(&asked.procs), Shown::of(&asked.infos));
         // The host frees the data.
@@ -181,7 +190,7 @@ impl CHost {
         );
     }
 
-    pub(super) fn direct_modex(&self, asked: upcall::DirectModex, done: Completion<Vec<u8>>) {
+    pub(super) fn direct_modex(&self, asked: upcall::DirectModex, done: To<Vec<u8>>) {
         let function = slot!(self, direct_modex, done);
         let (proc, infos) = (one(&asked.proc), Shown::of(&asked.infos));
         let (at, info, ninfo) = (proc.0, infos.0, infos.1);
@@ -193,9 +202,9 @@ impl CHost {
         );
     }
 
-    pub(super) fn publish(&self, asked: upcall::Publish, done: Completion<()>) {
+    pub(crate) fn publish(&self, proc: &Proc<'_>, infos: &[Info<'_>], done: To<()>) {
         let function = slot!(self, publish, done);
-        let (proc, infos) = (one(&asked.proc), Shown::of(&asked.infos));
+        let (proc, infos) = (one(proc), Shown::of(infos));
         let (at, info, ninfo) = (proc.0, infos.0, infos.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -205,13 +214,15 @@ impl CHost {
         );
     }
 
-    pub(super) fn lookup(&self, asked: upcall::Lookup, done: Completion<Vec<Pdata<'static>>>) {
+    pub(crate) fn lookup(
+        &self,
+        proc: &Proc<'_>,
+        keys: &[Text<'_>],
+        infos: &[Info<'_>],
+        done: To<Vec<Pdata<'static>>>,
+    ) {
         let function = slot!(self, lookup, done);
-        let (proc, infos, keys) = (
-            one(&asked.proc),
-            Shown::of(&asked.infos),
-            shown_keys(&asked.keys),
-        );
+        let (proc, infos, keys) = (one(proc), Shown::of(infos), shown_keys(keys));
         let (at, info, ninfo, list) = (proc.0, infos.0, infos.1, keys.0);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -221,13 +232,15 @@ impl CHost {
         );
     }
 
-    pub(super) fn unpublish(&self, asked: upcall::Unpublish, done: Completion<()>) {
+    pub(crate) fn unpublish(
+        &self,
+        proc: &Proc<'_>,
+        keys: &[Text<'_>],
+        infos: &[Info<'_>],
+        done: To<()>,
+    ) {
         let function = slot!(self, unpublish, done);
-        let (proc, infos, keys) = (
-            one(&asked.proc),
-            Shown::of(&asked.infos),
-            shown_keys(&asked.keys),
-        );
+        let (proc, infos, keys) = (one(proc), Shown::of(infos), shown_keys(keys));
         let (at, info, ninfo, list) = (proc.0, infos.0, infos.1, keys.0);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -237,13 +250,15 @@ impl CHost {
         );
     }
 
-    pub(super) fn spawn(&self, asked: upcall::Spawn, done: Completion<Nspace<'static>>) {
+    pub(crate) fn spawn(
+        &self,
+        proc: &Proc<'_>,
+        infos: &[Info<'_>],
+        apps: &[App<'_>],
+        done: To<Nspace<'static>>,
+    ) {
         let function = slot!(self, spawn, done);
-        let (proc, infos, apps) = (
-            one(&asked.proc),
-            Shown::of(&asked.infos),
-            Shown::of(&asked.apps),
-        );
+        let (proc, infos, apps) = (one(proc), Shown::of(infos), Shown::of(apps));
         let (at, info, ninfo, list, count) = (proc.0, infos.0, infos.1, apps.0, apps.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -255,7 +270,7 @@ impl CHost {
         );
     }
 
-    pub(super) fn connect(&self, asked: upcall::Connect, done: Completion<()>) {
+    pub(super) fn connect(&self, asked: upcall::Connect, done: To<()>) {
         // Hosts of C have no way to be told that it failed here.
         if asked.failed.is_some() {
             return done.succeed(());
@@ -271,7 +286,7 @@ impl CHost {
         );
     }
 
-    pub(super) fn disconnect(&self, asked: upcall::Disconnect, done: Completion<()>) {
+    pub(super) fn disconnect(&self, asked: upcall::Disconnect, done: To<()>) {
         if asked.failed.is_some() {
             return done.succeed(());
         }
@@ -286,7 +301,7 @@ impl CHost {
         );
     }
 
-    pub(super) fn register_events(&self, asked: upcall::RegisterEvents, done: Completion<()>) {
+    pub(super) fn register_events(&self, asked: upcall::RegisterEvents, done: To<()>) {
         let function = slot!(self, register_events, done);
         let (codes, infos) = (Shown::of(&asked.codes), Shown::of(&asked.infos));
         let (list, count, info, ninfo) = (codes.0, codes.1, infos.0, infos.1);
@@ -298,7 +313,7 @@ impl CHost {
         );
     }
 
-    pub(super) fn deregister_events(&self, asked: upcall::DeregisterEvents, done: Completion<()>) {
+    pub(super) fn deregister_events(&self, asked: upcall::DeregisterEvents, done: To<()>) {
         let function = slot!(self, deregister_events, done);
         let codes = Shown::of(&asked.codes);
         let (list, count) = (codes.0, codes.1);
@@ -308,7 +323,7 @@ impl CHost {
         });
     }
 
-    pub(super) fn notify_event(&self, asked: upcall::NotifyEvent, done: Completion<()>) {
+    pub(super) fn notify_event(&self, asked: upcall::NotifyEvent, done: To<()>) {
         let function = slot!(self, notify_event, done);
         let (source, infos) = (one(&asked.source), Shown::of(&asked.infos));
         let (at, info, ninfo) = (source.0, infos.0, infos.1);
@@ -321,9 +336,14 @@ impl CHost {
         );
     }
 
-    pub(super) fn query(&self, asked: upcall::Query, done: Completion<Vec<Info<'static>>>) {
+    pub(crate) fn query(
+        &self,
+        proc: &Proc<'_>,
+        queries: &[Query<'_>],
+        done: To<Vec<Info<'static>>>,
+    ) {
         let function = slot!(self, query, done);
-        let (proc, queries) = (one(&asked.proc), Shown::of(&asked.queries));
+        let (proc, queries) = (one(proc), Shown::of(queries));
         let (at, list, count) = (proc.0, queries.0, queries.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -333,11 +353,7 @@ impl CHost {
         );
     }
 
-    pub(super) fn tool_connected(
-        &self,
-        asked: upcall::ToolConnected,
-        done: Completion<Proc<'static>>,
-    ) {
+    pub(super) fn tool_connected(&self, asked: upcall::ToolConnected, done: To<Proc<'static>>) {
         let function = slot!(self, tool_connected, done);
         let infos = Shown::of(&asked.infos);
         let (info, ninfo) = (infos.0, infos.1);
@@ -348,13 +364,15 @@ impl CHost {
         });
     }
 
-    pub(super) fn log(&self, asked: upcall::Log, done: Completion<()>) {
+    pub(crate) fn log(
+        &self,
+        proc: &Proc<'_>,
+        data: &[Info<'_>],
+        directives: &[Info<'_>],
+        done: To<()>,
+    ) {
         let function = slot!(self, log, done);
-        let (proc, data, dirs) = (
-            one(&asked.proc),
-            Shown::of(&asked.data),
-            Shown::of(&asked.directives),
-        );
+        let (proc, data, dirs) = (one(proc), Shown::of(data), Shown::of(directives));
         let (at, info, ninfo, list, count) = (proc.0, data.0, data.1, dirs.0, dirs.1);
         call(
             Answering::Op(done),
@@ -367,10 +385,16 @@ impl CHost {
         );
     }
 
-    pub(super) fn allocate(&self, asked: upcall::Alloc, done: Completion<Vec<Info<'static>>>) {
+    pub(crate) fn allocate(
+        &self,
+        proc: &Proc<'_>,
+        directive: AllocDirective,
+        infos: &[Info<'_>],
+        done: To<Vec<Info<'static>>>,
+    ) {
         let function = slot!(self, allocate, done);
-        let (proc, infos) = (one(&asked.proc), Shown::of(&asked.infos));
-        let (at, info, ninfo, directive) = (proc.0, infos.0, infos.1, asked.directive.as_raw());
+        let (proc, infos) = (one(proc), Shown::of(infos));
+        let (at, info, ninfo, directive) = (proc.0, infos.0, infos.1, directive.as_raw());
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
             Answering::Infos(done),
@@ -379,17 +403,15 @@ impl CHost {
         );
     }
 
-    pub(super) fn job_control(
+    pub(crate) fn job_control(
         &self,
-        asked: upcall::JobControl,
-        done: Completion<Vec<Info<'static>>>,
+        proc: &Proc<'_>,
+        targets: &[Proc<'_>],
+        directives: &[Info<'_>],
+        done: To<Vec<Info<'static>>>,
     ) {
         let function = slot!(self, job_control, done);
-        let (proc, procs, infos) = (
-            one(&asked.proc),
-            Shown::of(&asked.targets),
-            Shown::of(&asked.directives),
-        );
+        let (proc, procs, infos) = (one(proc), Shown::of(targets), Shown::of(directives));
         let (at, list, count, info, ninfo) = (proc.0, procs.0, procs.1, infos.0, infos.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -401,12 +423,19 @@ impl CHost {
         );
     }
 
-    pub(super) fn monitor(&self, asked: upcall::Monitor, done: Completion<Vec<Info<'static>>>) {
+    pub(crate) fn monitor(
+        &self,
+        proc: &Proc<'_>,
+        monitor: &Info<'_>,
+        error: Status,
+        directives: &[Info<'_>],
+        done: To<Vec<Info<'static>>>,
+    ) {
         let function = slot!(self, monitor, done);
-        let (proc, infos) = (one(&asked.proc), Shown::of(&asked.directives));
-        let monitor = Shown::of(std::slice::from_ref(&asked.monitor));
+        let (proc, infos) = (one(proc), Shown::of(directives));
+        let monitor = Shown::of(std::slice::from_ref(monitor));
         let (at, what, info, ninfo) = (proc.0, monitor.0, infos.0, infos.1);
-        let error = asked.error.as_raw();
+        let error = error.as_raw();
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
             Answering::Infos(done),
@@ -417,13 +446,14 @@ impl CHost {
         );
     }
 
-    pub(super) fn get_credential(
+    pub(crate) fn get_credential(
         &self,
-        asked: upcall::GetCredential,
-        done: Completion<Credential>,
+        proc: &Proc<'_>,
+        directives: &[Info<'_>],
+        done: To<Credential>,
     ) {
         let function = slot!(self, get_credential, done);
-        let (proc, infos) = (one(&asked.proc), Shown::of(&asked.directives));
+        let (proc, infos) = (one(proc), Shown::of(directives));
         let (at, info, ninfo) = (proc.0, infos.0, infos.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -433,15 +463,17 @@ impl CHost {
         );
     }
 
-    pub(super) fn validate_credential(
+    pub(crate) fn validate_credential(
         &self,
-        asked: upcall::ValidateCredential,
-        done: Completion<Vec<Info<'static>>>,
+        proc: &Proc<'_>,
+        credential: &[u8],
+        directives: &[Info<'_>],
+        done: To<Vec<Info<'static>>>,
     ) {
         let function = slot!(self, validate_credential, done);
-        let (proc, infos) = (one(&asked.proc), Shown::of(&asked.directives));
+        let (proc, infos) = (one(proc), Shown::of(directives));
         let shown: Shown<pmix_byte_object_t> =
-            Shown::of(&[pmix_types::Bytes::from(asked.credential)]);
+            Shown::of(&[pmix_types::Bytes::from(credential.to_vec())]);
         let (at, cred, info, ninfo) = (proc.0, shown.0, infos.0, infos.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -451,7 +483,7 @@ impl CHost {
         );
     }
 
-    pub(super) fn iof_pull(&self, asked: upcall::IofPull, done: Completion<()>) {
+    pub(super) fn iof_pull(&self, asked: upcall::IofPull, done: To<()>) {
         let function = slot!(self, iof_pull, done);
         let (procs, infos) = (Shown::of(&asked.procs), Shown::of(&asked.directives));
         let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
@@ -474,7 +506,7 @@ impl CHost {
         );
     }
 
-    pub(super) fn push_stdin(&self, asked: upcall::PushStdin, done: Completion<()>) {
+    pub(super) fn push_stdin(&self, asked: upcall::PushStdin, done: To<()>) {
         let function = slot!(self, push_stdin, done);
         let (source, procs, infos) = (
             one(&asked.source),
@@ -503,7 +535,7 @@ impl CHost {
         );
     }
 
-    pub(super) fn group(&self, asked: upcall::Group, done: Completion<Vec<Info<'static>>>) {
+    pub(super) fn group(&self, asked: upcall::Group, done: To<Vec<Info<'static>>>) {
         let function = slot!(self, group, done);
         let (procs, infos) = (Shown::of(&asked.procs), Shown::of(&asked.directives));
         let name = shown_text(Some(&asked.id));
@@ -528,7 +560,7 @@ impl CHost {
         );
     }
 
-    pub(super) fn fabric(&self, asked: upcall::Fabric, done: Completion<Vec<Info<'static>>>) {
+    pub(super) fn fabric(&self, asked: upcall::Fabric, done: To<Vec<Info<'static>>>) {
         let function = slot!(self, fabric, done);
         let (proc, infos) = (one(&asked.proc), Shown::of(&asked.directives));
         let (at, info, ninfo, operation) = (proc.0, infos.0, infos.1, asked.operation.as_raw());

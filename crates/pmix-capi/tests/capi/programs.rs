@@ -67,6 +67,18 @@ fn a_host_may_answer_under_a_lock_that_its_release_takes() {
     });
 }
 
+#[test]
+fn the_process_of_a_server_reads_for_itself_and_its_host_serves_it() {
+    each("own.c", |program, folder| {
+        let said = must(
+            Command::new(program)
+                .arg("all")
+                .env("LD_LIBRARY_PATH", folder),
+        );
+        assert_eq!(said, "own: ok\n");
+    });
+}
+
 /// The server of a job whose processes are programs in C.
 fn serve(size: u32) -> Server {
     let server = Server::builder()

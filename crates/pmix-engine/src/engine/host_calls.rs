@@ -4,7 +4,9 @@
 use std::time::Instant;
 
 use gds_hash::Registration;
-use pmix_types::{DataRange, Info, IntoOwned, IofChannel, Nspace, Proc, Status, Text};
+use pmix_types::{
+    DataRange, Info, IntoOwned, IofChannel, Nspace, Proc, Scope, Status, Text, Value,
+};
 
 use super::Engine;
 use crate::events::Notification;
@@ -57,6 +59,29 @@ impl Engine {
             .job_gone(&mut self.cx, &nspace.clone().into_owned());
         self.close_refused();
         Ok(())
+    }
+
+    /// Returns what is known of a process or its job: what the host registered, and what the process
+    /// put for others of this node or was brought here by a fence. Nobody is asked.
+    ///
+    /// # Errors
+    ///
+    /// As [`gds_hash::Store::get`], and `PMIX_ERR_NOT_FOUND` if the process put no such value.
+    pub fn get(
+        &self,
+        proc: &Proc<'_>,
+        key: &str,
+        qualifiers: &[Info<'_>],
+    ) -> Result<Value<'static>, Error> {
+        let request = gds_hash::Request::new(proc.rank, key).with(qualifiers);
+        let stated = match self.cx.store.get(&proc.nspace, &request) {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        let job = self.cx.store.job(&proc.nspace).ok_or(stated)?;
+        let puts = job.modex_store();
+        let put = puts.get(proc.rank, Scope::LOCAL, key, qualifiers)?;
+        Ok(put.into_owned())
     }
 
     /// Registers a local process. Only a peer that proves this user and group may connect as it

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 use pmix_engine::{Credentials, Engine, HostObject, Registration};
-use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Status, Text};
+use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Status, Text, Value};
 
 use crate::fork::setup_envars;
 use crate::{Error, Server};
@@ -36,6 +36,21 @@ impl Server {
         self.0
             .handle
             .request(|engine, _| engine.deregister_nspace(nspace))
+    }
+
+    /// Returns what is known here of a process or its job (`PMIx_Get`, called by a server): what was
+    /// registered, and what the process put for others of this node. Nobody is asked.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if it is not known; a qualifier that cannot be.
+    pub fn get(
+        &self,
+        proc: &Proc<'_>,
+        key: &str,
+        qualifiers: &[Info<'_>],
+    ) -> Result<Value<'static>, Error> {
+        let handle = &self.0.handle;
+        handle.request(|engine, _| engine.get(proc, key, qualifiers))
     }
 
     /// Registers a local process before it is started. Only a peer of this user and group may

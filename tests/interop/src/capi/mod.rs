@@ -7,10 +7,12 @@ mod slurm;
 mod swapped;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::ours::{Ours, built};
 use crate::peers::{Library, Peer};
+use crate::server::case::{Case, Judge};
 use crate::server::launcher::Launcher;
 use crate::server::{PACKAGES, examples, missing, programs, run_all};
 use crate::tally::Tally;
@@ -82,8 +84,28 @@ pub(crate) fn run(peers: &[Peer], profile: &str, tally: &mut Tally) -> Result<()
     for peer in peers {
         cases.extend(programs::cases(&peer.version, &peer.library, &host)?);
     }
+    cases.extend(own_cases(&swap, peers)?);
     let until = Instant::now() + LIMIT;
     slurm::run(&swap, peers, until, tally)?;
     swapped::run(&swap, peers, &pmix, until, tally)?;
     run_all(cases, until, tally)
+}
+
+/// The process of a server that asks for itself, with each library.
+fn own_cases(swap: &Swap, peers: &[Peer]) -> Result<Vec<Case>, String> {
+    let source = process::root().join("tests/capi");
+    let theirs = peers.iter().map(|peer| (&*peer.version, &peer.library));
+    let libraries = std::iter::once((OURS, &swap.library)).chain(theirs);
+    let case = |(release, library): (&str, &Library)| {
+        let program = programs::home(release)?.join("capi-own");
+        library.compile_with(&program, &source, &[source.join("own.c")])?;
+        Ok(Case {
+            what: format!("capi: a server that asks for itself, {release}"),
+            name: "own.c".to_owned(),
+            command: Command::new(program),
+            limit: Duration::from_secs(30),
+            judge: Judge::Code(0),
+        })
+    };
+    libraries.map(case).collect()
 }

@@ -158,9 +158,6 @@ fn left_out(name: &str, release: &str, launcher: &Launcher) -> Option<&'static s
             Some("the library of 5.0 answers nothing before it is initialised")
         }
         ("client", _) if release == "ours" => Some("our C library reads no topology"),
-        ("abi_no_init", _) if release == "ours" => {
-            Some("our C library answers no query before it is initialised")
-        }
         ("group_lcl_cid", _) if release.starts_with("5.") => {
             Some("it takes the first result for the context id, which 5.0 gives behind the name")
         }

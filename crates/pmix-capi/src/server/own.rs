@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a process that is a server asks for itself: its host serves it, as it serves clients.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+
+use pmix_client::Error;
+use pmix_server::Reply;
+use pmix_types::{ErrorDetail, Proc, Status};
+
+use crate::later::later;
+use crate::memory::Result;
+use crate::state::state;
+
+use super::host::CHost;
+use super::pending::To;
+
+/// The host of this process, and the name that the process has.
+pub(crate) struct OwnHost {
+    host: Arc<CHost>,
+    proc: Proc<'static>,
+}
+
+/// The host of the server that this process is.
+static HOST: Mutex<Option<Arc<CHost>>> = Mutex::new(None);
+
+fn host() -> MutexGuard<'static, Option<Arc<CHost>>> {
+    HOST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says who the host is, or that there is none any longer.
+pub(super) fn set_host(new: Option<Arc<CHost>>) {
+    *host() = new;
+}
+
+/// The host, if this process is a server. One that is a client, too, asks its own server.
+pub(crate) fn own_host() -> Option<OwnHost> {
+    let proc = {
+        let state = state();
+        if state.client.is_some() {
+            return None;
+        }
+        let (server, _) = state.server.as_ref()?;
+        server.proc().clone()
+    };
+    let host = Arc::clone(host().as_ref()?);
+    Some(OwnHost { host, proc })
+}
+
+impl OwnHost {
+    /// Asks and waits for the answer.
+    pub(crate) fn wait<T: Reply + Send + 'static>(
+        &self,
+        ask: impl FnOnce(&CHost, &Proc<'static>, To<T>) -> Result<()>,
+    ) -> Result<(Status, T)> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        // Who asked is there until the answer is.
+        let then = move |answer| drop(sender.send(answer));
+        ask(&self.host, &self.proc, To::Own(Box::new(then)))?;
+        // A host that has not answered when its server ends never will.
+        receiver.recv().unwrap_or(Err(Status::ERR_COMM_FAILURE))
+    }
+
+    /// Asks and has the answer called back; a status that brings nothing is an error there.
+    pub(crate) fn start<T: Reply + Send + 'static>(
+        &self,
+        ask: impl FnOnce(&CHost, &Proc<'static>, To<T>) -> Result<()>,
+        then: impl FnOnce(std::result::Result<(Status, T), Error>) + Send + 'static,
+    ) -> Result<()> {
+        let called_back = move |answer: Result<(Status, T)>| {
+            let answer = answer.map_err(|status| ErrorDetail::new(status, "the host").into());
+            if later(move || then(answer)).is_err() {
+                tracing::warn!("an answer of the host is lost: there is no thread");
+            }
+        };
+        ask(&self.host, &self.proc, To::Own(Box::new(called_back)))
+    }
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The process of a server asks for itself: it reads what was registered and what it put, and its host
+ * serves the rest. With "all" it asks for what the releases of OpenPMIx do not serve, too.
+ */
+#include <pmix_server.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define IS(expected, call)                                                                        \
+    do {                                                                                          \
+        pmix_status_t is_ = (call);                                                               \
+        if (is_ != (expected)) {                                                                  \
+            fprintf(stderr, "line %d: %s: %s, not %s\n", __LINE__, #call, PMIx_Error_string(is_), \
+                    PMIx_Error_string(expected));                                                 \
+            exit(1);                                                                              \
+        }                                                                                         \
+    } while (0)
+#define HOLDS(what)                                                 \
+    do {                                                            \
+        if (!(what)) {                                              \
+            fprintf(stderr, "line %d: not so: %s\n", __LINE__, #what); \
+            exit(1);                                                \
+        }                                                           \
+    } while (0)
+
+static const pmix_status_t MISSING = -40;
+static const pmix_nspace_t job = "job";
+static pmix_proc_t own;
+static volatile int done;
+static volatile pmix_status_t told;
+
+static void is_own(const pmix_proc_t *proc)
+{
+    HOLDS(0 == strcmp(proc->nspace, own.nspace) && proc->rank == own.rank);
+}
+
+static pmix_status_t query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries,
+                           pmix_info_cbfunc_t cbfunc, void *cbdata)
+{
+    pmix_info_t info;
+
+    is_own(proc);
+    HOLDS(nqueries == 1 && 0 == strcmp(queries[0].keys[0], PMIX_QUERY_QUEUE_LIST));
+    PMIX_INFO_LOAD(&info, PMIX_QUERY_QUEUE_LIST, "long", PMIX_STRING);
+    cbfunc(PMIX_SUCCESS, &info, 1, cbdata, NULL, NULL);
+    PMIX_INFO_DESTRUCT(&info);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t job_control(const pmix_proc_t *proc, const pmix_proc_t targets[], size_t ntargets,
+                                 const pmix_info_t directives[], size_t ndirs,
+                                 pmix_info_cbfunc_t cbfunc, void *cbdata)
+{
+    is_own(proc);
+    HOLDS(ntargets == 1 && targets[0].rank == 1 && ndirs == 1);
+    HOLDS(0 == strcmp(directives[0].key, PMIX_JOB_CTRL_KILL));
+    cbfunc(PMIX_SUCCESS, NULL, 0, cbdata, NULL, NULL);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t monitor(const pmix_proc_t *proc, const pmix_info_t *what, pmix_status_t error,
+                             const pmix_info_t directives[], size_t ndirs, pmix_info_cbfunc_t cbfunc,
+                             void *cbdata)
+{
+    (void) directives;
+    is_own(proc);
+    HOLDS(error == MISSING && ndirs == 0 && 0 == strcmp(what->key, PMIX_MONITOR_HEARTBEAT));
+    cbfunc(PMIX_SUCCESS, NULL, 0, cbdata, NULL, NULL);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t spawn(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+                           const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t cbfunc, void *cbdata)
+{
+    (void) info;
+    (void) ninfo;
+    is_own(proc);
+    HOLDS(napps == 1 && 0 == strcmp(apps[0].cmd, "program") && apps[0].maxprocs == 2);
+    cbfunc(PMIX_SUCCESS, "spawned", cbdata);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t credential(const pmix_proc_t *proc, const pmix_info_t directives[], size_t ndirs,
+                                pmix_credential_cbfunc_t cbfunc, void *cbdata)
+{
+    pmix_byte_object_t made = {"secret", 6};
+
+    (void) directives;
+    is_own(proc);
+    HOLDS(ndirs == 0);
+    cbfunc(PMIX_SUCCESS, &made, NULL, 0, cbdata);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t published(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+                               pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    is_own(proc);
+    HOLDS(ninfo >= 1 && 0 == strcmp(info[0].key, "card"));
+    cbfunc(PMIX_SUCCESS, cbdata);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[], size_t ninfo,
+                            pmix_lookup_cbfunc_t cbfunc, void *cbdata)
+{
+    pmix_pdata_t found;
+
+    (void) info;
+    (void) ninfo;
+    is_own(proc);
+    if (0 != strcmp(keys[0], "card")) {
+        return PMIX_ERR_NOT_FOUND;
+    }
+    PMIX_PDATA_CONSTRUCT(&found);
+    PMIX_LOAD_KEY(found.key, "card");
+    found.proc = *proc;
+    PMIX_VALUE_LOAD(&found.value, "ib0", PMIX_STRING);
+    cbfunc(PMIX_SUCCESS, &found, 1, cbdata);
+    PMIX_PDATA_DESTRUCT(&found);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+                               size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    (void) info;
+    (void) ninfo;
+    (void) cbfunc;
+    (void) cbdata;
+    is_own(proc);
+    HOLDS(0 == strcmp(keys[0], "card") && keys[1] == NULL);
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static void logs(const pmix_proc_t *proc, const pmix_info_t data[], size_t ndata,
+                 const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    is_own(proc);
+    HOLDS(ndata == 1 && 0 == strcmp(data[0].value.data.string, "a line"));
+    HOLDS(ndirs == 1 && 0 == strcmp(directives[0].key, PMIX_LOG_SOURCE));
+    is_own(directives[0].value.data.proc);
+    cbfunc(PMIX_SUCCESS, cbdata);
+}
+
+static void is_done(pmix_status_t status, void *cbdata)
+{
+    (void) cbdata;
+    told = status;
+    done = 1;
+}
+
+static void answered(pmix_status_t status, pmix_info_t *info, size_t ninfo, void *cbdata,
+                     pmix_release_cbfunc_t release, void *release_cbdata)
+{
+    HOLDS(ninfo == 1 && 0 == strcmp(info[0].value.data.string, "long"));
+    if (NULL != release) {
+        release(release_cbdata);
+    }
+    is_done(status, cbdata);
+}
+
+static pmix_status_t wait_for_it(void)
+{
+    int tenths;
+
+    for (tenths = 0; !done && tenths < 300; tenths++) {
+        usleep(100000);
+    }
+    HOLDS(done);
+    done = 0;
+    return told;
+}
+
+static pmix_value_t *get(const char *nspace, pmix_rank_t rank, const char *key)
+{
+    pmix_proc_t proc;
+    pmix_value_t *value = NULL;
+
+    PMIX_LOAD_PROCID(&proc, nspace, rank);
+    IS(PMIX_SUCCESS, PMIx_Get(&proc, key, NULL, 0, &value));
+    return value;
+}
+
+static void is_text(const char *expected, pmix_value_t *value)
+{
+    HOLDS(value->type == PMIX_STRING && 0 == strcmp(expected, value->data.string));
+    PMIX_VALUE_RELEASE(value);
+}
+
+static void is_number(uint32_t expected, pmix_value_t *value)
+{
+    HOLDS(expected == (value->type == PMIX_UINT16 ? value->data.uint16 : value->data.uint32));
+    PMIX_VALUE_RELEASE(value);
+}
+
+static void registers(void)
+{
+    pmix_info_t infos[3];
+    uint32_t size = 4;
+    char *nodes, *ranks;
+
+    IS(PMIX_SUCCESS, PMIx_generate_regex("n1,n2", &nodes));
+    IS(PMIX_SUCCESS, PMIx_generate_ppn("0,1;2,3", &ranks));
+    PMIX_INFO_LOAD(&infos[0], PMIX_NODE_MAP, nodes, PMIX_REGEX);
+    PMIX_INFO_LOAD(&infos[1], PMIX_PROC_MAP, ranks, PMIX_REGEX);
+    PMIX_INFO_LOAD(&infos[2], PMIX_JOB_SIZE, &size, PMIX_UINT32);
+    IS(PMIX_SUCCESS, PMIx_server_register_nspace(job, 2, infos, 3, is_done, NULL));
+    IS(PMIX_SUCCESS, wait_for_it());
+    PMIX_INFO_DESTRUCT(&infos[0]);
+    PMIX_INFO_DESTRUCT(&infos[1]);
+    free(nodes);
+    free(ranks);
+}
+
+static void reads(void)
+{
+    pmix_value_t value, *got = NULL;
+    pmix_proc_t other;
+
+    is_number(4, get("job", PMIX_RANK_WILDCARD, PMIX_JOB_SIZE));
+    is_number(1, get("job", 1, PMIX_LOCAL_RANK));
+    is_text("n2", get("job", 2, PMIX_HOSTNAME));
+    is_text("n1,n2", get("job", PMIX_RANK_WILDCARD, PMIX_NODE_LIST));
+    PMIX_LOAD_PROCID(&other, "job", 0);
+    IS(PMIX_ERR_NOT_FOUND, PMIx_Get(&other, "nothing", NULL, 0, &got));
+    PMIX_LOAD_PROCID(&other, "nobody", 0);
+    IS(PMIX_ERR_NOT_FOUND, PMIx_Get(&other, PMIX_JOB_SIZE, NULL, 0, &got));
+    PMIX_VALUE_LOAD(&value, "ib0", PMIX_STRING);
+    IS(PMIX_SUCCESS, PMIx_Put(PMIX_GLOBAL, "card", &value));
+    IS(PMIX_ERR_BAD_PARAM, PMIx_Put(99, "card", &value));
+    IS(PMIX_SUCCESS, PMIx_Commit());
+    is_text("ib0", get(own.nspace, own.rank, "card"));
+    PMIX_LOAD_PROCID(&other, "job", 1);
+    IS(PMIX_SUCCESS, PMIx_Store_internal(&other, "note", &value));
+    is_text("ib0", get("job", 1, "note"));
+    PMIX_VALUE_DESTRUCT(&value);
+}
+
+static void append(char ***keys, const char *key)
+{
+    pmix_status_t added;
+
+    PMIX_ARGV_APPEND(added, *keys, key);
+    IS(PMIX_SUCCESS, added);
+}
+
+static void asks(void)
+{
+    pmix_query_t queried;
+    pmix_info_t *results = NULL, info;
+    pmix_byte_object_t secret = {NULL, 0};
+    pmix_proc_t target;
+    pmix_app_t app;
+    pmix_nspace_t nspace;
+    size_t nresults = 0;
+    bool yes = true;
+
+    PMIX_QUERY_CONSTRUCT(&queried);
+    append(&queried.keys, PMIX_QUERY_QUEUE_LIST);
+    IS(PMIX_SUCCESS, PMIx_Query_info(&queried, 1, &results, &nresults));
+    HOLDS(nresults == 1 && 0 == strcmp(results[0].value.data.string, "long"));
+    PMIX_INFO_FREE(results, nresults);
+    IS(PMIX_SUCCESS, PMIx_Query_info_nb(&queried, 1, answered, NULL));
+    IS(PMIX_SUCCESS, wait_for_it());
+    PMIX_QUERY_DESTRUCT(&queried);
+
+    PMIX_LOAD_PROCID(&target, "job", 1);
+    PMIX_INFO_LOAD(&info, PMIX_JOB_CTRL_KILL, &yes, PMIX_BOOL);
+    IS(PMIX_SUCCESS, PMIx_Job_control(&target, 1, &info, 1, &results, &nresults));
+    PMIX_INFO_LOAD(&info, PMIX_MONITOR_HEARTBEAT, NULL, PMIX_POINTER);
+    IS(PMIX_SUCCESS, PMIx_Process_monitor(&info, MISSING, NULL, 0, &results, &nresults));
+
+    PMIX_APP_CONSTRUCT(&app);
+    app.cmd = strdup("program");
+    app.maxprocs = 2;
+    IS(PMIX_SUCCESS, PMIx_Spawn(NULL, 0, &app, 1, nspace));
+    HOLDS(0 == strcmp(nspace, "spawned"));
+    PMIX_APP_DESTRUCT(&app);
+
+    IS(PMIX_SUCCESS, PMIx_Get_credential(NULL, 0, &secret));
+    HOLDS(secret.size == 6 && 0 == memcmp(secret.bytes, "secret", 6));
+    PMIX_BYTE_OBJECT_DESTRUCT(&secret);
+}
+
+/* What 4.2.2 and 5.0.11 refuse or do not come back from. */
+static void asks_more(void)
+{
+    pmix_info_t info;
+    pmix_pdata_t data;
+    pmix_info_t *results = NULL;
+    pmix_proc_t *peers = NULL;
+    size_t npeers = 0, nresults = 0;
+    char *card[] = {"card", NULL}, *nodes = NULL;
+
+    PMIX_INFO_LOAD(&info, "card", "ib0", PMIX_STRING);
+    IS(PMIX_SUCCESS, PMIx_Publish(&info, 1));
+    IS(PMIX_SUCCESS, PMIx_Publish_nb(&info, 1, is_done, NULL));
+    PMIX_INFO_DESTRUCT(&info);
+    IS(PMIX_SUCCESS, wait_for_it());
+    PMIX_PDATA_CONSTRUCT(&data);
+    PMIX_LOAD_KEY(data.key, "card");
+    IS(PMIX_SUCCESS, PMIx_Lookup(&data, 1, NULL, 0));
+    HOLDS(0 == strcmp(data.value.data.string, "ib0"));
+    is_own(&data.proc);
+    PMIX_PDATA_DESTRUCT(&data);
+    PMIX_PDATA_CONSTRUCT(&data);
+    PMIX_LOAD_KEY(data.key, "other");
+    IS(PMIX_ERR_NOT_FOUND, PMIx_Lookup(&data, 1, NULL, 0));
+    IS(PMIX_SUCCESS, PMIx_Unpublish(card, NULL, 0));
+    IS(PMIX_SUCCESS, PMIx_Unpublish_nb(card, NULL, 0, is_done, NULL));
+    IS(PMIX_SUCCESS, wait_for_it());
+
+    PMIX_INFO_LOAD(&info, PMIX_LOG_STDERR, "a line", PMIX_STRING);
+    IS(PMIX_SUCCESS, PMIx_Log(&info, 1, NULL, 0));
+    IS(PMIX_SUCCESS, PMIx_Log_nb(&info, 1, NULL, 0, is_done, NULL));
+    PMIX_INFO_DESTRUCT(&info);
+    IS(PMIX_SUCCESS, wait_for_it());
+
+    IS(PMIX_SUCCESS, PMIx_Resolve_peers("n1", job, &peers, &npeers));
+    HOLDS(npeers == 2 && peers[1].rank == 1);
+    PMIX_PROC_FREE(peers, npeers);
+    IS(PMIX_SUCCESS, PMIx_Resolve_nodes(job, &nodes));
+    HOLDS(0 == strcmp(nodes, "n1,n2"));
+    free(nodes);
+
+    IS(PMIX_ERR_NOT_SUPPORTED, PMIx_Allocation_request(PMIX_ALLOC_NEW, NULL, 0, &results, &nresults));
+
+    /* Nobody else takes part in what needs a server of its own. */
+    IS(PMIX_ERR_UNREACH, PMIx_Fence(NULL, 0, NULL, 0));
+    IS(PMIX_ERR_UNREACH, PMIx_Connect(&own, 1, NULL, 0));
+    IS(PMIX_ERR_NOT_SUPPORTED, PMIx_Abort(3, "why", NULL, 0));
+}
+
+/* The version of the interface needs no init. */
+static void asks_before_init(void)
+{
+    pmix_query_t queries[2];
+    pmix_info_t *results = NULL;
+    size_t nresults = 0;
+
+    PMIX_QUERY_CONSTRUCT(&queries[0]);
+    PMIX_QUERY_CONSTRUCT(&queries[1]);
+    append(&queries[0].keys, PMIX_QUERY_STABLE_ABI_VERSION);
+    append(&queries[1].keys, PMIX_QUERY_PROVISIONAL_ABI_VERSION);
+    IS(PMIX_SUCCESS, PMIx_Query_info(queries, 2, &results, &nresults));
+    HOLDS(nresults == 2 && 0 == strcmp(results[1].key, PMIX_QUERY_PROVISIONAL_ABI_VERSION));
+    PMIX_INFO_FREE(results, nresults);
+    append(&queries[1].keys, PMIX_QUERY_NAMESPACES);
+    IS(PMIX_ERR_INIT, PMIx_Query_info(queries, 2, &results, &nresults));
+    PMIX_QUERY_DESTRUCT(&queries[0]);
+    PMIX_QUERY_DESTRUCT(&queries[1]);
+}
+
+int main(int argc, char **argv)
+{
+    pmix_server_module_t module;
+    pmix_info_t infos[2];
+    bool all = argc > 1 && 0 == strcmp(argv[1], "all");
+
+    alarm(120);
+    if (all) {
+        asks_before_init();
+    }
+    memset(&module, 0, sizeof(module));
+    module.query = query;
+    module.job_control = job_control;
+    module.monitor = monitor;
+    module.spawn = spawn;
+    module.get_credential = credential;
+    module.publish = published;
+    module.lookup = lookup;
+    module.unpublish = unpublish;
+    module.log = logs;
+    PMIX_LOAD_PROCID(&own, "host", 3);
+    PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_NSPACE, own.nspace, PMIX_STRING);
+    PMIX_INFO_LOAD(&infos[1], PMIX_SERVER_RANK, &own.rank, PMIX_PROC_RANK);
+    IS(PMIX_SUCCESS, PMIx_server_init(&module, infos, 2));
+    PMIX_INFO_DESTRUCT(&infos[0]);
+    registers();
+    reads();
+    asks();
+    if (all) {
+        asks_more();
+    }
+    IS(PMIX_SUCCESS, PMIx_server_finalize());
+    puts("own: ok");
+    return 0;
+}
