@@ -27,7 +27,8 @@ pub struct Decoder<'a> {
     /// The types that need no closer look.
     types: Types,
     limits: Limits,
-    /// The memory that may still be taken.
+    /// The memory that may be taken, and what is left of it.
+    most_memory: usize,
     memory: usize,
     depth: u32,
     framer: Option<&'a dyn RegexFramer>,
@@ -45,6 +46,7 @@ impl<'a> Decoder<'a> {
             layout,
             types: layout.module.everywhere(),
             limits,
+            most_memory: limits.memory(bytes.len()),
             memory: limits.memory(bytes.len()),
             depth: 0,
             framer: None,
@@ -56,8 +58,15 @@ impl<'a> Decoder<'a> {
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
-        self.memory = limits.memory(self.total);
+        self.allow_memory(limits.memory(self.total));
         self
+    }
+
+    /// Sets how many bytes of memory what is unpacked from here on may take, whatever was taken
+    /// before: for a caller that does not keep what it unpacks.
+    pub const fn allow_memory(&mut self, bytes: usize) {
+        self.most_memory = bytes;
+        self.memory = bytes;
     }
 
     /// Sets what tells the length of old encoded maps; without it they cannot be unpacked.
@@ -352,10 +361,11 @@ impl<'a> Decoder<'a> {
         self.claim(count.saturating_mul(size.max(1)))
     }
 
-    /// Returns how many bytes of memory what was unpacked takes, beyond the message.
+    /// Returns how many bytes of memory what was unpacked takes, beyond the message, since the limit
+    /// was set.
     #[must_use]
     pub fn memory_taken(&self) -> usize {
-        self.limits.memory(self.total).saturating_sub(self.memory)
+        self.most_memory.saturating_sub(self.memory)
     }
 
     /// Takes memory.
@@ -367,7 +377,7 @@ impl<'a> Decoder<'a> {
                 Ok(())
             }
             None => {
-                let most = self.limits.memory(self.total);
+                let most = self.most_memory;
                 let message =
                     format!("the message takes more than {most} bytes of memory; raise the limit");
                 Err(Error::limit(self.offset(), message))

@@ -8,5 +8,5 @@ mod reply;
 
 pub use self::codec::{Codec, Inflate};
 pub use self::modex::{Modex, ModexForm, Participant};
-pub use self::modex_store::ModexStore;
+pub use self::modex_store::{CommitLimits, ModexStore};
 pub use self::reply::{JobInfoReplies, Remote, job_infos};

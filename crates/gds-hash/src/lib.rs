@@ -34,7 +34,8 @@ mod store;
 
 pub use error::Error;
 pub use exchange::{
-    Codec, Inflate, JobInfoReplies, Modex, ModexForm, ModexStore, Participant, Remote, job_infos,
+    Codec, CommitLimits, Inflate, JobInfoReplies, Modex, ModexForm, ModexStore, Participant,
+    Remote, job_infos,
 };
 pub use job::{Answer, Job, KnownNode, Realm, Registration, Request, Subject};
 pub use local_node::LocalNode;

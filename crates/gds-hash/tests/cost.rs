@@ -5,10 +5,11 @@
 mod growth;
 
 use bfrops::{Encoder, Layout, Module, wire_type};
-use gds_hash::{Codec, LocalNode, Modex, ModexForm, ModexStore, Participant, Store};
+use gds_hash::{Codec, CommitLimits, LocalNode, Modex, ModexForm, ModexStore, Participant, Store};
 use pmix_builtin::open_preg;
 use pmix_types::{
-    Bytes, DataArray, Info, Key, Kval, Nspace, Proc, QualifiedValue, Rank, Scope, Value, keys,
+    Bytes, DataArray, Info, Key, Kval, Nspace, Proc, QualifiedValue, Rank, Scope, Status, Value,
+    keys,
 };
 use preg_core::Params;
 
@@ -210,7 +211,7 @@ fn small_commits_beside_much_that_is_put() {
                 store
                     .update_modex(nspace, |modex| modex.commit(&codec, Rank::new(0), &message))
                     .unwrap();
-                assert!(before.wire_bytes(Rank::new(0)) > 0);
+                assert!(before.num_bytes(Rank::new(0)) > 0);
             }
         },
     );
@@ -227,19 +228,19 @@ fn what_is_put_is_counted_as_it_changes() {
             let message = commit(scope, &keys(1_000, round));
             modex.commit(&codec, rank, &message).unwrap();
         }
-        bytes.push(modex.wire_bytes(rank));
+        bytes.push(modex.num_bytes(rank));
     }
     // What is said again takes the place of what was said before.
     assert!(bytes[0] > 10_000 && bytes.iter().all(|b| *b == bytes[0]));
     let message = commit(Scope::DEL_LOCAL, &keys(1_000, 0));
     modex.commit(&codec, rank, &message).unwrap();
-    assert_eq!(modex.wire_bytes(rank), bytes[0]);
+    assert_eq!(modex.num_bytes(rank), bytes[0]);
     let message = commit(Scope::DEL_REMOTE, &keys(1_000, 0));
     modex.commit(&codec, rank, &message).unwrap();
     // That they are gone is still to be told.
-    assert!((1..bytes[0]).contains(&modex.wire_bytes(rank)));
+    assert!((1..bytes[0]).contains(&modex.num_bytes(rank)));
     modex.forget(rank);
-    assert_eq!(modex.wire_bytes(rank), 0);
+    assert_eq!(modex.num_bytes(rank), 0);
 }
 
 #[test]
@@ -330,4 +331,44 @@ fn what_is_told_of_many_processes_with_faults_among_them() {
             assert_eq!(refused.len(), infos.len() / 2);
         },
     );
+}
+
+#[test]
+fn a_process_puts_so_many_keys_and_bytes_and_no_more() {
+    let (codec, rank) = (Codec::new(LAYOUT), Rank::new(0));
+    let limits = CommitLimits {
+        bytes: 100_000,
+        keys: 1_000,
+    };
+    let mut modex = ModexStore::default();
+    let put = |modex: &mut ModexStore, message: &[u8]| {
+        let done = modex.commit_within(&codec, rank, message, limits);
+        done.map_err(|error| error.status())
+    };
+    let refused = Err(Status::ERR_OUT_OF_RESOURCE);
+    // A global value stands in a commit twice.
+    let full = [Scope::LOCAL, Scope::REMOTE].map(|scope| commit(scope, &keys(1_000, 0)));
+    assert_eq!(put(&mut modex, &full.concat()), Ok(()));
+    assert_eq!(put(&mut modex, &full.concat()), Ok(()), "said again");
+    let one_more = |value| {
+        let key = "one more".into();
+        commit(Scope::LOCAL, &[Kval { key, value }])
+    };
+    assert_eq!(put(&mut modex, &one_more(Value::Uint32(1))), refused);
+    assert!(modex.check(rank, Scope::LOCAL, "one more", &[]).is_err());
+    // What no process may put is not read to its end.
+    let long = commit(Scope::LOCAL, &keys(1_000_000, 0));
+    let error = modex.commit_within(&codec, rank, &long, limits);
+    let place = error.unwrap_err().offset().unwrap();
+    assert!(place < 50_000, "{place} of {}", long.len());
+    // Keys that are taken back make room.
+    let gone = [Scope::DEL_LOCAL, Scope::DEL_REMOTE].map(|scope| commit(scope, &keys(10, 0)));
+    assert_eq!(put(&mut modex, &gone.concat()), Ok(()));
+    assert_eq!(put(&mut modex, &one_more(Value::Uint32(1))), Ok(()));
+    // Elements of arrays count as what they take in memory.
+    let array = |count| Value::DataArray(DataArray::Value(vec![Value::Bool(true); count]));
+    assert_eq!(put(&mut modex, &one_more(array(100))), Ok(()));
+    let message = one_more(array(5_000));
+    assert!(message.len() < limits.bytes / 3, "{}", message.len());
+    assert_eq!(put(&mut modex, &message), refused);
 }

@@ -38,6 +38,9 @@ pub struct Config {
     pub request_bytes: usize,
     /// The number of bytes that one process may put. A commit beyond them is refused.
     pub put_bytes_per_process: usize,
+    /// The number of keys that one process may put. A commit beyond them is refused, and so is one
+    /// of more than twice as many values: reading and packing them is one step of the server.
+    pub put_keys_per_process: usize,
     /// The number of bytes that may wait for one peer to read them before its next request is
     /// handled, and before a reply is packed that it waits for.
     pub reply_window: usize,
@@ -143,6 +146,7 @@ impl Default for Config {
             request_bytes_per_peer: 16 << 20,
             request_bytes: 128 << 20,
             put_bytes_per_process: 256 << 20,
+            put_keys_per_process: 32 << 10,
             reply_window: 1 << 20,
             queued_bytes_per_peer: 64 << 20,
             reply: ReplyLimits::default(),

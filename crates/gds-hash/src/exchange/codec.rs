@@ -4,7 +4,7 @@
 use bfrops::{Decoder, Encoder, Layout, Limits, MessageTemplate, RegexFramer, WireType};
 use pmix_types::{Bytes, Key, Kval, Value};
 
-use super::modex_store::Entry;
+use super::modex_store::{CommitLimits, Entry};
 use crate::Error;
 
 /// Inflates compressed bytes; none if they are damaged or too large.
@@ -26,6 +26,16 @@ const LIMITS: Limits = Limits {
     memory_factor: 64,
     memory_base: 0,
 };
+
+/// How many bytes of memory a value may take beyond its own in a long message.
+const VALUE_MEMORY: usize = 16 << 20;
+
+/// The bytes of memory that a value may take where so many bytes are left: what a value takes does
+/// not count against the next, which is read when the first is stored.
+fn memory(len: usize) -> usize {
+    let most = len.saturating_add(VALUE_MEMORY);
+    len.saturating_mul(LIMITS.memory_factor).min(most)
+}
 
 /// How many values of one key qualifiers may tell apart in a message.
 const MAX_VARIANTS: usize = 256;
@@ -168,12 +178,14 @@ impl<'a> Reader<'a> {
 
     /// A call of one `PMIX_KVAL`, and the bytes of its value.
     pub(crate) fn kval(&mut self) -> Result<(Kval<'a>, &'a [u8]), Error> {
+        self.decoder.allow_memory(memory(self.rest().len()));
         let read = self.decoder.kval_with_bytes();
         read.map_err(|error| self.fault(&error))
     }
 
     /// A call of one `PMIX_VALUE`, and the bytes of the value.
     pub(crate) fn value(&mut self) -> Result<(Value<'a>, &'a [u8]), Error> {
+        self.decoder.allow_memory(memory(self.rest().len()));
         let read = self.decoder.value_with_bytes();
         read.map_err(|error| self.fault(&error))
     }
@@ -209,13 +221,23 @@ impl<'a> Reader<'a> {
         self
     }
 
-    /// Calls of one kval each up to the end.
-    pub(crate) fn kvals(&mut self, entries: &mut Vec<Entry>) -> Result<(), Error> {
+    /// Calls of one kval each up to the end, while they are within limits, which become narrower by
+    /// them.
+    pub(crate) fn kvals(
+        &mut self,
+        entries: &mut Vec<Entry>,
+        limits: &mut CommitLimits,
+    ) -> Result<(), Error> {
         while !self.is_empty() {
             let start = self.offset();
             let (kval, value) = self.kval()?;
             let entry = Entry::packed(kval, self.layout(), value);
-            entries.push(entry.map_err(|error| error.at(start))?);
+            let entry = entry.map_err(|error| error.at(start))?;
+            *limits = limits.beside(&entry).ok_or_else(|| {
+                let status = pmix_types::Status::ERR_OUT_OF_RESOURCE;
+                Error::new(status, "more data than a process may put").at(start)
+            })?;
+            entries.push(entry);
         }
         Ok(())
     }

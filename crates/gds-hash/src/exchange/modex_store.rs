@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use pmix_types::{Info, Key, Kval, Rank, Scope};
 
+pub use self::commit::CommitLimits;
 pub(crate) use self::entry::Entry;
 #[cfg(test)]
 pub(crate) use self::entry::UNPACKED;
@@ -236,12 +237,21 @@ impl ModexStore {
         data.into_iter().flat_map(move |data| data.entries(scopes))
     }
 
-    /// Returns the bytes that the data of a process take on the wire, which count against a limit.
+    /// Returns the bytes that the data of a process take, which count against a limit: on the wire
+    /// or, where elements of arrays take more there, in memory.
     ///
     /// It is kept up with each change, so that asking for it costs nothing.
     #[must_use]
-    pub fn wire_bytes(&self, rank: Rank) -> usize {
-        self.data(rank).map_or(0, ProcData::wire_bytes)
+    pub fn num_bytes(&self, rank: Rank) -> usize {
+        self.data(rank).map_or(0, ProcData::bytes)
+    }
+
+    /// Returns how many keys a process has put, each of the values of a key that qualifiers tell
+    /// apart counted, or how many it has taken back that other nodes may still hold, whichever is
+    /// more. It is kept up with each change.
+    #[must_use]
+    pub fn num_keys(&self, rank: Rank) -> usize {
+        self.data(rank).map_or(0, ProcData::num_keys)
     }
 
     /// How many values a key of a process has that qualifiers tell apart.

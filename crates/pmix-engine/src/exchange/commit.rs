@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Commits of local processes.
 
+use gds_hash::CommitLimits;
 use pmix_proto::request;
 use pmix_types::{Proc, Status};
 
@@ -35,8 +36,12 @@ impl Exchange {
         let len = request.blocks.len();
         let put_bytes = Self::put_room(cx, client, len)?;
         let wire = cx.codec(&form);
+        let limits = CommitLimits {
+            bytes: cx.config.put_bytes_per_process,
+            keys: cx.config.put_keys_per_process,
+        };
         cx.store.update_modex(&proc.nspace, |puts| {
-            puts.commit(&wire, proc.rank, request.blocks)
+            puts.commit_within(&wire, proc.rank, request.blocks, limits)
         })?;
         if let Some(client) = cx.registry.client_mut(client) {
             client.has_committed = true;
@@ -66,9 +71,9 @@ impl Exchange {
         }
     }
 
-    /// How many bytes the data of a process take when they travel, which the store keeps count of.
+    /// How many bytes the data of a process take, which the store keeps count of.
     fn num_put_bytes(cx: &Cx, proc: &Proc<'_>) -> usize {
         let job = cx.store.job(&proc.nspace);
-        job.map_or(0, |job| job.modex_store().wire_bytes(proc.rank))
+        job.map_or(0, |job| job.modex_store().num_bytes(proc.rank))
     }
 }

@@ -292,6 +292,35 @@ fn a_process_puts_so_much_and_no_more() {
 }
 
 #[test]
+fn a_commit_of_more_keys_than_a_process_may_put_changes_nothing() {
+    let config = Config {
+        put_keys_per_process: 10,
+        ..Config::default()
+    };
+    let mut world = World::with(1, &config);
+    world.job("job", &[1]);
+    let who = world.join(0, "job", 0);
+    let put = |world: &mut World, count: u32| {
+        let names: Vec<_> = (0..count).map(|number| format!("k{number}")).collect();
+        let mut puts = ModexStore::default();
+        for name in names {
+            let info = Info::new(name, Value::Uint32(count));
+            puts.put(Rank::new(0), Scope::GLOBAL, info).unwrap();
+        }
+        let codec = Codec::new(world.clients[who].session.form().layout);
+        let blocks = puts.commit_message(&codec, Rank::new(0)).unwrap();
+        world.status_of(who, &Request::Commit(request::Commit { blocks: &blocks }))
+    };
+    assert_eq!(put(&mut world, 10), Some(Status::SUCCESS));
+    // One of them is new, and 10 are said anew.
+    assert_eq!(put(&mut world, 11), Some(Status::ERR_OUT_OF_RESOURCE));
+    let tag = world.ask(who, &get("job", 0, "k3"));
+    world.run();
+    let client = &world.clients[who];
+    assert_eq!(client.value(tag, "k3"), Some(Value::Uint32(10)));
+}
+
+#[test]
 fn a_host_that_never_answers_is_not_asked_without_end() {
     let config = Config {
         requests_per_peer: 10,

@@ -115,7 +115,8 @@ pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
     let own = || vec![Proc::new(super::JOB, Rank::new(0))];
     let immediate = || vec![Info::new(keys::IMMEDIATE, true)];
     let fault = |e: bfrops::Error| e.to_string();
-    let committed = blocks(&kvals(50_000 / share), form.layout).map_err(fault)?;
+    let committed = blocks(&kvals(30_000 / share), form.layout).map_err(fault)?;
+    let refused = blocks(&kvals(1_000_000 / share), form.layout).map_err(fault)?;
     let one_key = blocks(&kvals(1), form.layout).map_err(fault)?;
     let many = |request: Request<'static>, count: usize| vec![request; count];
     let fence = |procs, infos| Request::Fence(request::Fence { procs, infos });
@@ -226,7 +227,7 @@ pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
                     nspace: super::JOB.into(),
                     rank: Rank::new(0),
                 }),
-                // What was committed makes each of the replies a megabyte.
+                // What was committed makes each of the replies half a megabyte.
                 small / 400,
             ),
         ),
@@ -341,6 +342,10 @@ pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
         (
             "commit of keys",
             vec![Request::Commit(request::Commit { blocks: &committed })],
+        ),
+        (
+            "commit of too many keys",
+            vec![Request::Commit(request::Commit { blocks: &refused })],
         ),
         ("commits", many_commits(&one_key, small)),
         (

@@ -11,12 +11,51 @@
 //! append only.
 
 use bfrops::{Encoder, wire_type};
-use pmix_types::{Bytes, Key, Rank, Scope};
+use pmix_types::{Bytes, Key, Rank, Scope, Status};
 
 use super::scope_set::Action;
 use super::{Entry, ScopeSet, seen_in};
 use crate::exchange::codec::check_variants;
 use crate::{Codec, Error, ModexStore};
+
+/// Bounds what a process may have put, and what a commit may hold: twice as many keys, as a global
+/// value stands in it twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommitLimits {
+    /// The number of bytes ([`ModexStore::num_bytes`]).
+    pub bytes: usize,
+    /// The number of keys ([`ModexStore::num_keys`]).
+    pub keys: usize,
+}
+
+impl CommitLimits {
+    /// Bounds nothing.
+    pub const NONE: Self = Self {
+        bytes: usize::MAX,
+        keys: usize::MAX,
+    };
+
+    /// What is left of it beside one entry.
+    pub(crate) fn beside(self, entry: &Entry) -> Option<Self> {
+        Some(Self {
+            bytes: self.bytes.checked_sub(entry.bytes())?,
+            keys: self.keys.checked_sub(1)?,
+        })
+    }
+
+    fn check(self, puts: &ModexStore, rank: Rank) -> Result<(), Error> {
+        for (what, found, most) in [
+            ("keys", puts.num_keys(rank), self.keys),
+            ("bytes", puts.num_bytes(rank), self.bytes),
+        ] {
+            if found > most {
+                let message = format!("a process with {found} {what} put, more than {most}");
+                return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
+            }
+        }
+        Ok(())
+    }
+}
 
 /// What a commit does, in order.
 enum Step {
@@ -58,7 +97,39 @@ impl ModexStore {
     /// What is wrong and at which byte; nothing has changed then. `PMIX_ERR_BAD_PARAM` for a scope
     /// that no message can have: internal data never leave their process.
     pub fn commit(&mut self, codec: &Codec<'_>, rank: Rank, bytes: &[u8]) -> Result<(), Error> {
-        let steps = steps(codec, bytes)?;
+        self.commit_within(codec, rank, bytes, CommitLimits::NONE)
+    }
+
+    /// Stores the payload of a commit as [`Self::commit`] does, unless the process has put too much
+    /// then.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::commit`]; `PMIX_ERR_OUT_OF_RESOURCE` beyond a limit, and nothing has changed.
+    pub fn commit_within(
+        &mut self,
+        codec: &Codec<'_>,
+        rank: Rank,
+        bytes: &[u8],
+        limits: CommitLimits,
+    ) -> Result<(), Error> {
+        let before = self.clone();
+        let done = self.take_commit(codec, rank, bytes, limits);
+        if done.is_err() {
+            *self = before;
+        }
+        done
+    }
+
+    fn take_commit(
+        &mut self,
+        codec: &Codec<'_>,
+        rank: Rank,
+        bytes: &[u8],
+        limits: CommitLimits,
+    ) -> Result<(), Error> {
+        let keys = limits.keys.saturating_mul(2);
+        let steps = steps(codec, bytes, CommitLimits { keys, ..limits })?;
         for of in [ScopeSet::LOCAL, ScopeSet::REMOTE, ScopeSet::GLOBAL] {
             let batches = steps.iter().filter_map(|step| match step {
                 Step::Merge(scopes, entries) if *scopes == of => Some(entries),
@@ -72,7 +143,7 @@ impl ModexStore {
                 Step::Remove(scopes, key) => self.remove(rank, scopes, &key),
             }
         }
-        Ok(())
+        limits.check(self, rank)
     }
 
     /// Packs the reply to a direct modex: what a process of this node put for other nodes.
@@ -96,7 +167,8 @@ impl ModexStore {
         bytes: &[u8],
     ) -> Result<(), Error> {
         let mut entries = Vec::new();
-        codec.reader(bytes).kvals(&mut entries)?;
+        let mut limits = CommitLimits::NONE;
+        codec.reader(bytes).kvals(&mut entries, &mut limits)?;
         check_variants(&entries, |key| self.num_variants(rank, key))?;
         self.merge(rank, ScopeSet::REMOTE, entries);
         Ok(())
@@ -131,8 +203,8 @@ fn pack(
     Ok(write(encoder)?)
 }
 
-/// Reads a commit as a whole.
-fn steps(codec: &Codec<'_>, bytes: &[u8]) -> Result<Vec<Step>, Error> {
+/// Reads a commit as a whole, if it is within limits.
+fn steps(codec: &Codec<'_>, bytes: &[u8], mut limits: CommitLimits) -> Result<Vec<Step>, Error> {
     let mut steps = Vec::new();
     let mut reader = codec.reader(bytes);
     while !reader.is_empty() {
@@ -145,7 +217,7 @@ fn steps(codec: &Codec<'_>, bytes: &[u8]) -> Result<Vec<Step>, Error> {
         let mut entries = Vec::new();
         let mut block = reader.object::<wire_type::Buffer>()?;
         let start = block.offset();
-        block.kvals(&mut entries)?;
+        block.kvals(&mut entries, &mut limits)?;
         check_variants(&entries, |_| 0).map_err(|error| error.at(start))?;
         match action {
             Action::Store => store(&mut steps, scopes, entries),

@@ -26,8 +26,8 @@ struct Datum {
     content: Content,
     /// The qualifiers of a qualified value.
     qualifiers: Qualifiers,
-    /// How many bytes the kval takes when it travels.
-    wire_bytes: usize,
+    /// How many bytes the kval takes when it travels or, if that is more, in memory.
+    bytes: usize,
 }
 
 /// A key and its value.
@@ -53,8 +53,8 @@ thread_local! {
 impl Entry {
     /// A datum that can be stored, for nobody yet.
     pub(crate) fn new(kval: Kval<'_>) -> Result<Self, Error> {
-        let wire_bytes = about_wire_bytes(&kval);
-        let entry = Self::travelling(kval, wire_bytes)?;
+        let bytes = memory(&kval);
+        let entry = Self::travelling(kval, bytes)?;
         match entry.is_deletion() {
             true => Err(Error::bad(format!(
                 "{} has a value of no type",
@@ -80,8 +80,13 @@ impl Entry {
             let own = infos.first().map(|info| info.key.clone());
             named(own.ok_or_else(|| Error::bad("a qualified value without a value"))?)?;
         }
+        let bytes = match &kval.value {
+            // A few bytes of a message may be an element.
+            Value::DataArray(_) => wire_bytes.max(memory(&kval)),
+            _ => wire_bytes,
+        };
         let content = Content::Kval(kval.into_owned());
-        Ok(Self::of(content, wire_bytes))
+        Ok(Self::of(content, bytes))
     }
 
     /// A datum that came in a message, where its value has these bytes; a value of no type means a
@@ -112,7 +117,7 @@ impl Entry {
         Self { scopes, ..self }
     }
 
-    fn of(content: Content, wire_bytes: usize) -> Self {
+    fn of(content: Content, bytes: usize) -> Self {
         let qualifiers = content
             .qualified()
             .map_or(&[][..], |(_, qualifiers)| qualifiers);
@@ -120,15 +125,15 @@ impl Entry {
             datum: Arc::new(Datum {
                 qualifiers: Qualifiers::of(qualifiers),
                 content,
-                wire_bytes,
+                bytes,
             }),
             scopes: ScopeSet::NONE,
         }
     }
 
-    /// How many bytes it takes when it travels.
-    pub(super) fn wire_bytes(&self) -> usize {
-        self.datum.wire_bytes
+    /// How many bytes it takes when it travels or, if that is more, in memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.datum.bytes
     }
 
     /// The qualifiers of a qualified value.
@@ -300,7 +305,7 @@ impl Content {
     }
 }
 
-/// About how many bytes a kval takes in a message, where it did not come in one.
-fn about_wire_bytes(kval: &Kval<'_>) -> usize {
+/// About how many bytes a kval takes in memory.
+fn memory(kval: &Kval<'_>) -> usize {
     kval.key.as_bytes().len() + kval.value.storage_size().unwrap_or_default()
 }

@@ -16,8 +16,11 @@ pub(super) struct ProcData {
     entries: SortedChunks<Entry>,
     /// What other nodes may still hold and are not to hold, each key once.
     withdrawn: SortedChunks<Key<'static>>,
-    /// The bytes that all of it takes when it travels, kept up with each change.
-    wire_bytes: usize,
+    /// The bytes that all of it takes, kept up with each change.
+    bytes: usize,
+    /// How many entries there are, and how many keys that are withdrawn, kept up likewise.
+    num_entries: usize,
+    num_withdrawn: usize,
 }
 
 impl ProcData {
@@ -48,24 +51,29 @@ impl ProcData {
             self.take(key, scopes, |_| true);
             return;
         }
-        let twin = (self.entries.of_key(key).iter()).find(|old| old.is_twin(&entry));
-        if let Some(twin) = twin {
-            if twin.scopes & scopes == scopes {
-                return;
-            }
-            self.take(key, scopes, |old| {
-                !old.is_twin(&entry) && old.excludes(&entry)
-            });
-            self.entries.change(key, |items, range| {
-                let items = items.get_mut(range).unwrap_or_default();
-                if let Some(twin) = items.iter_mut().find(|old| old.is_twin(&entry)) {
-                    twin.scopes = twin.scopes | scopes;
+        let known = self.entries.of_key(key);
+        match known.iter().find(|old| old.is_twin(&entry)) {
+            Some(twin) if twin.scopes & scopes == scopes => {}
+            Some(_) => {
+                if known.len() > 1 {
+                    self.take(key, scopes, |old| {
+                        !old.is_twin(&entry) && old.excludes(&entry)
+                    });
                 }
-            });
-            return;
+                self.entries.change(key, |items, range| {
+                    let items = items.get_mut(range).unwrap_or_default();
+                    if let Some(twin) = items.iter_mut().find(|old| old.is_twin(&entry)) {
+                        twin.scopes = twin.scopes | scopes;
+                    }
+                });
+            }
+            None => {
+                if !known.is_empty() {
+                    self.take(key, scopes, |old| old.excludes(&entry));
+                }
+                self.insert(entry, scopes);
+            }
         }
-        self.take(key, scopes, |old| old.excludes(&entry));
-        self.insert(entry, scopes);
     }
 
     /// Removes a key for a set of scopes.
@@ -83,7 +91,7 @@ impl ProcData {
         if !self.entries.of_key(key).iter().any(taken) {
             return lost;
         }
-        let mut gone = 0;
+        let (mut gone, mut bytes) = (0, 0);
         self.entries.change(key, |items, range| {
             for place in range.rev() {
                 let Some(old) = items.get_mut(place).filter(|old| taken(old)) else {
@@ -92,17 +100,20 @@ impl ProcData {
                 lost = lost | (old.scopes & scopes);
                 old.scopes = old.scopes.without(scopes);
                 if old.scopes == ScopeSet::NONE {
-                    gone += old.wire_bytes();
+                    gone += 1;
+                    bytes += old.bytes();
                     items.remove(place);
                 }
             }
         });
-        self.wire_bytes = self.wire_bytes.saturating_sub(gone);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.num_entries = self.num_entries.saturating_sub(gone);
         lost
     }
 
     fn insert(&mut self, entry: Entry, scopes: ScopeSet) {
-        self.wire_bytes = self.wire_bytes.saturating_add(entry.wire_bytes());
+        self.bytes = self.bytes.saturating_add(entry.bytes());
+        self.num_entries += 1;
         let new = entry.clone().for_scopes(scopes);
         self.entries.change(entry.key().as_bytes(), |items, range| {
             items.insert(range.end, new);
@@ -111,7 +122,8 @@ impl ProcData {
 
     fn withdraw(&mut self, key: Key<'static>) {
         if self.withdrawn.of_key(key.as_bytes()).is_empty() {
-            self.wire_bytes = self.wire_bytes.saturating_add(key.as_bytes().len());
+            self.bytes = self.bytes.saturating_add(key.as_bytes().len());
+            self.num_withdrawn += 1;
             let name = key.clone();
             self.withdrawn.change(name.as_bytes(), |items, range| {
                 items.insert(range.end, key);
@@ -124,9 +136,14 @@ impl ProcData {
         self.withdrawn.iter()
     }
 
-    /// The bytes that all of it takes when it travels.
-    pub(super) const fn wire_bytes(&self) -> usize {
-        self.wire_bytes
+    /// The bytes that all of it takes, on the wire or in memory.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many entries there are, or keys that are withdrawn, whichever is more.
+    pub(super) fn num_keys(&self) -> usize {
+        self.num_entries.max(self.num_withdrawn)
     }
 
     /// The bytes of heap that it takes without its data, which others may share.
