@@ -2,11 +2,13 @@
 //! The exchange of data: what processes put, and the job info that servers send to clients.
 
 mod codec;
+mod limits;
 mod modex;
 mod modex_store;
 mod reply;
 
 pub use self::codec::{Codec, Inflate};
+pub use self::limits::CommitLimits;
 pub use self::modex::{Modex, ModexForm, Participant};
-pub use self::modex_store::{CommitLimits, ModexStore};
+pub use self::modex_store::ModexStore;
 pub use self::reply::{JobInfoReplies, Remote, job_infos};

@@ -28,6 +28,12 @@ pub struct Config {
     pub handshakes_per_user: usize,
     /// The greatest length of a message of a peer, in bytes.
     pub max_message: u32,
+    /// The number of bytes that the messages of all peers may have while they come. Short ones, of
+    /// 128 KiB, always may come; a long one comes when there is room for all of it.
+    pub input_bytes: usize,
+    /// The time in which 1 MiB of a long message has to come if others wait for room. A peer that
+    /// sends less is refused.
+    pub input_time: Duration,
     /// The number of requests of one peer that may wait for their replies. One more is refused.
     pub requests_per_peer: usize,
     /// The number of bytes that these requests may have. A request that would have to wait beyond
@@ -142,6 +148,8 @@ impl Default for Config {
             tool_time: Duration::from_secs(30),
             handshakes_per_user: 1024,
             max_message: 64 << 20,
+            input_bytes: 192 << 20,
+            input_time: Duration::from_secs(10),
             requests_per_peer: 16 << 10,
             request_bytes_per_peer: 16 << 20,
             request_bytes: 128 << 20,

@@ -20,7 +20,7 @@ use crate::ids::ClientId;
 use crate::peers::{Member, Payload, PeerId, Peers, Ticket};
 use crate::pending::{HostCalls, Pending};
 use crate::registry::{ProcessSets, Registry};
-use crate::timer::Timers;
+use crate::timer::{Timer, Timers};
 use crate::{Config, Stats};
 
 /// The context that a subsystem works in: everything that subsystems share. What a subsystem keeps
@@ -43,12 +43,14 @@ pub(crate) struct Cx {
     pub(crate) group_news: VecDeque<GroupNews>,
     /// Connections that are to be closed when the subsystem at work is done, and why.
     refused: VecDeque<(PeerId, Error)>,
+    /// When long messages have to have come on, while others wait to come.
+    intake_due: Option<Instant>,
 }
 
 impl Cx {
     pub(crate) fn new(config: Config, store: Arc<Store>) -> Self {
         Self {
-            peers: Peers::new(config.reply_window),
+            peers: Peers::new(config.reply_window, config.input_bytes),
             config,
             store,
             now: None,
@@ -59,6 +61,7 @@ impl Cx {
             driver_events: VecDeque::new(),
             group_news: VecDeque::new(),
             refused: VecDeque::new(),
+            intake_due: None,
         }
     }
 
@@ -153,9 +156,34 @@ impl Cx {
         Some(peer)
     }
 
+    /// Bytes of a peer came: if a message may not come until others have, those have to come on.
+    pub(crate) fn watch_input(&mut self) {
+        if self.intake_due.is_none() && self.peers.any_input_waits() {
+            self.intake_due = self.after(self.config.input_time);
+            if let Some(at) = self.intake_due {
+                self.timers.set(at, Timer::Intake);
+            }
+        }
+    }
+
+    /// Closes the connections whose messages have not come on while others wait for their room.
+    pub(crate) fn refuse_stalled(&mut self) {
+        self.intake_due = None;
+        let stalled = self.peers.stalled();
+        if self.peers.any_input_waits() {
+            for peer in stalled {
+                let seconds = self.config.input_time.as_secs();
+                let message =
+                    format!("less than 1 MiB of a long message in {seconds} s, and others wait");
+                self.refuse(peer, Error::new(Status::ERR_OUT_OF_RESOURCE, message));
+            }
+        }
+        self.watch_input();
+    }
+
     /// Takes the next message of a peer. One whose bytes are no message is refused.
     pub(crate) fn next_frame(&mut self, peer: PeerId) -> Option<Frame> {
-        match self.peers.get_mut(peer)?.inbox.next_frame() {
+        match self.peers.next_frame(peer) {
             Ok(frame) => frame,
             Err(error) => {
                 self.refuse(peer, error.into());

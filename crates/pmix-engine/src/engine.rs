@@ -66,13 +66,21 @@ impl Engine {
     /// ([`handle_queued`](Self::handle_queued)). Those of a peer that is not known are ignored.
     pub fn queue_input(&mut self, peer: PeerId, bytes: &[u8]) {
         self.cx.peers.push(peer, bytes);
+        self.cx.watch_input();
         self.cx.peers.enqueue(peer);
     }
 
-    /// Returns whether more bytes of a peer are to be read: none are while messages of it wait.
+    /// Returns whether more bytes of a peer are to be read: none are while messages of it wait, nor
+    /// of a long message while there is no room for it ([`Config::input_bytes`]).
     #[must_use]
     pub fn wants_input(&self, peer: PeerId) -> bool {
-        self.cx.peers.is_drained(peer)
+        self.cx.peers.wants_input(peer)
+    }
+
+    /// Takes a peer for whose long message there was no room, and is now. A driver takes all of them
+    /// after it has handled messages, closed connections or run timers.
+    pub fn poll_resumed(&mut self) -> Option<PeerId> {
+        self.cx.peers.poll_resumed()
     }
 
     /// Handles one message of the next peer, which then goes behind the others. Returns the peer;
@@ -94,6 +102,7 @@ impl Engine {
     /// handled now.
     pub fn handle_input(&mut self, peer: PeerId, bytes: &[u8], now: Instant) {
         self.cx.peers.push(peer, bytes);
+        self.cx.watch_input();
         while self.cx.peers.has_room(peer) && !self.cx.peers.is_drained(peer) {
             self.handle_message(peer, now);
         }

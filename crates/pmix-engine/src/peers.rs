@@ -2,6 +2,7 @@
 //! Connections: their peers, what came of a frame, what waits to be sent.
 
 mod chunk;
+mod intake;
 mod peer;
 mod table;
 

@@ -192,6 +192,7 @@ impl Subsystems {
             }
             Timer::Collective(id) => self.collectives.collective_expired(cx, id),
             Timer::Get(id) => self.exchange.get_expired(cx, id),
+            Timer::Intake => cx.refuse_stalled(),
             Timer::InboundDmodex(id) => self.exchange.inbound_dmodex_expired(cx, id),
         }
     }

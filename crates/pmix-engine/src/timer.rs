@@ -27,6 +27,8 @@ pub(crate) enum Timer {
     Get(GetId),
     /// A `dmodex_request` of the host has waited long enough.
     InboundDmodex(DirectModexId),
+    /// Long messages have to have come on.
+    Intake,
 }
 
 /// Holds the timers that are set, in the order of time.

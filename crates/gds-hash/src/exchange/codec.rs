@@ -4,7 +4,8 @@
 use bfrops::{Decoder, Encoder, Layout, Limits, MessageTemplate, RegexFramer, WireType};
 use pmix_types::{Bytes, Key, Kval, Value};
 
-use super::modex_store::{CommitLimits, Entry};
+use super::limits::CommitLimits;
+use super::modex_store::Entry;
 use crate::Error;
 
 /// Inflates compressed bytes; none if they are damaged or too large.
@@ -233,7 +234,7 @@ impl<'a> Reader<'a> {
             let (kval, value) = self.kval()?;
             let entry = Entry::packed(kval, self.layout(), value);
             let entry = entry.map_err(|error| error.at(start))?;
-            *limits = limits.beside(&entry).ok_or_else(|| {
+            *limits = limits.beside(entry.bytes()).ok_or_else(|| {
                 let status = pmix_types::Status::ERR_OUT_OF_RESOURCE;
                 Error::new(status, "more data than a process may put").at(start)
             })?;

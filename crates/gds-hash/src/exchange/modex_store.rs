@@ -25,7 +25,6 @@ use std::sync::Arc;
 
 use pmix_types::{Info, Key, Kval, Rank, Scope};
 
-pub use self::commit::CommitLimits;
 pub(crate) use self::entry::Entry;
 #[cfg(test)]
 pub(crate) use self::entry::UNPACKED;

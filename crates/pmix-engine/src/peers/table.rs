@@ -3,9 +3,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use pmix_proto::{Header, Tag};
+use pmix_proto::{Frame, Header, Tag};
 use pmix_types::Nspace;
 
+use super::intake::Intake;
 use super::{Chunk, Member, Payload, Peer, PeerId, Ticket, Transmit};
 
 /// All connections, and what waits to be sent to them.
@@ -21,11 +22,14 @@ pub(crate) struct Peers {
     /// Peers whose messages are to be handled, each once: one message of the first, which then goes
     /// behind the others.
     ready: VecDeque<PeerId>,
+    /// The long messages that are coming.
+    intake: Intake,
 }
 
 impl Peers {
-    /// No connections, each of which is to be served while less than a window waits for it.
-    pub(crate) fn new(window: usize) -> Self {
+    /// No connections, each of which is to be served while less than a window waits for it. Their
+    /// long messages may have so many bytes together before they are handled.
+    pub(crate) fn new(window: usize, input_bytes: usize) -> Self {
         Self {
             window,
             last: 0,
@@ -33,6 +37,7 @@ impl Peers {
             outbox: VecDeque::new(),
             open_bytes: 0,
             ready: VecDeque::new(),
+            intake: Intake::new(input_bytes),
         }
     }
 
@@ -54,6 +59,7 @@ impl Peers {
     pub(crate) fn remove(&mut self, id: PeerId) -> Option<Peer> {
         let peer = self.peers.remove(&id)?;
         self.open_bytes = self.open_bytes.saturating_sub(peer.open_bytes);
+        self.intake.ended(id, usize::MAX);
         Some(peer)
     }
 
@@ -89,9 +95,55 @@ impl Peers {
 
     /// Takes bytes of a peer.
     pub(crate) fn push(&mut self, id: PeerId, bytes: &[u8]) {
-        if let Some(peer) = self.get_mut(id) {
+        if let Some(peer) = self.peers.get_mut(&id) {
             peer.inbox.push(bytes);
+            self.intake.announced(id, peer.inbox.announced());
         }
+    }
+
+    /// Takes the next message of a peer.
+    ///
+    /// # Errors
+    ///
+    /// As [`pmix_proto::Inbox::next_frame`].
+    pub(crate) fn next_frame(&mut self, id: PeerId) -> Result<Option<Frame>, pmix_proto::Error> {
+        let Some(peer) = self.peers.get_mut(&id) else {
+            return Ok(None);
+        };
+        let frame = peer.inbox.next_frame()?;
+        if let Some(frame) = &frame {
+            self.intake.ended(id, frame.payload.len());
+            self.intake.announced(id, peer.inbox.announced());
+        }
+        Ok(frame)
+    }
+
+    /// Whether more bytes of a peer are to be read.
+    pub(crate) fn wants_input(&self, id: PeerId) -> bool {
+        self.is_drained(id) && self.intake.may_come(id)
+    }
+
+    /// Takes a peer that was not to be read while messages of others came, and is to be read again.
+    pub(crate) fn poll_resumed(&mut self) -> Option<PeerId> {
+        self.intake.poll_resumed()
+    }
+
+    /// Whether the message of any peer may not come yet.
+    pub(crate) fn any_input_waits(&self) -> bool {
+        self.intake.any_waits()
+    }
+
+    /// The peers whose long messages have hardly come on since the last call.
+    pub(crate) fn stalled(&mut self) -> Vec<PeerId> {
+        let peers = &self.peers;
+        self.intake.stalled(|id| {
+            let inbox = peers.get(&id).map(|peer| &peer.inbox);
+            // A whole one waits for the server.
+            inbox.map_or(0, |inbox| match inbox.has_frame() {
+                true => usize::MAX,
+                false => inbox.num_there(),
+            })
+        })
     }
 
     /// Puts a peer behind the others whose messages are to be handled, if there is one of it that

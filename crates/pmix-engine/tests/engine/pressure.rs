@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Peers are served in turn, and answers are made when there is room to send them.
 
+use std::time::Duration;
+
 use gds_hash::{Codec, ModexStore};
 use pmix_engine::{Config, EngineEvent};
 use pmix_proto::{Request, Tag, request};
@@ -200,4 +202,102 @@ fn what_a_process_said_before_it_ended_is_handled_before_it_is_lost() {
     let events = &world.nodes[0].events;
     let is_lost = |event: &EngineEvent| matches!(event, EngineEvent::ProcessLost { .. });
     assert!(events.iter().any(is_lost));
+}
+
+/// The bytes of a request of half a megabyte.
+fn long_request(world: &mut World, who: Who) -> (Tag, Vec<u8>) {
+    let infos = vec![Info::new("blob", vec![7_u8; 512 << 10])];
+    let publish = Request::Publish(request::Publish { uid: 0, infos });
+    let tag = world.ask(who, &publish);
+    let session = &mut world.clients[who].session;
+    let bytes = std::iter::from_fn(|| session.poll_transmit());
+    (tag, bytes.flat_map(|bytes| bytes.to_vec()).collect())
+}
+
+/// Hands an engine bytes of clients while it wants them, piece by piece, and what it answers to
+/// the clients; the bytes that are left.
+fn feed(world: &mut World, all: &[Who], left: &mut [Vec<u8>]) {
+    loop {
+        let mut moved = false;
+        for (who, bytes) in all.iter().zip(left.iter_mut()) {
+            let Some(peer) = world.clients[*who].peer else {
+                continue;
+            };
+            let engine = &mut world.nodes[0].engine;
+            if engine.wants_input(peer) && !bytes.is_empty() {
+                let rest = bytes.split_off(bytes.len().min(64 << 10));
+                engine.queue_input(peer, bytes);
+                *bytes = rest;
+                moved = true;
+            }
+        }
+        while world.nodes[0].engine.handle_queued(world.now).is_some() {}
+        world.run();
+        if !moved {
+            return;
+        }
+    }
+}
+
+#[test]
+fn long_messages_come_when_there_is_room_for_them_and_short_ones_always() {
+    let config = Config {
+        input_bytes: 1_200 << 10,
+        ..Config::default()
+    };
+    let (mut world, all) = job(5, &config);
+    let long = &all[..4];
+    let (tags, mut left): (Vec<_>, Vec<_>) = long
+        .iter()
+        .map(|who| long_request(&mut world, *who))
+        .unzip();
+    // None of them is sent to its end.
+    let ends: Vec<_> = left
+        .iter_mut()
+        .map(|bytes| bytes.split_off(bytes.len() - 10))
+        .collect();
+    feed(&mut world, long, &mut left);
+    let unread: Vec<_> = left.iter().map(Vec::len).collect();
+    assert_eq!(unread[..2], [0, 0]);
+    // The others have shown how long they are.
+    assert!(unread[2..].iter().all(|len| *len > 400 << 10), "{unread:?}");
+    let status = world.status_of(all[4], &Request::JobInfo);
+    assert_eq!(status, Some(Status::SUCCESS));
+    for (bytes, end) in left.iter_mut().zip(ends) {
+        bytes.extend(end);
+    }
+    feed(&mut world, long, &mut left);
+    let resumed = std::iter::from_fn(|| world.nodes[0].engine.poll_resumed());
+    assert_eq!(resumed.count(), 2, "the driver is told to read them again");
+    for (who, tag) in long.iter().zip(tags) {
+        assert!(world.clients[*who].status(tag).is_some());
+    }
+    assert_eq!(world.nodes[0].refusals(), []);
+}
+
+#[test]
+fn who_does_not_go_on_with_a_long_message_makes_room_for_others() {
+    let config = Config {
+        input_bytes: 1_200 << 10,
+        ..Config::default()
+    };
+    let (mut world, all) = job(3, &config);
+    let (tags, mut left): (Vec<_>, Vec<_>) =
+        all.iter().map(|who| long_request(&mut world, *who)).unzip();
+    for bytes in &mut left[..2] {
+        bytes.truncate(100 << 10);
+    }
+    feed(&mut world, &all, &mut left);
+    assert!(left[2].len() > 400 << 10);
+    world.advance(config.input_time - Duration::from_secs(1));
+    assert_eq!(world.nodes[0].refusals(), []);
+    world.advance(Duration::from_secs(2));
+    let refused = [Status::ERR_OUT_OF_RESOURCE; 2];
+    assert_eq!(world.nodes[0].refusals(), refused);
+    feed(&mut world, &all, &mut left);
+    assert!(world.clients[all[2]].status(tags[2]).is_some());
+    // Nobody waits any longer, and nothing is left that looks after that.
+    world.advance(config.input_time);
+    let stats = world.nodes[0].engine.stats();
+    assert_eq!((stats.num_peers, stats.num_timers), (1, 0));
 }

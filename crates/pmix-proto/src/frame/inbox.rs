@@ -110,6 +110,21 @@ impl Inbox {
         self.head_len > 0 || self.partial.is_some()
     }
 
+    /// Returns how many bytes the payload has that is coming; 0 if none is.
+    #[must_use]
+    pub fn announced(&self) -> usize {
+        let coming = self.partial.as_ref();
+        coming.map_or(0, |frame| {
+            frame.payload.len().saturating_add(missing(frame))
+        })
+    }
+
+    /// Returns how many bytes of the payload that is coming are there.
+    #[must_use]
+    pub fn num_there(&self) -> usize {
+        self.partial.as_ref().map_or(0, |frame| frame.payload.len())
+    }
+
     /// Takes bytes of a header and returns the bytes behind them.
     fn head<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let free = self.head.get_mut(self.head_len..).unwrap_or_default();
@@ -234,6 +249,7 @@ mod tests {
         let mut inbox = Inbox::new(u32::MAX);
         inbox.push(&Header::new(0, Tag(101), u32::MAX).encode());
         inbox.push(&[7; 10]);
+        assert_eq!((inbox.announced(), inbox.num_there()), (0xffff_ffff, 10));
         let partial = inbox.partial.as_ref().unwrap();
         assert!(partial.payload.capacity() <= 32);
         assert!(inbox.is_inside_frame());

@@ -65,6 +65,7 @@ impl Driver {
         for peer in self.broken.drain(..) {
             engine.handle_closed(peer, now);
         }
+        self.resume_all(engine);
         self.is_behind = engine.has_queued();
     }
 
@@ -154,7 +155,15 @@ impl Driver {
                 break;
             }
         }
+        self.resume_all(engine);
         self.is_behind = engine.has_queued();
+    }
+
+    /// Reads connections again for whose messages there was no room.
+    fn resume_all(&mut self, engine: &mut Engine) {
+        while let Some(peer) = engine.poll_resumed() {
+            self.resume(peer);
+        }
     }
 
     /// Reads a connection again that was not read while its messages waited.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use bfrops::{Layout, Module};
 use pmix_client::Uri;
+use pmix_proto::Tag;
 
 use crate::good::Fencing;
 use crate::raw::Peer;
@@ -32,6 +33,9 @@ const HOST_WAITS: Duration = Duration::from_millis(5000);
 /// How much memory the server may take at any time, in KiB.
 const MOST_MEMORY: u64 = 512 << 10;
 
+/// The longest payload that a server takes.
+const LONGEST: usize = 64 << 20;
+
 /// How long a peer tries to come in again after it was hung up on.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -40,7 +44,7 @@ pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
     let mut server = field.server("greedy", &[])?;
     server.job("good", 2)?;
     server.job(JOB, ATTACKERS)?;
-    let form = enter(&server.uri, 0)?.form;
+    let form = enter(&server.uri, JOB, 0)?.form;
     let kinds = kinds::all(&form, field.count(1, 4))?;
     let mut alone = (Duration::ZERO, "");
     for kind in &kinds {
@@ -83,12 +87,13 @@ pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
     });
     let fences = good.stop()?;
     attacked?;
+    let begun = begin_messages(&server.uri)?;
     let memory = server.figures()?.peak;
     let (beside_all, waited) = (fences.worst(), host.worst());
     server.end()?;
     let figures = format!(
         "{} kinds: longest fence {} ({}); {ATTACKERS} at once: longest of {} fences {}, host \
-         waits {}; {} MiB",
+         waits {}; {begun} MiB of messages begun; {} MiB",
         kinds.len(),
         shown(alone.0),
         alone.1,
@@ -104,18 +109,53 @@ pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
     }
 }
 
+/// Everybody begins a message of the greatest length and sends all but its end, as far as it is read.
+/// Says how many MiB the server took of them, after a peer that says little was served.
+fn begin_messages(uri: &Uri) -> Result<u64, String> {
+    let peers: Result<Vec<_>, _> = (0..ATTACKERS).map(|rank| enter(uri, JOB, rank)).collect();
+    let payload = vec![7; LONGEST];
+    let frame = Peer::frame(Tag(200), &payload);
+    let most = frame.get(..frame.len() - 1).unwrap_or_default();
+    let sent = thread::scope(|scope| {
+        let send = |mut peer: Peer| {
+            scope.spawn(move || {
+                let limit = Some(Duration::from_secs(2));
+                let limited = peer.stream.set_write_timeout(limit);
+                limited.map_err(|e| e.to_string())?;
+                let mut sent = 0;
+                while let Some(rest) = most.get(sent..).filter(|rest| !rest.is_empty()) {
+                    match peer.stream.write(rest.get(..64 << 10).unwrap_or(rest)) {
+                        Ok(0) | Err(_) => break,
+                        Ok(len) => sent += len,
+                    }
+                }
+                Ok::<_, String>((sent, peer))
+            })
+        };
+        let threads: Vec<_> = peers?.into_iter().map(send).collect();
+        let ended = threads.into_iter().map(|thread| {
+            let sent = thread.join();
+            sent.unwrap_or_else(|_| Err("a sender panicked".to_owned()))
+        });
+        ended.collect::<Result<Vec<_>, String>>()
+    })?;
+    enter(uri, "good", 0)?.ping()?;
+    let total: usize = sent.iter().map(|(sent, _)| sent).sum();
+    u64::try_from(total >> 20).map_err(|e| e.to_string())
+}
+
 /// Comes in, again if the server is still busy with the last connection of this process.
-fn enter(uri: &Uri, rank: u32) -> Result<Peer, String> {
+fn enter(uri: &Uri, job: &str, rank: u32) -> Result<Peer, String> {
     let layout = Layout::new(Module::V41);
     let entered = until(PATIENCE, || {
-        Peer::client(uri.address, JOB, rank, layout).ok()
+        Peer::client(uri.address, job, rank, layout).ok()
     });
     entered.ok_or_else(|| format!("rank {rank} is not let in"))
 }
 
 /// Asks for everything of a kind, and waits until the server has dealt with it or hangs up.
 fn ask(uri: &Uri, rank: u32, kind: &Kind) -> Result<(), String> {
-    let mut peer = enter(uri, rank)?;
+    let mut peer = enter(uri, JOB, rank)?;
     // The server may hang up before it has read all of it.
     let _ = peer.stream.write_all(&kind.bytes);
     let answered = peer.ping();

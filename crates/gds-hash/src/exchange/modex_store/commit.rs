@@ -16,45 +16,20 @@ use pmix_types::{Bytes, Key, Rank, Scope, Status};
 use super::scope_set::Action;
 use super::{Entry, ScopeSet, seen_in};
 use crate::exchange::codec::check_variants;
-use crate::{Codec, Error, ModexStore};
+use crate::{Codec, CommitLimits, Error, ModexStore};
 
-/// Bounds what a process may have put, and what a commit may hold: twice as many keys, as a global
-/// value stands in it twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CommitLimits {
-    /// The number of bytes ([`ModexStore::num_bytes`]).
-    pub bytes: usize,
-    /// The number of keys ([`ModexStore::num_keys`]).
-    pub keys: usize,
-}
-
-impl CommitLimits {
-    /// Bounds nothing.
-    pub const NONE: Self = Self {
-        bytes: usize::MAX,
-        keys: usize::MAX,
-    };
-
-    /// What is left of it beside one entry.
-    pub(crate) fn beside(self, entry: &Entry) -> Option<Self> {
-        Some(Self {
-            bytes: self.bytes.checked_sub(entry.bytes())?,
-            keys: self.keys.checked_sub(1)?,
-        })
-    }
-
-    fn check(self, puts: &ModexStore, rank: Rank) -> Result<(), Error> {
-        for (what, found, most) in [
-            ("keys", puts.num_keys(rank), self.keys),
-            ("bytes", puts.num_bytes(rank), self.bytes),
-        ] {
-            if found > most {
-                let message = format!("a process with {found} {what} put, more than {most}");
-                return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
-            }
+/// Checks that a process has not put more than it may.
+fn check(limits: CommitLimits, puts: &ModexStore, rank: Rank) -> Result<(), Error> {
+    for (what, found, most) in [
+        ("keys", puts.num_keys(rank), limits.keys),
+        ("bytes", puts.num_bytes(rank), limits.bytes),
+    ] {
+        if found > most {
+            let message = format!("a process with {found} {what} put, more than {most}");
+            return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// What a commit does, in order.
@@ -143,7 +118,7 @@ impl ModexStore {
                 Step::Remove(scopes, key) => self.remove(rank, scopes, &key),
             }
         }
-        limits.check(self, rank)
+        check(limits, self, rank)
     }
 
     /// Packs the reply to a direct modex: what a process of this node put for other nodes.

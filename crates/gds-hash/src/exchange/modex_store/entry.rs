@@ -132,7 +132,7 @@ impl Entry {
     }
 
     /// How many bytes it takes when it travels or, if that is more, in memory.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.datum.bytes
     }
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Limits of what a process may put.
+
+/// Bounds what a process may have put, and what a commit may hold: twice as many keys, as a global
+/// value stands in it twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommitLimits {
+    /// The number of bytes ([`ModexStore::num_bytes`](crate::ModexStore::num_bytes)).
+    pub bytes: usize,
+    /// The number of keys ([`ModexStore::num_keys`](crate::ModexStore::num_keys)).
+    pub keys: usize,
+}
+
+impl CommitLimits {
+    /// Bounds nothing.
+    pub const NONE: Self = Self {
+        bytes: usize::MAX,
+        keys: usize::MAX,
+    };
+
+    /// What is left beside one entry of so many bytes; none if it is too much.
+    pub(crate) fn beside(self, bytes: usize) -> Option<Self> {
+        Some(Self {
+            bytes: self.bytes.checked_sub(bytes)?,
+            keys: self.keys.checked_sub(1)?,
+        })
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Long messages that are coming: together they take so many bytes and no more.
+//!
+//! A short message of any peer may always come. A long one may come as a whole once there is room for
+//! all that it announces, so that whoever has begun can end; others are not read until then, in the
+//! order in which they announced theirs.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::PeerId;
+
+/// A message of no more bytes is short.
+const SHORT: usize = 128 << 10;
+
+/// How many bytes of a long message have to come in a period while others wait for its room.
+const PROGRESS: usize = 1 << 20;
+
+/// The long messages that are coming.
+#[derive(Debug)]
+pub(super) struct Intake {
+    /// How many bytes they may have together; one that has more alone comes alone.
+    most: usize,
+    num_bytes: usize,
+    /// Those that may come.
+    admitted: BTreeMap<PeerId, Admitted>,
+    /// Those that may not come yet.
+    waiting: VecDeque<(PeerId, usize)>,
+    /// Peers that may be read again.
+    resumed: VecDeque<PeerId>,
+}
+
+#[derive(Debug)]
+struct Admitted {
+    len: usize,
+    /// How much of it was there when the last period ended.
+    before: usize,
+}
+
+impl Intake {
+    pub(super) const fn new(most: usize) -> Self {
+        Self {
+            most,
+            num_bytes: 0,
+            admitted: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            resumed: VecDeque::new(),
+        }
+    }
+
+    /// A peer has announced a message of so many bytes; none is coming if there are none.
+    pub(super) fn announced(&mut self, peer: PeerId, len: usize) {
+        if len > SHORT && !self.admitted.contains_key(&peer) && self.may_come(peer) {
+            self.waiting.push_back((peer, len));
+            self.admit();
+            // Nobody has been told that it is not read.
+            self.resumed.retain(|resumed| *resumed != peer);
+        }
+    }
+
+    /// A message of a peer with so many bytes is taken, or its connection is gone.
+    pub(super) fn ended(&mut self, peer: PeerId, len: usize) {
+        if len <= SHORT {
+            return;
+        }
+        self.waiting.retain(|(waiting, _)| *waiting != peer);
+        if let Some(admitted) = self.admitted.remove(&peer) {
+            self.num_bytes = self.num_bytes.saturating_sub(admitted.len);
+        }
+        self.admit();
+    }
+
+    fn admit(&mut self) {
+        while let Some((peer, len)) = self.waiting.front().copied() {
+            let num_bytes = self.num_bytes.saturating_add(len);
+            if num_bytes > self.most && !self.admitted.is_empty() {
+                return;
+            }
+            self.waiting.pop_front();
+            self.num_bytes = num_bytes;
+            self.admitted.insert(peer, Admitted { len, before: 0 });
+            self.resumed.push_back(peer);
+        }
+    }
+
+    /// Whether a peer may be read.
+    pub(super) fn may_come(&self, peer: PeerId) -> bool {
+        !self.waiting.iter().any(|(waiting, _)| *waiting == peer)
+    }
+
+    /// Whether any message may not come yet.
+    pub(super) fn any_waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Takes a peer that may be read again.
+    pub(super) fn poll_resumed(&mut self) -> Option<PeerId> {
+        self.resumed.pop_front()
+    }
+
+    /// A period has ended in which others waited: the peers whose messages have hardly come on, given
+    /// how many bytes of a message of a peer are there.
+    pub(super) fn stalled(&mut self, there: impl Fn(PeerId) -> usize) -> Vec<PeerId> {
+        let mut stalled = Vec::new();
+        for (peer, admitted) in &mut self.admitted {
+            let now = there(*peer);
+            if now < admitted.len && now.saturating_sub(admitted.before) < PROGRESS {
+                stalled.push(*peer);
+            }
+            admitted.before = now;
+        }
+        stalled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: usize = 1 << 20;
+
+    fn peers() -> [PeerId; 4] {
+        [1, 2, 3, 4].map(PeerId::of)
+    }
+
+    #[test]
+    fn messages_come_when_there_is_room_for_all_of_them_in_the_order_of_their_peers() {
+        let [first, second, third, short] = peers();
+        let mut intake = Intake::new(2 * LONG);
+        intake.announced(first, LONG);
+        intake.announced(second, 2 * LONG);
+        // It would fit, but the second came before it.
+        intake.announced(third, LONG);
+        intake.announced(short, SHORT);
+        let may_come = peers().map(|peer| intake.may_come(peer));
+        assert_eq!(may_come, [true, false, false, true]);
+        assert_eq!(intake.poll_resumed(), None);
+        intake.ended(first, LONG);
+        assert_eq!(intake.poll_resumed(), Some(second));
+        assert!(intake.may_come(second) && !intake.may_come(third));
+        intake.ended(second, LONG);
+        assert_eq!(intake.poll_resumed(), Some(third));
+        assert!(!intake.any_waits());
+        intake.ended(third, LONG);
+        assert_eq!(intake.num_bytes, 0);
+    }
+
+    #[test]
+    fn a_message_that_is_longer_than_all_may_be_comes_alone() {
+        let [first, second, ..] = peers();
+        let mut intake = Intake::new(LONG);
+        intake.announced(first, 5 * LONG);
+        intake.announced(second, LONG);
+        assert!(intake.may_come(first) && !intake.may_come(second));
+        intake.ended(first, 5 * LONG);
+        assert!(intake.may_come(second));
+    }
+
+    #[test]
+    fn whose_message_does_not_come_on_is_named() {
+        let [first, second, third, _] = peers();
+        let mut intake = Intake::new(4 * LONG);
+        intake.announced(first, 2 * LONG);
+        intake.announced(second, 2 * LONG);
+        intake.announced(third, LONG);
+        assert!(intake.any_waits());
+        let half = |peer| if peer == first { LONG } else { 100 };
+        assert_eq!(intake.stalled(half), [second]);
+        assert_eq!(intake.stalled(half), [first, second]);
+        // One that waits to be handled has come.
+        assert_eq!(intake.stalled(|_| 2 * LONG), []);
+    }
+}
