@@ -222,7 +222,7 @@ fn share(cx: &Cx, proc: &Proc<'static>, infos: &[Info<'static>], context_id: u64
     let more = crate::weight::infos(infos);
     let most = cx.config.put_bytes_per_process;
     let stored = cx.store.update_modex(&proc.nspace, |puts| {
-        if puts.wire_bytes(proc.rank).saturating_add(more) > most {
+        if puts.num_bytes(proc.rank).saturating_add(more) > most {
             tracing::warn!(nspace = %proc.nspace, rank = %proc.rank, "too much to share with a group");
             return Ok(());
         }
