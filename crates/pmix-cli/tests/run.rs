@@ -290,6 +290,13 @@ fn a_wrong_command_line_is_told_with_its_cure() {
             "have 3 processes",
         ),
         (&["--timeout=-1", "true"], "this is no time"),
+        (&["--pset", "odd", "true"], "NAME=RANKS is expected"),
+        (&["--pset", "odd=1-x", "true"], "\"x\" is no rank"),
+        (&["--pset", "odd=1", "true"], "process set odd has rank 1"),
+        (&["--pset", "=0", "true"], "cannot be called"),
+        (&["--pset", "a,b=0", "true"], "cannot be called"),
+        (&["--pset", "a=0,0", "true"], "do not ascend"),
+        (&["--pset", "a=0", "--pset", "a=0", "true"], "given twice"),
     ] {
         let outcome = run(args);
         assert_ne!(outcome.code, 0, "{args:?}");

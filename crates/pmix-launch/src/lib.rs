@@ -47,6 +47,7 @@
 //!     compat_env: true,
 //!     stdin_rank: Some(pmix_types::Rank::new(0)),
 //!     announce: false,
+//!     process_sets: Vec::new(),
 //! };
 //! let (input, output, errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
 //! let standard = Standard {
@@ -83,7 +84,7 @@ pub use error::Error;
 pub use layout::Layout;
 pub use outcome::{Cause, Outcome, RankOutcome};
 pub use placement::{MapBy, Policy, place};
-pub use plan::{App, Output, Plan};
+pub use plan::{App, Output, Plan, ProcessSet};
 pub use process::{Ending, end_with_launcher};
 pub use run::{Standard, launch};
 pub use topology::{Cpus, Level, Topology};

@@ -34,6 +34,8 @@ pub struct Plan {
     pub stdin_rank: Option<Rank>,
     /// Whether the launcher says on standard error, before processes start, where each of them runs.
     pub announce: bool,
+    /// Names for some of the processes, which these find by queries.
+    pub process_sets: Vec<ProcessSet>,
     /// The environment that children inherit, without what [another launcher](crate::Export) left.
     pub environment: Vec<(OsString, OsString)>,
     /// The encoders of maps.
@@ -61,6 +63,50 @@ pub struct Plan {
     /// The command of a process that calls [`end_with_launcher`](crate::end_with_launcher) on its
     /// standard input: with it, processes end when this one is killed. Without it they go on.
     pub watcher: Option<Vec<OsString>>,
+}
+
+/// A name for some of the processes of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessSet {
+    /// The name.
+    pub name: String,
+    /// The ranks, as ranges of which both ends count.
+    pub ranks: Vec<(u32, u32)>,
+}
+
+impl ProcessSet {
+    /// The ranks one by one.
+    pub(crate) fn ranks(&self) -> impl Iterator<Item = Rank> {
+        let ranges = self.ranks.iter();
+        ranges.flat_map(|(first, last)| (*first..=*last).map(Rank::new))
+    }
+
+    /// Whether the set has a name and processes that there are.
+    fn check(&self, num_procs: u64) -> Result<(), Error> {
+        let name = &self.name;
+        if name.is_empty() || name.contains(',') {
+            let message = format!("a process set cannot be called {name:?}");
+            return Err(Error::request(message));
+        }
+        let mut next = 0;
+        for (first, last) in &self.ranks {
+            if u64::from(*last) >= num_procs {
+                return Err(Error::request(format!(
+                    "process set {name} has rank {last}, the job {num_procs} processes"
+                )));
+            }
+            if u64::from(*first) < next || first > last {
+                return Err(Error::request(format!(
+                    "the ranks of process set {name} do not ascend at {first}"
+                )));
+            }
+            next = u64::from(*last) + 1;
+        }
+        match self.ranks.is_empty() {
+            true => Err(Error::request(format!("process set {name} has no ranks"))),
+            false => Ok(()),
+        }
+    }
 }
 
 /// A program, its arguments, and how many processes run it.
@@ -117,6 +163,14 @@ impl Plan {
             return Err(Error::request(format!(
                 "the applications have {asked} processes, the process map {placed}"
             )));
+        }
+        for (place, set) in self.process_sets.iter().enumerate() {
+            set.check(asked)?;
+            let mut before = self.process_sets.iter().take(place);
+            if before.any(|other| other.name == set.name) {
+                let name = &set.name;
+                return Err(Error::request(format!("process set {name} is given twice")));
+            }
         }
         if self.forward_io && matches!(self.output, Output::Files(_)) {
             let message = "output that goes to files does not pass through the launcher";

@@ -70,6 +70,7 @@ fn plan(num_nodes: u32, tmpdir: &std::path::Path) -> Plan {
         compat_env: true,
         stdin_rank: Some(pmix_types::Rank::new(0)),
         announce: false,
+        process_sets: Vec::new(),
     }
 }
 

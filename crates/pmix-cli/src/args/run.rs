@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
-use pmix_launch::{Cpus, Level, MapBy};
+use pmix_launch::{Cpus, Level, MapBy, ProcessSet};
 
 /// Arguments of `run`.
 #[derive(Args)]
@@ -110,6 +110,9 @@ pub(crate) struct Run {
     /// Which rank reads standard input, or none.
     #[arg(long, value_name = "RANK", default_value = "0", value_parser = StdinArg::parse)]
     pub(crate) stdin: StdinArg,
+    /// A name for some of the processes, which they find by PMIx_Query_info and MPI sessions.
+    #[arg(long = "pset", value_name = "NAME=RANKS", value_parser = process_set)]
+    pub(crate) process_sets: Vec<ProcessSet>,
     /// Leave out the variables by which scripts find rank and size as under mpirun
     /// (OMPI_COMM_WORLD_RANK and the like).
     #[arg(long)]
@@ -237,6 +240,28 @@ impl BindTo {
             Self::Hwthread => Some(Level::HwThread),
         }
     }
+}
+
+/// A process set: a name, and ranks such as `0,2-4`.
+fn process_set(text: &str) -> Result<ProcessSet, String> {
+    let (name, ranks) = text
+        .rsplit_once('=')
+        .ok_or("NAME=RANKS is expected, such as even=0,2,4-6")?;
+    let rank = |text: &str| {
+        let rank = text.trim().parse::<u32>();
+        rank.map_err(|error| format!("{text:?} is no rank: {error}"))
+    };
+    let range = |range: &str| match range.split_once('-') {
+        Some((first, last)) => Ok((rank(first)?, rank(last)?)),
+        None => rank(range).map(|rank| (rank, rank)),
+    };
+    let ranks: Result<Vec<_>, String> = ranks.split(',').map(range).collect();
+    let mut ranks = ranks?;
+    ranks.sort_unstable();
+    Ok(ProcessSet {
+        name: name.to_owned(),
+        ranks,
+    })
 }
 
 /// What users of other launchers type: taken where it changes nothing here, or refused with a word on

@@ -156,6 +156,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         compat_env: !args.no_compat_env,
         stdin_rank: args.stdin.0.map(Rank::new),
         announce,
+        process_sets: args.process_sets,
     })
 }
 

@@ -10,7 +10,7 @@ use pmix_host::cleanup::ProtectedPaths;
 use pmix_host::forward::{OutputForwarder, OutputStream};
 use pmix_host::publish::PublishService;
 use pmix_server::{HostObject, Registration, WireObserver};
-use pmix_types::{Nspace, Proc};
+use pmix_types::{Nspace, Proc, Text};
 
 use super::Standard;
 use super::job::{FORWARD, INPUT, Job, SIGNALS};
@@ -113,6 +113,12 @@ impl<'a> Job<'a> {
                 .server
                 .register_client(&proc, pmix_server::Credentials::new(uid, gid), object))
             .map_err(refused)?;
+        }
+        for set in &self.plan.process_sets {
+            let name = Text::from(set.name.as_str());
+            let members = set.ranks().map(|rank| Proc::new(nspace.clone(), rank));
+            let members: Vec<_> = members.collect();
+            (self.server.define_process_set(&name, &members)).map_err(refused)?;
         }
         Ok(())
     }

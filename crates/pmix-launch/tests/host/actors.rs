@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 use pmix_client::{Client, Fence, Settings};
 use pmix_proto::{Request, reply, request};
-use pmix_types::{App, DataArray, Info, IofChannel, Proc, Query, Rank, Status, Value, keys};
+use pmix_types::{
+    App, DataArray, Info, IntoOwned, IofChannel, Proc, Query, Rank, Status, Value, keys,
+};
 
 /// The process of a job; by itself it does nothing.
 #[test]
@@ -28,6 +30,7 @@ fn actor() {
         "vanish" => vanish(connected(settings)),
         "publish" => publish(connected(settings)),
         "table" => table(connected(settings)),
+        "sets" => sets(connected(settings)),
         "control" => control(connected(settings)),
         "log" => log(connected(settings)),
         "flood" => flood(connected(settings)),
@@ -117,6 +120,25 @@ fn table(mut client: Client) {
             println!("{} {}", process.proc.rank, process.pid);
         }
     }
+    client.finalize().unwrap();
+}
+
+fn sets(mut client: Client) {
+    let mut ask = |key: &'static str, qualifiers| {
+        let keys = vec![key.into()];
+        let queries = vec![Query { keys, qualifiers }];
+        let payload = client.request(&Request::Query(request::Query { queries }));
+        let payload = payload.unwrap();
+        let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
+        assert_eq!(answer.status, Status::SUCCESS);
+        answer.infos.unwrap().remove(0).value.into_owned()
+    };
+    let names = ask(keys::QUERY_PSET_NAMES, vec![]);
+    assert_eq!(names, Value::from("tail"));
+    let name = Info::new(keys::PSET_NAME, "tail");
+    let members = ask(keys::QUERY_PSET_MEMBERSHIP, vec![name]);
+    let expected = [1, 2].map(|rank| peer(&client, rank)).to_vec();
+    assert_eq!(members, Value::from(expected));
     client.finalize().unwrap();
 }
 

@@ -64,6 +64,12 @@ fn the_table_of_processes_has_their_numbers() {
 }
 
 #[test]
+fn processes_find_the_sets_that_they_are_in() {
+    let played = play("sets", 3);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+}
+
+#[test]
 fn one_process_can_end_another() {
     let played = play("control", 2);
     let killed = Ending::Signalled {

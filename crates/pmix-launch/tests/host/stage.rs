@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pmix_launch::{App, Export, Layout, Outcome, Output, Plan, Policy, Standard, launch};
+use pmix_launch::{
+    App, Export, Layout, Outcome, Output, Plan, Policy, ProcessSet, Standard, launch,
+};
 use pmix_mca::Params;
 use tempfile::TempDir;
 
@@ -120,6 +122,13 @@ fn plan_of(act: &str, num_procs: u32, vars: &[(&str, &Path)], tmp: &TempDir) -> 
         compat_env: true,
         stdin_rank: Some(pmix_types::Rank::new(0)),
         announce: false,
+        process_sets: match act {
+            "sets" => vec![ProcessSet {
+                name: "tail".to_owned(),
+                ranks: vec![(1, 2)],
+            }],
+            _ => Vec::new(),
+        },
     }
 }
 

@@ -87,6 +87,27 @@ impl Release {
         Ok(self.run(name, command, launcher, Judge::Code(0)))
     }
 
+    /// Whether it is one of MPI 4.
+    fn has_sessions(&self) -> bool {
+        let major = self.name.split('.').next();
+        major
+            .and_then(|major| major.parse().ok())
+            .is_some_and(|major: u32| major >= 5)
+    }
+
+    /// Communicators of groups, and a process set of the first half of the processes.
+    fn sessions(&self, size: u32, launcher: &Launcher) -> Result<Case, String> {
+        let half = size.div_ceil(2);
+        let last = half.saturating_sub(1);
+        let mut command = launcher.command(size);
+        command.args(["--pset", &format!("half=0-{last}")]);
+        let size = size.to_string();
+        command.arg(self.compile("sessions")?).args([&size, "half"]);
+        command.arg(half.to_string());
+        let name = format!("sessions on {size}");
+        Ok(self.run(name, command, launcher, Judge::Code(0)))
+    }
+
     fn run(&self, name: String, command: Command, launcher: &Launcher, judge: Judge) -> Case {
         Case {
             what: format!("server: Open MPI {} under {}", self.name, launcher.title()),
@@ -116,6 +137,10 @@ pub(super) fn cases(peers: &[Peer], launcher: &Launcher) -> Vec<Result<Case, Str
             {
                 cases.push(release.case(name, size, launcher, Judge::Code(0)));
             }
+        }
+        if release.has_sessions() {
+            let sessions = [1, 2, 3, 8, 16].map(|size| release.sessions(size, launcher));
+            cases.extend(sessions);
         }
         cases.push(release.part(4, launcher));
         cases.push(release.case("spawn", 2, launcher, Judge::Code(0)));
