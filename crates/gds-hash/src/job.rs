@@ -2,6 +2,7 @@
 //! The job info of one job, as it was registered.
 
 mod anl;
+mod check;
 mod columns;
 mod derive;
 mod fqdn;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::{Arc, PoisonError};
 
-use pmix_types::{Info, Nspace, Proc, Release, Status, Value};
+use pmix_types::{Info, Nspace, Proc, Release, Status, Value, keys};
 
 use crate::job::Session;
 use crate::shared::{ArcSwap, Mutex, NameHasher};
@@ -114,24 +114,43 @@ impl Store {
     ///
     /// With `PMIX_REGISTER_NODATA` the job is known and nothing about it.
     ///
+    /// Returns what the host is to be warned of: what contradicts itself ([`Job::contradictions`]), and
+    /// that the job has no maps.
+    ///
     /// # Errors
     ///
-    /// As [`Job::register`]; nothing has changed then.
+    /// As [`Job::register`], and `PMIX_ERR_BAD_PARAM` for a contradiction where the registration refuses
+    /// them ([`Registration::refusing_contradictions`]); nothing has changed then.
     pub fn register_nspace<'i>(
         &self,
         nspace: &Nspace<'_>,
         num_local_procs: u32,
         registration: impl Into<Registration<'i>>,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<Error>, Error> {
         let nspace = registrable(nspace)?;
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.job(&nspace);
+        let registration = registration.into();
+        let (refuses, has_no_data) = (
+            registration.refuses_contradictions,
+            registration.has_no_data(),
+        );
         let job = match &known {
             Some(known) => known.job.updated(&*self.maps, registration)?,
             None => Job::register(&*self.maps, &self.host, nspace.clone(), registration)?,
         };
+        let mut warnings = job.contradictions();
+        if refuses && !warnings.is_empty() {
+            return Err(warnings.swap_remove(0));
+        }
+        if !has_no_data && !job.has_maps() {
+            let (nodes, procs) = (keys::NODE_MAP, keys::PROC_MAP);
+            warnings.push(Error::not_found(format!(
+                "neither {nodes} nor {procs} is given: which process is where is not known"
+            )));
+        }
         self.publish(nspace, known, job, num_local_procs);
-        Ok(())
+        Ok(warnings)
     }
 
     /// Registers or updates a job with those of the infos that can be understood, and returns why

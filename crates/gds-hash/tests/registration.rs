@@ -410,3 +410,42 @@ fn folded_maps_are_checked_as_their_text_is() {
         "entry [0] pmix.nmap: the map is given twice"
     );
 }
+
+#[test]
+fn contradictions_are_found_by_name() {
+    let found = |infos: &[Info<'static>]| -> Vec<String> {
+        let job = register(infos).unwrap();
+        job.contradictions()
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    };
+    for (nodes, procs) in [
+        ("n00", "0-3"),
+        ("n00,n01", "0,2;1"),
+        ("a,n1,n2,b", "0;1;2;3"),
+    ] {
+        assert_eq!(found(&maps(nodes, procs)), [""; 0], "{nodes}");
+    }
+    let with = |mut infos: Vec<Info<'static>>, size: Value<'static>| {
+        infos.push(Info::new(keys::JOB_SIZE, size));
+        infos
+    };
+    assert_eq!(found(&with(maps("n00", "0-3"), Value::Uint64(4))), [""; 0]);
+    let nine = found(&with(maps("n00", "0-3"), Value::Uint32(9)));
+    assert!(
+        nine.len() == 1 && nine[0].contains("pmix.job.size says 9"),
+        "{nine:?}"
+    );
+    let text = found(&with(Vec::new(), Value::from("4")));
+    assert!(
+        text.len() == 1 && text[0].contains("PMIX_STRING"),
+        "{text:?}"
+    );
+    let both = found(&with(maps("n1,n2,n1", "0;1;2"), Value::Uint32(2)));
+    assert_eq!(both.len(), 2, "{both:?}");
+    assert!(
+        both[1].contains("node n1 twice, as number 0 and 2"),
+        "{both:?}"
+    );
+}

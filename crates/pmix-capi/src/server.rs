@@ -64,6 +64,8 @@ fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) -> Result<()>
     let host = Arc::new(CHost::new(module));
     let builder = Server::builder()
         .rendezvous_required(false)
+        // As OpenPMIx: hosts in C register processes before their jobs, or again.
+        .check_registrations(false)
         // On another node the host may have loaded a release of OpenPMIx.
         .config(|config| config.fence_form = ModexForm::Numbered)
         .shared_host(Arc::<CHost>::clone(&host));

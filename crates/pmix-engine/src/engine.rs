@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine: inputs go in, bytes, upcalls and events come out.
 
+mod check;
 mod host_calls;
 
 use std::fmt;

@@ -36,6 +36,8 @@ pub struct Builder {
     report_uri: Option<String>,
     listening: Listening,
     external_progress: bool,
+    check_registrations: bool,
+    open_mpi_4: bool,
     environment: Option<Environment>,
     params: Option<Params>,
     preg: Option<Arc<Preg>>,
@@ -58,6 +60,8 @@ impl Default for Builder {
             report_uri: None,
             listening: Listening::default(),
             external_progress: false,
+            check_registrations: true,
+            open_mpi_4: false,
             environment: None,
             params: None,
             preg: None,
@@ -237,6 +241,24 @@ impl Builder {
     /// for the server's descriptor (`AsFd`) and calls [`Server::drive`].
     pub fn external_progress(mut self, yes: bool) -> Self {
         self.external_progress = yes;
+        self
+    }
+
+    /// Says whether [`Server::setup_fork`] gives what Open MPI up to 4.1 needs besides: it takes each
+    /// process for a job of its own unless it finds the sign of a launcher that it knows. Of these signs
+    /// `JSM_JSRUN_PORT` is the one that nothing else looks for.
+    pub fn open_mpi_4(mut self, yes: bool) -> Self {
+        self.open_mpi_4 = yes;
+        self
+    }
+
+    /// Says whether registrations that contradict themselves or each other are refused, which they are
+    /// unless this is called: a job size that is not that of the process map, a node twice in the node map,
+    /// clients of a job that is not registered, of a rank that is not its own, of another node, or twice.
+    /// Without, they are taken as OpenPMIx takes them, with a warning where the job is at fault. Hosts
+    /// that register processes before their jobs need that.
+    pub fn check_registrations(mut self, yes: bool) -> Self {
+        self.check_registrations = yes;
         self
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct Fork {
     pub(crate) server_dir: PathBuf,
     pub(crate) system_dir: PathBuf,
     pub(crate) environment: Environment,
+    /// Whether clients are told what Open MPI up to 4.1 takes for the sign of a launcher.
+    pub(crate) open_mpi_4: bool,
     /// What `setup_local_support` said of each job.
     pub(crate) local_support: LocalSupport,
 }
@@ -70,6 +72,10 @@ impl Fork {
             ("PMIX_SERVER_TMPDIR", self.server_dir.as_os_str()),
             ("PMIX_SYSTEM_TMPDIR", self.system_dir.as_os_str()),
         ]);
+        if self.open_mpi_4 {
+            // Of the launchers that it knows it looks for this one by nothing but its name.
+            all.push(("JSM_JSRUN_PORT", OsStr::new("1")));
+        }
         let own = |(name, value): (&str, &OsStr)| (name.into(), value.to_owned());
         let mut environment: Vec<Variable> = all.into_iter().map(own).collect();
         self.local_support

@@ -43,13 +43,22 @@ struct Inner {
     /// Whoever turns has it meanwhile, so no lock is held then.
     driver: Mutex<Option<Box<Driver>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    external_progress: bool,
+    modes: Modes,
     /// The descriptor of the driver's, once more: it stays valid when the driver is gone.
     fd: OwnedFd,
     fork: Fork,
     proc: Proc<'static>,
     preg: Arc<Preg>,
     files: Vec<PathBuf>,
+}
+
+/// How a server is driven, and how much it asks of its host.
+#[derive(Clone, Copy)]
+pub(crate) struct Modes {
+    /// Whether the host drives it.
+    pub(crate) external_progress: bool,
+    /// Whether registrations that contradict themselves are refused.
+    pub(crate) checks_registrations: bool,
 }
 
 impl Server {
@@ -59,11 +68,11 @@ impl Server {
         proc: Proc<'static>,
         preg: Arc<Preg>,
         files: Vec<PathBuf>,
-        external_progress: bool,
+        modes: Modes,
     ) -> Result<Self, Error> {
         let fd = driver.fd()?;
         let handle = Arc::clone(driver.handle());
-        if external_progress {
+        if modes.external_progress {
             handle.start();
         }
         tracing::info!(uri = fork.uri, "listening");
@@ -72,7 +81,7 @@ impl Server {
             fd,
             driver: Mutex::new(Some(Box::new(driver))),
             thread: Mutex::new(None),
-            external_progress,
+            modes,
             fork,
             proc,
             preg,
@@ -86,7 +95,7 @@ impl Server {
     /// `PMIX_ERR_INIT` if it is started or finalised, or has external progress; the system has no
     /// thread for it.
     pub fn start(&self) -> Result<(), Error> {
-        if self.0.external_progress {
+        if self.0.modes.external_progress {
             let why = "this server has external progress: the host drives it";
             return Err(Error::new(Status::ERR_INIT, why));
         }
@@ -211,7 +220,7 @@ impl fmt::Debug for Server {
 impl Inner {
     /// The driver, if it is the host that turns it.
     fn external_driver(&self) -> Result<Box<Driver>, Error> {
-        if !self.external_progress {
+        if !self.modes.external_progress {
             let why = "this server has a progress thread, or will have one";
             return Err(Error::new(Status::ERR_INIT, why));
         }

@@ -138,12 +138,11 @@ impl Job {
         registration: Registration<'_>,
         mut refused: Option<&mut Vec<Error>>,
     ) -> Result<Self, Error> {
-        let no_data = (registration.infos.iter())
-            .any(|info| info.key.is(keys::REGISTER_NODATA) && info.truth().is_true());
         let Registration {
             infos,
             maps: folded,
-        } = match no_data {
+            ..
+        } = match registration.has_no_data() {
             true => Registration::default(),
             false => registration,
         };

@@ -2,7 +2,7 @@
 //! The registration that a host hands over.
 
 use pmix_map::{NodeList, ProcMap};
-use pmix_types::Info;
+use pmix_types::{Info, keys};
 
 /// Holds what a host registers about a job: infos, and the two maps where the host has them folded.
 ///
@@ -30,13 +30,18 @@ use pmix_types::Info;
 pub struct Registration<'i> {
     pub(crate) infos: &'i [Info<'i>],
     pub(crate) maps: Option<(NodeList, ProcMap)>,
+    pub(crate) refuses_contradictions: bool,
 }
 
 impl<'i> Registration<'i> {
     /// Creates a registration of infos; maps may be among them.
     #[must_use]
     pub const fn new(infos: &'i [Info<'i>]) -> Self {
-        Self { infos, maps: None }
+        Self {
+            infos,
+            maps: None,
+            refuses_contradictions: false,
+        }
     }
 
     /// Adds the node map and the process map of the job. A map of the job among the infos is then
@@ -45,6 +50,22 @@ impl<'i> Registration<'i> {
     pub fn with_maps(mut self, nodes: NodeList, procs: ProcMap) -> Self {
         self.maps = Some((nodes, procs));
         self
+    }
+
+    /// Has the registration refused if it contradicts itself ([`Job::contradictions`]); otherwise the
+    /// datastore takes it as OpenPMIx does, with a warning.
+    ///
+    /// [`Job::contradictions`]: crate::Job::contradictions
+    #[must_use]
+    pub const fn refusing_contradictions(mut self, yes: bool) -> Self {
+        self.refuses_contradictions = yes;
+        self
+    }
+
+    /// Whether the host says that it states nothing (`PMIX_REGISTER_NODATA`).
+    pub(crate) fn has_no_data(&self) -> bool {
+        let mut infos = self.infos.iter();
+        infos.any(|info| info.key.is(keys::REGISTER_NODATA) && info.truth().is_true())
     }
 }
 

@@ -28,7 +28,10 @@ impl Engine {
         num_local_procs: u32,
         registration: impl Into<Registration<'i>>,
     ) -> Result<(), Error> {
-        (self.cx.store).register_nspace(nspace, num_local_procs, registration)?;
+        let warnings = (self.cx.store).register_nspace(nspace, num_local_procs, registration)?;
+        for warning in warnings {
+            tracing::warn!("job {nspace}: {warning}");
+        }
         let nspace = nspace.clone().into_owned();
         self.cx.registry.add_job(nspace.clone(), num_local_procs);
         self.subsystems.exchange.job_registered(&nspace);

@@ -13,6 +13,7 @@ use super::names::{Place, own_nspace, uri};
 use crate::driver::{Driver, Parts};
 use crate::fork::{Fork, LocalSupport};
 use crate::rendezvous::Locations;
+use crate::server::Modes;
 use crate::{Error, Server, psec};
 
 /// Opens a server with these settings.
@@ -38,7 +39,8 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     let uri = uri(&server, address);
     let rendezvous = publish(&settings, &places(&settings, &place), &uri)?;
     let files = rendezvous.paths();
-    let fork = fork(uri, &psec, &place, environment);
+    let mut fork = fork(uri, &psec, &place, environment);
+    fork.open_mpi_4 = settings.open_mpi_4;
     let store = Arc::new(Store::new(preg.clone(), place.node()));
     let driver = Driver::new(Parts {
         engine: Engine::new(settings.config, store, psec),
@@ -49,8 +51,11 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
         rendezvous,
         observer: settings.observer,
     })?;
-    let external = settings.external_progress;
-    Server::new(driver, fork, server, preg, files, external)
+    let modes = Modes {
+        external_progress: settings.external_progress,
+        checks_registrations: settings.check_registrations,
+    };
+    Server::new(driver, fork, server, preg, files, modes)
 }
 
 /// Connections that have not said who they are may not take all descriptors.
@@ -114,6 +119,7 @@ fn fork(uri: String, psec: &[Box<dyn Psec>], place: &Place, environment: Environ
         server_dir: place.server_dir.clone(),
         system_dir: place.system_dir.clone(),
         environment,
+        open_mpi_4: false,
         local_support: LocalSupport::default(),
     }
 }

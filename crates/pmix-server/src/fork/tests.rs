@@ -17,8 +17,18 @@ fn fork(vars: &[(&str, &str)]) -> Fork {
             home: None,
             system: "/etc".into(),
         },
+        open_mpi_4: false,
         local_support: LocalSupport::default(),
     }
+}
+
+#[test]
+fn open_mpi_4_finds_the_sign_of_a_launcher_where_the_host_asks_for_it() {
+    let mut fork = fork(&[]);
+    assert_eq!(value(&environment(&fork), "JSM_JSRUN_PORT"), None);
+    fork.open_mpi_4 = true;
+    let found = value(&environment(&fork), "JSM_JSRUN_PORT");
+    assert_eq!(found.as_deref(), Some("1"));
 }
 
 fn environment(fork: &Fork) -> Vec<(String, String)> {

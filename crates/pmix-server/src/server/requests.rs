@@ -15,8 +15,29 @@ impl Server {
     /// processes here may have to do with them. A host that has its maps folded adds them to the
     /// infos by [`Registration::with_maps`].
     ///
+    /// # What a job needs
+    ///
+    /// | stated by the host | without it |
+    /// | --- | --- |
+    /// | the node map and the process map (`PMIX_NODE_MAP`, `PMIX_PROC_MAP`, or folded) | nothing is derived, and MPI libraries do not start |
+    /// | `PMIX_UNIV_SIZE`, how many processes the session may have | Open MPI takes the size of the job |
+    /// | `PMIX_JOBID`, a name for people | not found |
+    /// | `PMIX_NSDIR`, `PMIX_PROCDIR`, `PMIX_TMPDIR`: directories for the processes | each library makes its own in the system's |
+    ///
+    /// The size of the job, local and node ranks, peers of each node, node ids, host names, the number of
+    /// applications and further job info follow from the maps (`docs/architecture.md`, "The path of one
+    /// registration"). What is stated outranks what follows.
+    ///
+    /// Open MPI 5 and MPICH find the server by the environment that [`setup_fork`](Self::setup_fork) gives.
+    /// Open MPI 4.1 does so only if it takes the server for that of a launcher that it knows: a process
+    /// without `JSM_JSRUN_PORT` (any value) is a job of its own. `setup_fork` adds the variable if
+    /// [`open_mpi_4`](crate::Builder::open_mpi_4) says so.
+    ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; a map or an info that cannot be taken, and then nothing has changed.
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM`, and then nothing has changed, for a map or an info that
+    /// cannot be taken and, unless [`check_registrations`](crate::Builder::check_registrations) is off, for
+    /// contradictions: `PMIX_JOB_SIZE` that is no number or not that of the process map, a node twice in the
+    /// node map. A job without maps is taken with a warning in the log.
     pub fn register_nspace<'i>(
         &self,
         nspace: &Nspace<'_>,
@@ -24,6 +45,8 @@ impl Server {
         registration: impl Into<Registration<'i>>,
     ) -> Result<(), Error> {
         let handle = &self.0.handle;
+        let refuses = self.0.modes.checks_registrations;
+        let registration = registration.into().refusing_contradictions(refuses);
         handle.request(|engine, _| engine.register_nspace(nspace, num_local_procs, registration))
     }
 
@@ -55,11 +78,14 @@ impl Server {
 
     /// Registers a local process before it is started. Only a peer of this user and group may
     /// connect as it (`PMIx_server_register_client`). The object comes back with every call that is
-    /// about the process.
+    /// about the process. One that has connected is registered again before it is started again.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if its job is not registered; `PMIX_ERR_BAD_PARAM`
-    /// if the rank names no process.
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if its job is not registered or does not have the rank;
+    /// `PMIX_ERR_BAD_PARAM` if the rank names no process, or the node map has this server's node and the
+    /// process map places the rank on another; `PMIX_ERR_EXISTS` if it is registered already and has
+    /// not connected since. Without [`check_registrations`](crate::Builder::check_registrations) only a
+    /// rank that names no process is refused.
     pub fn register_client(
         &self,
         proc: &Proc<'_>,
@@ -67,7 +93,13 @@ impl Server {
         object: HostObject,
     ) -> Result<(), Error> {
         let handle = &self.0.handle;
-        handle.request(|engine, _| engine.register_client(proc, user, object))
+        let checks = self.0.modes.checks_registrations;
+        handle.request(|engine, _| {
+            if checks {
+                engine.check_client(proc)?;
+            }
+            engine.register_client(proc, user, object)
+        })
     }
 
     /// Removes a local process (`PMIx_server_deregister_client`).

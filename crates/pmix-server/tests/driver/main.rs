@@ -8,4 +8,5 @@ mod life;
 mod munge;
 mod peer;
 mod pressure;
+mod registration;
 mod upcalls;

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a registration says in two ways that do not fit, and what it leaves out.
+
+use pmix_map::{NodeList, NodeRun, doubled_names};
+use pmix_types::{Rank, keys};
+
+use crate::{Error, Job};
+
+/// The longest node map whose names are compared with each other.
+const MOST_NAMES: usize = 1 << 16;
+
+impl Job {
+    /// Returns what contradicts itself in what was stated, each by its key: a job size that is no number,
+    /// one that is not that of the process map, a node that stands in the node map twice.
+    ///
+    /// Nodes are compared in maps of up to 65,536 names, and in longer ones that are one run.
+    #[must_use]
+    pub fn contradictions(&self) -> Vec<Error> {
+        let mut found = Vec::new();
+        let maps = self.nodes.maps.as_ref();
+        if let Some(size) = self.job.get(keys::JOB_SIZE.as_bytes(), &[]) {
+            let key = keys::JOB_SIZE;
+            match (size.to_number::<u64>(), maps) {
+                (Err(_), _) => found.push(Error::bad(format!(
+                    "{key} is of type {}, and has to be a number of processes",
+                    size.data_type()
+                ))),
+                (Ok(size), Some(maps)) if size != maps.procs.num_ranks() => {
+                    let ranks = maps.procs.num_ranks();
+                    found.push(Error::bad(format!(
+                        "{key} says {size} processes, and the process map has {ranks}"
+                    )));
+                }
+                _ => {}
+            }
+        }
+        if let Some(maps) = maps.filter(|maps| may_repeat(&maps.nodes))
+            && let Some(&(first, again)) = doubled_names(&maps.nodes).first()
+        {
+            let name = maps.nodes.nth(first).unwrap_or_default();
+            found.push(Error::bad(format!(
+                "{} names the node {} twice, as number {first} and {again}",
+                keys::NODE_MAP,
+                name.escape_ascii()
+            )));
+        }
+        found
+    }
+
+    /// Returns whether the job or one of its applications has a node map and a process map.
+    #[must_use]
+    pub fn has_maps(&self) -> bool {
+        let mut apps = self.apps.values();
+        self.nodes.maps.is_some() || apps.any(|app| app.nodes.maps.is_some())
+    }
+
+    /// Returns the name of the node that the maps place a process on, if that is another one than the node
+    /// of this server, and the latter is one of the job's.
+    #[must_use]
+    pub fn other_node(&self, rank: Rank) -> Option<Vec<u8>> {
+        let own = self.own_node()?;
+        let slot = self.nodes.of_rank(rank).filter(|slot| *slot != own)?;
+        self.nodes.name(slot)
+    }
+}
+
+/// Whether a name may stand in a list twice, as far as that is asked: the names of one run differ.
+fn may_repeat(nodes: &NodeList) -> bool {
+    let (mut runs, mut all_differ) = (0_usize, true);
+    if nodes.len() > MOST_NAMES {
+        return false;
+    }
+    nodes.for_each_run(|run| {
+        runs += 1;
+        all_differ &= matches!(run, NodeRun::Progression(run) if run.step != 0);
+    });
+    runs > 1 || (runs == 1 && nodes.len() > 1 && !all_differ)
+}

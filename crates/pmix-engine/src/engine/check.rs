@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a registration of a local process fits its job.
+
+use pmix_types::{Proc, Status, keys};
+
+use super::Engine;
+use crate::Error;
+use crate::registry::ClientState;
+
+impl Engine {
+    /// Checks that a process may be registered as a client of this server: a host that asks before
+    /// [`register_client`](Self::register_client) learns of a mistake that otherwise shows when the
+    /// process connects, or not at all.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if the job is not registered, or does not have the rank; `PMIX_ERR_BAD_PARAM`
+    /// if the maps place the process on another node; `PMIX_ERR_EXISTS` if it is registered already and
+    /// has not connected since. One that has is registered again to be started again, even where the
+    /// server has not seen its end yet.
+    pub fn check_client(&self, proc: &Proc<'_>) -> Result<(), Error> {
+        let Proc { nspace, rank } = proc;
+        let Some(registered) = self.cx.store.job(nspace) else {
+            let message = format!("job {nspace} is not registered: that comes before its clients");
+            return Err(Error::not_found(message));
+        };
+        let job = registered.job();
+        let stated = job.get(&gds_hash::Request::new(
+            pmix_types::Rank::WILDCARD,
+            keys::JOB_SIZE,
+        ));
+        let size = stated.ok().and_then(|size| size.to_number::<u64>().ok());
+        let is_known = match job.num_ranks() {
+            // Ranks count from 0 where nothing else is said.
+            0 => size.is_none_or(|size| u64::from(rank.as_raw()) < size) || job.has_rank(*rank),
+            _ => job.has_rank(*rank),
+        };
+        if rank.is_valid() && !is_known {
+            let size =
+                size.map_or_else(String::new, |size| format!(", which has {size} processes"));
+            let message = format!("rank {rank} is none of job {nspace}{size}");
+            return Err(Error::not_found(message));
+        }
+        if let Some(node) = job.other_node(*rank) {
+            let (node, own) = (node.escape_ascii(), self.cx.store.host().name());
+            let own = own.escape_ascii();
+            let message = format!(
+                "rank {rank} of job {nspace} is on node {node}, and this server is that of {own}"
+            );
+            return Err(Error::bad(message));
+        }
+        let client = self.cx.registry.client_of(proc);
+        if client.is_some_and(|client| client.state == ClientState::Expected) {
+            let message = format!("rank {rank} of job {nspace} is registered already");
+            return Err(Error::new(Status::ERR_EXISTS, message));
+        }
+        Ok(())
+    }
+}
