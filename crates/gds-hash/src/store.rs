@@ -14,10 +14,12 @@ use crate::{
     Remote, Request,
 };
 
-/// How many parts the jobs are in; a registration replaces one of them.
-const PARTS: usize = 64;
+/// How many parts the jobs are in; a registration replaces one of them, so that it costs about as
+/// much beside 100,000 jobs as beside none.
+const PARTS: usize = 1024;
 
-type Jobs = HashMap<Nspace<'static>, Arc<Registered>>;
+/// The jobs of a part by their names, which a copy of the part shares.
+type Jobs = HashMap<Arc<[u8]>, Arc<Registered>>;
 
 /// Holds all jobs that a server or client knows, with what their processes put: the datastore.
 /// Readers take no lock.
@@ -88,10 +90,13 @@ impl Store {
     /// Creates a store without jobs. Encoded maps are parsed by `maps`.
     #[must_use]
     pub fn new(maps: Arc<dyn MapReader>, host: LocalNode) -> Self {
+        let none = Arc::<Jobs>::default();
         Self {
             host,
             maps,
-            parts: (0..PARTS).map(|_| ArcSwap::default()).collect(),
+            parts: (0..PARTS)
+                .map(|_| ArcSwap::new(Arc::clone(&none)))
+                .collect(),
             hasher: NameHasher::default(),
             writer: Mutex::new(()),
         }
@@ -193,7 +198,7 @@ impl Store {
             replies: JobInfoReplies::default(),
         });
         self.replace(&nspace, |jobs| {
-            jobs.insert(nspace.clone(), registered);
+            jobs.insert(nspace.as_bytes().into(), registered);
         });
     }
 
@@ -268,9 +273,10 @@ impl Store {
     /// Returns the names of all jobs, in no order.
     #[must_use]
     pub fn nspaces(&self) -> Vec<Nspace<'static>> {
+        let name = |name: &Arc<[u8]>| Nspace::new(name.to_vec());
         let parts = self.parts.iter().map(ArcSwap::load);
         parts
-            .flat_map(|jobs| jobs.keys().cloned().collect::<Vec<_>>())
+            .flat_map(|jobs| jobs.keys().map(name).collect::<Vec<_>>())
             .collect()
     }
 

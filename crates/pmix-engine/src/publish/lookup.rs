@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lookups: answered at once, or when enough is there, or when their time is over.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
 use pmix_types::{DataRange, Info, Key, Persistence, Status, Text};
@@ -47,13 +47,15 @@ impl<T> PubSub<T> {
             Some(0) => keys.len(),
             Some(number) => number.min(keys.len()),
         };
-        let waiting = PendingLookup {
-            token,
-            wanted,
-            enough,
-            until: directives.timeout.and_then(|time| now.checked_add(time)),
-        };
-        if self.has_enough(&waiting) {
+        let until = directives.timeout.and_then(|time| now.checked_add(time));
+        let mut waiting = PendingLookup::new(token, wanted, enough, until);
+        if enough > 0 {
+            let keys = waiting.keys();
+            let there = keys.filter(|key| !self.lacks(key, &waiting.wanted));
+            let there: Vec<_> = there.cloned().collect();
+            there.iter().for_each(|key| waiting.note(key, false));
+        }
+        if waiting.has_enough() {
             return Ok(Some(self.answer(waiting)));
         }
         self.check_waiting(&waiting.wanted)?;
@@ -106,15 +108,23 @@ impl<T> PubSub<T> {
         }
     }
 
-    /// Whether a lookup has waited for enough. It stops looking as soon as that cannot be.
-    fn has_enough(&self, waiting: &PendingLookup<T>) -> bool {
-        let wanted = &waiting.wanted;
-        let may_lack = wanted.keys.len().saturating_sub(waiting.enough);
-        let mut known = HashMap::new();
-        let lacks = |key| matches!(self.find_key(key, wanted), Seen::Nothing);
-        let lacking = wanted.keys.iter();
-        let lacking = lacking.filter(|key| *known.entry(*key).or_insert_with(|| lacks(key)));
-        waiting.enough == 0 || lacking.take(may_lack + 1).count() <= may_lack
+    /// Whether a key is lacking for a lookup.
+    fn lacks(&self, key: &Key<'_>, wanted: &Search) -> bool {
+        matches!(self.find_key(key, wanted), Seen::Nothing)
+    }
+
+    /// Something under a key came or went: the lookups that name it, the oldest first, which have
+    /// taken note of it.
+    pub(super) fn key_changed(&mut self, key: &Key<'static>) -> Vec<u64> {
+        let naming: Vec<_> = self.waiting.naming(key).collect();
+        for id in &naming {
+            let waiting = self.waiting.get(*id);
+            let is_lacking = waiting.is_some_and(|waiting| self.lacks(key, &waiting.wanted));
+            if let Some(waiting) = self.waiting.get_mut(*id) {
+                waiting.note(key, is_lacking);
+            }
+        }
+        naming
     }
 
     /// Answers with what is there; what is for the first reader is gone then.
@@ -133,14 +143,15 @@ impl<T> PubSub<T> {
         }
     }
 
-    /// Answers the lookups that have enough now that some keys are there, the oldest first.
-    pub(super) fn settle(&mut self, keys: &HashSet<Key<'static>>) -> Vec<LookupResult<T>> {
+    /// Answers the lookups that have enough now that some keys are there, the oldest first. Of a
+    /// lookup, only these keys are looked for.
+    pub(super) fn settle(&mut self, keys: &[Key<'static>]) -> Vec<LookupResult<T>> {
+        let naming = keys.iter().flat_map(|key| self.key_changed(key));
+        let naming: BTreeSet<_> = naming.collect();
         let mut answered = Vec::new();
-        for id in self.waiting.naming(keys) {
-            if self
-                .waiting
-                .get(id)
-                .is_some_and(|waiting| self.has_enough(waiting))
+        for id in naming {
+            let waiting = self.waiting.get(id);
+            if waiting.is_some_and(PendingLookup::has_enough)
                 && let Some(waiting) = self.waiting.take(id)
             {
                 answered.push(self.answer(waiting));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lookups that wait (`PMIX_WAIT`), and their results.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Instant;
 
 use pmix_types::{IntoOwned, Key, Nspace, Pdata, Proc, Rank, Status};
@@ -26,6 +26,51 @@ pub(super) struct PendingLookup<T> {
     pub(super) enough: usize,
     /// When it has waited long enough, if ever.
     pub(super) until: Option<Instant>,
+    /// Each of the keys, how often it is named, and whether it is lacking.
+    keys: HashMap<Key<'static>, (usize, bool)>,
+    /// How many of the keys are lacking, each as often as it is named.
+    num_lacking: usize,
+}
+
+impl<T> PendingLookup<T> {
+    /// A lookup that lacks all of its keys.
+    pub(super) fn new(token: T, wanted: Search, enough: usize, until: Option<Instant>) -> Self {
+        let mut keys = HashMap::new();
+        for key in &wanted.keys {
+            keys.entry(key.clone()).or_insert((0, true)).0 += 1;
+        }
+        Self {
+            token,
+            num_lacking: wanted.keys.len(),
+            keys,
+            wanted,
+            enough,
+            until,
+        }
+    }
+
+    /// The keys that it names, each once.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Key<'static>> {
+        self.keys.keys()
+    }
+
+    /// Takes note of whether a key is lacking.
+    pub(super) fn note(&mut self, key: &Key<'static>, is_lacking: bool) {
+        let Some((count, before)) = self.keys.get_mut(key) else {
+            return;
+        };
+        match (*before, is_lacking) {
+            (true, false) => self.num_lacking = self.num_lacking.saturating_sub(*count),
+            (false, true) => self.num_lacking += *count,
+            _ => {}
+        }
+        *before = is_lacking;
+    }
+
+    /// Whether enough is there.
+    pub(super) fn has_enough(&self) -> bool {
+        self.wanted.keys.len().saturating_sub(self.num_lacking) >= self.enough
+    }
 }
 
 /// Holds the lookups that wait, in the order in which they came.
@@ -79,6 +124,10 @@ impl<T> PendingLookups<T> {
         self.lookups.get(&id)
     }
 
+    pub(super) fn get_mut(&mut self, id: u64) -> Option<&mut PendingLookup<T>> {
+        self.lookups.get_mut(&id)
+    }
+
     pub(super) fn take(&mut self, id: u64) -> Option<PendingLookup<T>> {
         let lookup = self.lookups.remove(&id)?;
         for key in &lookup.wanted.keys {
@@ -103,10 +152,9 @@ impl<T> PendingLookups<T> {
         Some(lookup)
     }
 
-    /// The lookups that name one of these keys, the oldest first.
-    pub(super) fn naming(&self, keys: &HashSet<Key<'static>>) -> BTreeSet<u64> {
-        let ids = keys.iter().filter_map(|key| self.by_key.get(key));
-        ids.flatten().copied().collect()
+    /// The lookups that name a key, the oldest first.
+    pub(super) fn naming(&self, key: &Key<'static>) -> impl Iterator<Item = u64> {
+        self.by_key.get(key).into_iter().flatten().copied()
     }
 
     /// Removes the lookups of a process, and returns their tokens.

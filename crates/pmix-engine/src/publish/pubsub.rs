@@ -109,7 +109,7 @@ impl<T> PubSub<T> {
         };
         let items: Vec<_> = data.iter().map(item).collect();
         self.check(&items)?;
-        let keys = items.iter().map(|item| item.key.clone()).collect();
+        let keys: Vec<_> = items.iter().map(|item| item.key.clone()).collect();
         for item in items {
             self.insert(item);
         }
@@ -193,6 +193,7 @@ impl<T> PubSub<T> {
                 self.weights.remove(nspace.as_bytes());
             }
         }
+        self.key_changed(&item.key);
     }
 
     /// The data under a key, the oldest first.

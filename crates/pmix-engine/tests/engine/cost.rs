@@ -8,6 +8,7 @@
 use std::time::Instant;
 
 use pmix_engine::publish::{Caller, PubSub};
+use pmix_engine::{Credentials, HostObject};
 use pmix_proto::{Request, request};
 use pmix_types::{DataRange, Info, Nspace, Persistence, Proc, Rank, Status, Text, Value, keys};
 
@@ -198,6 +199,39 @@ fn lookups_that_wait_beside_each_other() {
     );
 }
 
+#[test]
+fn keys_that_come_and_go_one_by_one_beside_a_lookup_of_all_of_them() {
+    is_linear(
+        "keys of a lookup that waits for all",
+        250,
+        |size| {
+            let mut pubsub = PubSub::<u32>::default();
+            let wait = [Info::new(keys::WAIT, 0)];
+            let mut names = names(size);
+            names.push(Text::from("last"));
+            let waits = pubsub.lookup(0, &caller(1), &names, &wait, Instant::now());
+            assert_eq!(waits.unwrap(), None);
+            names.pop();
+            (pubsub, names)
+        },
+        |(pubsub, names)| {
+            for name in &*names {
+                let datum = Info::new(name.to_string(), true);
+                assert!(pubsub.publish(&caller(0), &[datum]).unwrap().is_empty());
+            }
+            for name in names.iter().rev().skip(1) {
+                let name = std::slice::from_ref(name);
+                pubsub.unpublish(&caller(0), name, &[]).unwrap();
+                let datum = Info::new(name[0].to_string(), false);
+                assert!(pubsub.publish(&caller(0), &[datum]).unwrap().is_empty());
+            }
+            let last = Info::new("last", true);
+            let answered = pubsub.publish(&caller(0), &[last]).unwrap();
+            assert_eq!(answered[0].data.len(), names.len() + 1);
+        },
+    );
+}
+
 fn job_control(targets: Vec<Proc<'static>>, infos: Vec<Info<'static>>) -> Request<'static> {
     Request::JobControl(request::JobControl { targets, infos })
 }
@@ -327,6 +361,33 @@ fn long_lists_of_processes() {
             })]
         },
         Status::ERR_NOT_SUPPORTED,
+    );
+}
+
+#[test]
+fn jobs_that_are_registered_and_deregistered_one_by_one() {
+    is_linear(
+        "jobs beside each other",
+        500,
+        |size| {
+            let mut world = World::new(1);
+            world.job("job", &[1]);
+            world.join(0, "job", 0);
+            let name = |number: usize| Nspace::from(format!("job{number}"));
+            (world, (0..size).map(name).collect::<Vec<_>>())
+        },
+        |(world, names)| {
+            let engine = &mut world.nodes[0].engine;
+            for name in &*names {
+                engine.register_nspace(name, 1, &[]).unwrap();
+                let proc = Proc::new(name.as_text().clone(), Rank::new(0));
+                let user = Credentials::new(100, 100);
+                engine.register_client(&proc, user, HostObject(0)).unwrap();
+            }
+            for name in &*names {
+                engine.deregister_nspace(name).unwrap();
+            }
+        },
     );
 }
 
