@@ -41,6 +41,14 @@ impl Turns {
 }
 
 impl<T> ArcSwap<T> {
+    pub(crate) fn new(version: Arc<T>) -> Self {
+        Self {
+            versions: Held::new(vec![version]),
+            current: AtomicUsize::new(0),
+            turns: Turns::new(),
+        }
+    }
+
     fn add(&self, version: Arc<T>) -> usize {
         let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
         versions.push(version);
@@ -85,11 +93,7 @@ impl<T> ArcSwap<T> {
 
 impl<T: Default> Default for ArcSwap<T> {
     fn default() -> Self {
-        Self {
-            versions: Held::new(vec![Arc::default()]),
-            current: AtomicUsize::new(0),
-            turns: Turns::new(),
-        }
+        Self::new(Arc::default())
     }
 }
 
