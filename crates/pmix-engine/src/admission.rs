@@ -26,6 +26,7 @@ use self::handshaking::Handshaking;
 use self::identity::Identity;
 use crate::cx::Cx;
 use crate::peers::{Member, Peer, PeerId, Phase};
+use crate::recount::Recount;
 use crate::timer::Timer;
 use crate::{Error, Origin, Psec, Stats};
 
@@ -50,6 +51,12 @@ impl Admission {
     /// Adds the connections that have not completed their handshake to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         stats.num_handshaking = self.handshaking.len();
+    }
+
+    /// Compares the connections that are counted by user with those whose handshake is not complete.
+    pub(crate) fn recount(&self, cx: &Cx, recount: &mut Recount) {
+        let found = cx.peers.num_handshaking();
+        recount.compare("connections of users", self.handshaking.len(), found);
     }
 
     /// Adds a connection, which has a limited time to complete its handshake. The oldest of its

@@ -16,6 +16,8 @@ use std::time::Instant;
 use self::cleanup::Cleanups;
 pub use self::cleanup::{Cleanup, CleanupDirectory};
 use self::heartbeat::HeartbeatMonitors;
+use crate::recount::Recount;
+use crate::timer::Timer;
 use crate::{PeerId, Stats};
 
 /// What is to be done later.
@@ -31,5 +33,14 @@ impl Control {
     /// Adds the peers that are watched for heartbeats to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         stats.num_monitored = self.monitors.len().max(self.watched.len());
+        (stats.num_cleanups, stats.cleanup_bytes) = self.cleanups.count();
+    }
+
+    /// Adds the timers for heartbeats to what is found, and compares what is counted with it.
+    pub(crate) fn recount(&self, recount: &mut Recount) {
+        for (peer, at) in &self.watched {
+            recount.deadline(Some(*at), Timer::Heartbeat(*peer));
+        }
+        self.cleanups.recount(recount);
     }
 }

@@ -17,8 +17,9 @@ use crate::error::Error;
 use crate::event::EngineEvent;
 use crate::host::{HostObject, Upcall};
 use crate::ids::ClientId;
-use crate::peers::{Member, Payload, PeerId, Peers, Ticket};
+use crate::peers::{Member, Payload, PeerId, Peers, Phase, Ticket};
 use crate::pending::{HostCalls, Pending};
+use crate::recount::Recount;
 use crate::registry::{ProcessSets, Registry};
 use crate::timer::{Timer, Timers};
 use crate::{Config, Stats};
@@ -192,15 +193,50 @@ impl Cx {
         }
     }
 
+    /// Adds what is held here to what is found.
+    pub(crate) fn recount(&self, recount: &mut Recount) {
+        for (id, peer) in self.peers.iter() {
+            if let Phase::Handshake(until) | Phase::PendingTool(until) = peer.phase {
+                recount.deadline(Some(until), Timer::Handshake(id));
+            }
+        }
+        recount.deadline(self.intake_due, Timer::Intake);
+        self.registry.recount(recount);
+        self.host.recount(recount);
+    }
+
+    /// Compares what is counted of connections and timers with what all subsystems have found.
+    pub(crate) fn compare(&self, recount: &mut Recount) {
+        let mut all_bytes = 0;
+        for (id, peer) in self.peers.iter() {
+            let (num_open, open_bytes) = recount.requests.get(&id).copied().unwrap_or_default();
+            recount.compare("requests of a peer", peer.num_open, num_open);
+            recount.compare("bytes of requests of a peer", peer.open_bytes, open_bytes);
+            all_bytes += open_bytes;
+        }
+        recount.compare("bytes of all requests", self.peers.open_bytes(), all_bytes);
+        let (marked, queued) = self.peers.num_ready();
+        recount.compare("peers whose turn is to come", marked, queued);
+        let (counted, found) = self.peers.input_bytes();
+        recount.compare("bytes of long messages", counted, found);
+        let (num_stale, num_missing) = self.timers.compare(&recount.deadlines);
+        recount.compare("timers that nothing waits for", num_stale, 0);
+        recount.compare("limits of time without a timer", num_missing, 0);
+    }
+
     /// Adds connections, timers, upcalls, and what the driver has not taken yet to the counts of a
     /// server.
     pub(crate) fn count(&self, stats: &mut Stats) {
+        self.registry.count(stats);
         (stats.num_requests, stats.queued_bytes) = self.peers.waiting();
+        stats.request_bytes = self.peers.open_bytes();
         stats.num_peers = self.peers.len();
         stats.num_timers = self.timers.len();
         stats.num_host_calls = self.host.len();
-        stats.num_undelivered =
-            self.peers.num_queued() + self.host.num_queued() + self.driver_events.len();
+        stats.num_undelivered = self.peers.num_queued()
+            + self.host.num_queued()
+            + self.driver_events.len()
+            + self.group_news.len();
     }
 
     /// Calls the host. The answer is for what `pending` says; if that is a request of a peer, it is

@@ -3,7 +3,7 @@
 
 use pmix_types::{Proc, Status};
 
-use crate::{Cleanup, Collective, Error, PeerId};
+use crate::{Cleanup, Collective, DirectModexId, Error, PeerId};
 
 /// Tells the driver what happened, in order.
 #[derive(Clone, Debug)]
@@ -62,7 +62,3 @@ pub enum EngineEvent {
         status: Status,
     },
 }
-
-/// Names a direct modex request of the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DirectModexId(pub(crate) u64);

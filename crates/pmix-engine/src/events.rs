@@ -31,6 +31,7 @@ pub(crate) use self::notification::{Listener, Notification, Reporter};
 use self::registry::Registry;
 pub(crate) use self::registry::is_environmental;
 use crate::config::EventLimits;
+use crate::recount::Recount;
 use crate::{Error, PeerId, Stats};
 
 /// The most registrations that one request takes back.
@@ -153,8 +154,17 @@ impl Events {
 
     /// Adds what is held of events to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
-        let [peers, codes, _, had] = self.len();
+        let [peers, codes, kept, had] = self.len();
         stats.num_listeners = peers + codes + had;
+        stats.num_hosted_codes = self.registry.num_hosted();
+        stats.num_cached_events = kept;
+        stats.cached_event_bytes = self.cache.bytes();
+    }
+
+    /// Compares what is counted with what is kept.
+    pub(crate) fn recount(&self, recount: &mut Recount) {
+        self.registry.recount(recount);
+        self.cache.recount(recount);
     }
 
     /// How many peers, codes, kept events and records of what peers have had there are.

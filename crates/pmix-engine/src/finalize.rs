@@ -12,6 +12,7 @@ use crate::host::ClientFinalized;
 use crate::ids::ClientId;
 use crate::peers::{Peer, PeerId, Ticket};
 use crate::pending::Pending;
+use crate::recount::Recount;
 use crate::registry::ClientState;
 use crate::timer::Timer;
 
@@ -31,6 +32,14 @@ impl Finalizing {
     /// Adds the processes that wait to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         stats.num_finalizing = self.0.len();
+    }
+
+    /// Adds the processes that wait to what is found.
+    pub(crate) fn recount(&self, recount: &mut Recount) {
+        for (peer, pending) in &self.0 {
+            recount.request(&pending.ticket);
+            recount.deadline(Some(pending.until), Timer::Finalize(*peer));
+        }
     }
 
     /// Returns the peers of a job that do not wait to be told that they may leave.

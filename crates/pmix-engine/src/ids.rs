@@ -16,3 +16,7 @@ pub(crate) struct EarlyId(pub(crate) u64);
 /// Names a get that waits for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct GetId(pub(crate) u64);
+
+/// Names a direct modex request of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DirectModexId(pub(crate) u64);

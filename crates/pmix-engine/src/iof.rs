@@ -23,6 +23,7 @@ use self::piece::{OutputQueue, Overflow};
 use self::unclaimed::UnclaimedOutput;
 use crate::config::OutputLimits;
 use crate::procs::Procs;
+use crate::recount::Recount;
 use crate::{Error, PeerId, Stats};
 
 /// What is held back for a pull whose peer has many.
@@ -59,7 +60,17 @@ impl Forwarding {
 
     /// Adds the pulls to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
+        let held = self.pulls.values().map(|pull| pull.line.weight());
         stats.num_pulls = self.pulls.len();
+        stats.output_bytes = held.sum::<usize>() + self.kept.weight();
+    }
+
+    /// Compares what is counted with the output that is held.
+    pub(crate) fn recount(&self, recount: &mut Recount) {
+        self.kept.recount(recount);
+        for pull in self.pulls.values() {
+            pull.line.recount(recount);
+        }
     }
 
     /// A peer wants output. It waits until the pull is [opened](Self::open); the answer is the

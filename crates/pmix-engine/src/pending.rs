@@ -11,6 +11,7 @@ use crate::host::{CallId, HostCall, Upcall};
 use crate::ids::TrackerId;
 use crate::peers::{PeerId, Ticket};
 use crate::query::results::QueryResults;
+use crate::recount::Recount;
 
 /// Says what the answer of the host to an upcall is for.
 #[derive(Debug)]
@@ -70,8 +71,8 @@ pub(crate) struct PendingTool {
 }
 
 impl Pending {
-    /// Returns the peer for whose sake alone the answer matters.
-    fn peer(&self) -> Option<PeerId> {
+    /// Returns the request that the answer is for.
+    fn ticket(&self) -> Option<&Ticket> {
         match self {
             Self::Status(ticket)
             | Self::Infos(ticket)
@@ -81,14 +82,18 @@ impl Pending {
             | Self::Query(ticket, _)
             | Self::Resolve(ticket, _)
             | Self::IofPull(ticket, _)
-            | Self::RegisterEvents(ticket, _) => Some(ticket.peer()),
+            | Self::RegisterEvents(ticket, _) => Some(ticket),
+            _ => None,
+        }
+    }
+
+    /// Returns the peer for whose sake alone the answer matters.
+    fn peer(&self) -> Option<PeerId> {
+        match self {
             Self::ClientConnected(peer) | Self::ToolConnected(peer, _) | Self::Finalize(peer) => {
                 Some(*peer)
             }
-            Self::HostedEvents(_)
-            | Self::Collective(..)
-            | Self::DirectModex(_)
-            | Self::Informed => None,
+            _ => self.ticket().map(Ticket::peer),
         }
     }
 }
@@ -130,6 +135,16 @@ impl HostCalls {
         };
         self.open.insert(id, open);
         self.queue.push_back(HostCall { id, upcall });
+    }
+
+    /// Adds the requests and collectives that wait for the host to what is found.
+    pub(crate) fn recount(&self, recount: &mut Recount) {
+        for open in self.open.values() {
+            if let Some(ticket) = open.pending.ticket() {
+                recount.request(ticket);
+            }
+            recount.num_under_way += usize::from(matches!(open.pending, Pending::Collective(..)));
+        }
     }
 
     /// How many upcalls are not answered.

@@ -9,10 +9,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pmix_types::{IntoOwned, Nspace, Proc, Rank, Text};
 
-use crate::Error;
 use crate::host::HostObject;
 use crate::ids::ClientId;
 use crate::peers::{Member, PeerId};
+use crate::recount::Recount;
+use crate::timer::Timer;
+use crate::{Error, Stats};
 
 /// Jobs and their local processes.
 #[derive(Debug, Default)]
@@ -106,6 +108,22 @@ impl Registry {
             Some(client) => client.disconnect(peer),
             None => !member.is_finalized,
         }
+    }
+
+    /// Adds what is registered to the counts of a server.
+    pub(crate) fn count(&self, stats: &mut Stats) {
+        stats.num_jobs = self.jobs.len();
+        stats.num_clients = self.clients.len();
+    }
+
+    /// Adds the limits of time of processes that may come back to what is found, and compares what
+    /// is counted of jobs with it.
+    pub(crate) fn recount(&self, recount: &mut Recount) {
+        for (id, client) in &self.clients {
+            recount.deadline(client.until, Timer::Return(*id));
+        }
+        let of_jobs = self.jobs.values().map(|job| job.clients.len()).sum();
+        recount.compare("processes of jobs", of_jobs, self.clients.len());
     }
 
     pub(crate) fn client(&self, id: ClientId) -> Option<&Client> {

@@ -19,6 +19,7 @@ use crate::ids::ClientId;
 use crate::iof::Forwarding;
 use crate::peers::{Member, Peer, PeerId, Phase, Ticket};
 use crate::pending::Pending;
+use crate::recount::Recount;
 use crate::registry::Client;
 use crate::requests::Incoming;
 use crate::timer::Timer;
@@ -61,6 +62,17 @@ impl Subsystems {
         self.control.count(stats);
         self.finalizing.count(stats);
         self.groups.count(stats);
+    }
+
+    /// Compares what each subsystem counts with what it holds.
+    pub(crate) fn recount(&self, cx: &Cx, recount: &mut Recount) {
+        self.admission.recount(cx, recount);
+        self.exchange.recount(recount);
+        self.collectives.recount(recount);
+        self.events.recount(recount);
+        self.forwarding.recount(recount);
+        self.control.recount(recount);
+        self.finalizing.recount(recount);
     }
 
     /// Handles a message of a peer.

@@ -4,8 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use crate::DirectModexId;
-use crate::ids::{ClientId, EarlyId, GetId, TrackerId};
+use crate::ids::{ClientId, DirectModexId, EarlyId, GetId, TrackerId};
 use crate::peers::PeerId;
 
 /// Says what happens when a timer expires.
@@ -42,6 +41,12 @@ impl Timers {
 
     pub(crate) fn cancel(&mut self, at: Instant, timer: Timer) {
         self.0.remove(&(at, timer));
+    }
+
+    /// Counts the timers that nothing waits for, and the limits of time that have no timer.
+    pub(crate) fn compare(&self, limits: &BTreeSet<(Instant, Timer)>) -> (usize, usize) {
+        let num_stale = self.0.difference(limits).count();
+        (num_stale, limits.difference(&self.0).count())
     }
 
     pub(crate) fn len(&self) -> usize {

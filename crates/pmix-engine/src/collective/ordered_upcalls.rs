@@ -45,6 +45,11 @@ pub(super) struct DueUpcall {
 }
 
 impl OrderedUpcalls {
+    /// How many collectives are under way whose upcall was not made.
+    pub(super) fn len(&self) -> usize {
+        self.0.values().map(VecDeque::len).sum()
+    }
+
     /// A collective begins.
     pub(super) fn begin(&mut self, key: &Key, job: &Nspace<'static>, id: TrackerId) {
         let turns = self.0.entry(key.clone()).or_default();

@@ -10,6 +10,8 @@ use super::ordered_upcalls::OrderedUpcalls;
 use super::tracker::{Key, Phase, Tracker};
 use crate::ids::{ClientId, EarlyId, TrackerId};
 use crate::peers::Ticket;
+use crate::recount::Recount;
+use crate::timer::Timer;
 use crate::{Error, Stats};
 
 /// How many collectives that processes of a job began may have failed without all participants
@@ -48,6 +50,39 @@ impl Collectives {
     /// Adds what is under way to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         stats.num_collectives = self.trackers.len() + self.early.len();
+        stats.num_under_way = self.under_way.values().sum();
+    }
+
+    /// Adds the collectives to what is found, and compares what is counted with it, once the upcalls
+    /// that the host has not answered are among what is found.
+    pub(crate) fn recount(&self, recount: &mut Recount) {
+        for (id, tracker) in &self.trackers {
+            recount.deadline(tracker.until, Timer::Collective(*id));
+            tracker.tickets().for_each(|ticket| recount.request(ticket));
+        }
+        for (id, call) in &self.early.calls {
+            recount.deadline(call.until, Timer::Early(*id));
+            if let EarlyState::Waiting(ticket) = &call.state {
+                recount.request(ticket);
+            }
+        }
+        recount.num_under_way += self.upcalls.len() + self.early.calls.len();
+        let num_under_way = self.under_way.values().sum();
+        recount.compare("collectives of jobs", num_under_way, recount.num_under_way);
+        let queued = self.by_key.values().map(|queue| queue.trackers.len());
+        let num_trackers = self.trackers.len();
+        recount.compare("collectives in their order", queued.sum(), num_trackers);
+        let trackers = self.trackers.values();
+        let failed = trackers.filter(|tracker| matches!(tracker.phase, Phase::Failed(_)));
+        let found = failed.fold((0, 0), |(count, weight), tracker| {
+            (count + 1, weight + tracker.weight)
+        });
+        let kept = self.failed.values();
+        let counted = kept.fold((0, 0), |(count, weight), (ids, members)| {
+            (count + ids.len(), weight + members)
+        });
+        recount.compare("collectives that failed", counted.0, found.0);
+        recount.compare("participants of those", counted.1, found.1);
     }
 
     /// The first collective of these participants that a process has not taken part in.

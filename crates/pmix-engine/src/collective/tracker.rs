@@ -114,12 +114,18 @@ impl Tracker {
         }
     }
 
-    /// A participant will not come, or is not there any longer. Tells whether it took part.
+    /// A participant will not come, or is not there any longer. Tells whether it took part. If it
+    /// has called, it is told the same as the others: an incarnation before the one that is lost may
+    /// still be connected.
     pub(super) fn lose(&mut self, client: ClientId) -> bool {
         self.missing.remove(&client);
         match self.slots.get_mut(&client) {
-            Some(slot) => !matches!(std::mem::replace(slot, Slot::Done), Slot::Done),
-            None => false,
+            None | Some(Slot::Done) => false,
+            Some(Slot::Arrived(_)) => true,
+            Some(expected @ Slot::Expected) => {
+                *expected = Slot::Done;
+                true
+            }
         }
     }
 
@@ -165,6 +171,14 @@ impl Tracker {
         self.infos = Vec::new();
         self.said = Vec::new();
         self.weight = self.key.1.weight() + self.missing.len();
+    }
+
+    /// The requests of participants that wait.
+    pub(super) fn tickets(&self) -> impl Iterator<Item = &Ticket> {
+        self.slots.values().filter_map(|slot| match slot {
+            Slot::Arrived(ticket) => Some(ticket),
+            Slot::Expected | Slot::Done => None,
+        })
     }
 
     /// The answers that are owed.

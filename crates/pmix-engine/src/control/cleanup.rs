@@ -8,6 +8,7 @@ use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys}
 
 use crate::Error;
 use crate::config::ControlLimits;
+use crate::recount::Recount;
 
 /// Lists the files and directories to remove when a process or job has ended (PMIx Standard, "Job
 /// control attributes"). The engine only keeps it; who removes does so with the rights of the user
@@ -219,9 +220,20 @@ impl Cleanups {
         taken.map(|(key, kept)| (key, kept.cleanup)).collect()
     }
 
-    #[cfg(test)]
-    fn len(&self) -> usize {
-        self.kept.len()
+    /// For how many processes and jobs something is kept, and how many bytes that takes.
+    pub(super) fn count(&self) -> (usize, usize) {
+        (self.kept.len(), self.bytes)
+    }
+
+    /// Compares what is counted with what is kept.
+    pub(super) fn recount(&self, recount: &mut Recount) {
+        let kept = self.kept.values().map(|kept| kept.size);
+        let found = kept.fold(Size::default(), Size::plus);
+        let of_jobs = self.jobs.values().copied();
+        let of_jobs = of_jobs.fold(Size::default(), Size::plus);
+        recount.compare("bytes of paths to be removed", self.bytes, found.bytes);
+        recount.compare("bytes of paths of jobs", of_jobs.bytes, found.bytes);
+        recount.compare("paths of jobs to be removed", of_jobs.paths, found.paths);
     }
 }
 
@@ -467,7 +479,7 @@ mod tests {
         let ended = cleanups.job_ended(&Nspace::new("a"));
         let key: Vec<_> = ended.into_iter().map(|((proc, _), _)| proc).collect();
         assert_eq!(key, [proc(1), job], "processes first");
-        assert_eq!(cleanups.len(), 0);
+        assert_eq!(cleanups.count().0, 0);
     }
 
     #[test]
@@ -482,7 +494,7 @@ mod tests {
         assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
         let elsewhere = Proc::new("b", Rank::new(0));
         cleanups.add(&[elsewhere], USER, &two, &at_most(3)).unwrap();
-        assert_eq!(cleanups.len(), 2);
+        assert_eq!(cleanups.count().0, 2);
     }
 
     #[test]

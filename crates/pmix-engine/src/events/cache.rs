@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The cache of events for peers that register later.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,6 +10,7 @@ use pmix_types::{Nspace, Proc};
 use super::notification::Notification;
 use crate::PeerId;
 use crate::config::EventLimits;
+use crate::recount::Recount;
 
 /// Events that are kept for those who register later, in the order in which they came (PMIx
 /// Standard, "Notification and management": servers keep what they receive and deliver it in order).
@@ -154,6 +155,20 @@ impl Cache {
         while let Some(place) = self.kept.iter().position(of_nspace) {
             self.remove(place);
         }
+    }
+
+    /// How many bytes the events take that are kept.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Compares what is counted with what is kept.
+    pub(crate) fn recount(&self, recount: &mut Recount) {
+        let kept = self.kept.iter().map(|kept| kept.notification.weight());
+        recount.compare("bytes of kept events", self.bytes, kept.sum());
+        let slots: BTreeSet<_> = self.kept.iter().map(|kept| kept.slot).collect();
+        let num_slots = self.kept.len();
+        recount.compare("places of kept events", num_slots, slots.len());
     }
 
     /// How many events are kept, and of how many peers it is known what they have had.

@@ -9,6 +9,7 @@ use pmix_types::Status;
 use super::notification::{Listener, Notification};
 use crate::config::EventLimits;
 use crate::procs::Procs;
+use crate::recount::Recount;
 use crate::{Error, PeerId};
 
 /// The code that stands for the default handler, of all events; it is what a peer deregisters.
@@ -230,6 +231,22 @@ impl Registry {
     /// Who a registered peer is.
     pub(crate) fn listener(&self, peer: PeerId) -> Option<&Listener> {
         self.peers.get(&peer).map(|known| &known.listener)
+    }
+
+    /// How many codes the host was asked to tell of.
+    pub(crate) fn num_hosted(&self) -> usize {
+        self.hosted.len()
+    }
+
+    /// Compares what is counted of peers with their registrations.
+    pub(crate) fn recount(&self, recount: &mut Recount) {
+        let of_codes = self.codes.values();
+        let counted = self.peers.values().map(|peer| peer.codes.len()).sum();
+        let found = of_codes.clone().map(BTreeMap::len).sum();
+        recount.compare("codes of peers", counted, found);
+        let counted = self.peers.values().map(|peer| peer.num_procs).sum();
+        let found = of_codes.flat_map(BTreeMap::values).map(Interest::num_procs);
+        recount.compare("processes in registrations", counted, found.sum());
     }
 
     /// How many peers are registered for how many codes.

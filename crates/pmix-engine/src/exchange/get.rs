@@ -157,6 +157,7 @@ impl Exchange {
 
     /// A job is registered anew: what was packed of it is out of date.
     pub(crate) fn job_registered(&mut self, nspace: &Nspace<'_>) {
+        self.outbound.job_registered(nspace);
         self.job_infos.forget(nspace);
     }
 

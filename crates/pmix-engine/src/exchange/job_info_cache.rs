@@ -33,6 +33,11 @@ impl JobInfoCache {
         self.0.remove(nspace.as_bytes());
     }
 
+    /// How many jobs there is something packed of.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     fn find(&self, nspace: &Nspace<'_>, kind: Kind) -> Option<Arc<Vec<u8>>> {
         let built = self.0.get(nspace.as_bytes())?;
         let found = built.iter().find(|(known, _)| *known == kind);

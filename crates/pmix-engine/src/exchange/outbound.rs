@@ -16,7 +16,8 @@ impl Exchange {
     /// again when it is wanted. The node of the process knows whether there is another incarnation.
     pub(crate) fn lost_elsewhere(&mut self, cx: &Cx, proc: &Proc<'_>) {
         cx.forget_puts(proc);
-        self.outbound.mark_stale(proc);
+        let is_registered = cx.store.job(&proc.nspace).is_some();
+        self.outbound.mark_stale(proc, is_registered);
     }
 
     /// Asks the host about a process, unless it is asked already.

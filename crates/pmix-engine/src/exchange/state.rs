@@ -9,8 +9,11 @@ use pmix_types::{IntoOwned, Key, Nspace, Proc, Rank, Scope, Status};
 
 use super::get_request::GetRequest;
 use super::job_info_cache::JobInfoCache;
-use crate::Stats;
+use crate::ids::GetId;
 use crate::peers::{PeerId, Ticket};
+use crate::recount::Recount;
+use crate::timer::Timer;
+use crate::{DirectModexId, Stats};
 
 /// Serves job information and the data that processes exchange: REQ, COMMIT, GETNB, direct modex.
 #[derive(Debug, Default)]
@@ -34,6 +37,27 @@ impl Exchange {
         stats.num_gets = self.gets.len() + num_due;
         stats.num_inbound_dmodex = self.inbound.len();
         stats.num_outbound_dmodex = self.outbound.len();
+        stats.num_stale_procs = self.outbound.lost.len();
+        stats.num_packed_jobs = self.job_infos.len();
+    }
+
+    /// Adds what waits here to what is found, and compares what is counted with it.
+    pub(crate) fn recount(&self, recount: &mut Recount) {
+        for (id, get) in self.gets.iter() {
+            recount.request(&get.ticket);
+            recount.deadline(get.until.map(|(at, _)| at), Timer::Get(GetId(id)));
+        }
+        let due = self.due.values().flatten();
+        due.for_each(|get| recount.request(&get.ticket));
+        for (id, dmodex) in self.inbound.iter() {
+            let timer = Timer::InboundDmodex(DirectModexId(id));
+            recount.deadline(dmodex.until.map(|(at, _)| at), timer);
+        }
+        let of_peers = self.outbound.by_peer.values().sum();
+        recount.compare("direct modex calls of peers", of_peers, self.outbound.len());
+        recount.compare("gets of processes", self.gets.num_named(), self.gets.len());
+        let (named, all) = (self.inbound.num_named(), self.inbound.len());
+        recount.compare("direct modex requests of processes", named, all);
     }
 }
 
@@ -82,10 +106,16 @@ pub(super) struct OutboundDmodex {
     /// How many of them for the sake of which peer first: a host that does not answer is not asked
     /// without end.
     by_peer: HashMap<PeerId, usize>,
-    /// Those that were lost once. What comes of them is not kept: it may be the last data of an incarnation,
-    /// and nobody tells this server when the next one begins.
+    /// Processes of registered jobs that were lost once. What comes of them is not kept: it may be the
+    /// last data of an incarnation, and nobody tells this server when the next one begins.
     pub(super) lost: HashSet<Proc<'static>>,
+    /// Those of jobs that are not registered here, of which nothing is kept until they are, in the
+    /// order in which they were lost.
+    lost_before: VecDeque<Proc<'static>>,
 }
+
+/// How many lost processes of jobs that are not registered here are remembered.
+const MAX_LOST_BEFORE: usize = 4096;
 
 /// A direct modex call for a process.
 #[derive(Debug)]
@@ -117,14 +147,32 @@ impl OutboundDmodex {
     }
 
     /// What comes of a process is not to be kept.
-    pub(super) fn mark_stale(&mut self, proc: &Proc<'_>) {
-        self.lost.insert(proc.clone().into_owned());
+    pub(super) fn mark_stale(&mut self, proc: &Proc<'_>, is_registered: bool) {
+        match is_registered {
+            true => _ = self.lost.insert(proc.clone().into_owned()),
+            false if self.lost_before.contains(proc) => {}
+            false => {
+                self.lost_before.push_back(proc.clone().into_owned());
+                if self.lost_before.len() > MAX_LOST_BEFORE {
+                    self.lost_before.pop_front();
+                }
+            }
+        }
         let asked = self.asked.iter_mut();
         let same = |known: &Proc<'_>| known.nspace == proc.nspace && known.rank == proc.rank;
         let mut asked = asked.filter(|(known, _)| same(known));
         if let Some((_, asked)) = asked.next() {
             asked.is_stale = true;
         }
+    }
+
+    /// A job is registered: from now on what comes of its processes may be kept.
+    pub(super) fn job_registered(&mut self, nspace: &Nspace<'_>) {
+        let (lost, others) = std::mem::take(&mut self.lost_before)
+            .into_iter()
+            .partition(|proc| proc.nspace == *nspace);
+        self.lost_before = others;
+        self.lost.extend::<VecDeque<_>>(lost);
     }
 
     /// A job is gone.
@@ -210,6 +258,16 @@ impl<T> ByProc<T> {
         self.things.len()
     }
 
+    /// How many are listed by process.
+    fn num_named(&self) -> usize {
+        self.by_proc.values().map(BTreeSet::len).sum()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+        let things = self.things.iter();
+        things.map(|(name, (_, thing))| (*name, thing))
+    }
+
     pub(super) fn get(&self, name: u64) -> Option<&T> {
         self.things.get(&name).map(|(_, thing)| thing)
     }
@@ -256,6 +314,25 @@ impl<T> ByProc<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn losses_of_jobs_that_nobody_registers_are_forgotten_in_the_end() {
+        let mut outbound = OutboundDmodex::default();
+        let count = u32::try_from(MAX_LOST_BEFORE).unwrap();
+        for _ in 0..2 {
+            for rank in 0..=count {
+                outbound.mark_stale(&Proc::new("far", Rank::new(rank)), false);
+            }
+        }
+        assert_eq!(outbound.lost_before.len(), MAX_LOST_BEFORE);
+        assert!(outbound.lost.is_empty());
+        outbound.mark_stale(&Proc::new("late", Rank::new(3)), false);
+        outbound.job_registered(&"late".into());
+        assert!(outbound.lost.contains(&Proc::new("late", Rank::new(3))));
+        assert_eq!(outbound.lost_before.len(), MAX_LOST_BEFORE - 1);
+        outbound.forget_job(&"late".into());
+        assert!(outbound.lost.is_empty());
+    }
 
     #[test]
     fn things_are_found_by_process_and_job_until_they_are_taken() {

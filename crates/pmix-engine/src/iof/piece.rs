@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use pmix_types::{Info, IofChannel, Proc};
 
+use crate::recount::Recount;
+
 /// A piece of output of a process.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Piece {
@@ -98,6 +100,17 @@ impl OutputQueue {
     /// How many bytes it may hold.
     pub(super) const fn limit(&self) -> usize {
         self.limit
+    }
+
+    /// How many bytes it holds.
+    pub(super) const fn weight(&self) -> usize {
+        self.weight
+    }
+
+    /// Compares what is counted with what is held.
+    pub(super) fn recount(&self, recount: &mut Recount) {
+        let found = self.pieces.iter().map(|piece| piece.weight()).sum();
+        recount.compare("bytes of output of a pull", self.weight, found);
     }
 
     /// How many pieces were dropped so far.

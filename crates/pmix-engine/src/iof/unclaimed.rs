@@ -8,6 +8,7 @@ use pmix_types::{IofChannel, Nspace, Proc};
 
 use super::piece::Piece;
 use crate::config::OutputLimits;
+use crate::recount::Recount;
 
 /// Holds output that no peer has pulled yet, in the order in which it came, for the first pull that
 /// matches it.
@@ -64,6 +65,19 @@ impl UnclaimedOutput {
     /// Lets go of the output of a job.
     pub(super) fn forget_nspace(&mut self, nspace: &Nspace<'_>) {
         self.take(|piece| piece.source.nspace == *nspace);
+    }
+
+    /// How many bytes there are.
+    pub(super) const fn weight(&self) -> usize {
+        self.weight
+    }
+
+    /// Compares what is counted with what is kept.
+    pub(super) fn recount(&self, recount: &mut Recount) {
+        let found = self.pieces.iter().map(|piece| piece.weight()).sum();
+        recount.compare("bytes of output that nobody has pulled", self.weight, found);
+        let of_streams = self.streams.values().sum();
+        recount.compare("bytes of streams", of_streams, found);
     }
 
     #[cfg(test)]

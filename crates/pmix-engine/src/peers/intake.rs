@@ -82,6 +82,12 @@ impl Intake {
         }
     }
 
+    /// The bytes that are counted, and those of the messages that may come.
+    pub(super) fn bytes(&self) -> (usize, usize) {
+        let found = self.admitted.values().map(|admitted| admitted.len).sum();
+        (self.num_bytes, found)
+    }
+
     /// Whether a peer may be read.
     pub(super) fn may_come(&self, peer: PeerId) -> bool {
         !self.waiting.iter().any(|(waiting, _)| *waiting == peer)

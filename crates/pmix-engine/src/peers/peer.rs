@@ -25,9 +25,9 @@ pub(crate) struct Peer {
     /// Whether the other end is closed, and what it said before is still to be handled.
     pub(super) is_closed: bool,
     /// How many requests wait for their answers.
-    pub(super) num_open: usize,
+    pub(crate) num_open: usize,
     /// How many bytes they had.
-    pub(super) open_bytes: usize,
+    pub(crate) open_bytes: usize,
 }
 
 /// How far a connection has come.
@@ -125,7 +125,8 @@ impl Ticket {
         }
     }
 
-    pub(super) const fn num_bytes(&self) -> usize {
+    /// How many bytes the request had.
+    pub(crate) const fn num_bytes(&self) -> usize {
         self.num_bytes
     }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All connections, and what waits to be sent to them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use pmix_proto::{Frame, Header, Tag};
 use pmix_types::Nspace;
 
 use super::intake::Intake;
-use super::{Chunk, Member, Payload, Peer, PeerId, Ticket, Transmit};
+use super::{Chunk, Member, Payload, Peer, PeerId, Phase, Ticket, Transmit};
 
 /// All connections, and what waits to be sent to them.
 #[derive(Debug)]
@@ -205,6 +205,31 @@ impl Peers {
         peers.fold((0, 0), |(open, bytes), peer| {
             (open + peer.num_open, bytes + peer.queued_bytes)
         })
+    }
+
+    /// How many connections have not said who they are.
+    pub(crate) fn num_handshaking(&self) -> usize {
+        let peers = self.peers.values();
+        let handshaking = peers.filter(|peer| matches!(peer.phase, Phase::Handshake(_)));
+        handshaking.count()
+    }
+
+    /// All connections, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PeerId, &Peer)> {
+        self.peers.iter().map(|(id, peer)| (*id, peer))
+    }
+
+    /// How many bytes of long messages are counted, and how many may come.
+    pub(crate) fn input_bytes(&self) -> (usize, usize) {
+        self.intake.bytes()
+    }
+
+    /// How many peers are marked as those whose turn is to come, and how many stand in the queue.
+    pub(crate) fn num_ready(&self) -> (usize, usize) {
+        let marked = self.peers.values().filter(|peer| peer.is_ready);
+        let queued: BTreeSet<_> = self.ready.iter().collect();
+        let queued = queued.into_iter().filter(|id| self.peers.contains_key(id));
+        (marked.count(), queued.count())
     }
 
     /// How many messages the driver has not taken yet.

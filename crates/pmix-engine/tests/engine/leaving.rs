@@ -291,3 +291,19 @@ fn what_a_lost_process_put_is_not_taken_for_that_of_its_next_life_elsewhere_eith
         assert_eq!(found, Some(Value::Uint32(2)));
     }
 }
+
+#[test]
+fn who_has_called_and_leaves_is_answered_when_its_next_life_is_lost() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let first = world.join(0, "job", 0);
+    let tag = world.ask(first, &fence(vec![]));
+    let done = Some(Status::SUCCESS);
+    assert_eq!(world.status_of(first, &Request::Finalize), done);
+    let next = world.join(0, "job", 0);
+    assert_eq!(world.clients[first].status(tag), None);
+    world.kill(next);
+    let lost = Some(Status::ERR_LOST_CONNECTION);
+    assert_eq!(world.clients[first].status(tag), lost);
+    assert_eq!(world.nodes[0].engine.recount(), []);
+}

@@ -109,7 +109,10 @@ impl World {
                 let status = done.err().map_or(Status::SUCCESS, |error| error.status());
                 self.answer(id, Answer::Done(status));
             }
-            Upcall::ClientConnected(_) | Upcall::ClientFinalized(_) => {
+            Upcall::ClientConnected(_)
+            | Upcall::ClientFinalized(_)
+            | Upcall::IofPull(_)
+            | Upcall::RegisterEvents(_) => {
                 self.answer(id, Answer::Done(Status::SUCCESS));
             }
             _ => self.answer(id, Answer::NotSupported),

@@ -12,6 +12,7 @@
 //! - A get brings what its process committed last, never another's or an older life's.
 //! - Who listens to events hears each once, in the order in which its server took them in.
 //! - No engine holds more than its configuration allows, and nothing once everybody has left.
+//! - What an engine counts is what it holds, and each of its timers is that of something it holds.
 #![allow(clippy::disallowed_methods, reason = "a test begins at some instant")]
 
 mod act;

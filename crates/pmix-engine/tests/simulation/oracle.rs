@@ -10,10 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use pmix_proto::{Tag, reply};
-use pmix_types::{Proc, Status};
+use pmix_types::{DataRange, Info, Proc, Rank, Status};
 
 use crate::agenda::{Call, Event};
 use crate::client::{Asked, What, Who};
+use crate::fault::Fault;
 use crate::process::{Meeting, ProcId, Stamp};
 use crate::world::World;
 
@@ -270,6 +271,49 @@ impl World {
             assert!(stats.num_requests <= stats.num_peers * (self.config.requests_per_peer + 1));
             assert!(stats.num_handshaking <= self.config.handshakes_per_user);
             assert_eq!(stats.num_undelivered, 0);
+        }
+    }
+
+    /// What engines count is what they hold, and each timer is that of something they hold.
+    pub(crate) fn check_counts(&self) {
+        for (place, node) in self.nodes.iter().enumerate() {
+            if let Some(difference) = node.engine.recount().first() {
+                panic!("node {place}: {difference}");
+            }
+        }
+    }
+
+    /// No engine holds anything of jobs that are gone, and no event longer than it keeps events.
+    pub(crate) fn check_nothing_is_left(&mut self) {
+        let is_noted_later = self.plan.has(Fault::Deregister);
+        for place in 0..self.nodes.len() {
+            let mut jobs = self.jobs.iter();
+            let has_all = jobs.all(|job| !job.ranks_on(place).is_empty());
+            let kept_for = self.config.events.kept_for;
+            let now = self.node_time(place) + kept_for;
+            let node = &mut self.nodes[place];
+            if has_all && !is_noted_later {
+                let num_cached = node.engine.stats().num_cached_events;
+                assert_eq!(
+                    num_cached, 0,
+                    "node {place} keeps events of jobs that are gone"
+                );
+            }
+            // An event of a new job takes the place of those that are too old, and goes with its job.
+            let (nspace, none): (_, &[Info<'_>]) = ("omega".into(), &[]);
+            let source = Proc::new("omega", Rank::new(0));
+            node.engine.register_nspace(&nspace, 0, none).unwrap();
+            let (status, range) = (Status::EVENT_SYS_OTHER, DataRange::LOCAL);
+            let notified = node.engine.notify(status, &source, range, none, now);
+            notified.unwrap();
+            node.engine.deregister_nspace(&nspace).unwrap();
+            assert_eq!(
+                node.engine.stats(),
+                pmix_engine::Stats::default(),
+                "node {place} still holds something: {:?}",
+                node.engine
+            );
+            assert!(node.store.nspaces().is_empty());
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gds_hash::{Codec, ModexStore};
 use pmix_proto::{Request, Tag, request};
-use pmix_types::{DataRange, Info, Key, Query, Rank, Status, keys};
+use pmix_types::{DataRange, Info, IofChannel, Key, Proc, Query, Rank, Status, Value, keys};
 
 use crate::client::{Client, What, Who};
 use crate::oracle::events::{NUMBER, names_it};
@@ -19,14 +19,15 @@ impl World {
     /// Something that a process does alone. Tells for which answer it waits.
     pub(crate) fn do_own(&mut self, who: Who, place: ProcId) -> Option<Tag> {
         let soon = Some(Duration::ZERO);
-        let tag = match self.random.below(20) {
+        let tag = match self.random.below(28) {
             0..=5 => self.commit(who, place),
             6..=12 => self.get(who),
             13 => self.publish(who, place),
             14 | 15 => self.lookup(who),
             16 => {
-                let codes = [EVENT, Status::ERR_LOST_CONNECTION];
-                let codes = codes[..1 + self.random.below(2)].to_vec();
+                let environmental = Status::EVENT_SYS_OTHER;
+                let codes = [EVENT, Status::ERR_LOST_CONNECTION, environmental];
+                let codes = codes[..1 + self.random.below(3)].to_vec();
                 let is_named = names_it(&codes);
                 self.clients[who].wants_events |= is_named;
                 let infos = Vec::new();
@@ -46,6 +47,7 @@ impl World {
                 self.ask(who, &Request::Notify(notify), what, soon)
             }
             18 => self.ask(who, &Request::JobInfo, What::Any, soon),
+            20..=27 => return self.do_rare(who, place),
             _ => {
                 let queries = vec![Query {
                     keys: vec![keys::QUERY_NAMESPACES.into()],
@@ -56,6 +58,70 @@ impl World {
             }
         };
         Some(tag)
+    }
+
+    /// Something that only few processes do: output, monitors, cleanups, other jobs as a whole.
+    fn do_rare(&mut self, who: Who, place: ProcId) -> Option<Tag> {
+        let soon = Some(Duration::ZERO);
+        let own = Proc::new(self.procs[place].nspace, Rank::WILDCARD);
+        let request = match self.random.below(8) {
+            0 | 1 => Request::IofPull(request::IofPull {
+                procs: vec![own],
+                infos: vec![],
+                channels: IofChannel::STDOUT_CHANNEL,
+                local_id: self.random.below(3) as u64,
+            }),
+            2 => Request::IofDeregister(request::IofDeregister {
+                infos: vec![],
+                remote_id: self.random.below(4) as u64,
+            }),
+            3 | 4 => {
+                self.write_output(place);
+                return None;
+            }
+            5 => {
+                let monitor = match self.random.once_in(3) {
+                    true => Info::new(keys::MONITOR_CANCEL, Value::String(None)),
+                    false => Info::new(keys::MONITOR_HEARTBEAT, true),
+                };
+                let seconds = 1 + self.random.below_u32(3);
+                Request::Monitor(request::Monitor {
+                    monitor,
+                    error: Status::MONITOR_HEARTBEAT_ALERT,
+                    infos: vec![Info::new(keys::MONITOR_HEARTBEAT_TIME, seconds)],
+                })
+            }
+            6 => {
+                let path = format!("/tmp/{}", self.random.below(3));
+                let targets = match self.random.once_in(2) {
+                    true => vec![],
+                    false => vec![self.procs[place].name()],
+                };
+                let infos = vec![Info::new(keys::REGISTER_CLEANUP, path)];
+                Request::JobControl(request::JobControl { targets, infos })
+            }
+            _ => Request::Get(request::Get {
+                nspace: self.random.pick(&self.jobs).nspace.into(),
+                rank: Rank::WILDCARD,
+                infos: vec![Info::new(keys::IMMEDIATE, true)],
+                key: None,
+            }),
+        };
+        Some(self.ask(who, &request, What::Any, soon))
+    }
+
+    /// A process writes, and the host delivers it to the server of its node.
+    fn write_output(&mut self, place: ProcId) {
+        if self.jobs[self.procs[place].job].is_gone {
+            return;
+        }
+        let (source, node) = (self.procs[place].name(), self.procs[place].node);
+        let data = vec![b'x'; self.random.below(200)];
+        self.hand_in_time(node);
+        let engine = &mut self.nodes[node].engine;
+        let channel = IofChannel::STDOUT_CHANNEL;
+        engine.iof_deliver(&source, channel, data, &[]).unwrap();
+        self.drain(node);
     }
 
     /// Publishes a value under a key of this life.
