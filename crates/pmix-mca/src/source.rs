@@ -25,6 +25,8 @@ pub enum Source {
     CommandLine,
     /// Set by the embedding program.
     Api,
+    /// Read by a plugin from its host, which knows where the value came from.
+    Host,
 }
 
 impl fmt::Display for Source {
@@ -35,6 +37,7 @@ impl fmt::Display for Source {
             Self::Environment { variable } => write!(f, "environment variable {variable}"),
             Self::CommandLine => f.write_str("command line (--mca)"),
             Self::Api => f.write_str("the embedding program"),
+            Self::Host => f.write_str("the host"),
         }
     }
 }
@@ -60,7 +63,7 @@ impl Layer {
             Source::Default => Self::Plugins(0),
             Source::File { .. } => Self::ParamFiles,
             Source::Environment { .. } => Self::Environment,
-            Source::CommandLine | Source::Api => Self::Program,
+            Source::CommandLine | Source::Api | Source::Host => Self::Program,
         }
     }
 }

@@ -151,7 +151,7 @@ fn params(host: &abi::Host, specs: &[ParamSpec]) -> Result<Params, Error> {
         };
         if status == abi::SUCCESS {
             let text = String::from_utf8_lossy(&value).into_owned();
-            builder = builder.set(spec.name, text, Source::Api);
+            builder = builder.set(spec.name, text, Source::Host);
         }
     }
     Ok(builder.build()?)

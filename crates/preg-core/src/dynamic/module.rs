@@ -197,7 +197,7 @@ unsafe extern "C" fn host_param(
     write_ctx: *mut c_void,
 ) -> i32 {
     // SAFETY: the caller's promise.
-    let Some(context) = (unsafe { ctx.cast::<HostContext<'_>>().as_ref() }) else {
+    let Some(context) = (unsafe { ctx.cast::<HostContext<'_>>().as_mut() }) else {
         return abi::ERR_BAD_PARAM;
     };
     if name.is_null() || name_len > 256 {
@@ -205,9 +205,11 @@ unsafe extern "C" fn host_param(
     }
     // SAFETY: the caller's promise; the length is sane and the pointer not NULL.
     let name = unsafe { std::slice::from_raw_parts(name, name_len) };
-    let setting = std::str::from_utf8(name)
-        .ok()
-        .and_then(|n| context.params.get(n));
+    let setting = std::str::from_utf8(name).ok().and_then(|name| {
+        let setting = context.params.get(name)?;
+        context.sink.read(name, &setting.source);
+        Some(setting)
+    });
     match setting {
         // SAFETY: the caller gave the function and its context.
         Some(setting) => unsafe { write(write_ctx, setting.value.as_ptr(), setting.value.len()) },

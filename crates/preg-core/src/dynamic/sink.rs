@@ -6,6 +6,7 @@
 
 use std::ffi::c_void;
 
+use pmix_mca::Source;
 use pmix_plugin_abi as abi;
 
 use super::fault::Fault;
@@ -26,9 +27,35 @@ pub(super) struct Sink {
     pub(super) breach: Option<Fault>,
     /// Whose messages these are.
     pub(super) name: String,
+    /// The parameters that were read, and where each was set; messages that name one say so.
+    pub(super) settings: Vec<(String, String)>,
 }
 
+/// How many parameters are remembered that a component reads.
+const MAX_SETTINGS: usize = 64;
+
 impl Sink {
+    /// Remembers that a parameter was read and where it was set.
+    pub(super) fn read(&mut self, name: &str, source: &Source) {
+        let is_new = self.settings.iter().all(|(known, _)| known != name);
+        if is_new && self.settings.len() < MAX_SETTINGS {
+            self.settings.push((name.to_owned(), source.to_string()));
+        }
+    }
+
+    /// A message, and where the parameters were set that it names.
+    fn with_sources(&self, mut text: String) -> String {
+        let named: Vec<_> = self
+            .settings
+            .iter()
+            .filter(|(name, _)| text.contains(name))
+            .collect();
+        for (name, source) in named {
+            text += &format!(" ({name} is set by {source})");
+        }
+        text
+    }
+
     fn append(&mut self, ptr: *const u8, len: usize) -> i32 {
         let breach = if len == 0 {
             return abi::SUCCESS;
@@ -111,6 +138,7 @@ pub(super) unsafe extern "C" fn log(ctx: *mut c_void, level: u32, ptr: *const u8
         return;
     };
     let text = sink.message(ptr, len);
+    let text = sink.with_sources(text);
     let plugin = sink.name.as_str();
     match level {
         abi::LOG_ERROR => tracing::error!(plugin, "{text}"),
