@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use pmix_types::{DataArray, Info, Rank, Text, Value, keys};
+use pmix_types::{DataArray, Info, Proc, Rank, Text, Value, keys};
 
 use crate::placement::{Policy, place};
 use crate::session_dir::SessionDir;
@@ -60,8 +60,18 @@ pub(crate) fn bind(plan: &Plan) -> Result<Bound, Error> {
 }
 
 /// The infos of a job; its maps are handed over folded, beside them.
-pub(crate) fn of_job(plan: &Plan, session: &SessionDir, bound: &Bound) -> Vec<Info<'static>> {
+pub(crate) fn of_job(
+    plan: &Plan,
+    session: &SessionDir,
+    bound: &Bound,
+    server: &Proc<'static>,
+) -> Vec<Info<'static>> {
     let mut infos = wide(plan, session, bound);
+    infos.push(Info::new(
+        keys::SERVER_NSPACE,
+        text(server.nspace.as_bytes()),
+    ));
+    infos.push(Info::new(keys::SERVER_RANK, Value::Rank(server.rank)));
     let mut first = 0u64;
     for (number, app) in (0u32..).zip(&plan.apps) {
         let mut about = vec![
@@ -98,10 +108,14 @@ fn wide(plan: &Plan, session: &SessionDir, bound: &Bound) -> Vec<Info<'static>> 
         // Who makes directories in ours need not remove them.
         Info::new(keys::TDIR_RMCLEAN, true),
         Info::new(keys::MAPBY, text(map_by.attribute().as_bytes())),
+        // Ranks are numbered in the order in which they are dealt out.
+        Info::new(keys::RANKBY, text(b"slot")),
         Info::new(keys::BINDTO, text(bind_to.as_bytes())),
+        // A session has one job, and this process is what holds it.
+        Info::new(keys::SESSION_ID, std::process::id()),
         // The only job of its session: ranks count through both alike.
         Info::new(keys::NPROC_OFFSET, Value::Rank(Rank::new(0))),
-        of_node(plan),
+        of_node(plan, bound),
     ];
     if let Ok(num_procs) = u32::try_from(plan.layout.num_procs()) {
         infos.push(Info::new(keys::UNIV_SIZE, num_procs));
@@ -117,10 +131,18 @@ fn wide(plan: &Plan, session: &SessionDir, bound: &Bound) -> Vec<Info<'static>> 
 }
 
 /// What holds for this node.
-fn of_node(plan: &Plan) -> Info<'static> {
+fn of_node(plan: &Plan, bound: &Bound) -> Info<'static> {
     let mut about = vec![Info::new(keys::HOSTNAME, text(plan.layout.host()))];
     if let Ok(num_here) = u32::try_from(plan.layout.here().len()) {
         about.push(Info::new(keys::NODE_SIZE, num_here));
+    }
+    // In the order of the ranks, as the local peers are.
+    if !bound.cpus.is_empty() {
+        let all: Vec<_> = bound.cpus.iter().map(ToString::to_string).collect();
+        about.push(Info::new(
+            keys::LOCAL_CPUSETS,
+            text(all.join(":").as_bytes()),
+        ));
     }
     Info::new(keys::NODE_INFO_ARRAY, array(about))
 }
@@ -130,6 +152,8 @@ fn of_process(rank: Rank, session: &SessionDir, bound: &Bound, index: usize) -> 
         Info::new(keys::RANK, Value::Rank(rank)),
         // Nothing is started again.
         Info::new(keys::REINCARNATION, 0u32),
+        // Nor was it started by a process.
+        Info::new(keys::SPAWNED, false),
         Info::new(keys::PROCDIR, path(&session.of_process(rank))),
     ];
     if let (Some(cpus), Some(topology)) = (bound.cpus.get(index), &bound.topology) {

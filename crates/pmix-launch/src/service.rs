@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pmix_server::{Server, WireObserver};
-use pmix_types::Nspace;
+use pmix_types::{Nspace, Proc, Rank};
 
 use crate::host::LocalHost;
 use crate::session_dir::SessionDir;
@@ -36,6 +36,11 @@ pub(crate) fn start(
         .external_progress(true)
         .build()
         .map_err(cannot)
+}
+
+/// What the server is called.
+pub(crate) fn name(nspace: &str) -> Proc<'static> {
+    Proc::new(server_nspace(nspace), Rank::new(0))
 }
 
 /// The server's own job: that of the processes with `.server` behind, cut short where that is too

@@ -205,5 +205,6 @@ pub fn no_plugins<'a>(
         "\nName at least one of them in {framework} (as in PMIX_MCA_{framework}=NAME), or remove \
          the settings above."
     );
-    Error::new(text).with_status(Status::ERR_NOT_FOUND)
+    // What went wrong is said in full, so nobody has to say it again.
+    Error::new(text).with_status(Status::ERR_SILENT)
 }

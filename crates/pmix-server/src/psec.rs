@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn nothing_left_and_unknown_names_are_errors() {
         let nothing = names(&[("psec", "^native")]).unwrap_err();
-        assert_eq!(nothing.status(), Status::ERR_NOT_FOUND);
+        assert_eq!(nothing.status(), Status::ERR_SILENT);
         assert!(nothing.to_string().contains("psec = ^native"), "{nothing}");
         let unknown = names(&[("psec", "natvie")]).unwrap_err();
         assert!(unknown.to_string().contains("native"), "{unknown}");

@@ -96,7 +96,8 @@ impl<'a> Job<'a> {
     /// Tells the server of the job and of its processes here.
     fn register(&self, bound: &Bound) -> Result<(), Error> {
         let here = self.plan.layout.here();
-        let infos = job_info::of_job(self.plan, &self.session, bound);
+        let server = service::name(&self.plan.nspace);
+        let infos = job_info::of_job(self.plan, &self.session, bound, &server);
         let layout = &self.plan.layout;
         let maps = (layout.nodes().clone(), layout.procs().clone());
         let registration = Registration::new(&infos).with_maps(maps.0, maps.1);

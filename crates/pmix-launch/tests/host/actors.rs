@@ -248,10 +248,24 @@ fn forward(mut client: Client) {
 fn machine(mut client: Client) {
     let rank = client.proc().rank;
     let own = Proc::new(client.proc().nspace.clone(), rank);
-    for key in [keys::HWLOC_XML_V2, keys::UNIV_SIZE, keys::NPROC_OFFSET] {
+    for key in [
+        keys::HWLOC_XML_V2,
+        keys::UNIV_SIZE,
+        keys::NPROC_OFFSET,
+        keys::SERVER_NSPACE,
+        keys::SERVER_RANK,
+        keys::RANKBY,
+        keys::SESSION_ID,
+    ] {
         println!("{key} {:?}", client.get_of_job(key).unwrap());
     }
-    for key in [keys::CPUSET, keys::LOCALITY_STRING, keys::GLOBAL_RANK] {
+    for key in [
+        keys::CPUSET,
+        keys::LOCALITY_STRING,
+        keys::GLOBAL_RANK,
+        keys::SPAWNED,
+        keys::LOCAL_CPUSETS,
+    ] {
         println!("{key} {:?}", client.get(&own, key, &[]).unwrap());
     }
     client.finalize().unwrap();

@@ -141,6 +141,7 @@ fn processes_that_are_bound_are_told_of_the_machine_and_their_place() {
         plan.environment = vec![("HWLOC_XMLFILE".into(), file.into())];
     });
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    let server = format!("{}.server", played.outcome.nspace);
     for (key, value) in [
         (keys::HWLOC_XML_V2, Value::from(MACHINE)),
         (keys::UNIV_SIZE, Value::Uint32(1)),
@@ -148,6 +149,12 @@ fn processes_that_are_bound_are_told_of_the_machine_and_their_place() {
         (keys::CPUSET, Value::from("0")),
         (keys::LOCALITY_STRING, Value::from("SK0:CR0:HT0")),
         (keys::GLOBAL_RANK, Value::Rank(Rank::new(0))),
+        (keys::SERVER_NSPACE, Value::from(server)),
+        (keys::SERVER_RANK, Value::Rank(Rank::new(0))),
+        (keys::RANKBY, Value::from("slot")),
+        (keys::SESSION_ID, Value::Uint32(std::process::id())),
+        (keys::SPAWNED, Value::Bool(false)),
+        (keys::LOCAL_CPUSETS, Value::from("0")),
     ] {
         let line = format!("{key} {value:?}\n");
         assert!(played.output.contains(&line), "{line}{}", played.output);

@@ -69,6 +69,17 @@ impl Builder {
             keys::SERVER_SHARE_TOPOLOGY if flag(&info.value)? => {
                 refused("a topology is shared by the infos of a job")
             }
+            keys::BIND_REQUIRED if flag(&info.value)? => {
+                refused("the server's thread runs where its process may and is not bound by itself")
+            }
+            keys::BIND_PROGRESS_THREAD if !info.flags.contains(InfoFlags::REQD) => {
+                tracing::warn!(
+                    "the server's thread runs where its process may: {key} has no effect"
+                );
+                Ok(())
+            }
+            // Signals and the ends of children are left to the host: there is nothing to put there.
+            keys::EXTERNAL_AUX_EVENT_BASE => Ok(()),
             _ if info.flags.contains(InfoFlags::REQD) => {
                 refused("this server does not know the attribute, and it is required")
             }
@@ -180,9 +191,21 @@ mod tests {
             Info::new(keys::EVENT_BASE, Value::Pointer(())),
             Info::new(keys::TOPOLOGY2, Value::Undef),
             Info::new(keys::SERVER_SHARE_TOPOLOGY, true),
+            Info::new(keys::BIND_REQUIRED, true),
         ] {
             let error = take(std::slice::from_ref(&info)).err().unwrap();
             assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED, "{error}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_left_undone_is() {
+        for info in [
+            Info::new(keys::BIND_REQUIRED, false),
+            Info::new(keys::BIND_PROGRESS_THREAD, "0-1"),
+            Info::new(keys::EXTERNAL_AUX_EVENT_BASE, Value::Pointer(())).required(),
+        ] {
+            assert!(take(std::slice::from_ref(&info)).is_ok(), "{info:?}");
         }
     }
 
