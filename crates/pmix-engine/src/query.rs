@@ -3,7 +3,7 @@
 //!
 //! | key | answer | without it the host |
 //! | --- | --- | --- |
-//! | namespaces, their infos, process sets and their members, resolved peers and nodes | from the registrations | is not asked |
+//! | namespaces, their infos, process sets and their members, groups of the process and their members, resolved peers and nodes | from the registrations | is not asked |
 //! | status of a job, process tables, state of a process | as far as the connections tell | is asked first |
 //! | supported attributes and functions | the server's own | is asked for its own |
 //! | any key of the datastore | for the job and process that the qualifiers name | is asked for what is not there |
@@ -20,5 +20,6 @@ mod support;
 mod table;
 mod target;
 
+pub(crate) use known::NamedGroup;
 pub(crate) use resolve::{host_resolved, resolve_nodes, resolve_peers};
 pub(crate) use serve::{query, reply_results};

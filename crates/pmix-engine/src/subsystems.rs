@@ -115,7 +115,10 @@ impl Subsystems {
             Request::JobInfo => self.exchange.job_info(cx, ticket),
             Request::GdsFallback(request) => self.exchange.gds_fallback(cx, ticket, &request),
             Request::Commit(request) => self.exchange.commit(cx, ticket, &request),
-            Request::Get(request) => self.exchange.get(cx, ticket, &request),
+            Request::Get(request) => match self.groups.process_named(cx, &ticket, &request) {
+                Ok(named) => self.exchange.get(cx, ticket, &request, named),
+                Err(error) => cx.reply_error(ticket, &error),
+            },
             Request::RefreshCache(request) => self.exchange.refresh_cache(cx, ticket, &request),
             Request::Fence(request) => self.collectives.fence(cx, ticket, &request),
             Request::Connect(request) => self.collectives.connect(cx, ticket, &request),
@@ -142,7 +145,10 @@ impl Subsystems {
                 }
             }
             Request::RegisterEvents(request) => self.events.register_events(cx, ticket, &request),
-            Request::Query(request) => query::query(cx, ticket, &request),
+            Request::Query(request) => {
+                let groups = self.groups.asked_for(cx, &ticket, &request);
+                query::query(cx, ticket, &request, &groups);
+            }
             Request::ResolvePeers(request) => query::resolve_peers(cx, ticket, &request),
             Request::ResolveNodes(request) => query::resolve_nodes(cx, ticket, &request),
             Request::IofPull(request) => self.forwarding.iof_pull(cx, ticket, &request),

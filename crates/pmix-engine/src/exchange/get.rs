@@ -18,9 +18,19 @@ use crate::timer::Timer;
 use crate::{EngineEvent, Error};
 
 impl Exchange {
-    /// GETNB.
-    pub(crate) fn get(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Get<'_>) {
-        self.answer(cx, ticket, GetRequest::of_get(request));
+    /// GETNB. `named` is the process that is meant where it is named by its rank in a group.
+    pub(crate) fn get(
+        &mut self,
+        cx: &mut Cx,
+        ticket: Ticket,
+        request: &request::Get<'_>,
+        named: Option<Proc<'static>>,
+    ) {
+        let mut get = GetRequest::of_get(request);
+        if let Some(proc) = named {
+            get.named = Some(std::mem::replace(&mut get.proc, proc));
+        }
+        self.answer(cx, ticket, get);
     }
 
     /// REFRESH_CACHE.

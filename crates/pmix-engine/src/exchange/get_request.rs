@@ -21,6 +21,8 @@ pub(super) enum Form {
 #[derive(Clone, Debug)]
 pub(super) struct GetRequest {
     pub(super) proc: Proc<'static>,
+    /// What the client calls the process, if that is its rank in a group: so does the answer.
+    pub(super) named: Option<Proc<'static>>,
     /// None asks for everything.
     pub(super) key: Option<Key<'static>>,
     /// What was said with it, with the qualifiers in the form that the datastore takes.
@@ -42,6 +44,7 @@ impl GetRequest {
         let key = request.key.clone().filter(|key| !key.is_empty());
         Self {
             proc: Proc::new(request.nspace.clone().into_owned(), request.rank),
+            named: None,
             key: key.map(IntoOwned::into_owned),
             scope: value(&infos, keys::DATA_SCOPE).and_then(|value| match value {
                 Value::Scope(scope) => Some(*scope),
@@ -58,6 +61,7 @@ impl GetRequest {
     pub(super) fn of_refresh(request: &request::RefreshCache<'_>) -> Self {
         Self {
             proc: Proc::new(request.nspace.clone().into_owned(), request.rank),
+            named: None,
             key: None,
             infos: Vec::new(),
             scope: None,

@@ -58,7 +58,8 @@ impl Exchange {
             Ok((proc, kval)) => {
                 let form = cx.member(&pending.ticket)?.form;
                 let whole = self.introduction(cx, pending, job)?.unwrap_or_default();
-                let object = answer::object(cx, &form, &proc, &[kval])?;
+                let proc = request.named.as_ref().unwrap_or(&proc);
+                let object = answer::object(cx, &form, proc, &[kval])?;
                 let reply = answer::success(&form, &[&whole, &object])?;
                 return Ok(Resolution::Ready(reply));
             }
@@ -257,7 +258,7 @@ impl Exchange {
         let kvals = &puts.kvals(&cx.codec(&form), proc.rank, scope)?;
         match request.form {
             Form::Objects => {
-                let of = proc.clone();
+                let of = request.named.as_ref().unwrap_or(proc).clone();
                 let object = Object { of, kvals }.encode(&form)?;
                 answer::success(&form, &[front, &object])
             }

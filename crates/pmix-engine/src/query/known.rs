@@ -2,7 +2,7 @@
 //! The keys that the server itself answers.
 
 use gds_hash::Request;
-use pmix_types::{Info, Nspace, Rank, Status, Text, Value, keys};
+use pmix_types::{DataArray, Info, Nspace, Proc, Rank, Status, Text, Value, keys};
 
 use super::jobs::{may_see, of_job, visible};
 use super::resolve::{nodes_of, peers_on};
@@ -16,10 +16,13 @@ use crate::registry::ClientState;
 /// The keys that are answered here, whatever is registered.
 const OWN: &[&str] = &[
     keys::QUERY_ATTRIBUTE_SUPPORT,
+    keys::QUERY_GROUP_MEMBERSHIP,
+    keys::QUERY_GROUP_NAMES,
     keys::QUERY_JOB_STATUS,
     keys::QUERY_LOCAL_PROC_TABLE,
     keys::QUERY_NAMESPACES,
     keys::QUERY_NAMESPACE_INFO,
+    keys::QUERY_NUM_GROUPS,
     keys::QUERY_NUM_PSETS,
     keys::QUERY_PROC_TABLE,
     keys::QUERY_PSET_MEMBERSHIP,
@@ -29,6 +32,9 @@ const OWN: &[&str] = &[
     keys::QUERY_SUPPORTED_KEYS,
 ];
 
+/// A group that the asking process is in, and its members.
+pub(crate) type NamedGroup = (Text<'static>, Vec<Proc<'static>>);
+
 /// What the server itself can say to a key of a query of a member.
 pub(super) fn known(
     cx: &Cx,
@@ -36,6 +42,7 @@ pub(super) fn known(
     key: &str,
     target: &QueryTarget,
     qualifiers: &[Info<'_>],
+    groups: &[NamedGroup],
 ) -> LocalAnswer {
     let own = || {
         target
@@ -50,6 +57,9 @@ pub(super) fn known(
         keys::QUERY_NUM_PSETS => Some(Value::from(cx.process_sets.iter().count())),
         keys::QUERY_PSET_NAMES => Some(pset_names(cx)),
         keys::QUERY_PSET_MEMBERSHIP => pset_members(cx, qualifiers),
+        keys::QUERY_NUM_GROUPS => Some(Value::from(groups.len())),
+        keys::QUERY_GROUP_NAMES => Some(group_names(groups)),
+        keys::QUERY_GROUP_MEMBERSHIP => group_members(groups, qualifiers),
         keys::QUERY_RESOLVE_NODE => {
             let nodes = nodes_of(cx, member, target.nspace.as_ref()).ok();
             nodes.map(|nodes| Value::String(Some(nodes)))
@@ -112,6 +122,20 @@ fn nspace_infos(
 fn command_line(cx: &Cx, nspace: &Nspace<'_>) -> Option<Value<'static>> {
     let stated = of_job(cx, nspace, keys::CMD_LINE);
     stated.or_else(|| of_job(cx, nspace, keys::APP_ARGV))
+}
+
+fn group_names(groups: &[NamedGroup]) -> Value<'static> {
+    let names = groups.iter().map(|(name, _)| Some(name.clone()));
+    Value::DataArray(DataArray::String(names.collect()))
+}
+
+fn group_members(groups: &[NamedGroup], qualifiers: &[Info<'_>]) -> Option<Value<'static>> {
+    let name = qualifiers.iter().find(|info| info.key.is(keys::GROUP_ID))?;
+    let Value::String(Some(name)) = &name.value else {
+        return None;
+    };
+    let (_, members) = groups.iter().find(|(known, _)| known == name)?;
+    Some(Value::from(members.clone()))
 }
 
 fn pset_names(cx: &Cx) -> Value<'static> {

@@ -4,7 +4,7 @@
 use pmix_proto::request;
 use pmix_types::{Query, Status};
 
-use super::known::known;
+use super::known::{NamedGroup, known};
 use super::results::{Open, QueryResults};
 use super::support::{is_about_support, supported};
 use super::target::QueryTarget;
@@ -16,12 +16,17 @@ use crate::pending::Pending;
 use crate::{Error, weight};
 
 /// A process asks. What is known here is answered here; the host is asked for the rest, and
-/// both answers are one.
+/// both answers are one. `groups` are those that the process is in, where it asks for them.
 ///
 /// The answer is one info for each key that was found, as all libraries up to 7.0 read it; the
 /// newest Standard puts the infos of each query into an array of their own.
-pub(crate) fn query(cx: &mut Cx, ticket: Ticket, request: &request::Query<'_>) {
-    match look(cx, &ticket, &request.queries) {
+pub(crate) fn query(
+    cx: &mut Cx,
+    ticket: Ticket,
+    request: &request::Query<'_>,
+    groups: &[NamedGroup],
+) {
+    match look(cx, &ticket, &request.queries, groups) {
         Err(error) => cx.reply_error(ticket, &error),
         Ok(results) if results.open.is_empty() => {
             reply_results(cx, ticket, results, None);
@@ -30,7 +35,12 @@ pub(crate) fn query(cx: &mut Cx, ticket: Ticket, request: &request::Query<'_>) {
     }
 }
 
-fn look(cx: &Cx, ticket: &Ticket, queries: &[Query<'_>]) -> Result<QueryResults, Error> {
+fn look(
+    cx: &Cx,
+    ticket: &Ticket,
+    queries: &[Query<'_>],
+    groups: &[NamedGroup],
+) -> Result<QueryResults, Error> {
     if queries.is_empty() {
         return Err(Error::bad("a request without queries"));
     }
@@ -52,7 +62,7 @@ fn look(cx: &Cx, ticket: &Ticket, queries: &[Query<'_>]) -> Result<QueryResults,
         let mut open = Open::default();
         for key in &query.keys {
             let name = key.as_str().unwrap_or_default();
-            let known = known(cx, member, name, &target, &query.qualifiers);
+            let known = known(cx, member, name, &target, &query.qualifiers, groups);
             results.add(key, known, &mut open)?;
         }
         results.leave(query, open);

@@ -65,11 +65,14 @@ const SUPPORTED: &[(&str, &[&str])] = &[
         "PMIx_Query_info",
         &[
             "QUERY_ATTRIBUTE_SUPPORT",
+            "QUERY_GROUP_MEMBERSHIP",
+            "QUERY_GROUP_NAMES",
             "QUERY_JOB_STATUS",
             "QUERY_LOCAL_ONLY",
             "QUERY_LOCAL_PROC_TABLE",
             "QUERY_NAMESPACES",
             "QUERY_NAMESPACE_INFO",
+            "QUERY_NUM_GROUPS",
             "QUERY_NUM_PSETS",
             "QUERY_PROC_TABLE",
             "QUERY_PSET_MEMBERSHIP",
@@ -83,6 +86,7 @@ const SUPPORTED: &[(&str, &[&str])] = &[
             "HOSTNAME",
             "NODEID",
             "PSET_NAME",
+            "GROUP_ID",
         ],
     ),
     (

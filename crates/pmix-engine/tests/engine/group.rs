@@ -50,7 +50,7 @@ fn context() -> Vec<Info<'static>> {
 }
 
 /// A job on nodes with so many processes each, and all of them.
-fn world(per_node: &[u32]) -> (World, Vec<Who>) {
+pub(crate) fn world(per_node: &[u32]) -> (World, Vec<Who>) {
     let mut world = World::new(per_node.len());
     world.job("job", per_node);
     let all = world.join_all("job", per_node);
@@ -65,7 +65,7 @@ fn described(world: &World, who: Who, tag: pmix_proto::Tag) -> reply::Group<'_> 
 }
 
 /// Makes a group of these processes, which are all that there are of it.
-fn make(world: &mut World, all: &[Who], name: &'static str, ranks: &[u32]) {
+pub(crate) fn make(world: &mut World, all: &[Who], name: &'static str, ranks: &[u32]) {
     make_with(world, all, name, ranks, &[]);
 }
 
@@ -88,7 +88,7 @@ fn num_groups(world: &World) -> usize {
         .sum()
 }
 
-fn listen(world: &mut World, all: &[Who], codes: &[Status]) {
+pub(crate) fn listen(world: &mut World, all: &[Who], codes: &[Status]) {
     let codes = codes.to_vec();
     let request = Request::RegisterEvents(request::RegisterEvents {
         codes,
@@ -100,7 +100,7 @@ fn listen(world: &mut World, all: &[Who], codes: &[Status]) {
 }
 
 /// The events that a client got: the status, the group, and the process that it is about.
-fn heard(world: &World, who: Who) -> Vec<(Status, String, Option<Rank>)> {
+pub(crate) fn heard(world: &World, who: Who) -> Vec<(Status, String, Option<Rank>)> {
     let client = &world.clients[who];
     let form = client.session.form();
     let events = client.notices.iter();
@@ -397,39 +397,6 @@ fn what_members_share_is_found_by_the_context_id() {
 }
 
 #[test]
-fn a_group_fences_by_its_name_and_its_ranks() {
-    let (mut world, all) = world(&[2, 2]);
-    make(&mut world, &[all[3], all[1]], "g", &[3, 1]);
-    let whole = Rank::WILDCARD.as_raw();
-    for list in [
-        &[("g", whole)][..],
-        &[("g", 0), ("g", 1)],
-        &[("g", 0), ("job", 1)],
-    ] {
-        let fence = fence_of(procs(list), vec![]);
-        let first = world.ask(all[3], &fence);
-        world.run();
-        assert_eq!(world.clients[all[3]].status(first), None);
-        assert_eq!(
-            world.status_of(all[1], &fence_of(procs(&[("job", 1), ("job", 3)]), vec![])),
-            DONE
-        );
-        assert_eq!(world.clients[all[3]].status(first), DONE);
-    }
-    let beyond = fence_of(procs(&[("g", 2)]), vec![]);
-    assert_eq!(
-        world.status_of(all[1], &beyond),
-        Some(Status::ERR_NOT_FOUND)
-    );
-    // The name says nothing to others.
-    let by_name = fence_of(procs(&[("g", whole)]), vec![]);
-    assert_eq!(
-        world.status_of(all[0], &by_name),
-        Some(Status::ERR_BAD_PARAM)
-    );
-}
-
-#[test]
 fn who_leaves_is_a_member_no_longer_and_the_others_hear_of_it() {
     for per_node in [&[3][..], &[1, 2]] {
         let (mut world, all) = world(per_node);
@@ -557,11 +524,11 @@ fn a_client_of_4_2_and_one_of_5_0_are_in_one_group() {
 }
 
 #[test]
-fn ten_thousand_groups_leave_nothing_behind() {
+fn a_thousand_groups_leave_nothing_behind() {
     let (mut world, all) = world(&[2]);
     commit(&mut world, all[0], 0, &[(Scope::GLOBAL, "card", 1)]);
     let before = world.nodes[0].engine.stats();
-    for _ in 0..10_000 {
+    for _ in 0..1000 {
         for request in [construct("g", &[0, 1], context()), destruct("g", vec![])] {
             let tags = ask_all(&mut world, &all, &request);
             assert_eq!(statuses(&world, &all, &tags), [DONE; 2]);

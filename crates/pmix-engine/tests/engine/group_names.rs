@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The names of groups in other requests.
+
+use pmix_proto::{Request, reply, request};
+use pmix_types::{
+    DataArray, DataRange, Info, IntoOwned, Proc, Rank, Scope, Status, Text, Value, keys,
+};
+
+use crate::collective::{DONE, fence_of, procs};
+use crate::exchange::{commit, get};
+use crate::group::{heard, listen, make, world};
+use crate::world::{Who, World};
+
+#[test]
+fn a_group_fences_by_its_name_and_its_ranks() {
+    let (mut world, all) = world(&[2, 2]);
+    make(&mut world, &[all[3], all[1]], "g", &[3, 1]);
+    let whole = Rank::WILDCARD.as_raw();
+    for list in [
+        &[("g", whole)][..],
+        &[("g", 0), ("g", 1)],
+        &[("g", 0), ("job", 1)],
+    ] {
+        let fence = fence_of(procs(list), vec![]);
+        let first = world.ask(all[3], &fence);
+        world.run();
+        assert_eq!(world.clients[all[3]].status(first), None);
+        assert_eq!(
+            world.status_of(all[1], &fence_of(procs(&[("job", 1), ("job", 3)]), vec![])),
+            DONE
+        );
+        assert_eq!(world.clients[all[3]].status(first), DONE);
+    }
+    let beyond = fence_of(procs(&[("g", 2)]), vec![]);
+    assert_eq!(
+        world.status_of(all[1], &beyond),
+        Some(Status::ERR_NOT_FOUND)
+    );
+    // The name says nothing to others.
+    let by_name = fence_of(procs(&[("g", whole)]), vec![]);
+    assert_eq!(
+        world.status_of(all[0], &by_name),
+        Some(Status::ERR_BAD_PARAM)
+    );
+}
+
+fn query(key: &'static str, qualifiers: Vec<Info<'static>>) -> Request<'static> {
+    let keys = vec![key.into()];
+    let queries = vec![pmix_types::Query { keys, qualifiers }];
+    Request::Query(request::Query { queries })
+}
+
+/// The answer to a query of one key.
+fn asked(world: &mut World, who: Who, request: &Request<'_>) -> Option<Value<'static>> {
+    let tag = world.ask(who, request);
+    world.run();
+    let client = &world.clients[who];
+    let response = client.reply(tag).expect("no reply");
+    let form = client.session.form();
+    let infos = reply::Infos::decode(form, None, &response.payload).unwrap();
+    Some(infos.infos?.into_iter().next()?.value.into_owned())
+}
+
+#[test]
+fn members_find_their_groups_by_queries_and_others_do_not() {
+    let (mut world, all) = world(&[3]);
+    make(&mut world, &all[1..], "g", &[2, 1]);
+    make(&mut world, &all[1..], "h", &[1, 2]);
+    let names = query(keys::QUERY_GROUP_NAMES, vec![]);
+    let expected = ["g", "h"].map(|name| Some(Text::from(name))).to_vec();
+    let expected = Value::DataArray(DataArray::String(expected));
+    assert_eq!(asked(&mut world, all[1], &names), Some(expected));
+    let none = Value::DataArray(DataArray::String(vec![]));
+    assert_eq!(asked(&mut world, all[0], &names), Some(none));
+    let number = query(keys::QUERY_NUM_GROUPS, vec![]);
+    assert_eq!(asked(&mut world, all[2], &number), Some(Value::Size(2)));
+    let members = query(
+        keys::QUERY_GROUP_MEMBERSHIP,
+        vec![Info::new(keys::GROUP_ID, "g")],
+    );
+    let expected = Value::from(procs(&[("job", 2), ("job", 1)]));
+    assert_eq!(asked(&mut world, all[1], &members), Some(expected));
+    assert_eq!(asked(&mut world, all[0], &members), None);
+}
+
+#[test]
+fn what_a_member_put_is_found_by_its_rank_in_the_group() {
+    let (mut world, all) = world(&[2, 1]);
+    for (who, rank) in all.iter().zip(0..) {
+        commit(
+            &mut world,
+            *who,
+            rank,
+            &[(Scope::GLOBAL, "card", 100 + rank)],
+        );
+    }
+    make(&mut world, &all, "g", &[2, 0, 1]);
+    for (place, rank) in [(0, 2), (1, 0), (2, 1)] {
+        let tag = world.ask(all[0], &get("g", place, "card"));
+        world.run();
+        // The answer names it as the client does, which looks for it there.
+        let objects = world.clients[all[0]].objects(tag);
+        assert_eq!(objects.last().unwrap().0, Rank::new(place));
+        let value = world.clients[all[0]].value(tag, "card");
+        assert_eq!(value, Some(Value::Uint32(100 + rank)));
+    }
+    let beyond = world.status_of(all[0], &get("g", 3, "card"));
+    assert_eq!(beyond, Some(Status::ERR_NOT_FOUND));
+}
+
+#[test]
+fn an_event_reaches_a_group_by_its_name() {
+    let (mut world, all) = world(&[3]);
+    let code = Status::from_raw(-4000);
+    listen(&mut world, &all, &[code]);
+    make(&mut world, &all[1..], "g", &[1, 2]);
+    for target in [
+        Value::from(procs(&[("g", Rank::WILDCARD.as_raw())])),
+        Value::from(Proc::new("g", Rank::new(1))),
+    ] {
+        let event = Request::Notify(request::Notify {
+            status: code,
+            range: DataRange::CUSTOM,
+            infos: vec![Info::new(keys::EVENT_CUSTOM_RANGE, target)],
+        });
+        assert_eq!(world.status_of(all[1], &event), DONE);
+    }
+    let heard = [0, 1, 2].map(|who| heard(&world, all[who]).len());
+    assert_eq!(heard, [0, 0, 2]);
+}
