@@ -4,6 +4,7 @@
  * serves the rest. With "all" it asks for what the releases of OpenPMIx do not serve, too.
  */
 #include <pmix_server.h>
+#include <pmix_tool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +147,31 @@ static void logs(const pmix_proc_t *proc, const pmix_info_t data[], size_t ndata
     cbfunc(PMIX_SUCCESS, cbdata);
 }
 
+static int pulls;
+
+static pmix_status_t iof_pull(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t directives[],
+                              size_t ndirs, pmix_iof_channel_t channels, pmix_op_cbfunc_t cbfunc,
+                              void *cbdata)
+{
+    (void) cbfunc;
+    (void) cbdata;
+    HOLDS(nprocs == 1 && procs[0].rank == 1 && channels == PMIX_FWD_STDOUT_CHANNEL);
+    pulls += ndirs == 1 && 0 == strcmp(directives[0].key, PMIX_IOF_STOP) ? -1 : 1;
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t push_stdin(const pmix_proc_t *source, const pmix_proc_t targets[], size_t ntargets,
+                                const pmix_info_t directives[], size_t ndirs,
+                                const pmix_byte_object_t *bytes, pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    (void) directives;
+    (void) ndirs;
+    is_own(source);
+    HOLDS(ntargets == 1 && targets[0].rank == 1 && bytes->size == 5);
+    cbfunc(PMIX_SUCCESS, cbdata);
+    return PMIX_SUCCESS;
+}
+
 static void is_done(pmix_status_t status, void *cbdata)
 {
     (void) cbdata;
@@ -286,6 +312,60 @@ static void asks(void)
     PMIX_BYTE_OBJECT_DESTRUCT(&secret);
 }
 
+static size_t handler;
+static volatile int lines;
+
+static void is_registered(pmix_status_t status, size_t number, void *cbdata)
+{
+    handler = number;
+    is_done(status, cbdata);
+}
+
+static void is_read(size_t number, pmix_iof_channel_t channel, pmix_proc_t *source,
+                    pmix_byte_object_t *bytes, pmix_info_t info[], size_t ninfo)
+{
+    (void) info;
+    HOLDS(number > 0 && channel == PMIX_FWD_STDOUT_CHANNEL && source->rank == 1 && ninfo == 0);
+    HOLDS(bytes->size == 5 && 0 == memcmp(bytes->bytes, "line\n", 5));
+    lines++;
+}
+
+static void forwards(void)
+{
+    pmix_byte_object_t line = {"line\n", 5};
+    pmix_proc_t source, other;
+    pmix_status_t second;
+
+    PMIX_LOAD_PROCID(&source, job, 1);
+    PMIX_LOAD_PROCID(&other, job, 0);
+    IS(PMIX_ERR_BAD_PARAM,
+       PMIx_IOF_pull(&source, 1, NULL, 0, PMIX_FWD_STDIN_CHANNEL, is_read, is_registered, NULL));
+    IS(PMIX_ERR_BAD_PARAM,
+       PMIx_IOF_pull(NULL, 0, NULL, 0, PMIX_FWD_STDOUT_CHANNEL, is_read, is_registered, NULL));
+    IS(PMIX_SUCCESS,
+       PMIx_IOF_pull(&source, 1, NULL, 0, PMIX_FWD_STDOUT_CHANNEL, is_read, is_registered, NULL));
+    IS(PMIX_SUCCESS, wait_for_it());
+    second = PMIx_IOF_pull(&source, 1, NULL, 0, PMIX_FWD_STDOUT_CHANNEL, is_read, NULL, NULL);
+    HOLDS(second > 0 && (size_t) second != handler && pulls == 2);
+    IS(PMIX_SUCCESS,
+       PMIx_server_IOF_deliver(&other, PMIX_FWD_STDOUT_CHANNEL, &line, NULL, 0, NULL, NULL));
+    IS(PMIX_SUCCESS,
+       PMIx_server_IOF_deliver(&source, PMIX_FWD_STDERR_CHANNEL, &line, NULL, 0, NULL, NULL));
+    /* Callbacks come in their order, so those of the output come before the last. */
+    IS(PMIX_SUCCESS,
+       PMIx_server_IOF_deliver(&source, PMIX_FWD_STDOUT_CHANNEL, &line, NULL, 0, is_done, NULL));
+    IS(PMIX_SUCCESS, wait_for_it());
+    HOLDS(lines == 2);
+    IS(PMIX_SUCCESS, PMIx_IOF_push(&source, 1, &line, NULL, 0, NULL, NULL));
+    IS(PMIX_SUCCESS, PMIx_IOF_push(&source, 1, &line, NULL, 0, is_done, NULL));
+    IS(PMIX_SUCCESS, wait_for_it());
+    IS(PMIX_SUCCESS, PMIx_IOF_deregister(handler, NULL, 0, NULL, NULL));
+    IS(PMIX_ERR_NOT_FOUND, PMIx_IOF_deregister(handler, NULL, 0, NULL, NULL));
+    IS(PMIX_SUCCESS, PMIx_IOF_deregister((size_t) second, NULL, 0, is_done, NULL));
+    IS(PMIX_SUCCESS, wait_for_it());
+    HOLDS(pulls == 0);
+}
+
 /* What 4.2.2 and 5.0.11 refuse or do not come back from. */
 static void asks_more(void)
 {
@@ -375,6 +455,8 @@ int main(int argc, char **argv)
     module.lookup = lookup;
     module.unpublish = unpublish;
     module.log = logs;
+    module.iof_pull = iof_pull;
+    module.push_stdin = push_stdin;
     PMIX_LOAD_PROCID(&own, "host", 3);
     PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_NSPACE, own.nspace, PMIX_STRING);
     PMIX_INFO_LOAD(&infos[1], PMIX_SERVER_RANK, &own.rank, PMIX_PROC_RANK);
@@ -385,6 +467,7 @@ int main(int argc, char **argv)
     asks();
     if (all) {
         asks_more();
+        forwards();
     }
     IS(PMIX_SUCCESS, PMIx_server_finalize());
     puts("own: ok");

@@ -16,6 +16,7 @@ use crate::guard::exported;
 use crate::later::later;
 use crate::memory::{Result, slice};
 use crate::names::proc_at;
+use crate::pulls;
 use crate::state::{client, server, state};
 use crate::status::code;
 
@@ -57,9 +58,10 @@ fn handlers() -> MutexGuard<'static, Handlers> {
     HANDLERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Forgets all handlers, with the process's last finalize.
+/// Forgets all handlers and pulls of output, with the process's last finalize.
 pub(crate) fn forget_all() {
     handlers().all.clear();
+    pulls::forget_all();
 }
 
 /// An event and all that is known of it.
@@ -111,6 +113,7 @@ pub(crate) fn client_event(event: ClientEvent) {
             source: event.source,
             infos: event.infos,
         }),
+        ClientEvent::Output(come) => pulls::output(come),
         ClientEvent::Lost => {
             let own = state()
                 .client

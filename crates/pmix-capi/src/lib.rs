@@ -36,6 +36,8 @@ mod events;
 mod families;
 mod functions;
 mod guard;
+#[allow(unsafe_code)]
+mod iof;
 mod later;
 #[allow(unsafe_code)]
 mod lists;
@@ -49,6 +51,8 @@ mod model;
 mod names;
 #[allow(unsafe_code)]
 mod packed;
+#[allow(unsafe_code)]
+mod pulls;
 #[allow(unsafe_code)]
 mod record;
 #[allow(unsafe_code)]

@@ -246,7 +246,9 @@ exported! {
             let (source, infos) = unsafe { (proc_at(source).ok_or(Status::ERR_BAD_PARAM)?, infos_at(info, ninfo)?) };
             // SAFETY: as above.
             let data = unsafe { there(bo).and_then(|bo| slice(bo.bytes.cast::<u8>(), bo.size))?.to_vec() };
-            let made = server.iof_deliver(&source, IofChannel::from_raw(channel), data, &infos);
+            let channel = IofChannel::from_raw(channel);
+            crate::pulls::deliver_here(source.clone(), channel, data.clone(), infos.clone());
+            let made = server.iof_deliver(&source, channel, data, &infos);
             answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)
         })())
     }

@@ -4,7 +4,7 @@
 use gds_hash::{Codec, ModexStore};
 use pmix_proto::reply::{Done, JobInfo};
 use pmix_proto::{Hello, PeerForm, Request, Role, request};
-use pmix_types::{Info, Key, Proc, Rank, Scope, Status, Text, Value, keys};
+use pmix_types::{Info, Proc, Rank, Scope, Status, Text, Value, keys};
 
 use crate::cache::JobCache;
 use crate::connection::{Connection, Deadline};
@@ -119,22 +119,17 @@ impl Client {
     }
 
     /// Puts a value for the processes that the scope names; they can see it after a
-    /// [`commit`](Self::commit) (`PMIx_Put`).
+    /// [`commit`](Self::commit) (`PMIx_Put`). Reserved keys are taken, too, as OpenPMIx takes them.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a scope that is none, for a reserved key, and for one that is
-    /// empty or too long.
+    /// `PMIX_ERR_BAD_PARAM` for a scope that is none, and for a key that is empty or too long.
     pub fn put<'v>(
         &mut self,
         scope: Scope,
         key: &'v str,
         value: impl Into<Value<'v>>,
     ) -> Result<(), Error> {
-        if Key::from(key).is_reserved() {
-            let message = format!("{key} is a reserved key, which no process puts");
-            return Err(Error::new(Status::ERR_BAD_PARAM, message));
-        }
         let rank = self.settings.proc.rank;
         Ok(self.own.put(rank, scope, Info::new(key, value))?)
     }

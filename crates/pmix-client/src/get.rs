@@ -68,10 +68,6 @@ impl Client {
     fn find(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Value<'static>> {
         let qualifiers = infos.iter().filter(|info| !is_directive(info));
         let qualifiers: Vec<_> = qualifiers.cloned().collect();
-        if Key::from(key).is_reserved() {
-            let value = self.cache.job_value(proc, key, &qualifiers);
-            return value.or_else(|| self.cache.put_value(proc, key, &[]));
-        }
         let own = *proc == self.settings.proc;
         let put = own.then(|| {
             let found = self
@@ -79,8 +75,16 @@ impl Client {
                 .get(self.settings.proc.rank, Scope::INTERNAL, key, &qualifiers);
             found.ok().map(Cow::into_owned)
         });
-        put.flatten()
-            .or_else(|| self.cache.put_value(proc, key, &qualifiers))
+        if let Some(value) = put.flatten() {
+            return Some(value);
+        }
+        match Key::from(key).is_reserved() {
+            true => {
+                let value = self.cache.job_value(proc, key, &qualifiers);
+                value.or_else(|| self.cache.put_value(proc, key, &[]))
+            }
+            false => self.cache.put_value(proc, key, &qualifiers),
+        }
     }
 
     /// Asks the server and keeps what it answers: all that there is of the process.

@@ -41,5 +41,5 @@ mod uri;
 pub use client::{Client, Fence};
 pub use error::Error;
 pub use settings::{Security, Settings};
-pub use shared::{Answers, Ask, ClientEvent, Found, SharedClient};
+pub use shared::{Answers, Ask, ClientEvent, Forwarded, Found, SharedClient};
 pub use uri::Uri;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gds_hash::{Codec, ModexStore};
 use pmix_proto::{Event, Request, request};
-use pmix_types::{Info, Key, Proc, Rank, Scope, Status, Value, keys};
+use pmix_types::{Info, IofChannel, Key, Proc, Rank, Scope, Status, Value, keys};
 
 use crate::cache::JobCache;
 use crate::get::{is_directive, says};
@@ -27,8 +27,26 @@ use worker::Worker;
 pub enum ClientEvent {
     /// An event.
     Event(Event<'static>),
+    /// Output of another process, which this one pulls.
+    Output(Forwarded),
     /// The server was lost; every call fails from now on.
     Lost,
+}
+
+/// Holds forwarded output.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Forwarded {
+    /// The number that this client gave the pull.
+    pub local_id: u64,
+    /// The process that wrote it.
+    pub source: Proc<'static>,
+    /// The stream that it wrote to.
+    pub channel: IofChannel,
+    /// Directives for showing it.
+    pub infos: Vec<Info<'static>>,
+    /// The bytes; none are the end of the stream.
+    pub data: Vec<u8>,
 }
 
 /// Connects a process with its server, for many threads at once. Clones are handles of the same

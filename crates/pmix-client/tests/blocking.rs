@@ -367,17 +367,17 @@ fn a_server_that_is_not_there_or_closes_refuses() {
 }
 
 #[test]
-fn reserved_keys_and_scopes_that_are_none_are_not_put() {
+fn reserved_keys_are_put_but_no_empty_ones_and_not_for_a_scope_that_is_none() {
     let (uri, server) = server(|form, _| job_info(form.layout));
     let mut client = client(uri, LIMIT).unwrap();
-    for (scope, key) in [
-        (Scope::GLOBAL, "pmix.mine"),
-        (Scope::GLOBAL, ""),
-        (Scope::UNDEF, "mine"),
-    ] {
+    for (scope, key) in [(Scope::GLOBAL, ""), (Scope::UNDEF, "mine")] {
         let error = client.put(scope, key, 1_u32).unwrap_err();
         assert_eq!(error.status(), Status::ERR_BAD_PARAM, "{key}");
     }
+    client.put(Scope::GLOBAL, keys::HOSTNAME, "n1").unwrap();
+    let own = client.proc().clone();
+    let found = client.get(&own, keys::HOSTNAME, &[]).unwrap();
+    assert_eq!(found, Value::from("n1"));
     drop(client);
     server.join().unwrap();
 }

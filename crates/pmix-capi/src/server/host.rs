@@ -87,8 +87,6 @@ host! {
     deregister_events(DeregisterEvents) -> ();
     notify_event(NotifyEvent) -> ();
     tool_connected(ToolConnected) -> Proc<'static>;
-    iof_pull(IofPull) -> ();
-    push_stdin(PushStdin) -> ();
     group(Group) -> Vec<Info<'static>>;
     fabric(Fabric) -> Vec<Info<'static>>;
     }
@@ -105,6 +103,8 @@ host! {
     monitor(a: Monitor, &a.proc, &a.monitor, a.error, &a.directives) -> Vec<Info<'static>>;
     get_credential(a: GetCredential, &a.proc, &a.directives) -> Credential;
     validate_credential(a: ValidateCredential, &a.proc, &a.credential, &a.directives) -> Vec<Info<'static>>;
+        iof_pull(a: IofPull, &a.procs, &a.directives, a.channels) -> ();
+        push_stdin(a: PushStdin, &a.source, &a.targets, &a.directives, &a.data) -> ();
     }
 }
 

@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_void};
 use std::ptr;
 
 use pmix_server::{Credential, HostObject, upcall};
-use pmix_types::{AllocDirective, App, Info, Nspace, Pdata, Proc, Query, Status, Text};
+use pmix_types::{AllocDirective, App, Info, IofChannel, Nspace, Pdata, Proc, Query, Status, Text};
 
 use super::host::CHost;
 use super::pending::{self, Answering, To, call};
@@ -483,11 +483,17 @@ impl CHost {
         );
     }
 
-    pub(super) fn iof_pull(&self, asked: upcall::IofPull, done: To<()>) {
+    pub(crate) fn iof_pull(
+        &self,
+        procs: &[Proc<'_>],
+        directives: &[Info<'_>],
+        channels: IofChannel,
+        done: To<()>,
+    ) {
         let function = slot!(self, iof_pull, done);
-        let (procs, infos) = (Shown::of(&asked.procs), Shown::of(&asked.directives));
+        let (procs, infos) = (Shown::of(procs), Shown::of(directives));
         let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
-        let channels = asked.channels.as_raw();
+        let channels = channels.as_raw();
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
             Answering::Op(done),
@@ -506,14 +512,17 @@ impl CHost {
         );
     }
 
-    pub(super) fn push_stdin(&self, asked: upcall::PushStdin, done: To<()>) {
+    pub(crate) fn push_stdin(
+        &self,
+        source: &Proc<'_>,
+        targets: &[Proc<'_>],
+        directives: &[Info<'_>],
+        data: &[u8],
+        done: To<()>,
+    ) {
         let function = slot!(self, push_stdin, done);
-        let (source, procs, infos) = (
-            one(&asked.source),
-            Shown::of(&asked.targets),
-            Shown::of(&asked.directives),
-        );
-        let shown: Shown<pmix_byte_object_t> = Shown::of(&[pmix_types::Bytes::from(asked.data)]);
+        let (source, procs, infos) = (one(source), Shown::of(targets), Shown::of(directives));
+        let shown: Shown<pmix_byte_object_t> = Shown::of(&[pmix_types::Bytes::from(data.to_vec())]);
         let (at, list, count, info, ninfo, data) =
             (source.0, procs.0, procs.1, infos.0, infos.1, shown.0);
         // SAFETY: the host gave the function; what it sees stays until it has answered.

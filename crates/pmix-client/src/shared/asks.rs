@@ -3,11 +3,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pmix_proto::reply::{Credential, Done, Found, Group, Infos, Objects, Spawned};
+use pmix_proto::reply::{Credential, Done, Found, Group, Infos, Objects, Pulled, Spawned};
 use pmix_proto::{PeerForm, Request, request};
 use pmix_types::{
-    AllocDirective, App, DataRange, Info, IntoOwned as _, Key, Nspace, Pdata, Proc, Query, Status,
-    Text, Value, keys,
+    AllocDirective, App, DataRange, Info, IntoOwned as _, IofChannel, Key, Nspace, Pdata, Proc,
+    Query, Status, Text, Value, keys,
 };
 
 use super::{Shared, missing};
@@ -48,6 +48,20 @@ impl<'a> Ask<'a, ()> {
     /// Joins a fence; the reply comes when all participants have arrived (`PMIx_Fence`).
     pub fn fence(procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         Self::done(Request::Fence(request::Fence { procs, infos }))
+    }
+
+    /// Sends input to processes; no data are the end of it (`PMIx_IOF_push`).
+    pub fn iof_push(procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>, data: Option<Vec<u8>>) -> Self {
+        let data = data.map(Into::into);
+        Self::done(Request::IofPush(request::IofPush { procs, infos, data }))
+    }
+
+    /// Ends a pull of output by the number that it was answered with (`PMIx_IOF_deregister`).
+    pub fn iof_deregister(remote_id: u64, infos: Vec<Info<'a>>) -> Self {
+        Self::done(Request::IofDeregister(request::IofDeregister {
+            infos,
+            remote_id,
+        }))
     }
 
     /// Asks the host to end processes (`PMIx_Abort`).
@@ -182,6 +196,37 @@ impl<'a> Ask<'a, Vec<Pdata<'static>>> {
             match found.status.is_success() {
                 true => Ok(found.data.unwrap_or_default().into_owned()),
                 false => Err(Error::answered(found.status, command)),
+            }
+        };
+        Self {
+            request,
+            read: Box::new(read),
+        }
+    }
+}
+
+impl<'a> Ask<'a, u64> {
+    /// Asks for output of processes (`PMIx_IOF_pull`), which then comes as
+    /// [`ClientEvent::Output`](super::ClientEvent::Output) under the number given here. The answer
+    /// is the number that ends it.
+    pub fn iof_pull(
+        procs: Vec<Proc<'a>>,
+        infos: Vec<Info<'a>>,
+        channels: IofChannel,
+        local_id: u64,
+    ) -> Self {
+        let request = Request::IofPull(request::IofPull {
+            procs,
+            infos,
+            channels,
+            local_id,
+        });
+        let command = request.command();
+        let read = move |shared: &Shared, payload: &[u8]| {
+            let pulled = Pulled::decode(form(shared), None, payload)?;
+            match pulled.remote_id {
+                Some(id) if pulled.status.is_success() => Ok(id),
+                _ => Err(Error::answered(pulled.status, command)),
             }
         };
         Self {

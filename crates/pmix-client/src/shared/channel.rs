@@ -8,9 +8,10 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 
-use pmix_proto::{ClientConnection, Event, PeerForm, Request, Tag};
+use pmix_proto::{ClientConnection, Event, Output, PeerForm, Request, Tag};
 use pmix_types::IntoOwned as _;
 
+use super::Forwarded;
 use super::lock;
 use super::worker::{ClientEvent, STACK_BYTES, Worker};
 use crate::Error;
@@ -179,16 +180,31 @@ impl Channel {
             waiter(Ok(payload));
         }
         for notice in notices {
-            let tag = notice.header.tag;
-            if tag != Tag::EVENT {
-                tracing::debug!("ignored a message with tag {tag}");
-                continue;
-            }
-            match Event::decode(&self.form, None, &notice.payload) {
-                Ok(event) => worker.client_event(ClientEvent::Event(event.into_owned())),
-                Err(error) => tracing::warn!("an event cannot be read: {error}"),
+            let payload = &notice.payload;
+            let read = match notice.header.tag {
+                Tag::EVENT => Event::decode(&self.form, None, payload)
+                    .map(|event| ClientEvent::Event(event.into_owned())),
+                Tag::OUTPUT => Output::decode(&self.form, None, payload).map(forwarded),
+                tag => {
+                    tracing::debug!("ignored a message with tag {tag}");
+                    continue;
+                }
+            };
+            match read {
+                Ok(event) => worker.client_event(event),
+                Err(error) => tracing::warn!("what came unasked cannot be read: {error}"),
             }
         }
         Ok(())
     }
+}
+
+fn forwarded(output: Output<'_>) -> ClientEvent {
+    ClientEvent::Output(Forwarded {
+        local_id: output.local_id,
+        source: output.source.into_owned(),
+        channel: output.channel,
+        infos: output.infos.into_owned(),
+        data: output.data.into_owned(),
+    })
 }

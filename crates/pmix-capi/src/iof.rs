@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Forwarded output and input: who pulls output of others, and what is sent to their input.
+
+use std::ffi::c_void;
+
+use pmix_client::{Ask, Error};
+use pmix_types::{Info, IofChannel, Proc, Status, keys};
+
+use crate::abi::*;
+use crate::answers::op;
+use crate::convert::{Data, fault, infos_at, procs_at};
+use crate::guard::exported;
+use crate::memory::slice;
+use crate::pulls::{added, answered, removed};
+use crate::server::{CHost, To, own_host};
+use crate::state::{client, proc};
+use crate::status::code;
+
+fn status_of<T>(answer: &std::result::Result<T, Status>) -> Status {
+    answer.as_ref().err().copied().unwrap_or(Status::SUCCESS)
+}
+
+exported! {
+    fn PMIx_IOF_pull(procs: *const pmix_proc_t, nprocs: usize, directives: *const pmix_info_t, ndirs: usize, channel: pmix_iof_channel_t, cbfunc: pmix_iof_cbfunc_t, regcbfunc: pmix_hdlr_reg_cbfunc_t, regcbdata: *mut c_void) -> pmix_status_t {
+        let asked = (|| {
+            proc()?;
+            // SAFETY: C says so.
+            let (procs, infos) = unsafe { (procs_at(procs, nprocs)?, infos_at(directives, ndirs)?) };
+            let channels = IofChannel::from_raw(channel);
+            // Input is pushed.
+            let known = channels.as_raw() != 0 && !channels.contains(IofChannel::STDIN_CHANNEL);
+            match known && !procs.is_empty() {
+                true => Ok((added(&procs, channels, cbfunc), procs, infos, channels)),
+                false => Err(Status::ERR_BAD_PARAM),
+            }
+        })();
+        let (id, procs, infos, channels) = match asked {
+            Ok(asked) => asked,
+            Err(status) => return status.as_raw(),
+        };
+        let data = Data(regcbdata);
+        let told = move |answer: std::result::Result<Option<u64>, Status>| {
+            answered(id, &answer);
+            if let Some(callback) = regcbfunc {
+                // SAFETY: C gave the function and what it is given.
+                unsafe { callback(status_of(&answer).as_raw(), id, data.get()) };
+            }
+        };
+        let own = own_host();
+        let ask = |host: &CHost, _: &Proc<'static>, to: To<()>| {
+            host.iof_pull(&procs, &infos, channels, to);
+            Ok(())
+        };
+        let begun = match (own, regcbfunc) {
+            (Some(own), None) => {
+                let answer = own.wait(ask).map(|_| None);
+                told(answer);
+                status_of(&answer)
+            }
+            (Some(own), Some(_)) => {
+                let then = move |answer: std::result::Result<_, Error>| {
+                    told(answer.map(|_| None).map_err(|error| error.status()));
+                };
+                status_of(&own.start(ask, then))
+            }
+            (None, registered) => {
+                let pull = |client: pmix_client::SharedClient| {
+                    let ask = Ask::iof_pull(procs.clone(), infos.clone(), channels, id as u64);
+                    match registered {
+                        None => {
+                            let answer = client.wait(ask).map(Some).map_err(|error| fault(&error));
+                            told(answer);
+                            answer.map(drop)
+                        }
+                        Some(_) => client
+                            .start(ask, move |answer| {
+                                told(answer.map(Some).map_err(|error| fault(&error)));
+                            })
+                            .map_err(|error| fault(&error)),
+                    }
+                };
+                status_of(&client().and_then(pull))
+            }
+        };
+        if !begun.is_success() {
+            answered(id, &Err(begun));
+            return begun.as_raw();
+        }
+        match regcbfunc {
+            // Who gives no callback is told the number by the answer.
+            None => i32::try_from(id).unwrap_or(i32::MAX),
+            Some(_) => begun.as_raw(),
+        }
+    }
+
+    fn PMIx_IOF_deregister(iofhdlr: usize, directives: *const pmix_info_t, ndirs: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            proc()?;
+            // SAFETY: C says so.
+            let mut infos = unsafe { infos_at(directives, ndirs)? };
+            let pull = removed(iofhdlr).ok_or(Status::ERR_NOT_FOUND)?;
+            if let Some(own) = own_host() {
+                infos.push(Info::new(keys::IOF_STOP, true));
+                let ask = |host: &CHost, _: &Proc<'static>, to: To<()>| {
+                    host.iof_pull(&pull.procs, &infos, pull.channels, to);
+                    Ok(())
+                };
+                return match cbfunc {
+                    None => own.wait(ask).map(drop),
+                    Some(_) => {
+                        let then = op(cbfunc, cbdata)?;
+                        own.start(ask, |answer| then(answer.map(drop)))
+                    }
+                };
+            }
+            // Before the server has answered there is no number to end the pull by.
+            let remote = pull.remote.ok_or(Status::ERR_NOT_AVAILABLE)?;
+            let ask = Ask::iof_deregister(remote, infos);
+            match cbfunc {
+                None => client()?.wait(ask),
+                Some(_) => client()?.start(ask, op(cbfunc, cbdata)?),
+            }
+            .map_err(|error| fault(&error))
+        })())
+    }
+
+    fn PMIx_IOF_push(targets: *const pmix_proc_t, ntargets: usize, bo: *mut pmix_byte_object_t, directives: *const pmix_info_t, ndirs: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            proc()?;
+            // SAFETY: C says so.
+            let (targets, infos) = unsafe { (procs_at(targets, ntargets)?, infos_at(directives, ndirs)?) };
+            let own_input = infos.iter().any(|info| info.key.is(keys::IOF_PUSH_STDIN));
+            if own_input && bo.is_null() {
+                // Nobody here reads the program's own standard input.
+                return Err(Status::ERR_NOT_SUPPORTED);
+            }
+            // SAFETY: as above.
+            let data = match unsafe { bo.as_ref() } {
+                None => None,
+                // SAFETY: as above.
+                Some(bo) => Some(unsafe { slice(bo.bytes.cast::<u8>(), bo.size)? }.to_vec()),
+            };
+            if let Some(own) = own_host() {
+                let data = data.unwrap_or_default();
+                let ask = |host: &CHost, me: &Proc<'static>, to: To<()>| {
+                    host.push_stdin(me, &targets, &infos, &data, to);
+                    Ok(())
+                };
+                return match cbfunc {
+                    None => own.wait(ask).map(drop),
+                    Some(_) => {
+                        let then = op(cbfunc, cbdata)?;
+                        own.start(ask, |answer| then(answer.map(drop)))
+                    }
+                };
+            }
+            let ask = Ask::iof_push(targets, infos, data);
+            match cbfunc {
+                None => client()?.wait(ask),
+                Some(_) => client()?.start(ask, op(cbfunc, cbdata)?),
+            }
+            .map_err(|error| fault(&error))
+        })())
+    }
+}
