@@ -5,6 +5,8 @@
 //! the thread had the processor, with much room for noise, and how often and how much memory was
 //! asked for, with none.
 
+mod commands;
+
 use std::time::Instant;
 
 use pmix_engine::publish::{Caller, PubSub};
@@ -81,6 +83,26 @@ fn requests_are_linear(
         for tag in tags {
             assert_eq!(world.clients[*who].status(*tag), Some(expected), "{what}");
         }
+    });
+}
+
+/// Fails unless a request that borrows what is made of a size costs in proportion to it.
+fn requests_are_linear_of(
+    what: &str,
+    first: usize,
+    make: impl Fn(usize) -> Vec<u8>,
+    request: impl Fn(&[u8]) -> Request<'_>,
+) {
+    let prepare = |size| {
+        let (mut world, who) = with_client();
+        let bytes = make(size);
+        let tag = world.ask(who, &request(&bytes));
+        (world, who, tag)
+    };
+    is_linear(what, first, prepare, |(world, who, tag)| {
+        world.run();
+        let status = world.clients[*who].status(*tag);
+        assert_eq!(status, Some(Status::SUCCESS), "{what}");
     });
 }
 
