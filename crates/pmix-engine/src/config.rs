@@ -10,6 +10,7 @@ use pmix_types::{Proc, Rank, Release};
 
 /// Configures an engine when it is created; every field has a default that suits one node.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// The name of the server, as clients and tools see it.
     pub server: Proc<'static>,
@@ -129,6 +130,7 @@ impl ReplyLimits {
 /// the name of a process speaks for it;
 /// `a_second_connection_of_a_process_is_refused_while_the_first_lives`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SecondConnection {
     /// The second connection is refused.
     #[default]
@@ -182,6 +184,7 @@ impl Config {
 
 /// Bounds the registrations of one peer, and the events that are kept for later registrations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EventLimits {
     /// The number of codes that one peer may be registered for.
     pub codes_per_peer: usize,
@@ -214,6 +217,7 @@ impl Default for EventLimits {
 /// Bounds forwarded output: what waits for a peer that reads slowly, and what is kept until a peer
 /// pulls it. Output beyond the bounds is dropped, and the connection stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OutputLimits {
     /// The number of pulls that one peer may have.
     pub pulls_per_peer: usize,
@@ -250,6 +254,7 @@ impl Default for OutputLimits {
 
 /// Bounds the cleanups and monitors that processes may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ControlLimits {
     /// The number of paths that the cleanups of a job and its processes may name.
     pub cleanups_per_job: usize,

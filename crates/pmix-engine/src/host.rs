@@ -22,6 +22,7 @@ pub struct CallId(pub(crate) u64);
 
 /// Holds an upcall that the driver is to make.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct HostCall {
     /// The name that the answer carries.
     pub id: CallId,
@@ -38,6 +39,7 @@ pub struct HostObject(pub u64);
 /// Any upcall may be answered with [`Done`](Self::Done) and an error, or with
 /// [`NotSupported`](Self::NotSupported); what else fits is said at the upcall.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Answer {
     /// Success, or the status of a failure.
     Done(Status),

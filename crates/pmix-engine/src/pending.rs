@@ -100,6 +100,7 @@ impl Pending {
 
 /// Describes an upcall that the host has not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PendingCall {
     /// The name of the call.
     pub id: CallId,

@@ -7,6 +7,7 @@ use pmix_types::Text;
 
 /// Names a collective operation: what processes do together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Collective {
     /// They wait for each other, and may exchange what they put.
     Fence,

@@ -16,6 +16,7 @@ const NAME_BYTES: usize = 64;
 
 /// Bounds what processes may publish and wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PubSubLimits {
     /// The number of bytes that the processes of one job may have published at a time.
     pub bytes_per_job: usize,

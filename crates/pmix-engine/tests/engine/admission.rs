@@ -173,10 +173,8 @@ fn a_second_connection_of_a_process_is_refused_while_the_first_lives() {
 
 #[test]
 fn children_may_speak_for_a_process_where_that_is_wanted() {
-    let config = Config {
-        second_connection: SecondConnection::Accept,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.second_connection = SecondConnection::Accept;
     let mut world = World::with(1, &config);
     world.job("job", &[1]);
     let parent = world.join(0, "job", 0);
@@ -215,10 +213,8 @@ fn who_says_nothing_is_closed_in_time() {
 
 #[test]
 fn many_who_say_nothing_make_room_for_those_who_speak() {
-    let config = Config {
-        handshakes_per_user: 8,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.handshakes_per_user = 8;
     let mut world = World::with(1, &config);
     world.job("job", &[1]);
     for _ in 0..100 {
@@ -369,11 +365,9 @@ fn tools_of_other_users_need_permission() {
         (true, &foreign, 7, true),
         (false, &root, 0, true),
     ] {
-        let config = Config {
-            user: own,
-            foreign_tools,
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.user = own;
+        config.foreign_tools = foreign_tools;
         let mut world = World::with(1, &config);
         let hello = Hello {
             credential: bytes,

@@ -399,10 +399,8 @@ fn every_end_that_a_host_finds_reaches_the_participants() {
 
 #[test]
 fn a_fence_that_nobody_limits_ends_by_configuration() {
-    let config = Config {
-        collective_time: Some(Duration::from_secs(9)),
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.collective_time = Some(Duration::from_secs(9));
     let mut world = World::with(1, &config);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
@@ -526,10 +524,8 @@ fn fences_that_fail_without_end_are_not_kept_without_end() {
 
 #[test]
 fn the_host_is_told_how_much_time_is_left() {
-    let config = Config {
-        collective_time: Some(Duration::from_secs(9)),
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.collective_time = Some(Duration::from_secs(9));
     let mut world = World::with(2, &config);
     world.job("job", &[2, 1]);
     let all = world.join_all("job", &[2, 1]);

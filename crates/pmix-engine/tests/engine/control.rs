@@ -278,10 +278,8 @@ fn what_else_is_to_be_watched_is_the_hosts() {
 
 #[test]
 fn heartbeats_are_the_hosts_where_nobody_watches_for_them_here() {
-    let config = Config {
-        watches_heartbeats: false,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.watches_heartbeats = false;
     let mut world = World::with(1, &config);
     world.job("job", &[1]);
     let all = world.join_all("job", &[1]);

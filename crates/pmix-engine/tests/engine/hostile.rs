@@ -96,10 +96,8 @@ fn bytes_that_are_no_messages_end_one_connection_only() {
 
 #[test]
 fn a_peer_that_does_not_read_is_closed() {
-    let config = Config {
-        queued_bytes_per_peer: 10_000,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.queued_bytes_per_peer = 10_000;
     let mut world = World::with(1, &config);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
@@ -149,10 +147,8 @@ fn a_request_takes_so_much_memory_and_no_more() {
 
 #[test]
 fn who_asks_little_is_served_where_others_have_asked_too_much() {
-    let config = Config {
-        request_bytes: 200_000,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.request_bytes = 200_000;
     let mut world = World::with(1, &config);
     world.job("job", &[3]);
     let all = world.join_all("job", &[3]);
@@ -183,10 +179,8 @@ fn who_asks_little_is_served_where_others_have_asked_too_much() {
 
 #[test]
 fn a_peer_has_so_many_open_requests_and_no_more() {
-    let config = Config {
-        requests_per_peer: 10,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.requests_per_peer = 10;
     let mut world = World::with(1, &config);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
@@ -209,10 +203,8 @@ fn a_peer_has_so_many_open_requests_and_no_more() {
 
 #[test]
 fn a_message_that_is_too_long_ends_the_connection() {
-    let config = Config {
-        max_message: 1000,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.max_message = 1000;
     let mut world = World::with(1, &config);
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);
@@ -226,10 +218,8 @@ fn a_message_that_is_too_long_ends_the_connection() {
 
 #[test]
 fn requests_that_wait_have_so_many_bytes_and_no_more() {
-    let config = Config {
-        request_bytes_per_peer: 40_000,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.request_bytes_per_peer = 40_000;
     let mut world = World::with(1, &config);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
@@ -253,10 +243,8 @@ fn requests_that_wait_have_so_many_bytes_and_no_more() {
 
 #[test]
 fn a_process_puts_so_much_and_no_more() {
-    let config = Config {
-        put_bytes_per_process: 5_000,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.put_bytes_per_process = 5_000;
     let mut world = World::with(1, &config);
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);
@@ -293,10 +281,8 @@ fn a_process_puts_so_much_and_no_more() {
 
 #[test]
 fn a_commit_of_more_keys_than_a_process_may_put_changes_nothing() {
-    let config = Config {
-        put_keys_per_process: 10,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.put_keys_per_process = 10;
     let mut world = World::with(1, &config);
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);
@@ -322,10 +308,8 @@ fn a_commit_of_more_keys_than_a_process_may_put_changes_nothing() {
 
 #[test]
 fn a_host_that_never_answers_is_not_asked_without_end() {
-    let config = Config {
-        requests_per_peer: 10,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.requests_per_peer = 10;
     let mut world = World::with(1, &config);
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);

@@ -145,14 +145,13 @@ fn the_host_forwards_no_longer_for_a_tool_that_is_gone() {
 
 #[test]
 fn a_tool_that_does_not_read_loses_output_and_not_its_connection() {
-    let config = Config {
-        queued_bytes_per_peer: 1 << 20,
-        output: OutputLimits {
-            window: 64 << 10,
-            held: 64 << 10,
-            ..OutputLimits::default()
-        },
-        ..Config::default()
+    let mut config = Config::default();
+    config.queued_bytes_per_peer = 1 << 20;
+    config.output = {
+        let mut limits = OutputLimits::default();
+        limits.window = 64 << 10;
+        limits.held = 64 << 10;
+        limits
     };
     let mut world = World::with(1, &config);
     world.job("job", &[1]);

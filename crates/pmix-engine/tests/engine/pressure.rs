@@ -34,10 +34,11 @@ fn job(num_procs: u32, config: &Config) -> (World, Vec<Who>) {
 
 /// Less than two of the values.
 fn narrow() -> Config {
-    Config {
-        reply_window: VALUE / 2,
-        queued_bytes_per_peer: 2 * VALUE,
-        ..Config::default()
+    {
+        let mut config = Config::default();
+        config.reply_window = VALUE / 2;
+        config.queued_bytes_per_peer = 2 * VALUE;
+        config
     }
 }
 
@@ -123,10 +124,8 @@ fn a_job_that_is_gone_is_not_found_by_answers_that_waited_for_room() {
 
 #[test]
 fn requests_of_a_peer_that_does_not_read_wait_until_it_does() {
-    let config = Config {
-        reply_window: 1000,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.reply_window = 1000;
     let (mut world, all) = job(2, &config);
     world.clients[all[1]].is_deaf = true;
     let mut asked = Vec::new();
@@ -241,10 +240,8 @@ fn feed(world: &mut World, all: &[Who], left: &mut [Vec<u8>]) {
 
 #[test]
 fn long_messages_come_when_there_is_room_for_them_and_short_ones_always() {
-    let config = Config {
-        input_bytes: 1_200 << 10,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.input_bytes = 1_200 << 10;
     let (mut world, all) = job(5, &config);
     let long = &all[..4];
     let (tags, mut left): (Vec<_>, Vec<_>) = long
@@ -277,10 +274,8 @@ fn long_messages_come_when_there_is_room_for_them_and_short_ones_always() {
 
 #[test]
 fn who_does_not_go_on_with_a_long_message_makes_room_for_others() {
-    let config = Config {
-        input_bytes: 1_200 << 10,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.input_bytes = 1_200 << 10;
     let (mut world, all) = job(3, &config);
     let (tags, mut left): (Vec<_>, Vec<_>) =
         all.iter().map(|who| long_request(&mut world, *who)).unzip();

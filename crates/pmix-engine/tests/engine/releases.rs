@@ -17,10 +17,8 @@ const OF_A_RELEASE: &[u8] = b"\x02\x5c\x02\x03\x02\x02\x04\x10my.glob\0\x0emy.re
 
 /// A world of servers that contribute in the form of OpenPMIx 4.2 and 5.0.
 fn numbered(num_nodes: usize) -> World {
-    let config = Config {
-        fence_form: ModexForm::Numbered,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.fence_form = ModexForm::Numbered;
     World::with(num_nodes, &config)
 }
 

@@ -42,13 +42,11 @@ fn array(key: &'static str, infos: Infos) -> Info<'static> {
 
 /// The job on nodes whose engines tell so much.
 fn world(reply: ReplyLimits) -> World {
-    let mut world = World::with(
-        3,
-        &Config {
-            reply,
-            ..Config::default()
-        },
-    );
+    let mut world = World::with(3, &{
+        let mut config = Config::default();
+        config.reply = reply;
+        config
+    });
     world.job("job", &PER_NODE);
     let rank = |key: &'static str, rank: u32| Info::new(key, Value::Rank(Rank::new(rank)));
     let app = |number: u32, first: u32, size: u32| {

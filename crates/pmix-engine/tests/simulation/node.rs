@@ -42,10 +42,8 @@ impl Node {
         });
         let store = Store::new(preg.clone(), LocalNode::new(name(place)));
         let store = Arc::new(store);
-        let config = Config {
-            server: Proc::new(format!("server{place}"), Rank::new(0)),
-            ..config.clone()
-        };
+        let mut config = config.clone();
+        config.server = Proc::new(format!("server{place}"), Rank::new(0));
         Self {
             engine: Engine::new(config, Arc::clone(&store), vec![Box::new(Native)]),
             store,

@@ -362,11 +362,9 @@ impl World {
 
 fn config(random: &mut Random, plan: Plan) -> Config {
     let has_limit = !random.once_in(4);
-    let mut config = Config {
-        collective_time: has_limit.then(|| Duration::from_secs(6)),
-        return_time: Some(Duration::from_secs(3)),
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.collective_time = has_limit.then(|| Duration::from_secs(6));
+    config.return_time = Some(Duration::from_secs(3));
     if plan.has(Fault::Slow) && random.once_in(2) {
         config.queued_bytes_per_peer = 10_000;
         config.reply_window = 1_000;

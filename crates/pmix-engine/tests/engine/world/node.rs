@@ -20,10 +20,8 @@ impl Node {
     pub(super) fn new(place: usize, config: &Config) -> Self {
         let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
         let store = Store::new(Arc::new(preg), LocalNode::new(name(place)));
-        let config = Config {
-            server: Proc::new(format!("server{place}"), Rank::new(0)),
-            ..config.clone()
-        };
+        let mut config = config.clone();
+        config.server = Proc::new(format!("server{place}"), Rank::new(0));
         Self {
             engine: Engine::new(config, Arc::new(store), vec![Box::new(Native)]),
             events: Vec::new(),
