@@ -353,9 +353,11 @@ fn the_report_has_a_line_for_each_process() {
     let outcome = run(&["--report", "-n", "2", "--nspace", "j", "true"]);
     assert_eq!((outcome.code, outcome.text().as_str()), (0, ""));
     let lines: Vec<_> = outcome.stderr.lines().collect();
-    assert_eq!(lines.len(), 4, "{}", outcome.stderr);
-    assert!(lines[0].starts_with("j on "));
-    assert!(lines[3].trim_start().starts_with("1 ") && lines[3].ends_with("exit code 0"));
+    assert_eq!(lines.len(), 6, "{}", outcome.stderr);
+    // Where they run is said before they do.
+    assert!(lines[0].starts_with("rank 0 on ") && lines[1].ends_with("not bound"));
+    assert!(lines[2].starts_with("j on "));
+    assert!(lines[5].trim_start().starts_with("1 ") && lines[5].ends_with("exit code 0"));
 }
 
 #[test]

@@ -130,6 +130,8 @@ pub enum Output {
     /// Bytes go out as they come in.
     #[default]
     Plain,
+    /// Whole lines go out, so that no line has another in it, however processes write them.
+    Lines,
     /// Whole lines go out, each behind the process that wrote it.
     Tagged,
     /// Each process writes to files of its own in this directory.

@@ -73,6 +73,13 @@ pub(crate) struct Run {
         help_heading = "Output"
     )]
     pub(crate) tag_output: bool,
+    /// Put together the lines that processes write in pieces, so that no line has another in it.
+    #[arg(
+        long,
+        conflicts_with_all = ["tag_output", "output_dir"],
+        help_heading = "Output"
+    )]
+    pub(crate) whole_lines: bool,
     /// Have each process write to files of its own: DIR/rank.N.stdout and DIR/rank.N.stderr.
     #[arg(
         long,
@@ -85,7 +92,8 @@ pub(crate) struct Run {
     /// output passes through the launcher too, and rank 0 reads what is pushed and nothing else.
     #[arg(long, conflicts_with = "output_dir", help_heading = "Output")]
     pub(crate) forward_io: bool,
-    /// Say on standard error, at the end, who ran where, how long, and how it ended.
+    /// Say on standard error where each process runs before it does, and at the end how long it ran and
+    /// how it ended.
     #[arg(long, help_heading = "Output")]
     pub(crate) report: bool,
     /// Write every message that passes between the processes and the server into this file, in the

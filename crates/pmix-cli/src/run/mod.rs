@@ -114,10 +114,11 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         _ => None,
     };
     let policy = placement::policy(&args, &environment.vars);
-    let announce = args.report_bindings || !args.habits.display.is_empty();
+    let announce = args.report || args.report_bindings || !args.habits.display.is_empty();
     let output = match (args.tag_output, args.output_dir.take()) {
         (true, _) => Output::Tagged,
         (false, Some(dir)) => Output::Files(dir),
+        (false, None) if args.whole_lines => Output::Lines,
         (false, None) => Output::Plain,
     };
     let placed = maps.as_ref().map(Layout::num_procs);

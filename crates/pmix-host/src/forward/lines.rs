@@ -4,7 +4,8 @@
 /// A line that is longer goes out in pieces.
 const LONGEST: usize = 64 << 10;
 
-/// Puts a tag in front of each line of a stream that comes in pieces.
+/// Puts a tag in front of each line of a stream that comes in pieces; an empty one only keeps lines
+/// whole.
 #[derive(Debug)]
 pub(super) struct Lines {
     tag: Vec<u8>,
@@ -22,6 +23,9 @@ impl Lines {
 
     /// Appends to `out` the lines that are whole by now. Bytes are not looked at but for newlines.
     pub(super) fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        if self.tag.is_empty() {
+            return self.push_untagged(bytes, out);
+        }
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             let whole = piece.ends_with(b"\n");
             if whole {
@@ -37,12 +41,28 @@ impl Lines {
         }
     }
 
-    /// Appends what is left of a line that was never ended, and ends it.
+    /// Appends all whole lines at once.
+    fn push_untagged(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        let last = bytes.iter().rposition(|&byte| byte == b'\n');
+        let (lines, rest) = bytes.split_at(last.map_or(0, |end| end + 1));
+        if !lines.is_empty() {
+            out.append(&mut self.rest);
+            out.extend_from_slice(lines);
+        }
+        self.rest.extend_from_slice(rest);
+        if self.rest.len() >= LONGEST {
+            self.finish(out);
+        }
+    }
+
+    /// Appends what is left of a line that was never ended, and ends it if the next one has a tag.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
         if !self.rest.is_empty() {
             out.extend_from_slice(&self.tag);
             out.append(&mut self.rest);
-            out.push(b'\n');
+            if !self.tag.is_empty() {
+                out.push(b'\n');
+            }
         }
     }
 }
@@ -76,6 +96,22 @@ mod tests {
     #[test]
     fn bytes_are_kept_whatever_they_are() {
         assert_eq!(tagged(&[b"\xff\0\r\n"]), b"T:\xff\0\r\n");
+    }
+
+    #[test]
+    fn lines_without_a_tag_are_whole_and_what_has_no_end_stays_as_it_is() {
+        let mut lines = Lines::new("");
+        let mut out = Vec::new();
+        lines.push(b"a", &mut out);
+        assert_eq!(out, b"");
+        lines.push(b"b\nc\nd", &mut out);
+        assert_eq!(out, b"ab\nc\n");
+        lines.finish(&mut out);
+        assert_eq!(out, b"ab\nc\nd");
+        for _ in 0..100 {
+            lines.push(&[b'x'; 4096], &mut out);
+            assert!(lines.rest.len() < LONGEST);
+        }
     }
 
     #[test]

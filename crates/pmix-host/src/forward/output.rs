@@ -69,6 +69,8 @@ const TURN: usize = 64 << 10;
 pub struct OutputForwarder<'a> {
     /// The name of the job, if lines are to be tagged.
     tag: Option<String>,
+    /// Whether lines that are not tagged go out whole all the same.
+    whole_lines: bool,
     /// Where the tokens of the streams begin; the two in front are those of the sinks.
     first: usize,
     streams: Vec<Option<Stream>>,
@@ -118,6 +120,7 @@ impl<'a> OutputForwarder<'a> {
     ) -> Self {
         Self {
             tag,
+            whole_lines: false,
             first: first + 2,
             streams: Vec::new(),
             num_open: 0,
@@ -127,6 +130,14 @@ impl<'a> OutputForwarder<'a> {
             heard: None,
             piece: vec![0; TURN],
         }
+    }
+
+    /// Sets whether lines that have no tag go out whole, too, so that no line of a process has one of
+    /// another in it; bytes go out as they come otherwise.
+    #[must_use]
+    pub fn whole_lines_if(mut self, whole: bool) -> Self {
+        self.whole_lines = whole;
+        self
     }
 
     /// Keeps what is read until [`heard`](Self::heard) is called, if `kept` says so.
@@ -190,9 +201,11 @@ impl<'a> OutputForwarder<'a> {
     }
 
     fn lines(&self, rank: Rank, kind: OutputStream) -> Option<Lines> {
-        let job = self.tag.as_ref()?;
         let stream = kind.name();
-        Some(Lines::new(format!("[{job},{rank}]<{stream}>: ")))
+        match &self.tag {
+            Some(job) => Some(Lines::new(format!("[{job},{rank}]<{stream}>: "))),
+            None => self.whole_lines.then(|| Lines::new("")),
+        }
     }
 
     /// Returns whether a stream of the host takes more now.

@@ -29,7 +29,7 @@ impl<'a> Route<'a> {
         errors: BorrowedFd<'a>,
     ) -> Result<Self, Error> {
         Ok(match &plan.output {
-            Output::Plain | Output::Tagged => {
+            Output::Plain | Output::Lines | Output::Tagged => {
                 Self::Streams([output, errors].map(|fd| (!passes(plan, fd)).then_some(fd)))
             }
             Output::Files(dir) => Self::Files(Files::create(dir, plan.layout.num_procs())?),
@@ -40,7 +40,7 @@ impl<'a> Route<'a> {
     pub(crate) fn num_pipes(plan: &Plan, output: BorrowedFd<'_>, errors: BorrowedFd<'_>) -> usize {
         match plan.output {
             Output::Files(_) => 0,
-            Output::Plain | Output::Tagged => {
+            Output::Plain | Output::Lines | Output::Tagged => {
                 let streams = [output, errors].into_iter();
                 streams.filter(|&fd| passes(plan, fd)).count()
             }
@@ -68,5 +68,7 @@ impl<'a> Route<'a> {
 /// A terminal is not shared: processes are in the background there, and would be stopped when they set
 /// it up, or when they write to one that is set up so (`stty tostop`).
 fn passes(plan: &Plan, stream: BorrowedFd<'_>) -> bool {
-    plan.output == Output::Tagged || plan.forward_io || rustix::termios::isatty(stream)
+    matches!(plan.output, Output::Lines | Output::Tagged)
+        || plan.forward_io
+        || rustix::termios::isatty(stream)
 }

@@ -80,6 +80,7 @@ impl<'a> Job<'a> {
             server,
             session,
             forward: OutputForwarder::new(FORWARD, standard.output, standard.errors, tag)
+                .whole_lines_if(plan.output == Output::Lines)
                 .heard_if(plan.forward_io),
             logs: Logs::default(),
             missing: Missing::default(),
