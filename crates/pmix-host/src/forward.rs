@@ -13,5 +13,8 @@ mod output;
 mod sink;
 mod stdin_pipe;
 
+/// The crate whose poll the parts of this module work with.
+pub use mio;
+
 pub use output::{HeldStream, OutputChunk, OutputForwarder, OutputStream};
 pub use stdin_pipe::StdinPipe;

@@ -85,6 +85,7 @@ fn run(num_procs: u32, command: &mut Command) -> Result<u8, Box<dyn std::error::
     let server = Server::builder()
         .host(MessageHost(sender.clone()))
         .hostname("localhost")
+        .open_mpi_4(true)
         .build()?;
     server.start()?;
     register(&server, num_procs)?;

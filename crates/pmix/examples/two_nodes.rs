@@ -7,7 +7,8 @@
 //! Each node has a server, and the first half of the ranks runs on the first. The host drives both
 //! servers in one thread, which waits for their descriptors and for the processes. What one server
 //! asks of the other it carries over: the contributions of a fence, and the data of single processes
-//! (direct modex). Between real nodes it would send them over a network.
+//! (direct modex). Between real nodes it would send them over a network. A library that names its shared
+//! memory by node and local rank, such as Open MPI 4.1, takes the two nodes for one.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::{Child, Command, ExitCode};

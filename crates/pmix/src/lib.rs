@@ -82,7 +82,7 @@ pub use pmix_types as types;
 #[cfg(feature = "client")]
 pub mod client {
     pub use pmix_client::*;
-    pub use pmix_proto::Event;
+    pub use pmix_proto::{Event, PeerForm, Request, reply, request};
 }
 
 /// The server of a node, and the interface of its host.
@@ -97,7 +97,10 @@ pub use pmix_host as host;
 #[cfg(feature = "server")]
 pub mod encoding {
     pub use pmix_builtin::open_preg;
-    pub use preg_core::{Error, Preg, Regex2, Regex2Ref};
+    pub use preg_core::{
+        ComponentStatus, Error, Explanation, Extent, Field, LegacyRegex, Module, Packed, Preg,
+        Regex2, Regex2Ref, Scheme, Terminator, Unpacked, parameters,
+    };
 }
 
 /// How a peer packs its messages, which a client says of its server.
@@ -109,7 +112,10 @@ pub mod wire {
 pub mod params {
     pub use pmix_mca::Environment;
     #[cfg(feature = "server")]
-    pub use pmix_mca::{Error, Params, ParamsBuilder, Setting, Source};
+    pub use pmix_mca::{
+        Catalog, Decision, Error, Kind, ParamInfo, ParamSpec, Params, ParamsBuilder, PluginFile,
+        Refusal, Setting, Source,
+    };
 }
 
 /// The text of the programs in the folder `examples` of this crate.
