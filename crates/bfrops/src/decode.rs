@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decoder of pack calls.
+//!
+//! Source: PMIx Standard, chapter "Data Packing and Unpacking", `PMIx_Data_unpack`; the bytes are
+//! those that releases of OpenPMIx pack, recorded in `testdata/bfrops`.
 
 mod primitive;
 mod run;

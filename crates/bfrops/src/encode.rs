@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The encoder of pack calls.
+//!
+//! Source: PMIx Standard, chapter "Data Packing and Unpacking", `PMIx_Data_pack`; the bytes are
+//! those that releases of OpenPMIx unpack, recorded in `testdata/bfrops`.
 
 use pmix_types::{DataArray, DataType};
 

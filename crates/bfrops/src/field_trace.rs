@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The fields that a decoder unpacked, for tools that explain messages.
+//!
+//! Source: none outside; offsets are in bytes of the message.
 
 use std::ops::Range;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The trait that tells the length of old encoded maps, implemented by a crate above.
+//!
+//! Source: OpenPMIx `regex.rst`, "Wire Format", for the old form that has no length.
 
 /// Says how many bytes an old encoded map has on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Layouts: the module of a peer, and the choices it makes on top.
+//!
+//! Source: OpenPMIx, the framework `bfrops`: components `v12` to `v61`, and the two kinds of
+//! buffers.
 
 use crate::module::{Integers, Module};
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Limits of what unpacking a message may cost.
+//!
+//! Source: none outside; the limits are this project's own, in bytes and in levels.
 
 /// Bounds what unpacking may cost, whatever the bytes state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

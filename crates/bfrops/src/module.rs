@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The modules: one for each form of the wire that a release brought.
+//!
+//! Source: OpenPMIx, the components of the framework `bfrops`; no document describes them, so what
+//! they pack is recorded in `testdata/bfrops`.
 
 use std::fmt;
 

@@ -4,6 +4,8 @@
 //! A server passes on what a process puts: to its own clients, to other servers, and there to
 //! their clients. Unpacking a value and packing it again costs both each time, and the bytes are
 //! the same in the end. So a value is checked where it arrives, and its bytes are kept.
+//!
+//! Source: none outside; the bytes are those of the value as its type packs it.
 
 use pmix_types::{DataType, Key, Kval, Value};
 

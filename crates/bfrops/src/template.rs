@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Messages that repeat the same calls with other data.
+//!
+//! Source: none outside; the bytes are those that the encoder writes, which is the oracle of its
+//! tests.
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,9 @@
 //!
 //! A wire type is a name without a value: `decoder.one::<wire_type::Proc>()`. Where two types hold the same
 //! Rust type (`PMIX_SIZE` and `PMIX_UINT64`) the kind tells them apart.
+//!
+//! Source: PMIx Standard, chapter "Data Packing and Unpacking", for the types; OpenPMIx for their
+//! bytes, recorded in `testdata/bfrops`.
 
 pub(crate) mod dispatch;
 mod fabric;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one error type of this crate.
+//!
+//! Source: PMIx Standard, chapter "Data Access and Sharing", for the statuses of `PMIx_Get`.
 
 use std::fmt;
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The job info of one job, as it was registered.
+//!
+//! Source: PMIx Standard, chapter "Reserved Keys"; how it is kept is
+//! `docs/decisions/0008-a-job-is-two-maps-and-columns.md`.
 
 mod anl;
 mod check;

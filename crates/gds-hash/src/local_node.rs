@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The node this server runs on.
+//!
+//! Source: PMIx Standard, chapter "Reserved Keys", `PMIX_HOSTNAME`, `PMIX_HOSTNAME_ALIASES` and
+//! `PMIX_NODEID`.
 
 /// Names the node that this server runs on: the one that is meant where a request names none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

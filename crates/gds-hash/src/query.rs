@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The same answers in the form of a query.
+//!
+//! Source: PMIx Standard, chapter "Query Operations".
 
 use pmix_types::{Info, IntoOwned, Key, Nspace, Query, Rank, Status, Value, keys};
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who reads encoded maps for a store.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_regex` and
+//! `PMIx_generate_ppn`, whose results it reads.
 
 use bfrops::{RegexExtent, RegexFramer};
 use pmix_map::{Error, Limits, MapParser, NodeList, ProcMap};

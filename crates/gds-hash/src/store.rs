@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The datastore: all jobs that a server or client knows.
+//!
+//! Source: PMIx Standard, chapters "Data Access and Sharing" and "Server-Specific Interfaces".
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;

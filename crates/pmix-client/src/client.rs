@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The blocking client: one process and its server.
+//!
+//! Source: PMIx Standard, chapters "Client Initialization and Finalization", "Synchronization" and
+//! "Data Access and Sharing".
 
 use gds_hash::{Codec, ModexStore};
 use pmix_proto::reply::{Done, JobInfo};

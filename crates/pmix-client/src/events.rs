@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Events: registration, reports, and those that arrive.
+//!
+//! Source: PMIx Standard, chapter "Event Notification".
 
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Gets: a value from the cache, else from the server.
+//!
+//! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Get`.
 
 use std::borrow::Cow;
 

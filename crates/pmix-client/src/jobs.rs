@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Operations between jobs: connect, disconnect, publish, lookup.
+//!
+//! Source: PMIx Standard, chapters "Process Management" (`PMIx_Connect`) and "Publish/Lookup
+//! Operations".
 
 use pmix_proto::reply::{Found, Objects};
 use pmix_proto::{Request, request};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The settings of a client, as the environment of the process has them.
+//!
+//! Source: OpenPMIx, the variables `PMIX_*` that its servers set for clients
+//! (`PMIx_server_setup_fork`).
 
 use std::ffi::OsStr;
 use std::time::Duration;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The client for many threads: each waits for its own reply, or gives a callback.
+//!
+//! Source: PMIx Standard, the functions whose names end in `_nb`, in the chapter of each.
 
 mod asks;
 mod channel;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The URI of a server: `<nspace>.<rank>;tcp4://<address>:<port>`.
+//!
+//! Source: OpenPMIx, `ptl/base`, the form of `PMIX_SERVER_URI`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The configuration of an engine.
+//!
+//! Source: none outside; the limits are this project's own, bytes and counts, and times are of
+//! type `Duration`.
 
 use std::time::Duration;
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine: inputs go in, bytes, upcalls and events come out.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces"; the form without sockets and a
+//! clock is this project's own.
 
 mod check;
 mod host_calls;

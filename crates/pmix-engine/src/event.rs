@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The events of the engine for its driver.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", for what the host is to be told;
+//! the rest is this project's own.
 
 use pmix_types::{Proc, Status};
 

@@ -4,6 +4,9 @@
 //! An [`Upcall`] is owned data and stands for one slot of `pmix_server_module_t`. The host answers
 //! it at once or later, in any order, with the [`CallId`] it came under. An answer that nobody
 //! waits for any longer is dropped.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `pmix_server_module_t` and its
+//! callbacks.
 
 mod upcall;
 

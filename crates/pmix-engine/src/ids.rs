@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names of the things that an engine holds. A name is never used twice.
+//!
+//! Source: none outside.
 
 /// Names a local process that the host registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

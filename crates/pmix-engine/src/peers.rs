@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Connections: their peers, what came of a frame, what waits to be sent.
+//!
+//! Source: none outside.
 
 mod chunk;
 mod intake;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Upcalls that the host has not answered, and what each answer is for.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", the callbacks of
+//! `pmix_server_module_t`.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;

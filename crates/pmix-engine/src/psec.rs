@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The trait of security modules.
+//!
+//! Source: PMIx Standard, chapter "Security"; OpenPMIx, the framework `psec`.
 
 use pmix_proto::Role;
 use pmix_types::Proc;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts again, one by one, what the counters of an engine and its timers stand for.
+//!
+//! Source: none outside.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts of everything that an engine holds at a moment; each subsystem adds its own.
+//!
+//! Source: none outside.
 
 /// Counts everything that an engine holds at a moment. Every count is zero when no job is
 /// registered, no peer is connected and no upcall is open; but events whose source is of no job that

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one error type of this crate.
+//!
+//! Source: none outside; offsets are in bytes from the begin of the text.
 
 use pmix_types::{ErrorDetail, Status};
 

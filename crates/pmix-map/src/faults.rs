@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds what is wrong with a node map and a process map, each fault with its place.
+//!
+//! Source: PMIx Standard, chapter "Reserved Keys", `PMIX_NODE_MAP` and `PMIX_PROC_MAP`: each rank
+//! is on one node.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who reads maps that are text or encoded, as those see it who only need the maps.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_regex` and
+//! `PMIx_generate_ppn`.
 
 use pmix_types::Regex2Ref;
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Collecting the layers.
+//!
+//! Source: OpenPMIx, the order of its sources of MCA parameters; the layers of files are this
+//! project's own.
 
 use std::path::Path;
 

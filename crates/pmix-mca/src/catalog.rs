@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every parameter there is, for checking what is set and for showing it.
+//!
+//! Source: none outside; the components declare their parameters.
 
 use crate::nearest::hint;
 use crate::params::{Entry, malformed};

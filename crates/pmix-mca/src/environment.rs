@@ -3,6 +3,8 @@
 //!
 //! [`Environment::of_process`] is the one place in the workspace that reads the environment;
 //! tests make their own.
+//!
+//! Source: OpenPMIx, the variables `PMIX_MCA_*`; `docs/plugins.md` for the others.
 
 #[cfg(feature = "params")]
 mod files;

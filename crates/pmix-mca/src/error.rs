@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one error type of this crate.
+//!
+//! Source: none outside.
 
 use pmix_types::{ErrorDetail, Status};
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The known name that a misspelt one was probably meant to be.
+//!
+//! Source: none outside.
 
 use strsim::osa_distance;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Parameters: names, values and where each value came from.
+//!
+//! Source: OpenPMIx, MCA parameters: `<framework>_<component>_<name>`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why a plugin file is not used.
+//!
+//! Source: `docs/plugins.md`, and SECURITY.md for who may own a plugin.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

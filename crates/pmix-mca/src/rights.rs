@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether this process has rights that who started it does not have.
+//!
+//! Source: the Linux manual, `getauxval`, `AT_SECURE`.
 
 use rustix::process::{getegid, geteuid, getgid, getuid};
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which components of a framework are active, and in which order.
+//!
+//! Source: OpenPMIx, the selection of MCA components by priority, inclusion and exclusion.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;

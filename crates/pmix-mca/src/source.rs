@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where a value came from.
+//!
+//! Source: none outside.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is known of a parameter before anybody sets it.
+//!
+//! Source: none outside.
 
 /// Describes one parameter that a framework or component understands.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The client's side of one connection.
+//!
+//! Source: OpenPMIx; `docs/protocol.md` describes the messages.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Commands: the numbers of requests.
+//!
+//! Source: OpenPMIx, `pmix_cmd_t` of its sources.
 
 use std::fmt;
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one error type of this crate.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", for the statuses; offsets are in
+//! bytes of the message.
 
 use pmix_types::{ErrorDetail, Status};
 

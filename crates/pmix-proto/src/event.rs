@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The messages that a server sends unasked: each kind has a tag of its own.
+//!
+//! Source: OpenPMIx; PMIx Standard, chapters "Event Notification" and "Tools and Debuggers", for
+//! what the messages say.
 
 use pmix_types::{
     Bytes, DataRange, DataType, Info, IntoOwned, IofChannel, Key, Proc, Scope, Status,

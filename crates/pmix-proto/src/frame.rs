@@ -10,6 +10,8 @@
 //!
 //! Frozen: append only. All is big-endian but for the first message of a connection, the hello,
 //! whose header has the byte order of the machine it was sent on.
+//!
+//! Source: OpenPMIx, `ptl/base`; seen in the records of `testdata/wire`.
 
 mod inbox;
 mod tag;

@@ -12,6 +12,8 @@
 //! let expected = [Part::Many("procs", DataType::PROC), Part::Many("infos", DataType::INFO)];
 //! assert_eq!(parts.as_deref(), Some(&expected[..]));
 //! ```
+//!
+//! Source: the declarations of this crate, which `docs/protocol.md` is made from.
 
 use pmix_types::DataType;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the declaration of a message says of its parts.
+//!
+//! Source: the declarations of this crate.
 
 use pmix_types::DataType;
 

@@ -21,6 +21,8 @@
 //! | RESOLVE_NODE | [`Nodes`] |
 //! | all others | [`Done`], the status alone |
 //! | DEREGEVENTS | none |
+//!
+//! Source: OpenPMIx; `docs/protocol.md` lists every reply.
 
 mod answer;
 mod any;

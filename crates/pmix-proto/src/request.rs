@@ -6,6 +6,8 @@
 //! call of so many data, `Each` a size and so many calls of one, `EachToEnd` calls of one up to
 //! the end, `Tail` bytes that are handed on. Layouts are those of 4.2 unless a field says since
 //! when it is there. Frozen: append only.
+//!
+//! Source: OpenPMIx; `docs/protocol.md` lists every request.
 
 mod data;
 mod events;

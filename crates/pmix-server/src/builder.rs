@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The configuration of a server before it starts.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_init` and its
+//! attributes.
 
 mod attributes;
 mod contact;

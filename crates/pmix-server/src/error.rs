@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one error type of this crate.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", for the statuses.
 
 use std::io;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The interface of the host: what a server asks it, and what it answers.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `pmix_server_module_t`.
 
 mod completion;
 mod dispatch;

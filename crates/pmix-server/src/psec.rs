@@ -10,6 +10,9 @@
 //!
 //! What a credential says is compared with the registration and with the owner of the socket by
 //! the engine; a component only reads it.
+//!
+//! Source: PMIx Standard, chapter "Security"; OpenPMIx, the components `native`, `munge` and
+//! `none` of the framework `psec`.
 
 mod munge;
 mod native;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The handle of a server: what a host can ask of it, from any thread.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces".
 
 mod maps;
 mod requests;

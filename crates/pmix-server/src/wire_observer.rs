@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An observer on the connections, for traces.
+//!
+//! Source: none outside.
 
 use pmix_engine::PeerId;
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An attribute: its name, key, type and history.
+//!
+//! Source: PMIx Standard, chapter "Reserved Keys"; the tables of `data` say where each attribute
+//! was read.
 
 use crate::table::short;
 use crate::{DataType, Release, Releases, Standing};

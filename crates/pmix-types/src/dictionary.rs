@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The dictionary of attributes: every one of them, found by name, key or pattern.
+//!
+//! Source: PMIx Standard, chapter "Reserved Keys"; how names are found is this project's own.
 
 use crate::table::{by_name, without_prefix};
 use crate::tables::attributes::{ATTRIBUTES, KEYS};

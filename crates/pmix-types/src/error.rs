@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the error types of all crates hold.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", for the statuses; what stands
+//! beside them is this project's own.
 
 use std::error::Error;
 use std::fmt;

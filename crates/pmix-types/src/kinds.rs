@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The open numbers of the data model, one newtype for each C type.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", and the chapter of each type;
+//! numbers as in `pmix_common.h` of OpenPMIx.
 
 use crate::number::open_number;
 use crate::table::Table;

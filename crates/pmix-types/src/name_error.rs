@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The error of a text that should name something.
+//!
+//! Source: none outside; it is the error of `FromStr` for the types of this crate.
 
 use std::fmt;
 

@@ -3,6 +3,9 @@
 //!
 //! A number without a name is as good as one with a name. It survives, prints as
 //! `PMIX_PROC_STATE(77)` and is read back from that; a newer peer loses nothing.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types"; that unknown numbers survive is
+//! this project's own rule.
 
 /// The digits of a decimal or `0x` number: sign, radix and the digits alone.
 pub(crate) fn digits(text: &str) -> Option<(bool, u32, &str)> {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Patterns over names: a glob, or a part of the name.
+//!
+//! Source: none outside; the command and the dictionary look names up by it.
 
 use crate::Attribute;
 

@@ -5,6 +5,9 @@
 //! of the same type answers, byte for byte, in the newest release. Numbers that the functions do
 //! not know, although they have a name, share the word for unknown ones. The answers of 4.2.2 and
 //! 5.0.11 are in `testdata/types/pretty.tsv`. Types without such a function have no `pretty()`.
+//!
+//! Source: PMIx Standard, the functions `PMIx_*_string` of each chapter; the words are those of
+//! OpenPMIx.
 
 use crate::{
     AllocDirective, AllocInheritance, DataRange, DataType, DeviceType, GroupOperation, InfoFlags,

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Process ranks.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", `pmix_rank_t`: valid ranks are 0 to
+//! 4,294,967,245 (`PMIX_RANK_VALID`).
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Status codes: an open newtype over the number that travels on the wire.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", `pmix_status_t`: 0 is success,
+//! errors are negative.
 
 use std::fmt;
 use std::str::FromStr;

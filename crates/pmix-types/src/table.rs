@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables of named numbers: what the generated files hold and how it is looked up.
+//!
+//! Source: the tables of `data`, each of which names what it was read from.
 
 use std::cmp::Ordering;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a component tells the framework about itself.
+//!
+//! Source: OpenPMIx `regex.rst`, "The MCA preg Framework".
 
 use pmix_mca::{ParamSpec, Params};
 

@@ -6,6 +6,8 @@
 //! one warning that names the file, and the next component answers. What no check in the same
 //! process can guard against (abort, endless loops, writes to foreign memory) is listed in
 //! `docs/plugins.md`.
+//!
+//! Source: none outside; `docs/plugins.md` defines the C table.
 
 #![allow(unsafe_code)]
 

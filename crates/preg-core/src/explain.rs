@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A value taken apart for a reader.
+//!
+//! Source: none outside; offsets are in bytes of the value.
 
 use std::ops::Range;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The string form: a value without a length, whose extent only its scheme can tell.
+//!
+//! Source: OpenPMIx `regex.rst`, "Wire Format", the deprecated string form.
 
 /// Holds a value of the string form (`char *` in C, data type `PMIX_REGEX`).
 ///

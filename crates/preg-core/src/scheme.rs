@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What an encoder is.
+//!
+//! Source: OpenPMIx `regex.rst`, "The MCA preg Framework".
 
 use pmix_map::{Limits, NodeList, ProcMap};
 use pmix_types::{Regex2, Regex2Ref};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Coordinates, devices, processors and topologies.
+//!
+//! Source: PMIx Standard, chapter "Fabric Support Definitions", for the fields; OpenPMIx for their
+//! order on the wire.
 
 use pmix_types::{CoordView, DataType, Text};
 

@@ -5,6 +5,8 @@
 //!
 //! DEVIATION: a number nearer to zero than a millionth is written with an exponent instead of
 //! six decimals: every peer reads both, and the value is not lost; `small_floats_keep_their_digits`.
+//!
+//! Source: OpenPMIx, recorded in `testdata/bfrops`.
 
 use pmix_types::{DataType as Type, Text};
 

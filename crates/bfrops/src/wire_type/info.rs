@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values, arrays, and what is built of keys and values.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", for the fields; OpenPMIx for their
+//! order on the wire.
 
 use pmix_types::DataType;
 

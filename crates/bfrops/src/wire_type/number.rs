@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers: truth values, integers, states and directives, times.
+//!
+//! Source: OpenPMIx, recorded in `testdata/bfrops`.
 
 use pmix_types::{DataType as Type, Rank as RankNumber, Status as StatusNumber};
 

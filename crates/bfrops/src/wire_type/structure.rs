@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Structures: their fields one behind the other, without anything between.
+//!
+//! Source: OpenPMIx, recorded in `testdata/bfrops`.
 
 use std::marker::PhantomData;
 

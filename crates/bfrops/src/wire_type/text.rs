@@ -7,6 +7,8 @@
 //! | bytes | the text and its NUL |
 //!
 //! Frozen: append only.
+//!
+//! Source: OpenPMIx, recorded in `testdata/bfrops`.
 
 use pmix_types::{DataType, Text};
 

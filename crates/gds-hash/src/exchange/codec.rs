@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The codec of a peer, and a reader of its bytes.
+//!
+//! Source: OpenPMIx, the framework `bfrops` and the component `pcompress/zlib`.
 
 use bfrops::{Decoder, Encoder, Layout, Limits, MessageTemplate, RegexFramer, WireType};
 use pmix_types::{Bytes, Key, Kval, Value};

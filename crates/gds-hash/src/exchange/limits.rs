@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Limits of what a process may put.
+//!
+//! Source: none outside; the limits are this project's own, in bytes.
 
 /// Bounds what a process may have put, and what a commit may hold: twice as many keys, as a global
 /// value stands in it twice.

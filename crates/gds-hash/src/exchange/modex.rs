@@ -25,6 +25,9 @@
 //! | process | `PMIX_BYTE_OBJECT` each | process, data |
 //! | process | `PMIX_PROC` | |
 //! | datum | `PMIX_KVAL` | a value of no type: the key is gone (since 7.0) |
+//!
+//! Source: OpenPMIx, `gds/base`; no document describes the contributions, and
+//! `docs/decisions/0013-one-owner-for-each-layout.md` says who owns them here.
 
 mod decode;
 mod encode;

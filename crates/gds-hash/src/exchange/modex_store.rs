@@ -12,6 +12,8 @@
 //! | `PMIX_INTERNAL` | nobody else | everybody and nobody: all that the process put |
 //! | `PMIX_SCOPE_UNDEF` | refused | the same |
 //! | `PMIX_DEL_…` | the key is removed for the same scopes | refused |
+//!
+//! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Put` and the scopes.
 
 mod chunks;
 mod commit;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a registration says in two ways that do not fit, and what it leaves out.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_register_nspace`.
 
 use pmix_map::{NodeList, NodeRun, doubled_names};
 use pmix_types::{Rank, keys};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Gets of job info: finds the realm of a request, and the value there.
+//!
+//! Source: PMIx Standard, chapter "Reserved Keys", the rules of retrieval for each realm.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lists of the nodes, applications and ranks of a job, and of all that is known of one.
+//!
+//! Source: PMIx Standard, chapter "Reserved Keys".
 
 use pmix_types::{DataArray, Info, Rank, Value, keys};
 

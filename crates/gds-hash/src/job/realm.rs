@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Data realms: what a key says something of where a request does not name it.
+//!
+//! Source: PMIx Standard, chapter "Reserved Keys", the data realms.
 
 use pmix_types::keys;
 

@@ -3,6 +3,8 @@
 //!
 //! The arrays may stand in each other in any order and depth, so the infos are walked twice: for
 //! the maps, which say what the nodes are, then for everything else.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_register_nspace`.
 
 mod duplicates;
 mod entry;

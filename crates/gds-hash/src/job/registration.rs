@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The registration that a host hands over.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_register_nspace`.
 
 use pmix_map::{NodeList, ProcMap};
 use pmix_types::{Info, keys};

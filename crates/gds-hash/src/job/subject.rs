@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The subject of a request: the node, process or other that its answer is about.
+//!
+//! Source: PMIx Standard, chapter "Reserved Keys".
 
 use pmix_types::Rank;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The requests of a client, each with what reads its reply.
+//!
+//! Source: PMIx Standard, the chapter of the function that each method names.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

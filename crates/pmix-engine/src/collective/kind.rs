@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What processes do together.
+//!
+//! Source: PMIx Standard, chapters "Synchronization", "Process Management" and "Process Sets and
+//! Groups".
 
 use std::fmt;
 

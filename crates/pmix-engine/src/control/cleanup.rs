@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files and directories that are to be removed when a process or a job ends.
+//!
+//! Source: PMIx Standard, chapter "Job Management and Reporting", `PMIX_REGISTER_CLEANUP` and its
+//! companions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;

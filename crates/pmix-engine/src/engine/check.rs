@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether a registration of a local process fits its job.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_register_client`.
 
 use pmix_types::{Proc, Status, keys};
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The calls that the host makes: registration, events, output, direct modex.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", the function that each method
+//! names.
 
 use std::time::Instant;
 

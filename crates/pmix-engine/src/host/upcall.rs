@@ -3,6 +3,8 @@
 //!
 //! Slots of which a later release has a second form (`client_connected2`, `tool_connected2`,
 //! `log2`) stand here once. The slot `listener` is not here: connections come from the driver.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `pmix_server_module_t`.
 
 use pmix_types::{
     AllocDirective, App, DataRange, FabricOperation, GroupOperation, Info, IofChannel, Proc,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One connection, where it comes from, and the requests that came over it.
+//!
+//! Source: none outside.
 
 use std::collections::HashSet;
 use std::time::Instant;

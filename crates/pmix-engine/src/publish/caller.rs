@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The caller of a publish or lookup, the range around it, and what of published data it may see.
+//!
+//! Source: PMIx Standard, chapter "Publish/Lookup Operations", ranges and
+//! `PMIX_ACCESS_PERMISSIONS`.
 
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lookups: answered at once, or when enough is there, or when their time is over.
+//!
+//! Source: PMIx Standard, chapter "Publish/Lookup Operations", `PMIx_Lookup`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;

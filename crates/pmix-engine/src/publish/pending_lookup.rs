@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lookups that wait (`PMIX_WAIT`), and their results.
+//!
+//! Source: PMIx Standard, chapter "Publish/Lookup Operations", `PMIX_WAIT` and `PMIX_TIMEOUT`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Instant;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of published data.
+//!
+//! Source: PMIx Standard, chapter "Publish/Lookup Operations".
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

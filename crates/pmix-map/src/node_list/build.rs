@@ -3,6 +3,8 @@
 //!
 //! Three stages, each with bounded work for a name: names of the expected shape become numbers;
 //! numbers with a constant step become rows; rows become blocks (see [`super::fold`]).
+//!
+//! Source: none outside; the folding is this project's own.
 
 use super::NodeList;
 use super::matcher::Matcher;

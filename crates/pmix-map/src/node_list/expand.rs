@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From numbers back to names, a few nanoseconds each: only the digits that change are written.
+//!
+//! Source: none outside; the text is the list of `PMIx_generate_regex`, names with commas between
+//! them.
 
 use super::{Kind, NodeList};
 use crate::lattice::{self, Dim};

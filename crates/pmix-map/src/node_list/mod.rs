@@ -4,6 +4,9 @@
 //! A name is a *shape* and a number (see `shape.rs`); a list is *blocks* of names of one shape,
 //! each a lattice of numbers or, where the numbers follow no rule, the numbers themselves. What
 //! a list costs therefore depends on how many blocks it has, not on how many names.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_regex`, for the
+//! text; the folded form is this project's own (`docs/decisions/0002-maps-in-their-own-crate.md`).
 
 mod build;
 mod expand;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads list text into a builder.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_regex`: names with
+//! commas between them.
 
 use super::build::{Row, is_unit};
 use super::{Kind, NodeListBuilder, SEPARATOR};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Builds a map, folding as it goes: ranks into runs, nodes into blocks.
+//!
+//! Source: none outside; the folding is this project's own.
 
 use pmix_types::Rank;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From runs back to text.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_ppn`, for the text.
 
 use pmix_types::Rank;
 

@@ -5,6 +5,9 @@
 //! Nodes that follow each other with one pattern and a constant shift are one block, so block,
 //! cyclic and plane maps of any size are one or a few blocks. A block takes in a node only if
 //! each rank still has one node in it that division finds.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_ppn`, for the text;
+//! the folded form is this project's own.
 
 mod build;
 mod expand;

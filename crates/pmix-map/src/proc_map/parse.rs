@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads process map text.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_ppn`: nodes with
+//! semicolons between them, ranks and ranges of ranks with commas.
 
 use pmix_types::Rank;
 

@@ -4,6 +4,8 @@
 //! A host name is bytes with *fields*: its maximal runs of ASCII digits. Two names that follow
 //! each other in a list are *linked* when they differ within one field only and are equally
 //! long; a million consecutive names are one name and a count.
+//!
+//! Source: none outside.
 
 mod rows;
 

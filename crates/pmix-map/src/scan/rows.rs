@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rows of names that count up: compared by words and by decades, never parsed.
+//!
+//! Source: none outside.
 
 use std::ops::Range;
 

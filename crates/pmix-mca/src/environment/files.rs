@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The parameters that an environment holds and leads to: variables and configuration files.
+//!
+//! Source: OpenPMIx, `mca-params.conf`; `docs/plugins.md` for `plugins.toml`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

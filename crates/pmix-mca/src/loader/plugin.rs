@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Opening plugin files: everything that can be checked is checked before the first call.
+//!
+//! Source: `docs/plugins.md`.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The declaration of messages: once, field by field, for reading, writing and explaining.
+//!
+//! Source: none outside; the decision is `docs/decisions/0010-messages-are-declared-once.md`.
 
 /// A message: its fields with their shapes, in the order of the wire.
 macro_rules! message {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The inbox of a connection.
+//!
+//! Source: OpenPMIx, `ptl/base`; lengths are in bytes.
 
 use std::collections::VecDeque;
 

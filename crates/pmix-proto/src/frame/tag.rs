@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tags, which tie a reply to its request or name a kind of message.
+//!
+//! Source: OpenPMIx, `ptl/base`.
 
 use std::fmt;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The hello: the first message of a connection.
+//!
+//! Source: OpenPMIx, `ptl/base`; seen in the records of `testdata/wire`.
 
 use bfrops::{BufferKind, Layout, Module, TracedField};
 use pmix_types::{Info, Nspace, Proc, Rank, Status, Text};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The form of a peer: how it packs, and its release.
+//!
+//! Source: OpenPMIx, what a peer of each release says of itself in its hello.
 
 use bfrops::Layout;
 use pmix_types::Release;

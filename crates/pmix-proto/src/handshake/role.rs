@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The roles of peers: client, tool, launcher and others.
+//!
+//! Source: OpenPMIx, `ptl/base`.
 
 use std::fmt;
 

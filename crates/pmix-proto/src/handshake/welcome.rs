@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The welcome: the answer to a hello.
+//!
+//! Source: OpenPMIx, `ptl/base`; seen in the records of `testdata/wire`.
 
 use pmix_types::{IntoOwned, Nspace, Proc, Rank, Status};
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A reply to a request of which only the command is known.
+//!
+//! Source: OpenPMIx; `docs/protocol.md` lists every reply.
 
 use bfrops::RegexFramer;
 use pmix_types::Status;

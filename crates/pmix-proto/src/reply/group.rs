@@ -9,6 +9,9 @@
 //!
 //! The version of the hello decides: clients of 4.2 and of 5.0 pack alike. A client of 5.0 does not
 //! take an empty list of members. Frozen: append only.
+//!
+//! Source: OpenPMIx, `PMIx_Group_construct` of releases 4 to 6; PMIx Standard, chapter "Process
+//! Sets and Groups".
 
 use pmix_types::{DataType, Info, Proc, Status};
 

@@ -9,6 +9,8 @@
 //! | [`Kvals`] | `PMIX_KVAL` each |
 //!
 //! Frozen: append only.
+//!
+//! Source: OpenPMIx, the component `gds/hash`.
 
 use bfrops::RegexFramer;
 use pmix_types::{Bytes, DataType, Kval, Nspace, Proc, Status};

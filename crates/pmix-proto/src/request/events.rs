@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Requests about events, logs and monitoring.
+//!
+//! Source: OpenPMIx for the bytes; PMIx Standard, chapters "Event Notification" and "Job
+//! Management and Reporting", for what they ask.
 
 use pmix_types::{DataRange, Info, Status};
 

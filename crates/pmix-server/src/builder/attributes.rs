@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The attributes of `PMIx_server_init`.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_init`.
 
 use pmix_types::{Info, InfoFlags, Nspace, Numeric, Rank, Status, Text, Value, keys};
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The answers of a host to upcalls, at once or later.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", the callbacks of
+//! `pmix_server_module_t`.
 
 use std::fmt;
 use std::sync::Weak;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Encoded maps: what a host describes the nodes and processes of a job with.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_regex` and
+//! `PMIx_generate_ppn`.
 
 use pmix_types::{Regex2, Regex2Ref};
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a host says about jobs and processes, and what it asks for on behalf of others.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", the function that each method
+//! names.
 
 use std::ffi::OsString;
 

@@ -264,8 +264,10 @@ fn a_host_may_leave_its_waiting_to_the_server() {
 /// Returns once the kernel says that a thread of this process sleeps.
 fn until_it_waits(thread: rustix::thread::Pid) {
     let path = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
+    let until = Instant::now() + Duration::from_secs(60);
     // The state follows the name, which is in parentheses.
     while !std::fs::read_to_string(&path).unwrap().contains(") S ") {
+        assert!(Instant::now() < until, "the thread has not begun to wait");
         std::thread::yield_now();
     }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The JSON forms for serde.
+//!
+//! Source: `docs/json.md`, which defines the JSON form.
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};

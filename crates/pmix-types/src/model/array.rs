@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several data of one type.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", `pmix_data_array_t`.
 
 use crate::{
     AllocDirective, AllocInheritance, App, Bytes, Command, Coord, Cpuset, DataRange, DataType,

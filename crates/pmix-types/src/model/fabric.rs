@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where things are: coordinates, topologies, devices and distances.
+//!
+//! Source: PMIx Standard, chapter "Fabric Support Definitions", for coordinates; `pmix_common.h`
+//! of OpenPMIx for the others.
 
 use super::owned::{plain, structure};
 use crate::{Bytes, CoordView, DeviceType, Text};

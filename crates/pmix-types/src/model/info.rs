@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys with values, and what is built of them: queries, applications, registered attributes.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", `pmix_info_t`; chapters "Query
+//! Operations" (`pmix_query_t`) and "Process Management" (`pmix_app_t`). A kval is OpenPMIx's own.
 
 use super::owned::structure;
 use crate::{DataType, InfoFlags, Key, Text, Value};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Nspaces and keys: text with a limit.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", `pmix_nspace_t` (at most 255 bytes)
+//! and `pmix_key_t` (at most 511 bytes).
 
 use std::borrow::Borrow;
 use std::fmt;

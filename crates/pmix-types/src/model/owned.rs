@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From what borrows out of a message to what outlives it.
+//!
+//! Source: none outside; the decision is `docs/decisions/0006-data-borrow-from-their-message.md`.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who a process is, and what is known about one.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", `pmix_proc_t` and
+//! `pmix_proc_info_t`.
 
 use super::owned::structure;
 use crate::{Bytes, Key, Nspace, ProcState, Rank, Text, Value};

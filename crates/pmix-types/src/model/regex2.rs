@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The encoded regular expression of the current API generation.
+//!
+//! Source: OpenPMIx `regex.rst`, "Wire Format", and `pmix_regex2_t` of its headers.
 
 use crate::{Bytes, IntoOwned, Text};
 

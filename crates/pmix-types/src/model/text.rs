@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Text and bytes that are borrowed from a message or owned.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", strings and `pmix_byte_object_t`;
+//! lengths are in bytes.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;

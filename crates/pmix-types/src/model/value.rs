@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One datum with its type.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", `pmix_value_t`.
 
 use crate::{
     AllocDirective, AllocInheritance, Bytes, Coord, Cpuset, DataArray, DataRange, DataType, Device,

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lists of strings, as programs get their arguments and environments.
+//!
+//! Source: OpenPMIx, the functions `PMIx_Argv_*`, which the Standard has as macros in chapter
+//! "Data Structures and Types".
 
 use std::ops::Deref;
 

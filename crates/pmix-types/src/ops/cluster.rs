@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Nspaces of several clusters: `cluster:nspace`.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types",
+//! `PMIX_MULTICLUSTER_NSPACE_CONSTRUCT`.
 
 use crate::Nspace;
 

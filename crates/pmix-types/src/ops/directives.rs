@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The directives of an info, set and tested one by one.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", "Info structure" and its directives
+//! (`PMIx_Info_required` and others).
 
 use crate::{Info, InfoFlags};
 

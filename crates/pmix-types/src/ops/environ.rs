@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Environments: lists of `NAME=VALUE`.
+//!
+//! Source: OpenPMIx, `PMIx_Setenv`.
 
 use super::error::ValueErrorKind;
 use super::{Argv, ValueError};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why an operation on a value is refused.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", for the statuses that the functions
+//! of `ops` return.
 
 use std::fmt;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A list of infos that is built step by step.
+//!
+//! Source: OpenPMIx, the functions `PMIx_Info_list_*`.
 
 use std::collections::{VecDeque, vec_deque};
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values from data.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", `PMIX_VALUE_LOAD`.
 
 use super::ValueError;
 use crate::{

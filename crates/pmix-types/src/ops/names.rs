@@ -3,6 +3,9 @@
 //!
 //! Matching is not equality. An empty nspace and the wildcard rank stand for any, so a request can
 //! name many processes at once; `==` tells whether two names are the same.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", `PMIX_CHECK_NSPACE`,
+//! `PMIX_CHECK_RANK`, `PMIX_CHECK_PROCID` and their loading counterparts.
 
 use crate::{Bytes, Key, Nspace, Proc, Rank, Text};
 

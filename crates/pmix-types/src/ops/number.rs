@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers of one type as numbers of another.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", `PMIX_VALUE_GET_NUMBER`.
 
 use super::Datum;
 use super::error::{ValueError, ValueErrorKind};

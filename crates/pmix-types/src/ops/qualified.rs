@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values that hold under conditions.
+//!
+//! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIX_QUALIFIED_VALUE`.
 
 use super::ValueComparison;
 use super::error::{ValueError, ValueErrorKind};

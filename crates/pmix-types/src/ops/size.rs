@@ -4,6 +4,8 @@
 //! The rule: the C structure of the type (x86-64), and what its pointers lead to, a string with
 //! its NUL, a null pointer as an empty string. A value adds its own structure to that, an info
 //! another one and its key.
+//!
+//! Source: OpenPMIx, `PMIx_Value_get_size` and `PMIx_Info_get_size`; sizes are in bytes.
 
 use super::error::{ValueError, ValueErrorKind};
 use crate::{

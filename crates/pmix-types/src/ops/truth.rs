@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether a value says yes or no.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", `PMIX_INFO_TRUE`; OpenPMIx,
+//! `PMIx_Value_true`.
 
 use std::fmt;
 

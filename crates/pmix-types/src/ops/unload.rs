@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Data out of values.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", `PMIX_VALUE_UNLOAD`.
 
 use super::ValueError;
 use crate::{

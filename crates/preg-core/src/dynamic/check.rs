@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Checking one plugin file: its header, and whether it keeps what it encodes.
+//!
+//! Source: `docs/plugins.md`.
 
 use std::path::{Path, PathBuf};
 

@@ -4,6 +4,8 @@
 //! [`export_component!`](crate::export_component) writes the one exported function; everything
 //! else is here. Every function catches panics, since unwinding into C is not defined, and tells
 //! them as a status.
+//!
+//! Source: `docs/plugins.md`.
 
 use std::any::Any;
 use std::ffi::c_void;

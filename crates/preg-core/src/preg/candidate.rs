@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Components before selection, built in or loaded, and the modules made of them.
+//!
+//! Source: OpenPMIx `regex.rst`, "The MCA preg Framework".
 
 use std::path::PathBuf;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Questions of a caller that shows or chooses schemes: who is there, and whose bytes are these.
+//!
+//! Source: none outside.
 
 use crate::{Error, Extent, Module, Preg, Scheme};
 

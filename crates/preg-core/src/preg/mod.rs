@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The framework: active schemes in priority order and the ten entry points.
+//!
+//! Source: OpenPMIx `regex.rst`, "The MCA preg Framework".
 
 mod candidate;
 mod framer;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Opening the framework: selection, limits, and what became of each component.
+//!
+//! Source: OpenPMIx `regex.rst`, "The MCA preg Framework"; the limits are this project's own.
 
 use pmix_map::Limits;
 use pmix_mca::{Catalog, Header, Params, Refusal};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The entry points of the current generation: a type, bytes and their length.
+//!
+//! Source: OpenPMIx `regex.rst`, "Wire Format".
 
 use pmix_map::{NodeList, ProcMap};
 use pmix_types::{Regex2, Regex2Ref, Status};

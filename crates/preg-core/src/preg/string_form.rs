@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The entry points of the string form, whose extent only its scheme can tell.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_regex` and
+//! `PMIx_generate_ppn`; OpenPMIx `regex.rst`.
 
 use pmix_map::{NodeList, ProcMap};
 use pmix_types::Status;

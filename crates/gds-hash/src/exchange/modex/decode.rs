@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The contributions of all servers, read as a whole before anything is stored.
+//!
+//! Source: as the module above.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The contribution of this server.
+//!
+//! Source: as the module above.
 
 use std::collections::HashMap;
 

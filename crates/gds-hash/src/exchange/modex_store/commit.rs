@@ -9,6 +9,8 @@
 //!
 //! A global value stands in a commit twice, with the local and with the remote scope. Frozen:
 //! append only.
+//!
+//! Source: OpenPMIx, the messages that its clients and servers exchange.
 
 use bfrops::{Encoder, wire_type};
 use pmix_types::{Bytes, Key, Rank, Scope, Status};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Job information as a client reads it: the form in which a host would register the job.
+//!
+//! Source: PMIx Standard, chapter "Reserved Keys", for the arrays of each realm.
 
 use std::borrow::Cow;
 

@@ -8,6 +8,8 @@
 //! | --- | --- | --- |
 //! | 4.2 | `pmix.hname` | everything: it asks for keys of the node of a process as optional ones |
 //! | 5.0 and later | `pmix.hname`, `pmix.nodeid`, `pmix.appnum` | nothing |
+//!
+//! Source: none outside; the decision is `docs/decisions/0011-large-jobs-are-told-in-part.md`.
 
 use pmix_types::Release;
 
