@@ -428,6 +428,7 @@ static void asks_before_init(void)
     append(&queries[1].keys, PMIX_QUERY_PROVISIONAL_ABI_VERSION);
     IS(PMIX_SUCCESS, PMIx_Query_info(queries, 2, &results, &nresults));
     HOLDS(nresults == 2 && 0 == strcmp(results[1].key, PMIX_QUERY_PROVISIONAL_ABI_VERSION));
+    HOLDS(NULL != strstr(PMIx_Get_version(), results[0].value.data.string));
     PMIX_INFO_FREE(results, nresults);
     append(&queries[1].keys, PMIX_QUERY_NAMESPACES);
     IS(PMIX_ERR_INIT, PMIx_Query_info(queries, 2, &results, &nresults));

@@ -22,6 +22,7 @@ const RUNS: &[&str] = &[
     "faults --short",
     "interop",
     "interop capi --profile dev",
+    "dist target/dist --profile dev",
 ];
 
 /// Runs every task, later ones even if earlier ones failed.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod ci;
+mod dist;
 mod fuzz;
 mod matrix;
 mod tables;
@@ -14,6 +15,7 @@ mod test;
 mod tidy;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -51,8 +53,16 @@ enum Task {
     /// What it costs, beside the real library and others; `--help` says how.
     #[command(disable_help_flag = true)]
     Bench(Rest),
-    /// All that must hold before a change lands: test, matrix, fuzz, faults, interop, interop capi.
+    /// All that must hold before a change lands: test, matrix, fuzz, faults, interop, interop capi, dist.
     Ci(Install),
+    /// Installs the C library, its headers, the command and their pages into a directory.
+    Dist {
+        /// Where: `lib`, `include`, `bin` and `share` are made there.
+        folder: PathBuf,
+        /// What it is built with: a profile of cargo.
+        #[arg(long, default_value = "release")]
+        profile: String,
+    },
     /// Writes the generated constants, from the tables of data/.
     Tables {
         /// Only says which of them are not what the tables make them.
@@ -122,6 +132,7 @@ fn run(task: Task) -> Outcome {
             install.heed();
             ci::run()
         }
+        Task::Dist { folder, profile } => dist::dist(&folder, &profile),
         Task::Tables { check } => tables::run(check),
         Task::Tidy { deviations } => tidy::run(deviations),
     }

@@ -280,8 +280,8 @@ answered! {
     }
 }
 
-/// The version of the Standard's binary interface that releases state: it has none yet.
-const ABI_VERSION: &str = "0.0";
+/// The version of the Standard's binary interface, as `PMIx_Get_version` says it.
+const ABI_VERSION: &str = "5.0";
 
 /// The answers to queries that ask for nothing but the version of the interface. They need neither a
 /// server nor init.

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask dist`: what a package of the C library and the command consists of, in a directory.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use xtask::Outcome;
+use xtask::install;
+use xtask::process::{cargo, output, root, run};
+
+/// The name by which programs look for the library.
+const SONAME: &str = "libpmix.so.2";
+
+/// What the stripped library of a release may take, in bytes.
+const MAX_BYTES: u64 = 6 << 20;
+
+/// What it needs, as Debian calls it.
+const PACKAGES: &[&str] = &["gcc", "libc6-dev", "binutils", "pkg-config"];
+
+/// The libraries that every program has.
+const NEEDED: &[&str] = &[
+    "libc.so",
+    "libm.so",
+    "libgcc_s.so",
+    "libdl.so",
+    "libpthread.so",
+    "ld-linux",
+];
+
+/// The shells whose completions are installed: each one's name, directory and file.
+const SHELLS: [(&str, &str, &str); 3] = [
+    ("bash", "share/bash-completion/completions", "pmix"),
+    ("fish", "share/fish/vendor_completions.d", "pmix.fish"),
+    ("zsh", "share/zsh/site-functions", "_pmix"),
+];
+
+/// A program that says which library it runs on.
+const PROGRAM: &str = "#include <pmix.h>\n#include <stdio.h>\n\nint main(void)\n{\n    \
+                       return puts(PMIx_Get_version()) < 0 || PMIx_Initialized();\n}\n";
+
+/// Installs everything into a directory and checks it there.
+pub(crate) fn dist(folder: &Path, profile: &str) -> Outcome {
+    let mut outcome = Outcome::default();
+    let folder = &std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    install::packages(PACKAGES);
+    let installed = installed(folder, profile);
+    let there = installed.is_ok();
+    outcome.check("dist", installed);
+    if there {
+        outcome.check("symbols", symbols(folder));
+        outcome.check("needed libraries", needed(folder));
+        outcome.check("size", size(folder, profile));
+        match Command::new("pkg-config").arg("--version").output() {
+            Ok(_) => outcome.check("pkg-config", compiled(folder)),
+            Err(_) => outcome.skip("pkg-config", "there is no pkg-config"),
+        }
+    }
+    outcome
+}
+
+fn installed(folder: &Path, profile: &str) -> Result<(), String> {
+    let packages = [
+        "build",
+        "--locked",
+        "--package",
+        "pmix-capi",
+        "--package",
+        "pmix-cli",
+    ];
+    run(cargo(packages).args(["--profile", profile]))?;
+    let built = install::target().join(match profile {
+        "dev" => "debug",
+        other => other,
+    });
+    let (lib, bin, include) = (
+        folder.join("lib"),
+        folder.join("bin"),
+        folder.join("include"),
+    );
+    let shared = lib.join(SONAME);
+    copy(&built.join("libpmix_capi.so"), &shared, 0o755)?;
+    copy(&built.join("libpmix_capi.a"), &lib.join("libpmix.a"), 0o644)?;
+    copy(&built.join("pmix"), &bin.join("pmix"), 0o755)?;
+    output(Command::new("strip").arg("--strip-unneeded").arg(&shared))?;
+    output(
+        Command::new("strip")
+            .arg("--strip-debug")
+            .arg(lib.join("libpmix.a")),
+    )?;
+    output(Command::new("strip").arg(bin.join("pmix")))?;
+    link(SONAME, &lib.join("libpmix.so"))?;
+    for header in headers()? {
+        let name = header.file_name().unwrap_or_default();
+        copy(&header, &include.join(name), 0o644)?;
+    }
+    let version = version(
+        &fs::read_to_string(root().join("include/pmix_version.h")).map_err(|e| e.to_string())?,
+    )?;
+    write(
+        &lib.join("pkgconfig/pmix.pc"),
+        pkg_config(&version).as_bytes(),
+    )?;
+    let pages = folder.join("share/man/man1");
+    directory(&pages)?;
+    output(Command::new(bin.join("pmix")).arg("man").arg(&pages))?;
+    for (shell, place, name) in SHELLS {
+        let script = output(Command::new(bin.join("pmix")).args(["completions", shell]))?;
+        write(&folder.join(place).join(name), &script)?;
+    }
+    Ok(())
+}
+
+/// The public headers.
+fn headers() -> Result<Vec<PathBuf>, String> {
+    let folder = root().join("include");
+    let fault = |e: std::io::Error| format!("{}: {e}", folder.display());
+    let mut headers = Vec::new();
+    for entry in fs::read_dir(&folder).map_err(fault)? {
+        let path = entry.map_err(fault)?.path();
+        if path.extension().is_some_and(|end| end == "h") {
+            headers.push(path);
+        }
+    }
+    headers.sort();
+    Ok(headers)
+}
+
+/// The release whose headers these are, by the text of `pmix_version.h`.
+fn version(text: &str) -> Result<String, String> {
+    let number = |name: &str| {
+        let start = format!("#define PMIX_VERSION_{name} ");
+        let found = text.lines().find_map(|line| line.strip_prefix(&start));
+        found.ok_or_else(|| format!("pmix_version.h has no PMIX_VERSION_{name}"))
+    };
+    let [major, minor, release] = ["MAJOR", "MINOR", "RELEASE"].map(number);
+    Ok(format!("{}.{}.{}", major?, minor?, release?))
+}
+
+/// What pkg-config reads; the directory may be moved.
+fn pkg_config(version: &str) -> String {
+    format!(
+        "prefix=${{pcfiledir}}/../..
+libdir=${{prefix}}/lib
+includedir=${{prefix}}/include
+
+Name: pmix
+Description: Process Management Interface for Exascale (PMIx)
+URL: https://pmix.org/
+Version: {version}
+Libs: -L${{libdir}} -lpmix
+Libs.private: -lm -lpthread -ldl
+Cflags: -I${{includedir}}
+"
+    )
+}
+
+/// The library exports its interface and nothing else.
+fn symbols(folder: &Path) -> Result<(), String> {
+    let mut nm = Command::new("nm");
+    nm.args(["-D", "--defined-only"])
+        .arg(folder.join("lib").join(SONAME));
+    let text = String::from_utf8_lossy(&output(&mut nm)?).into_owned();
+    let names = text.lines().filter_map(|line| line.split(' ').nth(2));
+    let (ours, others): (Vec<_>, Vec<_>) =
+        names.partition(|name| name.starts_with("PMIx_") || *name == "pmix_framework_names");
+    match others.is_empty() && ours.len() > 1 {
+        true => Ok(()),
+        false => Err(format!(
+            "{} names of the interface, others: {others:?}",
+            ours.len()
+        )),
+    }
+}
+
+/// The library has its name, and needs what every program has.
+fn needed(folder: &Path) -> Result<(), String> {
+    let mut readelf = Command::new("readelf");
+    readelf.arg("-d").arg(folder.join("lib").join(SONAME));
+    let text = String::from_utf8_lossy(&output(&mut readelf)?).into_owned();
+    if !text.contains(&format!("[{SONAME}]")) {
+        return Err(format!("it is not called {SONAME}"));
+    }
+    let mut lines = text.lines().filter(|line| line.contains("(NEEDED)"));
+    match lines.find(|line| !NEEDED.iter().any(|name| line.contains(name))) {
+        None => Ok(()),
+        Some(line) => Err(format!("it needs another library: {}", line.trim())),
+    }
+}
+
+fn size(folder: &Path, profile: &str) -> Result<(), String> {
+    let file = folder.join("lib").join(SONAME);
+    let bytes = fs::metadata(&file)
+        .map_err(|e| format!("{}: {e}", file.display()))?
+        .len();
+    println!("{SONAME}: {bytes} bytes");
+    match profile == "release" && bytes > MAX_BYTES {
+        true => Err(format!("{bytes} bytes are more than {MAX_BYTES}")),
+        false => Ok(()),
+    }
+}
+
+/// A program that is compiled as pkg-config says runs on the library, shared and static.
+fn compiled(folder: &Path) -> Result<(), String> {
+    let scratch = install::scratch("dist")?;
+    let source = scratch.join("version.c");
+    write(&source, PROGRAM.as_bytes())?;
+    for kind in [&[][..], &["--static"]] {
+        let mut asked = Command::new("pkg-config");
+        asked.args(["--cflags", "--libs"]).args(kind).arg("pmix");
+        asked.env("PKG_CONFIG_PATH", folder.join("lib/pkgconfig"));
+        let words = String::from_utf8_lossy(&output(&mut asked)?).into_owned();
+        let program = scratch.join("version");
+        let mut compiler = Command::new("cc");
+        compiler.arg("-o").arg(&program).arg(&source);
+        if !kind.is_empty() {
+            compiler.arg("-Wl,-Bstatic");
+        }
+        // Only our library is taken as an archive.
+        for word in words.split_whitespace() {
+            compiler.arg(word);
+            if !kind.is_empty() && word == "-lpmix" {
+                compiler.arg("-Wl,-Bdynamic");
+            }
+        }
+        output(&mut compiler)?;
+        let mut program = Command::new(program);
+        let said = output(program.env("LD_LIBRARY_PATH", folder.join("lib")))?;
+        println!("{}", String::from_utf8_lossy(&said).trim());
+    }
+    Ok(())
+}
+
+fn directory(folder: &Path) -> Result<(), String> {
+    fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
+}
+
+fn write(file: &Path, text: &[u8]) -> Result<(), String> {
+    file.parent().map_or(Ok(()), directory)?;
+    fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+/// Copies a file; a program that runs keeps the one that it has.
+fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
+    to.parent().map_or(Ok(()), directory)?;
+    // What is not there need not be removed.
+    let _ = fs::remove_file(to);
+    let fault = |e: std::io::Error| format!("{} to {}: {e}", from.display(), to.display());
+    fs::copy(from, to).map_err(fault)?;
+    fs::set_permissions(to, fs::Permissions::from_mode(mode)).map_err(fault)
+}
+
+fn link(name: &str, at: &Path) -> Result<(), String> {
+    let _ = fs::remove_file(at);
+    symlink(name, at).map_err(|e| format!("{}: {e}", at.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_that_of_the_headers() {
+        let text = "#define PMIX_VERSION_MINOR 3\n#define PMIX_VERSION_RELEASE 2\n";
+        assert!(version(text).is_err());
+        let text = format!("{text}#define PMIX_VERSION_MAJOR 4\n");
+        assert_eq!(version(&text), Ok("4.3.2".to_owned()));
+    }
+
+    #[test]
+    fn the_headers_are_there() {
+        let headers = headers().expect("the headers");
+        assert!(headers.iter().any(|path| path.ends_with("pmix_server.h")));
+    }
+
+    #[test]
+    fn the_directory_may_be_moved() {
+        let text = pkg_config("4.3.2");
+        assert!(text.starts_with("prefix=${pcfiledir}/../..\n"), "{text}");
+        assert!(text.contains("\nVersion: 4.3.2\n"), "{text}");
+    }
+}
