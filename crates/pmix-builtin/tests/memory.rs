@@ -121,3 +121,53 @@ fn names_that_are_written_out_obey_a_limit_of_their_own() {
     // Folded it is a list like any other.
     assert_eq!(preg.resolve_nodes(regex).unwrap().len(), 15_000_000);
 }
+
+/// Fails if decoding held more than so many times the value, a base, and what the value declares.
+fn holds_at_most(times: usize, value: &[u8], declared: usize, cost: meter::Cost) {
+    let most = times * value.len() + declared + (64 << 10);
+    let shown = String::from_utf8_lossy(value.get(..40).unwrap_or(value));
+    let (held, len) = (cost.peak, value.len());
+    assert!(
+        held <= most,
+        "{shown}: {held} bytes held of {len}, more than {most}"
+    );
+}
+
+#[test]
+fn decoding_holds_so_many_times_the_value_and_what_it_declares() {
+    let preg = preg(&[]);
+    let names = |form: fn(u32) -> String| (0..100_000).map(form).collect::<Vec<_>>().join(",");
+    let values = [
+        (8, names(|n| format!("node{n:06}"))),
+        (
+            8,
+            names(|n| format!("rack{}-node{n}.cluster.example.org", n % 97)),
+        ),
+        (8, names(|n| format!("n{}", n % 7))),
+        (8, "pmix[node[6:0-99999]]".to_owned()),
+        // Hashes, which do not fold: a table of them grows to twice its size.
+        (
+            16,
+            names(|n| format!("n{:08x}", n.wrapping_mul(2_654_435_761))),
+        ),
+    ];
+    for (times, value) in &values {
+        let (nodes, cost) = meter::of(|| preg.parse_nodes(value.as_bytes()).unwrap());
+        assert!(nodes.len() >= 100_000);
+        drop(nodes);
+        holds_at_most(*times, value.as_bytes(), 0, cost);
+        // The text that a blob declares is held beside what it says.
+        let text = std::iter::once(value.clone().into_bytes());
+        let blob = blob(u32::try_from(value.len()).unwrap(), text);
+        let (nodes, cost) = meter::of(|| preg.parse_nodes(&blob));
+        nodes.unwrap();
+        holds_at_most(*times, &blob, (times + 1) * value.len(), cost);
+    }
+    let ranks = (0..100_000_u64).map(|n| (n * n % 999_983).to_string());
+    let ranks: Vec<_> = ranks.collect();
+    for value in [ranks.join(","), ranks.join(";"), "0-99999".to_owned()] {
+        let (map, cost) = meter::of(|| preg.parse_procs(value.as_bytes()).unwrap());
+        assert!(map.num_ranks() >= 100_000);
+        holds_at_most(8, value.as_bytes(), 0, cost);
+    }
+}

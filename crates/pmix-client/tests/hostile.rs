@@ -296,6 +296,41 @@ fn a_compressed_string_becomes_no_more_than_is_allowed() {
     }
 }
 
+#[test]
+fn a_compressed_string_of_4_mb_that_becomes_4_gb_is_not_inflated() {
+    // A part of 16 MiB, flushed, again and again; its end is never reached.
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(&vec![b'x'; 8 << 20]).unwrap();
+    encoder.flush().unwrap();
+    let head = encoder.get_ref().len();
+    encoder.write_all(&vec![b'x'; 16 << 20]).unwrap();
+    encoder.flush().unwrap();
+    let part = encoder.get_ref()[head..].to_vec();
+    let mut stream = encoder.get_ref()[..head].to_vec();
+    (0..255).for_each(|_| stream.extend(&part));
+    assert!(stream.len() < 5 << 20, "{} bytes", stream.len());
+    for claimed in [u32::MAX, 1_000_000] {
+        let stream = stream.clone();
+        let (settings, server) = server(move |mut peer| {
+            let get = peer.next().unwrap();
+            peer.send(get.header.tag, &compressed(&peer.form, claimed, &stream));
+            while peer.next().is_some() {}
+        });
+        let most = settings.max_string_bytes;
+        let mut client = Client::init(settings).unwrap();
+        let peer = Proc::new("job", Rank::new(1));
+        let (value, cost) = meter::of(|| client.get(&peer, "text", &[]));
+        match value {
+            Err(error) => assert_eq!(error.status(), Status::ERR_OUT_OF_RESOURCE, "{error}"),
+            Ok(value) => assert!(matches!(value, Value::CompressedString(_)), "{claimed}"),
+        }
+        let allowed = usize::try_from(claimed).unwrap().min(most) + (24 << 20);
+        assert!(cost.peak < allowed, "{} bytes for {claimed}", cost.peak);
+        drop(client);
+        server.join().unwrap();
+    }
+}
+
 fn kval(key: impl Into<pmix_types::Key<'static>>, value: Value<'static>) -> Kval<'static> {
     Kval {
         key: key.into(),

@@ -9,6 +9,9 @@ use preg_core::Status;
 
 use crate::failure::{Exit, Failure};
 
+/// How many bytes a file, or standard input, may have.
+const MOST: u64 = 1 << 30;
+
 /// Some input and where it came from.
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -70,21 +73,8 @@ fn read_word(word: &OsStr, origin: impl FnOnce() -> String) -> Result<Source, Fa
 }
 
 fn stdin() -> Result<Source, Failure> {
-    let mut bytes = Vec::new();
-    std::io::stdin()
-        .lock()
-        .read_to_end(&mut bytes)
-        .map_err(|e| unreadable("standard input", &e))?;
-    Ok(Source {
-        origin: "standard input".to_owned(),
-        bytes,
-        comments: true,
-    })
-}
-
-fn file(path: &OsStr) -> Result<Source, Failure> {
-    let origin = path.to_string_lossy().into_owned();
-    let bytes = std::fs::read(path).map_err(|e| unreadable(&origin, &e))?;
+    let origin = "standard input".to_owned();
+    let bytes = read_within(std::io::stdin().lock(), &origin, MOST)?;
     Ok(Source {
         origin,
         bytes,
@@ -92,7 +82,55 @@ fn file(path: &OsStr) -> Result<Source, Failure> {
     })
 }
 
+fn file(path: &OsStr) -> Result<Source, Failure> {
+    let origin = path.to_string_lossy().into_owned();
+    let opened = std::fs::File::open(path).map_err(|e| unreadable(&origin, &e))?;
+    let about = opened.metadata().map_err(|e| unreadable(&origin, &e))?;
+    // A pipe says nothing of its length.
+    if about.len() > MOST {
+        return Err(too_long(&origin, MOST));
+    }
+    let bytes = read_within(opened, &origin, MOST)?;
+    Ok(Source {
+        origin,
+        bytes,
+        comments: true,
+    })
+}
+
+/// All that comes, of so many bytes at most.
+fn read_within(from: impl Read, origin: &str, most: u64) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = from.take(most.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|e| unreadable(origin, &e))?;
+    match u64::try_from(bytes.len()).is_ok_and(|len| len <= most) {
+        true => Ok(bytes),
+        false => Err(too_long(origin, most)),
+    }
+}
+
+fn too_long(what: &str, most: u64) -> Failure {
+    let message = format!("{what} has more than {most} bytes, the most that is read");
+    Failure::new(Exit::Data, Status::ERR_OUT_OF_RESOURCE, message)
+}
+
 fn unreadable(what: &str, error: &std::io::Error) -> Failure {
     let message = format!("{what} cannot be read: {error}");
     Failure::new(Exit::Data, Status::ERR_NOT_FOUND, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_end_is_read_to_a_limit() {
+        let error = read_within(std::io::repeat(b'n'), "a pipe", 1000).unwrap_err();
+        let message = format!("{error:?}");
+        assert!(
+            message.contains("a pipe has more than 1000 bytes"),
+            "{message}"
+        );
+        assert_eq!(read_within(&b"n1,n2"[..], "a pipe", 5).unwrap(), b"n1,n2");
+    }
 }

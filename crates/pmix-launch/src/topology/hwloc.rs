@@ -5,9 +5,12 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use roxmltree::{Document, ParsingOptions};
 
@@ -19,6 +22,9 @@ const COMMANDS: [&str; 2] = ["lstopo-no-graphics", "lstopo"];
 
 /// How long a description may be; that of a machine of 1,000 processors has 2 MB.
 const MAX_LEN: u64 = 64 << 20;
+
+/// How long hwloc's command may take.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How many elements and texts a description may have.
 const MAX_NODES: u32 = 1 << 20;
@@ -50,10 +56,57 @@ fn run(command: &Path, environment: &[(OsString, OsString)]) -> io::Result<Vec<u
     let mut command = Command::new(command);
     command.args(["--of", "xml", "--no-io", "-"]);
     command.env_clear().envs(environment.iter().cloned());
-    let output = command.stdin(Stdio::null()).output()?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(io::Error::other(output.status.to_string())),
+    output_within(&mut command, MAX_LEN, PATIENCE)
+}
+
+/// What a command writes: so many bytes at most, within so much time, after which it is killed.
+fn output_within(command: &mut Command, most: u64, time: Duration) -> io::Result<Vec<u8>> {
+    let until = Instant::now() + time;
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let (done, written) = mpsc::channel();
+    if let Some(stdout) = child.stdout.take() {
+        // Whoever has the other end may keep it open, which holds up nobody but this thread.
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let mut stdout = stdout.take(most.saturating_add(1));
+            let read = stdout.read_to_end(&mut bytes).map(|_| bytes);
+            // Nobody listens any more if it took too long.
+            let _ = done.send(read);
+        });
+    }
+    let read = written.recv_timeout(time);
+    let ended = read.is_ok().then(|| wait_until(&mut child, until));
+    let status = match ended.transpose()?.flatten() {
+        Some(status) => status,
+        None => {
+            child.kill()?;
+            child.wait()?
+        }
+    };
+    let late = || {
+        let message = format!("it takes more than {} s", time.as_secs());
+        io::Error::new(io::ErrorKind::TimedOut, message)
+    };
+    let bytes = read.map_err(|_| late())??;
+    if u64::try_from(bytes.len()).is_ok_and(|len| len > most) {
+        return Err(io::Error::other(format!(
+            "it writes more than {most} bytes"
+        )));
+    }
+    match status.success() {
+        true => Ok(bytes),
+        false => Err(io::Error::other(status.to_string())),
+    }
+}
+
+/// Waits until a child ends; none if it has not by then.
+fn wait_until(child: &mut Child, until: Instant) -> io::Result<Option<ExitStatus>> {
+    loop {
+        match child.try_wait()? {
+            None if Instant::now() < until => thread::sleep(Duration::from_millis(2)),
+            ended => return Ok(ended),
+        }
     }
 }
 
@@ -128,6 +181,24 @@ fn bitmap(text: &str) -> Option<Cpus> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_writes_so_much_in_so_much_time_and_no_more() {
+        let long = Duration::from_secs(60);
+        let run = |script: &str, time| {
+            let mut command = Command::new("sh");
+            output_within(command.args(["-c", script]), 1000, time)
+        };
+        assert_eq!(run("echo all", long).unwrap(), b"all\n");
+        let error = run("exec yes", long).unwrap_err();
+        assert!(
+            error.to_string().contains("more than 1000 bytes"),
+            "{error}"
+        );
+        assert!(run("echo all; exit 3", long).is_err());
+        let error = run("exec sleep 600", Duration::from_millis(50)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
 
     /// Two packages of a core each, the second of two threads, as hwloc 2.9 writes them, and memory
     /// of its own beside them.
