@@ -51,7 +51,12 @@ pub(crate) fn each(cx: &Cx, list: &[Proc<'_>]) -> Vec<Proc<'static>> {
             (Rank::WILDCARD, Some(size)) => each.extend((0..size).map(|rank| of(Rank::new(rank)))),
             (Rank::WILDCARD, None) => {
                 let ranks = cx.registry.job(nspace).map(|job| job.clients.keys());
+                let before = each.len();
                 each.extend(ranks.into_iter().flatten().map(|rank| of(*rank)));
+                // Of a job that is not known here, nobody says how many there are.
+                if each.len() == before {
+                    each.push(of(Rank::WILDCARD));
+                }
             }
             (rank, _) => each.push(of(rank)),
         }

@@ -253,6 +253,8 @@ fn event(
     let name = Value::String(Some(name.clone().into_owned()));
     let infos = vec![
         Info::new(keys::EVENT_NON_DEFAULT, true),
+        // Who becomes a member later has nothing to do with it.
+        Info::new(keys::EVENT_DO_NOT_CACHE, true),
         Info::new(keys::EVENT_CUSTOM_RANGE, members),
         Info::new(keys::GROUP_ID, name),
         Info::new(keys::EVENT_AFFECTED_PROC, about.clone()),

@@ -232,6 +232,14 @@ impl World {
             Kind::Fence => Request::Fence(request::Fence { procs, infos }),
             Kind::Connect => Request::Connect(request::Connect { procs, infos }),
             Kind::Disconnect => Request::Disconnect(request::Disconnect { procs, infos }),
+            Kind::Group(_) => {
+                infos.push(Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true));
+                Request::GroupConstruct(request::GroupConstruct {
+                    group: Some(meeting.group(round).into()),
+                    procs,
+                    infos,
+                })
+            }
         };
         let own = timeout.map(|seconds| Duration::from_secs(seconds.into()));
         let own = own.or(self.config.collective_time);

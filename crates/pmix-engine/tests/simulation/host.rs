@@ -8,11 +8,11 @@ use std::time::Duration;
 use pmix_engine::host::{DirectModex, NotifyEvent};
 use pmix_engine::publish::{Caller, LookupResult, PubSub};
 use pmix_engine::{Answer, DirectModexId, HostCall, Upcall};
-use pmix_types::{DataRange, Info, Proc, Status, keys};
+use pmix_types::{DataRange, Info, Proc, Status, Value, keys};
 
 use crate::agenda::{Call, Event};
 use crate::fault::Fault;
-use crate::process::{Kind, Meeting, ProcId};
+use crate::process::{Kind, Meeting, ProcId, round_of};
 use crate::world::World;
 
 /// The host of all nodes.
@@ -80,6 +80,18 @@ impl World {
             Upcall::Disconnect(call) => {
                 let part = call.failed.map_or(Ok(Vec::new()), Err);
                 self.contribute(id, Kind::Disconnect, &call.procs, &call.infos, part);
+            }
+            Upcall::Group(call) => {
+                let infos = &call.directives;
+                let failed = infos
+                    .iter()
+                    .find(|info| info.key.is(keys::LOCAL_COLLECTIVE_STATUS));
+                let part = match failed.map(|info| &info.value) {
+                    Some(Value::Status(status)) => Err(*status),
+                    _ => Ok(Vec::new()),
+                };
+                let kind = Kind::Group(round_of(&call.id));
+                self.contribute(id, kind, &call.procs, infos, part);
             }
             Upcall::DirectModex(modex) => self.direct(id, &modex),
             Upcall::NotifyEvent(event) => self.spread(id, event),
@@ -266,11 +278,21 @@ impl World {
         let fate = self.fate();
         let answer = match (id.0.kind, result) {
             (Kind::Fence, result) => Answer::Data(result.clone()),
+            (Kind::Group(round), Ok(_)) => {
+                let context = u64::try_from(round).unwrap() + 1;
+                let context = Info::new(keys::GROUP_CONTEXT_ID, Value::Size(context));
+                Answer::Infos(Status::SUCCESS, vec![context])
+            }
             (_, Ok(_)) => Answer::Done(Status::SUCCESS),
             (_, Err(status)) => Answer::Done(*status),
         };
         if !self.send_answer(call, answer, fate) {
-            self.oracle.excused.insert((id.0.clone(), id.1, call.node));
+            let (mut meeting, mut place) = id.clone();
+            if let Kind::Group(round) = meeting.kind {
+                meeting.kind = Kind::Group(0);
+                place = round;
+            }
+            self.oracle.excused.insert((meeting, place, call.node));
         }
     }
 

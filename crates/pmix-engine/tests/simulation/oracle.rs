@@ -15,7 +15,7 @@ use pmix_types::{DataRange, Info, Proc, Rank, Status};
 use crate::agenda::{Call, Event};
 use crate::client::{Asked, What, Who};
 use crate::fault::Fault;
-use crate::process::{Meeting, ProcId, Stamp};
+use crate::process::{Kind, Meeting, ProcId, Stamp};
 use crate::world::World;
 
 /// What was seen of collectives.
@@ -190,7 +190,12 @@ impl World {
                     self.procs[proc].shared = Some(*stamp);
                 }
             }
-            What::Meet(meeting, place) => self.check_meeting(who, meeting, *place, status),
+            What::Meet(meeting, place) => {
+                if status.is_success() && matches!(meeting.kind, Kind::Group(_)) {
+                    self.check_group(who, meeting, *place, payload);
+                }
+                self.check_meeting(who, meeting, *place, status);
+            }
             What::Get(proc, key, _, floor, first_life) => {
                 let (of, floor, first_life) = (*proc, *floor, *first_life);
                 let wanted = data::Wanted {

@@ -2,10 +2,11 @@
 //! Jobs, their processes, and what these have to do.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
 use std::time::Duration;
 
-use pmix_types::{Proc, Rank, Scope, Value};
+use pmix_types::{Proc, Rank, Scope, Text, Value};
 
 use crate::client::Who;
 use crate::random::Random;
@@ -149,6 +150,8 @@ pub(crate) enum Kind {
     Fence,
     Connect,
     Disconnect,
+    /// The how-manieth group of the same processes they make; 0 where that does not matter.
+    Group(usize),
 }
 
 /// Who meets for what.
@@ -157,6 +160,21 @@ pub(crate) struct Meeting {
     pub(crate) kind: Kind,
     /// In ascending order.
     pub(crate) members: Vec<ProcId>,
+}
+
+impl Meeting {
+    /// The name of the group that these processes make, the how-manieth it is.
+    pub(crate) fn group(&self, round: usize) -> String {
+        let mut hasher = DefaultHasher::new();
+        self.members.hash(&mut hasher);
+        format!("group-{:016x}-{round}", hasher.finish())
+    }
+}
+
+/// The how-manieth group of its processes a name is that [`Meeting::group`] made.
+pub(crate) fn round_of(name: &Text<'_>) -> usize {
+    let (_, round) = name.as_str().unwrap().rsplit_once('-').unwrap();
+    round.parse().unwrap()
 }
 
 /// A step that all processes take in the same order.
@@ -219,6 +237,7 @@ fn meeting(random: &mut Random, jobs: &[Job]) -> Meeting {
     let kind = match random.below(8) {
         0 => Kind::Connect,
         1 => Kind::Disconnect,
+        2 | 3 => Kind::Group(0),
         _ => Kind::Fence,
     };
     Meeting { kind, members }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What participants are told of what they do together.
 
-use pmix_types::Status;
+use pmix_proto::reply;
+use pmix_types::{Proc, Rank, Status};
 
 use super::Seen;
 use crate::client::Who;
@@ -48,6 +49,32 @@ impl World {
             self.check_attendance(meeting, round);
             self.learn(who, &id);
         }
+    }
+
+    /// A group is its members, and has the context id that the host gave it.
+    pub(super) fn check_group(&self, who: Who, meeting: &Meeting, place: usize, payload: &[u8]) {
+        let session = self.clients[who].session.as_ref().unwrap();
+        let group = reply::Group::decode(session.form(), None, payload).unwrap();
+        let jobs = meeting.members.iter().map(|proc| self.procs[*proc].job);
+        let are_known = { jobs }.all(|job| !self.jobs[job].is_gone);
+        let mut members = group.members;
+        members.sort_unstable();
+        members.dedup();
+        let expected = meeting.members.iter().map(|proc| self.procs[*proc].name());
+        let expected: Vec<_> = expected.collect();
+        // A job that its server does not know is named as a whole.
+        let is_meant = |name: &Proc<'_>| {
+            let mut named = members.iter();
+            named.any(|proc| proc.nspace == name.nspace && name.rank.matches(proc.rank))
+        };
+        let is_whole = members.iter().any(|proc| proc.rank == Rank::WILDCARD);
+        let are_all = is_whole || members.len() == expected.len();
+        assert!(
+            !are_known || (are_all && expected.iter().all(is_meant)),
+            "{meeting:?} has the members {members:?}"
+        );
+        let context = u64::try_from(place).unwrap() + 1;
+        assert_eq!(group.context_id, Some(context), "the group of {meeting:?}");
     }
 
     /// Compares what a node was told with what others were, as far as the host told all of them.
