@@ -99,7 +99,7 @@ pub mod encoding {
     pub use pmix_builtin::open_preg;
     pub use preg_core::{
         ComponentStatus, Error, Explanation, Extent, Field, LegacyRegex, Module, Packed, Preg,
-        Regex2, Regex2Ref, Scheme, Terminator, Unpacked, parameters,
+        Regex2, Regex2Ref, Scheme, Terminator, Unpacked, ValueForm, parameters,
     };
 }
 

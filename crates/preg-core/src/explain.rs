@@ -3,6 +3,7 @@
 //!
 //! Source: none outside; offsets are in bytes of the value.
 
+use std::fmt;
 use std::ops::Range;
 
 use crate::Error;
@@ -35,5 +36,49 @@ impl Explanation {
             name,
             meaning: meaning.into(),
         });
+    }
+}
+
+/// Says what a value is taken for, by its tag or its type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ValueForm {
+    /// The string form of a scheme.
+    String {
+        /// The name of the scheme.
+        scheme: String,
+    },
+    /// The string form of a scheme that may not read values here.
+    Unread {
+        /// The name of the scheme.
+        scheme: String,
+    },
+    /// A list as it is: no scheme's tag stands in front.
+    List,
+    /// A value that names its type, and the scheme of that type.
+    Regex2 {
+        /// The type.
+        kind: String,
+        /// The name of the scheme; `None` if no scheme reads this type.
+        scheme: Option<String>,
+    },
+}
+
+impl fmt::Display for ValueForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::String { scheme } => write!(f, "string form of scheme {scheme}"),
+            Self::Unread { scheme } => {
+                write!(f, "string form of scheme {scheme}, which may not read here")
+            }
+            Self::List => f.write_str("plain list: no scheme's tag stands in front"),
+            Self::Regex2 {
+                kind,
+                scheme: Some(scheme),
+            } => write!(f, "type {kind:?} of scheme {scheme}"),
+            Self::Regex2 { kind, scheme: None } => {
+                write!(f, "type {kind:?}, which no scheme reads")
+            }
+        }
     }
 }

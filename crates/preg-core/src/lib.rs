@@ -25,7 +25,7 @@ pub use component::{Component, Query, Registration};
 pub use dynamic::check::{Outcome, PluginReport, Sample, check_plugin};
 pub use dynamic::{INTERFACE_VERSION, adapt, export};
 pub use error::Error;
-pub use explain::{Explanation, Field};
+pub use explain::{Explanation, Field, ValueForm};
 pub use inventory;
 pub use legacy::{Extent, LegacyRegex, Packed, Terminator, Unpacked};
 pub use pmix_map::{Limits, NodeList, NodeListBuilder, ProcMap, ProcMapBuilder};

@@ -3,8 +3,8 @@
 
 use pmix_mca::{Params, Source};
 use preg_core::{
-    Component, Error, Extent, LegacyRegex, Limits, NodeList, Packed, Preg, ProcMap, Regex2,
-    Regex2Ref, Scheme, Status, Terminator, Unpacked,
+    Component, Error, Explanation, Extent, LegacyRegex, Limits, NodeList, Packed, Preg, ProcMap,
+    Regex2, Regex2Ref, Scheme, Status, Terminator, Unpacked, ValueForm,
 };
 
 /// A scheme whose value is its tag and the list, with `pad` bytes more in the regex2 form.
@@ -324,4 +324,31 @@ fn many_threads_get_the_answers_of_one() {
             });
         }
     });
+}
+
+#[test]
+fn a_value_is_explained_by_the_scheme_of_its_tag_or_type() {
+    let preg = open(&[("preg", "^high"), ("preg_high_parse", "false")]);
+    let (form, told) = preg.explain(b"mid=a!");
+    assert_eq!(form.to_string(), "string form of scheme mid");
+    // These schemes have no account of their own.
+    let fields: Vec<_> = told
+        .fields
+        .iter()
+        .map(|f| (f.range.clone(), f.name))
+        .collect();
+    assert_eq!(fields, [(0..4, "tag"), (4..6, "body")]);
+    let scheme = "high".to_owned();
+    assert_eq!(preg.explain(b"high=a!").0, ValueForm::Unread { scheme });
+    assert_eq!(
+        preg.explain(b"a,b"),
+        (ValueForm::List, Explanation::default())
+    );
+    let form = |kind| {
+        preg.explain_regex(Regex2Ref { kind, bytes: b"a" })
+            .0
+            .to_string()
+    };
+    assert_eq!(form("mid"), "type \"mid\" of scheme mid");
+    assert_eq!(form("zip"), "type \"zip\", which no scheme reads");
 }

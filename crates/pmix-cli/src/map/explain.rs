@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use preg_core::{Error, Explanation, Preg, Regex2Ref, Scheme};
+use preg_core::{Error, Explanation, Regex2Ref};
 use serde_json::{Value as Json, json};
 
 use super::answer;
@@ -70,8 +70,11 @@ fn explain_value(
 ) -> Result<Exit, Failure> {
     let preg = &context.preg;
     let (form, explanation) = match &value.kind {
-        None => of_string(preg, &value.bytes),
-        Some(kind) => of_regex2(preg, kind, &value.bytes),
+        None => preg.explain(&value.bytes),
+        Some(kind) => preg.explain_regex(Regex2Ref {
+            kind,
+            bytes: &value.bytes,
+        }),
     };
     let decoded = answer::decode(
         preg,
@@ -88,53 +91,12 @@ fn explain_value(
     let report = Report {
         origin: &value.origin,
         bytes: &value.bytes,
-        form,
+        form: form.to_string(),
         explanation,
         result,
         fault,
     };
     show(context, &report, exit)
-}
-
-fn of_string(preg: &Preg, bytes: &[u8]) -> (String, Explanation) {
-    let owner = preg.modules().iter().map(|m| &*m.scheme);
-    let mut owner = owner.filter(|s| bytes.starts_with(s.tag()));
-    match (owner.next(), preg.tag_owner(bytes)) {
-        (Some(scheme), _) => {
-            let form = format!("string form of scheme {}", scheme.name());
-            let explained = scheme.explain(bytes);
-            (form, explained.unwrap_or_else(|| tag_only(scheme, bytes)))
-        }
-        (None, Some(name)) => {
-            let form = format!("string form of scheme {name}, which may not read here");
-            (form, Explanation::default())
-        }
-        (None, None) => {
-            let form = "plain list: no scheme's tag stands in front".to_owned();
-            (form, Explanation::default())
-        }
-    }
-}
-
-/// What can be said where a scheme has no account of its own.
-fn tag_only(scheme: &dyn Scheme, bytes: &[u8]) -> Explanation {
-    let mut explanation = Explanation::default();
-    let tag = scheme.tag().len();
-    explanation.field(0..tag, "tag", format!("scheme {}", scheme.name()));
-    explanation.field(tag..bytes.len(), "body", "known to the scheme alone");
-    explanation
-}
-
-fn of_regex2(preg: &Preg, kind: &str, bytes: &[u8]) -> (String, Explanation) {
-    let modules = preg.modules().iter();
-    let owner = modules.map(|m| &*m.scheme).find(|s| s.kind() == Some(kind));
-    let Some(scheme) = owner else {
-        let form = format!("type {kind:?}, which no scheme reads");
-        return (form, Explanation::default());
-    };
-    let form = format!("type {kind:?} of scheme {}", scheme.name());
-    let explained = scheme.explain_regex(Regex2Ref { kind, bytes });
-    (form, explained.unwrap_or_default())
 }
 
 /// What text would be taken for that no scheme owns.

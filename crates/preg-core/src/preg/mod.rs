@@ -4,6 +4,7 @@
 //! Source: OpenPMIx `regex.rst`, "The MCA preg Framework".
 
 mod candidate;
+mod explain;
 mod framer;
 mod lookup;
 mod open;
