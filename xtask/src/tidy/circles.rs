@@ -30,7 +30,7 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
             "wire_type/structure",
             "wire_type/text",
         ],
-        "types say how they are packed, and packing a value asks its type",
+        "types say how they are packed, and packing a value asks its type: decision 18",
     ),
     (
         "crates/pmix-capi/src/",

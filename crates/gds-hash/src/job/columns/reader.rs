@@ -3,7 +3,8 @@
 
 use pmix_types::{DataType, Info, Key, Value};
 
-use super::{Columns, Numbers, Run, from_number};
+use super::numbers::{Numbers, Run};
+use super::{Columns, from_number};
 
 /// The values of one key and type, for somebody who asks for one number after the other.
 pub(crate) struct Reader<'c> {
@@ -83,18 +84,5 @@ impl<'c> Reader<'c> {
     pub(crate) fn value(&self, number: u64) -> Option<Value<'static>> {
         from_number(self.data_type, number)
             .or_else(|| self.pool.get(usize::try_from(number).ok()?).cloned())
-    }
-}
-
-impl Run {
-    /// The number of a process or node, if the run has it.
-    #[inline]
-    pub(super) fn number(&self, index: u32) -> Option<u64> {
-        let offset = index.checked_sub(self.first)?;
-        let number = self
-            .step
-            .wrapping_mul(offset.into())
-            .wrapping_add(self.start);
-        (offset < self.count).then_some(number)
     }
 }
