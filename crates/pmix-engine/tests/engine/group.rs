@@ -317,6 +317,22 @@ fn what_the_host_cannot_do_is_answered_at_once() {
 }
 
 #[test]
+fn what_the_host_says_of_a_group_that_failed_does_not_make_it() {
+    let (mut world, all) = world(&[2]);
+    world.rule(|_, call| match call {
+        Upcall::Group(_) => {
+            let context = Info::new(keys::GROUP_CONTEXT_ID, Value::Size(1));
+            Reaction::Answer(Answer::Infos(Status::ERR_OUT_OF_RESOURCE, vec![context]))
+        }
+        _ => Reaction::Usual,
+    });
+    let tags = ask_all(&mut world, &all, &construct("g", &[0, 1], context()));
+    let refused = Some(Status::ERR_OUT_OF_RESOURCE);
+    assert_eq!(statuses(&world, &all, &tags), [refused; 2]);
+    assert_eq!(num_groups(&world), 0);
+}
+
+#[test]
 fn the_host_is_told_once_what_all_of_them_want() {
     let (mut world, all) = world(&[2]);
     let calls = Rc::new(RefCell::new(Vec::new()));
