@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes do together: fences, connects and disconnects.
+//! What processes do together: fences, connects, disconnects, constructions and destructions of groups.
 //!
 //! A [`Tracker`](tracker::Tracker) is one of them, with the local processes that take part in it:
 //!
@@ -8,7 +8,7 @@
 //!     └──────── time is up, or one of them is lost ──────────────────────────────── ended
 //! ```
 //!
-//! - Trackers of the same participants follow each other: the n-th call of a process belongs to
+//! - Trackers of the same participants (and, of groups, the same name) follow each other: the n-th call of a process belongs to
 //!   the n-th tracker, however far the others have come.
 //! - One that ended without success stays until its last participants have come and were told the
 //!   same, so that nobody's next call is taken for the one that failed.

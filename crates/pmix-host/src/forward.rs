@@ -13,7 +13,7 @@ mod output;
 mod sink;
 mod stdin_pipe;
 
-/// The crate whose poll the parts of this module work with.
+/// The crate `mio`, with whose `Poll` the parts of this module work.
 pub use mio;
 
 pub use output::{HeldStream, OutputChunk, OutputForwarder, OutputStream};

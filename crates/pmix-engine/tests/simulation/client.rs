@@ -86,7 +86,7 @@ pub(crate) struct Link {
 /// Something on its way.
 #[derive(Debug)]
 pub(crate) enum Packet {
-    /// Bytes, and the how-manieth they are of all.
+    /// Bytes, and their number among all that were sent.
     Bytes(u64, Vec<u8>),
     Close,
 }

@@ -26,7 +26,7 @@ pub(crate) struct Host {
     pub(crate) board: PubSub<Call>,
 }
 
-/// A collective, by its participants and the how-manieth of theirs it is.
+/// A collective, by its participants and its number among theirs.
 pub(crate) type RoundId = (Meeting, usize);
 
 /// A collective as the host sees it.

@@ -46,7 +46,7 @@ struct Seen {
 }
 
 impl World {
-    /// A process is about to call for a meeting; tells the how-manieth time it is.
+    /// A process is about to call for a meeting; tells how often it has called before.
     pub(crate) fn meets(&mut self, proc: ProcId, meeting: &Meeting, collects: bool) -> usize {
         let count = self
             .oracle

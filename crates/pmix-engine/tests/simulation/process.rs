@@ -81,7 +81,7 @@ impl Process {
     }
 }
 
-/// What a process puts: who it is, which life, the how-manieth commit, and which keys it uses in
+/// What a process puts: who it is, which life, the number of the commit, and which keys it uses in
 /// this life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stamp {
@@ -150,7 +150,8 @@ pub(crate) enum Kind {
     Fence,
     Connect,
     Disconnect,
-    /// The how-manieth group of the same processes they make; 0 where that does not matter.
+    /// They make a group: its number among those of the same processes, or 0 where that does not
+    /// matter.
     Group(usize),
 }
 
@@ -163,7 +164,7 @@ pub(crate) struct Meeting {
 }
 
 impl Meeting {
-    /// The name of the group that these processes make, the how-manieth it is.
+    /// The name of the group of this number that these processes make.
     pub(crate) fn group(&self, round: usize) -> String {
         let mut hasher = DefaultHasher::new();
         self.members.hash(&mut hasher);
@@ -171,7 +172,7 @@ impl Meeting {
     }
 }
 
-/// The how-manieth group of its processes a name is that [`Meeting::group`] made.
+/// The number of a group in the name that [`Meeting::group`] made.
 pub(crate) fn round_of(name: &Text<'_>) -> usize {
     let (_, round) = name.as_str().unwrap().rsplit_once('-').unwrap();
     round.parse().unwrap()

@@ -24,7 +24,7 @@ pub(crate) enum Reaction {
 
 pub(super) type Rule = Box<dyn FnMut(usize, &Upcall) -> Reaction>;
 
-/// What makes calls of several nodes one: what is to be done, by whom, and the how-manieth it is.
+/// What makes calls of several nodes one: what is to be done, and by whom.
 type Key = (&'static str, Vec<Proc<'static>>);
 
 /// The host of all nodes.

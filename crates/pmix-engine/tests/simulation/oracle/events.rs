@@ -15,7 +15,7 @@ pub(crate) const NUMBER: &str = "number";
 #[derive(Debug)]
 pub(crate) struct Taken {
     number: u32,
-    /// The server's node, and the how-manieth server of it that is.
+    /// The server's node, and the number of the server among those of the node.
     node: usize,
     life: u32,
     /// Who has seen it where it was raised: a connection, or a process of that name.
