@@ -36,7 +36,7 @@ static uint32_t size_of_job(const pmix_proc_t *own)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static int heard_by_all, heard_by_last;
+static int heard_by_all, heard_by_last, told_of_handlers;
 
 static void heard(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[],
                   size_t ninfo, pmix_info_t *results, size_t nresults,
@@ -52,6 +52,15 @@ static void heard(size_t id, pmix_status_t status, const pmix_proc_t *source, pm
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
     done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
+}
+
+static void told_of_handler(pmix_status_t status, void *cbdata)
+{
+    (void)status, (void)cbdata;
+    pthread_mutex_lock(&lock);
+    told_of_handlers++;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
 }
 
 /* Waits until a number is not zero, for a minute at most. */
@@ -100,6 +109,12 @@ static void events(const pmix_proc_t *own, uint32_t size)
         exit(1);
     }
     must("deregister", PMIx_Deregister_event_handler((size_t)id, NULL, NULL));
+    /* Programs wait for the callback, also of a handler that is not there. */
+    must("deregister again", PMIx_Deregister_event_handler((size_t)id, told_of_handler, NULL));
+    if (wait_for(&told_of_handlers) != 1) {
+        fprintf(stderr, "rank %u: nobody was told that a handler is gone\n", own->rank);
+        exit(1);
+    }
 }
 
 int main(void)

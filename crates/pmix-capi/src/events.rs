@@ -281,13 +281,15 @@ exported! {
             return Status::ERR_INIT.as_raw();
         }
         let gone = forget(evhdlr_ref);
-        let data = Data(cbdata);
-        match (gone, cbfunc) {
-            (Ok(()), Some(callback)) => {
+        match cbfunc {
+            // As in OpenPMIx, the callback hears of a handler that nobody registered, too: programs
+            // wait for it whatever the function returned.
+            Some(callback) => {
+                let data = Data(cbdata);
                 // SAFETY: C gave the function and what it is given.
-                code(later(move || unsafe { callback(Status::SUCCESS.as_raw(), data.get()) }))
+                code(later(move || unsafe { callback(code(gone), data.get()) }))
             }
-            (gone, _) => code(gone),
+            None => code(gone),
         }
     }
 
