@@ -8,8 +8,8 @@
 //!     └──────── time is up, or one of them is lost ──────────────────────────────── ended
 //! ```
 //!
-//! - Trackers of the same participants (and, of groups, the same name) follow each other: the n-th call of a process belongs to
-//!   the n-th tracker, however far the others have come.
+//! - Trackers of the same participants (and, of groups, the same name) follow each other: the n-th
+//!   call of a process belongs to the n-th tracker, however far the others have come.
 //! - One that ended without success stays until its last participants have come and were told the
 //!   same, so that nobody's next call is taken for the one that failed.
 //! - A fence whose participants are all local ends without the host. Any collective with
