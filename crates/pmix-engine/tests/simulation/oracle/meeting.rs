@@ -2,7 +2,7 @@
 //! What participants are told of what they do together.
 
 use pmix_proto::reply;
-use pmix_types::{Proc, Rank, Status};
+use pmix_types::{Proc, Status};
 
 use super::Seen;
 use crate::client::Who;
@@ -51,7 +51,8 @@ impl World {
         }
     }
 
-    /// A group is its members, and has the context id that the host gave it.
+    /// A group is its members, but for those that were lost while it was formed, and has the context
+    /// id that the host gave it.
     pub(super) fn check_group(&self, who: Who, meeting: &Meeting, place: usize, payload: &[u8]) {
         let session = self.clients[who].session.as_ref().unwrap();
         let group = reply::Group::decode(session.form(), None, payload).unwrap();
@@ -60,17 +61,16 @@ impl World {
         let mut members = group.members;
         members.sort_unstable();
         members.dedup();
-        let expected = meeting.members.iter().map(|proc| self.procs[*proc].name());
-        let expected: Vec<_> = expected.collect();
         // A job that its server does not know is named as a whole.
-        let is_meant = |name: &Proc<'_>| {
-            let mut named = members.iter();
-            named.any(|proc| proc.nspace == name.nspace && name.rank.matches(proc.rank))
+        let names = |named: &Proc<'_>, proc: ProcId| {
+            let name = self.procs[proc].name();
+            named.nspace == name.nspace && name.rank.matches(named.rank)
         };
-        let is_whole = members.iter().any(|proc| proc.rank == Rank::WILDCARD);
-        let are_all = is_whole || members.len() == expected.len();
+        let is_member = |named: &Proc<'_>| meeting.members.iter().any(|proc| names(named, *proc));
+        let is_there = |proc: ProcId| members.iter().any(|named| names(named, proc));
+        let mut stayed = { meeting.members.iter() }.filter(|proc| !self.procs[**proc].is_restless);
         assert!(
-            !are_known || (are_all && expected.iter().all(is_meant)),
+            !are_known || (members.iter().all(is_member) && stayed.all(|proc| is_there(*proc))),
             "{meeting:?} has the members {members:?}"
         );
         let context = u64::try_from(place).unwrap() + 1;
