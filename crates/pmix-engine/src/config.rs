@@ -36,7 +36,8 @@ pub struct Config {
     /// 128 KiB, always may come; a long one comes when there is room for all of it.
     pub input_bytes: usize,
     /// The time in which 1 MiB of a long message has to come if others wait for room. A peer that
-    /// sends less is refused.
+    /// sends less is refused, and so is one whose message cannot be handled for so long because it
+    /// does not read its replies.
     pub input_time: Duration,
     /// The number of requests of one peer that may wait for their replies. One more is refused.
     pub requests_per_peer: usize,

@@ -163,6 +163,7 @@ impl Cx {
             self.intake_due = self.after(self.config.input_time);
             if let Some(at) = self.intake_due {
                 self.timers.set(at, Timer::Intake);
+                self.peers.begin_input_period();
             }
         }
     }
@@ -175,7 +176,7 @@ impl Cx {
             for peer in stalled {
                 let seconds = self.config.input_time.as_secs();
                 let message =
-                    format!("less than 1 MiB of a long message in {seconds} s, and others wait");
+                    format!("a long message hardly came on in {seconds} s, and others wait");
                 self.refuse(peer, Error::new(Status::ERR_OUT_OF_RESOURCE, message));
             }
         }

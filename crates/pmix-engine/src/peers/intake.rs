@@ -32,8 +32,8 @@ pub(super) struct Intake {
 #[derive(Debug)]
 struct Admitted {
     len: usize,
-    /// How much of it was there when the last period ended.
-    before: usize,
+    /// How much of it was there when the period began; nothing is known of one that came later.
+    before: Option<usize>,
 }
 
 impl Intake {
@@ -77,7 +77,7 @@ impl Intake {
             }
             self.waiting.pop_front();
             self.num_bytes = num_bytes;
-            self.admitted.insert(peer, Admitted { len, before: 0 });
+            self.admitted.insert(peer, Admitted { len, before: None });
             self.resumed.push_back(peer);
         }
     }
@@ -103,18 +103,24 @@ impl Intake {
         self.resumed.pop_front()
     }
 
-    /// A period has ended in which others waited: the peers whose messages have hardly come on, given
-    /// how many bytes of a message of a peer are there.
-    pub(super) fn stalled(&mut self, there: impl Fn(PeerId) -> usize) -> Vec<PeerId> {
-        let mut stalled = Vec::new();
+    /// A period begins in which others wait, given how many bytes of a message of a peer are there.
+    pub(super) fn begin_period(&mut self, there: impl Fn(PeerId) -> Option<usize>) {
         for (peer, admitted) in &mut self.admitted {
-            let now = there(*peer);
-            if now < admitted.len && now.saturating_sub(admitted.before) < PROGRESS {
-                stalled.push(*peer);
-            }
-            admitted.before = now;
+            admitted.before = Some(there(*peer).unwrap_or_default());
         }
-        stalled
+    }
+
+    /// A period has ended in which others waited: the peers whose messages have hardly come on since
+    /// it began, given how many bytes of a message of a peer are there, unless it is the server that
+    /// has not handled it.
+    pub(super) fn stalled(&self, there: impl Fn(PeerId) -> Option<usize>) -> Vec<PeerId> {
+        let is_stalled = |(peer, admitted): &(&PeerId, &Admitted)| {
+            let came = { admitted.before.zip(there(**peer)) }
+                .map(|(before, now)| now.saturating_sub(before));
+            came.is_some_and(|came| came < PROGRESS)
+        };
+        let stalled = self.admitted.iter().filter(is_stalled);
+        stalled.map(|(peer, _)| *peer).collect()
     }
 }
 
@@ -169,10 +175,19 @@ mod tests {
         intake.announced(second, 2 * LONG);
         intake.announced(third, LONG);
         assert!(intake.any_waits());
-        let half = |peer| if peer == first { LONG } else { 100 };
+        let there = |bytes| move |_| Some(bytes);
+        // Nobody has looked yet how much of them there is.
+        assert_eq!(intake.stalled(there(100)), []);
+        intake.begin_period(there(0));
+        let half = |peer| Some(if peer == first { LONG } else { 100 });
         assert_eq!(intake.stalled(half), [second]);
+        intake.begin_period(half);
         assert_eq!(intake.stalled(half), [first, second]);
-        // One that waits to be handled has come.
-        assert_eq!(intake.stalled(|_| 2 * LONG), []);
+        // One that came while others waited has its time too.
+        intake.ended(first, 2 * LONG);
+        assert!(intake.may_come(third));
+        assert_eq!(intake.stalled(half), [second]);
+        // One that waits for the server has come.
+        assert_eq!(intake.stalled(|_| None), []);
     }
 }

@@ -133,17 +133,17 @@ impl Peers {
         self.intake.any_waits()
     }
 
-    /// The peers whose long messages have hardly come on since the last call.
-    pub(crate) fn stalled(&mut self) -> Vec<PeerId> {
-        let peers = &self.peers;
-        self.intake.stalled(|id| {
-            let inbox = peers.get(&id).map(|peer| &peer.inbox);
-            // A whole one waits for the server.
-            inbox.map_or(0, |inbox| match inbox.has_frame() {
-                true => usize::MAX,
-                false => inbox.num_there(),
-            })
-        })
+    /// A period begins in which messages wait for room.
+    pub(crate) fn begin_input_period(&mut self) {
+        let (peers, window) = (&self.peers, self.window);
+        self.intake
+            .begin_period(|id| there(peers.get(&id)?, window));
+    }
+
+    /// The peers whose long messages have hardly come on since the period began.
+    pub(crate) fn stalled(&self) -> Vec<PeerId> {
+        let there = |id| there(self.peers.get(&id)?, self.window);
+        self.intake.stalled(there)
     }
 
     /// Puts a peer behind the others whose messages are to be handled, if there is one of it that
@@ -320,5 +320,14 @@ impl Peers {
 
     pub(crate) fn poll_transmit(&mut self) -> Option<Transmit> {
         self.outbox.pop_front()
+    }
+}
+
+/// How many bytes of a long message are there, unless it is there as a whole and waits for the
+/// server. One that is not handled because its peer does not read its replies waits for the peer.
+fn there(peer: &Peer, window: usize) -> Option<usize> {
+    match peer.inbox.has_frame() {
+        true if peer.queued_bytes < window => None,
+        _ => Some(peer.inbox.num_there()),
     }
 }

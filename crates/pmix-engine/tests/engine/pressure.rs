@@ -296,3 +296,26 @@ fn who_does_not_go_on_with_a_long_message_makes_room_for_others() {
     let stats = world.nodes[0].engine.stats();
     assert_eq!((stats.num_peers, stats.num_timers), (1, 0));
 }
+
+#[test]
+fn who_does_not_read_its_replies_makes_room_for_the_long_messages_of_others() {
+    let mut config = Config::default();
+    config.input_bytes = 1_200 << 10;
+    config.reply_window = 1;
+    let (mut world, all) = job(3, &config);
+    // Two are owed a reply that they do not read, so that nothing more of them is handled.
+    for who in &all[..2] {
+        world.clients[*who].is_deaf = true;
+        world.ask(*who, &Request::JobInfo);
+    }
+    world.run();
+    let (tags, mut left): (Vec<_>, Vec<_>) =
+        all.iter().map(|who| long_request(&mut world, *who)).unzip();
+    feed(&mut world, &all, &mut left);
+    assert_eq!([left[0].len(), left[1].len()], [0, 0]);
+    assert!(left[2].len() > 400 << 10);
+    world.advance(config.input_time + Duration::from_secs(1));
+    assert_eq!(world.nodes[0].refusals(), [Status::ERR_OUT_OF_RESOURCE; 2]);
+    feed(&mut world, &all, &mut left);
+    assert!(world.clients[all[2]].status(tags[2]).is_some());
+}
