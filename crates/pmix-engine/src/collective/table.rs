@@ -183,8 +183,12 @@ impl Collectives {
         let (failed, num_members) = self.failed.entry(tracker.job.clone()).or_default();
         failed.push_back(id);
         *num_members += tracker.weight;
-        let is_too_much = failed.len() > MAX_FAILED || *num_members > MAX_FAILED_MEMBERS;
-        if let Some(oldest) = failed.front().copied().filter(|_| is_too_much) {
+        // One with many participants may take the place of many with few.
+        let job = tracker.job.clone();
+        while let Some((failed, num_members)) = self.failed.get(&job)
+            && (failed.len() > MAX_FAILED || *num_members > MAX_FAILED_MEMBERS)
+            && let Some(oldest) = failed.front().copied()
+        {
             self.remove(oldest);
         }
         self.tidy(id);

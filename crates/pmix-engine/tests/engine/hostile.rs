@@ -9,6 +9,7 @@ use pmix_proto::{Command, Header, Request, Tag, reply, request};
 use pmix_random::{Seeded, Source as _};
 use pmix_types::{DataRange, Info, Proc, Rank, Scope, Status, Value, keys};
 
+use crate::collective::{fence_of, limit, procs};
 use crate::exchange::{commit, get};
 use crate::world::{Reaction, World, hello};
 
@@ -331,4 +332,26 @@ fn a_host_that_never_answers_is_not_asked_without_end() {
         }
     }
     assert_eq!(refused, 2);
+}
+
+#[test]
+fn collectives_that_failed_take_so_much_memory_in_whatever_order_they_come() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = world.join_all("job", &[2]);
+    let mut fail = |sizes: &[u32]| {
+        for size in sizes {
+            let far = (0..*size).map(|rank| Proc::new("far", Rank::new(rank)));
+            let both = procs(&[("job", 0), ("job", 1)]).into_iter();
+            let request = fence_of(both.chain(far).collect(), limit(1));
+            let tag = world.ask(all[0], &request);
+            world.advance(Duration::from_secs(2));
+            let status = world.clients[all[0]].status(tag);
+            assert_eq!(status, Some(Status::ERR_TIMEOUT));
+        }
+        world.nodes[0].engine.stats().num_collectives
+    };
+    assert_eq!(fail(&[1, 2, 3, 4, 5, 6]), 6);
+    // The last of them takes the place of all small ones and of the first large one.
+    assert_eq!(fail(&[400_000, 400_001, 400_002]), 2);
 }
