@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is said where groups are made and ended: by the members, to the host, and to the groups.
 
+use std::collections::HashMap;
+
 use pmix_types::{DataArray, GroupOperation, Info, Nspace, Proc, Status, Text, Value, keys};
 
 use super::kind::{Collective, GroupName};
@@ -82,8 +84,12 @@ pub(crate) fn upcall(
     let mut directives = infos;
     let is_own =
         |info: &&Info<'_>| !info.key.is(keys::GROUP_MEMBERSHIP) && !info.key.is(keys::TIMEOUT);
+    let places = directives.iter().enumerate();
+    let mut places: HashMap<_, _> = { places.rev() }
+        .map(|(place, info)| (info.key.as_bytes().to_vec(), place))
+        .collect();
     for info in said.iter().flat_map(|(_, infos)| infos).filter(is_own) {
-        let place = directives.iter().position(|known| known.key == info.key);
+        let place = places.get(info.key.as_bytes()).copied();
         match place.filter(|_| !info.key.is(keys::GROUP_INFO)) {
             // What one of them wants is wanted.
             Some(place) if info.truth().is_true() => {
@@ -92,7 +98,10 @@ pub(crate) fn upcall(
                 }
             }
             Some(_) => {}
-            None => directives.push(info.clone()),
+            None => {
+                places.insert(info.key.as_bytes().to_vec(), directives.len());
+                directives.push(info.clone());
+            }
         }
     }
     if let Some(status) = failed {

@@ -79,8 +79,12 @@ impl Participants {
 
     /// Whether a process takes part.
     pub(crate) fn has(&self, proc: &Proc<'_>) -> bool {
-        let mut jobs = self.jobs();
-        jobs.any(|(nspace, ranks)| *nspace == proc.nspace && ranks.has(proc.rank))
+        let nspace = proc.nspace.as_bytes();
+        let place = self
+            .0
+            .binary_search_by(|(known, _)| known.as_bytes().cmp(nspace));
+        let job = place.ok().and_then(|place| self.0.get(place));
+        job.is_some_and(|(_, ranks)| ranks.has(proc.rank))
     }
 
     /// The same as a list.

@@ -41,8 +41,11 @@ impl Known {
     /// `PMIX_ERR_NOT_FOUND` for a rank that none of its processes has.
     pub(super) fn of_rank(&self, cx: &Cx, rank: Rank) -> Result<Proc<'static>, Error> {
         let found = self.members.of_rank(cx, rank);
-        found
-            .ok_or_else(|| Error::not_found(format!("no process has rank {rank} in {}", self.name)))
+        found.ok_or_else(|| self.no_rank(rank))
+    }
+
+    pub(super) fn no_rank(&self, rank: Rank) -> Error {
+        Error::not_found(format!("no process has rank {rank} in {}", self.name))
     }
 
     fn weight(&self) -> usize {

@@ -10,6 +10,7 @@ use crate::Error;
 use crate::cx::Cx;
 use crate::infos::{is_set, value};
 use crate::peers::Ticket;
+use crate::procs::Procs;
 
 impl Groups {
     /// Learns from an event that a process reports. Returns the ticket if the event is to go on;
@@ -63,6 +64,7 @@ impl Groups {
         }
         self.check_name(cx, source, Some(name))?;
         Members::check(list)?;
+        self.check_free(name, list)?;
         self.check_room(&source.nspace, members::weight(list))?;
         for run in list.chunk_by(|a, b| a.nspace == b.nspace) {
             if let Some(proc) = run.first() {
@@ -90,18 +92,56 @@ impl Groups {
         };
         let source = source.clone().into_owned();
         if status != Status::GROUP_CONSTRUCT_COMPLETE {
-            let about = affected(infos).unwrap_or(&source).clone().into_owned();
-            return self.leaves(cx, name, &about, status);
-        }
-        let Some(list) = listed(infos) else {
+            let about = affected(infos).unwrap_or(&source);
+            // A process says of itself alone that it leaves, and servers say which one is gone.
+            let is_process = cx.store.job(&source.nspace).is_some();
+            if *about == source || (status == Status::GROUP_MEMBER_FAILED && !is_process) {
+                self.leaves(cx, name, &about.clone().into_owned(), status);
+            }
             return;
-        };
-        let group = Known::completed(name, &source, list, infos);
-        let is_known = list
-            .iter()
-            .any(|proc| self.of(name.as_bytes(), proc).is_some());
-        if !is_known && group.members.any_local(cx) {
+        }
+        if let Some(list) = listed(infos)
+            && let Err(error) = self.brought(cx, name, &source, list, infos)
+        {
+            tracing::debug!(%error, %name, "a group that the host tells of is not known here");
+        }
+    }
+
+    /// Learns of a group that the host tells of, if processes of this node are in it.
+    fn brought(
+        &mut self,
+        cx: &Cx,
+        name: &Text<'_>,
+        source: &Proc<'static>,
+        list: &[Proc<'_>],
+        infos: &[Info<'_>],
+    ) -> Result<(), Error> {
+        self.check_name(cx, source, Some(name))?;
+        Members::check(list)?;
+        self.check_free(name, list)?;
+        self.check_room(&source.nspace, members::weight(list))?;
+        let group = Known::completed(name, source, list, infos);
+        if group.members.any_local(cx) {
             self.add(group);
+        }
+        Ok(())
+    }
+
+    /// Refuses a group with members that are in another of its name.
+    fn check_free(&self, name: &Text<'_>, list: &[Proc<'_>]) -> Result<(), Error> {
+        let mut procs = Procs::default();
+        procs.extend(list);
+        let mut others = self.named(name.as_bytes()).iter();
+        let is_taken = |id: &u64| {
+            let group = self.groups.get(id);
+            group.is_some_and(|group| group.members.any_of(&procs))
+        };
+        match others.any(is_taken) {
+            true => Err(Error::new(
+                Status::ERR_EXISTS,
+                format!("a member is in a group {name} already"),
+            )),
+            false => Ok(()),
         }
     }
 
@@ -137,7 +177,8 @@ fn concerns_groups(status: Status) -> bool {
     )
 }
 
-fn name<'i>(infos: &'i [Info<'_>]) -> Option<&'i Text<'i>> {
+/// The group that infos name.
+pub(super) fn name<'i>(infos: &'i [Info<'_>]) -> Option<&'i Text<'i>> {
     match value(infos, keys::GROUP_ID)? {
         Value::String(name) => name.as_ref(),
         _ => None,

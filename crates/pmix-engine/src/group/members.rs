@@ -93,11 +93,48 @@ impl Members {
     /// The process that has a rank in the group, whether or not it is still there: a rank stays who
     /// it is.
     pub(super) fn of_rank(&self, cx: &Cx, rank: Rank) -> Option<Proc<'static>> {
-        let place = usize::try_from(rank.as_raw()).ok()?;
-        match self.has_jobs {
-            true => each(cx, &self.list).get(place).cloned(),
-            false => self.list.get(place).cloned(),
+        let mut place = usize::try_from(rank.as_raw()).ok()?;
+        if !self.has_jobs {
+            return self.list.get(place).cloned();
         }
+        for proc in &self.list {
+            let (count, size) = match (proc.rank, cx.job_size(&proc.nspace)) {
+                (Rank::WILDCARD, Some(size)) => (usize::try_from(size).ok()?, Some(size)),
+                // Nobody said how many these are.
+                (Rank::WILDCARD, None) => (each(cx, std::slice::from_ref(proc)).len(), None),
+                _ => (1, None),
+            };
+            if place < count {
+                return match (proc.rank, size) {
+                    (Rank::WILDCARD, Some(_)) => {
+                        let rank = Rank::new(u32::try_from(place).ok()?);
+                        Some(Proc::new(proc.nspace.clone(), rank))
+                    }
+                    _ => each(cx, std::slice::from_ref(proc)).get(place).cloned(),
+                };
+            }
+            place -= count;
+        }
+        None
+    }
+
+    /// Whether whole jobs are among them.
+    pub(super) const fn has_jobs(&self) -> bool {
+        self.has_jobs
+    }
+
+    /// Whether one of them is one of these, whether or not it is still there.
+    pub(super) fn meet(&self, procs: &Procs) -> bool {
+        self.set.meets(procs)
+    }
+
+    /// Whether one of these is one of them that is still there; of a whole job that may be any.
+    pub(super) fn any_of(&self, procs: &Procs) -> bool {
+        let is_one = |proc: &Proc<'_>| match proc.rank {
+            Rank::WILDCARD => procs.names_job(&proc.nspace),
+            _ => procs.has(proc) && self.has(proc),
+        };
+        self.set.meets(procs) && self.list.iter().any(is_one)
     }
 
     /// Those that have not left, gone or not.
@@ -110,14 +147,15 @@ impl Members {
         each
     }
 
-    /// Those that are still there.
+    /// Those that are to hear of the others: a whole job stays one entry as long as nobody of it is
+    /// to be left out who could hear, so that a loss costs as much as the list is long.
     pub(super) fn present(&self, cx: &Cx) -> Vec<Proc<'static>> {
-        if self.left.len() + self.gone.len() + self.released.len() == 0 {
-            return self.list.clone();
-        }
-        let mut each = each(cx, &self.list);
-        each.retain(|proc| self.has(proc));
-        each
+        let mut present = match self.has_jobs && self.left.len() + self.released.len() > 0 {
+            true => each(cx, &self.list),
+            false => self.list.clone(),
+        };
+        present.retain(|proc| proc.rank == Rank::WILDCARD || self.has(proc));
+        present
     }
 
     /// Whether one of them is a local process that is still there.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use pmix_proto::{PeerForm, reply};
 use pmix_types::{
-    DataArray, DataRange, Info, IntoOwned, Proc, QualifiedValue, Rank, Scope, Status, Text, Value,
-    keys,
+    DataArray, DataRange, Info, IntoOwned, Proc, QualifiedValue, Scope, Status, Text, Value, keys,
 };
 
 use super::known::{Groups, Known};
@@ -18,6 +17,7 @@ use crate::cx::Cx;
 use crate::events::{Notification, Reporter};
 use crate::infos::{is_set, value};
 use crate::peers::Member;
+use crate::procs::Procs;
 
 impl Groups {
     /// Does what the end of a collective means for its group. Returns the events that follow.
@@ -94,15 +94,11 @@ impl Groups {
 
     /// Forgets the groups of a name that these processes were members of.
     fn forget(&mut self, name: &Text<'_>, participants: &Participants) {
-        let is_participant = |proc: &Proc<'_>| match proc.rank {
-            Rank::WILDCARD => participants
-                .jobs()
-                .any(|(nspace, _)| *nspace == proc.nspace),
-            _ => participants.has(proc),
-        };
+        let mut procs = Procs::default();
+        procs.extend(&participants.to_procs());
         let has = |id: &&u64| {
             let group = self.groups.get(*id);
-            group.is_some_and(|group| group.members.list().iter().any(is_participant))
+            group.is_some_and(|group| group.members.meet(&procs))
         };
         let gone: Vec<_> = self
             .named(name.as_bytes())
@@ -222,7 +218,10 @@ fn share(cx: &Cx, proc: &Proc<'static>, infos: &[Info<'static>], context_id: u64
     let more = crate::weight::infos(infos);
     let most = cx.config.put_bytes_per_process;
     let stored = cx.store.update_modex(&proc.nspace, |puts| {
-        if puts.num_bytes(proc.rank).saturating_add(more) > most {
+        let num_keys = puts.num_keys(proc.rank).saturating_add(infos.len());
+        if puts.num_bytes(proc.rank).saturating_add(more) > most
+            || num_keys > cx.config.put_keys_per_process
+        {
             tracing::warn!(nspace = %proc.nspace, rank = %proc.rank, "too much to share with a group");
             return Ok(());
         }

@@ -83,7 +83,7 @@ impl Groups {
             )));
         }
         let nspace = Nspace::new(name.as_bytes());
-        if cx.store.job(&nspace).is_some() || cx.registry.job(&nspace).is_some() {
+        if is_job(cx, &nspace) {
             return Err(Error::bad(format!(
                 "{name} is a job, which a group cannot be called"
             )));
@@ -159,6 +159,11 @@ impl Groups {
         let found = self.of(name.as_bytes(), &member.proc);
         found.ok_or_else(|| Error::not_found(format!("the caller is in no group {name}")))
     }
+}
+
+/// Whether a name is that of a job, which counts more than a group that had the name before.
+pub(super) fn is_job(cx: &Cx, name: &Nspace<'_>) -> bool {
+    cx.store.job(name).is_some() || cx.registry.job(name).is_some()
 }
 
 /// The process that calls.

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of groups in requests stand for processes.
 
-use pmix_proto::{Request, request};
-use pmix_types::{DataArray, Info, IntoOwned, Nspace, Proc, Rank, Value, keys};
+use std::collections::{HashMap, HashSet};
 
-use super::known::Groups;
+use pmix_proto::{Request, request};
+use pmix_types::{
+    DataArray, Info, IntoOwned, Nspace, Proc, Query, Rank, Status, Text, Value, keys,
+};
+
+use super::known::{Groups, Known};
+use super::learn::name;
+use super::serve::is_job;
 use crate::Error;
 use crate::collective::each;
 use crate::cx::Cx;
 use crate::peers::Ticket;
 use crate::query::NamedGroup;
+
+/// How many processes the names of groups in one request may stand for.
+const MAX_PROCS: usize = 1 << 20;
 
 /// The keys of queries about groups.
 const ABOUT_GROUPS: [&str; 3] = [
@@ -53,7 +62,8 @@ impl Groups {
         ticket: &Ticket,
         request: &request::Get<'_>,
     ) -> Result<Option<Proc<'static>>, Error> {
-        if self.named(request.nspace.as_bytes()).is_empty() {
+        let nspace = &request.nspace;
+        if self.named(nspace.as_bytes()).is_empty() || is_job(cx, nspace) {
             return Ok(None);
         }
         let caller = &cx.member(ticket)?.proc;
@@ -63,26 +73,38 @@ impl Groups {
         }
     }
 
-    /// The groups of the caller with their members, if a query asks for groups.
+    /// The groups of the caller, if a query asks for groups; with the members of those whose members
+    /// are asked for.
     pub(crate) fn asked_for(
         &self,
         cx: &Cx,
         ticket: &Ticket,
         request: &request::Query<'_>,
     ) -> Vec<NamedGroup> {
-        let mut keys = request.queries.iter().flat_map(|query| &query.keys);
-        let is_asked = keys.any(|key| {
-            ABOUT_GROUPS
-                .iter()
-                .any(|known| key.as_bytes() == known.as_bytes())
-        });
+        let asks = |query: &Query<'_>, about: &[&str]| {
+            let mut keys = query.keys.iter();
+            keys.any(|key| about.iter().any(|known| key.as_bytes() == known.as_bytes()))
+        };
+        let is_asked = request.queries.iter().any(|q| asks(q, &ABOUT_GROUPS));
         let Some(member) = cx.member(ticket).ok().filter(|_| is_asked) else {
             return Vec::new();
         };
+        let queries = request.queries.iter();
+        let about_members = queries.filter(|query| asks(query, &[keys::QUERY_GROUP_MEMBERSHIP]));
+        let named: HashSet<_> = about_members
+            .filter_map(|query| name(&query.qualifiers))
+            .map(Text::as_bytes)
+            .collect();
         let groups = self.groups.values();
         let own = groups.filter(|group| group.members.has(&member.proc));
-        own.map(|group| (group.name.clone(), each(cx, &group.members.remaining(cx))))
-            .collect()
+        let mut room = MAX_PROCS;
+        own.map(|group| {
+            let is_named = room > 0 && named.contains(group.name.as_bytes());
+            let members = is_named.then(|| each(cx, &group.members.remaining(cx)));
+            room = room.saturating_sub(members.as_ref().map_or(0, Vec::len));
+            (group.name.clone(), members.unwrap_or_default())
+        })
+        .collect()
     }
 
     /// Puts the members in the place of the names of groups that the caller is a member of. Returns
@@ -110,24 +132,27 @@ impl Groups {
         ticket: &Ticket,
         procs: &[Proc<'_>],
     ) -> Result<Option<Vec<Proc<'static>>>, Error> {
-        let is_named = |nspace: &Nspace<'_>| !self.named(nspace.as_bytes()).is_empty();
+        let is_named =
+            |nspace: &Nspace<'_>| !self.named(nspace.as_bytes()).is_empty() && !is_job(cx, nspace);
         let runs = || procs.chunk_by(|a, b| a.nspace == b.nspace);
         if !runs().any(|run| run.first().is_some_and(|proc| is_named(&proc.nspace))) {
             return Ok(None);
         }
         let caller = &cx.member(ticket)?.proc;
         let mut resolved = Vec::with_capacity(procs.len());
+        let mut expanded = HashMap::new();
+        let mut room = MAX_PROCS;
         for run in runs() {
-            let group = run.first().map(|proc| proc.nspace.as_bytes());
-            let group = group.and_then(|name| self.of(name, caller));
+            let name = run.first().map(|proc| &proc.nspace);
+            let name = name.filter(|name| is_named(name));
+            let group = name.and_then(|name| self.of(name.as_bytes(), caller));
+            let Some((id, group)) = group else {
+                resolved.extend(run.iter().map(|proc| proc.clone().into_owned()));
+                continue;
+            };
+            let found: &mut Expanded = expanded.entry(id).or_default();
             for proc in run {
-                match group {
-                    None => resolved.push(proc.clone().into_owned()),
-                    Some((_, group)) if proc.rank == Rank::WILDCARD => {
-                        resolved.extend(group.members.remaining(cx));
-                    }
-                    Some((_, group)) => resolved.push(group.of_rank(cx, proc.rank)?),
-                }
+                resolve_one(cx, group, proc.rank, found, &mut room, &mut resolved)?;
             }
         }
         Ok(Some(resolved))
@@ -148,4 +173,60 @@ impl Groups {
             _ => None,
         }
     }
+}
+
+/// What was found of a group while the names in one request are resolved: whatever is said about it
+/// how often, its members are looked at once.
+#[derive(Default)]
+struct Expanded {
+    /// Whether all of its members are there already.
+    has_all: bool,
+    /// Its processes one by one, if whole jobs are among its members and a rank was looked for.
+    each: Option<Vec<Proc<'static>>>,
+}
+
+/// Adds the processes that a rank in a group stands for.
+fn resolve_one(
+    cx: &Cx,
+    group: &Known,
+    rank: Rank,
+    found: &mut Expanded,
+    room: &mut usize,
+    resolved: &mut Vec<Proc<'static>>,
+) -> Result<(), Error> {
+    let mut spend = |more: usize| match room.checked_sub(more) {
+        Some(left) => {
+            *room = left;
+            Ok(())
+        }
+        None => Err(Error::new(
+            Status::ERR_OUT_OF_RESOURCE,
+            format!("names of groups stand for more than {MAX_PROCS} processes"),
+        )),
+    };
+    let members = &group.members;
+    if rank == Rank::WILDCARD {
+        if !std::mem::replace(&mut found.has_all, true) {
+            let remaining = members.remaining(cx);
+            spend(remaining.len())?;
+            resolved.extend(remaining);
+        }
+        return Ok(());
+    }
+    if members.has_jobs() {
+        let each = match &mut found.each {
+            Some(each) => each,
+            none => {
+                let each = each(cx, members.list());
+                spend(each.len())?;
+                none.insert(each)
+            }
+        };
+        let place = usize::try_from(rank.as_raw()).ok();
+        let proc = place.and_then(|place| each.get(place)).cloned();
+        resolved.push(proc.ok_or_else(|| group.no_rank(rank))?);
+    } else {
+        resolved.push(group.of_rank(cx, rank)?);
+    }
+    Ok(())
 }

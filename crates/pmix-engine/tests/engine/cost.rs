@@ -6,6 +6,7 @@
 //! asked for, with none.
 
 mod commands;
+mod groups;
 
 use std::time::Instant;
 

@@ -18,7 +18,7 @@ fn construct(name: &'static str, members: &[u32], infos: Vec<Info<'static>>) -> 
     construct_of(name, procs(&members), infos)
 }
 
-fn construct_of(
+pub(crate) fn construct_of(
     name: &'static str,
     procs: Vec<Proc<'static>>,
     infos: Vec<Info<'static>>,
@@ -30,7 +30,7 @@ fn construct_of(
     })
 }
 
-fn destruct(name: &'static str, infos: Vec<Info<'static>>) -> Request<'static> {
+pub(crate) fn destruct(name: &'static str, infos: Vec<Info<'static>>) -> Request<'static> {
     Request::GroupDestruct(request::GroupDestruct {
         group: Some(name.into()),
         procs: vec![],
@@ -45,7 +45,7 @@ fn leave(name: &'static str) -> Request<'static> {
     })
 }
 
-fn context() -> Vec<Info<'static>> {
+pub(crate) fn context() -> Vec<Info<'static>> {
     vec![Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true)]
 }
 
