@@ -98,8 +98,9 @@ exported! {
             proc()?;
             // SAFETY: C says so.
             let mut infos = unsafe { infos_at(directives, ndirs)? };
-            let pull = removed(iofhdlr).ok_or(Status::ERR_NOT_FOUND)?;
-            if let Some(own) = own_host() {
+            let own = own_host();
+            let pull = removed(iofhdlr, own.is_some())?;
+            if let Some(own) = own {
                 infos.push(Info::new(keys::IOF_STOP, true));
                 let ask = |host: &CHost, _: &Proc<'static>, to: To<()>| {
                     host.iof_pull(&pull.procs, &infos, pull.channels, to);

@@ -10,6 +10,7 @@ use pmix_types::{Bytes, Info, IofChannel, Proc, Rank, Status};
 
 use crate::abi::*;
 use crate::later::later;
+use crate::memory::Result;
 use crate::model::{Model, list};
 use crate::record::{Record as _, empty_list};
 
@@ -124,9 +125,20 @@ pub(crate) fn answered(id: usize, answer: &std::result::Result<Option<u64>, Stat
     }
 }
 
-/// Removes a pull, whose output is not handed out any longer.
-pub(crate) fn removed(id: usize) -> Option<Pull> {
-    pulls().all.remove(&id)
+/// Removes a pull, whose output is not handed out any longer; `is_own` says whether this process is
+/// the server.
+///
+/// # Errors
+///
+/// `PMIX_ERR_NOT_FOUND` if there is none, and `PMIX_ERR_NOT_AVAILABLE` if the server has not answered
+/// it: without its number there nothing ends it, so it stays to be removed later.
+pub(crate) fn removed(id: usize, is_own: bool) -> Result<Pull> {
+    let mut pulls = pulls();
+    let pull = pulls.all.get(&id).ok_or(Status::ERR_NOT_FOUND)?;
+    match pull.remote.is_some() || is_own {
+        true => pulls.all.remove(&id).ok_or(Status::ERR_NOT_FOUND),
+        false => Err(Status::ERR_NOT_AVAILABLE),
+    }
 }
 
 /// Adds a pull, before its output can come.
@@ -160,5 +172,25 @@ pub(crate) fn deliver_here(
     }
     if later(move || delivered(&source, channel, &data, &infos)).is_err() {
         tracing::warn!("output is lost: there is no thread");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pull_that_the_server_has_not_answered_stays() {
+        let procs = [Proc::new("job", Rank::WILDCARD)];
+        let id = added(&procs, IofChannel::STDOUT_CHANNEL, None);
+        let refused = removed(id, false).map(|pull| pull.remote);
+        assert_eq!(refused, Err(Status::ERR_NOT_AVAILABLE));
+        answered(id, &Ok(Some(7)));
+        assert_eq!(removed(id, false).map(|pull| pull.remote), Ok(Some(7)));
+        let gone = removed(id, false).map(|pull| pull.remote);
+        assert_eq!(gone, Err(Status::ERR_NOT_FOUND));
+        // A process that is the server needs no number.
+        let id = added(&procs, IofChannel::STDOUT_CHANNEL, None);
+        assert_eq!(removed(id, true).map(|pull| pull.remote), Ok(None));
     }
 }
