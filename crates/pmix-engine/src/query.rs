@@ -20,6 +20,6 @@ mod support;
 mod table;
 mod target;
 
-pub(crate) use known::NamedGroup;
+pub(crate) use known::OwnGroups;
 pub(crate) use resolve::{host_resolved, resolve_nodes, resolve_peers};
 pub(crate) use serve::{query, reply_results};

@@ -177,6 +177,14 @@ impl Members {
 
 /// How many bytes a list takes with the set of it, about.
 pub(super) fn weight(list: &[Proc<'_>]) -> usize {
-    let of = |proc: &Proc<'_>| 2 * size_of::<Proc<'_>>() + proc.nspace.as_bytes().len();
-    list.iter().map(of).sum()
+    let of_run = |run: &[Proc<'_>]| {
+        let len = run.first().map_or(0, |proc| proc.nspace.as_bytes().len());
+        run.len() * (2 * size_of::<Proc<'_>>() + len) + OF_JOB + len
+    };
+    { list.chunk_by(|a, b| a.nspace == b.nspace) }
+        .map(of_run)
+        .sum()
 }
+
+/// How many bytes a job takes in the set of a list, about, without its name.
+const OF_JOB: usize = 192;

@@ -15,7 +15,7 @@ use crate::Error;
 use crate::collective::each;
 use crate::cx::Cx;
 use crate::peers::Ticket;
-use crate::query::NamedGroup;
+use crate::query::OwnGroups;
 
 /// How many processes the names of groups in one request may stand for.
 const MAX_PROCS: usize = 1 << 20;
@@ -80,14 +80,14 @@ impl Groups {
         cx: &Cx,
         ticket: &Ticket,
         request: &request::Query<'_>,
-    ) -> Vec<NamedGroup> {
+    ) -> OwnGroups {
         let asks = |query: &Query<'_>, about: &[&str]| {
             let mut keys = query.keys.iter();
             keys.any(|key| about.iter().any(|known| key.as_bytes() == known.as_bytes()))
         };
         let is_asked = request.queries.iter().any(|q| asks(q, &ABOUT_GROUPS));
         let Some(member) = cx.member(ticket).ok().filter(|_| is_asked) else {
-            return Vec::new();
+            return OwnGroups::default();
         };
         let queries = request.queries.iter();
         let about_members = queries.filter(|query| asks(query, &[keys::QUERY_GROUP_MEMBERSHIP]));
@@ -97,14 +97,17 @@ impl Groups {
             .collect();
         let groups = self.groups.values();
         let own = groups.filter(|group| group.members.has(&member.proc));
+        let mut found = OwnGroups::default();
         let mut room = MAX_PROCS;
-        own.map(|group| {
-            let is_named = room > 0 && named.contains(group.name.as_bytes());
-            let members = is_named.then(|| each(cx, &group.members.remaining(cx)));
-            room = room.saturating_sub(members.as_ref().map_or(0, Vec::len));
-            (group.name.clone(), members.unwrap_or_default())
-        })
-        .collect()
+        for group in own {
+            if room > 0 && named.contains(group.name.as_bytes()) {
+                let members = each(cx, &group.members.remaining(cx));
+                room = room.saturating_sub(members.len());
+                found.members.insert(group.name.clone(), members);
+            }
+            found.names.push(group.name.clone());
+        }
+        found
     }
 
     /// Puts the members in the place of the names of groups that the caller is a member of. Returns

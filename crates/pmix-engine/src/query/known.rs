@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The keys that the server itself answers.
 
+use std::collections::HashMap;
+
 use gds_hash::Request;
 use pmix_types::{DataArray, Info, Nspace, Proc, Rank, Status, Text, Value, keys};
 
@@ -32,8 +34,14 @@ const OWN: &[&str] = &[
     keys::QUERY_SUPPORTED_KEYS,
 ];
 
-/// A group that the asking process is in, and its members.
-pub(crate) type NamedGroup = (Text<'static>, Vec<Proc<'static>>);
+/// The groups that the asking process is in.
+#[derive(Default)]
+pub(crate) struct OwnGroups {
+    /// What they are called.
+    pub(crate) names: Vec<Text<'static>>,
+    /// The members of those whose members are asked for.
+    pub(crate) members: HashMap<Text<'static>, Vec<Proc<'static>>>,
+}
 
 /// What the server itself can say to a key of a query of a member.
 pub(super) fn known(
@@ -42,7 +50,7 @@ pub(super) fn known(
     key: &str,
     target: &QueryTarget,
     qualifiers: &[Info<'_>],
-    groups: &[NamedGroup],
+    groups: &OwnGroups,
 ) -> LocalAnswer {
     let own = || {
         target
@@ -57,7 +65,7 @@ pub(super) fn known(
         keys::QUERY_NUM_PSETS => Some(Value::from(cx.process_sets.iter().count())),
         keys::QUERY_PSET_NAMES => Some(pset_names(cx)),
         keys::QUERY_PSET_MEMBERSHIP => pset_members(cx, qualifiers),
-        keys::QUERY_NUM_GROUPS => Some(Value::from(groups.len())),
+        keys::QUERY_NUM_GROUPS => Some(Value::from(groups.names.len())),
         keys::QUERY_GROUP_NAMES => Some(group_names(groups)),
         keys::QUERY_GROUP_MEMBERSHIP => group_members(groups, qualifiers),
         keys::QUERY_RESOLVE_NODE => {
@@ -124,17 +132,17 @@ fn command_line(cx: &Cx, nspace: &Nspace<'_>) -> Option<Value<'static>> {
     stated.or_else(|| of_job(cx, nspace, keys::APP_ARGV))
 }
 
-fn group_names(groups: &[NamedGroup]) -> Value<'static> {
-    let names = groups.iter().map(|(name, _)| Some(name.clone()));
+fn group_names(groups: &OwnGroups) -> Value<'static> {
+    let names = groups.names.iter().map(|name| Some(name.clone()));
     Value::DataArray(DataArray::String(names.collect()))
 }
 
-fn group_members(groups: &[NamedGroup], qualifiers: &[Info<'_>]) -> Option<Value<'static>> {
+fn group_members(groups: &OwnGroups, qualifiers: &[Info<'_>]) -> Option<Value<'static>> {
     let name = qualifiers.iter().find(|info| info.key.is(keys::GROUP_ID))?;
     let Value::String(Some(name)) = &name.value else {
         return None;
     };
-    let (_, members) = groups.iter().find(|(known, _)| known == name)?;
+    let members = groups.members.get(name.as_bytes())?;
     Some(Value::from(members.clone()))
 }
 

@@ -4,7 +4,7 @@
 use pmix_proto::request;
 use pmix_types::{Query, Status};
 
-use super::known::{NamedGroup, known};
+use super::known::{OwnGroups, known};
 use super::results::{Open, QueryResults};
 use super::support::{is_about_support, supported};
 use super::target::QueryTarget;
@@ -20,12 +20,7 @@ use crate::{Error, weight};
 ///
 /// The answer is one info for each key that was found, as all libraries up to 7.0 read it; the
 /// newest Standard puts the infos of each query into an array of their own.
-pub(crate) fn query(
-    cx: &mut Cx,
-    ticket: Ticket,
-    request: &request::Query<'_>,
-    groups: &[NamedGroup],
-) {
+pub(crate) fn query(cx: &mut Cx, ticket: Ticket, request: &request::Query<'_>, groups: &OwnGroups) {
     match look(cx, &ticket, &request.queries, groups) {
         Err(error) => cx.reply_error(ticket, &error),
         Ok(results) if results.open.is_empty() => {
@@ -39,7 +34,7 @@ fn look(
     cx: &Cx,
     ticket: &Ticket,
     queries: &[Query<'_>],
-    groups: &[NamedGroup],
+    groups: &OwnGroups,
 ) -> Result<QueryResults, Error> {
     if queries.is_empty() {
         return Err(Error::bad("a request without queries"));

@@ -2,9 +2,10 @@
 //! Groups with long lists.
 
 use pmix_proto::{Request, request};
-use pmix_types::{Info, Proc, Rank, Status, Value};
+use pmix_types::{Info, Proc, Query, Rank, Status, Text, Value, keys};
 
-use super::{count, far, requests_are_linear};
+use super::{count, far, is_linear, requests_are_linear, with_client};
+use crate::world::World;
 
 fn construct(procs: Vec<Proc<'static>>, infos: Vec<Info<'static>>) -> Vec<Request<'static>> {
     let group = Some("g".into());
@@ -55,4 +56,34 @@ fn groups_that_are_made_and_taken_apart() {
         },
         Status::SUCCESS,
     );
+}
+
+#[test]
+fn members_of_many_groups_that_one_request_asks_for() {
+    let name = |n: usize| Text::from(format!("g{n}"));
+    let queries = |size: usize| {
+        let qualifiers = vec![Info::new(
+            keys::GROUP_ID,
+            Value::String(Some(name(size - 1))),
+        )];
+        let keys = vec![keys::QUERY_GROUP_MEMBERSHIP.into()];
+        let query = Query { keys, qualifiers };
+        let queries = vec![query; size];
+        Request::Query(request::Query { queries })
+    };
+    let prepare = |size| {
+        let (mut world, who) = with_client();
+        for n in 0..size {
+            let construct = request::GroupConstruct {
+                group: Some(name(n)),
+                procs: vec![own()],
+                infos: vec![],
+            };
+            world.ask(who, &Request::GroupConstruct(construct));
+        }
+        world.run();
+        world.ask(who, &queries(size));
+        world
+    };
+    is_linear("queries for members", 200, prepare, World::run);
 }
