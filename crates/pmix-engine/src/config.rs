@@ -52,6 +52,9 @@ pub struct Config {
     /// The number of keys that one process may put. A commit beyond them is refused, and so is one
     /// of more than twice as many values: reading and packing them is one step of the server.
     pub put_keys_per_process: usize,
+    /// The number of bytes that the groups may take that processes of one job made. A construction
+    /// beyond them is refused.
+    pub group_bytes_per_job: usize,
     /// The number of bytes that may wait for one peer to read them before its next request is
     /// handled, and before a reply is packed that it waits for.
     pub reply_window: usize,
@@ -161,6 +164,7 @@ impl Default for Config {
             request_bytes: 128 << 20,
             put_bytes_per_process: 256 << 20,
             put_keys_per_process: 32 << 10,
+            group_bytes_per_job: 64 << 20,
             reply_window: 1 << 20,
             queued_bytes_per_peer: 64 << 20,
             reply: ReplyLimits::default(),

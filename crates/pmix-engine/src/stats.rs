@@ -45,6 +45,8 @@ pub struct Stats {
     pub num_packed_jobs: usize,
     /// Groups that local processes are members of.
     pub num_groups: usize,
+    /// Bytes that those groups take.
+    pub group_bytes: usize,
     /// Collectives (fences, connects, disconnects, constructions and destructions of groups) that are
     /// under way, or that failed and of which not all participants know.
     pub num_collectives: usize,

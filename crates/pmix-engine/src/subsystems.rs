@@ -73,6 +73,7 @@ impl Subsystems {
         self.forwarding.recount(recount);
         self.control.recount(recount);
         self.finalizing.recount(recount);
+        self.groups.recount(recount);
     }
 
     /// Handles a message of a peer.

@@ -62,7 +62,21 @@ impl Collectives {
 
     /// A process takes part in the construction or destruction of a group.
     pub(crate) fn take_part_in_group(&mut self, cx: &mut Cx, call: GroupCall) {
+        if let Some(error) = &call.refusal
+            && !self.has_begun(cx, &call)
+        {
+            return cx.reply_error(call.ticket, error);
+        }
         self.take_part(cx, call.ticket, call.what, &call.procs, &call.infos);
+    }
+
+    /// Whether other members have called already.
+    fn has_begun(&self, cx: &Cx, call: &GroupCall) -> bool {
+        let found = Self::caller_and_participants(cx, &call.ticket, &call.procs);
+        found.is_ok_and(|(client, participants)| {
+            let (kind, group) = call.what.clone();
+            self.find(&(kind, participants, group), client).is_some()
+        })
     }
 
     /// A process takes part in something, which concerns the group of a name if there is one.

@@ -7,6 +7,7 @@ use pmix_types::{DataArray, GroupOperation, Info, Nspace, Proc, Status, Text, Va
 
 use super::kind::{Collective, GroupName};
 use super::participants::Participants;
+use crate::Error;
 use crate::host::Group;
 use crate::ids::ClientId;
 use crate::infos::is_set;
@@ -18,6 +19,9 @@ pub(crate) struct GroupCall {
     pub(crate) what: (Collective, GroupName),
     pub(crate) procs: Vec<Proc<'static>>,
     pub(crate) infos: Vec<Info<'static>>,
+    /// Why no collective may begin by this call; it may still be a part of one that has begun, so
+    /// that all members are told alike how it ends.
+    pub(crate) refusal: Option<Error>,
 }
 
 /// What became of a group in a collective, to be handed to [`Groups::heed`](crate::group::Groups::heed).

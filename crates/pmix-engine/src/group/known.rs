@@ -5,12 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use pmix_types::{Nspace, Proc, Rank, Status, Text};
 
-use super::members::Members;
+use super::members::{self, Members};
 use crate::cx::Cx;
+use crate::recount::Recount;
 use crate::{Error, Stats};
-
-/// How many bytes the groups may take that processes of one job made.
-pub(super) const MAX_BYTES: usize = 1 << 26;
 
 /// Keeps the groups that local processes are members of.
 #[derive(Debug, Default)]
@@ -48,8 +46,9 @@ impl Known {
         Error::not_found(format!("no process has rank {rank} in {}", self.name))
     }
 
+    /// How many bytes it takes, about.
     fn weight(&self) -> usize {
-        size_of::<Self>() + self.name.len() + self.members.weight()
+        weight(&self.name, self.members.list())
     }
 }
 
@@ -57,30 +56,61 @@ impl Groups {
     /// Adds the groups to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         stats.num_groups = self.groups.len();
+        stats.group_bytes = self.bytes.values().sum();
     }
 
-    /// Whether processes of a job may make one more group of so many bytes.
+    /// Compares what is counted with the groups that are kept.
+    pub(crate) fn recount(&self, recount: &mut Recount) {
+        let named = self.by_name.values().map(Vec::len).sum();
+        recount.compare("groups by their names", named, self.groups.len());
+        let mut found: HashMap<&Nspace<'_>, usize> = HashMap::new();
+        for group in self.groups.values() {
+            *found.entry(&group.job).or_default() += group.weight();
+        }
+        recount.compare("jobs that made groups", self.bytes.len(), found.len());
+        for (job, bytes) in found {
+            let counted = self.bytes.get(job).copied().unwrap_or_default();
+            recount.compare("bytes of groups of a job", counted, bytes);
+        }
+    }
+
+    /// Whether processes of a job may make one more group.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE`.
-    pub(super) fn check_room(&self, job: &Nspace<'_>, more: usize) -> Result<(), Error> {
+    /// `PMIX_ERR_OUT_OF_RESOURCE` beyond [`Config::group_bytes_per_job`](crate::Config).
+    pub(super) fn check_room(
+        &self,
+        cx: &Cx,
+        job: &Nspace<'_>,
+        name: &Text<'_>,
+        members: &[Proc<'_>],
+    ) -> Result<(), Error> {
         let bytes = self.bytes.get(job.as_bytes()).copied().unwrap_or_default();
-        match bytes.saturating_add(more) <= MAX_BYTES {
+        let most = cx.config.group_bytes_per_job;
+        let more = weight(name, members);
+        match bytes.saturating_add(more) <= most {
             true => Ok(()),
             false => Err(Error::new(
                 Status::ERR_OUT_OF_RESOURCE,
-                format!("groups of {job} take {bytes} bytes of {MAX_BYTES}"),
+                format!("{name} takes {more} bytes, and groups of {job} take {bytes} of {most}"),
             )),
         }
     }
 
-    pub(super) fn add(&mut self, group: Known) {
+    /// Adds a group, if there is room for it: others may have been made since its members called.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_OUT_OF_RESOURCE`, as [`check_room`](Self::check_room).
+    pub(super) fn add(&mut self, cx: &Cx, group: Known) -> Result<(), Error> {
+        self.check_room(cx, &group.job, &group.name, group.members.list())?;
         self.last += 1;
         *self.bytes.entry(group.job.clone()).or_default() += group.weight();
         let ids = self.by_name.entry(group.name.clone()).or_default();
         ids.push(self.last);
         self.groups.insert(self.last, group);
+        Ok(())
     }
 
     pub(super) fn remove(&mut self, id: u64) -> Option<Known> {
@@ -111,4 +141,9 @@ impl Groups {
         let mut groups = ids.filter_map(|id| Some((*id, self.groups.get(id)?)));
         groups.find(|(_, group)| group.members.has(member))
     }
+}
+
+/// How many bytes a group takes, about.
+fn weight(name: &Text<'_>, list: &[Proc<'_>]) -> usize {
+    size_of::<Known>() + name.len() + members::weight(list)
 }

@@ -5,7 +5,7 @@ use pmix_proto::request;
 use pmix_types::{DataArray, Info, IntoOwned, Proc, Status, Text, Value, keys};
 
 use super::known::{Groups, Known};
-use super::members::{self, Members};
+use super::members::Members;
 use crate::Error;
 use crate::cx::Cx;
 use crate::infos::{is_set, value};
@@ -65,7 +65,6 @@ impl Groups {
         self.check_name(cx, source, Some(name))?;
         Members::check(list)?;
         self.check_free(name, list)?;
-        self.check_room(&source.nspace, members::weight(list))?;
         for run in list.chunk_by(|a, b| a.nspace == b.nspace) {
             if let Some(proc) = run.first() {
                 cx.check_reads(member, &proc.nspace)?;
@@ -75,8 +74,7 @@ impl Groups {
         if !group.members.has(source) {
             return Err(Error::bad("the leader of a group is not among its members"));
         }
-        self.add(group);
-        Ok(())
+        self.add(cx, group)
     }
 
     /// Learns from an event of the host, which brings it from another server.
@@ -119,10 +117,9 @@ impl Groups {
         self.check_name(cx, source, Some(name))?;
         Members::check(list)?;
         self.check_free(name, list)?;
-        self.check_room(&source.nspace, members::weight(list))?;
         let group = Known::completed(name, source, list, infos);
         if group.members.any_local(cx) {
-            self.add(group);
+            self.add(cx, group)?;
         }
         Ok(())
     }

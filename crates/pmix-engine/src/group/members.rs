@@ -168,11 +168,6 @@ impl Members {
             rank => cx.registry.find(&proc.nspace, rank).is_some() && self.has(proc),
         })
     }
-
-    /// How many bytes they take, about.
-    pub(super) fn weight(&self) -> usize {
-        weight(&self.list)
-    }
 }
 
 /// How many bytes a list takes with the set of it, about.

@@ -45,12 +45,26 @@ impl Groups {
         }
     }
 
-    /// All members have called: from now on the group is known.
+    /// All members have called: from now on the group is known, if there is room for it.
     fn constructed(&mut self, cx: &mut Cx, ended: EndedGroup) {
         let context_id = value(&ended.answered, keys::GROUP_CONTEXT_ID);
         let context_id = context_id.and_then(|id| id.to_number::<u64>().ok());
         let list = final_members(cx, &ended);
         let infos = shared(&ended);
+        let members = each(cx, &list);
+        let notifies = |(_, infos): &(_, Vec<_>)| is_set(infos, keys::GROUP_NOTIFY_TERMINATION);
+        let group = Known {
+            name: ended.name,
+            job: ended.job,
+            members: Members::new(list),
+            notifies: ended.said.iter().any(notifies),
+        };
+        if let Err(error) = self.add(cx, group) {
+            for ticket in ended.tickets {
+                cx.reply_error(ticket, &error);
+            }
+            return;
+        }
         if let Some(context_id) = context_id {
             for (proc, infos) in infos.iter().filter_map(of_member) {
                 share(cx, proc, infos, context_id);
@@ -58,7 +72,7 @@ impl Groups {
         }
         let group = reply::Group {
             status: Status::SUCCESS,
-            members: each(cx, &list),
+            members,
             context_id,
             infos,
         };
@@ -83,13 +97,6 @@ impl Groups {
                 Err(error) => cx.reply_error(ticket, &error.into()),
             }
         }
-        let notifies = |(_, infos): &(_, Vec<_>)| is_set(infos, keys::GROUP_NOTIFY_TERMINATION);
-        self.add(Known {
-            name: ended.name,
-            job: ended.job,
-            members: Members::new(list),
-            notifies: ended.said.iter().any(notifies),
-        });
     }
 
     /// Forgets the groups of a name that these processes were members of.

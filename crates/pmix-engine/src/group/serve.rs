@@ -5,7 +5,7 @@ use pmix_proto::request;
 use pmix_types::{DataArray, Info, IntoOwned, Nspace, Proc, Status, Text, Value, keys};
 
 use super::known::{Groups, Known};
-use super::members::{self, Members};
+use super::members::Members;
 use crate::Error;
 use crate::collective::{Collective, GroupCall};
 use crate::cx::Cx;
@@ -26,6 +26,7 @@ impl Groups {
     ) -> Option<GroupCall> {
         match self.check_construct(cx, &ticket, request) {
             Ok((name, caller)) => {
+                let refusal = self.check_room(cx, &caller.nspace, &name, &request.procs);
                 let procs = request.procs.clone().into_owned();
                 let mut infos = request.infos.clone().into_owned();
                 infos.retain(|info| !info.key.is(keys::GROUP_MEMBERSHIP));
@@ -39,6 +40,7 @@ impl Groups {
                     what: (Collective::GroupConstruct, Some(name)),
                     procs,
                     infos,
+                    refusal: refusal.err(),
                 })
             }
             Err(error) => {
@@ -57,7 +59,6 @@ impl Groups {
         let member = client(cx, ticket)?;
         let name = self.check_name(cx, &member.proc, request.group.as_ref())?;
         Members::check(&request.procs)?;
-        self.check_room(&member.proc.nspace, members::weight(&request.procs))?;
         match NOT_SERVED.iter().find(|key| is_given(&request.infos, key)) {
             Some(key) => Err(Error::new(
                 Status::ERR_NOT_SUPPORTED,
@@ -120,6 +121,7 @@ impl Groups {
                     what: (Collective::GroupDestruct, Some(name)),
                     procs,
                     infos,
+                    refusal: None,
                 })
             }
             Err(error) => {

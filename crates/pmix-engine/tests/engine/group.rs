@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pmix_engine::{Answer, Upcall};
+use pmix_engine::{Answer, Config, Upcall};
 use pmix_proto::{Event, Request, reply, request};
 use pmix_types::{DataRange, GroupOperation, Info, Proc, Rank, Scope, Status, Text, Value, keys};
 
@@ -13,7 +13,11 @@ use crate::collective::{DONE, ask_all, fence_of, limit, missing, procs, statuses
 use crate::exchange::commit;
 use crate::world::{Reaction, Who, World, hello};
 
-fn construct(name: &'static str, members: &[u32], infos: Vec<Info<'static>>) -> Request<'static> {
+pub(crate) fn construct(
+    name: &'static str,
+    members: &[u32],
+    infos: Vec<Info<'static>>,
+) -> Request<'static> {
     let members: Vec<_> = members.iter().map(|rank| ("job", *rank)).collect();
     construct_of(name, procs(&members), infos)
 }
@@ -51,7 +55,11 @@ pub(crate) fn context() -> Vec<Info<'static>> {
 
 /// A job on nodes with so many processes each, and all of them.
 pub(crate) fn world(per_node: &[u32]) -> (World, Vec<Who>) {
-    let mut world = World::new(per_node.len());
+    world_with(per_node, &Config::default())
+}
+
+pub(crate) fn world_with(per_node: &[u32], config: &Config) -> (World, Vec<Who>) {
+    let mut world = World::with(per_node.len(), config);
     world.job("job", per_node);
     let all = world.join_all("job", per_node);
     (world, all)
@@ -69,7 +77,7 @@ pub(crate) fn make(world: &mut World, all: &[Who], name: &'static str, ranks: &[
     make_with(world, all, name, ranks, &[]);
 }
 
-fn make_with(
+pub(crate) fn make_with(
     world: &mut World,
     all: &[Who],
     name: &'static str,
@@ -80,7 +88,7 @@ fn make_with(
     assert_eq!(statuses(world, all, &tags), vec![DONE; all.len()]);
 }
 
-fn num_groups(world: &World) -> usize {
+pub(crate) fn num_groups(world: &World) -> usize {
     world
         .nodes
         .iter()

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How many bytes the groups of a job take.
+
+use pmix_engine::Config;
+use pmix_proto::{Request, request};
+use pmix_types::{DataRange, Info, Status, keys};
+
+use crate::collective::{DONE, ask_all, procs, statuses};
+use crate::group::{construct, destruct, make, make_with, num_groups, world, world_with};
+use crate::world::{Who, World};
+
+/// A world whose servers have room for so many groups of ranks 0 and 1 with names of one letter.
+fn world_for(per_node: &[u32], num_groups: usize) -> (World, Vec<Who>) {
+    let (mut roomy, all) = world(&[2]);
+    make(&mut roomy, &all, "x", &[0, 1]);
+    let one = roomy.nodes[0].engine.stats().group_bytes;
+    assert!(one > 0);
+    let mut config = Config::default();
+    config.group_bytes_per_job = num_groups * one;
+    world_with(per_node, &config)
+}
+
+fn group_bytes(world: &World) -> Vec<usize> {
+    let nodes = world.nodes.iter();
+    nodes.map(|node| node.engine.stats().group_bytes).collect()
+}
+
+#[test]
+fn groups_of_a_job_take_so_many_bytes_and_no_more() {
+    let (mut world, all) = world_for(&[2], 2);
+    let full = Some(Status::ERR_OUT_OF_RESOURCE);
+    make(&mut world, &all, "a", &[0, 1]);
+    make(&mut world, &all, "b", &[0, 1]);
+    let tags = ask_all(&mut world, &all, &construct("c", &[0, 1], vec![]));
+    assert_eq!(statuses(&world, &all, &tags), [full; 2]);
+    assert_eq!(num_groups(&world), 2);
+    let tags = ask_all(&mut world, &all, &destruct("a", vec![]));
+    assert_eq!(statuses(&world, &all, &tags), [DONE; 2]);
+    // A longer name does not fit where a shorter one does.
+    let tags = ask_all(&mut world, &all, &construct("cc", &[0, 1], vec![]));
+    assert_eq!(statuses(&world, &all, &tags), [full; 2]);
+    make(&mut world, &all, "c", &[0, 1]);
+    for name in ["b", "c"] {
+        let tags = ask_all(&mut world, &all, &destruct(name, vec![]));
+        assert_eq!(statuses(&world, &all, &tags), [DONE; 2]);
+    }
+    assert_eq!(group_bytes(&world), [0]);
+}
+
+#[test]
+fn of_constructions_under_way_at_once_those_are_made_for_which_there_is_room() {
+    let (mut world, all) = world_for(&[2], 2);
+    let requests = ["a", "b", "c"].map(|name| construct(name, &[0, 1], vec![]));
+    let first = requests
+        .each_ref()
+        .map(|request| world.ask(all[0], request));
+    world.run();
+    assert_eq!(num_groups(&world), 0);
+    let second = requests
+        .each_ref()
+        .map(|request| world.ask(all[1], request));
+    world.run();
+    let full = Some(Status::ERR_OUT_OF_RESOURCE);
+    for (who, tags) in [(all[0], first), (all[1], second)] {
+        let told = tags.map(|tag| world.clients[who].status(tag));
+        assert_eq!(told, [DONE, DONE, full]);
+    }
+    assert_eq!(num_groups(&world), 2);
+}
+
+#[test]
+fn groups_by_invitation_take_no_more_on_any_node() {
+    let (mut world, all) = world_for(&[1, 1], 2);
+    let complete = |name: &'static str| {
+        Request::Notify(request::Notify {
+            status: Status::GROUP_CONSTRUCT_COMPLETE,
+            range: DataRange::CUSTOM,
+            infos: vec![
+                Info::new(keys::EVENT_CUSTOM_RANGE, procs(&[("job", 0), ("job", 1)])),
+                Info::new(keys::EVENT_NON_DEFAULT, true),
+                Info::new(keys::GROUP_ID, name),
+            ],
+        })
+    };
+    let local = [Info::new(keys::GROUP_LOCAL_ONLY, true)];
+    make_with(&mut world, &all[1..], "l", &[1], &local);
+    assert_eq!(world.status_of(all[0], &complete("a")), DONE);
+    assert_eq!(num_groups(&world), 3);
+    // The first node has room for one more, the second one has not.
+    assert_eq!(world.status_of(all[0], &complete("b")), DONE);
+    assert_eq!(num_groups(&world), 4);
+    let full = Some(Status::ERR_OUT_OF_RESOURCE);
+    assert_eq!(world.status_of(all[0], &complete("c")), full);
+    assert_eq!(num_groups(&world), 4);
+    for who in all {
+        world.kill(who);
+    }
+    assert_eq!(group_bytes(&world), [0, 0]);
+}
