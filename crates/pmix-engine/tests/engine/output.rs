@@ -184,6 +184,33 @@ fn a_tool_that_does_not_read_loses_output_and_not_its_connection() {
 }
 
 #[test]
+fn what_is_held_back_for_a_peer_that_does_not_read_is_bounded() {
+    let mut config = Config::default();
+    config.output = {
+        let mut limits = OutputLimits::default();
+        limits.window = 4 << 10;
+        limits.held = 150 << 10;
+        limits.held_per_peer = 200 << 10;
+        limits
+    };
+    let mut world = World::with(1, &config);
+    world.job("job", &[1]);
+    let who = tool(&mut world, 0);
+    Ledger::answering(&mut world, Answer::Done(Status::SUCCESS));
+    let numbers = [7, 8].map(|number| pulled(&mut world, who, &pull(number, OUT)).1);
+    assert!(numbers.iter().all(Option::is_some));
+    let engine = &mut world.nodes[0].engine;
+    for _ in 0..1000 {
+        let line = vec![b'x'; 1000];
+        engine.iof_deliver(&proc(0), OUT, line, &[]).unwrap();
+    }
+    // The second pull has 64 KiB, as the first one left less to it.
+    let held = engine.stats().output_bytes;
+    assert!((200 << 10..=214 << 10).contains(&held), "{held}");
+    assert!(world.clients[who].is_in());
+}
+
+#[test]
 fn input_goes_to_the_host_and_its_end_too() {
     let (mut world, who, ledger) = forwarding();
     for data in [&b"ls\n"[..], b""] {

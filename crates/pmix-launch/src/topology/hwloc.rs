@@ -200,6 +200,23 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
+    #[test]
+    fn a_file_that_is_named_is_a_regular_one_of_so_much() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |path: &Path| export(&[("HWLOC_XMLFILE".into(), path.into())]);
+        let path = folder.path().join("topology.xml");
+        std::fs::write(&path, XML).unwrap();
+        assert_eq!(read(&path).as_deref(), Some(XML));
+        // A file of so many bytes takes no room where nothing is written.
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(MAX_LEN + 1).unwrap();
+        assert_eq!(read(&path), None);
+        for other in [folder.path(), Path::new("/dev/null")] {
+            assert_eq!(read(other), None, "{}", other.display());
+        }
+        assert_eq!(read(&folder.path().join("missing")), None);
+    }
+
     /// Two packages of a core each, the second of two threads, as hwloc 2.9 writes them, and memory
     /// of its own beside them.
     const XML: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
