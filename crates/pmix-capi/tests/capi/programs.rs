@@ -126,7 +126,17 @@ fn user_of(file: &Path) -> Credentials {
 
 #[test]
 fn clients_exchange_what_they_put() {
-    each("client.c", |program, folder| {
+    three_processes_hold("client.c");
+}
+
+#[test]
+fn clients_make_groups_fence_by_their_names_leave_and_take_them_apart() {
+    three_processes_hold("group.c");
+}
+
+/// Runs a program as the three processes of a job, each of which says that all of it held.
+fn three_processes_hold(name: &str) {
+    each(name, |program, folder| {
         let server = serve(3);
         let user = user_of(folder);
         let children = (0..3).map(|rank| {
