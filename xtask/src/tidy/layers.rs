@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who may depend on whom: arrows only point to a lower layer.
 
+use std::collections::BTreeSet;
+
 use toml::{Table, Value};
 
 use super::tree::{Fault, File, Tree};
@@ -27,7 +29,6 @@ const LAYERS: &[(&str, u32)] = &[
     ("pmix-server", 6),
     ("pmix-client", 6),
     ("pmix-host", 7),
-    ("pmix-tool", 7),
     ("pmix", 8),
     ("pmix-launch", 8),
     ("pmix-capi", 8),
@@ -41,7 +42,7 @@ const TOP: &[&str] = &[
     "pmix-interop",
     "pmix-faults",
     "pmix-bench",
-    "fuzz",
+    "pmix-fuzz",
     "preg-fold-plugin",
 ];
 
@@ -79,7 +80,7 @@ const BARE: &[(&str, &str, &str)] = &[(
     "a client links neither a plugin loader nor a reader of configuration files",
 )];
 
-/// Checks the manifest of every crate.
+/// Checks the manifest of every crate, and that every crate of the tables has one.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for file in &tree.files {
@@ -88,7 +89,33 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
             check_manifest(file, &mut faults);
         }
     }
+    if let Some(workspace) = tree.files.iter().find(|file| file.path == "Cargo.toml") {
+        let missing = missing(tree).into_iter();
+        faults.extend(missing.map(|name| {
+            let message = format!("the tables of layers name {name}, which is no crate");
+            workspace.fault(0, message)
+        }));
+    }
     faults
+}
+
+/// The crates of the tables that have no manifest.
+fn missing(tree: &Tree) -> Vec<&'static str> {
+    let manifests = tree.files.iter();
+    let manifests = manifests.filter(|file| file.path.ends_with("/Cargo.toml"));
+    let tables = manifests.filter_map(|file| file.text.parse::<Table>().ok());
+    let found: BTreeSet<_> = tables
+        .filter_map(|table| Some(package(&table)?.to_owned()))
+        .collect();
+    let layers = LAYERS.iter().map(|(name, _)| *name);
+    let mut named: Vec<_> = layers.chain(TOP.iter().copied()).collect();
+    named.retain(|name| !found.contains(*name));
+    named
+}
+
+/// The name of a package in its manifest.
+fn package(table: &Table) -> Option<&str> {
+    table.get("package")?.get("name")?.as_str()
 }
 
 fn check_manifest(file: &File, faults: &mut Vec<Fault>) {
@@ -96,11 +123,7 @@ fn check_manifest(file: &File, faults: &mut Vec<Fault>) {
         Ok(table) => table,
         Err(e) => return faults.push(file.fault(0, format!("cannot be read: {e}"))),
     };
-    let name = table
-        .get("package")
-        .and_then(|package| package.get("name"))
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let name = package(&table).unwrap_or_default();
     if TOP.contains(&name) {
         return;
     }
@@ -238,6 +261,33 @@ mod tests {
         let faults = faults_of("pmix-client", with);
         assert_eq!(faults.len(), 1);
         assert!(faults[0].starts_with("crates/pmix-client/Cargo.toml:4: "));
+    }
+
+    #[test]
+    fn a_layer_without_a_crate_is_reported() {
+        let named = |names: &[&str]| {
+            let crates = names.iter().map(|name| {
+                let path = format!("crates/{name}/Cargo.toml");
+                (path, format!("[package]\nname = \"{name}\"\n"))
+            });
+            let mut files = vec![("Cargo.toml".to_owned(), "[workspace]\n".to_owned())];
+            files.extend(crates);
+            let files: Vec<_> = files
+                .iter()
+                .map(|(p, t)| (p.as_str(), t.as_str()))
+                .collect();
+            let faults = check(&Tree::of(&files)).into_iter();
+            faults.map(|fault| fault.to_string()).collect::<Vec<_>>()
+        };
+        let layers = LAYERS.iter().map(|(name, _)| *name);
+        let all: Vec<_> = layers.chain(TOP.iter().copied()).collect();
+        assert_eq!(named(&all), [""; 0]);
+        let faults = named(&all[1..]);
+        assert_eq!(faults.len(), 1);
+        assert!(
+            faults[0].contains("pmix-types, which is no crate"),
+            "{faults:?}"
+        );
     }
 
     #[test]
