@@ -127,7 +127,7 @@ impl Store {
     /// # Errors
     ///
     /// As [`Job::register`], and `PMIX_ERR_BAD_PARAM` for a contradiction where the registration refuses
-    /// them ([`Registration::refusing_contradictions`]); nothing has changed then.
+    /// them ([`Registration::refuse_contradictions`]); nothing has changed then.
     pub fn register_nspace<'i>(
         &self,
         nspace: &Nspace<'_>,

@@ -65,7 +65,7 @@ fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) -> Result<()>
     let builder = Server::builder()
         .rendezvous_required(false)
         // As OpenPMIx: hosts in C register processes before their jobs, or again.
-        .check_registrations(false)
+        .refuse_contradictions(false)
         // On another node the host may have loaded a release of OpenPMIx.
         .config(|config| config.fence_form = ModexForm::Numbered)
         .shared_host(Arc::<CHost>::clone(&host));

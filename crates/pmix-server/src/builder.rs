@@ -39,7 +39,7 @@ pub struct Builder {
     report_uri: Option<String>,
     listening: Listening,
     external_progress: bool,
-    check_registrations: bool,
+    refuse_contradictions: bool,
     open_mpi_4: bool,
     environment: Option<Environment>,
     params: Option<Params>,
@@ -63,7 +63,7 @@ impl Default for Builder {
             report_uri: None,
             listening: Listening::default(),
             external_progress: false,
-            check_registrations: true,
+            refuse_contradictions: true,
             open_mpi_4: false,
             environment: None,
             params: None,
@@ -260,8 +260,8 @@ impl Builder {
     /// clients of a job that is not registered, of a rank that is not its own, of another node, or twice.
     /// Without, they are taken as OpenPMIx takes them, with a warning where the job is at fault. Hosts
     /// that register processes before their jobs need that.
-    pub fn check_registrations(mut self, yes: bool) -> Self {
-        self.check_registrations = yes;
+    pub fn refuse_contradictions(mut self, yes: bool) -> Self {
+        self.refuse_contradictions = yes;
         self
     }
 

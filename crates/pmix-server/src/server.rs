@@ -60,7 +60,7 @@ pub(crate) struct Modes {
     /// Whether the host drives it.
     pub(crate) external_progress: bool,
     /// Whether registrations that contradict themselves are refused.
-    pub(crate) checks_registrations: bool,
+    pub(crate) refuses_contradictions: bool,
 }
 
 impl Server {

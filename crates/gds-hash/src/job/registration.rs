@@ -59,7 +59,7 @@ impl<'i> Registration<'i> {
     ///
     /// [`Job::contradictions`]: crate::Job::contradictions
     #[must_use]
-    pub const fn refusing_contradictions(mut self, yes: bool) -> Self {
+    pub const fn refuse_contradictions(mut self, yes: bool) -> Self {
         self.refuses_contradictions = yes;
         self
     }

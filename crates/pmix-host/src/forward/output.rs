@@ -63,7 +63,7 @@ const TURN: usize = 64 << 10;
 /// each line where that is asked for, and keeps a copy for those who pull it.
 ///
 /// The host adds the pipes of each process ([`add`](Self::add)), tells it of every token that the poll
-/// names ([`notice`](Self::notice)) and then calls [`turn`](Self::turn), which never waits. While
+/// names ([`handle_ready`](Self::handle_ready)) and then calls [`turn`](Self::turn), which never waits. While
 /// [`is_busy`](Self::is_busy) it is to be called again without waiting for the poll. At most 256 KiB
 /// wait for each reader; when there is more, the pipes are not read, and the processes wait.
 pub struct OutputForwarder<'a> {
@@ -81,7 +81,7 @@ pub struct OutputForwarder<'a> {
     /// Streams that may have more to read; a poll tells of each piece of news only once.
     unread: Vec<usize>,
     /// What was read since it was last asked for, if it is.
-    heard: Option<Vec<OutputChunk>>,
+    chunks: Option<Vec<OutputChunk>>,
     piece: Vec<u8>,
 }
 
@@ -127,7 +127,7 @@ impl<'a> OutputForwarder<'a> {
             sinks: [Sink::new(output), Sink::new(errors)],
             awaited: [false; 2],
             unread: Vec::new(),
-            heard: None,
+            chunks: None,
             piece: vec![0; TURN],
         }
     }
@@ -140,17 +140,17 @@ impl<'a> OutputForwarder<'a> {
         self
     }
 
-    /// Keeps what is read until [`heard`](Self::heard) is called, if `kept` says so.
+    /// Keeps what is read until [`take_chunks`](Self::take_chunks) is called, if `kept` says so.
     #[must_use]
-    pub fn heard_if(mut self, kept: bool) -> Self {
-        self.heard = kept.then(Vec::new);
+    pub fn keep_chunks_if(mut self, kept: bool) -> Self {
+        self.chunks = kept.then(Vec::new);
         self
     }
 
     /// Returns what was read since the last call, for [`iof_deliver`](pmix_server::Server::iof_deliver);
-    /// nothing unless [`heard_if`](Self::heard_if) asked for it.
-    pub fn heard(&mut self) -> Vec<OutputChunk> {
-        self.heard.as_mut().map(std::mem::take).unwrap_or_default()
+    /// nothing unless [`keep_chunks_if`](Self::keep_chunks_if) asked for it.
+    pub fn take_chunks(&mut self) -> Vec<OutputChunk> {
+        self.chunks.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Adds the pipe of one stream of a process.
@@ -181,7 +181,7 @@ impl<'a> OutputForwarder<'a> {
 
     /// Writes something in the name of a process, for example what it asked to be logged, behind the
     /// tag of its lines.
-    pub fn say(&mut self, rank: Rank, kind: OutputStream, bytes: &[u8]) {
+    pub fn write_as(&mut self, rank: Rank, kind: OutputStream, bytes: &[u8]) {
         let lines = self.lines(rank, kind);
         let out = self.sinks[kind as usize].buffer();
         match lines {
@@ -194,7 +194,7 @@ impl<'a> OutputForwarder<'a> {
     }
 
     /// Writes a text of the host itself to its standard error, without a tag.
-    pub fn tell(&mut self, text: &[u8]) {
+    pub fn write_error(&mut self, text: &[u8]) {
         let errors = &mut self.sinks[OutputStream::Errors as usize];
         errors.buffer().extend_from_slice(text);
         errors.flush();
@@ -243,7 +243,7 @@ impl<'a> OutputForwarder<'a> {
     }
 
     /// Notes that the poll named a token, and returns whether it is one of these pipes or streams.
-    pub fn notice(&mut self, Token(token): Token) -> bool {
+    pub fn handle_ready(&mut self, Token(token): Token) -> bool {
         if token + 2 < self.first {
             return false;
         }
@@ -275,7 +275,7 @@ impl<'a> OutputForwarder<'a> {
             let read = match (sink.is_gone(), sink.is_full()) {
                 (true, _) => Read::End,
                 (false, true) => Read::More,
-                (false, false) => stream.read(&mut self.piece, sink.buffer(), self.heard.as_mut()),
+                (false, false) => stream.read(&mut self.piece, sink.buffer(), self.chunks.as_mut()),
             };
             match read {
                 Read::More => self.queue(index),
@@ -291,7 +291,7 @@ impl<'a> OutputForwarder<'a> {
 
     /// Waits no longer for pipes that somebody still holds open: what is in them by now is still copied,
     /// and then they are closed. Returns which these are and how many bytes are in them.
-    pub fn abandon(&mut self) -> Vec<HeldStream> {
+    pub fn drain_and_close(&mut self) -> Vec<HeldStream> {
         let mut held = Vec::new();
         for index in 0..self.streams.len() {
             let Some(stream) = &mut self.streams[index] else {
@@ -313,7 +313,7 @@ impl<'a> OutputForwarder<'a> {
     }
 
     /// Closes every pipe and drops what no reader has taken. Returns how many bytes are lost by that.
-    pub fn lose(&mut self) -> u64 {
+    pub fn discard(&mut self) -> u64 {
         let mut lost = 0;
         for index in 0..self.streams.len() {
             if let Some(stream) = &self.streams[index] {
@@ -323,7 +323,7 @@ impl<'a> OutputForwarder<'a> {
         }
         for sink in &mut self.sinks {
             lost += sink.num_waiting() as u64;
-            sink.lose();
+            sink.discard();
         }
         lost
     }
@@ -331,8 +331,8 @@ impl<'a> OutputForwarder<'a> {
     fn close(&mut self, index: usize) {
         if let Some(mut stream) = self.streams[index].take() {
             self.num_open -= 1;
-            if let Some(heard) = &mut self.heard {
-                heard.push(stream.heard(&[]));
+            if let Some(chunks) = &mut self.chunks {
+                chunks.push(stream.chunk(&[]));
             }
             if let Some(lines) = &mut stream.lines {
                 lines.finish(self.sinks[stream.kind as usize].buffer());
@@ -394,7 +394,7 @@ enum Read {
 }
 
 impl Stream {
-    fn heard(&self, bytes: &[u8]) -> OutputChunk {
+    fn chunk(&self, bytes: &[u8]) -> OutputChunk {
         OutputChunk {
             rank: self.rank,
             kind: self.kind,
@@ -419,7 +419,7 @@ impl Stream {
         &mut self,
         piece: &mut [u8],
         out: &mut Vec<u8>,
-        heard: Option<&mut Vec<OutputChunk>>,
+        chunks: Option<&mut Vec<OutputChunk>>,
     ) -> Read {
         let most = self.left.unwrap_or(usize::MAX).min(piece.len());
         if most == 0 {
@@ -432,8 +432,8 @@ impl Stream {
                     if let Some(left) = &mut self.left {
                         *left -= len;
                     }
-                    if let Some(heard) = heard {
-                        heard.push(self.heard(&piece[..len]));
+                    if let Some(chunks) = chunks {
+                        chunks.push(self.chunk(&piece[..len]));
                     }
                     match &mut self.lines {
                         Some(lines) => lines.push(&piece[..len], out),

@@ -93,7 +93,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Drops what was not written.
-    pub(super) fn lose(&mut self) {
+    pub(super) fn discard(&mut self) {
         self.gone = true;
         self.waiting.clear();
         self.written = 0;

@@ -95,7 +95,7 @@ impl Job<'_> {
     }
 
     fn notice(&mut self, token: Token) {
-        if self.forward.notice(token) {
+        if self.forward.handle_ready(token) {
             return;
         }
         match token.0 {
@@ -110,10 +110,10 @@ impl Job<'_> {
 
     /// Tells the server what processes wrote, for those who pull it.
     fn tell_output(&mut self) {
-        for heard in self.forward.heard() {
-            let source = Proc::new(self.plan.nspace.as_str(), heard.rank);
-            let channel = heard.kind.channel();
-            let told = self.server.iof_deliver(&source, channel, heard.bytes, &[]);
+        for chunk in self.forward.take_chunks() {
+            let source = Proc::new(self.plan.nspace.as_str(), chunk.rank);
+            let channel = chunk.kind.channel();
+            let told = self.server.iof_deliver(&source, channel, chunk.bytes, &[]);
             if let Err(e) = told {
                 tracing::warn!("output is not forwarded: {e}");
             }
@@ -214,7 +214,7 @@ impl Job<'_> {
             // Somebody still runs who cannot be killed at once.
             Order::Abandon | Order::Lose if self.table.num_running() > 0 => {}
             Order::Abandon => {
-                warn_of_held(&self.forward.abandon());
+                warn_of_held(&self.forward.drain_and_close());
                 self.orphans.abandon();
             }
             Order::Lose => {
@@ -230,7 +230,7 @@ impl Job<'_> {
         if !self.stop.is_impatient() && written > std::mem::replace(&mut self.written, written) {
             return self.stop.wait_for_readers(Instant::now());
         }
-        let lost = self.forward.lose() + self.logs.lose();
+        let lost = self.forward.discard() + self.logs.lose();
         if lost > 0 {
             tracing::warn!("nobody read the last {lost} bytes of output: they are lost");
         }

@@ -146,7 +146,7 @@ impl Entry {
 
     fn write(self, forward: &mut OutputForwarder<'_>) {
         for (kind, text) in &self.texts {
-            forward.say(self.rank, *kind, text);
+            forward.write_as(self.rank, *kind, text);
         }
         answer(self.done, self.status);
     }

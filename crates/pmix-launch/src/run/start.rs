@@ -81,7 +81,7 @@ impl<'a> Job<'a> {
             session,
             forward: OutputForwarder::new(FORWARD, standard.output, standard.errors, tag)
                 .whole_lines_if(plan.output == Output::Lines)
-                .heard_if(plan.forward_io),
+                .keep_chunks_if(plan.forward_io),
             logs: Logs::default(),
             missing: Missing::default(),
             written: 0,
@@ -137,7 +137,7 @@ impl<'a> Job<'a> {
                 None => format!("rank {rank} on {host}: not bound\n"),
             })
             .collect();
-        self.forward.tell(lines.as_bytes());
+        self.forward.write_error(lines.as_bytes());
     }
 
     fn spawn(

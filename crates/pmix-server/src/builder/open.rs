@@ -53,7 +53,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     })?;
     let modes = Modes {
         external_progress: settings.external_progress,
-        checks_registrations: settings.check_registrations,
+        refuses_contradictions: settings.refuse_contradictions,
     };
     Server::new(driver, fork, server, preg, files, modes)
 }

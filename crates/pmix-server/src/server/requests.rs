@@ -38,7 +38,7 @@ impl Server {
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM`, and then nothing has changed, for a map or an info that
-    /// cannot be taken and, unless [`check_registrations`](crate::Builder::check_registrations) is off, for
+    /// cannot be taken and, unless [`refuse_contradictions`](crate::Builder::refuse_contradictions) is off, for
     /// contradictions: `PMIX_JOB_SIZE` that is no number or not that of the process map, a node twice in the
     /// node map. A job without maps is taken with a warning in the log.
     pub fn register_nspace<'i>(
@@ -48,8 +48,8 @@ impl Server {
         registration: impl Into<Registration<'i>>,
     ) -> Result<(), Error> {
         let handle = &self.0.handle;
-        let refuses = self.0.modes.checks_registrations;
-        let registration = registration.into().refusing_contradictions(refuses);
+        let refuses = self.0.modes.refuses_contradictions;
+        let registration = registration.into().refuse_contradictions(refuses);
         handle.request(|engine, _| engine.register_nspace(nspace, num_local_procs, registration))
     }
 
@@ -87,7 +87,7 @@ impl Server {
     /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if its job is not registered or does not have the rank;
     /// `PMIX_ERR_BAD_PARAM` if the rank names no process, or the node map has this server's node and the
     /// process map places the rank on another; `PMIX_ERR_EXISTS` if it is registered already and has
-    /// not connected since. Without [`check_registrations`](crate::Builder::check_registrations) only a
+    /// not connected since. Without [`refuse_contradictions`](crate::Builder::refuse_contradictions) only a
     /// rank that names no process is refused.
     pub fn register_client(
         &self,
@@ -96,7 +96,7 @@ impl Server {
         object: HostObject,
     ) -> Result<(), Error> {
         let handle = &self.0.handle;
-        let checks = self.0.modes.checks_registrations;
+        let checks = self.0.modes.refuses_contradictions;
         handle.request(|engine, _| {
             if checks {
                 engine.check_client(proc)?;

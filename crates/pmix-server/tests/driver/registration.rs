@@ -7,7 +7,7 @@ use pmix_types::{Info, Proc, Rank, Status, keys};
 use super::peer::{JOB, Peer, builder, me};
 
 fn started(checks: bool) -> Server {
-    let server = builder().check_registrations(checks).build().unwrap();
+    let server = builder().refuse_contradictions(checks).build().unwrap();
     server.start().unwrap();
     server
 }

@@ -37,7 +37,7 @@ fn finish(forwarder: &mut OutputForwarder<'_>, poll: &mut Poll) {
         };
         poll.poll(&mut events, Some(wait)).unwrap();
         for event in &events {
-            assert!(forwarder.notice(event.token()), "{event:?}");
+            assert!(forwarder.handle_ready(event.token()), "{event:?}");
         }
     }
 }
@@ -55,8 +55,8 @@ fn lines_of_both_streams_arrive_behind_their_tags_and_are_kept_for_those_who_pul
     let (errors, errors_end) = io::pipe().unwrap();
     {
         let tag = Some("job".to_owned());
-        let mut forwarder =
-            OutputForwarder::new(3, output_end.as_fd(), errors_end.as_fd(), tag).heard_if(true);
+        let mut forwarder = OutputForwarder::new(3, output_end.as_fd(), errors_end.as_fd(), tag)
+            .keep_chunks_if(true);
         for (rank, kind) in [(0, OutputStream::Output), (1, OutputStream::Errors)] {
             let (reader, mut writer) = pipe();
             writer
@@ -66,10 +66,10 @@ fn lines_of_both_streams_arrive_behind_their_tags_and_are_kept_for_those_who_pul
             added.unwrap();
         }
         finish(&mut forwarder, &mut poll);
-        let heard = forwarder.heard();
-        let ends = heard.iter().filter(|chunk| chunk.bytes.is_empty()).count();
-        assert_eq!(ends, 2, "{heard:?}");
-        let of_rank_1 = heard.iter().filter(|chunk| chunk.rank == Rank::new(1));
+        let chunks = forwarder.take_chunks();
+        let ends = chunks.iter().filter(|chunk| chunk.bytes.is_empty()).count();
+        assert_eq!(ends, 2, "{chunks:?}");
+        let of_rank_1 = chunks.iter().filter(|chunk| chunk.rank == Rank::new(1));
         let bytes: Vec<u8> = of_rank_1
             .clone()
             .flat_map(|chunk| chunk.bytes.clone())
@@ -80,7 +80,7 @@ fn lines_of_both_streams_arrive_behind_their_tags_and_are_kept_for_those_who_pul
                 .clone()
                 .all(|chunk| chunk.kind.channel() == IofChannel::STDERR_CHANNEL)
         );
-        assert_eq!(forwarder.heard(), []);
+        assert_eq!(forwarder.take_chunks(), []);
     }
     drop((output_end, errors_end));
     assert_eq!(
@@ -110,7 +110,7 @@ fn a_pipe_that_somebody_holds_is_closed_behind_what_is_in_it() {
             kind,
             num_bytes: 10,
         };
-        assert_eq!(forwarder.abandon(), [expected]);
+        assert_eq!(forwarder.drain_and_close(), [expected]);
         finish(&mut forwarder, &mut poll);
     }
     drop(output_end);
