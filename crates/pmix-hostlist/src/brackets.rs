@@ -20,7 +20,7 @@ pub(crate) fn expand(text: &[u8], comments: bool, limits: &Limits) -> Result<Nod
     };
     while let Some((start, end)) = words.next()? {
         let parts = parts(&text[start..end]).map_err(|e| e.behind(start))?;
-        spread(&parts, limits, &mut builder).map_err(|e| Error::Map(e.at(start)))?;
+        spread(&parts, limits, &mut builder).map_err(|e| Error::from(e.at(start)))?;
     }
     Ok(builder.finish())
 }

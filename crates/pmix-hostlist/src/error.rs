@@ -3,106 +3,163 @@
 
 use std::fmt;
 
-use pmix_types::Status;
+use pmix_types::{ErrorDetail, Status};
 
 /// Says why a list could not be read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Error {
-    /// The text is no list.
-    Syntax {
-        /// The byte at fault.
-        offset: usize,
-        /// What is wrong with it.
-        message: String,
-        /// What to write instead.
-        hint: &'static str,
-    },
-    /// The list exceeds a limit, or holds something that no node list can.
-    Map(pmix_map::Error),
-    /// The list has a name that cannot be written so that it is read back.
-    Unwritable {
-        /// The name.
-        name: Vec<u8>,
-    },
+pub struct Error {
+    detail: Box<ErrorDetail>,
+    hint: Option<&'static str>,
+    name: Option<Vec<u8>>,
 }
 
 impl Error {
+    /// The text is no list, for this reason at this byte.
     #[cold]
     pub(crate) fn syntax(offset: usize, message: impl Into<String>, hint: &'static str) -> Self {
-        Self::Syntax {
-            offset,
-            message: message.into(),
-            hint,
+        let detail = ErrorDetail::new(Status::ERR_BAD_PARAM, message).at(offset);
+        Self {
+            detail: Box::new(detail),
+            hint: Some(hint),
+            name: None,
+        }
+    }
+
+    /// A name of the list cannot be written so that it is read back.
+    #[cold]
+    pub(crate) fn unwritable(name: &[u8]) -> Self {
+        let message = format!(
+            "the name `{}` cannot stand in a bracket list",
+            name.escape_ascii()
+        );
+        Self {
+            detail: Box::new(ErrorDetail::new(Status::ERR_NOT_SUPPORTED, message)),
+            hint: None,
+            name: Some(name.to_vec()),
         }
     }
 
     /// The same fault, of a part in front of which so many bytes stand.
     pub(crate) fn behind(self, start: usize) -> Self {
-        match self {
-            Self::Syntax {
-                offset,
-                message,
-                hint,
-            } => Self::Syntax {
-                offset: offset.saturating_add(start),
-                message,
-                hint,
-            },
-            other => other,
+        Self {
+            detail: Box::new(self.detail.behind(start)),
+            ..self
         }
+    }
+
+    /// The error that a node list gave, if one did.
+    fn of_map(&self) -> Option<&pmix_map::Error> {
+        std::error::Error::source(self)?.downcast_ref()
     }
 
     /// Returns the PMIx status of this error: `PMIX_ERR_BAD_PARAM` for text that is no list,
     /// `PMIX_ERR_OUT_OF_RESOURCE` beyond a limit, `PMIX_ERR_NOT_SUPPORTED` for what cannot be written.
     #[must_use]
     pub fn status(&self) -> Status {
-        match self {
-            Self::Syntax { .. } => Status::ERR_BAD_PARAM,
-            Self::Map(error) => error.status(),
-            Self::Unwritable { .. } => Status::ERR_NOT_SUPPORTED,
-        }
+        self.detail.status()
     }
 
     /// Returns the byte at fault in what was read, if it was one.
     #[must_use]
     pub fn offset(&self) -> Option<usize> {
-        match self {
-            Self::Syntax { offset, .. } => Some(*offset),
-            Self::Map(error) => error.offset(),
-            Self::Unwritable { .. } => None,
-        }
+        let of_map = || self.of_map().and_then(pmix_map::Error::offset);
+        self.detail.offset().or_else(of_map)
+    }
+
+    /// Returns what is wrong, without the offset and the hint.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        let of_map = self.of_map().map(pmix_map::Error::message);
+        of_map.unwrap_or_else(|| self.detail.message())
+    }
+
+    /// Returns what to write instead, if the text is no list.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        self.hint
+    }
+
+    /// Returns the name that cannot be written, if it is one.
+    #[must_use]
+    pub fn name(&self) -> Option<&[u8]> {
+        self.name.as_deref()
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Syntax {
-                offset,
-                message,
-                hint,
-            } => write!(f, "{message} (byte {offset}); {hint}"),
-            Self::Map(error) => fmt::Display::fmt(error, f),
-            Self::Unwritable { name } => {
-                let name = name.escape_ascii();
-                write!(f, "the name `{name}` cannot stand in a bracket list")
-            }
+        fmt::Display::fmt(&self.detail, f)?;
+        match self.hint {
+            Some(hint) => write!(f, "; {hint}"),
+            None => Ok(()),
         }
     }
 }
 
 impl std::error::Error for Error {
+    /// Gives the [`pmix_map::Error`] of a list that exceeds a limit, or holds something that no node
+    /// list can.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Map(error) => Some(error),
-            _ => None,
-        }
+        std::error::Error::source(self.detail.as_ref())
     }
 }
 
 impl From<pmix_map::Error> for Error {
+    #[cold]
     fn from(error: pmix_map::Error) -> Self {
-        Self::Map(error)
+        Self {
+            detail: Box::new(ErrorDetail::passed_on(error.status(), error)),
+            hint: None,
+            name: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use pmix_map::Limits;
+
+    use super::*;
+    use crate::{Notation, parse, write};
+
+    #[test]
+    fn it_says_what_is_wrong_where_and_what_to_do() {
+        let error = parse(b"a,n[1-x]", &Limits::default()).unwrap_err();
+        assert_eq!(
+            (error.status(), error.offset()),
+            (Status::ERR_BAD_PARAM, Some(6))
+        );
+        let (message, hint) = (error.message(), error.hint().unwrap());
+        assert_eq!(error.to_string(), format!("{message} at byte 6; {hint}"));
+        assert_eq!(error.name(), None);
+    }
+
+    #[test]
+    fn a_limit_that_is_exceeded_is_its_source() {
+        let limits = Limits {
+            max_nodes: 3,
+            ..Limits::default()
+        };
+        let error = parse(b"n[1-9]", &limits).unwrap_err();
+        let source = error.source().unwrap().downcast_ref::<pmix_map::Error>();
+        assert_eq!(source.unwrap().exceeded(), Some("max_nodes"));
+        assert_eq!(error.status(), Status::ERR_OUT_OF_RESOURCE);
+        assert_eq!(error.to_string(), source.unwrap().to_string());
+        assert_eq!(error.offset(), Some(0));
+        assert_eq!(error.message(), source.unwrap().message());
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_written_is_named() {
+        let mut names = pmix_map::NodeListBuilder::new(&Limits::default());
+        names.name(b"a[b").unwrap();
+        let error = write(&names.finish(), Notation::Slurm).unwrap_err();
+        assert_eq!(error.name(), Some(&b"a[b"[..]));
+        assert_eq!(
+            (error.status(), error.hint()),
+            (Status::ERR_NOT_SUPPORTED, None)
+        );
     }
 }

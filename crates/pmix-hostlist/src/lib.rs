@@ -47,8 +47,8 @@ pub use write::{Notation, write};
 /// Reads a list, in which every byte belongs to a name or separates names.
 ///
 /// # Errors
-/// [`Error::Syntax`] with the byte for a bracket that is not closed, not opened or holds no numbers;
-/// [`Error::Map`] beyond the limits.
+/// `PMIX_ERR_BAD_PARAM` with the byte for a bracket that is not closed, not opened or holds no numbers;
+/// `PMIX_ERR_OUT_OF_RESOURCE` beyond the limits.
 pub fn parse(text: &[u8], limits: &Limits) -> Result<NodeList, Error> {
     read(text, false, limits)
 }
@@ -68,5 +68,5 @@ fn read(text: &[u8], comments: bool, limits: &Limits) -> Result<NodeList, Error>
     }
     let mut text = text.to_vec();
     normalise(&mut text, comments);
-    NodeList::parse_text(&text, limits).map_err(Error::Map)
+    NodeList::parse_text(&text, limits).map_err(Error::from)
 }

@@ -32,7 +32,7 @@ impl Notation {
 /// [`parse_file`](crate::parse_file) read back as the same list.
 ///
 /// # Errors
-/// [`Error::Unwritable`] for a name with a bracket, a comma or a blank in it, for a first name that begins
+/// `PMIX_ERR_NOT_SUPPORTED` for a name with a bracket, a comma or a blank in it, for a first name that begins
 /// with `#`, and for the list of one empty name.
 pub fn write(list: &NodeList, notation: Notation) -> Result<Vec<u8>, Error> {
     let mut folder = Folder::new(notation);
@@ -50,8 +50,8 @@ pub fn write(list: &NodeList, notation: Notation) -> Result<Vec<u8>, Error> {
     let out = folder.out;
     // Nothing is the empty list, and what begins like a comment is none.
     match out.first() {
-        None if !list.is_empty() => Err(unwritable(b"")),
-        Some(b'#') => Err(unwritable(&list.nth(0).unwrap_or_default())),
+        None if !list.is_empty() => Err(Error::unwritable(b"")),
+        Some(b'#') => Err(Error::unwritable(&list.nth(0).unwrap_or_default())),
         _ => Ok(out),
     }
 }
@@ -59,13 +59,6 @@ pub fn write(list: &NodeList, notation: Notation) -> Result<Vec<u8>, Error> {
 /// What separates names or opens a bracket.
 fn is_special(byte: &u8) -> bool {
     b"[],\x0b".contains(byte) || byte.is_ascii_whitespace()
-}
-
-#[cold]
-fn unwritable(name: &[u8]) -> Error {
-    Error::Unwritable {
-        name: name.to_vec(),
-    }
 }
 
 /// Folds names on one number, and what comes of that on another one further left.
@@ -90,7 +83,7 @@ impl Folder {
 
     fn name(&mut self, name: &[u8]) -> Result<(), Error> {
         if name.iter().any(is_special) {
-            return Err(unwritable(name));
+            return Err(Error::unwritable(name));
         }
         let closed = self.inner.push(name, b"");
         self.pass(closed);
@@ -99,7 +92,7 @@ impl Folder {
 
     fn progression(&mut self, run: &Progression<'_>) -> Result<(), Error> {
         if run.prefix.iter().chain(run.suffix).any(is_special) {
-            return Err(unwritable(&[run.prefix, b"0", run.suffix].concat()));
+            return Err(Error::unwritable(&[run.prefix, b"0", run.suffix].concat()));
         }
         if self.notation.ends_with(run.suffix) {
             let closed = self.inner.progression(run);

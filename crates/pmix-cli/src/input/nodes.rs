@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Node maps from any input.
 
+use std::error::Error;
+
 use pmix_map::{Limits, NodeList, NodeListBuilder, NodeRun};
 use preg_core::{Preg, Regex2Ref};
 
@@ -70,28 +72,27 @@ pub(crate) fn of_text(mut source: Source, limits: &Limits) -> Result<Nodes, Fail
         };
         return read
             .map(Nodes::folded)
-            .map_err(|error| of_list(error, &source));
+            .map_err(|error| of_list(&error, &source));
     }
     pmix_hostlist::normalise(&mut source.bytes, source.comments);
     Ok(Nodes::Text(source.bytes))
 }
 
 /// What is wrong with a list, with its place in the source.
-fn of_list(error: pmix_hostlist::Error, source: &Source) -> Failure {
-    match error {
-        pmix_hostlist::Error::Syntax {
-            offset,
-            message,
-            hint,
-        } => Failure::data(message)
-            .at(Excerpt::new(&source.origin, &source.bytes, offset))
+fn of_list(error: &pmix_hostlist::Error, source: &Source) -> Failure {
+    let (origin, bytes) = (&source.origin, &source.bytes);
+    let cause = error.source().and_then(<dyn Error>::downcast_ref);
+    if let Some(cause) = cause
+        .cloned()
+        .map(<preg_core::Error as From<pmix_map::Error>>::from)
+    {
+        return Failure::of(&cause, origin, bytes);
+    }
+    match (error.offset(), error.hint()) {
+        (Some(offset), Some(hint)) => Failure::data(error.message())
+            .at(Excerpt::new(origin, bytes, offset))
             .cure(hint),
-        pmix_hostlist::Error::Map(error) => Failure::of(
-            &preg_core::Error::from(error),
-            &source.origin,
-            &source.bytes,
-        ),
-        other => Failure::data(other.to_string()),
+        _ => Failure::data(error.to_string()),
     }
 }
 

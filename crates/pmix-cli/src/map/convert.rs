@@ -68,8 +68,10 @@ fn brackets(context: &Context, notation: Notation, map: &Map) -> Result<Vec<u8>,
 fn bracket_list(list: &NodeList, notation: Notation, preg: &Preg) -> Result<Vec<u8>, Failure> {
     let out = match pmix_hostlist::write(list, notation) {
         Ok(out) => out,
-        Err(pmix_hostlist::Error::Unwritable { name }) => return Err(unwritable(&name)),
-        Err(error) => return Err(Failure::data(error.to_string())),
+        Err(error) => {
+            let failure = error.name().map(unwritable);
+            return Err(failure.unwrap_or_else(|| Failure::data(error.to_string())));
+        }
     };
     let source = Source {
         origin: String::new(),
