@@ -7,6 +7,8 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
 
+use pmix_types::Rank;
+
 use crate::{NodeList, ProcMap};
 
 /// Holds consecutive ranks, the last one included.
@@ -27,8 +29,23 @@ impl RankSpan {
     }
 }
 
-/// A rank, and the index of the node that it is on.
-pub type RankPlace = (u32, usize);
+/// Says where a rank is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankPlace {
+    /// The rank.
+    pub rank: Rank,
+    /// The index of the node that it is on.
+    pub node: usize,
+}
+
+/// Describes a name that occurs again in a node map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DuplicateName {
+    /// The index of the first node of the name.
+    pub node: usize,
+    /// The index of another node of the name, behind the first.
+    pub again: usize,
+}
 
 /// Says what is wrong with the ranks of a process map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +83,14 @@ impl Piece {
     fn place(self) -> usize {
         usize::try_from(self.node).unwrap_or(usize::MAX)
     }
+
+    /// Where one of its ranks is.
+    fn at(self, rank: u32) -> RankPlace {
+        RankPlace {
+            rank: Rank::new(rank),
+            node: self.place(),
+        }
+    }
 }
 
 /// Finds the ranks of a process map that are missing below the highest one or are there twice, in
@@ -89,8 +114,8 @@ pub fn rank_faults(map: &ProcMap) -> Vec<RankFault> {
             };
             faults.push(RankFault::Missing {
                 ranks,
-                before: reach.map(|r| (r.last, r.place())),
-                after: (piece.first, piece.place()),
+                before: reach.map(|r| r.at(r.last)),
+                after: piece.at(piece.first),
             });
         } else if let Some(r) = reach
             && piece.first <= r.last
@@ -156,10 +181,9 @@ fn push(pieces: &mut Vec<Piece>, open: &mut Option<Piece>, piece: Piece) {
     }
 }
 
-/// Finds names that occur more than once in a node map. Each entry is the index of the first node of a name
-/// and that of a later one, in the order of the later ones.
+/// Finds names that occur more than once in a node map, in the order in which they occur again.
 #[must_use]
-pub fn doubled_names(list: &NodeList) -> Vec<(usize, usize)> {
+pub fn duplicate_names(list: &NodeList) -> Vec<DuplicateName> {
     let mut hashes = Vec::with_capacity(list.len());
     list.for_each(|name| {
         let mut hasher = DefaultHasher::new();
@@ -174,12 +198,15 @@ pub fn doubled_names(list: &NodeList) -> Vec<(usize, usize)> {
         for (_, index) in group {
             let name = list.nth(*index).unwrap_or_default();
             match firsts.iter().find(|(_, first)| *first == name) {
-                Some((first, _)) => found.push((*first, *index)),
+                Some((first, _)) => found.push(DuplicateName {
+                    node: *first,
+                    again: *index,
+                }),
                 None => firsts.push((*index, name)),
             }
         }
     }
-    found.sort_unstable_by_key(|(_, again)| *again);
+    found.sort_unstable_by_key(|name| name.again);
     found
 }
 
@@ -192,12 +219,20 @@ mod tests {
         rank_faults(&ProcMap::parse_text(text.as_bytes(), &Limits::default()).unwrap())
     }
 
-    fn missing(first: u32, last: u32, before: Option<RankPlace>, after: RankPlace) -> RankFault {
-        let ranks = RankSpan { first, last };
+    fn missing(
+        first: u32,
+        last: u32,
+        before: Option<(u32, usize)>,
+        after: (u32, usize),
+    ) -> RankFault {
+        let place = |(rank, node)| RankPlace {
+            rank: Rank::new(rank),
+            node,
+        };
         RankFault::Missing {
-            ranks,
-            before,
-            after,
+            ranks: RankSpan { first, last },
+            before: before.map(place),
+            after: place(after),
         }
     }
 
@@ -230,8 +265,10 @@ mod tests {
     }
 
     #[test]
-    fn doubled_hosts_are_found_among_many() {
+    fn duplicate_names_are_found_among_many() {
         let list = NodeList::parse_text(b"a,b,a,c,a,b", &Limits::default()).unwrap();
-        assert_eq!(doubled_names(&list), [(0, 2), (0, 4), (1, 5)]);
+        let found = duplicate_names(&list);
+        let found: Vec<_> = found.iter().map(|name| (name.node, name.again)).collect();
+        assert_eq!(found, [(0, 2), (0, 4), (1, 5)]);
     }
 }

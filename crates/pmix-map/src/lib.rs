@@ -20,7 +20,7 @@
 //! [`Limits`] are checked before anything is stored. All reads go through `&self` and may run on
 //! any number of threads at once.
 //!
-//! [`rank_faults`] and [`doubled_names`] say what is wrong with maps: ranks that are missing or there twice,
+//! [`rank_faults`] and [`duplicate_names`] say what is wrong with maps: ranks that are missing or there twice,
 //! names that occur again. Lists of names as people write them, `n[1-4]`, are read by `pmix-hostlist`.
 //!
 //! The crate knows nothing of encodings: schemes build maps through [`NodeListBuilder`] and
@@ -48,7 +48,7 @@ mod proc_map;
 pub mod scan;
 
 pub use error::Error;
-pub use faults::{RankFault, RankPlace, RankSpan, doubled_names, rank_faults};
+pub use faults::{DuplicateName, RankFault, RankPlace, RankSpan, duplicate_names, rank_faults};
 pub use limits::Limits;
 pub use node_list::{NodeList, NodeListBuilder, NodeRun, Progression};
 pub use parser::MapParser;

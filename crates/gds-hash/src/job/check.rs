@@ -3,7 +3,7 @@
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_register_nspace`.
 
-use pmix_map::{NodeList, NodeRun, doubled_names};
+use pmix_map::{NodeList, NodeRun, duplicate_names};
 use pmix_types::{Rank, keys};
 
 use crate::{Error, Job};
@@ -37,8 +37,9 @@ impl Job {
             }
         }
         if let Some(maps) = maps.filter(|maps| may_repeat(&maps.nodes))
-            && let Some(&(first, again)) = doubled_names(&maps.nodes).first()
+            && let Some(name) = duplicate_names(&maps.nodes).first()
         {
+            let (first, again) = (name.node, name.again);
             let name = maps.nodes.nth(first).unwrap_or_default();
             found.push(Error::bad(format!(
                 "{} names the node {} twice, as number {first} and {again}",

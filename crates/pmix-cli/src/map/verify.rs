@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use pmix_map::{NodeList, ProcMap, RankFault, RankSpan};
+use pmix_map::{DuplicateName, NodeList, ProcMap, RankFault, RankPlace, RankSpan};
 use serde_json::{Value as Json, json};
 
 use super::read_pair;
@@ -119,14 +119,15 @@ fn rank_fault(list: &NodeList, fault: RankFault) -> Finding {
             before,
             after,
         } => {
-            let place = |(rank, on)| format!("rank {rank} is on {}", node(list, on));
+            let place =
+                |at: RankPlace| format!("rank {} is on {}", at.rank.as_raw(), node(list, at.node));
             let before_text = before
                 .map(|b| format!("{}, ", place(b)))
                 .unwrap_or_default();
-            let place_json = |(rank, on): (u32, usize)| {
-                let mut at = node_json(list, on);
-                at["rank"] = rank.into();
-                at
+            let place_json = |at: RankPlace| {
+                let mut json = node_json(list, at.node);
+                json["rank"] = at.rank.as_raw().into();
+                json
             };
             Finding {
                 text: format!("{} missing: {before_text}{}", some(ranks), place(after)),
@@ -169,9 +170,9 @@ fn some(ranks: RankSpan) -> String {
 }
 
 fn hosts(list: &NodeList) -> Vec<Finding> {
-    let doubled = pmix_map::doubled_names(list).into_iter();
-    doubled
-        .map(|(first, again)| {
+    let duplicates = pmix_map::duplicate_names(list).into_iter();
+    duplicates
+        .map(|DuplicateName { node: first, again }| {
             let name = list.nth(first).unwrap_or_default();
             Finding {
                 text: format!(
