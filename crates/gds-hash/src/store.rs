@@ -16,8 +16,8 @@ use crate::{
     Remote, Request,
 };
 
-/// How many parts the jobs are in; a registration replaces one of them, so that it costs about as
-/// much beside 100,000 jobs as beside none. The checker of schedules makes all of them for each.
+/// The number of parts that hold the jobs. A registration copies one part, so its cost hardly grows
+/// up to 100,000 jobs. Tests use fewer, since the model of schedules creates all parts each time.
 const PARTS: usize = if cfg!(test) { 64 } else { 1024 };
 
 /// The jobs of a part by their names, which a copy of the part shares.

@@ -30,7 +30,8 @@ const LIMITS: Limits = Limits {
     memory_base: 0,
 };
 
-/// How many bytes of memory a value may take beyond its own in a long message.
+/// A decoded value may take as much memory as the bytes that are left of its message, and this
+/// many bytes more.
 const VALUE_MEMORY: usize = 16 << 20;
 
 /// The bytes of memory that a value may take where so many bytes are left: what a value takes does

@@ -20,7 +20,8 @@ impl CommitLimits {
         keys: usize::MAX,
     };
 
-    /// What is left beside one entry of so many bytes; none if it is too much.
+    /// Returns the limits that remain after one more key of this many bytes, or `None` if the key
+    /// exceeds them.
     pub(crate) fn beside(self, bytes: usize) -> Option<Self> {
         Some(Self {
             bytes: self.bytes.checked_sub(bytes)?,

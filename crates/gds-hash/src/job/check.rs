@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a registration says in two ways that do not fit, and what it leaves out.
+//! Finds values of a registration that contradict each other, and required values that are missing.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_register_nspace`.
 
@@ -67,7 +67,8 @@ impl Job {
     }
 }
 
-/// Whether a name may stand in a list twice, as far as that is asked: the names of one run differ.
+/// Returns whether a node map may name a node twice. The names of one run differ, and maps of more
+/// than [`MOST_NAMES`] names are not compared.
 fn may_repeat(nodes: &NodeList) -> bool {
     let (mut runs, mut all_differ) = (0_usize, true);
     if nodes.len() > MOST_NAMES {

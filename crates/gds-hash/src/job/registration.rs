@@ -64,7 +64,7 @@ impl<'i> Registration<'i> {
         self
     }
 
-    /// Whether the host says that it states nothing (`PMIX_REGISTER_NODATA`).
+    /// Returns whether the host registers the namespace without data (`PMIX_REGISTER_NODATA`).
     pub(crate) fn has_no_data(&self) -> bool {
         let mut infos = self.infos.iter();
         infos.any(|info| info.key.is(keys::REGISTER_NODATA) && info.truth().is_true())

@@ -26,7 +26,7 @@ struct Datum {
     content: Content,
     /// The qualifiers of a qualified value.
     qualifiers: Qualifiers,
-    /// How many bytes the kval takes when it travels or, if that is more, in memory.
+    /// The larger of the packed size of the kval and its size in memory, in bytes.
     bytes: usize,
 }
 
@@ -131,7 +131,7 @@ impl Entry {
         }
     }
 
-    /// How many bytes it takes when it travels or, if that is more, in memory.
+    /// Returns the larger of the packed size of the kval and its size in memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.datum.bytes
     }

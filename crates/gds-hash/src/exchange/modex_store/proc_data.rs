@@ -18,7 +18,7 @@ pub(super) struct ProcData {
     withdrawn: SortedChunks<Key<'static>>,
     /// The bytes that all of it takes, kept up with each change.
     bytes: usize,
-    /// How many entries there are, and how many keys that are withdrawn, kept up likewise.
+    /// The numbers of entries and of withdrawn keys, updated with each change.
     num_entries: usize,
     num_withdrawn: usize,
 }
@@ -141,7 +141,7 @@ impl ProcData {
         self.bytes
     }
 
-    /// How many entries there are, or keys that are withdrawn, whichever is more.
+    /// Returns the larger of the number of entries and the number of withdrawn keys.
     pub(super) fn num_keys(&self) -> usize {
         self.num_entries.max(self.num_withdrawn)
     }
