@@ -17,6 +17,7 @@ mod handshaking;
 mod identity;
 mod tool;
 
+use std::mem;
 use std::time::Instant;
 
 use pmix_proto::{Frame, Hello, Inbox, Role, Welcome, WelcomeForm};
@@ -28,7 +29,11 @@ use crate::cx::Cx;
 use crate::peers::{Member, Peer, PeerId, Phase};
 use crate::recount::Recount;
 use crate::timer::Timer;
-use crate::{Error, Origin, Psec, Stats};
+use crate::{Error, Origin, Psec, Stats, Verification, Verified};
+
+/// How many bytes a hello may have whose credential is not verified at once. A peer sends a few
+/// hundred, and those of the connections of a user that are in their handshake are kept together.
+const MAX_KEPT_HELLO: usize = 64 << 10;
 
 /// Admits peers: clients that the host registered, and tools that the host is asked about.
 pub(crate) struct Admission {
@@ -76,13 +81,11 @@ impl Admission {
 
     /// A connection is closed that was not admitted.
     pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId, closed: &Peer) {
-        match closed.phase {
-            Phase::Handshake(until) => {
-                self.handshaking.remove(closed.origin.uid, peer);
-                cx.timers.cancel(until, Timer::Handshake(peer));
-            }
-            Phase::PendingTool(until) => cx.timers.cancel(until, Timer::Handshake(peer)),
-            Phase::Member(_) => {}
+        if closed.phase.is_handshake() {
+            self.handshaking.remove(closed.origin.uid, peer);
+        }
+        if let Some(until) = closed.phase.deadline() {
+            cx.timers.cancel(until, Timer::Handshake(peer));
         }
     }
 
@@ -94,12 +97,70 @@ impl Admission {
                 return cx.refuse(peer, error.into());
             }
         };
-        if let Err(reason) = self.consider(cx, peer, &hello) {
-            if Self::is_told_why(&hello) {
-                Self::welcome(cx, peer, &Welcome::Refused(reason.status()));
-            }
-            cx.refuse(peer, reason);
+        let origin = cx.peers.get(peer).map(|peer| peer.origin);
+        let origin = origin.unwrap_or_default();
+        let outcome = match Identity::verify(&self.psec, peer, &hello, origin) {
+            Ok(Verification::Done(verified)) => self.consider(cx, peer, &hello, verified),
+            Ok(Verification::Pending) => Self::keep(cx, peer, frame),
+            Err(error) => Err(error),
+        };
+        if let Err(reason) = outcome {
+            Self::turn_down(cx, peer, &hello, reason);
         }
+    }
+
+    /// Keeps a hello until its security module has verified the credential.
+    fn keep(cx: &mut Cx, peer: PeerId, frame: &Frame) -> Result<(), Error> {
+        let len = frame.payload.len();
+        if len > MAX_KEPT_HELLO {
+            return Err(Error::new(
+                Status::ERR_OUT_OF_RESOURCE,
+                format!(
+                    "a hello of {len} bytes, {MAX_KEPT_HELLO} of which are kept for a security \
+                     module"
+                ),
+            ));
+        }
+        if let Some(found) = cx.peers.get_mut(peer)
+            && let Phase::Handshake(until) = found.phase
+        {
+            found.phase = Phase::Verifying(until, Box::new(frame.clone()));
+        }
+        Ok(())
+    }
+
+    /// A security module has verified a credential, or not. A peer that is gone waits for nothing.
+    pub(crate) fn handle_verified(
+        &mut self,
+        cx: &mut Cx,
+        peer: PeerId,
+        answer: Result<Verified, Error>,
+    ) {
+        let Some(found) = cx.peers.get_mut(peer) else {
+            return;
+        };
+        let Phase::Verifying(until, _) = found.phase else {
+            return;
+        };
+        let Phase::Verifying(_, frame) = mem::replace(&mut found.phase, Phase::Handshake(until))
+        else {
+            return;
+        };
+        let hello = match Hello::decode(&frame.payload) {
+            Ok(hello) => hello,
+            Err(error) => return cx.refuse(peer, error.into()),
+        };
+        if let Err(reason) = answer.and_then(|verified| self.consider(cx, peer, &hello, verified)) {
+            Self::turn_down(cx, peer, &hello, reason);
+        }
+    }
+
+    /// Refuses a peer, and tells it why if it looks at the reason.
+    fn turn_down(cx: &mut Cx, peer: PeerId, hello: &Hello<'_>, reason: Error) {
+        if Self::is_told_why(hello) {
+            Self::welcome(cx, peer, &Welcome::Refused(reason.status()));
+        }
+        cx.refuse(peer, reason);
     }
 
     /// Whether a peer that is not let in looks at the reason.
@@ -107,10 +168,17 @@ impl Admission {
         hello.role.says_ids() && hello.role != Role::SINGLETON
     }
 
-    fn consider(&mut self, cx: &mut Cx, peer: PeerId, hello: &Hello<'_>) -> Result<(), Error> {
+    /// Decides about a peer whose credential is verified.
+    fn consider(
+        &mut self,
+        cx: &mut Cx,
+        peer: PeerId,
+        hello: &Hello<'_>,
+        verified: Verified,
+    ) -> Result<(), Error> {
         let form = hello.form()?;
         let origin = cx.peers.get(peer).map(|peer| peer.origin);
-        let identity = Identity::of(&self.psec, hello, origin.unwrap_or_default())?;
+        let identity = Identity::of(verified, hello, origin.unwrap_or_default())?;
         let client = hello.proc.as_ref();
         let client = client.and_then(|proc| cx.registry.find(&proc.nspace, proc.rank));
         match client {
@@ -157,6 +225,15 @@ impl Admission {
     pub(crate) fn handshake_expired(&mut self, cx: &mut Cx, peer: PeerId) {
         match cx.peers.get(peer).map(|peer| &peer.phase) {
             Some(Phase::PendingTool(_)) => Self::turn_away(cx, peer),
+            Some(Phase::Verifying(_, frame)) => {
+                let hello = Hello::decode(&frame.payload);
+                let module = hello
+                    .map(|hello| hello.psec.to_string())
+                    .unwrap_or_default();
+                let message =
+                    format!("the security module {module} has not verified its credential in time");
+                cx.refuse(peer, Error::new(Status::ERR_INVALID_CRED, message));
+            }
             _ => {
                 let message = "it has not said in time who it is";
                 cx.refuse(peer, Error::new(Status::ERR_TIMEOUT, message));
@@ -169,13 +246,11 @@ impl Admission {
         let Some(found) = cx.peers.get(peer) else {
             return;
         };
-        match found.phase {
-            Phase::Handshake(until) => {
-                self.handshaking.remove(found.origin.uid, peer);
-                cx.timers.cancel(until, Timer::Handshake(peer));
-            }
-            Phase::PendingTool(until) => cx.timers.cancel(until, Timer::Handshake(peer)),
-            Phase::Member(_) => {}
+        if found.phase.is_handshake() {
+            self.handshaking.remove(found.origin.uid, peer);
+        }
+        if let Some(until) = found.phase.deadline() {
+            cx.timers.cancel(until, Timer::Handshake(peer));
         }
     }
 }

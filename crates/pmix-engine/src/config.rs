@@ -23,7 +23,8 @@ pub struct Config {
     pub foreign_tools: bool,
     /// Says what happens to a second connection of a process that has one.
     pub second_connection: SecondConnection,
-    /// The time that a connection has to complete its handshake.
+    /// The time that a connection has to complete its handshake, that of its security module
+    /// included.
     pub handshake_time: Duration,
     /// The time that a tool waits for the host to admit it.
     pub tool_time: Duration,

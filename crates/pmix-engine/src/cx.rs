@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::event::EngineEvent;
 use crate::host::{HostObject, Upcall};
 use crate::ids::ClientId;
-use crate::peers::{Member, Payload, PeerId, Peers, Phase, Ticket};
+use crate::peers::{Member, Payload, PeerId, Peers, Ticket};
 use crate::pending::{HostCalls, Pending};
 use crate::recount::Recount;
 use crate::registry::{ProcessSets, Registry};
@@ -197,7 +197,7 @@ impl Cx {
     /// Adds what is held here to what is found.
     pub(crate) fn recount(&self, recount: &mut Recount) {
         for (id, peer) in self.peers.iter() {
-            if let Phase::Handshake(until) | Phase::PendingTool(until) = peer.phase {
+            if let Some(until) = peer.phase.deadline() {
                 recount.deadline(Some(until), Timer::Handshake(id));
             }
         }

@@ -19,7 +19,7 @@ use crate::peers::{Origin, PeerId, Transmit};
 use crate::pending::PendingCall;
 use crate::recount::Recount;
 use crate::subsystems::Subsystems;
-use crate::{Config, Difference, EngineEvent, Psec, Stats};
+use crate::{Config, Difference, EngineEvent, Error, Psec, Stats, Verified};
 
 /// Runs the logic of one server: inputs go in, bytes, upcalls and events come out.
 ///
@@ -153,6 +153,15 @@ impl Engine {
         if let Some(pending) = self.cx.host.take(call) {
             self.subsystems.handle_answer(&mut self.cx, pending, answer);
         }
+        self.close_refused();
+    }
+
+    /// Takes the answer of a security module that did not verify the credential of a peer at once
+    /// ([`Verification::Pending`](crate::Verification::Pending)). An answer for a peer that is gone is ignored.
+    pub fn handle_verified(&mut self, peer: PeerId, answer: Result<Verified, Error>, now: Instant) {
+        self.cx.now = Some(now);
+        let admission = &mut self.subsystems.admission;
+        admission.handle_verified(&mut self.cx, peer, answer);
         self.close_refused();
     }
 

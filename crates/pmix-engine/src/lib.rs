@@ -62,6 +62,6 @@ pub use host::{Answer, CallId, Credentials, HostCall, HostObject, Upcall};
 pub use ids::DirectModexId;
 pub use peers::{Chunk, Origin, PeerId, Transmit};
 pub use pending::PendingCall;
-pub use psec::{Claim, Psec, Verified};
+pub use psec::{Claim, Psec, Verification, Verified};
 pub use recount::Difference;
 pub use stats::Stats;

@@ -6,14 +6,18 @@
 use pmix_proto::Role;
 use pmix_types::Proc;
 
-use crate::{Error, Origin};
+use crate::{Error, Origin, PeerId};
 
 /// Verifies the credential of a peer: a security module. A peer names its module in its hello.
 pub trait Psec: Send {
     /// The name that peers call it by, for example `native`.
     fn name(&self) -> &str;
 
-    /// Looks into a credential.
+    /// Verifies a credential, or begins to.
+    ///
+    /// The engine waits for this call, and with it all other peers do. A module that has to ask
+    /// somebody else starts that, returns [`Verification::Pending`], and its answer is handed to
+    /// [`Engine::handle_verified`](crate::Engine::handle_verified).
     ///
     /// What the credential says is compared with the registration and with what the system says
     /// of the socket afterwards, by the engine.
@@ -21,12 +25,30 @@ pub trait Psec: Send {
     /// # Errors
     ///
     /// Why it is not believed: the peer is refused then.
-    fn verify(&self, credential: &[u8], claim: &Claim<'_>) -> Result<Verified, Error>;
+    fn verify(&self, credential: &[u8], claim: &Claim<'_>) -> Result<Verification, Error>;
+}
+
+/// Says whether a security module has verified a credential yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verification {
+    /// The credential is good, and proves this.
+    Done(Verified),
+    /// The answer comes later. A peer that has none within
+    /// [`Config::handshake_time`](crate::Config::handshake_time) is refused.
+    Pending,
+}
+
+impl From<Verified> for Verification {
+    fn from(verified: Verified) -> Self {
+        Self::Done(verified)
+    }
 }
 
 /// Holds what a peer states about itself in its hello.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim<'c> {
+    /// The connection of the peer, by which an answer that comes later names it.
+    pub peer: PeerId,
     /// The kind of peer that it states to be.
     pub role: Role,
     /// The process that it states to be; none if it asks for a name.

@@ -81,7 +81,7 @@ impl Subsystems {
         let tag = frame.header.tag;
         match cx.peers.get(peer).map(|peer| &peer.phase) {
             Some(Phase::Handshake(_)) => self.admission.handle_hello(cx, peer, frame),
-            Some(Phase::PendingTool(_)) => {
+            Some(Phase::Verifying(..) | Phase::PendingTool(_)) => {
                 cx.refuse(peer, Error::bad("a message before the welcome"));
             }
             Some(Phase::Member(_)) if tag.is_request() => {

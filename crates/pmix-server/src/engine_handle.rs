@@ -14,7 +14,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use mio::Waker;
-use pmix_engine::{Answer, CallId, DirectModexId, Engine, EngineEvent, HostCall, Transmit};
+use pmix_engine::{
+    Answer, CallId, DirectModexId, Engine, EngineEvent, HostCall, PeerId, Transmit, Verified,
+};
 use pmix_types::Status;
 
 use crate::Error;
@@ -167,6 +169,16 @@ impl EngineHandle {
         let now = core.at(Instant::now());
         if let State::Running(engine) = &mut core.state {
             engine.handle_host(call, answer, now);
+        }
+        self.release(core);
+    }
+
+    /// Hands the engine what a security module says of the credential of a peer.
+    pub(crate) fn verified(&self, peer: PeerId, answer: Result<Verified, pmix_engine::Error>) {
+        let mut core = self.lock();
+        let now = core.at(Instant::now());
+        if let State::Running(engine) = &mut core.state {
+            engine.handle_verified(peer, answer, now);
         }
         self.release(core);
     }

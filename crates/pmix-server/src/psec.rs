@@ -19,11 +19,13 @@ mod native;
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::{Arc, OnceLock, Weak};
 
-use pmix_engine::{Claim, Psec, Verified};
+use pmix_engine::{Claim, PeerId, Psec, Verification, Verified};
 use pmix_mca::{Catalog, Header, ParamSpec, Params};
 
 use crate::Error;
+use crate::engine_handle::EngineHandle;
 
 /// The framework's name.
 const FRAMEWORK: &str = "psec";
@@ -40,7 +42,7 @@ const PARAMS: &[ParamSpec] = &[ParamSpec {
 struct Component {
     header: Header<'static>,
     params: &'static [ParamSpec],
-    make: fn(&Params) -> Result<Box<dyn Psec>, Error>,
+    make: fn(&Params, &LateAnswers) -> Result<Box<dyn Psec>, Error>,
 }
 
 static COMPONENTS: [Component; 3] = [
@@ -62,11 +64,13 @@ static COMPONENTS: [Component; 3] = [
                 help: "the socket of the daemon; empty: the one that the library was built for",
             },
         ],
-        make: |params| {
+        make: |params, late| {
             let library = OsStr::new(params.text("psec_munge_library", "libmunge.so.2"));
             let socket = params.text("psec_munge_socket", "");
             let socket = (!socket.is_empty()).then(|| Path::new(socket));
-            Ok(Box::new(munge::Munge::open(library, socket)?))
+            let late = late.clone();
+            let answered = move |peer, answer| late.hand(peer, answer);
+            Ok(Box::new(munge::Munge::open(library, socket, answered)?))
         },
     },
     Component {
@@ -80,7 +84,7 @@ static COMPONENTS: [Component; 3] = [
             default: "false",
             help: "whether a peer of this node is refused when the kernel does not tell its user",
         }],
-        make: |params| {
+        make: |params, _| {
             let require_owner = params.flag("psec_native_require_owner", false)?;
             Ok(Box::new(native::Native { require_owner }))
         },
@@ -92,7 +96,7 @@ static COMPONENTS: [Component; 3] = [
             enabled: false,
         },
         params: &[],
-        make: |_| Ok(Box::new(NoSecurity)),
+        make: |_, _| Ok(Box::new(NoSecurity)),
     },
 ];
 
@@ -110,16 +114,35 @@ pub fn psec_parameters() -> Catalog {
 ///
 /// # Errors
 /// A setting that cannot be obeyed, nothing that is left, or a component that does not work here.
-pub(crate) fn open(params: &Params) -> Result<Vec<Box<dyn Psec>>, Error> {
+pub(crate) fn open(params: &Params, late: &LateAnswers) -> Result<Vec<Box<dyn Psec>>, Error> {
     psec_parameters().check(params)?;
     let headers: Vec<_> = COMPONENTS.iter().map(|one| one.header.clone()).collect();
     let selection = pmix_mca::select(FRAMEWORK, &headers, params)?;
     let make = |index: usize| {
         let component = &COMPONENTS[index];
-        let module = (component.make)(params);
+        let module = (component.make)(params, late);
         module.map_err(|e| e.of(&format!("component {} of psec", component.header.name)))
     };
     selection.active.into_iter().map(make).collect()
+}
+
+/// Hands the engine what a security module finds out later. Before the server has been opened and
+/// after it is gone nobody waits for it.
+#[derive(Clone, Default)]
+pub(crate) struct LateAnswers(Arc<OnceLock<Weak<EngineHandle>>>);
+
+impl LateAnswers {
+    /// Says whose peers the answers are for.
+    pub(crate) fn connect(&self, handle: &Arc<EngineHandle>) {
+        self.0.get_or_init(|| Arc::downgrade(handle));
+    }
+
+    /// Hands over what a credential proves, or why it is not believed.
+    fn hand(&self, peer: PeerId, answer: Result<Verified, pmix_engine::Error>) {
+        if let Some(handle) = self.0.get().and_then(Weak::upgrade) {
+            handle.verified(peer, answer);
+        }
+    }
 }
 
 /// The component `none`: nothing is shown and nothing is checked.
@@ -130,8 +153,8 @@ impl Psec for NoSecurity {
         "none"
     }
 
-    fn verify(&self, _: &[u8], _: &Claim<'_>) -> Result<Verified, pmix_engine::Error> {
-        Ok(Verified::default())
+    fn verify(&self, _: &[u8], _: &Claim<'_>) -> Result<Verification, pmix_engine::Error> {
+        Ok(Verified::default().into())
     }
 }
 
@@ -150,7 +173,7 @@ mod tests {
             .fold(Params::builder(), set)
             .build()
             .unwrap();
-        let modules = open(&params)?;
+        let modules = open(&params, &LateAnswers::default())?;
         Ok(modules.iter().map(|m| m.name().to_owned()).collect())
     }
 

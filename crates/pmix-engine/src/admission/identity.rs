@@ -4,7 +4,7 @@
 use pmix_proto::Hello;
 use pmix_types::{Info, Status, keys};
 
-use crate::{Claim, Error, Origin, Psec, Verified};
+use crate::{Claim, Error, Origin, PeerId, Psec, Verification, Verified};
 
 /// Which user a peer has shown to be, and in which group; none where nothing shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,37 +14,48 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Looks into the credential of a hello, and whether all that is said of the peer agrees.
-    pub(super) fn of(
+    /// Hands the credential of a hello to the security module that the hello names.
+    pub(super) fn verify(
         modules: &[Box<dyn Psec>],
+        peer: PeerId,
         hello: &Hello<'_>,
         origin: Origin,
-    ) -> Result<Self, Error> {
+    ) -> Result<Verification, Error> {
         let module = modules.iter().find(|module| hello.psec == *module.name());
         let module = module.ok_or_else(|| {
             let message = format!("the security module {} is not active", hello.psec);
             Error::new(Status::ERR_NOT_SUPPORTED, message)
         })?;
         let claim = Claim {
+            peer,
             role: hello.role,
             proc: hello.proc.as_ref(),
             uid: hello.ids.map(|(uid, _)| uid),
             gid: hello.ids.map(|(_, gid)| gid),
             origin,
         };
-        let Verified { uid, gid } = module.verify(hello.credential, &claim)?;
+        module.verify(hello.credential, &claim)
+    }
+
+    /// Looks whether what a credential proves agrees with all that is said of the peer.
+    pub(super) fn of(
+        Verified { uid, gid }: Verified,
+        hello: &Hello<'_>,
+        origin: Origin,
+    ) -> Result<Self, Error> {
+        let (claimed_uid, claimed_gid) = hello.ids.unzip();
         agree("the user", "its socket", uid, origin.uid)?;
         agree("the group", "its socket", gid, origin.gid)?;
         let shown = Self {
             uid: uid.or(origin.uid),
             gid: gid.or(origin.gid),
         };
-        shown.check("its hello", claim.uid, claim.gid)?;
+        shown.check("its hello", claimed_uid, claimed_gid)?;
         let said = |key| number(&hello.infos, key);
         shown.check("its infos", said(keys::USERID)?, said(keys::GRPID)?)?;
         Ok(Self {
-            uid: shown.uid.or(claim.uid),
-            gid: shown.gid.or(claim.gid),
+            uid: shown.uid.or(claimed_uid),
+            gid: shown.gid.or(claimed_gid),
         })
     }
 

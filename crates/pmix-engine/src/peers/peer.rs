@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use pmix_proto::{Inbox, PeerForm, Role, Tag};
+use pmix_proto::{Frame, Inbox, PeerForm, Role, Tag};
 use pmix_types::{Nspace, Proc};
 
 use super::PeerId;
@@ -37,6 +37,9 @@ pub(crate) struct Peer {
 pub(crate) enum Phase {
     /// It has not said who it is; at this time it is closed.
     Handshake(Instant),
+    /// A security module verifies the credential of its hello, which this is. It waits for its
+    /// welcome and has nothing to say; at this time it is refused.
+    Verifying(Instant, Box<Frame>),
     /// A tool that the host is asked about. It waits for its welcome and has nothing to say; at
     /// this time it is turned away.
     PendingTool(Instant),
@@ -62,6 +65,23 @@ pub(crate) struct Member {
     pub(crate) is_finalized: bool,
     /// The other jobs that it was told of as a whole.
     pub(crate) knows: HashSet<Nspace<'static>>,
+}
+
+impl Phase {
+    /// When a connection that has not been let in is refused.
+    pub(crate) const fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Handshake(until) | Self::Verifying(until, _) | Self::PendingTool(until) => {
+                Some(*until)
+            }
+            Self::Member(_) => None,
+        }
+    }
+
+    /// Whether the connection counts among those of its user that have not shown who they are.
+    pub(crate) const fn is_handshake(&self) -> bool {
+        matches!(self, Self::Handshake(_) | Self::Verifying(..))
+    }
 }
 
 impl Peer {

@@ -7,7 +7,7 @@ use pmix_proto::{Frame, Header, Tag};
 use pmix_types::Nspace;
 
 use super::intake::Intake;
-use super::{Chunk, Member, Payload, Peer, PeerId, Phase, Ticket, Transmit};
+use super::{Chunk, Member, Payload, Peer, PeerId, Ticket, Transmit};
 
 /// All connections, and what waits to be sent to them.
 #[derive(Debug)]
@@ -210,7 +210,7 @@ impl Peers {
     /// How many connections have not said who they are.
     pub(crate) fn num_handshaking(&self) -> usize {
         let peers = self.peers.values();
-        let handshaking = peers.filter(|peer| matches!(peer.phase, Phase::Handshake(_)));
+        let handshaking = peers.filter(|peer| peer.phase.is_handshake());
         handshaking.count()
     }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{Answer, Config, Origin, SecondConnection, Stats, Upcall};
+use pmix_engine::{Answer, Config, Error, Origin, SecondConnection, Stats, Upcall, Verified};
 use pmix_proto::{Hello, Request, Role, Welcome, reply};
 use pmix_types::{Info, Proc, Rank, Status, keys};
 
@@ -429,4 +429,97 @@ fn a_client_does_not_wait_for_what_the_host_says_of_it() {
     world.run();
     let is_in: Vec<_> = all.iter().map(|who| world.clients[*who].is_in()).collect();
     assert_eq!(is_in, [true, true, false]);
+}
+
+#[test]
+fn a_credential_that_is_verified_later_lets_nobody_wait_and_is_judged_as_one_at_once() {
+    let mut world = World::new(1);
+    world.job("job", &[6]);
+    let other = world.join(0, "job", 5);
+    let later = |rank| Hello {
+        psec: "later".into(),
+        ..hello("job", rank)
+    };
+    let who: Vec<_> = (0..5).map(|rank| world.connect(0, &later(rank))).collect();
+    world.run();
+    let engine = &world.nodes[0].engine;
+    assert_eq!(engine.stats().num_handshaking, 5);
+    assert_eq!(engine.recount(), []);
+    assert_eq!(
+        world.status_of(other, &Request::JobInfo),
+        Some(Status::SUCCESS)
+    );
+    let peers: Vec<_> = who
+        .iter()
+        .map(|who| world.clients[*who].peer.unwrap())
+        .collect();
+    let proves = |uid| {
+        Ok(Verified {
+            uid: Some(uid),
+            gid: Some(UID),
+        })
+    };
+    let denied = || Err(Error::new(Status::ERR_INVALID_CRED, "it is expired"));
+    let answer = |world: &mut World, peer, answer| {
+        let now = world.now;
+        world.nodes[0].engine.handle_verified(peer, answer, now);
+        world.run();
+        assert_eq!(world.nodes[0].engine.recount(), []);
+    };
+    // The user that the job was registered for, another user, nobody, a peer that is gone meanwhile,
+    // and none until the time of the handshake is over.
+    answer(&mut world, peers[0], proves(UID));
+    answer(&mut world, peers[1], proves(UID + 1));
+    answer(&mut world, peers[2], denied());
+    world.kill(who[3]);
+    answer(&mut world, peers[3], proves(UID));
+    // A second answer changes nothing.
+    answer(&mut world, peers[0], denied());
+    let is_in = |world: &World| {
+        who.iter()
+            .map(|who| world.clients[*who].is_in())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(is_in(&world), [true, false, false, false, false]);
+    assert_eq!(
+        world.status_of(who[0], &Request::JobInfo),
+        Some(Status::SUCCESS)
+    );
+    world.advance(Config::default().handshake_time);
+    answer(&mut world, peers[4], proves(UID));
+    assert_eq!(is_in(&world), [true, false, false, false, false]);
+    assert_eq!(
+        world.nodes[0].refusals(),
+        [
+            Status::ERR_NO_PERMISSIONS,
+            Status::ERR_INVALID_CRED,
+            Status::ERR_INVALID_CRED
+        ]
+    );
+    assert_eq!(world.nodes[0].engine.stats().num_handshaking, 0);
+}
+
+#[test]
+fn a_peer_whose_credential_is_looked_into_waits_and_is_kept_in_little() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let mut later = Hello {
+        psec: "later".into(),
+        ..hello("job", 0)
+    };
+    let hasty = world.connect(0, &later);
+    world.run();
+    // Whatever it says before its welcome is too early, a second hello too.
+    let (peer, bytes) = (world.clients[hasty].peer.unwrap(), later.encode().unwrap());
+    world.nodes[0].engine.handle_input(peer, &bytes, world.now);
+    world.run();
+    let text = "x".repeat(64 << 10);
+    later.proc = Some(Proc::new("job", Rank::new(1)));
+    later.infos = vec![Info::new(keys::CMD_LINE, text)];
+    world.connect(0, &later);
+    world.run();
+    assert_eq!(
+        world.nodes[0].refusals(),
+        [Status::ERR_BAD_PARAM, Status::ERR_OUT_OF_RESOURCE]
+    );
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pmix_engine::{Answer, CallId};
+use pmix_engine::{Answer, CallId, Error, PeerId, Verified};
 use pmix_proto::Tag;
 
 use crate::client::Who;
@@ -31,6 +31,8 @@ pub(crate) enum Event {
     Alarm(usize),
     /// The host answers a server, as long as that is the same.
     Answer(Call, Answer),
+    /// A security module says what the credential of a peer proves, to this life of a server.
+    Verified(usize, u32, PeerId, Result<Verified, Error>),
     /// The host ends a collective whose time is up.
     Expire(RoundId),
     /// The host looks whether lookups have waited long enough.

@@ -2,11 +2,11 @@
 //! A node and the engine that serves it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use gds_hash::{LocalNode, Store};
-use pmix_engine::{Claim, Config, Engine, Error, HostObject, PeerId, Psec, Verified};
+use pmix_engine::{Claim, Config, Engine, Error, HostObject, PeerId, Psec, Verification, Verified};
 use pmix_types::{Info, Proc, Rank, Status, keys};
 use preg_core::{Params, Preg};
 
@@ -31,7 +31,12 @@ pub(crate) struct Node {
     pub(crate) alarm: Option<Instant>,
     /// The number of the last message that arrived, for telling that one was overtaken.
     pub(crate) last_arrived: u64,
+    /// What its security module says later, if it does not say it at once.
+    late: Option<Asked>,
 }
+
+/// Peers, and what their credentials prove.
+type Asked = Arc<Mutex<Vec<(PeerId, Result<Verified, Error>)>>>;
 
 impl Node {
     pub(crate) fn new(place: usize, life: u32, config: &Config) -> Self {
@@ -44,8 +49,13 @@ impl Node {
         let store = Arc::new(store);
         let mut config = config.clone();
         config.server = Proc::new(format!("server{place}"), Rank::new(0));
+        // Every other server asks somebody about credentials.
+        let late = (place + life as usize) % 2 == 1;
+        let late = late.then(Asked::default);
+        let psec = Native(late.clone());
         Self {
-            engine: Engine::new(config, Arc::clone(&store), vec![Box::new(Native)]),
+            engine: Engine::new(config, Arc::clone(&store), vec![Box::new(psec)]),
+            late,
             store,
             life,
             peers: HashMap::new(),
@@ -53,6 +63,13 @@ impl Node {
             alarm: None,
             last_arrived: 0,
         }
+    }
+
+    /// Takes what the security module is to say later.
+    pub(crate) fn take_asked(&self) -> Vec<(PeerId, Result<Verified, Error>)> {
+        let late = self.late.as_ref();
+        late.map(|asked| std::mem::take(&mut *asked.lock().unwrap()))
+            .unwrap_or_default()
     }
 
     /// Registers a job that has processes here, and these before it if the host is of that kind.
@@ -92,21 +109,32 @@ fn name(place: usize) -> String {
     format!("n{place:02}")
 }
 
-/// Credentials of two numbers that are believed.
-struct Native;
+/// Credentials of two numbers that are believed, at once or later.
+struct Native(Option<Asked>);
 
 impl Psec for Native {
     fn name(&self) -> &str {
         "native"
     }
 
-    fn verify(&self, credential: &[u8], _: &Claim<'_>) -> Result<Verified, Error> {
-        let ([uid, gid], []) = credential.as_chunks::<4>() else {
-            return Err(Error::new(Status::ERR_INVALID_CRED, "no two numbers"));
-        };
-        Ok(Verified {
-            uid: Some(u32::from_ne_bytes(*uid)),
-            gid: Some(u32::from_ne_bytes(*gid)),
-        })
+    fn verify(&self, credential: &[u8], claim: &Claim<'_>) -> Result<Verification, Error> {
+        let verified = believe(credential);
+        match &self.0 {
+            Some(asked) => {
+                asked.lock().unwrap().push((claim.peer, verified));
+                Ok(Verification::Pending)
+            }
+            None => verified.map(Verification::Done),
+        }
     }
+}
+
+fn believe(credential: &[u8]) -> Result<Verified, Error> {
+    let ([uid, gid], []) = credential.as_chunks::<4>() else {
+        return Err(Error::new(Status::ERR_INVALID_CRED, "no two numbers"));
+    };
+    Ok(Verified {
+        uid: Some(u32::from_ne_bytes(*uid)),
+        gid: Some(u32::from_ne_bytes(*gid)),
+    })
 }

@@ -157,6 +157,13 @@ impl World {
                     self.drain(call.node);
                 }
             }
+            Event::Verified(node, life, peer, answer) => {
+                if self.nodes[node].life == life {
+                    let now = self.node_time(node);
+                    self.nodes[node].engine.handle_verified(peer, answer, now);
+                    self.drain(node);
+                }
+            }
             Event::Expire(round) => {
                 self.end_round(&round, Err(pmix_types::Status::ERR_TIMEOUT));
             }
@@ -264,6 +271,11 @@ impl World {
     pub(crate) fn drain(&mut self, node: usize) {
         let now = self.node_time(node);
         while self.nodes[node].engine.handle_queued(now).is_some() {}
+        let life = self.nodes[node].life;
+        for (peer, answer) in self.nodes[node].take_asked() {
+            let soon = self.random.millis(0, 200);
+            self.after(soon, Event::Verified(node, life, peer, answer));
+        }
         while let Some(transmit) = self.nodes[node].engine.poll_transmit() {
             self.transmit(node, &transmit);
         }

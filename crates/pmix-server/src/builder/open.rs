@@ -12,6 +12,7 @@ use super::contact::{publish, user};
 use super::names::{Place, own_nspace, uri};
 use crate::driver::{Driver, Parts};
 use crate::fork::{Fork, LocalSupport};
+use crate::psec::LateAnswers;
 use crate::rendezvous::Locations;
 use crate::server::Modes;
 use crate::{Error, Server, psec};
@@ -24,7 +25,8 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
         Some(params) => params,
         None => environment.params(None)?.build()?,
     };
-    let psec = psec::open(&params)?;
+    let late = LateAnswers::default();
+    let psec = psec::open(&params, &late)?;
     limit_replies(&mut settings.config, &params)?;
     let preg = match settings.preg.take() {
         Some(preg) => preg,
@@ -51,6 +53,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
         rendezvous,
         observer: settings.observer,
     })?;
+    late.connect(driver.handle());
     let modes = Modes {
         external_progress: settings.external_progress,
         refuses_contradictions: settings.refuse_contradictions,

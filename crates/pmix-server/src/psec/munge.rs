@@ -1,77 +1,57 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The component `munge`: the daemon of the node says who made the credential.
 //!
-//! The library blocks until the daemon has answered, so a thread of its own asks it. One that hangs
-//! holds up a server once, for [`DEADLINE`]; until it answers, whoever else comes is refused at once.
+//! The library blocks until the daemon has answered, so a thread of its own asks it, and nobody else
+//! waits. A peer that the daemon says nothing of in the time of its handshake is refused by the
+//! engine; a daemon that answers again serves those who came meanwhile.
 
-use std::cell::Cell;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::time::Duration;
+use std::sync::mpsc::{self, SyncSender, TrySendError};
 
-use pmix_engine::{Claim, Psec, Verified};
+use pmix_engine::{Claim, PeerId, Psec, Verification, Verified};
 use pmix_types::{ErrorDetail, Status};
 
 use crate::Error;
 
-/// How long the daemon may take. It answers in about a millisecond.
-const DEADLINE: Duration = Duration::from_millis(400);
+/// How many credentials may wait for the daemon, which takes about a millisecond for each.
+const MAX_WAITING: usize = 1024;
 
-/// The user and group that made a credential, or why they are not known.
-type Answer = Result<(u32, u32), pmix_engine::Error>;
+/// How long a credential may be. One of MUNGE without a payload has about 200 bytes.
+const MAX_CREDENTIAL: usize = 64 << 10;
+
+/// The user and group that a credential proves, or why it is not believed.
+type Answer = Result<Verified, pmix_engine::Error>;
 
 pub(super) struct Munge {
-    questions: Sender<Vec<u8>>,
-    answers: Receiver<Answer>,
-    /// Whether the answer to a question was not waited for any more.
-    hangs: Cell<bool>,
+    questions: SyncSender<(PeerId, Vec<u8>)>,
 }
 
 impl Munge {
-    pub(super) fn open(library: &OsStr, socket: Option<&Path>) -> Result<Self, Error> {
+    /// Opens the library. What the daemon says of a credential is handed to `answered`, by a thread
+    /// that ends with this structure, or when the daemon next answers.
+    pub(super) fn open(
+        library: &OsStr,
+        socket: Option<&Path>,
+        answered: impl Fn(PeerId, Answer) + Send + 'static,
+    ) -> Result<Self, Error> {
         let mut munge = pmix_mca::Munge::open(library, socket)?;
-        let (questions, asked) = mpsc::channel::<Vec<u8>>();
-        let (answered, answers) = mpsc::channel();
+        let (questions, asked) = mpsc::sync_channel::<(PeerId, Vec<u8>)>(MAX_WAITING);
         let ask = move || {
-            for credential in asked {
+            for (peer, credential) in asked {
                 let decoded = munge.decode(&credential);
                 let fault = |e: pmix_mca::Error| ErrorDetail::passed_on(e.status(), e);
-                if answered
-                    .send(decoded.map_err(fault).map_err(Into::into))
-                    .is_err()
-                {
-                    return;
-                }
+                let verified = decoded.map(|(uid, gid)| Verified {
+                    uid: Some(uid),
+                    gid: Some(gid),
+                });
+                answered(peer, verified.map_err(fault).map_err(Into::into));
             }
         };
         let thread = std::thread::Builder::new().name("munge".to_owned());
         let cannot = |e| Error::io("no thread for the MUNGE library", e);
         thread.spawn(ask).map_err(cannot)?;
-        Ok(Self {
-            questions,
-            answers,
-            hangs: Cell::new(false),
-        })
-    }
-
-    fn ask(&self, credential: &[u8]) -> Answer {
-        let late = |what: &str| {
-            let message = format!("munge: the daemon does not answer{what}");
-            Err(pmix_engine::Error::new(Status::ERR_INVALID_CRED, message))
-        };
-        // What it says late is of somebody who was refused by then.
-        if self.hangs.get() && self.answers.try_recv().is_err() {
-            return late(" an earlier question");
-        }
-        self.hangs.set(false);
-        if self.questions.send(credential.to_vec()).is_err() {
-            return late(", as its thread has ended");
-        }
-        self.answers.recv_timeout(DEADLINE).unwrap_or_else(|_| {
-            self.hangs.set(true);
-            late(&format!(" within {} ms", DEADLINE.as_millis()))
-        })
+        Ok(Self { questions })
     }
 }
 
@@ -80,12 +60,26 @@ impl Psec for Munge {
         "munge"
     }
 
-    fn verify(&self, credential: &[u8], _: &Claim<'_>) -> Result<Verified, pmix_engine::Error> {
-        let (uid, gid) = self.ask(credential)?;
-        Ok(Verified {
-            uid: Some(uid),
-            gid: Some(gid),
-        })
+    fn verify(
+        &self,
+        credential: &[u8],
+        claim: &Claim<'_>,
+    ) -> Result<Verification, pmix_engine::Error> {
+        let refuse = |message| pmix_engine::Error::new(Status::ERR_INVALID_CRED, message);
+        if credential.len() > MAX_CREDENTIAL {
+            let len = credential.len();
+            return Err(refuse(format!(
+                "munge: a credential of {len} bytes, {MAX_CREDENTIAL} at most"
+            )));
+        }
+        let sent = self.questions.try_send((claim.peer, credential.to_vec()));
+        sent.map_err(|error| match error {
+            TrySendError::Full(_) => refuse(format!(
+                "munge: {MAX_WAITING} credentials wait for the daemon, which does not answer"
+            )),
+            TrySendError::Disconnected(_) => refuse("munge: its thread has ended".to_owned()),
+        })?;
+        Ok(Verification::Pending)
     }
 }
 
@@ -94,7 +88,13 @@ mod tests {
     use super::*;
     use std::fs;
     use std::process::Command;
-    use std::time::Instant;
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    use gds_hash::{LocalNode, Store};
+    use pmix_engine::{Config, Engine, Origin};
+    use pmix_mca::Params;
+    use pmix_proto::Role;
 
     /// A library whose daemon answers when there is a file.
     const LIBRARY: &str = r#"
@@ -117,7 +117,7 @@ void munge_ctx_destroy(void *ctx) { (void)ctx; }
 "#;
 
     #[test]
-    fn a_daemon_that_hangs_holds_up_one_question_and_is_asked_again_when_it_answers() {
+    fn a_daemon_that_hangs_holds_up_nobody_and_answers_all_in_the_end() {
         let dir = tempfile::tempdir().unwrap();
         let (source, library) = (dir.path().join("munge.c"), dir.path().join("munge.so"));
         let freed = dir.path().join("freed");
@@ -132,22 +132,44 @@ void munge_ctx_destroy(void *ctx) { (void)ctx; }
         compile.arg(format!("-DFREED=\"{}\"", freed.display()));
         assert!(compile.arg(&source).status().unwrap().success());
 
-        let munge = Munge::open(library.as_os_str(), None).unwrap();
-        let error = munge.ask(b"hang").unwrap_err();
-        assert_eq!(error.status(), Status::ERR_INVALID_CRED);
-        assert!(error.to_string().contains("within 400 ms"), "{error}");
-        let error = munge.ask(b"good").unwrap_err().to_string();
-        assert!(error.contains("an earlier question"), "{error}");
-        fs::write(&freed, "").unwrap();
-        // The late answer is nobody's; a machine that others use may be slow to give the next.
-        let begun = Instant::now();
-        let answer = loop {
-            let answer = munge.ask(b"good");
-            if answer.is_ok() || begun.elapsed() > Duration::from_secs(60) {
-                break answer;
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        let (answered, answers) = mpsc::channel();
+        let munge = Munge::open(library.as_os_str(), None, move |peer, answer| {
+            answered.send((peer, answer)).unwrap();
+        })
+        .unwrap();
+        let preg = Arc::new(pmix_builtin::open_preg(&Params::default()).unwrap());
+        let store = Arc::new(Store::new(preg, LocalNode::new("n0")));
+        let mut engine = Engine::new(Config::default(), store, Vec::new());
+        let peer = engine.open(Origin::default(), Instant::now());
+        let claim = Claim {
+            peer,
+            role: Role::CLIENT,
+            proc: None,
+            uid: None,
+            gid: None,
+            origin: Origin::default(),
         };
-        assert_eq!(answer.unwrap(), (7, 8));
+        let ask = |credential: &[u8]| munge.verify(credential, &claim);
+
+        assert_eq!(ask(b"hang").unwrap(), Verification::Pending);
+        assert_eq!(ask(b"good").unwrap(), Verification::Pending);
+        assert!(answers.try_recv().is_err(), "the daemon has said nothing");
+        let error = ask(&vec![b'x'; MAX_CREDENTIAL + 1]).unwrap_err();
+        assert!(error.to_string().contains("65537 bytes"), "{error}");
+        // The thread has taken the first credential, or will.
+        let full = (0..=MAX_WAITING).find_map(|_| ask(b"good").err());
+        let full = full.expect("no more than so many wait");
+        assert_eq!(full.status(), Status::ERR_INVALID_CRED);
+        assert!(full.to_string().contains("does not answer"), "{full}");
+
+        fs::write(&freed, "").unwrap();
+        let good = Verified {
+            uid: Some(7),
+            gid: Some(8),
+        };
+        for _ in 0..2 {
+            let (of, answer) = answers.recv_timeout(Duration::from_secs(60)).unwrap();
+            assert_eq!((of, answer.unwrap()), (peer, good));
+        }
     }
 }

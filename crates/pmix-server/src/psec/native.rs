@@ -8,7 +8,7 @@
 //!
 //! Frozen: append only.
 
-use pmix_engine::{Claim, Error, Psec, Verified};
+use pmix_engine::{Claim, Error, Origin, Psec, Verification, Verified};
 use pmix_types::Status;
 
 pub(super) struct Native {
@@ -21,7 +21,14 @@ impl Psec for Native {
         "native"
     }
 
-    fn verify(&self, credential: &[u8], claim: &Claim<'_>) -> Result<Verified, Error> {
+    fn verify(&self, credential: &[u8], claim: &Claim<'_>) -> Result<Verification, Error> {
+        self.read(credential, claim.origin).map(Verification::Done)
+    }
+}
+
+impl Native {
+    /// Reads the credential of a peer from there.
+    fn read(&self, credential: &[u8], origin: Origin) -> Result<Verified, Error> {
         let refused = |why: String| Err(Error::new(Status::ERR_INVALID_CRED, why));
         // Both sides are on one node, so their byte order is the same.
         let Ok::<[u8; 8], _>(bytes) = credential.try_into() else {
@@ -30,7 +37,7 @@ impl Psec for Native {
         };
         let [uid @ .., _, _, _, _] = bytes;
         let [_, _, _, _, gid @ ..] = bytes;
-        if self.require_owner && claim.origin.loopback && claim.origin.uid.is_none() {
+        if self.require_owner && origin.loopback && origin.uid.is_none() {
             let why = "the kernel does not tell whose socket this is, and that is required";
             return refused(why.to_owned());
         }
@@ -44,8 +51,6 @@ impl Psec for Native {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pmix_engine::Origin;
-    use pmix_proto::Role;
 
     fn verify(credential: &[u8], require_owner: bool, uid: Option<u32>) -> Result<Verified, Error> {
         let origin = Origin {
@@ -53,14 +58,7 @@ mod tests {
             gid: None,
             loopback: true,
         };
-        let claim = Claim {
-            role: Role::CLIENT,
-            proc: None,
-            uid: None,
-            gid: None,
-            origin,
-        };
-        Native { require_owner }.verify(credential, &claim)
+        Native { require_owner }.read(credential, origin)
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use gds_hash::{LocalNode, Store};
-use pmix_engine::{Claim, Config, Engine, EngineEvent, Error, Psec, Verified};
+use pmix_engine::{Claim, Config, Engine, EngineEvent, Error, Psec, Verification, Verified};
 use pmix_types::{Proc, Rank, Status};
 use preg_core::Params;
 
@@ -23,7 +23,11 @@ impl Node {
         let mut config = config.clone();
         config.server = Proc::new(format!("server{place}"), Rank::new(0));
         Self {
-            engine: Engine::new(config, Arc::new(store), vec![Box::new(Native)]),
+            engine: Engine::new(
+                config,
+                Arc::new(store),
+                vec![Box::new(Native), Box::new(Later)],
+            ),
             events: Vec::new(),
             procs: Vec::new(),
         }
@@ -58,14 +62,27 @@ impl Psec for Native {
         "native"
     }
 
-    fn verify(&self, credential: &[u8], _: &Claim<'_>) -> Result<Verified, Error> {
+    fn verify(&self, credential: &[u8], _: &Claim<'_>) -> Result<Verification, Error> {
         let numbers = credential.as_chunks::<4>();
         let ([uid, gid], []) = numbers else {
             return Err(Error::new(Status::ERR_INVALID_CRED, "no two numbers"));
         };
-        Ok(Verified {
+        Ok(Verification::Done(Verified {
             uid: Some(u32::from_ne_bytes(*uid)),
             gid: Some(u32::from_ne_bytes(*gid)),
-        })
+        }))
+    }
+}
+
+/// Credentials that somebody else is asked about: a test says what the answer is.
+struct Later;
+
+impl Psec for Later {
+    fn name(&self) -> &str {
+        "later"
+    }
+
+    fn verify(&self, _: &[u8], _: &Claim<'_>) -> Result<Verification, Error> {
+        Ok(Verification::Pending)
     }
 }
