@@ -38,11 +38,14 @@ const PARAMS: &[ParamSpec] = &[ParamSpec {
            that are enabled",
 }];
 
+/// A security module, as a component makes it.
+type Module = Box<dyn Psec>;
+
 /// A component and how it is made.
 struct Component {
     header: Header<'static>,
     params: &'static [ParamSpec],
-    make: fn(&Params, &LateAnswers) -> Result<Box<dyn Psec>, Error>,
+    make: fn(&Params, &LateAnswers) -> Result<Module, Error>,
 }
 
 static COMPONENTS: [Component; 3] = [
@@ -114,7 +117,7 @@ pub fn psec_parameters() -> Catalog {
 ///
 /// # Errors
 /// A setting that cannot be obeyed, nothing that is left, or a component that does not work here.
-pub(crate) fn open(params: &Params, late: &LateAnswers) -> Result<Vec<Box<dyn Psec>>, Error> {
+pub(crate) fn open(params: &Params, late: &LateAnswers) -> Result<Vec<Module>, Error> {
     psec_parameters().check(params)?;
     let headers: Vec<_> = COMPONENTS.iter().map(|one| one.header.clone()).collect();
     let selection = pmix_mca::select(FRAMEWORK, &headers, params)?;
