@@ -106,13 +106,7 @@ exported! {
                     host.iof_pull(&pull.procs, &infos, pull.channels, to);
                     Ok(())
                 };
-                return match cbfunc {
-                    None => own.wait(ask).map(drop),
-                    Some(_) => {
-                        let then = op(cbfunc, cbdata)?;
-                        own.start(ask, |answer| then(answer.map(drop)))
-                    }
-                };
+                return own.op(cbfunc, cbdata, ask);
             }
             // Before the server has answered there is no number to end the pull by.
             let remote = pull.remote.ok_or(Status::ERR_NOT_AVAILABLE)?;
@@ -147,13 +141,7 @@ exported! {
                     host.push_stdin(me, &targets, &infos, &data, to);
                     Ok(())
                 };
-                return match cbfunc {
-                    None => own.wait(ask).map(drop),
-                    Some(_) => {
-                        let then = op(cbfunc, cbdata)?;
-                        own.start(ask, |answer| then(answer.map(drop)))
-                    }
-                };
+                return own.op(cbfunc, cbdata, ask);
             }
             let ask = Ask::iof_push(targets, infos, data);
             match cbfunc {

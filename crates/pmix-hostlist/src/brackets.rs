@@ -3,8 +3,8 @@
 
 use pmix_map::{Limits, NodeList, NodeListBuilder, Progression};
 
-use crate::Error;
 use crate::range::{self, Span};
+use crate::{Error, is_blank};
 
 /// The most brackets in one name.
 const MAX_BRACKETS: usize = 16;
@@ -61,7 +61,7 @@ impl Words<'_> {
     fn blanks(&mut self) {
         let mut gap = self.at == 0;
         while let Some(byte) = self.text.get(self.at) {
-            if byte.is_ascii_whitespace() || *byte == 0x0b {
+            if is_blank(*byte) {
                 gap = true;
                 self.at += 1;
             } else if self.comments && gap && *byte == b'#' {
@@ -88,8 +88,8 @@ fn word_end(text: &[u8], start: usize) -> Result<usize, Error> {
                 }
             }
             b']' => return Err(stray(at, "this bracket was never opened")),
-            b',' | b'\x0b' => break,
-            b if b.is_ascii_whitespace() => break,
+            b',' => break,
+            b if is_blank(*b) => break,
             _ => {}
         }
         at += 1;

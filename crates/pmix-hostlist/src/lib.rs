@@ -44,6 +44,12 @@ pub use procs::{write_procs, write_ranks};
 pub use separators::normalise;
 pub use write::{Notation, write};
 
+/// Returns whether a byte separates names as a blank does: ASCII white space and the vertical tab.
+#[must_use]
+pub const fn is_blank(byte: u8) -> bool {
+    byte == b'\x0b' || byte.is_ascii_whitespace()
+}
+
 /// Reads a list, in which every byte belongs to a name or separates names.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use std::io::Write;
 
 use pmix_map::{NodeList, NodeRun, Progression};
 
-use crate::Error;
+use crate::{Error, is_blank};
 use level::{Item, Level};
 
 /// Names the reader that a list is written for. In both dialects a name has at most two brackets, and no
@@ -58,7 +58,7 @@ pub fn write(list: &NodeList, notation: Notation) -> Result<Vec<u8>, Error> {
 
 /// What separates names or opens a bracket.
 fn is_special(byte: &u8) -> bool {
-    b"[],\x0b".contains(byte) || byte.is_ascii_whitespace()
+    b"[],".contains(byte) || is_blank(*byte)
 }
 
 /// Folds names on one number, and what comes of that on another one further left.

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a process that is a server asks for itself: its host serves it, as it serves clients.
 
+use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use pmix_client::Error;
 use pmix_server::Reply;
 use pmix_types::{ErrorDetail, Proc, Status};
 
+use crate::abi::pmix_op_cbfunc_t;
+use crate::answers::op;
 use crate::later::later;
 use crate::memory::Result;
 use crate::state::state;
@@ -73,5 +76,20 @@ impl OwnHost {
             }
         };
         ask(&self.host, &self.proc, To::Own(Box::new(called_back)))
+    }
+
+    /// Asks for what is answered with a status alone: waits for the answer if there is nothing to
+    /// call back.
+    pub(crate) fn op(
+        &self,
+        cbfunc: pmix_op_cbfunc_t,
+        cbdata: *mut c_void,
+        ask: impl FnOnce(&CHost, &Proc<'static>, To<()>) -> Result<()>,
+    ) -> Result<()> {
+        if cbfunc.is_none() {
+            return self.wait(ask).map(drop);
+        }
+        let then = op(cbfunc, cbdata)?;
+        self.start(ask, |answer| then(answer.map(drop)))
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several arguments read as one list.
 
+use pmix_hostlist::is_blank;
+
 use super::source::Source;
 
 /// Takes two arguments for one text with a blank between: a comma at the end of the first or the
@@ -28,10 +30,6 @@ pub(super) fn join(left: &mut Source, right: &mut Source) {
         // An empty name alone has no text of its own.
         right.bytes.insert(0, b',');
     }
-}
-
-fn is_blank(byte: u8) -> bool {
-    byte == b'\x0b' || byte.is_ascii_whitespace()
 }
 
 #[cfg(test)]
