@@ -53,6 +53,9 @@ pub struct Config {
     /// The number of keys that one process may put. A commit beyond them is refused, and so is one
     /// of more than twice as many values: reading and packing them is one step of the server.
     pub put_keys_per_process: usize,
+    /// The number of bytes that the processes of one job may put together on this node. A commit
+    /// beyond them is refused.
+    pub put_bytes_per_job: usize,
     /// The number of bytes that the groups may take that processes of one job made. A construction
     /// beyond them is refused.
     pub group_bytes_per_job: usize,
@@ -165,6 +168,7 @@ impl Default for Config {
             request_bytes: 128 << 20,
             put_bytes_per_process: 256 << 20,
             put_keys_per_process: 32 << 10,
+            put_bytes_per_job: 384 << 20,
             group_bytes_per_job: 64 << 20,
             reply_window: 1 << 20,
             queued_bytes_per_peer: 64 << 20,

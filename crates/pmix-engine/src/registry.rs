@@ -42,6 +42,10 @@ impl Registry {
         self.jobs.get(nspace.as_bytes())
     }
 
+    pub(crate) fn job_mut(&mut self, nspace: &Nspace<'_>) -> Option<&mut LocalJob> {
+        self.jobs.get_mut(nspace.as_bytes())
+    }
+
     /// Adds a local process of a job, or says anew whose it is: a process that is gone may come
     /// back then.
     pub(crate) fn add_client(
@@ -176,6 +180,8 @@ pub(crate) struct LocalJob {
     pub(crate) gone: BTreeSet<Rank>,
     /// The user whose job it is: that of the first process that was registered.
     pub(crate) owner: Option<u32>,
+    /// How many bytes the local processes have put at the most: what they took back may still count.
+    pub(crate) put_bytes: usize,
     /// How many processes were told of the job since all of them had been.
     num_told: u32,
 }

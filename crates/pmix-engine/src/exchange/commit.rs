@@ -3,13 +3,16 @@
 
 use gds_hash::CommitLimits;
 use pmix_proto::request;
-use pmix_types::{Proc, Status};
+use pmix_types::{Nspace, Proc, Status};
 
 use super::state::Exchange;
 use crate::Error;
 use crate::cx::Cx;
 use crate::ids::ClientId;
 use crate::peers::Ticket;
+
+/// How many times its bytes on the wire a value may take in memory.
+const MAX_GROWTH: usize = 8;
 
 impl Exchange {
     /// COMMIT: what a process put since its last commit, or all of it. Who waits for it goes on.
@@ -35,14 +38,34 @@ impl Exchange {
         let (proc, form) = (member.proc.clone(), member.form);
         let len = request.blocks.len();
         let put_bytes = Self::put_room(cx, client, len)?;
+        let room = Self::job_room(cx, &proc.nspace, len);
         let wire = cx.codec(&form);
-        let limits = CommitLimits {
+        let mut limits = CommitLimits {
             bytes: cx.config.put_bytes_per_process,
             keys: cx.config.put_keys_per_process,
         };
-        cx.store.update_modex(&proc.nspace, |puts| {
-            puts.commit_within(&wire, proc.rank, request.blocks, limits)
+        let before = Self::num_put_bytes(cx, &proc);
+        let is_short = before.saturating_add(room) < limits.bytes;
+        if is_short {
+            limits.bytes = before + room;
+        }
+        let stored = cx.store.update_modex(&proc.nspace, |puts| {
+            puts.commit_within(&wire, proc.rank, request.blocks, limits)?;
+            Ok(puts.num_bytes(proc.rank))
+        });
+        let after = stored.map_err(|error| match error.status() {
+            Status::ERR_OUT_OF_RESOURCE if is_short => Error::new(
+                Status::ERR_OUT_OF_RESOURCE,
+                format!(
+                    "{error}; the processes of {} may put {} bytes together",
+                    proc.nspace, cx.config.put_bytes_per_job
+                ),
+            ),
+            _ => error.into(),
         })?;
+        if let Some(job) = cx.registry.job_mut(&proc.nspace) {
+            job.put_bytes += after.saturating_sub(before);
+        }
         if let Some(client) = cx.registry.client_mut(client) {
             client.has_committed = true;
             client.put_bytes = put_bytes + len;
@@ -69,6 +92,25 @@ impl Exchange {
                 format!("{len} bytes of data beside {there}, more than {most}"),
             )),
         }
+    }
+
+    /// How many bytes the processes of a job may still put together.
+    ///
+    /// What they have put is counted anew only when what was added to it leaves no room for a commit
+    /// of this length, whose values may take eight times as much in memory.
+    fn job_room(cx: &mut Cx, nspace: &Nspace<'_>, len: usize) -> usize {
+        let most = cx.config.put_bytes_per_job;
+        let store = cx.store.job(nspace);
+        let Some(job) = cx.registry.job_mut(nspace) else {
+            return most;
+        };
+        let wanted = len.saturating_mul(MAX_GROWTH);
+        if job.put_bytes.saturating_add(wanted) > most {
+            let puts = store.map(|job| job.modex_store());
+            let ranks = job.clients.keys().chain(&job.gone);
+            job.put_bytes = puts.map_or(0, |puts| ranks.map(|rank| puts.num_bytes(*rank)).sum());
+        }
+        most.saturating_sub(job.put_bytes)
     }
 
     /// How many bytes the data of a process take, which the store keeps count of.

@@ -281,6 +281,45 @@ fn a_process_puts_so_much_and_no_more() {
 }
 
 #[test]
+fn the_processes_of_a_job_put_so_much_together_and_no_more() {
+    let mut config = Config::default();
+    config.put_bytes_per_job = 10_000;
+    let mut world = World::with(1, &config);
+    world.job("job", &[4]);
+    world.job("other", &[1]);
+    let put = |world: &mut World, who: usize, rank: u32, len: usize| {
+        let mut puts = ModexStore::default();
+        let info = Info::new("card", Value::from("x".repeat(len)));
+        puts.put(Rank::new(rank), Scope::LOCAL, info).unwrap();
+        let codec = Codec::new(world.clients[who].session.form().layout);
+        let blocks = puts.commit_message(&codec, Rank::new(rank)).unwrap();
+        world.status_of(who, &Request::Commit(request::Commit { blocks: &blocks }))
+    };
+    let all: Vec<_> = (0..4).map(|rank| world.join(0, "job", rank)).collect();
+    assert_eq!(put(&mut world, all[0], 0, 4_000), Some(Status::SUCCESS));
+    assert_eq!(put(&mut world, all[1], 1, 4_000), Some(Status::SUCCESS));
+    let refused = Some(Status::ERR_OUT_OF_RESOURCE);
+    assert_eq!(put(&mut world, all[2], 2, 4_000), refused);
+    // What is there of another one, and of this one, is as it was.
+    let tag = world.ask(all[3], &get("job", 1, "card"));
+    world.run();
+    let value = Some(Value::from("x".repeat(4_000)));
+    assert_eq!(world.clients[all[3]].value(tag, "card"), value);
+    // Saying the same again is not more; another job has room of its own; who puts less makes room.
+    for _ in 0..100 {
+        assert_eq!(put(&mut world, all[0], 0, 4_000), Some(Status::SUCCESS));
+    }
+    let other = world.join(0, "other", 0);
+    assert_eq!(put(&mut world, other, 0, 9_000), Some(Status::SUCCESS));
+    assert_eq!(put(&mut world, all[1], 1, 10), Some(Status::SUCCESS));
+    assert_eq!(put(&mut world, all[2], 2, 4_000), Some(Status::SUCCESS));
+    // What a process put that is deregistered still counts, as it is still there.
+    let gone = Proc::new("job", Rank::new(0));
+    world.nodes[0].engine.deregister_client(&gone).unwrap();
+    assert_eq!(put(&mut world, all[3], 3, 4_000), refused);
+}
+
+#[test]
 fn a_commit_of_more_keys_than_a_process_may_put_changes_nothing() {
     let mut config = Config::default();
     config.put_keys_per_process = 10;
