@@ -188,9 +188,9 @@ impl Collectives {
             let Some(job) = cx.registry.job(nspace) else {
                 continue;
             };
-            match ranks {
-                Ranks::All => local.extend(job.clients.values()),
-                Ranks::Some(ranks) => {
+            match ranks.listed() {
+                None => local.extend(job.clients.values()),
+                Some(ranks) => {
                     local.extend(ranks.iter().filter_map(|rank| job.clients.get(rank)));
                 }
             }
@@ -338,10 +338,10 @@ impl Collectives {
             let Some(job) = cx.registry.job(nspace) else {
                 return false;
             };
-            match ranks {
-                Ranks::Some(ranks) => ranks.iter().all(|rank| job.clients.contains_key(rank)),
+            match ranks.listed() {
+                Some(ranks) => ranks.iter().all(|rank| job.clients.contains_key(rank)),
                 // A job whose size nobody stated is as large as its local part.
-                Ranks::All => {
+                None => {
                     let size = cx.job_size(nspace);
                     size.is_none_or(|size| u32::try_from(job.clients.len()) == Ok(size))
                 }

@@ -79,10 +79,8 @@ pub(super) fn absorb_contributions(cx: &Cx, tracker: &Tracker, bytes: &[u8]) -> 
 fn modex_members<'m>(cx: &Cx, members: &'m Participants) -> Vec<Participant<'m>> {
     let jobs = members.jobs();
     let size = |nspace, ranks: &Ranks| {
-        let listed = match ranks {
-            Ranks::Some(ranks) => ranks.last().map(|last| last.as_raw().saturating_add(1)),
-            Ranks::All => None,
-        };
+        let last = ranks.listed().and_then(<[_]>::last);
+        let listed = last.map(|last| last.as_raw().saturating_add(1));
         cx.job_size(nspace).or(listed).unwrap_or(u32::MAX)
     };
     jobs.map(|(nspace, ranks)| Participant {

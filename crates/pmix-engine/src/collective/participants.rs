@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The participants of a collective, in one form however a request names them.
 
-use std::collections::BTreeMap;
+use std::slice;
+use std::sync::Arc;
 
 use pmix_types::{IntoOwned, Nspace, Proc, Rank};
 
 use crate::Error;
 
 /// The participants of a collective: processes of jobs, ordered by nspace. The same processes compare
-/// equal, whether they were listed or meant by a wildcard, and in whatever order.
+/// equal, whether they were listed or meant by a wildcard, and in whatever order. Copies share them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Participants(Vec<(Nspace<'static>, Ranks)>);
+pub(crate) struct Participants(Arc<[(Nspace<'static>, Ranks)]>);
 
 /// Processes of one job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Ranks {
     /// All of them.
     All,
-    /// These, in ascending order and not all of them.
+    /// This one, which is not all of them: a list of its own would cost more than the rest.
+    One(Rank),
+    /// These, in ascending order, more than one and not all of them.
     Some(Vec<Rank>),
 }
 
@@ -36,17 +39,17 @@ impl Participants {
         is_here: impl Fn(&Nspace<'_>, Rank) -> bool,
     ) -> Result<Self, Error> {
         if procs.is_empty() {
-            return Ok(Self(vec![(own.clone(), Ranks::All)]));
+            return Ok(Self([(own.clone(), Ranks::All)].into()));
         }
-        let mut jobs: BTreeMap<&Nspace<'_>, Vec<Rank>> = BTreeMap::new();
-        for same in procs.chunk_by(|a, b| a.nspace == b.nspace) {
-            let ranks = same.iter().map(|proc| proc.rank);
-            if let Some(proc) = same.first() {
-                jobs.entry(&proc.nspace).or_default().extend(ranks);
-            }
-        }
-        let members = jobs.into_iter().map(|(nspace, ranks)| {
-            let ranks = Ranks::of(ranks, || size(nspace))?;
+        let chunks = procs.chunk_by(|a, b| a.nspace == b.nspace);
+        let named = chunks.filter_map(|same| Some((&same.first()?.nspace, same)));
+        let mut named: Vec<_> = named.collect();
+        named.sort_by_key(|(nspace, _)| *nspace);
+        let jobs = named.chunk_by(|(a, _), (b, _)| a == b);
+        let jobs = jobs.filter_map(|same| Some((same.first()?.0, same)));
+        let members = jobs.map(|(nspace, same)| {
+            let procs = || same.iter().flat_map(|(_, procs)| procs.iter());
+            let ranks = Ranks::of(procs().map(|proc| proc.rank), || size(nspace))?;
             if let Some((last, size)) = ranks.last().zip(size(nspace))
                 && last.as_raw() >= size
                 && !is_here(nspace, last)
@@ -70,11 +73,8 @@ impl Participants {
     /// How much there is to remember.
     pub(super) fn weight(&self) -> usize {
         let jobs = self.jobs();
-        jobs.map(|(_, ranks)| match ranks {
-            Ranks::All => 1,
-            Ranks::Some(ranks) => ranks.len(),
-        })
-        .sum()
+        jobs.map(|(_, ranks)| ranks.listed().map_or(1, <[Rank]>::len))
+            .sum()
     }
 
     /// Whether a process takes part.
@@ -91,10 +91,7 @@ impl Participants {
     pub(crate) fn to_procs(&self) -> Vec<Proc<'static>> {
         let jobs = self.jobs();
         jobs.flat_map(|(nspace, ranks)| {
-            let ranks = match ranks {
-                Ranks::All => &[Rank::WILDCARD][..],
-                Ranks::Some(ranks) => ranks,
-            };
+            let ranks = ranks.listed().unwrap_or(&[Rank::WILDCARD]);
             ranks.iter().map(|rank| Proc::new(nspace.clone(), *rank))
         })
         .collect()
@@ -102,37 +99,60 @@ impl Participants {
 }
 
 impl Ranks {
-    fn of(mut ranks: Vec<Rank>, size: impl FnOnce() -> Option<u32>) -> Result<Self, Error> {
-        if ranks.contains(&Rank::WILDCARD) {
+    /// Who is meant by ranks of a job, of which `size` says how many processes it has.
+    fn of(
+        mut ranks: impl Iterator<Item = Rank> + Clone,
+        size: impl FnOnce() -> Option<u32>,
+    ) -> Result<Self, Error> {
+        let has_wildcard = ranks.clone().any(|rank| rank == Rank::WILDCARD);
+        if has_wildcard {
             return Ok(Self::All);
         }
-        if let Some(rank) = ranks.iter().find(|rank| !rank.is_valid()) {
+        let invalid = ranks.clone().find(|rank| !rank.is_valid());
+        if let Some(rank) = invalid {
             return Err(Error::bad(format!("{rank:?} is no process to take part")));
         }
-        ranks.sort_unstable();
-        ranks.dedup();
+        let first = ranks.next();
+        let listed = match (first, ranks.next()) {
+            (Some(first), None) => Self::One(first),
+            (first, second) => {
+                let ranks = first.into_iter().chain(second).chain(ranks);
+                let mut ranks: Vec<_> = ranks.collect();
+                ranks.sort_unstable();
+                ranks.dedup();
+                match *ranks {
+                    [one] => Self::One(one),
+                    _ => Self::Some(ranks),
+                }
+            }
+        };
         // Ranks count from 0, so that as many as there are without one beyond are all.
-        let next = ranks.last().and_then(|last| last.as_raw().checked_add(1));
-        let is_dense = next.is_some_and(|next| u32::try_from(ranks.len()) == Ok(next));
+        let next = listed.last().and_then(|last| last.as_raw().checked_add(1));
+        let len = listed.listed().map_or(0, <[Rank]>::len);
+        let is_dense = next.is_some_and(|next| u32::try_from(len) == Ok(next));
         match is_dense && size() == next {
             true => Ok(Self::All),
-            false => Ok(Self::Some(ranks)),
+            false => Ok(listed),
+        }
+    }
+
+    /// The ranks that are listed; none if all processes are meant.
+    pub(crate) fn listed(&self) -> Option<&[Rank]> {
+        match self {
+            Self::All => None,
+            Self::One(rank) => Some(slice::from_ref(rank)),
+            Self::Some(ranks) => Some(ranks),
         }
     }
 
     pub(crate) fn has(&self, rank: Rank) -> bool {
-        match self {
-            Self::All => true,
-            Self::Some(ranks) => ranks.binary_search(&rank).is_ok(),
-        }
+        let listed = self.listed();
+        listed.is_none_or(|ranks| ranks.binary_search(&rank).is_ok())
     }
 
     /// The highest that is listed.
     fn last(&self) -> Option<Rank> {
-        match self {
-            Self::All => None,
-            Self::Some(ranks) => ranks.last().copied(),
-        }
+        self.listed().and_then(|ranks| ranks.last().copied())
     }
 }
 

@@ -22,7 +22,7 @@ pub struct Caller {
     pub gid: u32,
     /// The node it runs on, by any numbering. Callers without one are taken to share one.
     pub node: Option<u32>,
-    /// The session of its job. Callers without one are taken to share one.
+    /// The number of the session of its job (`PMIX_SESSION_ID`). Callers without one are taken to share one.
     pub session: Option<u32>,
     /// Whether it is the host itself and no process of a job.
     pub is_host: bool,

@@ -289,7 +289,7 @@ impl<T> PubSub<T> {
     }
 
     /// Withdraws what was published for as long as a session lasts, or shorter, when the session
-    /// has ended.
+    /// with this number has ended.
     pub fn session_ended(&mut self, session: u32) {
         let gone = self.items.iter().filter(|(_, item)| {
             item.publisher.session == Some(session) && item.persistence != Persistence::INDEF
