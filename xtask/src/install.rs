@@ -38,6 +38,10 @@ pub fn target() -> PathBuf {
 }
 
 /// A directory under the target directory, made if it is not there.
+///
+/// # Errors
+///
+/// The directory cannot be made, by its path.
 pub fn scratch(name: &str) -> Result<PathBuf, String> {
     let dir = target().join(name);
     std::fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;

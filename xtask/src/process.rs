@@ -160,6 +160,10 @@ fn kill(child: &mut Child) {
 }
 
 /// Runs a command and returns its standard output.
+///
+/// # Errors
+///
+/// The command cannot be started, or ends with a failure: with what it said.
 pub fn output(command: &mut Command) -> Result<Vec<u8>, String> {
     let text = shown(command);
     let output = command

@@ -6,7 +6,7 @@
 /// Bounds what unpacking may cost, whatever the bytes state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The greatest depth of arrays in values.
+    /// The number of arrays that may stand in one another; a message without arrays needs 0.
     pub depth: u32,
     /// The bytes of memory that a message may take for each byte it has.
     pub memory_factor: usize,

@@ -165,7 +165,8 @@ impl Client {
         self.done(&Request::Fence(request::Fence { procs, infos }))
     }
 
-    /// Asks the host to end processes, all of the own job if none are named (`PMIx_Abort`).
+    /// Asks the host to end processes, all of the own job if none are named (`PMIx_Abort`). The
+    /// status is the exit code that the job is to have.
     ///
     /// # Errors
     ///

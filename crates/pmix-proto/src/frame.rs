@@ -34,13 +34,14 @@ impl Header {
     /// Holds the length of a header in bytes.
     pub const LEN: usize = 16;
 
-    /// Creates a header.
+    /// Creates the header of a message with a payload of `len` bytes. The index is the number that the
+    /// server gave the client, -1 before it has one.
     #[must_use]
     pub const fn new(index: i32, tag: Tag, len: u32) -> Self {
         Self { index, tag, len }
     }
 
-    /// Returns the header of a hello.
+    /// Returns the header of a hello with a payload of `len` bytes.
     #[must_use]
     pub const fn hello(len: u32) -> Self {
         Self::new(-1, Tag::HELLO, len)

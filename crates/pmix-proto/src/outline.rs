@@ -23,15 +23,15 @@ use crate::{Command, Deleted, Event, Flow, Output, Request, Tag, wire_type};
 
 pub use crate::part::Part;
 
-/// Returns the fields behind the command in a request of a client of a major release; none if the
-/// command is not known.
+/// Returns the fields behind the command in a request of a client of a major release (the 5 of
+/// 5.0.11); none if the command is not known.
 #[must_use]
 pub fn request(command: Command, major: u32) -> Option<Vec<Part>> {
     Request::outline(command, major)
 }
 
-/// Returns the fields of the reply to a command for a client of a major release; none if the
-/// command is not known, an empty list if it has no reply.
+/// Returns the fields of the reply to a command for a client of a major release (the 5 of 5.0.11); none
+/// if the command is not known, an empty list if it has no reply.
 #[must_use]
 pub fn reply(command: Command, major: u32) -> Option<Vec<Part>> {
     Request::outline(command, major)?;
@@ -43,8 +43,8 @@ pub fn reply(command: Command, major: u32) -> Option<Vec<Part>> {
     })
 }
 
-/// Returns the fields of a message that a server sends unasked; none if no such message has the
-/// tag.
+/// Returns the fields of a message that a server sends unasked to a client of a major release (the 5
+/// of 5.0.11); none if no such message has the tag.
 #[must_use]
 pub fn unsolicited(tag: Tag, major: u32) -> Option<Vec<Part>> {
     Some(match tag {

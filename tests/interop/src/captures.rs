@@ -28,6 +28,10 @@ impl Message {
 }
 
 /// Every capture, each with its messages in order; in the order of their names.
+///
+/// # Errors
+///
+/// A file of them cannot be read.
 pub fn read_all() -> io::Result<Vec<Vec<Message>>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(root().join("testdata/wire"))? {

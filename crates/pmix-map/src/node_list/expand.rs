@@ -80,7 +80,8 @@ impl NodeList {
         }
     }
 
-    /// Appends the names, separated, to `out`.
+    /// Appends the names to `out`, with a byte between one and the next. Names may hold any byte,
+    /// so that the text can be read back only if none of them holds the separator.
     pub fn write_text(&self, separator: u8, out: &mut Vec<u8>) {
         out.reserve(self.text_len());
         let mut first = true;

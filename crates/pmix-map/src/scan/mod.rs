@@ -151,10 +151,12 @@ pub fn increment(field: &mut [u8]) -> bool {
     false
 }
 
-/// Returns the end of the name that starts at `pos`: the next separator or the end of the text.
+/// Returns the end of the name that starts at a position, in bytes from the start of the text: the
+/// position of the next separator, or the length of the text.
 #[must_use]
 pub fn name_end(text: &[u8], pos: usize, separator: u8) -> usize {
-    memchr::memchr(separator, &text[pos..]).map_or(text.len(), |n| pos + n)
+    let rest = text.get(pos..).unwrap_or_default();
+    memchr::memchr(separator, rest).map_or(text.len(), |n| pos + n)
 }
 
 /// Where two slices of one length differ first, found by words.

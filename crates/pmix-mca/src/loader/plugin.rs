@@ -53,7 +53,8 @@ pub struct Loaded {
     pub operations: abi::Operations,
 }
 
-/// Opens a file as a component of a framework. The library stays open while the process lives.
+/// Opens a file as a component of a framework whose interface has this version. The library stays
+/// open while the process lives.
 ///
 /// # Errors
 /// The file is no library for this machine, or its component header is not what it must be.

@@ -112,8 +112,9 @@ impl Argv<'_> {
         Text::new(self.0.join(&delimiter))
     }
 
-    /// Returns the strings from `start` up to but not with `end` (`pmix_argv_join_range`), as many
-    /// of them as there are.
+    /// Returns the strings from index `start` up to but not with index `end`, joined by a byte
+    /// (`pmix_argv_join_range`). An `end` beyond the last string is that of the list; the text is
+    /// empty if `start` is beyond `end`.
     #[must_use]
     pub fn join_range(&self, start: usize, end: usize, delimiter: u8) -> Text<'static> {
         let range = self.0.get(start..end.min(self.0.len())).unwrap_or_default();
