@@ -36,7 +36,8 @@ pub struct Config {
     /// The number of bytes that the messages of all peers may have while they come. Short ones, of
     /// 128 KiB, always may come; a long one comes when there is room for all of it.
     pub input_bytes: usize,
-    /// The time in which 1 MiB of a long message has to come if others wait for room. A peer that
+    /// The time in which 1 MiB of a long message has to come, and an eighth of it, if others wait for
+    /// room. A peer that
     /// sends less is refused, and so is one whose message cannot be handled for so long because it
     /// does not read its replies.
     pub input_time: Duration,

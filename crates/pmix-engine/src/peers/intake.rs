@@ -12,8 +12,12 @@ use super::PeerId;
 /// A message of no more bytes is short.
 const SHORT: usize = 128 << 10;
 
-/// How many bytes of a long message have to come in a period while others wait for its room.
+/// How many bytes of a long message have to come in a period while others wait for its room, at the
+/// least.
 const PROGRESS: usize = 1 << 20;
+
+/// In how many periods a message of any length has to come while others wait.
+const PERIODS: usize = 8;
 
 /// The long messages that are coming.
 #[derive(Debug)]
@@ -117,7 +121,7 @@ impl Intake {
         let is_stalled = |(peer, admitted): &(&PeerId, &Admitted)| {
             let came = { admitted.before.zip(there(**peer)) }
                 .map(|(before, now)| now.saturating_sub(before));
-            came.is_some_and(|came| came < PROGRESS)
+            came.is_some_and(|came| came < PROGRESS.max(admitted.len / PERIODS))
         };
         let stalled = self.admitted.iter().filter(is_stalled);
         stalled.map(|(peer, _)| *peer).collect()
@@ -189,5 +193,21 @@ mod tests {
         assert_eq!(intake.stalled(half), [second]);
         // One that waits for the server has come.
         assert_eq!(intake.stalled(|_| None), []);
+    }
+
+    #[test]
+    fn a_message_of_any_length_comes_in_eight_periods_while_others_wait() {
+        let [long, short, waiting, _] = peers();
+        let mut intake = Intake::new(65 * LONG);
+        intake.announced(long, 64 * LONG);
+        intake.announced(short, LONG);
+        intake.announced(waiting, LONG);
+        assert!(intake.any_waits());
+        intake.begin_period(|_| Some(0));
+        let both_brought = |num_bytes| intake.stalled(move |_| Some(num_bytes));
+        assert_eq!(both_brought(LONG - 1), [long, short]);
+        assert_eq!(both_brought(LONG), [long]);
+        assert_eq!(both_brought(8 * LONG - 1), [long]);
+        assert_eq!(both_brought(8 * LONG), []);
     }
 }
