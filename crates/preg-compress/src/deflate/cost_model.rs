@@ -5,7 +5,11 @@ use super::symbols::{
     MAX_MATCH, MIN_MATCH, NUM_DISTANCES, NUM_LITERALS, distance_symbol, length_symbol,
 };
 
-const UNIT: f32 = 16.0;
+/// A price is in units of 2^-4 bits.
+const UNIT_BITS: u32 = 4;
+
+/// How many binary digits of a logarithm are behind the point.
+const FRACTION: u32 = 16;
 
 pub(super) struct CostModel {
     literals: [u32; 256],
@@ -83,10 +87,45 @@ impl CostModel {
     }
 }
 
-/// The ideal code lengths of the counts, in units; what did not occur counts a little.
+/// The ideal code lengths of the counts, in units; what did not occur counts as a quarter.
 fn bits(counts: &[u32]) -> Vec<u32> {
-    let total: u32 = counts.iter().sum();
-    let all = (total as f32 + counts.len() as f32 * 0.25).log2();
-    let price = |n: &u32| ((all - (*n as f32 + 0.25).log2()) * UNIT) as u32;
+    let quarters = |n: u32| 4 * u64::from(n) + 1;
+    let all = log2(counts.iter().map(|n| quarters(*n)).sum());
+    let price = |n: &u32| (all - log2(quarters(*n))) >> (FRACTION - UNIT_BITS);
     counts.iter().map(price).map(|p| p.max(8)).collect()
+}
+
+/// The binary logarithm of a number from 1 up, in units of 2^-[`FRACTION`], rounded down. Integers
+/// give the same prices on every machine, and need no library of floating-point functions.
+fn log2(number: u64) -> u32 {
+    let whole = number.ilog2();
+    // From 1 up to 2, in units of 2^-31.
+    let mut rest = match whole {
+        0..=31 => number << (31 - whole),
+        _ => number >> (whole - 31),
+    };
+    let mut log = whole;
+    for _ in 0..FRACTION {
+        rest = (rest * rest) >> 31;
+        let bit = rest >> 32;
+        rest >>= bit;
+        log = 2 * log + u32::from(bit != 0);
+    }
+    log
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logarithms_are_those_of_floating_point_rounded_down() {
+        let powers = (0..40).flat_map(|power| [1_u64 << power, (1 << power) + 1, (3 << power) - 1]);
+        for number in (1..5_000).chain(powers) {
+            let exact = (number as f64).log2() * f64::from(1 << FRACTION);
+            let error = exact - f64::from(log2(number));
+            // Each of the digits is found by a square that is rounded down.
+            assert!((-1e-6..2.0).contains(&error), "{number}: {error}");
+        }
+    }
 }
