@@ -14,6 +14,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use toml::Spanned;
+use toml::de::{DeTable, Deserializer as TomlDeserializer};
 
 use crate::nearest::hint;
 use crate::params::Section;
@@ -61,7 +62,9 @@ struct PluginEntries {
 /// Reads the text of a file.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<PluginsToml, Error> {
     let place = Place { path, text };
-    let tree: Tree = toml::from_str(text).map_err(|e| place.toml_error(&e))?;
+    let document = DeTable::parse(text).map_err(|e| place.toml_error(&e))?;
+    let tree = Tree::deserialize(TomlDeserializer::from(document.clone()));
+    let tree = tree.map_err(|e| place.toml_error(&e))?;
     let mut file = PluginsToml::default();
     for (key, node) in tree.0 {
         let name = key.get_ref().as_str();
@@ -82,7 +85,8 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<PluginsToml, Error> {
             }
         }
     }
-    let entries: PluginEntries = toml::from_str(text).map_err(|e| place.toml_error(&e))?;
+    let entries = PluginEntries::deserialize(TomlDeserializer::from(document));
+    let entries = entries.map_err(|e| place.toml_error(&e))?;
     let directory = path.parent().unwrap_or_else(|| Path::new(""));
     file.plugins = entries
         .plugin
