@@ -350,9 +350,31 @@ fn blob(rank: u32) -> Kval<'static> {
     kval(keys::PROC_BLOB, Value::ByteObject(bytes.into()))
 }
 
+/// What sixteen times the size may cost more in memory for each of its parts.
+const MOST: f64 = 1.5;
+
+/// Fails unless init costs in proportion to how much a server says of the job: in how often and how
+/// much memory this thread asks for, and in its time.
+fn init_is_linear(what: &str, first: usize, told: impl Fn(usize) -> Vec<Kval<'static>>) {
+    let cost = |size: usize| {
+        let told = told(size);
+        let ((), cost) = meter::of(|| init(told));
+        let each = |number: usize| f64::from(u32::try_from(number).unwrap());
+        [cost.calls, cost.peak].map(|number| each(number) / each(size))
+    };
+    let (small, large) = (cost(first), cost(16 * first));
+    for (small, large) in small.into_iter().zip(large) {
+        assert!(
+            large <= small * MOST + 1.0,
+            "{what}: {small:.2} for each of {first}, {large:.2} for each of 16 times as many"
+        );
+    }
+    growth::is_linear(what, first, &told, |told| init(std::mem::take(told)));
+}
+
 /// Connects to a server that says this of the job; what that cost this thread is all that counts.
-fn init(told: &[Kval<'static>]) {
-    let (settings, server) = server_of(told.to_vec(), |mut peer| while peer.next().is_some() {});
+fn init(told: Vec<Kval<'static>>) {
+    let (settings, server) = server_of(told, |mut peer| while peer.next().is_some() {});
     drop(Client::init(settings).unwrap());
     server.join().unwrap();
 }
@@ -366,31 +388,16 @@ fn job_information_costs_in_proportion_whatever_it_is_made_of() {
     assert_eq!(value, Ok(Value::Uint32(1)));
     drop(client);
     server.join().unwrap();
-    growth::is_linear(
-        "blobs of processes",
-        200,
-        |size| {
-            (0..u32::try_from(size).unwrap())
-                .map(blob)
-                .collect::<Vec<_>>()
-        },
-        |told| init(told),
-    );
-    growth::is_linear(
-        "blobs of one process",
-        200,
-        |size| (0..size).map(|_| blob(1)).collect::<Vec<_>>(),
-        |told| init(told),
-    );
-    growth::is_linear(
-        "plain keys of the job",
-        500,
-        |size| {
-            let key = |at| kval(format!("key{at}"), Value::Uint32(7));
-            (0..size).map(key).collect::<Vec<_>>()
-        },
-        |told| init(told),
-    );
+    init_is_linear("blobs of processes", 200, |size| {
+        (0..u32::try_from(size).unwrap()).map(blob).collect()
+    });
+    init_is_linear("blobs of one process", 200, |size| {
+        (0..size).map(|_| blob(1)).collect()
+    });
+    init_is_linear("plain keys of the job", 500, |size| {
+        let key = |at| kval(format!("key{at}"), Value::Uint32(7));
+        (0..size).map(key).collect()
+    });
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod greedy;
 mod identity;
 mod killed;
 mod launcher;
+mod lied_to;
 mod malformed;
 mod munge;
 mod peer;
@@ -88,6 +89,10 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "client-killed",
         run: killed::client::run,
+    },
+    Scenario {
+        name: "client-lied-to",
+        run: lied_to::run,
     },
     Scenario {
         name: "server-killed",

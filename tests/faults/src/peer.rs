@@ -19,7 +19,7 @@ use pmix_types::{Info, IofChannel, Key, Proc, Rank, Status, keys};
 use super::greedy::kinds;
 use super::killed::points::Point;
 use super::raw::{self, Peer};
-use super::server::me;
+use super::server::{Figures, me};
 use xtask::process;
 
 /// A process that does one of the things below.
@@ -67,6 +67,7 @@ pub(super) fn main(args: &[String]) -> Result<(), String> {
         ["own-fences", time, path] => own_fences(number(time)?, Path::new(path))?,
         ["failing-fences", count] => failing_fences(number(count)?)?,
         ["log-flood"] => log_flood()?,
+        ["lied-to", limit] => lied_to(number(limit)?)?,
         ["unknown-names"] => unknown_names()?,
         ["pulls", pulls, names, pulled, done] => {
             self::pulls(
@@ -140,6 +141,23 @@ fn log_flood() -> Result<(), String> {
             return Err("the launcher hung up".to_owned());
         }
     }
+}
+
+/// Is a client that is lied to, whose limit of time is this: the same as `tests/capi/lied_to.c`, of our client library.
+fn lied_to(milliseconds: u32) -> Result<(), String> {
+    let mut settings = Settings::from_env().map_err(|e| e.to_string())?;
+    settings.time_limit = Some(Duration::from_millis(milliseconds.into()));
+    let of_rank_1 = Proc::new(settings.proc.nspace.clone(), Rank::new(1));
+    let (begun, got) = match Client::init(settings) {
+        Err(error) => (error.status(), Status::ERR_INIT),
+        Ok(mut client) => match client.get(&of_rank_1, "text", &[]) {
+            Err(error) => (Status::SUCCESS, error.status()),
+            Ok(_) => (Status::SUCCESS, Status::SUCCESS),
+        },
+    };
+    let peak = Figures::of(std::process::id())?.peak;
+    println!("{} {} {peak}", begun.as_raw(), got.as_raw());
+    Ok(())
 }
 
 /// Fences and connects with a rank that its job does not have, and with a job that nobody has: what

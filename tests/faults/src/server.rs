@@ -231,7 +231,11 @@ pub(super) fn files(directory: &Path) -> Vec<String> {
 }
 
 impl Figures {
-    fn of(pid: u32) -> Result<Self, String> {
+    /// What the kernel says of a process.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub(super) fn of(pid: u32) -> Result<Self, String> {
         let proc = PathBuf::from(format!("/proc/{pid}"));
         let read = |name: &str| {
             fs::read_to_string(proc.join(name)).map_err(|e| format!("the server is gone: {e}"))
