@@ -42,6 +42,11 @@ impl Registry {
         self.jobs.get(nspace.as_bytes())
     }
 
+    /// The jobs that are registered, in no order.
+    pub(crate) fn jobs(&self) -> impl ExactSizeIterator<Item = (&Nspace<'static>, &LocalJob)> {
+        self.jobs.iter()
+    }
+
     pub(crate) fn job_mut(&mut self, nspace: &Nspace<'_>) -> Option<&mut LocalJob> {
         self.jobs.get_mut(nspace.as_bytes())
     }

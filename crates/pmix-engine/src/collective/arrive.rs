@@ -10,7 +10,7 @@ use super::contribution::contribution;
 use super::group_call::{GroupCall, stays_local};
 use super::group_members::members_now;
 use super::kind::{Collective, GroupName};
-use super::participants::{Participants, Ranks};
+use super::participants::Participants;
 use super::table::Collectives;
 use super::tracker::{Key, Phase, Tracker};
 use crate::Error;
@@ -183,11 +183,8 @@ impl Collectives {
     /// The local participants.
     pub(crate) fn local(cx: &Cx, participants: &Participants) -> Vec<ClientId> {
         let mut local = Vec::new();
-        for (nspace, ranks) in participants.jobs() {
-            // A job that nobody registered has no process here.
-            let Some(job) = cx.registry.job(nspace) else {
-                continue;
-            };
+        // A job that nobody registered has no process here.
+        for (_, ranks, job) in participants.local_jobs(&cx.registry) {
             match ranks.listed() {
                 None => local.extend(job.clients.values()),
                 Some(ranks) => {
@@ -249,12 +246,10 @@ impl Collectives {
 
     /// Whether a local participant is gone and not expected to come back.
     pub(super) fn has_lost(cx: &Cx, participants: &Participants) -> bool {
-        let gone = |(nspace, ranks): (&Nspace<'_>, &Ranks)| {
-            let job = cx.registry.job(nspace);
-            job.is_some_and(|job| job.gone.iter().any(|rank| ranks.has(*rank)))
-        };
+        let mut jobs = participants.local_jobs(&cx.registry).into_iter();
+        let is_gone = jobs.any(|(_, ranks, job)| job.gone.iter().any(|rank| ranks.has(*rank)));
         let mut local = Self::local(cx, participants).into_iter();
-        local.any(|client| Self::is_lost(cx, client)) || participants.jobs().any(gone)
+        is_gone || local.any(|client| Self::is_lost(cx, client))
     }
 
     /// Whether a process is gone and not expected to come back.

@@ -23,11 +23,8 @@ use crate::timer::Timer;
 impl Collectives {
     /// Whether it is not known yet who takes part.
     pub(super) fn is_early(cx: &Cx, participants: &Participants) -> bool {
-        let mut jobs = participants.jobs();
-        jobs.any(|(nspace, _)| {
-            let job = cx.registry.job(nspace);
-            job.is_some_and(|job| !job.is_complete())
-        })
+        let mut jobs = participants.local_jobs(&cx.registry).into_iter();
+        jobs.any(|(.., job)| !job.is_complete())
     }
 
     /// A participant is there before it is known who the others are.

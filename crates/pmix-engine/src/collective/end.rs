@@ -216,9 +216,8 @@ impl Collectives {
             .chain(lost.filter(|id| Self::is_lost(cx, *id)));
         let missing = missing.filter_map(|id| cx.registry.client(id));
         let mut missing: Vec<_> = missing.map(|client| client.proc.clone()).collect();
-        for (nspace, ranks) in participants.jobs() {
-            let gone = cx.registry.job(nspace).map(|job| job.gone.iter());
-            let gone = gone.into_iter().flatten().filter(|rank| ranks.has(**rank));
+        for (nspace, ranks, job) in participants.local_jobs(&cx.registry) {
+            let gone = job.gone.iter().filter(|rank| ranks.has(**rank));
             missing.extend(gone.map(|rank| Proc::new(nspace.clone(), *rank)));
         }
         missing.sort_unstable();

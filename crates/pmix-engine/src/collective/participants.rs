@@ -7,6 +7,10 @@ use std::sync::Arc;
 use pmix_types::{IntoOwned, Nspace, Proc, Rank};
 
 use crate::Error;
+use crate::registry::{LocalJob, Registry};
+
+/// A job of which processes take part, who of them, and what is registered of it.
+pub(super) type LocalPart<'a> = (&'a Nspace<'static>, &'a Ranks, &'a LocalJob);
 
 /// The participants of a collective: processes of jobs, ordered by nspace. The same processes compare
 /// equal, whether they were listed or meant by a wildcard, and in whatever order. Copies share them.
@@ -49,8 +53,9 @@ impl Participants {
         let jobs = jobs.filter_map(|same| Some((same.first()?.0, same)));
         let members = jobs.map(|(nspace, same)| {
             let procs = || same.iter().flat_map(|(_, procs)| procs.iter());
-            let ranks = Ranks::of(procs().map(|proc| proc.rank), || size(nspace))?;
-            if let Some((last, size)) = ranks.last().zip(size(nspace))
+            let size = size(nspace);
+            let ranks = Ranks::of(procs().map(|proc| proc.rank), size)?;
+            if let Some((last, size)) = ranks.last().zip(size)
                 && last.as_raw() >= size
                 && !is_here(nspace, last)
             {
@@ -70,6 +75,31 @@ impl Participants {
         self.0.iter().map(|(nspace, ranks)| (nspace, ranks))
     }
 
+    /// Those of the jobs that the host registered here, in the order of [`jobs`](Self::jobs). A
+    /// request may name very many, or the host have registered them: the fewer are gone through.
+    pub(super) fn local_jobs<'a>(&'a self, registry: &'a Registry) -> Vec<LocalPart<'a>> {
+        let registered = registry.jobs();
+        if registered.len() >= self.0.len() {
+            let known = |(nspace, ranks)| Some((nspace, ranks, registry.job(nspace)?));
+            return self.jobs().filter_map(known).collect();
+        }
+        let named = registered.filter_map(|(nspace, job)| {
+            let (nspace, ranks) = self.0.get(self.place(nspace)?)?;
+            Some((nspace, ranks, job))
+        });
+        let mut named: Vec<_> = named.collect();
+        named.sort_unstable_by_key(|(nspace, ..)| *nspace);
+        named
+    }
+
+    fn place(&self, nspace: &Nspace<'_>) -> Option<usize> {
+        let nspace = nspace.as_bytes();
+        let found = self
+            .0
+            .binary_search_by(|(known, _)| known.as_bytes().cmp(nspace));
+        found.ok()
+    }
+
     /// How much there is to remember.
     pub(super) fn weight(&self) -> usize {
         let jobs = self.jobs();
@@ -79,11 +109,8 @@ impl Participants {
 
     /// Whether a process takes part.
     pub(crate) fn has(&self, proc: &Proc<'_>) -> bool {
-        let nspace = proc.nspace.as_bytes();
-        let place = self
-            .0
-            .binary_search_by(|(known, _)| known.as_bytes().cmp(nspace));
-        let job = place.ok().and_then(|place| self.0.get(place));
+        let place = self.place(&proc.nspace);
+        let job = place.and_then(|place| self.0.get(place));
         job.is_some_and(|(_, ranks)| ranks.has(proc.rank))
     }
 
@@ -100,10 +127,7 @@ impl Participants {
 
 impl Ranks {
     /// Who is meant by ranks of a job, of which `size` says how many processes it has.
-    fn of(
-        mut ranks: impl Iterator<Item = Rank> + Clone,
-        size: impl FnOnce() -> Option<u32>,
-    ) -> Result<Self, Error> {
+    fn of(mut ranks: impl Iterator<Item = Rank> + Clone, size: Option<u32>) -> Result<Self, Error> {
         let has_wildcard = ranks.clone().any(|rank| rank == Rank::WILDCARD);
         if has_wildcard {
             return Ok(Self::All);
@@ -130,7 +154,7 @@ impl Ranks {
         let next = listed.last().and_then(|last| last.as_raw().checked_add(1));
         let len = listed.listed().map_or(0, <[Rank]>::len);
         let is_dense = next.is_some_and(|next| u32::try_from(len) == Ok(next));
-        match is_dense && size() == next {
+        match is_dense && size == next {
             true => Ok(Self::All),
             false => Ok(listed),
         }
