@@ -2,7 +2,7 @@
 //! `cargo xtask bench preg`: what the encoders, the parsers and the command cost, beside the real
 //! library and others on the same lists in the same run. `cargo xtask bench bfrops`: the same of
 //! packing and unpacking. `cargo xtask bench gds`: the same of registering jobs. `cargo xtask bench
-//! server`: the same of whole sessions.
+//! server`: the same of whole sessions. `cargo xtask bench client`: the same of a client's calls.
 //!
 //! Nothing here passes or fails by time: each row says whether it meets what was promised, and a
 //! check is that the row could be measured at all.
@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod bfrops;
+mod client;
 mod command;
 mod encode;
 mod gds;
@@ -69,6 +70,8 @@ enum Part {
     Gds,
     /// Whole sessions.
     Server,
+    /// The calls of a client, of the crate and of the C library.
+    Client,
 }
 
 /// What it costs, beside the real library and others.
@@ -81,7 +84,7 @@ struct Options {
     full: bool,
     /// One step: of preg encode, ppn, compress, parse or command; of bfrops uint32, int64, string,
     /// proc, value, info or nested; of gds beside, reply or alone; of server connect, fence, whole,
-    /// large, start, idle or many.
+    /// large, start, idle or many; of client calls, whole or large.
     #[arg(long, value_name = "STEP")]
     only: Option<String>,
     /// Installs what is needed and missing.
@@ -134,6 +137,10 @@ fn run(options: &Options) -> Result<Report, String> {
         }
         Part::Server => {
             server::measure(&call, &mut report)?;
+            return Ok(report);
+        }
+        Part::Client => {
+            client::measure(&call, &mut report)?;
             return Ok(report);
         }
     }

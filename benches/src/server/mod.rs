@@ -10,8 +10,8 @@ mod commands;
 mod described;
 mod floor;
 mod large;
-mod rows;
-mod runs;
+pub(crate) mod rows;
+pub(crate) mod runs;
 
 use super::{Report, machine, table};
 use runs::Field;

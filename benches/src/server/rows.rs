@@ -4,21 +4,21 @@
 use crate::table::{Row, Verdict, factor};
 
 /// One comparison; what is smaller is better.
-pub(super) struct Pair {
-    pub(super) figure: &'static str,
-    pub(super) input: String,
-    pub(super) ours: f64,
-    pub(super) peer: f64,
+pub(crate) struct Pair {
+    pub(crate) figure: &'static str,
+    pub(crate) input: String,
+    pub(crate) ours: f64,
+    pub(crate) peer: f64,
     /// Whose the other figure is.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// How many times ours the other is promised to be.
-    pub(super) bound: Option<f64>,
+    pub(crate) bound: Option<f64>,
     /// How a figure is written.
-    pub(super) shown: fn(f64) -> String,
+    pub(crate) shown: fn(f64) -> String,
 }
 
 impl Pair {
-    pub(super) fn row(self) -> Row {
+    pub(crate) fn row(self) -> Row {
         let ratio = self.peer / self.ours;
         Row {
             figure: self.figure.to_owned(),
@@ -35,6 +35,6 @@ impl Pair {
 }
 
 /// KiB in the unit that reads best.
-pub(super) fn kib(value: f64) -> String {
+pub(crate) fn kib(value: f64) -> String {
     crate::table::size(value * 1024.0)
 }

@@ -15,22 +15,22 @@ use pmix_interop::server::programs::compile;
 use xtask::install;
 
 /// The client programs around one library, and the servers of the same release.
-pub(super) struct Release {
-    pub(super) peer: Peer,
+pub(crate) struct Release {
+    pub(crate) peer: Peer,
     /// The client that measures.
-    pub(super) timing: PathBuf,
+    pub(crate) timing: PathBuf,
     /// The client for whole commands.
-    pub(super) short: PathBuf,
-    pub(super) host: Launcher,
-    pub(super) prterun: Option<Launcher>,
+    pub(crate) short: PathBuf,
+    pub(crate) host: Launcher,
+    pub(crate) prterun: Option<Launcher>,
 }
 
 /// Everything that runs.
-pub(super) struct Field {
-    pub(super) ours: Launcher,
+pub(crate) struct Field {
+    pub(crate) ours: Launcher,
     /// The command.
-    pub(super) pmix: PathBuf,
-    pub(super) releases: Vec<Release>,
+    pub(crate) pmix: PathBuf,
+    pub(crate) releases: Vec<Release>,
     home: PathBuf,
 }
 
@@ -42,7 +42,7 @@ impl Field {
     ///
     /// # Errors
     /// Our command cannot be built.
-    pub(super) fn prepare() -> Result<Self, String> {
+    pub(crate) fn prepare() -> Result<Self, String> {
         install::packages(install::INTEROP);
         let pmix = Ours::build()?.program;
         let mut releases = Vec::new();
@@ -61,7 +61,7 @@ impl Field {
     }
 
     /// Every server of a real library.
-    pub(super) fn theirs(&self) -> Vec<&Launcher> {
+    pub(crate) fn theirs(&self) -> Vec<&Launcher> {
         let releases = self.releases.iter();
         releases
             .flat_map(|r| std::iter::once(&r.host).chain(r.prterun.as_ref()))
@@ -69,7 +69,7 @@ impl Field {
     }
 
     /// The release that begins like this.
-    pub(super) fn release(&self, name: &str) -> Result<&Release, String> {
+    pub(crate) fn release(&self, name: &str) -> Result<&Release, String> {
         let mut found = self.releases.iter();
         found
             .find(|release| release.peer.version.starts_with(name))
@@ -77,7 +77,7 @@ impl Field {
     }
 
     /// Where runs are made.
-    pub(super) fn home(&self) -> &Path {
+    pub(crate) fn home(&self) -> &Path {
         &self.home
     }
 
@@ -85,7 +85,7 @@ impl Field {
     ///
     /// # Errors
     /// It fails.
-    pub(super) fn time(
+    pub(crate) fn time(
         &self,
         mut command: Command,
         client: &Path,
@@ -111,7 +111,7 @@ impl Field {
     ///
     /// # Errors
     /// It fails.
-    pub(super) fn whole(&self, command: &mut Command) -> Result<f64, String> {
+    pub(crate) fn whole(&self, command: &mut Command) -> Result<f64, String> {
         let begun = Instant::now();
         self.run(command)?;
         Ok(begun.elapsed().as_secs_f64() * 1e9)
@@ -121,7 +121,7 @@ impl Field {
     ///
     /// # Errors
     /// It fails.
-    pub(super) fn run(&self, command: &mut Command) -> Result<String, String> {
+    pub(crate) fn run(&self, command: &mut Command) -> Result<String, String> {
         let output = self.home.join("output");
         let status = run_within(command, LIMIT, &output, &self.home)?;
         let text = std::fs::read(&output).map_err(|e| e.to_string())?;
@@ -145,14 +145,14 @@ fn release(peer: Peer) -> Result<Release, String> {
 
 /// The members of one object of numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Figures(Value);
+pub(crate) struct Figures(Value);
 
 impl Figures {
     /// One figure.
     ///
     /// # Errors
     /// There is none of this name.
-    pub(super) fn get(&self, name: &str) -> Result<f64, String> {
+    pub(crate) fn get(&self, name: &str) -> Result<f64, String> {
         self.0[name]
             .as_f64()
             .ok_or_else(|| format!("no figure {name}"))
@@ -162,7 +162,7 @@ impl Figures {
     ///
     /// # Errors
     /// It is none.
-    pub(super) fn of_text(text: &str) -> Result<Self, String> {
+    pub(crate) fn of_text(text: &str) -> Result<Self, String> {
         serde_json::from_str(text)
             .map(Self)
             .map_err(|e| format!("{e} in {text:.200}"))
@@ -172,13 +172,25 @@ impl Figures {
     ///
     /// # Errors
     /// There is none.
-    pub(super) fn of_file(path: &Path) -> Result<Self, String> {
+    pub(crate) fn of_file(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
         Self::of_text(&text)
     }
 
+    /// The medians of the figures that several processes give.
+    pub(crate) fn medians(all: &[Self]) -> Self {
+        let names = all.first().and_then(|one| one.0.as_object());
+        let medians = names.into_iter().flatten().map(|(name, _)| {
+            let mut values: Vec<f64> = all.iter().filter_map(|one| one.get(name).ok()).collect();
+            values.sort_by(f64::total_cmp);
+            let median = values.get(values.len() / 2).copied().unwrap_or_default();
+            (name.clone(), median.into())
+        });
+        Self(Value::Object(medians.collect()))
+    }
+
     /// The lesser of each figure.
-    pub(super) fn or_less(mut self, other: &Self) -> Self {
+    pub(crate) fn or_less(mut self, other: &Self) -> Self {
         let Some(members) = self.0.as_object_mut() else {
             return self;
         };
@@ -196,6 +208,14 @@ impl Figures {
 #[cfg(test)]
 mod tests {
     use super::Figures;
+
+    #[test]
+    fn the_median_of_each_figure_counts() {
+        let figures = [r#"{"a":3,"b":1}"#, r#"{"a":1,"b":5}"#, r#"{"a":2,"b":9}"#];
+        let figures = figures.map(|text| Figures::of_text(text).expect("it is JSON"));
+        let medians = Figures::medians(&figures);
+        assert_eq!((medians.get("a"), medians.get("b")), (Ok(2.0), Ok(5.0)));
+    }
 
     #[test]
     fn the_lesser_of_each_figure_counts() {

@@ -11,7 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod bfrops;
-mod capi;
+pub mod capi;
 pub mod captures;
 mod checks;
 mod gds;

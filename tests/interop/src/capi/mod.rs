@@ -57,6 +57,14 @@ impl Swap {
     }
 }
 
+/// Builds our library with a profile of cargo, to compile programs against.
+///
+/// # Errors
+/// It does not build.
+pub fn library(profile: &str) -> Result<Library, String> {
+    Ok(Swap::build(profile)?.library)
+}
+
 /// Runs the checks, with what is built with a profile of cargo.
 ///
 /// # Errors

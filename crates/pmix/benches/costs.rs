@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the calls of a client cost the process that makes them, as one line of JSON for each rank:
+//! `tests/server/programs/costs.c` with the client in Rust. `cargo xtask bench client` runs both.
+//!
+//!     pmix run -n 4 costs [ROUNDS]
+
+use std::error::Error;
+use std::io::Write as _;
+use std::time::Instant;
+
+use pmix::client::{Ask, SharedClient};
+use pmix::prelude::*;
+use rustix::time::{ClockId, clock_gettime};
+
+/// Bytes that each process puts.
+const DATA: usize = 1024;
+const THREADS: u32 = 16;
+/// Gets of a key that is there, for each timed run and each thread.
+const GETS: u32 = 2000;
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// What a rank prints: times of one call in nanoseconds, memory in KiB.
+#[derive(Default)]
+struct Figures {
+    get_cpu_ns: u64,
+    threads_cpu_ns: u64,
+    fence_ns: u128,
+    peer_get_ns: u128,
+    full_kib: u64,
+}
+
+fn main() -> Result<()> {
+    let (begun, used) = (Instant::now(), processor_ns());
+    let client = SharedClient::init(Settings::from_env()?, |_| {})?;
+    let Value::Uint32(size) = client.get(&client.job(), &keys::JOB_SIZE.into(), &[])? else {
+        return Err("the size of the job is no uint32".into());
+    };
+    let (init_ns, init_cpu_ns) = (begun.elapsed().as_nanos(), processor_ns() - used);
+    let idle_kib = resident_kib()?;
+    let figures = match std::env::args().nth(1) {
+        Some(rounds) => measure(&client, size, rounds.parse()?)?,
+        None => Figures::default(),
+    };
+    let rank = client.proc().rank;
+    let used = processor_ns();
+    client.finalize()?;
+    drop(client);
+    let finalize_cpu_ns = processor_ns() - used;
+    let Figures {
+        get_cpu_ns,
+        threads_cpu_ns,
+        fence_ns,
+        peer_get_ns,
+        full_kib,
+    } = figures;
+    // In one write, so that the lines of several processes do not mix.
+    let line = format!(
+        "{{\"rank\":{rank},\"init_ns\":{init_ns},\"init_cpu_ns\":{init_cpu_ns},\
+         \"finalize_cpu_ns\":{finalize_cpu_ns},\"get_cpu_ns\":{get_cpu_ns},\
+         \"threads_cpu_ns\":{threads_cpu_ns},\"fence_ns\":{fence_ns},\
+         \"peer_get_ns\":{peer_get_ns},\"idle_kib\":{idle_kib},\"full_kib\":{full_kib}}}\n"
+    );
+    Ok(std::io::stdout().write_all(line.as_bytes())?)
+}
+
+/// Calls of a process that takes part in its job.
+fn measure(client: &SharedClient, size: u32, rounds: u32) -> Result<Figures> {
+    let mut figures = Figures::default();
+    // All processes ask at once what they have been told.
+    fence(client, false)?;
+    get_size(client, 1);
+    let used = processor_ns();
+    get_size(client, GETS);
+    figures.get_cpu_ns = (processor_ns() - used) / u64::from(GETS);
+    fence(client, false)?;
+
+    // The threads of one process ask, while the others wait.
+    let own = client.proc().clone();
+    if own.rank == Rank::new(0) {
+        let used = processor_ns();
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| get_size(client, GETS));
+            }
+        });
+        figures.threads_cpu_ns = (processor_ns() - used) / u64::from(GETS * THREADS);
+    }
+
+    figures.fence_ns = u128::MAX;
+    for _ in 0..rounds {
+        let begun = Instant::now();
+        fence(client, false)?;
+        figures.fence_ns = figures.fence_ns.min(begun.elapsed().as_nanos());
+    }
+
+    let letter = |rank: u32| char::from(b'a' + u8::try_from(rank % 26).unwrap_or(0));
+    let data = |rank: u32| letter(rank).to_string().repeat(DATA);
+    client.put(
+        Scope::GLOBAL,
+        Info::new("costs.data", data(own.rank.as_raw())),
+    )?;
+    client.commit()?;
+    fence(client, true)?;
+    let begun = Instant::now();
+    for rank in 0..size {
+        let peer = Proc::new(own.nspace.clone(), Rank::new(rank));
+        let said = client.get(&peer, &"costs.data".into(), &[])?;
+        assert_eq!(said, Value::from(data(rank)));
+    }
+    figures.peer_get_ns = begun.elapsed().as_nanos() / u128::from(size);
+    fence(client, false)?;
+    figures.full_kib = resident_kib()?;
+    Ok(figures)
+}
+
+fn fence(client: &SharedClient, collect: bool) -> Result<()> {
+    let infos = vec![Info::new(keys::COLLECT_DATA, collect)];
+    Ok(client.wait(Ask::fence(Vec::new(), infos))?)
+}
+
+/// Asks for the size of the job, which the process has been told.
+fn get_size(client: &SharedClient, count: u32) {
+    for _ in 0..count {
+        let size = client.get(&client.job(), &keys::JOB_SIZE.into(), &[]);
+        assert!(matches!(size, Ok(Value::Uint32(_))), "{size:?}");
+    }
+}
+
+/// Processor time of this process so far.
+fn processor_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let part = |number: i64| u64::try_from(number).unwrap_or(0);
+    part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec)
+}
+
+/// The memory of this process that is resident, in KiB.
+fn resident_kib() -> Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    Ok(number.ok_or("no VmRSS in /proc/self/status")?.parse()?)
+}
