@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bfrops::RegexFramer;
-use gds_hash::{Codec, Request, Store};
+use gds_hash::{Codec, Registered, Request, Store};
 use pmix_proto::{Frame, PeerForm, Tag, reply};
 use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
 
@@ -278,11 +278,21 @@ impl Cx {
     ///
     /// `PMIX_ERR_NO_PERMISSIONS` for a job of another user.
     pub(crate) fn check_reads(&self, member: &Member, nspace: &Nspace<'_>) -> Result<(), Error> {
+        self.check_reads_of(member, nspace, self.store.job(nspace).as_deref())
+    }
+
+    /// As [`check_reads`](Self::check_reads), of a job as the datastore knows it.
+    fn check_reads_of(
+        &self,
+        member: &Member,
+        nspace: &Nspace<'_>,
+        known: Option<&Registered>,
+    ) -> Result<(), Error> {
         let reader = member.user.0;
         if member.proc.nspace == *nspace || (self.is_trusted(reader) && member.client.is_none()) {
             return Ok(());
         }
-        match self.owner_of(nspace) {
+        match self.owner_of(nspace, known) {
             Some(owner) if owner != reader => Err(Error::denied(format!(
                 "user {reader} may not read job {nspace} of user {owner}"
             ))),
@@ -305,13 +315,13 @@ impl Cx {
         uid == 0 || self.config.user.is_some_and(|(own, _)| own == uid)
     }
 
-    /// Returns the user whose job it is, if anyone said.
-    fn owner_of(&self, nspace: &Nspace<'_>) -> Option<u32> {
+    /// Returns the user whose job it is, if anyone said, of a job as the datastore knows it.
+    fn owner_of(&self, nspace: &Nspace<'_>, known: Option<&Registered>) -> Option<u32> {
         if let Some(owner) = self.registry.job(nspace).and_then(|job| job.owner) {
             return Some(owner);
         }
         // Requests name many jobs that nobody knows, and an error for each would be dear.
-        self.store.job(nspace)?;
+        known?;
         let request = Request::new(Rank::WILDCARD, keys::USERID);
         let stated = self.store.get(nspace, &request).ok()?;
         stated.to_number().ok()
@@ -319,10 +329,22 @@ impl Cx {
 
     /// Returns how many processes a job has, if anyone said.
     pub(crate) fn job_size(&self, nspace: &Nspace<'_>) -> Option<u32> {
-        let job = self.store.job(nspace)?;
-        let size = Request::new(Rank::WILDCARD, keys::JOB_SIZE);
-        let size = job.job().get(&size).ok()?;
-        size.to_number().ok()
+        self.store.job(nspace).and_then(|known| size_of(&known))
+    }
+
+    /// Returns how many processes a job has, if anyone said, to a member that may read it.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_reads`](Self::check_reads).
+    pub(crate) fn readable_size(
+        &self,
+        member: &Member,
+        nspace: &Nspace<'_>,
+    ) -> Result<Option<u32>, Error> {
+        let known = self.store.job(nspace);
+        self.check_reads_of(member, nspace, known.as_deref())?;
+        Ok(known.and_then(|known| size_of(&known)))
     }
 
     /// Returns the object that the host registered with a client.
@@ -341,6 +363,12 @@ impl Cx {
             tracing::debug!(%error, "nothing to forget");
         }
     }
+}
+
+/// How many processes a job has, if anyone said.
+fn size_of(job: &Registered) -> Option<u32> {
+    let size = Request::new(Rank::WILDCARD, keys::JOB_SIZE);
+    job.job().get(&size).ok()?.to_number().ok()
 }
 
 impl fmt::Debug for Cx {

@@ -17,20 +17,29 @@ enum Ranks {
     Some(HashSet<Rank>),
 }
 
+impl Ranks {
+    /// Adds those of a list, all of the same job.
+    fn extend(&mut self, procs: &[Proc<'_>]) {
+        if procs.iter().any(|proc| proc.rank == Rank::WILDCARD) {
+            *self = Self::All;
+        }
+        if let Self::Some(ranks) = self {
+            ranks.extend(procs.iter().map(|proc| proc.rank));
+        }
+    }
+}
+
 impl Procs {
     /// Adds what a list names.
     pub(crate) fn extend(&mut self, procs: &[Proc<'_>]) {
-        for proc in procs {
-            if !self.0.contains_key(proc.nspace.as_bytes()) {
-                let nspace = proc.nspace.clone().into_owned();
+        for run in procs.chunk_by(|a, b| a.nspace == b.nspace) {
+            let Some(first) = run.first() else { continue };
+            if !self.0.contains_key(first.nspace.as_bytes()) {
+                let nspace = first.nspace.clone().into_owned();
                 self.0.insert(nspace, Ranks::Some(HashSet::new()));
             }
-            if let Some(ranks) = self.0.get_mut(proc.nspace.as_bytes()) {
-                match ranks {
-                    _ if proc.rank == Rank::WILDCARD => *ranks = Ranks::All,
-                    Ranks::All => {}
-                    Ranks::Some(ranks) => _ = ranks.insert(proc.rank),
-                }
+            if let Some(ranks) = self.0.get_mut(first.nspace.as_bytes()) {
+                ranks.extend(run);
             }
         }
     }

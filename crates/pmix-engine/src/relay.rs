@@ -293,7 +293,7 @@ fn abort(cx: &mut Cx, ticket: Ticket, request: &request::Abort<'_>) {
         object: cx.host_object(client),
         status: request.status,
         message: request.message.clone().into_owned(),
-        targets: request.procs.clone().into_owned(),
+        targets: Proc::owned_list(&request.procs),
     };
     cx.call_host(call, Pending::Status(ticket));
 }

@@ -139,14 +139,11 @@ impl Collectives {
         let Some(client) = member.client else {
             return Err(Error::denied("a tool takes part in nothing"));
         };
-        let size = |nspace: &Nspace<'_>| cx.job_size(nspace);
+        let size = |nspace: &Nspace<'_>| cx.readable_size(member, nspace);
         let is_here = |nspace: &Nspace<'_>, rank| cx.registry.find(nspace, rank).is_some();
         let participants = Participants::of(procs, &member.proc.nspace, size, is_here)?;
         if !participants.has(&member.proc) {
             return Err(Error::bad("the caller is not among the participants"));
-        }
-        for (nspace, _) in participants.jobs() {
-            cx.check_reads(member, nspace)?;
         }
         Ok((client, participants))
     }

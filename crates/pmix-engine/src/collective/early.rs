@@ -131,7 +131,7 @@ impl Collectives {
     /// Takes a call as if it came now.
     fn take_early(&mut self, cx: &mut Cx, call: EarlyCall) {
         let (kind, participants, group) = call.key;
-        let size = |nspace: &Nspace<'_>| cx.job_size(nspace);
+        let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
         let is_here = |nspace: &Nspace<'_>, rank| cx.registry.find(nspace, rank).is_some();
         let known = Participants::of(&participants.to_procs(), &call.job, size, is_here);
         let key = match known {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use pmix_types::{IntoOwned, Proc, Rank};
+use pmix_types::{Proc, Rank};
 
 use super::group_call::{Said, agreed};
 use super::participants::Participants;
@@ -46,7 +46,8 @@ pub(crate) fn each(cx: &Cx, list: &[Proc<'_>]) -> Vec<Proc<'static>> {
     let mut each = Vec::with_capacity(list.len());
     for proc in list {
         let nspace = &proc.nspace;
-        let of = |rank| Proc::new(nspace.clone().into_owned(), rank);
+        let shared = nspace.to_shared();
+        let of = |rank| Proc::new(shared.clone(), rank);
         match (proc.rank, cx.job_size(nspace)) {
             (Rank::WILDCARD, Some(size)) => each.extend((0..size).map(|rank| of(Rank::new(rank)))),
             (Rank::WILDCARD, None) => {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The participants of a collective, in one form however a request names them.
 
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::slice;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use pmix_types::{IntoOwned, Nspace, Proc, Rank};
+use pmix_types::{Nspace, Proc, Rank};
 
 use crate::Error;
 use crate::registry::{LocalJob, Registry};
@@ -14,11 +15,32 @@ pub(super) type LocalPart<'a> = (&'a Nspace<'static>, &'a Ranks, &'a LocalJob);
 
 /// The participants of a collective: processes of jobs, ordered by nspace. The same processes compare
 /// equal, whether they were listed or meant by a wildcard, and in whatever order. Copies share them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Participants(Arc<[(Nspace<'static>, Ranks)]>);
+#[derive(Clone, Debug)]
+pub(crate) struct Participants {
+    jobs: Arc<[(Nspace<'static>, Ranks)]>,
+    /// The hash of all of them: they are looked up many times and may be very many.
+    hash: u64,
+}
+
+/// The keys of the hash, which no peer knows.
+static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+impl PartialEq for Participants {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash && self.jobs == other.jobs
+    }
+}
+
+impl Eq for Participants {}
+
+impl Hash for Participants {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
 
 /// Processes of one job.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ranks {
     /// All of them.
     All,
@@ -29,31 +51,33 @@ pub(crate) enum Ranks {
 }
 
 impl Participants {
+    fn new(jobs: Arc<[(Nspace<'static>, Ranks)]>) -> Self {
+        let hash = HASHER.hash_one(&jobs);
+        Self { jobs, hash }
+    }
+
     /// Who is meant by a list of processes; an empty one means all of the caller's job. `size` says
-    /// how many processes a job has, if anyone knows.
+    /// how many processes a job has, if anyone knows, or why the caller may not name it.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` for a rank beyond its job that `is_here` does not know either,
+    /// What `size` says; `PMIX_ERR_NOT_FOUND` for a rank beyond its job that `is_here` does not know either,
     /// `PMIX_ERR_BAD_PARAM` for a rank that stands for no process, and for nobody's job.
     pub(super) fn of(
         procs: &[Proc<'_>],
         own: &Nspace<'static>,
-        size: impl Fn(&Nspace<'_>) -> Option<u32>,
+        size: impl Fn(&Nspace<'_>) -> Result<Option<u32>, Error>,
         is_here: impl Fn(&Nspace<'_>, Rank) -> bool,
     ) -> Result<Self, Error> {
         if procs.is_empty() {
-            return Ok(Self([(own.clone(), Ranks::All)].into()));
+            return Ok(Self::new([(own.clone(), Ranks::All)].into()));
         }
-        let chunks = procs.chunk_by(|a, b| a.nspace == b.nspace);
-        let named = chunks.filter_map(|same| Some((&same.first()?.nspace, same)));
-        let mut named: Vec<_> = named.collect();
-        named.sort_by_key(|(nspace, _)| *nspace);
-        let jobs = named.chunk_by(|(a, _), (b, _)| a == b);
-        let jobs = jobs.filter_map(|same| Some((same.first()?.0, same)));
+        let named = by_name(procs);
+        let jobs = named.chunk_by(|a, b| a.number == b.number && a.nspace == b.nspace);
+        let jobs = jobs.filter_map(|same| Some((same.first()?.nspace, same)));
         let members = jobs.map(|(nspace, same)| {
-            let procs = || same.iter().flat_map(|(_, procs)| procs.iter());
-            let size = size(nspace);
+            let procs = || same.iter().flat_map(|run| run.procs);
+            let size = size(nspace)?;
             let ranks = Ranks::of(procs().map(|proc| proc.rank), size)?;
             if let Some((last, size)) = ranks.last().zip(size)
                 && last.as_raw() >= size
@@ -64,27 +88,27 @@ impl Participants {
             }
             match nspace.is_empty() {
                 true => Err(Error::bad("a participant without a job")),
-                false => Ok((nspace.clone().into_owned(), ranks)),
+                false => Ok((nspace.to_shared(), ranks)),
             }
         });
-        members.collect::<Result<_, _>>().map(Self)
+        members.collect::<Result<_, _>>().map(Self::new)
     }
 
     /// The jobs, and who of them takes part.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = (&Nspace<'static>, &Ranks)> {
-        self.0.iter().map(|(nspace, ranks)| (nspace, ranks))
+        self.jobs.iter().map(|(nspace, ranks)| (nspace, ranks))
     }
 
     /// Those of the jobs that the host registered here, in the order of [`jobs`](Self::jobs). A
     /// request may name very many, or the host have registered them: the fewer are gone through.
     pub(super) fn local_jobs<'a>(&'a self, registry: &'a Registry) -> Vec<LocalPart<'a>> {
         let registered = registry.jobs();
-        if registered.len() >= self.0.len() {
+        if registered.len() >= self.jobs.len() {
             let known = |(nspace, ranks)| Some((nspace, ranks, registry.job(nspace)?));
             return self.jobs().filter_map(known).collect();
         }
         let named = registered.filter_map(|(nspace, job)| {
-            let (nspace, ranks) = self.0.get(self.place(nspace)?)?;
+            let (nspace, ranks) = self.jobs.get(self.place(nspace)?)?;
             Some((nspace, ranks, job))
         });
         let mut named: Vec<_> = named.collect();
@@ -95,7 +119,7 @@ impl Participants {
     fn place(&self, nspace: &Nspace<'_>) -> Option<usize> {
         let nspace = nspace.as_bytes();
         let found = self
-            .0
+            .jobs
             .binary_search_by(|(known, _)| known.as_bytes().cmp(nspace));
         found.ok()
     }
@@ -110,7 +134,7 @@ impl Participants {
     /// Whether a process takes part.
     pub(crate) fn has(&self, proc: &Proc<'_>) -> bool {
         let place = self.place(&proc.nspace);
-        let job = place.and_then(|place| self.0.get(place));
+        let job = place.and_then(|place| self.jobs.get(place));
         job.is_some_and(|(_, ranks)| ranks.has(proc.rank))
     }
 
@@ -123,6 +147,48 @@ impl Participants {
         })
         .collect()
     }
+}
+
+/// The processes of a list by their jobs, in the order of the names of these. Several may be of one
+/// job.
+fn by_name<'a, 'p>(procs: &'a [Proc<'p>]) -> Vec<OfJob<'a, 'p>> {
+    let runs = procs.chunk_by(|a, b| a.nspace == b.nspace);
+    let runs = runs.filter_map(|run| Some((&run.first()?.nspace, run)));
+    // Names in one list mostly begin alike, so that what follows decides, as a number.
+    let first = procs.first().map(|proc| proc.nspace.as_bytes());
+    let first = first.unwrap_or_default();
+    let common = runs.clone().fold(first.len(), |common, (name, _)| {
+        let alike = name.as_bytes().iter().zip(first).take(common);
+        alike.take_while(|(a, b)| a == b).count()
+    });
+    let number = |name: &Nspace<'_>| {
+        let mut bytes = [0; 8];
+        let rest = name.as_bytes().get(common..).unwrap_or_default();
+        bytes
+            .iter_mut()
+            .zip(rest)
+            .for_each(|(to, from)| *to = *from);
+        u64::from_be_bytes(bytes)
+    };
+    let named = runs.map(|(nspace, procs)| OfJob {
+        number: number(nspace),
+        nspace,
+        procs,
+    });
+    let mut named: Vec<_> = named.collect();
+    named.sort_unstable_by(|a, b| {
+        let numbers = a.number.cmp(&b.number);
+        numbers.then_with(|| a.nspace.cmp(b.nspace))
+    });
+    named
+}
+
+/// Processes of one job that a list names one after the other.
+struct OfJob<'a, 'p> {
+    /// Where its name differs from others first, so that most comparisons are of numbers.
+    number: u64,
+    nspace: &'a Nspace<'p>,
+    procs: &'a [Proc<'p>],
 }
 
 impl Ranks {
@@ -189,7 +255,7 @@ mod tests {
             .iter()
             .map(|(nspace, rank)| Proc::new(*nspace, Rank::new(*rank)))
             .collect();
-        let size = |nspace: &Nspace<'_>| (*nspace != "far").then_some(3);
+        let size = |nspace: &Nspace<'_>| Ok((*nspace != "far").then_some(3));
         Participants::of(&procs, &"own".into(), size, |_, _| false).unwrap()
     }
 
@@ -213,17 +279,36 @@ mod tests {
     }
 
     #[test]
+    fn jobs_are_in_the_order_of_their_names() {
+        let numbers = (0..2000).map(|number| number * 7919 % 100_003);
+        let mut names: Vec<_> = numbers.map(|number| format!("job{number}")).collect();
+        let alike = ["job", "job12345678", "job123456789", "job1234567"];
+        names.extend(alike.map(String::from));
+        let differing = [&names[..], &["a".to_owned(), "z".to_owned()]].concat();
+        for names in [names, differing] {
+            let procs = names
+                .iter()
+                .map(|name| Proc::new(name.as_str(), Rank::new(0)));
+            let mut procs: Vec<_> = procs.collect();
+            let of = Participants::of(&procs, &"own".into(), |_| Ok(None), |_, _| false);
+            procs.sort();
+            procs.dedup();
+            assert_eq!(of.unwrap().to_procs(), procs);
+        }
+    }
+
+    #[test]
     fn ranks_that_name_nobody_are_refused() {
         for rank in [Rank::UNDEF, Rank::LOCAL_NODE, Rank::INVALID] {
             let procs = [Proc::new("own", rank)];
-            let refused = Participants::of(&procs, &"own".into(), |_| Some(1), |_, _| false);
+            let refused = Participants::of(&procs, &"own".into(), |_| Ok(Some(1)), |_, _| false);
             assert_eq!(
                 refused.unwrap_err().status(),
                 pmix_types::Status::ERR_BAD_PARAM
             );
         }
         let nobody = [Proc::new("", Rank::new(0))];
-        let refused = Participants::of(&nobody, &"own".into(), |_| None, |_, _| false);
+        let refused = Participants::of(&nobody, &"own".into(), |_| Ok(None), |_, _| false);
         assert!(refused.is_err());
     }
 
@@ -231,7 +316,8 @@ mod tests {
     fn a_rank_beyond_its_job_is_not_found_unless_it_is_registered() {
         let procs = [1, 7].map(|rank| Proc::new("own", Rank::new(rank)));
         let of = |size, is_here| {
-            let participants = Participants::of(&procs, &"own".into(), |_| size, |_, _| is_here);
+            let participants =
+                Participants::of(&procs, &"own".into(), |_| Ok(size), |_, _| is_here);
             participants.map(|_| ()).map_err(|error| error.status())
         };
         let beyond = Err(pmix_types::Status::ERR_NOT_FOUND);

@@ -2,7 +2,7 @@
 //! Job control, and the cleanups registered by it.
 
 use pmix_proto::request;
-use pmix_types::{IntoOwned, Nspace, Proc, Rank, Status};
+use pmix_types::{Nspace, Proc, Rank, Status};
 
 use super::Control;
 use super::cleanup::{Cleanup, CleanupKey, CleanupRequest, is_about_cleanup, whole_job};
@@ -43,7 +43,7 @@ impl Control {
         }
         let call = JobControl {
             proc: member.proc.clone(),
-            targets: request.targets.clone().into_owned(),
+            targets: Proc::owned_list(&request.targets),
             directives,
         };
         cx.call_host(call, Pending::Infos(ticket));
@@ -62,7 +62,7 @@ impl Control {
         }
         let member = cx.member(ticket)?;
         let user = member.user;
-        let mut targets = request.targets.clone().into_owned();
+        let mut targets = Proc::owned_list(&request.targets);
         if targets.is_empty() {
             targets.push(whole_job(&member.proc.nspace));
         }

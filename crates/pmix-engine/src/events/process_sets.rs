@@ -19,7 +19,7 @@ impl Events {
         name: &Text<'_>,
         members: &[Proc<'_>],
     ) -> Result<(), Error> {
-        let members = members.to_vec().into_owned();
+        let members = Proc::owned_list(members);
         (cx.process_sets).define(name.clone().into_owned(), members.clone())?;
         self.tell_of_set(cx, Status::PROCESS_SET_DEFINE, name, Some(members));
         Ok(())

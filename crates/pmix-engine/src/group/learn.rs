@@ -161,7 +161,7 @@ impl Known {
         Self {
             name: name.clone().into_owned(),
             job: leader.nspace.clone(),
-            members: Members::new(list.to_vec().into_owned()),
+            members: Members::new(Proc::owned_list(list)),
             notifies: is_set(infos, keys::GROUP_NOTIFY_TERMINATION),
         }
     }

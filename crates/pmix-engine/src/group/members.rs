@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The members of a group in the order of their ranks in it.
 
+use std::collections::HashMap;
+
 use pmix_types::{Proc, Rank};
 
 use crate::Error;
@@ -44,16 +46,25 @@ impl Members {
     ///
     /// `PMIX_ERR_BAD_PARAM`.
     pub(super) fn check(list: &[Proc<'_>]) -> Result<(), Error> {
-        let mut set = Procs::default();
-        for proc in list {
-            let is_whole = proc.rank == Rank::WILDCARD;
-            if set.has(proc) || (is_whole && set.names_job(&proc.nspace)) {
-                let (nspace, rank) = (&proc.nspace, proc.rank);
+        let mut named: HashMap<_, Vec<_>> = HashMap::new();
+        for run in list.chunk_by(|a, b| a.nspace == b.nspace) {
+            let Some(first) = run.first() else { continue };
+            let ranks = named.entry(&first.nspace).or_default();
+            ranks.extend(run.iter().map(|proc| proc.rank));
+        }
+        for (nspace, mut ranks) in named {
+            ranks.sort_unstable();
+            // A whole job has every rank in it.
+            let twice = match ranks.contains(&Rank::WILDCARD) && ranks.len() > 1 {
+                true => ranks.first(),
+                false => { ranks.windows(2) }
+                    .find_map(|pair| pair.first().filter(|rank| pair.last() == Some(*rank))),
+            };
+            if let Some(rank) = twice {
                 return Err(Error::bad(format!(
                     "rank {rank} of {nspace} is twice among the members"
                 )));
             }
-            set.extend(std::slice::from_ref(proc));
         }
         match list.is_empty() {
             true => Err(Error::bad("a group without members")),

@@ -27,7 +27,7 @@ impl Groups {
         match self.check_construct(cx, &ticket, request) {
             Ok((name, caller)) => {
                 let refusal = self.check_room(cx, &caller.nspace, &name, &request.procs);
-                let procs = request.procs.clone().into_owned();
+                let procs = Proc::owned_list(&request.procs);
                 let mut infos = request.infos.clone().into_owned();
                 infos.retain(|info| !info.key.is(keys::GROUP_MEMBERSHIP));
                 for info in &mut infos {

@@ -4,9 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use pmix_proto::{Request, request};
-use pmix_types::{
-    DataArray, Info, IntoOwned, Nspace, Proc, Query, Rank, Status, Text, Value, keys,
-};
+use pmix_types::{DataArray, Info, Nspace, Proc, Query, Rank, Status, Text, Value, keys};
 
 use super::known::{Groups, Known};
 use super::learn::name;
@@ -150,7 +148,7 @@ impl Groups {
             let name = name.filter(|name| is_named(name));
             let group = name.and_then(|name| self.of(name.as_bytes(), caller));
             let Some((id, group)) = group else {
-                resolved.extend(run.iter().map(|proc| proc.clone().into_owned()));
+                resolved.extend(Proc::owned_list(run));
                 continue;
             };
             let found: &mut Expanded = expanded.entry(id).or_default();

@@ -90,7 +90,7 @@ impl Forwarding {
         for proc in &request.procs {
             cx.check_reads(member, &proc.nspace)?;
         }
-        let procs = request.procs.clone().into_owned();
+        let procs = Proc::owned_list(&request.procs);
         let number = self.pull(
             ticket.peer(),
             request.local_id,
@@ -219,7 +219,7 @@ impl Forwarding {
         }
         Ok(Some(PushStdin {
             source: member.proc.clone(),
-            targets: request.procs.clone().into_owned(),
+            targets: Proc::owned_list(&request.procs),
             directives: with_user(&request.infos, member.user),
             data: data.to_vec(),
         }))

@@ -38,6 +38,12 @@ macro_rules! name {
                 self.0.as_bytes()
             }
 
+            /// Returns the name with bytes that all of its copies share ([`Text::to_shared`]).
+            #[must_use]
+            pub fn to_shared(&self) -> $name<'static> {
+                $name(self.0.to_shared())
+            }
+
             /// Returns whether the name is empty, which names nothing.
             #[must_use]
             pub fn is_empty(&self) -> bool {

@@ -26,6 +26,19 @@ impl<'a> Proc<'a> {
             rank,
         }
     }
+
+    /// Returns a list of processes that borrows nothing. Neighbours of the same job share its name, so
+    /// that a long list takes one piece of memory for each job and not for each process.
+    #[must_use]
+    pub fn owned_list(procs: &[Proc<'_>]) -> Vec<Proc<'static>> {
+        let mut owned = Vec::with_capacity(procs.len());
+        for run in procs.chunk_by(|a, b| a.nspace == b.nspace) {
+            let Some(first) = run.first() else { continue };
+            let nspace = first.nspace.to_shared();
+            owned.extend(run.iter().map(|proc| Proc::new(nspace.clone(), proc.rank)));
+        }
+        owned
+    }
 }
 
 structure! {
@@ -91,5 +104,21 @@ structure! {
         osname: Option<Text<'a>>,
         /// The address, opaque to all but the fabric.
         endpt: Bytes<'a>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_in_an_owned_list_share_the_name_of_their_job() {
+        let procs = [("a", 0), ("a", 1), ("b", 0), ("a", 2)];
+        let procs = procs.map(|(nspace, rank)| Proc::new(nspace, Rank::new(rank)));
+        let owned = Proc::owned_list(&procs);
+        assert_eq!(owned, procs);
+        let at = |place: usize| owned[place].nspace.as_bytes().as_ptr();
+        assert_eq!(at(0), at(1));
+        assert_ne!(at(0), at(3));
     }
 }

@@ -5,7 +5,10 @@
 //! lengths are in bytes.
 
 use std::borrow::{Borrow, Cow};
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use crate::IntoOwned;
 
@@ -17,13 +20,22 @@ pub type Bytes<'a> = Cow<'a, [u8]>;
 ///
 /// C tells a null pointer from an empty string, and so does the wire; where a null is possible the
 /// model has `Option<Text>`.
-#[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Text<'a>(Bytes<'a>);
+#[derive(Clone)]
+pub struct Text<'a>(Repr<'a>);
+
+/// The bytes of a text and whose they are.
+#[derive(Clone)]
+enum Repr<'a> {
+    Borrowed(&'a [u8]),
+    Owned(Vec<u8>),
+    /// Copies of the text have the same bytes.
+    Shared(Arc<[u8]>),
+}
 
 impl<'a> Text<'a> {
     /// Creates text from bytes; they end before the first NUL, as a C string does.
     pub fn new(bytes: impl Into<Bytes<'a>>) -> Self {
-        let mut bytes = bytes.into();
+        let mut bytes: Bytes<'a> = bytes.into();
         // Looking for any is fast, and there is none.
         if bytes.contains(&0)
             && let Some(end) = bytes.iter().position(|b| *b == 0)
@@ -33,49 +45,104 @@ impl<'a> Text<'a> {
                 Cow::Owned(vec) => vec.truncate(end),
             }
         }
-        Self(bytes)
+        Self(match bytes {
+            Cow::Borrowed(bytes) => Repr::Borrowed(bytes),
+            Cow::Owned(bytes) => Repr::Owned(bytes),
+        })
     }
 
     /// Creates text from bytes that are known to hold no NUL, without looking at them again.
     #[must_use]
     pub const fn without_nul(bytes: &'a [u8]) -> Self {
-        Self(Cow::Borrowed(bytes))
+        Self(Repr::Borrowed(bytes))
     }
 
     /// Returns the bytes of the text, without a NUL.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        match &self.0 {
+            Repr::Borrowed(bytes) => bytes,
+            Repr::Owned(bytes) => bytes,
+            Repr::Shared(bytes) => bytes,
+        }
+    }
+
+    /// Returns the text with bytes that all of its copies share, so that a copy takes no memory: for
+    /// what is named very often.
+    #[must_use]
+    pub fn to_shared(&self) -> Text<'static> {
+        Text(match &self.0 {
+            Repr::Shared(bytes) => Repr::Shared(Arc::clone(bytes)),
+            _ if self.is_empty() => Repr::Borrowed(&[]),
+            _ => Repr::Shared(self.as_bytes().into()),
+        })
     }
 
     /// Returns the text, if it is UTF-8.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
-        std::str::from_utf8(&self.0).ok()
+        std::str::from_utf8(self.as_bytes()).ok()
     }
 
     /// Returns the text with replacement characters for what is not UTF-8.
     #[must_use]
     pub fn to_str_lossy(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.0)
+        String::from_utf8_lossy(self.as_bytes())
     }
 
     /// Returns the length in bytes, the NUL not counted.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.as_bytes().len()
     }
 
     /// Returns whether the text has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.as_bytes().is_empty()
     }
 
     /// Returns the bytes of the text, borrowed if they were.
     #[must_use]
     pub fn into_bytes(self) -> Bytes<'a> {
-        self.0
+        match self.0 {
+            Repr::Borrowed(bytes) => Cow::Borrowed(bytes),
+            Repr::Owned(bytes) => Cow::Owned(bytes),
+            Repr::Shared(bytes) => Cow::Owned(bytes.to_vec()),
+        }
+    }
+}
+
+impl Default for Text<'_> {
+    fn default() -> Self {
+        Self::without_nul(&[])
+    }
+}
+
+impl PartialEq for Text<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Text<'_> {}
+
+impl PartialOrd for Text<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Text<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_bytes().cmp(other.as_bytes())
+    }
+}
+
+/// Hashes as its bytes do, by which it is looked up.
+impl Hash for Text<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
     }
 }
 
@@ -83,7 +150,11 @@ impl IntoOwned for Text<'_> {
     type Owned = Text<'static>;
 
     fn into_owned(self) -> Text<'static> {
-        Text(Cow::Owned(self.0.into_owned()))
+        Text(match self.0 {
+            Repr::Borrowed(bytes) => Repr::Owned(bytes.to_vec()),
+            Repr::Owned(bytes) => Repr::Owned(bytes),
+            Repr::Shared(bytes) => Repr::Shared(bytes),
+        })
     }
 }
 
@@ -113,19 +184,19 @@ impl From<Vec<u8>> for Text<'_> {
 
 impl Borrow<[u8]> for Text<'_> {
     fn borrow(&self) -> &[u8] {
-        &self.0
+        self.as_bytes()
     }
 }
 
 impl AsRef<[u8]> for Text<'_> {
     fn as_ref(&self) -> &[u8] {
-        &self.0
+        self.as_bytes()
     }
 }
 
 impl PartialEq<str> for Text<'_> {
     fn eq(&self, other: &str) -> bool {
-        *self.0 == *other.as_bytes()
+        self.as_bytes() == other.as_bytes()
     }
 }
 
@@ -143,7 +214,7 @@ impl fmt::Display for Text<'_> {
 
 impl fmt::Debug for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\"", self.0.escape_ascii())
+        write!(f, "\"{}\"", self.as_bytes().escape_ascii())
     }
 }
 
@@ -156,6 +227,26 @@ mod tests {
         assert_eq!(Text::new(&b"ab\0cd"[..]), "ab");
         assert_eq!(Text::new(b"ab\0cd".to_vec()), "ab");
         assert_eq!(Text::from(""), "");
+    }
+
+    #[test]
+    fn copies_of_shared_text_have_the_same_bytes_and_are_equal_to_any_other() {
+        assert_eq!(size_of::<Text<'_>>(), size_of::<Bytes<'_>>());
+        let text = Text::from("job");
+        let shared = text.to_shared();
+        for copy in [
+            shared.clone(),
+            shared.to_shared(),
+            shared.clone().into_owned(),
+        ] {
+            assert_eq!(copy.as_bytes().as_ptr(), shared.as_bytes().as_ptr());
+            assert_eq!(copy, text);
+        }
+        assert_eq!(shared.into_bytes(), &b"job"[..]);
+        assert_eq!(Text::from("").to_shared(), Text::default());
+        let known = std::collections::HashMap::from([(text.to_shared(), 1)]);
+        assert_eq!(known.get(&b"job"[..]), Some(&1));
+        assert_eq!(known.get(&text.into_owned()), Some(&1));
     }
 
     #[test]
