@@ -10,6 +10,8 @@
 
 mod upcall;
 
+use std::sync::Arc;
+
 use pmix_types::{Info, Nspace, Pdata, Proc, Status};
 
 pub use upcall::{
@@ -50,8 +52,8 @@ pub enum Answer {
     NotSupported,
     /// Bytes for a fence or a direct modex.
     Data(Result<Vec<u8>, Status>),
-    /// The published data that were found.
-    Found(Status, Vec<Pdata<'static>>),
+    /// The published data that were found; the answers to others may share them.
+    Found(Status, Vec<Arc<Pdata<'static>>>),
     /// The job that was started.
     Spawned(Status, Nspace<'static>),
     /// Values, in no particular order.

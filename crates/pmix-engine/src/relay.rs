@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Relays requests that the host serves: each upcall names the requestor, and its answer is the reply.
 
+use std::sync::Arc;
+
 use pmix_proto::{Request, reply, request};
 use pmix_types::{
     FabricOperation, Info, IntoOwned, IofChannel, Key, Nspace, Proc, Status, Text, keys,
@@ -261,7 +263,7 @@ pub(crate) fn looked_up(cx: &mut Cx, ticket: Ticket, answer: Answer) {
     let has_data = status.is_success() || status == Status::ERR_PARTIAL_SUCCESS;
     let reply = reply::Found {
         status,
-        data: has_data.then_some(found),
+        data: has_data.then(|| found.into_iter().map(Arc::unwrap_or_clone).collect()),
     };
     let packed = reply.encode(&form, Some(cx.framer()));
     cx.reply_packed(ticket, packed);

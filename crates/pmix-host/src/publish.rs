@@ -120,8 +120,9 @@ impl PublishService {
     fn tell(&mut self, looked: LookupResult<u64>) {
         if let Some(done) = self.waiting.remove(&looked.token) {
             match looked.status {
-                Status::SUCCESS => done.succeed(looked.data),
-                Status::ERR_PARTIAL_SUCCESS => done.partly(looked.status, looked.data),
+                Status::SUCCESS | Status::ERR_PARTIAL_SUCCESS => {
+                    done.shared(looked.status, looked.data);
+                }
                 status => done.fail(status),
             }
         }

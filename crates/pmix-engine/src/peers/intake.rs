@@ -5,7 +5,7 @@
 //! all that it announces, so that whoever has begun can end; others are not read until then, in the
 //! order in which they announced theirs.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::PeerId;
 
@@ -27,8 +27,11 @@ pub(super) struct Intake {
     num_bytes: usize,
     /// Those that may come.
     admitted: BTreeMap<PeerId, Admitted>,
-    /// Those that may not come yet.
-    waiting: VecDeque<(PeerId, usize)>,
+    /// Those that may not come yet, with their lengths, in the order in which they were announced.
+    waiting: BTreeMap<u64, (PeerId, usize)>,
+    /// The place of each peer among these.
+    places: HashMap<PeerId, u64>,
+    last: u64,
     /// Peers that may be read again.
     resumed: VecDeque<PeerId>,
 }
@@ -41,12 +44,14 @@ struct Admitted {
 }
 
 impl Intake {
-    pub(super) const fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize) -> Self {
         Self {
             most,
             num_bytes: 0,
             admitted: BTreeMap::new(),
-            waiting: VecDeque::new(),
+            waiting: BTreeMap::new(),
+            places: HashMap::new(),
+            last: 0,
             resumed: VecDeque::new(),
         }
     }
@@ -54,10 +59,12 @@ impl Intake {
     /// A peer has announced a message of so many bytes; none is coming if there are none.
     pub(super) fn announced(&mut self, peer: PeerId, len: usize) {
         if len > SHORT && !self.admitted.contains_key(&peer) && self.may_come(peer) {
-            self.waiting.push_back((peer, len));
+            self.last += 1;
+            self.waiting.insert(self.last, (peer, len));
+            self.places.insert(peer, self.last);
             self.admit();
-            // Nobody has been told that it is not read.
-            self.resumed.retain(|resumed| *resumed != peer);
+            // Nobody has been told that it is not read. It is the last that was let in, if it was.
+            self.resumed.pop_back_if(|resumed| *resumed == peer);
         }
     }
 
@@ -66,7 +73,9 @@ impl Intake {
         if len <= SHORT {
             return;
         }
-        self.waiting.retain(|(waiting, _)| *waiting != peer);
+        if let Some(place) = self.places.remove(&peer) {
+            self.waiting.remove(&place);
+        }
         if let Some(admitted) = self.admitted.remove(&peer) {
             self.num_bytes = self.num_bytes.saturating_sub(admitted.len);
         }
@@ -74,12 +83,13 @@ impl Intake {
     }
 
     fn admit(&mut self) {
-        while let Some((peer, len)) = self.waiting.front().copied() {
+        while let Some((_, &(peer, len))) = self.waiting.first_key_value() {
             let num_bytes = self.num_bytes.saturating_add(len);
             if num_bytes > self.most && !self.admitted.is_empty() {
                 return;
             }
-            self.waiting.pop_front();
+            self.waiting.pop_first();
+            self.places.remove(&peer);
             self.num_bytes = num_bytes;
             self.admitted.insert(peer, Admitted { len, before: None });
             self.resumed.push_back(peer);
@@ -94,7 +104,7 @@ impl Intake {
 
     /// Whether a peer may be read.
     pub(super) fn may_come(&self, peer: PeerId) -> bool {
-        !self.waiting.iter().any(|(waiting, _)| *waiting == peer)
+        !self.places.contains_key(&peer)
     }
 
     /// Whether any message may not come yet.
@@ -158,6 +168,22 @@ mod tests {
         assert!(!intake.any_waits());
         intake.ended(third, LONG);
         assert_eq!(intake.num_bytes, 0);
+    }
+
+    #[test]
+    fn whoever_leaves_while_its_message_waits_is_passed_over() {
+        let [first, second, third, _] = peers();
+        let mut intake = Intake::new(LONG);
+        for peer in [first, second, third] {
+            intake.announced(peer, LONG);
+        }
+        intake.ended(second, LONG);
+        assert!(intake.may_come(second) && !intake.may_come(third));
+        intake.ended(first, LONG);
+        assert_eq!(intake.poll_resumed(), Some(third));
+        assert_eq!(intake.poll_resumed(), None);
+        intake.ended(third, LONG);
+        assert!(!intake.any_waits() && intake.places.is_empty());
     }
 
     #[test]

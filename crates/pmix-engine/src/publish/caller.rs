@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use pmix_types::{DataRange, Info, Key, Pdata, Persistence, Proc, Rank, Value, keys};
+use pmix_types::{DataRange, Info, Key, Pdata, Persistence, Proc, Rank, keys};
 
 use super::directives::Access;
 use crate::procs::Procs;
@@ -122,8 +122,8 @@ fn same(a: Option<u32>, b: Option<u32>) -> bool {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Item {
     pub(super) publisher: Caller,
-    pub(super) key: Key<'static>,
-    pub(super) value: Value<'static>,
+    /// What is handed to who may read it, which is not copied for each of them.
+    pub(super) data: Arc<Pdata<'static>>,
     /// Whom it is for.
     pub(super) range: Range,
     pub(super) persistence: Persistence,
@@ -159,12 +159,7 @@ impl Item {
         }
     }
 
-    /// What is handed to who may read it.
-    pub(super) fn data(&self) -> Pdata<'static> {
-        Pdata {
-            proc: self.publisher.proc.clone(),
-            key: self.key.clone(),
-            value: self.value.clone(),
-        }
+    pub(super) fn key(&self) -> &Key<'static> {
+        &self.data.key
     }
 }

@@ -4,6 +4,7 @@
 //! Source: PMIx Standard, chapter "Publish/Lookup Operations", `PMIx_Lookup`.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Instant;
 
 use pmix_types::{DataRange, Info, Key, Persistence, Status, Text};
@@ -85,7 +86,7 @@ impl<T> PubSub<T> {
             let seen = known.entry(key);
             match *seen.or_insert_with(|| self.find_key(key, wanted)) {
                 Seen::Open(number, item) => {
-                    found.data.push(item.data());
+                    found.data.push(Arc::clone(&item.data));
                     numbers.push(number);
                 }
                 Seen::Denied => found.num_denied += 1,

@@ -4,6 +4,7 @@
 //! Source: PMIx Standard, chapter "Publish/Lookup Operations", `PMIX_WAIT` and `PMIX_TIMEOUT`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Instant;
 
 use pmix_types::{IntoOwned, Key, Nspace, Pdata, Proc, Rank, Status};
@@ -197,7 +198,7 @@ impl<T> PendingLookups<T> {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// What may be read, in the order of the keys.
-    pub(super) data: Vec<Pdata<'static>>,
+    pub(super) data: Vec<Arc<Pdata<'static>>>,
     /// How many more are there but may not be read.
     pub(super) num_denied: usize,
 }
@@ -222,6 +223,7 @@ pub struct LookupResult<T> {
     /// `PMIX_SUCCESS` with a value for each key, `PMIX_ERR_PARTIAL_SUCCESS` with some,
     /// `PMIX_ERR_NOT_FOUND`, `PMIX_ERR_NO_PERMISSIONS` or `PMIX_ERR_TIMEOUT` with none.
     pub status: Status,
-    /// The values that were found and may be read, in the order of the keys.
-    pub data: Vec<Pdata<'static>>,
+    /// The values that were found and may be read, in the order of the keys; the results of others
+    /// share them.
+    pub data: Vec<Arc<Pdata<'static>>>,
 }

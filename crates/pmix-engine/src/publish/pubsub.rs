@@ -4,8 +4,11 @@
 //! Source: PMIx Standard, chapter "Publish/Lookup Operations".
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
-use pmix_types::{DataRange, Info, IntoOwned, Key, Nspace, Persistence, Proc, Rank, Status, Text};
+use pmix_types::{
+    DataRange, Info, IntoOwned, Key, Nspace, Pdata, Persistence, Proc, Rank, Status, Text,
+};
 
 use super::caller::{Caller, Item, Range};
 use super::directives::{Directives, is_key};
@@ -103,8 +106,11 @@ impl<T> PubSub<T> {
         let names = range.num_names() + directives.access.as_ref().map_or(0, |a| a.len());
         let item = |info: &&Info<'_>| Item {
             publisher: publisher.clone(),
-            key: info.key.clone().into_owned(),
-            value: info.value.clone().into_owned(),
+            data: Arc::new(Pdata {
+                proc: publisher.proc.clone(),
+                key: info.key.clone().into_owned(),
+                value: info.value.clone().into_owned(),
+            }),
             range: range.clone(),
             persistence,
             access: directives.access.clone(),
@@ -112,7 +118,7 @@ impl<T> PubSub<T> {
         };
         let items: Vec<_> = data.iter().map(item).collect();
         self.check(&items)?;
-        let keys: Vec<_> = items.iter().map(|item| item.key.clone()).collect();
+        let keys: Vec<_> = items.iter().map(|item| item.key().clone()).collect();
         for item in items {
             self.insert(item);
         }
@@ -128,24 +134,24 @@ impl<T> PubSub<T> {
         };
         let mut seen = HashSet::new();
         for item in items {
-            if !is_key(&item.key) {
-                return Err(Error::bad(format!("{:?} is no key to publish", item.key)));
+            if !is_key(item.key()) {
+                return Err(Error::bad(format!("{:?} is no key to publish", item.key())));
             }
-            let mut known = self.under(item.key.as_bytes());
+            let mut known = self.under(item.key().as_bytes());
             let again = known.any(|(_, other)| other.range == item.range);
-            if again || !seen.insert(&item.key) {
+            if again || !seen.insert(item.key()) {
                 return Err(Error::new(
                     Status::ERR_DUPLICATE_KEY,
-                    format!("{} is published on this range already", item.key),
+                    format!("{} is published on this range already", item.key()),
                 ));
             }
         }
         let most = self.limits.ranges_per_key;
-        let num_ranges = |item: &Item| self.by_key.get(&item.key).map_or(0, BTreeSet::len);
+        let num_ranges = |item: &Item| self.by_key.get(item.key()).map_or(0, BTreeSet::len);
         if let Some(item) = items.iter().find(|item| num_ranges(item) >= most) {
             return Err(Error::new(
                 Status::ERR_OUT_OF_RESOURCE,
-                format!("{} is published on {most} ranges, the most", item.key),
+                format!("{} is published on {most} ranges, the most", item.key()),
             ));
         }
         let weight: usize = items.iter().map(|item| item.weight).sum();
@@ -166,7 +172,7 @@ impl<T> PubSub<T> {
         let publisher = item.publisher.proc.clone();
         let weight = self.weights.entry(publisher.nspace.clone()).or_default();
         *weight += item.weight;
-        let of_key = self.by_key.entry(item.key.clone()).or_default();
+        let of_key = self.by_key.entry(item.key().clone()).or_default();
         of_key.insert(number);
         let of_publisher = self.by_publisher.entry(publisher).or_default();
         of_publisher.insert(number);
@@ -177,10 +183,10 @@ impl<T> PubSub<T> {
         let Some(item) = self.items.remove(&number) else {
             return;
         };
-        if let Some(numbers) = self.by_key.get_mut(item.key.as_bytes()) {
+        if let Some(numbers) = self.by_key.get_mut(item.key().as_bytes()) {
             numbers.remove(&number);
             if numbers.is_empty() {
-                self.by_key.remove(item.key.as_bytes());
+                self.by_key.remove(item.key().as_bytes());
             }
         }
         if let Some(numbers) = self.by_publisher.get_mut(&item.publisher.proc) {
@@ -196,7 +202,7 @@ impl<T> PubSub<T> {
                 self.weights.remove(nspace.as_bytes());
             }
         }
-        self.key_changed(&item.key);
+        self.key_changed(item.key());
     }
 
     /// The data under a key, the oldest first.

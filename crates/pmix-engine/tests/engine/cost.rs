@@ -223,6 +223,27 @@ fn lookups_that_wait_beside_each_other() {
 }
 
 #[test]
+fn lookups_that_wait_for_one_value_share_it() {
+    const LEN: usize = 4 << 20;
+    let mut pubsub = PubSub::<u32>::default();
+    let wait = [Info::new(keys::WAIT, 0)];
+    let name = [Text::from("large")];
+    for rank in 0..1_000 {
+        let waits = pubsub.lookup(rank, &caller(rank), &name, &wait, Instant::now());
+        assert_eq!(waits.unwrap(), None);
+    }
+    let datum = Info::new("large", vec![7_u8; LEN]);
+    let (answered, cost) = meter::of(|| pubsub.publish(&caller(0), &[datum]).unwrap());
+    assert_eq!(answered.len(), 1_000);
+    let all = answered.iter().map(|looked| looked.data[0].value.clone());
+    assert!(
+        all.take(3)
+            .all(|value| value == Value::from(vec![7_u8; LEN]))
+    );
+    assert!(cost.peak < 2 * LEN, "{} bytes", cost.peak);
+}
+
+#[test]
 fn keys_that_come_and_go_one_by_one_beside_a_lookup_of_all_of_them() {
     is_linear(
         "keys of a lookup that waits for all",

@@ -5,7 +5,7 @@
 //! `pmix_server_module_t`.
 
 use std::fmt;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use pmix_engine::{Answer, CallId};
 use pmix_types::{Info, Nspace, Pdata, Proc, Status};
@@ -76,6 +76,14 @@ impl<T: Reply> Completion<T> {
     }
 }
 
+impl Completion<Vec<Pdata<'static>>> {
+    /// Answers a lookup as [`partly`](Self::partly) does, with data that the answers to others share:
+    /// very many may have waited for the same.
+    pub fn shared(mut self, status: Status, found: Vec<Arc<Pdata<'static>>>) {
+        self.answer(Answer::Found(status, found));
+    }
+}
+
 impl<T: Reply> Drop for Completion<T> {
     fn drop(&mut self) {
         if self.handle.is_some() {
@@ -119,7 +127,9 @@ macro_rules! replies {
 replies! {
     (): |status, ()| Answer::Done(status);
     Vec<u8>: |status, data| Answer::Data(unless(status, data));
-    Vec<Pdata<'static>>: |status, found| Answer::Found(status, found);
+    Vec<Pdata<'static>>: |status, found| {
+        Answer::Found(status, found.into_iter().map(Arc::new).collect())
+    };
     Nspace<'static>: |status, nspace| Answer::Spawned(status, nspace);
     Vec<Info<'static>>: |status, infos| Answer::Infos(status, infos);
     Credential: |status, made| Answer::Credential(unless(status, made.credential), made.infos);

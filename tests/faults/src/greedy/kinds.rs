@@ -56,6 +56,33 @@ fn blob() -> Vec<Info<'static>> {
     vec![Info::new("blob", vec![7_u8; LARGE])]
 }
 
+/// Each of these requests so often, in turn.
+fn in_turn<const N: usize>(requests: [Request<'static>; N], count: usize) -> Vec<Request<'static>> {
+    (0..count).flat_map(|_| requests.clone()).collect()
+}
+
+/// Lookups that wait, and the large value that they wait for.
+fn waiting_for_a_value(count: usize) -> Vec<Request<'static>> {
+    const KEY: &str = "awaited";
+    let lookup = Request::Lookup(request::Lookup {
+        uid: 0,
+        keys: vec![KEY.into()],
+        infos: vec![Info::new(keys::WAIT, 1)],
+    });
+    let publish = Request::Publish(request::Publish {
+        uid: 0,
+        infos: vec![Info::new(KEY, vec![7_u8; LARGE])],
+    });
+    let unpublish = Request::Unpublish(request::Unpublish {
+        uid: 0,
+        keys: vec![KEY.into()],
+        infos: Vec::new(),
+    });
+    let mut requests = vec![lookup; count];
+    requests.extend([publish, unpublish]);
+    requests
+}
+
 fn codes(count: usize) -> Vec<Status> {
     let codes = -100_000..;
     codes.take(count).map(Status::from_raw).collect()
@@ -190,6 +217,19 @@ pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
             })],
         ),
         (
+            "connects and disconnects",
+            in_turn(
+                [
+                    connect(own(), vec![]),
+                    Request::Disconnect(request::Disconnect {
+                        procs: own(),
+                        infos: vec![],
+                    }),
+                ],
+                small,
+            ),
+        ),
+        (
             "abort of names",
             vec![Request::Abort(request::Abort {
                 status: Status::ERROR,
@@ -235,6 +275,10 @@ pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
         ("publish a value", vec![publish(blob())]),
         ("lookup", vec![lookup(names(n / 2))]),
         (
+            "lookups that wait for a value",
+            waiting_for_a_value(small / 2),
+        ),
+        (
             "unpublish",
             vec![Request::Unpublish(request::Unpublish {
                 uid: 0,
@@ -270,6 +314,23 @@ pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
                     codes: codes(1 << 16),
                 }),
                 16 / share + 1,
+            ),
+        ),
+        (
+            "deregistrations",
+            many(
+                Request::DeregisterEvents(request::DeregisterEvents { codes: codes(1) }),
+                NAMES / 2 / share,
+            ),
+        ),
+        (
+            "registrations and back",
+            in_turn(
+                [
+                    register(codes(1), vec![]),
+                    Request::DeregisterEvents(request::DeregisterEvents { codes: codes(1) }),
+                ],
+                small,
             ),
         ),
         (

@@ -93,6 +93,46 @@ fn events_with_long_lists() {
         },
         World::run,
     );
+    is_linear(
+        "codes deregistered one by one, registered or not",
+        100,
+        |size| {
+            let (mut world, who) = with_client();
+            for code in codes(size) {
+                let codes = vec![code];
+                let back = Request::DeregisterEvents(request::DeregisterEvents { codes });
+                world.ask(who, &back);
+                for request in register(vec![code], vec![]) {
+                    world.ask(who, &request);
+                }
+                world.ask(who, &back);
+            }
+            world
+        },
+        World::run,
+    );
+}
+
+#[test]
+fn connects_and_disconnects_one_by_one() {
+    requests_are_linear(
+        "connects and disconnects one by one",
+        50,
+        |size| {
+            let both = || {
+                let (procs, infos) = (far_jobs(1), vec![]);
+                [
+                    Request::Connect(request::Connect {
+                        procs: procs.clone(),
+                        infos: vec![],
+                    }),
+                    Request::Disconnect(request::Disconnect { procs, infos }),
+                ]
+            };
+            (0..size).flat_map(|_| both()).collect()
+        },
+        Status::SUCCESS,
+    );
 }
 
 #[test]
