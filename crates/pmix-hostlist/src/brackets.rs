@@ -3,14 +3,17 @@
 
 use pmix_map::{Limits, NodeList, NodeListBuilder, Progression};
 
+use crate::notation::{MAX_BRACKETS, Notation};
 use crate::range::{self, Span};
 use crate::{Error, is_blank};
 
-/// The most brackets in one name.
-const MAX_BRACKETS: usize = 16;
-
-/// Reads all names of a list text.
-pub(crate) fn expand(text: &[u8], comments: bool, limits: &Limits) -> Result<NodeList, Error> {
+/// Reads all names of a list text, in the order of a notation.
+pub(crate) fn expand(
+    text: &[u8],
+    comments: bool,
+    notation: Notation,
+    limits: &Limits,
+) -> Result<NodeList, Error> {
     let mut builder = NodeListBuilder::new(limits);
     let mut words = Words {
         text,
@@ -20,7 +23,7 @@ pub(crate) fn expand(text: &[u8], comments: bool, limits: &Limits) -> Result<Nod
     };
     while let Some((start, end)) = words.next()? {
         let parts = parts(&text[start..end]).map_err(|e| e.behind(start))?;
-        spread(&parts, limits, &mut builder).map_err(|e| Error::from(e.at(start)))?;
+        spread(&parts, notation, limits, &mut builder).map_err(|e| Error::from(e.at(start)))?;
     }
     Ok(builder.finish())
 }
@@ -129,6 +132,7 @@ fn parts(word: &[u8]) -> Result<Parts<'_>, Error> {
 /// Adds every name, the last bracket as runs.
 fn spread(
     parts: &Parts<'_>,
+    notation: Notation,
     limits: &Limits,
     builder: &mut NodeListBuilder,
 ) -> Result<(), pmix_map::Error> {
@@ -152,10 +156,50 @@ fn spread(
     if bytes.is_none_or(|b| b > limits.max_bytes) {
         return Err(pmix_map::Error::limit("bytes of names", limits.max_bytes));
     }
-    turn(&parts.sets, &mut parts.prefix.to_vec(), builder)
+    match (&parts.sets[..], notation) {
+        ([front @ .., last], Notation::Slurm) if front.len() > 1 => {
+            let mut numbers = vec![Vec::new(); front.len()];
+            turn_as_slurm(
+                parts.prefix,
+                front,
+                last,
+                &mut numbers,
+                builder,
+                front.len(),
+            )
+        }
+        (sets, _) => turn(sets, &mut parts.prefix.to_vec(), builder),
+    }
 }
 
-/// One wheel of the odometer; the depth is bounded by [`MAX_BRACKETS`].
+/// Counts the brackets in front of the last one, the first of them fastest, as Slurm does.
+fn turn_as_slurm(
+    prefix: &[u8],
+    front: &[(Vec<Span>, &[u8])],
+    last: &(Vec<Span>, &[u8]),
+    numbers: &mut [Vec<u8>],
+    builder: &mut NodeListBuilder,
+    left: usize,
+) -> Result<(), pmix_map::Error> {
+    let Some(at) = left.checked_sub(1) else {
+        let mut head = prefix.to_vec();
+        for (number, (_, text)) in numbers.iter().zip(front) {
+            head.extend_from_slice(number);
+            head.extend_from_slice(text);
+        }
+        return turn(std::slice::from_ref(last), &mut head, builder);
+    };
+    for span in &front[at].0 {
+        for index in 0..span.count {
+            numbers[at].clear();
+            span.write(index, &mut numbers[at]);
+            turn_as_slurm(prefix, front, last, numbers, builder, at)?;
+        }
+    }
+    Ok(())
+}
+
+/// Counts the brackets, the rightmost fastest; the depth is bounded by [`MAX_BRACKETS`].
 fn turn(
     sets: &[(Vec<Span>, &[u8])],
     prefix: &mut Vec<u8>,
@@ -195,7 +239,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn expanded(text: &str) -> Vec<String> {
-        let list = expand(text.as_bytes(), true, &Limits::default()).unwrap();
+        let list = expand(
+            text.as_bytes(),
+            true,
+            Notation::ClusterShell,
+            &Limits::default(),
+        )
+        .unwrap();
         list.iter().map(|n| String::from_utf8(n).unwrap()).collect()
     }
 
@@ -204,6 +254,27 @@ mod tests {
         assert_eq!(expanded("[1],,a , b\n\nc"), ["1", "", "a", "b", "c"]);
         assert_eq!(expanded(",[1],"), ["", "1", ""]);
         assert_eq!(expanded("# no [\n[1] # no ]\nb#2"), ["1", "b#2"]);
+    }
+
+    /// As `scontrol show hostnames` of Slurm 22.05 prints them.
+    #[test]
+    fn slurm_counts_the_first_of_three_brackets_before_the_second() {
+        let names = |text: &str| {
+            let limits = Limits::default();
+            let list = expand(text.as_bytes(), false, Notation::Slurm, &limits).unwrap();
+            let names: Vec<_> = list.iter().map(|n| String::from_utf8(n).unwrap()).collect();
+            names.join(" ")
+        };
+        assert_eq!(names("r[1-2]n[1-2]"), "r1n1 r1n2 r2n1 r2n2");
+        assert_eq!(
+            names("x[1-2]c[1-2]n[1-2],y"),
+            "x1c1n1 x1c1n2 x2c1n1 x2c1n2 x1c2n1 x1c2n2 x2c2n1 x2c2n2 y"
+        );
+        assert_eq!(
+            names("x[1-2]c[1-2]b[3-4]n[08,9]"),
+            "x1c1b3n08 x1c1b3n9 x2c1b3n08 x2c1b3n9 x1c2b3n08 x1c2b3n9 x2c2b3n08 x2c2b3n9 \
+             x1c1b4n08 x1c1b4n9 x2c1b4n08 x2c1b4n9 x1c2b4n08 x1c2b4n9 x2c2b4n08 x2c2b4n9"
+        );
     }
 
     #[test]
@@ -216,7 +287,13 @@ mod tests {
             ("ok n[1-2]m[]", 11),
             ("n[4-2]", 2),
         ] {
-            let error = expand(text.as_bytes(), false, &Limits::default()).unwrap_err();
+            let error = expand(
+                text.as_bytes(),
+                false,
+                Notation::ClusterShell,
+                &Limits::default(),
+            )
+            .unwrap_err();
             assert_eq!(error.offset(), Some(offset), "{text}: {error}");
             assert_eq!(error.status(), pmix_types::Status::ERR_BAD_PARAM);
         }
@@ -224,7 +301,7 @@ mod tests {
             max_nodes: 10,
             ..Limits::default()
         };
-        let error = expand(b"a,n[1-99999999999]", false, &most).unwrap_err();
+        let error = expand(b"a,n[1-99999999999]", false, Notation::Slurm, &most).unwrap_err();
         assert_eq!(error.status(), pmix_types::Status::ERR_OUT_OF_RESOURCE);
         assert_eq!(error.offset(), Some(2));
     }
@@ -306,7 +383,7 @@ mod tests {
         fn no_text_breaks_the_reader(text in "[\\[\\]0-9,a/ :\n#-]{0,40}") {
             let limits = Limits { max_nodes: 10_000, ..Limits::default() };
             // Either answer is fine; a panic is not.
-            prop_assert!(expand(text.as_bytes(), true, &limits).map_or(true, |l| l.len() <= 10_000));
+            prop_assert!(expand(text.as_bytes(), true, Notation::Slurm, &limits).map_or(true, |l| l.len() <= 10_000));
         }
     }
 }

@@ -10,6 +10,8 @@
 //! | `n[0-10/5]` | `n0`, `n5`, `n10` |
 //! | `r[1-2]n[1-2]` | `r1n1`, `r1n2`, `r2n1`, `r2n2`: the rightmost bracket counts fastest |
 //!
+//! Slurm counts three and more brackets in another order, which [`parse_notation`] knows.
+//!
 //! Order and duplicates are kept. [`parse`] folds while it reads, so that a range costs as much as one
 //! name, and every number is checked against [`Limits`] before anything is made of it. [`write()`] writes
 //! a list in the dialect of a reader ([`Notation`]); what it writes is read back as the same list.
@@ -33,16 +35,18 @@
 
 mod brackets;
 mod error;
+mod notation;
 mod procs;
 mod range;
 mod separators;
 mod write;
 
 pub use error::Error;
+pub use notation::Notation;
 pub use pmix_map::{Limits, NodeList};
 pub use procs::{write_procs, write_ranks};
 pub use separators::normalise;
-pub use write::{Notation, write};
+pub use write::write;
 
 /// Returns whether a byte separates names as a blank does: ASCII white space and the vertical tab.
 #[must_use]
@@ -56,7 +60,7 @@ pub const fn is_blank(byte: u8) -> bool {
 /// `PMIX_ERR_BAD_PARAM` with the byte for a bracket that is not closed, not opened or holds no numbers;
 /// `PMIX_ERR_OUT_OF_RESOURCE` beyond the limits.
 pub fn parse(text: &[u8], limits: &Limits) -> Result<NodeList, Error> {
-    read(text, false, limits)
+    read(text, false, Notation::ClusterShell, limits)
 }
 
 /// Reads a list from a file, in which `#` at the front of a line or behind a blank begins a comment that
@@ -65,12 +69,31 @@ pub fn parse(text: &[u8], limits: &Limits) -> Result<NodeList, Error> {
 /// # Errors
 /// As [`parse`].
 pub fn parse_file(text: &[u8], limits: &Limits) -> Result<NodeList, Error> {
-    read(text, true, limits)
+    read(text, true, Notation::ClusterShell, limits)
 }
 
-fn read(text: &[u8], comments: bool, limits: &Limits) -> Result<NodeList, Error> {
+/// Reads a list as [`parse`], or as [`parse_file`] where it has comments, with the names of three and more
+/// brackets in the order in which the writer of that notation counts them.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_notation(
+    text: &[u8],
+    comments: bool,
+    notation: Notation,
+    limits: &Limits,
+) -> Result<NodeList, Error> {
+    read(text, comments, notation, limits)
+}
+
+fn read(
+    text: &[u8],
+    comments: bool,
+    notation: Notation,
+    limits: &Limits,
+) -> Result<NodeList, Error> {
     if memchr::memchr2(b'[', b']', text).is_some() {
-        return brackets::expand(text, comments, limits);
+        return brackets::expand(text, comments, notation, limits);
     }
     let mut text = text.to_vec();
     normalise(&mut text, comments);

@@ -8,25 +8,9 @@ use std::io::Write;
 
 use pmix_map::{NodeList, NodeRun, Progression};
 
+use crate::notation::Notation;
 use crate::{Error, is_blank};
 use level::{Item, Level};
-
-/// Names the reader that a list is written for. In both dialects a name has at most two brackets, and no
-/// range has a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notation {
-    /// Slurm: a name ends with its last bracket, since `scontrol` of 22.05 refuses `n[1-2]-ib`.
-    Slurm,
-    /// ClusterShell: text may follow the last bracket.
-    ClusterShell,
-}
-
-impl Notation {
-    /// Whether a name may end with this text behind its last bracket.
-    fn ends_with(self, text: &[u8]) -> bool {
-        text.is_empty() || self == Self::ClusterShell
-    }
-}
 
 /// Writes a list, `n[001-128,200],login`, which [`parse`](crate::parse) and
 /// [`parse_file`](crate::parse_file) read back as the same list.
@@ -61,11 +45,11 @@ fn is_special(byte: &u8) -> bool {
     b"[],".contains(byte) || is_blank(*byte)
 }
 
-/// Folds names on one number, and what comes of that on another one further left.
+/// Folds names on one number, what comes of that on another one further left, and so on.
 struct Folder {
     notation: Notation,
-    inner: Level,
-    outer: Level,
+    /// Innermost first. A level is added when the one before it has made a bracket.
+    levels: Vec<Level>,
     out: Vec<u8>,
     started: bool,
 }
@@ -74,8 +58,7 @@ impl Folder {
     fn new(notation: Notation) -> Self {
         Self {
             notation,
-            inner: Level::new(notation),
-            outer: Level::new(notation),
+            levels: vec![Level::new(notation)],
             out: Vec::new(),
             started: false,
         }
@@ -85,8 +68,8 @@ impl Folder {
         if name.iter().any(is_special) {
             return Err(Error::unwritable(name));
         }
-        let closed = self.inner.push(name, b"");
-        self.pass(closed);
+        let closed = self.levels[0].push(name, b"");
+        self.pass(closed, 1);
         Ok(())
     }
 
@@ -95,8 +78,8 @@ impl Folder {
             return Err(Error::unwritable(&[run.prefix, b"0", run.suffix].concat()));
         }
         if self.notation.ends_with(run.suffix) {
-            let closed = self.inner.progression(run);
-            self.pass(closed);
+            let closed = self.levels[0].progression(run);
+            self.pass(closed, 1);
             return Ok(());
         }
         let mut name = Vec::new();
@@ -111,29 +94,37 @@ impl Folder {
         Ok(())
     }
 
-    fn pass(&mut self, item: Option<Item>) {
-        if let Some(item) = item {
-            let closed = self.outer.push(&item.head, &item.tail);
-            self.write(closed);
+    /// Hands what a level closed to those from `next` on, and writes what the last one closed.
+    fn pass(&mut self, mut item: Option<Item>, mut next: usize) {
+        while let Some(closed) = item.take() {
+            if next == self.levels.len() {
+                if closed.tail.is_empty() || next == self.notation.max_brackets() {
+                    return self.write(&closed);
+                }
+                self.levels.push(Level::new(self.notation));
+            }
+            item = self.levels[next].push(&closed.head, &closed.tail);
+            next += 1;
         }
     }
 
-    fn write(&mut self, item: Option<Item>) {
-        if let Some(item) = item {
-            if std::mem::replace(&mut self.started, true) {
-                self.out.push(b',');
-            }
-            self.out.extend_from_slice(&item.head);
-            self.out.extend_from_slice(&item.tail);
+    fn write(&mut self, item: &Item) {
+        if std::mem::replace(&mut self.started, true) {
+            self.out.push(b',');
         }
+        self.out.extend_from_slice(&item.head);
+        self.out.extend_from_slice(&item.tail);
     }
 
     /// Writes what is open.
     fn close(&mut self) {
-        let inner = self.inner.close();
-        self.pass(inner);
-        let outer = self.outer.close();
-        self.write(outer);
+        let mut level = 0;
+        // Closing a level may add the one behind it.
+        while level < self.levels.len() {
+            let item = self.levels[level].close();
+            level += 1;
+            self.pass(item, level);
+        }
     }
 }
 
@@ -191,6 +182,17 @@ mod tests {
             ("r1n1,r1n2,r2n1,r2n2,r3n1", "r[1-2]n[1-2],r3n1"),
             ("a1,b1,b2,c1,c2", "a1,b[1-2],c[1-2]"),
             ("x9c0n0,x9c0n1,x10c0n0,x10c0n1", "x[9-10]c0n[0-1]"),
+            (
+                "a1b1c1,a1b1c2,a1b2c1,a1b2c2,a2b1c1,a2b1c2,a2b2c1,a2b2c2",
+                "a[1-2]b[1-2]c[1-2]",
+            ),
+            ("n0,n2,n4", "n[0,2,4]"),
+            ("n0,n2,n4,n6", "n[0-6/2]"),
+            ("n1,n2,n5,n8,n11,n14", "n[1-2,5-14/3]"),
+            ("n08,n10,n12,n14", "n[08-14/2]"),
+            ("n8,n10,n012,n014", "n[8,10,012,014]"),
+            ("n006,n008,n010,n012", "n[006-012/2]"),
+            ("n96,n98,n100,n102", "n[96-102/2]"),
             ("a,b", "a,b"),
             ("", ""),
             (",a", ",a"),
@@ -236,6 +238,21 @@ mod tests {
         ) {
             // A list of one empty name has no text of its own.
             prop_assume!(names.len() > 1 || !names[0].is_empty());
+            prop_assert!(folded(names.join(",").as_bytes()).is_ok());
+        }
+
+        #[test]
+        fn products_read_back_as_themselves(
+            ends in prop::collection::vec((0u32..12, 1u32..5, 1u32..4), 1..5), drop in 0usize..8,
+        ) {
+            let mut names = vec![String::from("x")];
+            for (first, count, step) in ends {
+                let numbers = (0..count).map(|n| first + n * step);
+                let columns = numbers.map(|n| format!("{n}c")).collect::<Vec<_>>();
+                let longer = |name: &String| columns.iter().map(|c| format!("{name}{c}")).collect::<Vec<_>>();
+                names = names.iter().flat_map(longer).collect();
+            }
+            names.truncate(names.len().saturating_sub(drop).max(1));
             prop_assert!(folded(names.join(",").as_bytes()).is_ok());
         }
 

@@ -5,6 +5,8 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::input::MapInput;
 use super::inspect::{Draw, Explain, Pair, Where, Who};
+use super::sets::{Diff, Lists, Parts, Position, Slice};
+use super::target::Target;
 
 /// What to do with a map.
 #[derive(Subcommand)]
@@ -19,6 +21,28 @@ pub(crate) enum MapCommand {
     Count(MapInput),
     /// Print one element.
     Nth(Nth),
+    /// Sort names, numbers in them by value: n2 before n10.
+    Sort(Lists),
+    /// Keep the first of equal names.
+    Unique(Lists),
+    /// The names of any list.
+    Union(Lists),
+    /// The names of the first list that no other has.
+    Minus(Lists),
+    /// The names that all lists have.
+    Intersection(Lists),
+    /// The names that an odd number of lists have: of two, those that one alone has.
+    Xor(Lists),
+    /// Take names out of a list by their places.
+    Slice(Slice),
+    /// Cut a list into so many parts of about one length.
+    Split(Parts),
+    /// Cut a list into parts of so many names.
+    Chop(Parts),
+    /// Tell at which places of a list names stand.
+    Position(Position),
+    /// Tell how two pairs of maps differ: nodes added and lost, ranks moved.
+    Diff(Diff),
     /// Take a value apart byte by byte.
     Explain(Explain),
     /// Compare what each scheme makes of a list.
@@ -105,21 +129,6 @@ pub(crate) struct Convert {
     /// What to make of it.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: Target,
-}
-
-/// What `convert` writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Target {
-    /// The expanded list on one line.
-    List,
-    /// A bracket list that Slurm reads; ranges of ranks for a process map.
-    Slurm,
-    /// The same with text behind brackets, as ClusterShell reads it: n[1-9].example.com.
-    Clustershell,
-    /// The range notation that every PMIx library reads.
-    Pmix,
-    /// A JSON array.
-    Json,
 }
 
 /// Arguments of `nth`.

@@ -9,6 +9,8 @@ mod inspect;
 mod map;
 mod plugins;
 mod run;
+mod sets;
+mod target;
 mod wire;
 
 use std::path::PathBuf;
@@ -20,11 +22,11 @@ pub(crate) use get::{Get, key};
 pub(crate) use hello::Hello;
 pub(crate) use input::MapInput;
 pub(crate) use inspect::{Draw, DrawAs, Explain, Pair, Where, Who};
-pub(crate) use map::{
-    Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, Nth, Target,
-};
+pub(crate) use map::{Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, Nth};
 pub(crate) use plugins::{Info, PluginsCommand};
 pub(crate) use run::{AppArgs, NextApp, Run};
+pub(crate) use sets::{Diff, Lists, Parts, Position, Slice};
+pub(crate) use target::Target;
 pub(crate) use wire::{
     BufferArg, CallType, PsquashArg, Wire, WireCommand, WireDecode, WireEncode, data_type, layout,
     module,

@@ -22,34 +22,45 @@ const RANGES: &str = "pmix";
 
 pub(super) fn run(context: &mut Context, args: &Convert) -> Result<Exit, Failure> {
     let map = read_map(context, &args.input)?;
-    let text = match args.to {
-        Target::Slurm => brackets(context, Notation::Slurm, &map)?,
-        Target::Clustershell => brackets(context, Notation::ClusterShell, &map)?,
-        Target::Pmix => ranges(&context.preg, &map)?,
-        Target::List | Target::Json => {
-            let out = &mut context.out;
-            match args.to {
-                _ if context.json => write_object(out, &map)?,
-                Target::Json => {
-                    map.write_array(out)?;
-                    out.write_all(b"\n")?;
-                }
-                _ => {
-                    map.write_list(out)?;
-                    out.write_all(b"\n")?;
-                }
-            }
-            return Ok(Exit::Ok);
-        }
-    };
-    if context.json {
-        let text = String::from_utf8_lossy(&text);
-        context.out.json(&serde_json::json!({ "text": text }))?;
-    } else {
-        context.out.foreign(&text)?;
-        context.out.write_all(b"\n")?;
-    }
+    write(context, &map, args.to)?;
     Ok(Exit::Ok)
+}
+
+/// Writes a map in a format, with a line end.
+pub(super) fn write(context: &mut Context, map: &Map, to: Target) -> Result<(), Failure> {
+    if let Some(text) = text_in(context, map, to)? {
+        if context.json {
+            let text = String::from_utf8_lossy(&text);
+            context.out.json(&serde_json::json!({ "text": text }))?;
+        } else {
+            context.out.foreign(&text)?;
+            context.out.write_all(b"\n")?;
+        }
+        return Ok(());
+    }
+    let out = &mut context.out;
+    match to {
+        _ if context.json => write_object(out, map)?,
+        Target::Json => {
+            map.write_array(out)?;
+            out.write_all(b"\n")?;
+        }
+        _ => {
+            map.write_list(out)?;
+            out.write_all(b"\n")?;
+        }
+    }
+    Ok(())
+}
+
+/// The text of a map, in a format that must be in memory as a whole.
+fn text_in(context: &Context, map: &Map, to: Target) -> Result<Option<Vec<u8>>, Failure> {
+    match to {
+        Target::Slurm => brackets(context, Notation::Slurm, map).map(Some),
+        Target::Clustershell => brackets(context, Notation::ClusterShell, map).map(Some),
+        Target::Pmix => ranges(&context.preg, map).map(Some),
+        Target::List | Target::Json => Ok(None),
+    }
 }
 
 fn brackets(context: &Context, notation: Notation, map: &Map) -> Result<Vec<u8>, Failure> {

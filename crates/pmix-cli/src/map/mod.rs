@@ -6,17 +6,23 @@ mod batch;
 mod convert;
 mod count;
 mod decode;
+mod diff;
 mod draw;
 mod encode;
 mod explain;
 mod label;
 mod list;
 mod matrix;
+mod natural;
+mod parts;
 mod pattern;
 mod places;
+mod sets;
 mod size;
 mod svg;
 mod verify;
+
+use std::ffi::OsString;
 
 use pmix_map::{NodeList, ProcMap};
 
@@ -35,6 +41,18 @@ pub(crate) fn run(context: &mut Context, command: MapCommand) -> Result<Exit, Fa
         MapCommand::Convert(args) => convert::run(context, &args),
         MapCommand::Count(input) => count::count(context, &input),
         MapCommand::Nth(args) => count::nth(context, &args),
+        MapCommand::Sort(lists) => sets::sort(context, &lists),
+        MapCommand::Unique(lists) | MapCommand::Union(lists) => {
+            sets::chosen(context, &lists, sets::Rule::Any)
+        }
+        MapCommand::Minus(lists) => sets::chosen(context, &lists, sets::Rule::FirstAlone),
+        MapCommand::Intersection(lists) => sets::chosen(context, &lists, sets::Rule::All),
+        MapCommand::Xor(lists) => sets::chosen(context, &lists, sets::Rule::Odd),
+        MapCommand::Slice(args) => parts::slice(context, &args),
+        MapCommand::Split(args) => parts::split(context, &args),
+        MapCommand::Chop(args) => parts::chop(context, &args),
+        MapCommand::Position(args) => parts::position(context, &args),
+        MapCommand::Diff(args) => diff::run(context, &args),
         MapCommand::Explain(args) => explain::run(context, &args),
         MapCommand::Size(input) => size::run(context, &input),
         MapCommand::Verify(maps) => verify::run(context, &maps),
@@ -54,6 +72,24 @@ fn read_map(context: &Context, input: &MapInput) -> Result<Map, Failure> {
     }
     let list = read_nodes(preg, read_sources(&input.words)?)?.into_list(context.limits())?;
     Ok(list.into())
+}
+
+/// Reads a list an argument; without arguments the one of standard input.
+fn read_lists(context: &Context, words: &[OsString]) -> Result<Vec<NodeList>, Failure> {
+    let (preg, limits) = (&context.preg, context.limits());
+    if words.is_empty() {
+        return Ok(vec![
+            read_nodes(preg, read_sources(words)?)?.into_list(limits)?,
+        ]);
+    }
+    if words.iter().filter(|word| *word == "-").count() > 1 {
+        return Err(Failure::usage("standard input can be read only once"));
+    }
+    let list = |(index, word): (usize, &OsString)| {
+        let sources = read_option(&format!("list {}", index + 1), word)?;
+        read_nodes(preg, sources)?.into_list(limits)
+    };
+    words.iter().enumerate().map(list).collect()
 }
 
 /// Reads two maps that belong together.

@@ -6,6 +6,9 @@ use std::ops::Range;
 
 use pmix_map::scan::MAX_DIGITS;
 
+/// How many numbers a range with a step has at least: as many as make it shorter than the numbers.
+const SHORTEST_STRIDE: usize = 4;
+
 /// A prefix, numbers in order, and a suffix.
 pub(super) struct Group {
     pub(super) prefix: Vec<u8>,
@@ -50,12 +53,50 @@ impl Numbers {
         self.last.checked_add(1) == Some(next.first) && next.width == width
     }
 
+    /// Whether `next` comes a step behind this range and is read back from a range with such a step.
+    fn steps_to(&self, next: &Self, step: u64) -> bool {
+        let padded = self.width > Self::digits(self.first);
+        let width = if padded {
+            self.width.max(Self::digits(next.first))
+        } else {
+            Self::digits(next.first)
+        };
+        next.first == next.last
+            && self.last.checked_add(step) == Some(next.first)
+            && next.width == width
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
         let width = self.width;
         let _ = write!(out, "{:0width$}", self.first);
         if self.last > self.first {
             let _ = write!(out, "-{:0width$}", self.last);
         }
+    }
+}
+
+/// How many numbers at the front are a range with a step, and the step; one number and 1 if none is.
+fn stride(numbers: &[Numbers]) -> (usize, u64) {
+    const NONE: (usize, u64) = (1, 1);
+    let [first, second, ..] = numbers else {
+        return NONE;
+    };
+    let step = match second.first.checked_sub(first.first) {
+        Some(step) if step > 1 && first.first == first.last => step,
+        _ => return NONE,
+    };
+    let mut range = *first;
+    let mut count = 1;
+    for next in &numbers[1..] {
+        if !range.steps_to(next, step) {
+            break;
+        }
+        range.last = next.last;
+        count += 1;
+    }
+    match count >= SHORTEST_STRIDE {
+        true => (count, step),
+        false => NONE,
     }
 }
 
@@ -68,7 +109,7 @@ impl Group {
     }
 
     /// What stands before the bracket, and the rest; without a bracket all stands before.
-    pub(super) fn write(&self, head: &mut Vec<u8>, tail: &mut Vec<u8>) {
+    pub(super) fn write(&self, steps: bool, head: &mut Vec<u8>, tail: &mut Vec<u8>) {
         head.extend_from_slice(&self.prefix);
         if let [one] = self.ranges[..]
             && one.first == one.last
@@ -77,9 +118,19 @@ impl Group {
             head.extend_from_slice(&self.suffix);
             return;
         }
-        for (index, range) in self.ranges.iter().enumerate() {
-            tail.push(if index > 0 { b',' } else { b'[' });
-            range.write(tail);
+        let mut at = 0;
+        while let Some(range) = self.ranges.get(at) {
+            tail.push(if at > 0 { b',' } else { b'[' });
+            let (count, step) = match steps {
+                true => stride(&self.ranges[at..]),
+                false => (1, 1),
+            };
+            let last = self.ranges[at + count - 1].last;
+            Numbers { last, ..*range }.write(tail);
+            if count > 1 {
+                let _ = write!(tail, "/{step}");
+            }
+            at += count;
         }
         tail.push(b']');
         tail.extend_from_slice(&self.suffix);

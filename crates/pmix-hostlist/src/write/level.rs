@@ -4,7 +4,8 @@
 use pmix_map::Progression;
 
 use super::group::{Group, Numbers, field, number_between};
-use super::{Notation, numbers};
+use super::numbers;
+use crate::notation::Notation;
 
 /// A folded name: what a further bracket may fold on, and what follows it.
 pub(super) struct Item {
@@ -126,7 +127,8 @@ impl Level {
             head: Vec::new(),
             tail: Vec::new(),
         };
-        group.write(&mut item.head, &mut item.tail);
+        let steps = self.notation == Notation::ClusterShell;
+        group.write(steps, &mut item.head, &mut item.tail);
         item.tail.extend_from_slice(&tail);
         Some(item)
     }
