@@ -48,13 +48,21 @@ impl JobCache {
     /// Stores the reply to a get.
     ///
     /// What it says of one job is taken together, so that the cost is in proportion to the answer
-    /// and not to how many objects it is cut into.
-    pub(crate) fn absorb(&self, objects: &Objects<'_>) -> Result<(), Error> {
+    /// and not to how many objects it is cut into. What is said of a process for which `leaves_out` is
+    /// true is left out.
+    pub(crate) fn absorb<'o>(
+        &self,
+        objects: &Objects<'o>,
+        mut leaves_out: impl FnMut(&Proc<'_>, &'o [u8]) -> bool,
+    ) -> Result<(), Error> {
         let mut puts: BTreeMap<Nspace<'_>, Vec<(Rank, &[u8])>> = BTreeMap::new();
         let mut told: BTreeMap<Nspace<'_>, Vec<Info<'_>>> = BTreeMap::new();
         for object in objects.procs(&self.form, None) {
             let object = object?;
             let rank = object.of.rank;
+            if rank.is_valid() && leaves_out(&object.of, object.kvals) {
+                continue;
+            }
             if rank.is_valid() {
                 let of_procs = puts.entry(object.of.nspace).or_default();
                 of_procs.push((rank, object.kvals));
@@ -74,6 +82,16 @@ impl JobCache {
                 of_procs.try_for_each(|(rank, kvals)| puts.absorb_direct(&codec, *rank, kvals))
             })?;
         }
+        Ok(())
+    }
+
+    /// Stores what a process put, as a server packs it.
+    pub(crate) fn absorb_put(&self, proc: &Proc<'_>, kvals: &[u8]) -> Result<(), Error> {
+        let codec = Codec::new(self.form.layout);
+        self.make_known(&proc.nspace);
+        self.jobs.update_modex(&proc.nspace, |puts| {
+            puts.absorb_direct(&codec, proc.rank, kvals)
+        })?;
         Ok(())
     }
 

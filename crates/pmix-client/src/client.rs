@@ -11,6 +11,7 @@ use pmix_types::{Info, Proc, Rank, Scope, Status, Text, Value, keys};
 
 use crate::cache::JobCache;
 use crate::connection::{Connection, Deadline};
+use crate::prefetch::Prefetch;
 use crate::settings::Security;
 use crate::{Error, Settings};
 
@@ -27,6 +28,7 @@ pub struct Client {
     pub(crate) connection: Connection,
     pub(crate) cache: JobCache,
     pub(crate) own: ModexStore,
+    pub(crate) prefetch: Prefetch,
     pub(crate) settings: Settings,
 }
 
@@ -99,6 +101,7 @@ impl Client {
             connection,
             cache,
             own: ModexStore::default(),
+            prefetch: Prefetch::new(settings.max_prefetch_bytes),
             settings,
         })
     }
@@ -196,7 +199,9 @@ impl Client {
     ///
     /// If the request cannot be packed, or if the server does not answer.
     pub fn request(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
-        self.connection.ask(request, self.end())
+        let payload = self.connection.ask(request, self.end());
+        self.prefetch.clear();
+        payload
     }
 
     /// Disconnects from the server (`PMIx_Finalize`).
@@ -214,7 +219,7 @@ impl Client {
 
     /// Asks for something that is answered with a status alone.
     pub(crate) fn done(&mut self, request: &Request<'_>) -> Result<(), Error> {
-        let payload = self.connection.ask(request, self.end())?;
+        let payload = self.request(request)?;
         let status = Done::decode(self.form(), None, &payload)?.status;
         // What a server did at once is done.
         match status {

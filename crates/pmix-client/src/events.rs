@@ -67,7 +67,9 @@ impl Client {
     ///
     /// If the server was lost.
     pub fn next_event(&mut self, within: Duration) -> Result<Option<Event<'static>>, Error> {
-        self.connection.event(Deadline::after(Some(within)))
+        let event = self.connection.event(Deadline::after(Some(within)));
+        self.prefetch.clear();
+        event
     }
 
     /// Returns the number of events that were dropped because too many waited for

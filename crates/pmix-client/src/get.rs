@@ -9,7 +9,9 @@ use pmix_proto::reply::Objects;
 use pmix_proto::{Request, request};
 use pmix_types::{Info, InfoFlags, IntoOwned as _, Key, Proc, Rank, Scope, Value, keys};
 
+use crate::cache::JobCache;
 use crate::inflate::inflated;
+use crate::prefetch::{Portion, Prefetch};
 use crate::{Client, Error};
 
 impl Client {
@@ -39,6 +41,7 @@ impl Client {
     ) -> Result<Value<'static>, Error> {
         if says(infos, keys::GET_REFRESH_CACHE) {
             self.cache.forget(proc);
+            self.prefetch.take(proc.rank);
         } else if let Some(value) = self.find(proc, key, infos) {
             return self.whole(key, value);
         }
@@ -85,21 +88,80 @@ impl Client {
                 let value = self.cache.job_value(proc, key, &qualifiers);
                 value.or_else(|| self.cache.put_value(proc, key, &[]))
             }
-            false => self.cache.put_value(proc, key, &qualifiers),
+            false => {
+                let cached = self.cache.put_value(proc, key, &qualifiers);
+                cached.or_else(|| {
+                    take_prefetched(&self.cache, &self.prefetch, self.proc(), proc)?;
+                    self.cache.put_value(proc, key, &qualifiers)
+                })
+            }
         }
     }
 
     /// Asks the server and keeps what it answers: all that there is of the process.
     fn fetch(&mut self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Result<(), Error> {
-        let get = Request::Get(request_of(proc, key, infos));
-        let payload = self.connection.ask(&get, self.end())?;
+        let mut get = request_of(proc, key, infos);
+        let portion = ask_for_more(&mut get, &self.prefetch, self.proc());
+        let payload = self.connection.ask(&Request::Get(get), self.end())?;
         let objects = Objects::decode(self.form(), None, &payload)?;
         if !objects.status.is_success() {
             let what = format!("{key} of {} rank {}", proc.nspace, proc.rank);
             return Err(Error::answered(objects.status, what));
         }
-        self.cache.absorb(&objects)
+        absorb(&self.cache, &self.prefetch, proc, portion, &objects)
     }
+}
+
+/// Adds to a get of what a process of the own job put how much the server may send of others.
+pub(crate) fn ask_for_more(
+    get: &mut request::Get<'_>,
+    prefetch: &Prefetch,
+    own: &Proc<'_>,
+) -> Option<Portion> {
+    let is_reserved = get.key.as_ref().is_none_or(Key::is_reserved);
+    let is_plain = get.infos.iter().all(|info| info.key.is(keys::TIMEOUT));
+    if is_reserved || !is_plain || get.nspace != own.nspace || !get.rank.is_valid() {
+        return None;
+    }
+    let portion = prefetch.portion()?;
+    let info = Info::new(request::PREFETCH, portion.bytes);
+    get.infos.push(info);
+    Some(portion)
+}
+
+/// Stores the answer to a get of a process, and what came of others apart from it.
+pub(crate) fn absorb(
+    cache: &JobCache,
+    prefetch: &Prefetch,
+    proc: &Proc<'_>,
+    portion: Option<Portion>,
+    objects: &Objects<'_>,
+) -> Result<(), Error> {
+    let mut more = Vec::new();
+    cache.absorb(objects, |of, kvals| {
+        let is_more = portion.is_some() && of.nspace == proc.nspace && of.rank != proc.rank;
+        if is_more {
+            more.push((of.rank, kvals));
+        }
+        is_more
+    })?;
+    if let Some(portion) = portion {
+        prefetch.keep(portion, more);
+    }
+    Ok(())
+}
+
+/// Stores what has come of a process already, if anything has.
+pub(crate) fn take_prefetched(
+    cache: &JobCache,
+    prefetch: &Prefetch,
+    own: &Proc<'_>,
+    proc: &Proc<'_>,
+) -> Option<()> {
+    let is_of_job = own.nspace == proc.nspace;
+    let kvals = is_of_job.then(|| prefetch.take(proc.rank)).flatten()?;
+    // What cannot be read is asked for again, which says what is wrong with it.
+    cache.absorb_put(proc, &kvals).ok()
 }
 
 /// What to ask the server for, if a key of a process is not known here.

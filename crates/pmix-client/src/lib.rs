@@ -34,6 +34,7 @@ mod events;
 mod get;
 mod inflate;
 mod jobs;
+mod prefetch;
 mod settings;
 mod shared;
 mod uri;

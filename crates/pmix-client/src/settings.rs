@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bfrops::{BufferKind, Layout, Module};
 use pmix_mca::Environment;
+use pmix_proto::request::PREFETCH_VARIABLE;
 use pmix_types::{Proc, Rank, Status};
 
 use crate::{Error, Uri};
@@ -45,6 +46,7 @@ pub enum Security {
 /// | `PMIX_SECURITY_MODE` | the security modules that the server takes, comma-separated |
 /// | `PMIX_BFROP_BUFFER_TYPE` | `PMIX_BFROP_BUFFER_FULLY_DESC` if buffers are to be described |
 /// | `PMIX_HOSTNAME` | what the server calls this node |
+/// | [`PREFETCH_VARIABLE`] | the name of a server that sends data of further processes with a get |
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
@@ -66,12 +68,17 @@ pub struct Settings {
     /// The greatest length in bytes of a string that came compressed (`PMIX_COMPRESSED_STRING`). A
     /// [`get`](crate::Client::get) of a larger one fails with `PMIX_ERR_OUT_OF_RESOURCE`.
     pub max_string_bytes: usize,
+    /// The greatest number of bytes of other processes of the job that the server sends with the answer
+    /// to a get, in case they are read next; 0 for a server that does not. What was not read is dropped
+    /// at the next answer of another kind and at the next event.
+    pub max_prefetch_bytes: u32,
 }
 
 impl Settings {
     /// Replies grow with the job: what a server says of a million processes fits.
     const MAX_REPLY_BYTES: u32 = 512 << 20;
     const MAX_STRING_BYTES: usize = 64 << 20;
+    const MAX_PREFETCH_BYTES: u32 = 1 << 20;
 
     /// Creates settings for a process and its server, with defaults for the rest.
     #[must_use]
@@ -85,6 +92,7 @@ impl Settings {
             time_limit: None,
             max_reply_bytes: Self::MAX_REPLY_BYTES,
             max_string_bytes: Self::MAX_STRING_BYTES,
+            max_prefetch_bytes: 0,
         }
     }
 
@@ -114,7 +122,14 @@ impl Settings {
             Some("PMIX_BFROP_BUFFER_FULLY_DESC") => BufferKind::Described,
             _ => BufferKind::NonDescribed,
         };
+        let name = format!("{}.{}", server.server.nspace, server.server.rank);
+        let prefetches = var(PREFETCH_VARIABLE)?.is_some_and(|of| of == name);
         Ok(Self {
+            max_prefetch_bytes: if prefetches {
+                Self::MAX_PREFETCH_BYTES
+            } else {
+                0
+            },
             layout: Layout::new(module).with_buffer(buffer),
             security: security(var("PMIX_SECURITY_MODE")?.as_deref())?,
             host: var("PMIX_HOSTNAME")?,
@@ -213,6 +228,19 @@ mod tests {
         let kind = ("PMIX_BFROP_BUFFER_TYPE", "PMIX_BFROP_BUFFER_FULLY_DESC");
         let described = with(&[new, kind]).unwrap();
         assert_eq!(described.layout.buffer, BufferKind::Described);
+    }
+
+    #[test]
+    fn the_server_that_is_named_prefetches_and_no_other() {
+        let most = |of| {
+            let address = ("PMIX_SERVER_URI41", "s.0;tcp4://127.0.0.1:2");
+            let settings = with(&[address, (PREFETCH_VARIABLE, of)]);
+            settings.map(|settings| settings.max_prefetch_bytes)
+        };
+        assert_eq!(most("s.0"), Ok(1 << 20));
+        assert_eq!(most(""), Ok(0));
+        // Of a server further out: the one that started this process does not know the variable.
+        assert_eq!(most("outer.0"), Ok(0));
     }
 
     #[test]

@@ -15,8 +15,9 @@ use pmix_proto::{Event, Request, request};
 use pmix_types::{Info, IofChannel, Key, Proc, Rank, Scope, Status, Value, keys};
 
 use crate::cache::JobCache;
-use crate::get::{is_directive, says};
+use crate::get::{is_directive, says, take_prefetched};
 use crate::inflate::inflated;
+use crate::prefetch::Prefetch;
 use crate::{Client, Error, Settings};
 
 pub use asks::{Answers, Ask};
@@ -66,6 +67,7 @@ pub(crate) struct Shared {
     worker: Arc<Worker>,
     pub(crate) cache: JobCache,
     own: Mutex<ModexStore>,
+    prefetch: Arc<Prefetch>,
     settings: Settings,
 }
 
@@ -86,21 +88,28 @@ impl SharedClient {
     /// As [`Client::init`]; the system has no thread for it.
     pub fn init(
         settings: Settings,
-        listener: impl FnMut(ClientEvent) + Send + 'static,
+        mut listener: impl FnMut(ClientEvent) + Send + 'static,
     ) -> Result<Self, Error> {
         let Client {
             connection,
             cache,
             own,
+            prefetch,
             settings,
         } = Client::init(settings)?;
-        let worker = Worker::new(Box::new(listener));
+        let prefetch = Arc::new(prefetch);
+        let prefetched = Arc::clone(&prefetch);
+        let worker = Worker::new(Box::new(move |event| {
+            prefetched.clear();
+            listener(event);
+        }));
         let channel = Channel::open(connection, Arc::clone(&worker))?;
         Ok(Self(Arc::new(Shared {
             channel,
             worker,
             cache,
             own: Mutex::new(own),
+            prefetch,
             settings,
         })))
     }
@@ -177,13 +186,14 @@ impl SharedClient {
         };
         if says(infos, keys::GET_REFRESH_CACHE) {
             self.0.cache.forget(proc);
+            self.0.prefetch.take(proc.rank);
         } else if let Some(value) = self.0.find(proc, name, infos) {
             return Found::Known(self.0.whole(name, value));
         }
         if says(infos, keys::OPTIONAL) {
             return Found::Known(Err(missing(proc, name)));
         }
-        Found::AskServer(Box::new(Ask::get(proc, name, infos)))
+        Found::AskServer(Box::new(Ask::get(&self.0, proc, name, infos)))
     }
 
     /// Returns the value of a key (`PMIx_Get`); see [`Client::get`].
@@ -210,6 +220,7 @@ impl SharedClient {
     /// What cannot be packed, what the server answers, or that it was lost.
     pub fn wait<T>(&self, ask: Ask<'_, T>) -> Result<T, Error> {
         let payload = self.0.channel.wait(&ask.request)?;
+        self.0.answered(&ask.request);
         (ask.read)(&self.0, &payload)
     }
 
@@ -226,8 +237,12 @@ impl SharedClient {
         let (shared, read) = (Arc::clone(&self.0), ask.read);
         let worker = Arc::clone(&self.0.worker);
         worker.begin()?;
+        let is_get = matches!(ask.request, Request::Get(_));
         let waiter = move |payload: Result<Vec<u8>, Error>| {
             worker.post(Box::new(move || {
+                if !is_get {
+                    shared.prefetch.clear();
+                }
                 then(payload.and_then(|payload| read(&shared, &payload)));
             }));
         };
@@ -296,6 +311,13 @@ impl Shared {
             .map_err(|error| Error::new(error.status(), format!("{key}: {}", error.message())))
     }
 
+    /// The server has answered: unless it was a get, others may have put their keys again before.
+    fn answered(&self, request: &Request<'_>) {
+        if !matches!(request, Request::Get(_)) {
+            self.prefetch.clear();
+        }
+    }
+
     /// What is known here.
     fn find(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Value<'static>> {
         let qualifiers = SharedClient::qualifiers(infos);
@@ -314,7 +336,10 @@ impl Shared {
                 .cache
                 .job_value(proc, key, &qualifiers)
                 .or_else(|| put(&[])),
-            false => put(&qualifiers),
+            false => put(&qualifiers).or_else(|| {
+                take_prefetched(&self.cache, &self.prefetch, &self.settings.proc, proc)?;
+                put(&qualifiers)
+            }),
         }
     }
 }

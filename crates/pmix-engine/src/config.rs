@@ -60,6 +60,9 @@ pub struct Config {
     /// The number of bytes that the groups may take that processes of one job made. A construction
     /// beyond them is refused.
     pub group_bytes_per_job: usize,
+    /// The number of bytes of further processes that an answer to a get may bring for a client that asks
+    /// for them; 0 for none.
+    pub prefetch_bytes: usize,
     /// The number of bytes that may wait for one peer to read them before its next request is
     /// handled, and before a reply is packed that it waits for.
     pub reply_window: usize,
@@ -171,6 +174,7 @@ impl Default for Config {
             put_keys_per_process: 32 << 10,
             put_bytes_per_job: 384 << 20,
             group_bytes_per_job: 64 << 20,
+            prefetch_bytes: 1 << 20,
             reply_window: 1 << 20,
             queued_bytes_per_peer: 64 << 20,
             reply: ReplyLimits::default(),

@@ -7,6 +7,7 @@
 //! | GETNB of a reserved key | what the job information says, at once: it never comes later |
 //! | GETNB of what a local process put | held until the process commits |
 //! | GETNB of what a remote process put | what a fence brought, else one direct modex for all who wait |
+//! | GETNB that asks for a prefetch | the same, and what other processes put behind it |
 //! | GETNB about a job that is not registered | held until it is, and the host is asked meanwhile |
 
 mod answer;
@@ -18,6 +19,7 @@ mod job_info;
 mod job_info_cache;
 mod level;
 mod outbound;
+mod prefetch;
 mod resolve;
 mod state;
 

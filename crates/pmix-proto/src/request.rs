@@ -34,6 +34,16 @@ pub use resources::{
 };
 pub use security::{GetCredential, ValidateCredential};
 
+/// The directive of a [`Get`] by which a client of this project asks a server of this project for data of
+/// further processes of its job behind those it names: how many bytes of them, a `PMIX_UINT32`. Other
+/// servers do not know it.
+pub const PREFETCH: &str = "pmixrs.get.prefetch";
+
+/// The environment variable by which a server of this project says that it takes [`PREFETCH`]: its own
+/// name, as the address begins with it. A server of another kind that a process starts does not change
+/// the variable, so the name tells whether it is meant.
+pub const PREFETCH_VARIABLE: &str = "PMIXRS_PREFETCH_SERVER";
+
 macro_rules! requests {
     (
         bare { $($(#[$bare_doc:meta])* $bare:ident = $bare_command:ident;)* }

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use pmix_mca::Environment;
+use pmix_proto::request::PREFETCH_VARIABLE;
 use pmix_types::Proc;
 
 pub(crate) use self::local_support::LocalSupport;
@@ -50,6 +51,13 @@ pub(crate) struct Fork {
 pub(crate) type Variable = (OsString, OsString);
 
 impl Fork {
+    /// The name of the server, as its address begins with it.
+    fn name(&self) -> &str {
+        self.uri
+            .split_once(';')
+            .map_or(&*self.uri, |(name, _)| name)
+    }
+
     /// The variables that a client needs. All others it inherits from whoever starts it.
     pub(crate) fn environment(&self, proc: &Proc<'_>) -> Vec<Variable> {
         let rank = proc.rank.to_string();
@@ -71,6 +79,7 @@ impl Fork {
             ("PMIX_VERSION", OsStr::new(RELEASE)),
             ("PMIX_SERVER_TMPDIR", self.server_dir.as_os_str()),
             ("PMIX_SYSTEM_TMPDIR", self.system_dir.as_os_str()),
+            (PREFETCH_VARIABLE, OsStr::new(self.name())),
         ]);
         if self.open_mpi_4 {
             // Of the launchers that it knows it looks for this one by nothing but its name.

@@ -23,6 +23,7 @@ mod scope_set;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
 use pmix_types::{Info, Key, Kval, Rank, Scope};
@@ -191,6 +192,17 @@ impl ModexStore {
     #[must_use]
     pub fn has_rank(&self, rank: Rank) -> bool {
         self.entries(rank, ScopeSet::ALL).next().is_some()
+    }
+
+    /// Returns the ranks of the other processes that put something: first those above a rank, in their
+    /// order, then those below it.
+    pub fn others_after(&self, rank: Rank) -> impl Iterator<Item = Rank> + '_ {
+        let (upper, lower) = place(rank);
+        let above = self.blocks.range(upper..);
+        let above = above.flat_map(move |(_, block)| block.range((Excluded(lower), Unbounded)));
+        let below = self.blocks.range(..=upper);
+        let below = below.flat_map(move |(_, block)| block.range(..lower));
+        above.chain(below).map(|(rank, _)| Rank::new(*rank))
     }
 
     /// Removes all that a process put.

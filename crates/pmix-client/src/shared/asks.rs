@@ -14,7 +14,7 @@ use pmix_types::{
 
 use super::{Shared, missing};
 use crate::Error;
-use crate::get::request_of;
+use crate::get::{absorb, ask_for_more, request_of};
 
 /// How the payload of a reply is read.
 pub(super) type Read<T> = Box<dyn FnOnce(&Shared, &[u8]) -> Result<T, Error> + Send>;
@@ -162,8 +162,10 @@ impl<'a> Ask<'a, ()> {
 
 impl Ask<'_, Value<'static>> {
     /// All that there is of a process, and this of it.
-    pub(super) fn get(proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Self {
-        let request = Request::Get(request_of(proc, key, infos));
+    pub(super) fn get(shared: &Shared, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Self {
+        let mut get = request_of(proc, key, infos);
+        let portion = ask_for_more(&mut get, &shared.prefetch, &shared.settings.proc);
+        let request = Request::Get(get);
         let (proc, key) = (proc.clone().into_owned(), key.to_owned());
         let infos = infos.to_vec().into_owned();
         let read = move |shared: &Shared, payload: &[u8]| {
@@ -172,7 +174,7 @@ impl Ask<'_, Value<'static>> {
                 let what = format!("{key} of {} rank {}", proc.nspace, proc.rank);
                 return Err(Error::answered(objects.status, what));
             }
-            shared.cache.absorb(&objects)?;
+            absorb(&shared.cache, &shared.prefetch, &proc, portion, &objects)?;
             let found = shared.find(&proc, &key, &infos);
             let found = found.ok_or_else(|| missing(&proc, &key))?;
             shared.whole(&key, found)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gds_hash::{ModexStore, Registered, Remote, Request};
 use pmix_proto::reply::Object;
-use pmix_types::{Kval, Rank, Scope, Status, keys};
+use pmix_types::{Kval, Proc, Rank, Scope, Status, keys};
 
 use super::answer;
 use super::get_request::{Form, GetRequest};
@@ -165,16 +165,19 @@ impl Exchange {
         }
     }
 
-    /// Who is to see the data: processes of this node see what local ones put for them.
+    /// Who is to see the data: what the client says, or as [`Self::scope_to_see`].
     fn scope_of(cx: &Cx, request: &GetRequest) -> Scope {
-        let proc = &request.proc;
-        request
-            .scope
-            .unwrap_or_else(|| match cx.registry.was_here(proc) {
-                true => Scope::LOCAL,
-                false if proc.rank.is_valid() => Scope::REMOTE,
-                false => Scope::GLOBAL,
-            })
+        let scope = request.scope;
+        scope.unwrap_or_else(|| Self::scope_to_see(cx, &request.proc))
+    }
+
+    /// Who is to see the data of a process: processes of this node see what local ones put for them.
+    pub(super) fn scope_to_see(cx: &Cx, proc: &Proc<'_>) -> Scope {
+        match cx.registry.was_here(proc) {
+            true => Scope::LOCAL,
+            false if proc.rank.is_valid() => Scope::REMOTE,
+            false => Scope::GLOBAL,
+        }
     }
 
     /// All that a process put for the client.
@@ -187,7 +190,9 @@ impl Exchange {
     ) -> Result<Resolution, Error> {
         let whole = self.introduction(cx, pending, job)?.unwrap_or_default();
         let puts = job.modex_store();
-        let payload = Self::put_by(cx, &pending.ticket, &pending.request, &puts, scope, &whole)?;
+        let mut payload =
+            Self::put_by(cx, &pending.ticket, &pending.request, &puts, scope, &whole)?;
+        Self::prefetch(cx, pending, &puts, &mut payload)?;
         Ok(Resolution::Ready(payload))
     }
 

@@ -465,3 +465,57 @@ fn a_client_waits_as_long_as_it_says_whoever_else_asks() {
         Some(Value::Uint32(7))
     );
 }
+
+fn prefetch(rank: u32, bytes: u32) -> Request<'static> {
+    let more = vec![Info::new(request::PREFETCH, bytes)];
+    get_with("job", Rank::new(rank), "card", more)
+}
+
+/// The ranks that an answer to a get tells of.
+fn told(world: &mut World, who: Who, get: &Request<'_>) -> Vec<u32> {
+    let tag = ask(world, who, get);
+    let objects = world.clients[who].objects(tag);
+    objects.iter().map(|(rank, _)| rank.as_raw()).collect()
+}
+
+#[test]
+fn who_asks_for_more_gets_what_others_put() {
+    let mut world = World::new(1);
+    world.job("job", &[6]);
+    let all = world.join_all("job", &[6]);
+    for rank in [1, 2, 4, 5] {
+        let scope = match rank {
+            4 => Scope::REMOTE,
+            _ => Scope::LOCAL,
+        };
+        let data = [(scope, "card", rank)];
+        commit(&mut world, all[rank as usize], rank, &data);
+    }
+    // Rank 3 has not committed, and what rank 4 put is for other nodes.
+    assert_eq!(told(&mut world, all[0], &prefetch(2, 1 << 20)), [2, 5, 1]);
+    assert_eq!(told(&mut world, all[5], &prefetch(2, 1 << 20)), [2, 1]);
+    assert_eq!(told(&mut world, all[0], &prefetch(5, 30)), [5, 1]);
+    assert_eq!(told(&mut world, all[0], &prefetch(2, 10)), [2]);
+    assert_eq!(told(&mut world, all[0], &get("job", 2, "card")), [2]);
+    let tag = ask(&mut world, all[0], &prefetch(2, 1 << 20));
+    let objects = world.clients[all[0]].objects(tag);
+    assert_eq!(objects[1].1[0].value, Value::Uint32(5));
+}
+
+#[test]
+fn a_server_that_gives_nothing_more_gives_what_was_asked_for() {
+    let mut config = pmix_engine::Config::default();
+    config.prefetch_bytes = 0;
+    let mut world = World::with(1, &config);
+    world.job("job", &[3]);
+    let all = world.join_all("job", &[3]);
+    for rank in [1, 2] {
+        commit(
+            &mut world,
+            all[rank as usize],
+            rank,
+            &[(Scope::GLOBAL, "card", rank)],
+        );
+    }
+    assert_eq!(told(&mut world, all[0], &prefetch(1, 1 << 20)), [1]);
+}

@@ -207,6 +207,9 @@ impl World {
             infos.push(Info::new(keys::TIMEOUT, seconds));
             limit = Some(Duration::from_secs(seconds.into()));
         }
+        if self.random.once_in(3) {
+            infos.push(Info::new(request::PREFETCH, 1_u32 << 16));
+        }
         let proc = &self.procs[of];
         let get = request::Get {
             nspace: proc.nspace.into(),

@@ -73,6 +73,7 @@ fn a_client_finds_its_server_and_itself() {
         ("PMIX_VERSION", RELEASE),
         ("PMIX_SERVER_TMPDIR", "/tmp/session"),
         ("PMIX_SYSTEM_TMPDIR", "/tmp"),
+        ("PMIXRS_PREFETCH_SERVER", "rm.0"),
     ];
     for (name, expected) in expected {
         assert_eq!(

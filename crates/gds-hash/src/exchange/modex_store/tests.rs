@@ -390,3 +390,21 @@ fn mutated_commits_are_stored_or_refused() {
         assert_eq!(cut.is_ok(), place == 0 || place == 48, "{place}");
     }
 }
+
+#[test]
+fn the_others_come_from_the_next_rank_on() {
+    let mut puts = ModexStore::default();
+    for rank in [0, 3, 255, 256, 257, 70_000] {
+        let info = Info::new("k", rank);
+        puts.put(Rank::new(rank), Scope::GLOBAL, info).unwrap();
+    }
+    let after = |rank| -> Vec<u32> {
+        let others = puts.others_after(Rank::new(rank));
+        others.map(Rank::as_raw).collect()
+    };
+    assert_eq!(after(0), [3, 255, 256, 257, 70_000]);
+    assert_eq!(after(256), [257, 70_000, 0, 3, 255]);
+    assert_eq!(after(100), [255, 256, 257, 70_000, 0, 3]);
+    assert_eq!(after(70_000), [0, 3, 255, 256, 257]);
+    assert_eq!(after(u32::MAX), [0, 3, 255, 256, 257, 70_000]);
+}

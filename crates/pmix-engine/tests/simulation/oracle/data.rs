@@ -95,6 +95,37 @@ impl World {
         let found = values.iter().find(|(name, ..)| name == key);
         let (_, _, stamp) = found.expect("success, but nothing was brought");
         self.check_age(wanted, *stamp, is_local);
+        self.check_prefetch(who, of, payload);
+    }
+
+    /// What comes of other processes is of the client's own job, was put for it, and is of no life that
+    /// its server knows to be lost.
+    fn check_prefetch(&self, who: Who, asked: ProcId, payload: &[u8]) {
+        let client = &self.clients[who];
+        let form = client.session.as_ref().unwrap().form();
+        let objects = reply::Objects::decode(form, None, payload).unwrap();
+        let objects = objects.procs(form, None).map(Result::unwrap);
+        let of_procs = objects.filter(|object| object.of.rank.is_valid());
+        for object in of_procs.filter(|object| object.of != self.procs[asked].name()) {
+            let of = self.procs.iter().position(|proc| proc.name() == object.of);
+            let of = of.expect("a process of the simulation");
+            let proc = &self.procs[of];
+            let own = client.proc.or(client.claims).map(|own| self.procs[own].job);
+            assert_eq!(Some(proc.job), own, "of another job");
+            let is_local = proc.node == client.node;
+            for (name, owner, stamp) in values(form, payload, &object.of) {
+                assert_eq!(owner, of, "{name} of another process");
+                assert!(
+                    proc.committed.contains(&stamp) || self.plan.has(Fault::HostNonsense),
+                    "{name}: {stamp:?} was never put"
+                );
+                assert!(
+                    is_there(&name, is_local, Some(stamp)),
+                    "{name} is not for us"
+                );
+                assert!(!is_local || stamp.life >= proc.floor, "{name} is stale");
+            }
+        }
     }
 
     /// On its node the last value is to be seen, elsewhere at least the one that a fence brought.
