@@ -150,6 +150,11 @@ impl Failure {
         self.answered
     }
 
+    /// What is wrong, without advice.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The form for people.
     pub(crate) fn render(&self, style: Style) -> String {
         let message = printable_lines(&self.message);

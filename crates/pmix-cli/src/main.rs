@@ -21,6 +21,7 @@ mod progress;
 mod run;
 mod shell;
 mod style;
+mod tool;
 mod trace;
 mod wire;
 mod words;
@@ -105,6 +106,8 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Attr(args) => dictionary::attr(global, &args),
         Command::Status(args) => dictionary::status(global, &args),
         Command::Hello(args) => hello::run(global, &args),
+        Command::Query(args) => tool::query(global, &args),
+        Command::Ps(args) => tool::ps(global, &args),
         Command::Map(command) => opened(global, |context| map::run(context, command)),
         Command::Get(args) => opened(global, |context| get::run(context, &args)),
         Command::Run(args) => opened(global, |context| run::run(context, *args, &global.mca)),

@@ -6,7 +6,7 @@
 
 use gds_hash::{Codec, ModexStore};
 use pmix_proto::reply::{Done, JobInfo};
-use pmix_proto::{Hello, PeerForm, Request, Role, request};
+use pmix_proto::{Hello, PeerForm, Request, Role, Welcome, request};
 use pmix_types::{Info, Proc, Rank, Scope, Status, Text, Value, keys};
 
 use crate::cache::JobCache;
@@ -78,17 +78,19 @@ impl Client {
         Self::init(Settings::from_env()?)
     }
 
-    /// Connects to a server and asks it for the job info (`PMIx_Init`).
+    /// Connects to a server and asks it for the job info (`PMIx_Init`, `PMIx_tool_init`). A tool without
+    /// a name takes the one that the server gives it.
     ///
     /// # Errors
     ///
     /// `PMIX_ERR_UNREACH` if the server cannot be reached or closes the connection, which is how
     /// it refuses a client; `PMIX_ERR_TIMEOUT`; what is wrong with its answers.
-    pub fn init(settings: Settings) -> Result<Self, Error> {
+    pub fn init(mut settings: Settings) -> Result<Self, Error> {
         let end = Deadline::after(settings.time_limit);
         let credential = credential(settings.security);
         let hello = hello(&settings, &credential);
         let mut connection = Connection::open(&settings, &hello, end)?;
+        learn_names(&mut settings, connection.welcome());
         let payload = connection.ask(&Request::JobInfo, end)?;
         let info = JobInfo::decode(connection.form(), None, &payload)?;
         let cache = JobCache::new(
@@ -229,6 +231,18 @@ impl Client {
     }
 }
 
+/// Takes from the welcome what the two sides are called, as far as it says.
+fn learn_names(settings: &mut Settings, welcome: Option<&Welcome<'static>>) {
+    match welcome {
+        Some(Welcome::Assigned { proc, server }) => {
+            settings.proc = proc.clone();
+            settings.server.server = server.clone();
+        }
+        Some(Welcome::Server { server }) => settings.server.server = server.clone(),
+        _ => {}
+    }
+}
+
 fn hello<'a>(settings: &'a Settings, credential: &'a [u8]) -> Hello<'a> {
     Hello {
         psec: match settings.security {
@@ -236,15 +250,39 @@ fn hello<'a>(settings: &'a Settings, credential: &'a [u8]) -> Hello<'a> {
             Security::None => "none".into(),
         },
         credential,
-        role: Role::CLIENT,
-        ids: None,
-        proc: Some(settings.proc.clone()),
+        role: settings.role,
+        ids: (settings.role.says_ids()).then(ids),
+        proc: (settings.role.says_proc()).then(|| settings.proc.clone()),
         version: VERSION.into(),
         module: settings.layout.module.name().into(),
         buffer: settings.layout.buffer,
         gds: "hash".into(),
-        infos: Vec::new(),
+        infos: about(settings.role),
     }
+}
+
+/// What a peer of a role says of its process. A server of PRRTE ends when a tool says nothing.
+fn about(role: Role) -> Vec<Info<'static>> {
+    if role == Role::CLIENT {
+        return Vec::new();
+    }
+    let (uid, gid) = ids();
+    let pid = i32::try_from(std::process::id()).unwrap_or_default();
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    vec![
+        Info::new(keys::PROC_PID, Value::Pid(pid)),
+        Info::new(keys::REALUID, rustix::process::getuid().as_raw()),
+        Info::new(keys::USERID, uid),
+        Info::new(keys::REALGID, rustix::process::getgid().as_raw()),
+        Info::new(keys::GRPID, gid),
+        Info::new(keys::CMD_LINE, words.collect::<Vec<_>>().join(" ")),
+    ]
+}
+
+/// The user and the group that this process runs as.
+fn ids() -> (u32, u32) {
+    let uid = rustix::process::geteuid().as_raw();
+    (uid, rustix::process::getegid().as_raw())
 }
 
 /// Who runs this process; `native` says it in the byte order of the machine.
@@ -252,8 +290,7 @@ fn credential(security: Security) -> Vec<u8> {
     match security {
         Security::None => Vec::new(),
         Security::Native => {
-            let uid = rustix::process::geteuid().as_raw();
-            let gid = rustix::process::getegid().as_raw();
+            let (uid, gid) = ids();
             [uid.to_ne_bytes(), gid.to_ne_bytes()].concat()
         }
     }

@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use pmix_proto::{ClientConnection, Event, Frame, Hello, PeerForm, Request, Tag};
+use pmix_proto::{ClientConnection, Event, Frame, Hello, PeerForm, Request, Tag, Welcome};
 use pmix_types::IntoOwned;
 
 use crate::{Error, Settings};
@@ -82,6 +82,11 @@ impl Connection {
     pub(crate) fn into_parts(mut self) -> (TcpStream, ClientConnection, Vec<Event<'static>>) {
         let events = std::iter::from_fn(|| self.events.pop()).collect();
         (self.stream, self.session, events)
+    }
+
+    /// The answer of the server to the hello.
+    pub(crate) const fn welcome(&self) -> Option<&Welcome<'static>> {
+        self.session.welcome()
     }
 
     pub(crate) const fn form(&self) -> &PeerForm {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bfrops::{BufferKind, Layout, Module};
 use pmix_mca::Environment;
+use pmix_proto::Role;
 use pmix_proto::request::PREFETCH_VARIABLE;
 use pmix_types::{Proc, Rank, Status};
 
@@ -50,8 +51,10 @@ pub enum Security {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The name of the process.
+    /// The name of the process. A tool that brings no name is given one by its server.
     pub proc: Proc<'static>,
+    /// What the process is to its server: a client, or a tool of some kind.
+    pub role: Role,
     /// The address and name of its server.
     pub server: Uri,
     /// The layout in which both sides pack.
@@ -85,6 +88,7 @@ impl Settings {
     pub const fn new(proc: Proc<'static>, server: Uri) -> Self {
         Self {
             proc,
+            role: Role::CLIENT,
             server,
             layout: Layout::new(Module::V41),
             security: Security::Native,
@@ -93,6 +97,15 @@ impl Settings {
             max_reply_bytes: Self::MAX_REPLY_BYTES,
             max_string_bytes: Self::MAX_STRING_BYTES,
             max_prefetch_bytes: 0,
+        }
+    }
+
+    /// Creates settings for a tool that its server is to give a name, with defaults for the rest.
+    #[must_use]
+    pub fn of_tool(server: Uri) -> Self {
+        Self {
+            role: Role::TOOL,
+            ..Self::new(Proc::default(), server)
         }
     }
 
@@ -117,7 +130,8 @@ impl Settings {
         let nspace = required(var("PMIX_NAMESPACE")?, "PMIX_NAMESPACE")?;
         let rank = required(var("PMIX_RANK")?, "PMIX_RANK")?;
         let rank = rank.parse().map_err(|_| unread("PMIX_RANK", &rank))?;
-        let (server, module) = address(environment)?;
+        let address = Uri::of_environment(environment)?;
+        let (server, module) = address.ok_or_else(|| missing("PMIX_SERVER_URI41"))?;
         let buffer = match var("PMIX_BFROP_BUFFER_TYPE")?.as_deref() {
             Some("PMIX_BFROP_BUFFER_FULLY_DESC") => BufferKind::Described,
             _ => BufferKind::NonDescribed,
@@ -148,14 +162,22 @@ fn var(environment: &Environment, name: &str) -> Result<Option<String>, Error> {
     Ok(Some(text.to_owned()))
 }
 
-fn address(environment: &Environment) -> Result<(Uri, Module), Error> {
-    for (name, module) in ADDRESSES {
-        if let Some(text) = var(environment, name)? {
-            let uri = text.parse().map_err(|error: Error| error.of(name))?;
-            return Ok((uri, *module));
+impl Uri {
+    /// Reads the address of the server that an environment names, and how a client packs that uses
+    /// it; none if it names no server.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` with the variable that cannot be read.
+    pub fn of_environment(environment: &Environment) -> Result<Option<(Self, Module)>, Error> {
+        for (name, module) in ADDRESSES {
+            if let Some(text) = var(environment, name)? {
+                let uri = text.parse().map_err(|error: Error| error.of(name))?;
+                return Ok(Some((uri, *module)));
+            }
         }
+        Ok(None)
     }
-    Err(missing("PMIX_SERVER_URI41"))
 }
 
 /// The first of the server's modules that is known here; without a list the usual one.

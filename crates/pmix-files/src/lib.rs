@@ -11,7 +11,8 @@
 //!
 //! A file that a user names as input is read by [`read_regular`].
 //!
-//! A file that a program writes where others can write too is made by [`create`].
+//! A file that a program writes where others can write too is made by [`create`]. Whether the process
+//! that wrote one is still there says [`was_there`].
 //!
 //! ```
 //! use pmix_files::{Fault, Trust};
@@ -24,9 +25,11 @@
 
 mod create;
 mod fault;
+mod process;
 mod trust;
 mod walk;
 
 pub use create::create;
 pub use fault::Fault;
+pub use process::was_there;
 pub use trust::{Trust, Trusted, read_regular};

@@ -32,6 +32,7 @@
 mod client_connection;
 mod codec;
 mod command;
+mod contact;
 mod error;
 mod event;
 mod frame;
@@ -45,6 +46,7 @@ pub(crate) use bfrops::wire_type;
 
 pub use client_connection::{ClientConnection, Response};
 pub use command::Command;
+pub use contact::{Contact, ContactLines};
 pub use error::Error;
 pub use event::{Deleted, Event, Flow, Output};
 pub use frame::{Frame, Header, Inbox, Tag};

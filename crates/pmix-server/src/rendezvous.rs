@@ -13,18 +13,16 @@
 //! server left is replaced, or removed by the next one in the same directory; one of a live server
 //! is an error that names it.
 
-mod contact;
 mod directory;
 mod file;
-mod process;
 mod stale;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pmix_proto::Contact;
 use rustix::fs::Mode;
 
-pub(crate) use self::contact::Contact;
 use self::directory::Directory;
 use self::file::RendezvousFile;
 use crate::Error;

@@ -29,7 +29,7 @@ pub(crate) struct Hello {
 }
 
 /// A time in seconds, of which none is not enough.
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "this is no number".to_owned())?;
     let time = Duration::try_from_secs_f64(number).map_err(|error| error.to_string())?;
     match time.is_zero() {

@@ -11,6 +11,7 @@ mod plugins;
 mod run;
 mod sets;
 mod target;
+mod tool;
 mod wire;
 
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ pub(crate) use plugins::{Info, PluginsCommand};
 pub(crate) use run::{AppArgs, NextApp, Run};
 pub(crate) use sets::{Diff, Lists, Parts, Position, Slice};
 pub(crate) use target::Target;
+pub(crate) use tool::{Attach, Ps, QueryArgs};
 pub(crate) use wire::{
     BufferArg, CallType, PsquashArg, Wire, WireCommand, WireDecode, WireEncode, data_type, layout,
     module,
@@ -134,6 +136,18 @@ Examples:
   pmix run -n 64 pmix hello --quiet --fences 1000 --bytes 1024
   prterun -n 4 pmix hello";
 
+const QUERY_EXAMPLES: &str = "\
+Examples:
+  pmix query QUERY_NAMESPACES
+  pmix query --pid 4711 --nspace job.1 QUERY_PROC_TABLE
+  pmix query --with NSPACE=job.1 --with NODEID=0 LOCAL_PEERS JOB_SIZE";
+
+const PS_EXAMPLES: &str = "\
+Examples:
+  pmix ps
+  pmix --json ps --pid 4711
+  pmix ps --system job.1";
+
 const WIRE_EXAMPLES: &str = "\
 Examples:
   pmix wire decode --type string --hex 020861626300
@@ -153,6 +167,12 @@ pub(crate) enum Command {
     /// Start a job on this node: its processes, and the server they speak to.
     #[command(arg_required_else_help = true, after_help = RUN_EXAMPLES)]
     Run(Box<Run>),
+    /// Attach to a running server and ask it.
+    #[command(arg_required_else_help = true, after_help = QUERY_EXAMPLES)]
+    Query(QueryArgs),
+    /// List the jobs and processes of the running servers of this node.
+    #[command(after_help = PS_EXAMPLES)]
+    Ps(Ps),
     /// Packed data: unpack, explain, pack.
     #[command(arg_required_else_help = true, after_help = WIRE_EXAMPLES)]
     Wire(Wire),

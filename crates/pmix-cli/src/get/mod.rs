@@ -6,7 +6,7 @@ mod ask;
 pub(crate) mod host;
 mod jobs;
 mod jsonl;
-mod show;
+pub(crate) mod show;
 mod subject;
 mod value;
 

@@ -6,7 +6,7 @@ use pmix_types::{DataArray, Info, Value};
 use serde_json::{Value as Json, json};
 
 /// A value with its type: `{"data":…,"type":"PMIX_STRING","type_id":3}`.
-pub(super) fn typed(value: &Value<'_>) -> Json {
+pub(crate) fn typed(value: &Value<'_>) -> Json {
     let data = match value {
         Value::DataArray(array) => items(array),
         value => datum(value),
@@ -39,7 +39,7 @@ fn entry(info: &Info<'_>) -> Json {
 }
 
 /// A value as one line of text.
-pub(super) fn plain(value: &Value<'_>) -> Vec<u8> {
+pub(crate) fn plain(value: &Value<'_>) -> Vec<u8> {
     match value {
         Value::String(Some(text)) => text.as_bytes().to_vec(),
         Value::DataArray(DataArray::Proc(procs)) => {

@@ -6,10 +6,12 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::SystemTime;
 
+use pmix_proto::Contact;
+
 use super::Builder;
 use crate::Error;
 use crate::fork::RELEASE;
-use crate::rendezvous::{Contact, Locations, Rendezvous};
+use crate::rendezvous::{Locations, Rendezvous};
 
 /// Writes the rendezvous files, and the address where the host wants to read it.
 ///

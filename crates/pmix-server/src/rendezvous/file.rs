@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use pmix_files::was_there;
+use pmix_proto::{Contact, ContactLines};
 use pmix_types::Status;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, linkat, openat, renameat_with,
@@ -16,9 +18,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::contact::{self, Contact};
 use super::directory::{Directory, failed, is_link};
-use super::process;
 use crate::Error;
 
 /// A rendezvous file is a few lines.
@@ -160,9 +160,9 @@ fn is_stale(directory: &Directory, name: &str, path: &Path) -> Result<bool, Erro
         return Err(refused(Status::ERR_EXISTS, why));
     }
     let text = read(file);
-    let holder = contact::holder(&text);
+    let holder = holder(&text);
     let written = UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or(0));
-    let live = holder.filter(|(_, pid)| process::was_there(*pid, written));
+    let live = holder.filter(|(_, pid)| was_there(*pid, written));
     if let Some((uri, pid)) = live {
         let why = format!("is the place of another server, which is alive: process {pid}, {uri}");
         return Err(refused(Status::ERR_EXISTS, why));
@@ -177,8 +177,14 @@ fn is_stale(directory: &Directory, name: &str, path: &Path) -> Result<bool, Erro
 /// Whether a file is one of a server of this user that is gone.
 pub(super) fn is_left_over(directory: &Directory, name: &str) -> bool {
     let text = openat(directory, name, READ, Mode::empty()).map(read);
-    let names_one = text.is_ok_and(|text| contact::holder(&text).is_some());
+    let names_one = text.is_ok_and(|text| holder(&text).is_some());
     names_one && is_stale(directory, name, &directory.path().join(name)).unwrap_or(false)
+}
+
+/// The address and the process id in the text of a file, if both are there.
+fn holder(text: &str) -> Option<(&str, u32)> {
+    let lines = ContactLines::read(text)?;
+    Some((lines.uri, lines.pid?))
 }
 
 fn read(file: OwnedFd) -> String {

@@ -14,24 +14,25 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What a rendezvous file says.
+/// Holds what a server writes into a rendezvous file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Contact {
+pub struct Contact {
     /// The address of the server with its name in front.
-    pub(crate) uri: String,
+    pub uri: String,
     /// The release that it speaks like.
-    pub(crate) release: String,
+    pub release: String,
     /// Its process id.
-    pub(crate) pid: u32,
+    pub pid: u32,
     /// The user and the group that it runs as.
-    pub(crate) user: (u32, u32),
+    pub user: (u32, u32),
     /// When it started.
-    pub(crate) started: SystemTime,
+    pub started: SystemTime,
 }
 
 impl Contact {
-    /// The text of the file.
-    pub(crate) fn text(&self) -> String {
+    /// Returns the text of the file.
+    #[must_use]
+    pub fn text(&self) -> String {
         let Self {
             uri,
             release,
@@ -44,12 +45,41 @@ impl Contact {
     }
 }
 
-/// The address and the process id in the text of a file, as far as they are there.
-pub(super) fn holder(text: &str) -> Option<(&str, u32)> {
-    let mut lines = text.lines();
-    let uri = lines.next().filter(|uri| uri.contains(';'))?;
-    let pid = lines.nth(1)?.trim().parse().ok()?;
-    Some((uri, pid))
+/// Holds the lines of a rendezvous file of any release, as far as they are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContactLines<'a> {
+    /// The name and the address of the server, which are not parsed here.
+    pub uri: &'a str,
+    /// The release of the server; empty in a file of 2.0.
+    pub release: &'a str,
+    /// The process id of the server, if the line has one.
+    pub pid: Option<u32>,
+    /// The effective user and group of the server, if the line has them.
+    pub user: Option<(u32, u32)>,
+    /// The start of the server in the server's own time zone; empty if it is not said.
+    pub started: &'a str,
+}
+
+impl<'a> ContactLines<'a> {
+    /// Reads the text of a file; none if its first line is no address.
+    #[must_use]
+    pub fn read(text: &'a str) -> Option<Self> {
+        let mut lines = text.lines().map(str::trim);
+        let uri = lines.next().filter(|uri| uri.contains(';'))?;
+        let release = lines.next().unwrap_or_default();
+        let pid = lines.next().and_then(|pid| pid.parse().ok());
+        let user = lines.next().and_then(|ids| {
+            let (uid, gid) = ids.split_once(':')?;
+            Some((uid.parse().ok()?, gid.parse().ok()?))
+        });
+        Some(Self {
+            uri,
+            release,
+            pid,
+            user,
+            started: lines.next().unwrap_or_default(),
+        })
+    }
 }
 
 /// A time as ctime(3) writes it, in UTC and without its line end.
@@ -123,14 +153,29 @@ mod tests {
             text,
             "server.0;tcp4://127.0.0.1:4711\n5.0.11\n77\n1000:100\nThu Jan  1 00:00:00 1970\n\n"
         );
-        assert_eq!(holder(&text), Some((contact.uri.as_str(), 77)));
-        for half in [
-            "",
-            "server.0;tcp4",
-            "no uri\n5\n77\n",
-            "s.0;tcp4://x\n5.0.11\n7x",
+        let lines = ContactLines {
+            uri: &contact.uri,
+            release: "5.0.11",
+            pid: Some(77),
+            user: Some((1000, 100)),
+            started: "Thu Jan  1 00:00:00 1970",
+        };
+        assert_eq!(ContactLines::read(&text), Some(lines));
+    }
+
+    #[test]
+    fn a_file_that_is_cut_says_as_much_as_is_there() {
+        for none in ["", "server.0", "no uri\n5\n77\n"] {
+            assert_eq!(ContactLines::read(none), None, "{none:?}");
+        }
+        for (text, release, pid, user) in [
+            ("s.0;tcp4://x", "", None, None),
+            ("s.0;tcp4://x\n5.0.11\n7x\n1", "5.0.11", None, None),
+            ("s.0;tcp4://x\n4.2\n7\n1:-2", "4.2", Some(7), None),
+            ("s.0;tcp4://x\n4.2\n7\n1:2", "4.2", Some(7), Some((1, 2))),
         ] {
-            assert_eq!(holder(half), None, "{half:?}");
+            let lines = ContactLines::read(text).unwrap();
+            assert_eq!((lines.release, lines.pid, lines.user), (release, pid, user));
         }
     }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether the process that wrote a file is still the one with that number.
+//!
+//! Source: proc(5).
 
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,10 +12,12 @@ use rustix::process::{Pid, test_kill_process};
 /// The clock that tells when a process started has whole seconds, and files have their own.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// Whether the process with a number is alive and was there at a time.
+/// Returns whether the process with a number is alive and was there at a time: the number of one that
+/// ended may be that of another by now.
 ///
-/// A process whose start cannot be learned counts as one that was there: nothing of it is replaced.
-pub(super) fn was_there(pid: u32, at: SystemTime) -> bool {
+/// A process whose start cannot be learned counts as one that was there.
+#[must_use]
+pub fn was_there(pid: u32, at: SystemTime) -> bool {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
         return false;
     };

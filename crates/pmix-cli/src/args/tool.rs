@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The arguments of the commands that attach to a server: `query`, `ps`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use pmix_types::Rank;
+
+use super::hello::seconds;
+
+/// Which server is meant.
+#[derive(Args)]
+pub(crate) struct Attach {
+    /// Attach to the server that is this process.
+    #[arg(
+        long,
+        value_name = "PID",
+        group = "which",
+        help_heading = "Which server"
+    )]
+    pub(crate) pid: Option<u32>,
+    /// Attach to the server with this name.
+    #[arg(
+        long,
+        value_name = "NAME",
+        group = "which",
+        help_heading = "Which server"
+    )]
+    pub(crate) server: Option<String>,
+    /// Attach to the server at this address, `NAME.RANK;tcp4://ADDRESS:PORT` or `file:PATH`.
+    #[arg(
+        long,
+        value_name = "URI",
+        group = "which",
+        help_heading = "Which server"
+    )]
+    pub(crate) uri: Option<String>,
+    /// Attach to the server of this rendezvous file.
+    #[arg(
+        long,
+        value_name = "PATH",
+        group = "which",
+        help_heading = "Which server"
+    )]
+    pub(crate) file: Option<PathBuf>,
+    /// Attach to the server of the system.
+    #[arg(long, group = "which", help_heading = "Which server")]
+    pub(crate) system: bool,
+    /// Attach to the only server of a session, not to that of the system.
+    #[arg(long, group = "which", help_heading = "Which server")]
+    pub(crate) session: bool,
+    /// How long to wait for any answer of the server.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value = "30",
+        value_parser = seconds,
+        help_heading = "Which server"
+    )]
+    pub(crate) timeout: Duration,
+}
+
+/// Arguments of `query`.
+#[derive(Args)]
+pub(crate) struct QueryArgs {
+    /// What is asked for: names like QUERY_NAMESPACES, or keys like pmix.qry.ns.
+    #[arg(value_name = "KEY", required = true)]
+    pub(crate) keys: Vec<String>,
+    /// Ask about this job.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) nspace: Option<String>,
+    /// Ask about this process of the job.
+    #[arg(long, value_name = "RANK", requires = "nspace")]
+    pub(crate) rank: Option<Rank>,
+    /// Add a qualifier; `KEY=TEXT`, or `KEY` alone for one that is true. May be given more than once.
+    #[arg(long = "with", value_name = "KEY[=TEXT]")]
+    pub(crate) qualifiers: Vec<String>,
+    #[command(flatten)]
+    pub(crate) attach: Attach,
+}
+
+/// Arguments of `ps`.
+#[derive(Args)]
+pub(crate) struct Ps {
+    /// Show this job only.
+    #[arg(value_name = "NSPACE")]
+    pub(crate) nspace: Option<String>,
+    #[command(flatten)]
+    pub(crate) attach: Attach,
+}

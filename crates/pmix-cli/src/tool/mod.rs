@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Commands that attach to a server which did not start them.
+
+mod ps;
+mod query;
+
+use pmix_tool::{FoundServer, Search, Target, Tool};
+
+use crate::args::Attach;
+use crate::failure::{Exit, Failure};
+
+pub(crate) use ps::run as ps;
+pub(crate) use query::run as query;
+
+/// The server that the options mean; none if they leave it open.
+fn target(args: &Attach) -> Option<Target> {
+    if let Some(pid) = args.pid {
+        return Some(Target::Pid(pid));
+    }
+    if let Some(name) = &args.server {
+        return Some(Target::Nspace(name.clone()));
+    }
+    if let Some(uri) = &args.uri {
+        return Some(Target::Uri(uri.clone()));
+    }
+    if let Some(path) = &args.file {
+        return Some(Target::File(path.clone()));
+    }
+    match (args.system, args.session) {
+        (true, _) => Some(Target::System),
+        (_, true) => Some(Target::Session),
+        _ => None,
+    }
+}
+
+/// Finds the server that is meant.
+fn find(args: &Attach) -> Result<FoundServer, Failure> {
+    let target = target(args).unwrap_or_default();
+    Ok(Search::from_env().target(target).find()?)
+}
+
+/// Attaches to a server.
+fn attach(found: &FoundServer, args: &Attach) -> Result<Tool, Failure> {
+    let mut tool = Tool::new().time_limit(args.timeout);
+    tool.attach(found, |_| {})?;
+    Ok(tool)
+}
+
+impl From<pmix_tool::Error> for Failure {
+    /// No server, or what the server answered.
+    fn from(error: pmix_tool::Error) -> Self {
+        let message = format!("{error} ({})", error.status());
+        Self::new(Exit::Negative, error.status(), message)
+    }
+}

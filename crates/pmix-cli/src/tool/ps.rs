@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix ps`: the processes of the jobs that servers know.
+
+use std::io::Write as _;
+
+use pmix_tool::{FoundServer, Search, Tool};
+use pmix_types::{DataArray, Info, ProcInfo, ProcState, Query, Status, Text, Value, keys};
+use serde_json::{Value as Json, json};
+
+use super::query::is_answer;
+use super::{attach, find, target};
+use crate::args::{Global, Ps};
+use crate::failure::{Exit, Failure};
+use crate::output::Out;
+use crate::printable::printable;
+
+/// What a server says of its jobs.
+struct Report {
+    server: FoundServer,
+    jobs: Result<Vec<Job>, Failure>,
+}
+
+/// A job and its processes, or the status with which the server refuses to tell them.
+struct Job {
+    nspace: String,
+    procs: Result<Vec<ProcInfo<'static>>, Status>,
+}
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, args: &Ps) -> Result<Exit, Failure> {
+    let servers = match target(&args.attach) {
+        Some(_) => vec![find(&args.attach)?],
+        None => everyone(args)?,
+    };
+    let is_only = servers.len() == 1;
+    let mut reports = Vec::new();
+    for server in servers {
+        let jobs = jobs(&server, args);
+        reports.push(Report { server, jobs });
+    }
+    let mut out = Out::new();
+    match global.json {
+        true => in_json(&mut out, &reports)?,
+        false => in_words(&mut out, &reports)?,
+    }
+    out.flush()?;
+    let failed = reports.into_iter().find_map(|report| report.jobs.err());
+    match failed {
+        // Of several servers one may have ended meanwhile.
+        Some(failure) if is_only => Err(failure),
+        _ => Ok(Exit::Ok),
+    }
+}
+
+/// Every server of the node, or the one that the environment names.
+fn everyone(args: &Ps) -> Result<Vec<FoundServer>, Failure> {
+    let listing = Search::from_env().list();
+    for passed in &listing.passed_over {
+        tracing::info!("{}: {}", passed.path.display(), passed.reason);
+    }
+    match listing.servers.is_empty() {
+        // Says what was looked for in vain.
+        true => Ok(vec![find(&args.attach)?]),
+        false => Ok(listing.servers),
+    }
+}
+
+fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
+    let tool = attach(server, &args.attach)?;
+    let mut names = names(&tool)?;
+    if let Some(only) = &args.nspace {
+        names.retain(|name| name == only);
+    }
+    let jobs = names.into_iter().map(|nspace| {
+        let procs = procs(&tool, &nspace)?;
+        Ok(Job { nspace, procs })
+    });
+    let jobs = jobs.collect();
+    // What the server answered counts, not how it says goodbye.
+    if let Err(error) = tool.finalize() {
+        tracing::debug!(%error, "the server did not let the tool go");
+    }
+    jobs
+}
+
+/// The names of the jobs.
+fn names(tool: &Tool) -> Result<Vec<String>, Failure> {
+    let value = ask(tool, keys::QUERY_NAMESPACES, Vec::new())?;
+    let value = value.map_err(|status| {
+        let message = format!("the server does not tell its jobs ({status})");
+        Failure::new(Exit::Negative, status, message)
+    })?;
+    let text = match value {
+        Some(Value::String(Some(text))) => text.to_str_lossy().into_owned(),
+        _ => String::new(),
+    };
+    let names = text.split(',').filter(|name| !name.is_empty());
+    Ok(names.map(str::to_owned).collect())
+}
+
+/// The processes of a job.
+fn procs(tool: &Tool, nspace: &str) -> Result<Result<Vec<ProcInfo<'static>>, Status>, Failure> {
+    let of_job = vec![Info::new(keys::NSPACE, nspace.to_owned())];
+    let value = ask(tool, keys::QUERY_PROC_TABLE, of_job)?;
+    Ok(value.and_then(|value| match value {
+        Some(Value::DataArray(DataArray::ProcInfo(mut procs))) => {
+            procs.sort_by_key(|row| row.proc.rank);
+            Ok(procs)
+        }
+        _ => Err(Status::ERR_NOT_FOUND),
+    }))
+}
+
+/// The value of a key, or the status with which the server refuses it.
+#[allow(
+    clippy::type_complexity,
+    reason = "one failure ends the command, the other is shown"
+)]
+fn ask(
+    tool: &Tool,
+    key: &'static str,
+    qualifiers: Vec<Info<'static>>,
+) -> Result<Result<Option<Value<'static>>, Status>, Failure> {
+    let query = Query {
+        keys: vec![Text::from(key)],
+        qualifiers,
+    };
+    match tool.query(vec![query]) {
+        Ok((status, infos)) => {
+            let found = infos.into_iter().find(|info| info.key.is(key));
+            Ok(match found {
+                Some(info) => Ok(Some(info.value)),
+                None if status.is_success() => Ok(None),
+                None => Err(status),
+            })
+        }
+        Err(error) if is_answer(error.status()) => Ok(Err(error.status())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn in_json(out: &mut Out, reports: &[Report]) -> Result<(), Failure> {
+    for Report { server, jobs } in reports {
+        let about = |of: Json| {
+            let mut line = json!({
+                "server": server.uri.server.nspace.as_text().to_str_lossy(),
+                "server_pid": server.pid,
+            });
+            if let (Some(line), Json::Object(of)) = (line.as_object_mut(), of) {
+                line.extend(of);
+            }
+            line
+        };
+        match jobs {
+            Err(failure) => out.json(&about(failure.to_json()))?,
+            Ok(jobs) => {
+                for Job { nspace, procs } in jobs {
+                    let line = match procs {
+                        Ok(procs) => json!({
+                            "nspace": nspace,
+                            "procs": procs.iter().map(row).collect::<Vec<_>>(),
+                        }),
+                        Err(status) => json!({ "nspace": nspace, "status": status.as_raw() }),
+                    };
+                    out.json(&about(line))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn row(proc: &ProcInfo<'_>) -> Json {
+    let text = |text: &Option<Text<'_>>| text.as_ref().map(|text| text.to_str_lossy().into_owned());
+    json!({
+        "rank": proc.proc.rank.as_raw(),
+        "pid": proc.pid,
+        "state": state(proc.state),
+        "exit_code": proc.exit_code,
+        "node": text(&proc.hostname),
+        "program": text(&proc.executable_name),
+    })
+}
+
+fn in_words(out: &mut Out, reports: &[Report]) -> Result<(), Failure> {
+    for Report { server, jobs } in reports {
+        let name = printable(server.uri.server.nspace.as_bytes());
+        let pid = server
+            .pid
+            .map_or_else(String::new, |pid| format!(", process {pid}"));
+        writeln!(out, "server {name}{pid}")?;
+        let jobs = match jobs {
+            Ok(jobs) => jobs,
+            Err(failure) => {
+                writeln!(out, "  {}", printable(failure.message().as_bytes()))?;
+                continue;
+            }
+        };
+        if jobs.is_empty() {
+            writeln!(out, "  no job")?;
+        }
+        for Job { nspace, procs } in jobs {
+            let nspace = printable(nspace.as_bytes());
+            match procs {
+                Err(status) => {
+                    writeln!(
+                        out,
+                        "  job {nspace}: the server does not tell its processes ({status})"
+                    )?;
+                }
+                Ok(procs) => {
+                    writeln!(out, "  job {nspace}")?;
+                    table(out, procs)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn table(out: &mut Out, procs: &[ProcInfo<'_>]) -> Result<(), Failure> {
+    let text = |text: &Option<Text<'_>>| {
+        text.as_ref()
+            .map_or_else(|| "-".to_owned(), |text| printable(text.as_bytes()))
+    };
+    let nodes = procs
+        .iter()
+        .map(|proc| text(&proc.hostname).chars().count());
+    let width = nodes.max().unwrap_or(0).max(4);
+    writeln!(
+        out,
+        "  {:>6} {:>8} {:<24} {:<width$} program",
+        "rank", "pid", "state", "node"
+    )?;
+    for proc in procs {
+        let (rank, pid, state) = (proc.proc.rank.to_string(), proc.pid, state(proc.state));
+        let (node, program) = (text(&proc.hostname), text(&proc.executable_name));
+        writeln!(
+            out,
+            "  {rank:>6} {pid:>8} {state:<24} {node:<width$} {program}"
+        )?;
+    }
+    Ok(())
+}
+
+/// The state of a process in words, as the Standard calls it.
+fn state(state: ProcState) -> String {
+    let name = state.to_string();
+    let name = name.strip_prefix("PMIX_PROC_STATE_").unwrap_or(&name);
+    name.to_ascii_lowercase().replace('_', " ")
+}

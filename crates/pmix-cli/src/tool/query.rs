@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix query`: what a server answers to a query.
+
+use std::io::Write as _;
+
+use pmix_types::{Info, Query, Status, Text, Value, keys};
+use serde_json::json;
+
+use super::{attach, find};
+use crate::args::{Global, QueryArgs, key};
+use crate::failure::{Exit, Failure};
+use crate::get::show;
+use crate::output::Out;
+use crate::printable::printable;
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, args: &QueryArgs) -> Result<Exit, Failure> {
+    let qualifiers = qualifiers(args)?;
+    let tool = attach(&find(&args.attach)?, &args.attach)?;
+    let mut out = Out::new();
+    let mut missing = Vec::new();
+    // One query for each key: of several the answer would not say which key has none.
+    for word in &args.keys {
+        let query = Query {
+            keys: vec![Text::from(key(word).to_owned())],
+            qualifiers: qualifiers.clone(),
+        };
+        let found = tool.query(vec![query]);
+        let (status, infos) = match found {
+            Ok(answers) => answers,
+            Err(error) if is_answer(error.status()) => (error.status(), Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        if infos.is_empty() && !status.is_success() {
+            missing.push((word, status));
+        }
+        show_answer(&mut out, global.json, word, status, &infos)?;
+    }
+    out.flush()?;
+    // What the server answered counts, not how it says goodbye.
+    if let Err(error) = tool.finalize() {
+        tracing::debug!(%error, "the server did not let the tool go");
+    }
+    match missing.first() {
+        None => Ok(Exit::Ok),
+        Some((word, status)) => {
+            let text = format!("{word}: the server has no answer ({status})");
+            Err(match global.json {
+                true => Failure::answer(*status, text),
+                false => Failure::new(Exit::Negative, *status, text),
+            })
+        }
+    }
+}
+
+/// Whether a status is what the server says, and not that it cannot be asked.
+pub(super) fn is_answer(status: Status) -> bool {
+    !matches!(
+        status,
+        Status::ERR_UNREACH | Status::ERR_TIMEOUT | Status::ERR_LOST_CONNECTION
+    )
+}
+
+fn qualifiers(args: &QueryArgs) -> Result<Vec<Info<'static>>, Failure> {
+    let mut infos = Vec::new();
+    if let Some(nspace) = &args.nspace {
+        infos.push(Info::new(keys::NSPACE, nspace.clone()));
+    }
+    if let Some(rank) = args.rank {
+        infos.push(Info::new(keys::RANK, rank));
+    }
+    for word in &args.qualifiers {
+        let (name, value) = match word.split_once('=') {
+            Some((name, text)) => (name, Value::from(text.to_owned())),
+            None => (word.as_str(), Value::Bool(true)),
+        };
+        let name = key(name).to_owned();
+        let value = of_key(&name, value).map_err(|why| Failure::usage(format!("{word}: {why}")))?;
+        infos.push(Info::new(name, value));
+    }
+    Ok(infos)
+}
+
+/// A value in the type that its attribute has.
+fn of_key(key: &str, value: Value<'static>) -> Result<Value<'static>, String> {
+    use pmix_types::{Attribute, DataType, Rank};
+    let wanted = Attribute::by_key(key).and_then(Attribute::data_type);
+    let text = match &value {
+        Value::String(Some(text)) => text.to_str_lossy().into_owned(),
+        _ => return Ok(value),
+    };
+    let number = || {
+        text.parse::<u32>()
+            .map_err(|_| "this is no number".to_owned())
+    };
+    Ok(match wanted {
+        Some(DataType::UINT32) => Value::Uint32(number()?),
+        Some(DataType::PROC_RANK) => Value::Rank(Rank::new(number()?)),
+        Some(DataType::BOOL) => match text.as_str() {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            _ => return Err("this is neither true nor false".to_owned()),
+        },
+        _ => value,
+    })
+}
+
+fn show_answer(
+    out: &mut Out,
+    json: bool,
+    word: &str,
+    status: Status,
+    infos: &[Info<'_>],
+) -> Result<(), Failure> {
+    if json {
+        let answers = infos.iter().map(|info| {
+            json!({ "key": info.key.as_text().to_str_lossy(), "value": show::typed(&info.value) })
+        });
+        let answers: Vec<_> = answers.collect();
+        let line = json!({
+            "key": key(word),
+            "status": status.as_raw(),
+            "answers": answers,
+        });
+        return out.json(&line);
+    }
+    for info in infos {
+        let name = printable(info.key.as_text().as_bytes());
+        write!(out, "{name}: ")?;
+        out.foreign(&show::plain(&info.value))?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}

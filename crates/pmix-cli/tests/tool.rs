@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix query` and `pmix ps` at a job of `pmix run`.
+
+mod command;
+
+use command::launcher::Running;
+use command::{Outcome, command, finish};
+
+/// A job of two processes that have started, and that end when their output is read to its end.
+fn job() -> Running {
+    let script = "echo up; sleep 30 & wait";
+    let mut running = Running::start(&["-n", "2", "--host", "n1", "sh", "-c", script]);
+    assert_eq!([running.line(), running.line()], ["up", "up"]);
+    running
+}
+
+/// A tool whose servers are below the directory of a job.
+fn tool(running: &Running, args: &[&str]) -> Outcome {
+    let mut command = command(args);
+    command
+        .env("TMPDIR", running.tmp.path())
+        .env("PMIX_HOSTNAME", "n1");
+    finish(command, b"")
+}
+
+fn end(running: Running) {
+    running.signal("TERM");
+    let (code, _, _) = running.end();
+    assert_eq!(code, Some(128 + 15));
+}
+
+#[test]
+fn ps_shows_the_processes_of_a_job() {
+    let running = job();
+    let launcher = running.child.id().to_string();
+    let outcome = tool(&running, &["ps"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let text = outcome.text();
+    assert!(text.contains(&format!("process {launcher}")), "{text}");
+    let rows: Vec<_> = text.lines().filter(|line| line.ends_with(" sh")).collect();
+    assert_eq!(rows.len(), 2, "{text}");
+    for (rank, row) in rows.iter().enumerate() {
+        assert!(row.trim_start().starts_with(&rank.to_string()), "{text}");
+        assert!(row.contains("running") && row.contains("n1"), "{text}");
+    }
+    let outcome = tool(&running, &["--json", "ps", "--pid", &launcher]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let json = outcome.json();
+    assert_eq!(json["server_pid"].to_string(), launcher);
+    assert_eq!(json["procs"].as_array().map(Vec::len), Some(2));
+    assert_eq!(json["procs"][1]["rank"], 1);
+    assert_eq!(json["procs"][1]["state"], "running");
+    end(running);
+}
+
+#[test]
+fn query_asks_for_any_key() {
+    let running = job();
+    let outcome = tool(&running, &["query", "QUERY_NAMESPACES"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let text = outcome.text();
+    let nspace = text.strip_prefix("pmix.qry.ns: ").unwrap().to_owned();
+    let about = ["--json", "query", "--nspace", &nspace, "JOB_SIZE"];
+    let json = tool(&running, &about).json();
+    assert_eq!(json["status"], 0);
+    assert_eq!(json["answers"][0]["value"]["data"], 2);
+    let about = ["query", "--nspace", "no-such-job", "QUERY_PROC_TABLE"];
+    let outcome = tool(&running, &about);
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.stderr.contains("the server has no answer"));
+    end(running);
+}
+
+#[test]
+fn no_server_is_said_with_what_was_looked_at() {
+    let top = tempfile::tempdir().unwrap();
+    for args in [&["ps"][..], &["query", "JOB_SIZE"], &["ps", "--pid", "77"]] {
+        let mut command = command(args);
+        command.env("TMPDIR", top.path());
+        let outcome = finish(command, b"");
+        assert_eq!(outcome.code, 1);
+        let said = outcome.stderr;
+        assert!(said.contains(top.path().to_str().unwrap()), "{said}");
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The one error type of this crate.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", for the statuses.
+
+use std::fmt;
+
+use pmix_types::{ErrorDetail, Status};
+
+pmix_types::error_type! {
+    /// Reports why a server was not found or a call failed.
+    pub struct Error;
+    passes on pmix_client::Error, pmix_proto::Error;
+}
+
+impl Error {
+    #[cold]
+    pub(crate) fn new(status: Status, message: impl Into<String>) -> Self {
+        ErrorDetail::new(status, message).into()
+    }
+
+    /// No server was found, or none could be reached.
+    #[cold]
+    pub(crate) fn unreachable(message: impl Into<String>) -> Self {
+        Self::new(Status::ERR_UNREACH, message)
+    }
+
+    /// The same error, of something that is named.
+    #[cold]
+    pub(crate) fn of(self, what: impl fmt::Display) -> Self {
+        ErrorDetail::caused(self.status(), what, self).into()
+    }
+}

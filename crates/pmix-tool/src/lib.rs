@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PMIx tools: processes that attach to a server which did not start them.
+//!
+//! A [`Search`] says which server is meant and finds it: by address, by process id, by name, by a
+//! rendezvous file, or, if nothing is said, the server that the environment names, then that of the
+//! system, then the one server of a session. A [`Tool`] attaches to one server or to several, of which
+//! one is primary, and asks.
+//!
+//! ```no_run
+//! use pmix_tool::{Search, Tool};
+//! use pmix_types::{Query, Text, keys};
+//!
+//! let found = Search::from_env().find()?;
+//! let mut tool = Tool::new();
+//! tool.attach(&found, |_| {})?;
+//! let names = Query { keys: vec![Text::from(keys::QUERY_NAMESPACES)], qualifiers: vec![] };
+//! println!("{:?}", tool.query(vec![names])?);
+//! tool.finalize()?;
+//! # Ok::<(), pmix_tool::Error>(())
+//! ```
+//!
+//! Source: PMIx Standard, chapter "Tools and Debuggers".
+#![forbid(unsafe_code)]
+
+mod error;
+mod rendezvous;
+mod search;
+mod tool;
+mod walk;
+
+pub use error::Error;
+pub use pmix_client::{ClientEvent, Uri};
+pub use rendezvous::{FoundServer, PassedOver};
+pub use search::{Listing, Search, Target};
+pub use tool::Tool;

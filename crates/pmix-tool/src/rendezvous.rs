@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reading one rendezvous file: what it says, whether it may be believed, and whether its server lives.
+//!
+//! Source: OpenPMIx, `ptl/base`; seen in files of 4.2.2, 5.0.11 and PRRTE.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use pmix_client::Uri;
+use pmix_files::{Fault, Trust, Trusted, was_there};
+use pmix_proto::ContactLines;
+
+/// A rendezvous file is a few lines.
+const MAX_LEN: u64 = 4096;
+
+/// Describes a server that a tool may attach to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FoundServer {
+    /// The name and the address of the server.
+    pub uri: Uri,
+    /// The rendezvous file that says so; none if the address was given.
+    pub path: Option<PathBuf>,
+    /// The release that the file states; empty if it states none.
+    pub release: String,
+    /// The process id of the server, if the file states it.
+    pub pid: Option<u32>,
+    /// The user and the group of the server, if the file states them.
+    pub user: Option<(u32, u32)>,
+    /// The start of the server as the file states it; empty if it does not.
+    pub started: String,
+}
+
+/// Describes a rendezvous file that is not used, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PassedOver {
+    /// The file.
+    pub path: PathBuf,
+    /// The reason, for people.
+    pub reason: String,
+}
+
+impl FoundServer {
+    /// Describes a server of which only the address is known.
+    #[must_use]
+    pub const fn at(uri: Uri) -> Self {
+        Self {
+            uri,
+            path: None,
+            release: String::new(),
+            pid: None,
+            user: None,
+            started: String::new(),
+        }
+    }
+
+    /// Reads a rendezvous file; none if there is no file. Who may have written it says `trust`.
+    pub(crate) fn read(path: &Path, trust: Trust) -> Option<Result<Self, PassedOver>> {
+        let passed_over = |reason: String| {
+            Some(Err(PassedOver {
+                path: path.to_path_buf(),
+                reason,
+            }))
+        };
+        let opened = match trust.open(path, MAX_LEN) {
+            Ok(opened) => opened,
+            Err(fault) if fault.is_absent() => return None,
+            Err(fault @ Fault::Untrusted { .. }) => {
+                return passed_over(format!("it is refused: {fault}"));
+            }
+            Err(fault) => return passed_over(format!("{fault}")),
+        };
+        match Self::parse(path, opened) {
+            Ok(found) => Some(Ok(found)),
+            Err(reason) => passed_over(reason),
+        }
+    }
+
+    fn parse(path: &Path, opened: Trusted) -> Result<Self, String> {
+        let written = opened.file.metadata().and_then(|about| about.modified());
+        let written = written.unwrap_or(SystemTime::UNIX_EPOCH);
+        let mut bytes = Vec::new();
+        let read = opened.file.take(MAX_LEN).read_to_end(&mut bytes);
+        read.map_err(|error| format!("it cannot be read: {error}"))?;
+        let text = String::from_utf8_lossy(&bytes);
+        let lines = ContactLines::read(&text)
+            .ok_or_else(|| "its first line is not the address of a server".to_owned())?;
+        let uri: Uri = lines.uri.parse().map_err(|error| format!("{error}"))?;
+        if let Some(pid) = lines.pid
+            && !was_there(pid, written)
+        {
+            let server = &uri.server.nspace;
+            return Err(format!(
+                "its server {server} is dead: process {pid}, which wrote it, has ended"
+            ));
+        }
+        Ok(Self {
+            path: Some(path.to_path_buf()),
+            release: lines.release.to_owned(),
+            pid: lines.pid,
+            user: lines.user,
+            started: lines.started.to_owned(),
+            ..Self::at(uri)
+        })
+    }
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Finding the server that a tool is to attach to.
+//!
+//! Source: PMIx Standard, chapter "Tools and Debuggers", the rules for connecting.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use pmix_client::Uri;
+use pmix_files::Trust;
+use pmix_mca::Environment;
+use pmix_types::Status;
+
+use crate::Error;
+use crate::rendezvous::{FoundServer, PassedOver};
+use crate::walk::files_below;
+
+/// Says which server is meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Target {
+    /// The server that the environment names (`PMIX_SERVER_URI41` and its likes), else that of the
+    /// system, else the only server of a session.
+    #[default]
+    Any,
+    /// The server of the system (`PMIX_CONNECT_TO_SYSTEM`).
+    System,
+    /// The server of the system, else the only server of a session (`PMIX_CONNECT_SYSTEM_FIRST`).
+    SystemFirst,
+    /// The only server of a session.
+    Session,
+    /// The server with this address (`PMIX_SERVER_URI`), or that of the rendezvous file behind `file:`.
+    Uri(String),
+    /// The server of this rendezvous file (`PMIX_TOOL_ATTACHMENT_FILE`).
+    File(PathBuf),
+    /// The server that is this process (`PMIX_SERVER_PIDINFO`).
+    Pid(u32),
+    /// The server with this name (`PMIX_SERVER_NSPACE`).
+    Nspace(String),
+}
+
+/// Finds servers by what a tool says of them.
+#[derive(Clone, Debug)]
+pub struct Search {
+    target: Target,
+    named: Result<Option<Uri>, Error>,
+    hosts: Vec<String>,
+    server_dir: PathBuf,
+    system_dir: PathBuf,
+    trust: Trust,
+    user: u32,
+    tries: (u32, Duration),
+}
+
+/// Lists the rendezvous files of a node: the servers that live, and the files that are not used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Listing {
+    /// The servers, each once, in the order of their names.
+    pub servers: Vec<FoundServer>,
+    /// The files of dead servers, and those that somebody else could have written.
+    pub passed_over: Vec<PassedOver>,
+}
+
+impl Search {
+    /// Creates a search with the directories and the address in the environment of this process.
+    #[must_use]
+    pub fn from_env() -> Self {
+        Self::of(&Environment::of_process())
+    }
+
+    /// Creates a search with the directories and the address in an environment.
+    #[must_use]
+    pub fn of(environment: &Environment) -> Self {
+        let directory = |variable| {
+            let found = environment.first_of(&[variable, "TMPDIR", "TEMP", "TMP"]);
+            found.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+        };
+        let user = rustix::process::geteuid().as_raw();
+        Self {
+            target: Target::Any,
+            named: Uri::of_environment(environment)
+                .map(|found| found.map(|(uri, _)| uri))
+                .map_err(Error::from),
+            hosts: host_names(environment),
+            server_dir: directory("PMIX_SERVER_TMPDIR"),
+            system_dir: directory("PMIX_SYSTEM_TMPDIR"),
+            trust: Trust::in_user(user),
+            user,
+            tries: (1, Duration::ZERO),
+        }
+    }
+
+    /// Sets which server is meant.
+    #[must_use]
+    pub fn target(mut self, target: Target) -> Self {
+        self.target = target;
+        self
+    }
+
+    /// Sets the directory below which servers of sessions have their files (`PMIX_SERVER_TMPDIR`).
+    #[must_use]
+    pub fn server_dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.server_dir = path.into();
+        self
+    }
+
+    /// Sets the directory in which the server of the system has its file (`PMIX_SYSTEM_TMPDIR`).
+    #[must_use]
+    pub fn system_dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.system_dir = path.into();
+        self
+    }
+
+    /// Sets how servers call this node in the names of their files.
+    #[must_use]
+    pub fn host(mut self, name: impl Into<String>) -> Self {
+        self.hosts = vec![name.into()];
+        self
+    }
+
+    /// Sets how often the server is looked for (`PMIX_CONNECT_MAX_RETRIES` and one), and how long to wait
+    /// in between (`PMIX_CONNECT_RETRY_DELAY`).
+    #[must_use]
+    pub fn tries(mut self, tries: u32, delay: Duration) -> Self {
+        self.tries = (tries.max(1), delay);
+        self
+    }
+
+    /// Finds the server that is meant.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_UNREACH` if there is none, with the files that were not used and why;
+    /// `PMIX_ERR_BAD_PARAM` if several servers could be meant, with a list of them, and for an address
+    /// that is none.
+    pub fn find(&self) -> Result<FoundServer, Error> {
+        let (tries, delay) = self.tries;
+        for _ in 1..tries {
+            match self.find_once() {
+                Err(error) if error.status() == Status::ERR_UNREACH => thread::sleep(delay),
+                other => return other,
+            }
+        }
+        self.find_once()
+    }
+
+    fn find_once(&self) -> Result<FoundServer, Error> {
+        let mut passed_over = Vec::new();
+        let found = match &self.target {
+            Target::Uri(text) => match text.strip_prefix("file:") {
+                Some(path) => return self.of_file(Path::new(path)),
+                None => return Ok(FoundServer::at(text.parse()?)),
+            },
+            Target::File(path) => return self.of_file(path),
+            Target::Any => match self.named.clone()? {
+                Some(uri) => return Ok(FoundServer::at(uri)),
+                None => self.system_first(&mut passed_over)?,
+            },
+            Target::SystemFirst => self.system_first(&mut passed_over)?,
+            Target::System => self.system(&mut passed_over),
+            Target::Session => self.only(&mut passed_over, |_| true)?,
+            Target::Pid(pid) => {
+                let suffix = pid.to_string();
+                self.only(&mut passed_over, |rest| rest == suffix)?
+            }
+            Target::Nspace(nspace) => self.only(&mut passed_over, |rest| rest == nspace)?,
+        };
+        found.ok_or_else(|| self.nothing(&passed_over))
+    }
+
+    /// Lists all servers of the node that this user may see.
+    #[must_use]
+    pub fn list(&self) -> Listing {
+        let mut passed_over = Vec::new();
+        let mut by_name = BTreeMap::new();
+        let system = self.system(&mut passed_over);
+        let session = self.of_session(&mut passed_over, |_| true);
+        for server in system.into_iter().chain(session) {
+            let name = server.uri.server.clone();
+            by_name.entry((name.nspace, name.rank)).or_insert(server);
+        }
+        Listing {
+            servers: by_name.into_values().collect(),
+            passed_over,
+        }
+    }
+
+    fn system_first(
+        &self,
+        passed_over: &mut Vec<PassedOver>,
+    ) -> Result<Option<FoundServer>, Error> {
+        match self.system(passed_over) {
+            Some(found) => Ok(Some(found)),
+            None => self.only(passed_over, |_| true),
+        }
+    }
+
+    fn system(&self, passed_over: &mut Vec<PassedOver>) -> Option<FoundServer> {
+        let paths =
+            (self.hosts.iter()).map(|host| self.system_dir.join(format!("pmix.sys.{host}")));
+        let mut found = paths.filter_map(|path| self.read(&path, passed_over));
+        found.next()
+    }
+
+    /// The only server of a session whose file's name ends in a way; none if there is none.
+    fn only(
+        &self,
+        passed_over: &mut Vec<PassedOver>,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Result<Option<FoundServer>, Error> {
+        let mut found = self.of_session(passed_over, is_meant);
+        match found.len() {
+            0 | 1 => Ok(found.pop()),
+            number => {
+                let mut message = format!("{number} servers could be meant, name one by its pid:");
+                for server in &found {
+                    let name = &server.uri.server.nspace;
+                    let pid = server
+                        .pid
+                        .map_or_else(|| "?".to_owned(), |pid| pid.to_string());
+                    let path = server
+                        .path
+                        .as_deref()
+                        .unwrap_or_else(|| Path::new(""))
+                        .display();
+                    message.push_str(&format!("\n  pid {pid}, {name}, {path}"));
+                }
+                Err(Error::new(Status::ERR_BAD_PARAM, message))
+            }
+        }
+    }
+
+    /// The servers of sessions, each once, whose files' names go on in a way behind `pmix.<host>.tool`.
+    fn of_session(
+        &self,
+        passed_over: &mut Vec<PassedOver>,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Vec<FoundServer> {
+        let is_wanted = |name: &str| {
+            self.hosts.iter().any(|host| {
+                let rest = name.strip_prefix("pmix.");
+                let rest = rest.and_then(|rest| rest.strip_prefix(host.as_str()));
+                let rest = rest.and_then(|rest| rest.strip_prefix(".tool"));
+                match rest {
+                    Some("") => is_meant(""),
+                    Some(rest) => rest.strip_prefix('.').is_some_and(&is_meant),
+                    None => false,
+                }
+            })
+        };
+        let mut servers: Vec<FoundServer> = Vec::new();
+        for path in files_below(&self.server_dir, self.user, is_wanted) {
+            if let Some(server) = self.read(&path, passed_over)
+                && !servers.iter().any(|known| known.uri == server.uri)
+            {
+                servers.push(server);
+            }
+        }
+        servers
+    }
+
+    fn read(&self, path: &Path, passed_over: &mut Vec<PassedOver>) -> Option<FoundServer> {
+        match FoundServer::read(path, self.trust)? {
+            Ok(found) => Some(found),
+            Err(reason) => {
+                passed_over.push(reason);
+                None
+            }
+        }
+    }
+
+    /// The server of a file that is named, which must be there.
+    fn of_file(&self, path: &Path) -> Result<FoundServer, Error> {
+        let shown = path.display();
+        match FoundServer::read(path, self.trust) {
+            Some(Ok(found)) => Ok(found),
+            Some(Err(passed)) => Err(Error::unreachable(format!("{shown}: {}", passed.reason))),
+            None => Err(Error::unreachable(format!(
+                "{shown}: there is no such file"
+            ))),
+        }
+    }
+
+    /// Says what was looked for in vain, and which files were not used.
+    fn nothing(&self, passed_over: &[PassedOver]) -> Error {
+        let (system, session) = (self.system_dir.display(), self.server_dir.display());
+        let mut message = match &self.target {
+            Target::System => format!("no server of the system has its file in {system}"),
+            Target::Pid(pid) => format!("process {pid} has no rendezvous file below {session}"),
+            Target::Nspace(name) => format!("no server {name} has its file below {session}"),
+            Target::Session => format!("no server has a rendezvous file below {session}"),
+            _ => format!(
+                "no server has a rendezvous file below {session} or, for the system, in {system}"
+            ),
+        };
+        message.push_str(
+            " (orterun of Open MPI 4 writes none, and Slurm's steps only where they are told to)",
+        );
+        for PassedOver { path, reason } in passed_over {
+            message.push_str(&format!("\n  {}: {reason}", path.display()));
+        }
+        Error::unreachable(message)
+    }
+}
+
+/// What servers may call this node: as the environment says, else as the system does, with and without
+/// its domain.
+fn host_names(environment: &Environment) -> Vec<String> {
+    if let Some(name) = environment.first_of(&["PMIX_HOSTNAME"]) {
+        return vec![name.to_string_lossy().into_owned()];
+    }
+    let system = rustix::system::uname();
+    let whole = system.nodename().to_string_lossy().into_owned();
+    let short = whole.split('.').next().unwrap_or_default().to_owned();
+    match short == whole {
+        true => vec![whole],
+        false => vec![short, whole],
+    }
+}
+
+#[cfg(test)]
+mod tests;

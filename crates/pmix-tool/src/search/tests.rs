@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A directory with servers' files in it, for a node `n01`.
+struct Node {
+    top: TempDir,
+    vars: Vec<(String, String)>,
+}
+
+impl Node {
+    fn new() -> Self {
+        Self {
+            top: tempfile::tempdir().unwrap(),
+            vars: Vec::new(),
+        }
+    }
+
+    /// A file of a server that lives as long as this process does.
+    fn live(&self, path: &str, name: &str) -> PathBuf {
+        self.file(path, &text(name, std::process::id()))
+    }
+
+    fn file(&self, path: &str, text: &str) -> PathBuf {
+        let path = self.top.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    }
+
+    fn search(&self, target: Target) -> Search {
+        let vars = self.vars.iter();
+        let environment = Environment {
+            vars: vars
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            cwd: "/".into(),
+            home: None,
+            system: "/etc".into(),
+        };
+        Search::of(&environment)
+            .host("n01")
+            .server_dir(self.top.path())
+            .system_dir(self.top.path().join("system"))
+            .target(target)
+    }
+
+    fn find(&self, target: Target) -> Result<String, Error> {
+        let found = self.search(target).find()?;
+        Ok(found.uri.server.nspace.to_string())
+    }
+}
+
+fn text(name: &str, pid: u32) -> String {
+    format!("{name}.0;tcp4://127.0.0.1:4711\n5.0.11\n{pid}\n1000:100\nThu Jan  1 00:00:00 1970\n\n")
+}
+
+/// No process has this number: they end far below.
+const DEAD: u32 = i32::MAX.unsigned_abs() - 7;
+
+#[test]
+fn the_environment_comes_first_then_the_system_then_the_only_session() {
+    let mut node = Node::new();
+    node.live("session.1/pmix.n01.tool.77", "session");
+    assert_eq!(node.find(Target::Any).unwrap(), "session");
+    node.live("system/pmix.sys.n01", "system");
+    assert_eq!(node.find(Target::Any).unwrap(), "system");
+    assert_eq!(node.find(Target::SystemFirst).unwrap(), "system");
+    assert_eq!(node.find(Target::Session).unwrap(), "session");
+    let uri = |name: &str| format!("{name}.0;tcp4://127.0.0.1:1");
+    node.vars = vec![("PMIX_SERVER_URI41".to_owned(), uri("parent"))];
+    assert_eq!(node.find(Target::Any).unwrap(), "parent");
+    assert_eq!(node.find(Target::SystemFirst).unwrap(), "system");
+    assert_eq!(node.find(Target::Uri(uri("other"))).unwrap(), "other");
+    node.vars[0].1 = "nonsense".to_owned();
+    let error = node.find(Target::Any).unwrap_err();
+    assert_eq!(error.status(), Status::ERR_BAD_PARAM);
+}
+
+#[test]
+fn several_sessions_are_an_error_that_lists_them() {
+    let node = Node::new();
+    let first = node.live("a/dvm.1/pmix.n01.tool.77", "first");
+    // The same server, by its other files.
+    node.live("a/dvm.1/pmix.n01.tool", "first");
+    assert_eq!(node.find(Target::Any).unwrap(), "first");
+    node.live("b/pmix.n01.tool.second", "second");
+    node.live("b/pmix.n02.tool.78", "of another node");
+    let error = node.find(Target::Any).unwrap_err();
+    assert_eq!(error.status(), Status::ERR_BAD_PARAM);
+    let said = error.to_string();
+    let pid = std::process::id().to_string();
+    for part in ["2 servers", "first", "second", &pid] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(node.find(Target::Pid(77)).unwrap(), "first");
+    assert_eq!(
+        node.find(Target::Nspace("second".into())).unwrap(),
+        "second"
+    );
+    assert_eq!(node.find(Target::File(first.clone())).unwrap(), "first");
+    let by_file = format!("file:{}", first.display());
+    assert_eq!(node.find(Target::Uri(by_file)).unwrap(), "first");
+    let listing = node.search(Target::Any).list();
+    let names = listing
+        .servers
+        .iter()
+        .map(|found| found.uri.server.nspace.to_string());
+    assert_eq!(names.collect::<Vec<_>>(), ["first", "second"]);
+    let error = node.find(Target::Pid(79)).unwrap_err();
+    assert_eq!(error.status(), Status::ERR_UNREACH);
+}
+
+#[test]
+fn files_of_dead_servers_are_seen_as_dead() {
+    let node = Node::new();
+    let dead = node.file("a/pmix.n01.tool.77", &text("gone", DEAD));
+    for target in [Target::Any, Target::Pid(77), Target::File(dead)] {
+        let error = node.find(target).unwrap_err();
+        assert_eq!(error.status(), Status::ERR_UNREACH);
+        assert!(error.to_string().contains("gone is dead"), "{error}");
+    }
+    // It does not stand in the way of one that lives.
+    node.live("b/pmix.n01.tool.78", "session");
+    assert_eq!(node.find(Target::Any).unwrap(), "session");
+    assert_eq!(node.search(Target::Any).list().passed_over.len(), 1);
+}
+
+#[test]
+fn planted_files_are_refused() {
+    let node = Node::new();
+    let planted = node.live("a/pmix.n01.tool.77", "planted");
+    let writable = fs::Permissions::from_mode(0o666);
+    fs::set_permissions(&planted, writable).unwrap();
+    for target in [Target::Any, Target::Pid(77), Target::File(planted.clone())] {
+        let error = node.find(target).unwrap_err();
+        assert_eq!(error.status(), Status::ERR_UNREACH);
+        assert!(error.to_string().contains("it is refused"), "{error}");
+    }
+    // Neither is one in a directory where others may replace it.
+    fs::set_permissions(&planted, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(node.find(Target::Pid(77)).unwrap(), "planted");
+    let parent = planted.parent().unwrap();
+    fs::set_permissions(parent, fs::Permissions::from_mode(0o777)).unwrap();
+    let error = node.find(Target::Pid(77)).unwrap_err();
+    assert!(error.to_string().contains("it is refused"), "{error}");
+}
+
+#[test]
+fn what_is_no_rendezvous_file_is_passed_over() {
+    let node = Node::new();
+    node.file("a/pmix.n01.tool.1", "");
+    node.file("a/pmix.n01.tool.2", "no uri\n5\n6\n");
+    node.file("a/pmix.n01.tool.3", "s.0;usock:/tmp/x\n5\n6\n");
+    node.file("a/pmix.n01.tool.4", &"x".repeat(5000));
+    fs::create_dir(node.top.path().join("a/pmix.n01.tool.5")).unwrap();
+    symlink("/tmp", node.top.path().join("a/link")).unwrap();
+    let listing = node.search(Target::Any).list();
+    assert_eq!((listing.servers.len(), listing.passed_over.len()), (0, 4));
+    let said = node.find(Target::Any).unwrap_err().to_string();
+    for number in 1..=4 {
+        assert!(
+            said.contains(&format!("pmix.n01.tool.{number}: ")),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_server_may_come_between_two_tries() {
+    let node = Node::new();
+    let search = node
+        .search(Target::Any)
+        .tries(1500, Duration::from_millis(20));
+    let made = std::thread::scope(|scope| {
+        let found = scope.spawn(|| search.find());
+        std::thread::sleep(Duration::from_millis(50));
+        // Whole at once, as servers put it in its place.
+        let path = node.live("late", "late");
+        fs::rename(path, node.top.path().join("pmix.n01.tool.77")).unwrap();
+        found.join().unwrap()
+    });
+    assert_eq!(made.unwrap().uri.server.nspace, "late");
+}

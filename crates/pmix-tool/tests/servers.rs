@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tools at servers of this process.
+
+use std::time::Duration;
+
+use pmix_server::{NoHost, Server};
+use pmix_tool::{FoundServer, Search, Target, Tool};
+use pmix_types::{Info, Query, Status, Text, Value, keys};
+use tempfile::TempDir;
+
+/// Longer than any answer takes here, so that a fault of the test ends it.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A server with one job of two processes, and its directory.
+fn server(name: &'static str) -> (Server, TempDir) {
+    let top = tempfile::tempdir().unwrap();
+    let server = Server::builder()
+        .host(NoHost)
+        .hostname("n01")
+        .nspace(name)
+        .server_tmpdir(top.path())
+        .system_tmpdir(top.path())
+        .tool_support(true)
+        .build()
+        .unwrap();
+    server.start().unwrap();
+    let infos = [
+        Info::new(keys::NODE_MAP, "n01"),
+        Info::new(keys::PROC_MAP, "0-1"),
+    ];
+    let job = format!("{name}.job");
+    server.register_nspace(&job.into(), 2, &infos).unwrap();
+    (server, top)
+}
+
+fn found(top: &TempDir) -> FoundServer {
+    let search = Search::from_env().host("n01").server_dir(top.path());
+    search.target(Target::Session).find().unwrap()
+}
+
+fn names(tool: &Tool) -> String {
+    let query = Query {
+        keys: vec![Text::from(keys::QUERY_NAMESPACES)],
+        qualifiers: vec![],
+    };
+    let (status, infos) = tool.query(vec![query]).unwrap();
+    assert_eq!(status, Status::SUCCESS);
+    match &infos[0].value {
+        Value::String(Some(names)) => names.to_str_lossy().into_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_tool_attaches_asks_and_detaches() {
+    let (server, top) = server("first");
+    let mut tool = Tool::new().time_limit(LIMIT);
+    assert!(!tool.is_connected());
+    assert_eq!(
+        tool.query(Vec::new()).unwrap_err().status(),
+        Status::ERR_UNREACH
+    );
+    let name = tool.attach(&found(&top), |_| {}).unwrap();
+    assert_eq!(name, *server.proc());
+    assert!(tool.is_connected());
+    assert_eq!(names(&tool), "first.job");
+    let again = tool.attach(&found(&top), |_| {}).unwrap_err();
+    assert_eq!(again.status(), Status::ERR_EXISTS);
+    tool.finalize().unwrap();
+    server.finalize().unwrap();
+}
+
+#[test]
+fn a_tool_with_two_servers_asks_the_primary_one() {
+    let ((one, first), (two, second)) = (server("one"), server("two"));
+    let mut tool = Tool::new().time_limit(LIMIT);
+    let one_name = tool.attach(&found(&first), |_| {}).unwrap();
+    let own = tool.proc().cloned();
+    let two_name = tool.attach(&found(&second), |_| {}).unwrap();
+    assert_eq!(tool.proc().cloned(), own);
+    assert_eq!(tool.servers(), [one_name.clone(), two_name.clone()]);
+    assert_eq!(names(&tool), "one.job");
+    tool.set_server(&two_name).unwrap();
+    assert_eq!(tool.servers(), [two_name.clone(), one_name.clone()]);
+    assert_eq!(names(&tool), "two.job");
+    tool.disconnect(&two_name).unwrap();
+    assert_eq!(names(&tool), "one.job");
+    for gone in [tool.set_server(&two_name), tool.disconnect(&two_name)] {
+        assert_eq!(gone.unwrap_err().status(), Status::ERR_NOT_FOUND);
+    }
+    tool.finalize().unwrap();
+    one.finalize().unwrap();
+    two.finalize().unwrap();
+}
+
+#[test]
+fn the_loss_of_a_server_is_told_and_another_takes_its_place() {
+    let ((one, first), (two, second)) = (server("lost"), server("next"));
+    let mut tool = Tool::new().time_limit(LIMIT);
+    let (sender, news) = std::sync::mpsc::channel();
+    tool.attach(&found(&first), move |event| {
+        sender.send(event).unwrap_or_default()
+    })
+    .unwrap();
+    one.finalize().unwrap();
+    drop(one);
+    let event = news.recv_timeout(LIMIT).unwrap();
+    assert_eq!(event, pmix_tool::ClientEvent::Lost);
+    assert!(!tool.is_connected());
+    assert!(tool.servers().is_empty());
+    assert_eq!(
+        tool.query(Vec::new()).unwrap_err().status(),
+        Status::ERR_UNREACH
+    );
+    tool.attach(&found(&second), |_| {}).unwrap();
+    assert_eq!(names(&tool), "next.job");
+    tool.finalize().unwrap();
+    two.finalize().unwrap();
+}
