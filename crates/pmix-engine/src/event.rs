@@ -4,7 +4,7 @@
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", for what the host is to be told;
 //! the rest is this project's own.
 
-use pmix_types::{Proc, Status};
+use pmix_types::{Proc, Status, Text};
 
 use crate::{Cleanup, Collective, DirectModexId, Error, PeerId};
 
@@ -57,6 +57,8 @@ pub enum EngineEvent {
     FenceMissing {
         /// The operation.
         operation: Collective,
+        /// The name of the group that it makes or takes apart.
+        group: Option<Text<'static>>,
         /// The participants.
         procs: Vec<Proc<'static>>,
         /// The local participants that had not arrived, or were lost, in ascending order.
@@ -64,4 +66,24 @@ pub enum EngineEvent {
         /// The status that the participants get.
         status: Status,
     },
+    /// A group was made or taken apart, or a member left it.
+    Group {
+        /// Its name.
+        name: Text<'static>,
+        /// What became of it.
+        change: GroupChange,
+    },
+}
+
+/// Says what became of a group of which local processes are members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GroupChange {
+    /// It was made, with these members in the order of their ranks in it. A member that is a whole
+    /// job has the wildcard rank.
+    Formed(Vec<Proc<'static>>),
+    /// This member left it.
+    Left(Proc<'static>),
+    /// It was taken apart; these were its members when it was made.
+    TakenApart(Vec<Proc<'static>>),
 }

@@ -56,7 +56,7 @@ pub use config::{Config, ControlLimits, EventLimits, OutputLimits, ReplyLimits, 
 pub use control::{Cleanup, CleanupDirectory};
 pub use engine::Engine;
 pub use error::Error;
-pub use event::EngineEvent;
+pub use event::{EngineEvent, GroupChange};
 pub use gds_hash::{ModexForm, Registration};
 pub use host::{Answer, CallId, Credentials, HostCall, HostObject, Upcall};
 pub use ids::DirectModexId;

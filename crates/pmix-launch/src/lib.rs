@@ -82,7 +82,7 @@ mod topology;
 pub use environment::Export;
 pub use error::Error;
 pub use layout::Layout;
-pub use outcome::{Cause, Outcome, RankOutcome};
+pub use outcome::{Cause, GroupOutcome, Outcome, RankOutcome};
 pub use placement::{MapBy, Policy, place};
 pub use plan::{App, Output, Plan, ProcessSet};
 pub use process::{Ending, end_with_launcher};

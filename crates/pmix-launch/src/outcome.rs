@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use pmix_types::Rank;
+use pmix_types::{Rank, Status};
 
 use crate::process::{Ending, of_signal, signal_name};
 use crate::topology::Cpus;
@@ -21,6 +21,11 @@ pub struct Outcome {
     pub ranks: Vec<RankOutcome>,
     /// What went wrong first, if anything did.
     pub cause: Option<Cause>,
+    /// Groups of its processes that were not taken apart, or could not be made, in the order in which
+    /// they were; not more than 1000.
+    pub groups: Vec<GroupOutcome>,
+    /// How many groups were made.
+    pub num_groups: u64,
     /// How long it took, from before the first process was started to after the last was gone.
     pub elapsed: Duration,
     /// The processor time of this process so far: of launcher and server, not of the job.
@@ -45,6 +50,21 @@ pub struct RankOutcome {
     pub elapsed: Duration,
     /// How it ended.
     pub ending: Ending,
+}
+
+/// What became of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GroupOutcome {
+    /// Its name.
+    pub name: String,
+    /// Its members, in the order of their ranks in it, without those that left it. The wildcard rank
+    /// stands for the whole job.
+    pub members: Vec<Rank>,
+    /// The members that were not there at the end, or that did not come, in ascending order.
+    pub missing: Vec<Rank>,
+    /// The status with which its construction or destruction failed, if one did.
+    pub failure: Option<Status>,
 }
 
 /// What went wrong with a job.

@@ -13,7 +13,7 @@ use pmix_engine::host::{
     NotifyEvent, Publish, PushStdin, Query, RegisterEvents, ResourceBlock, SessionControl, Spawn,
     ToolConnected, Unpublish, ValidateCredential,
 };
-use pmix_types::{Info, Nspace, Pdata, Proc, Status};
+use pmix_types::{Info, Nspace, Pdata, Proc, Status, Text};
 
 pub use completion::{Completion, Credential, Reply};
 pub(crate) use dispatch::{call, guarded, server_event};
@@ -187,11 +187,20 @@ pub enum ServerEvent {
     FenceMissing {
         /// The operation.
         operation: crate::Collective,
+        /// The name of the group that it makes or takes apart.
+        group: Option<Text<'static>>,
         /// The participants.
         procs: Vec<Proc<'static>>,
         /// The local participants that had not arrived, or were lost, in ascending order.
         missing: Vec<Proc<'static>>,
         /// The status that the participants get.
         status: Status,
+    },
+    /// A group was made or taken apart, or a member left it.
+    Group {
+        /// Its name.
+        name: Text<'static>,
+        /// What became of it.
+        change: crate::GroupChange,
     },
 }

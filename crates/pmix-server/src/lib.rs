@@ -55,7 +55,8 @@ pub use host::{Completion, Credential, Host, NoHost, Reply, ServerEvent};
 pub use pmix_engine::host as upcall;
 pub use pmix_engine::{
     Cleanup, CleanupDirectory, Collective, Config, ControlLimits, Credentials, EventLimits,
-    HostObject, ModexForm, OutputLimits, PeerId, Registration, ReplyLimits, SecondConnection,
+    GroupChange, HostObject, ModexForm, OutputLimits, PeerId, Registration, ReplyLimits,
+    SecondConnection,
 };
 pub use psec::psec_parameters;
 pub use server::Server;

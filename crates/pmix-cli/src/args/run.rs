@@ -93,7 +93,7 @@ pub(crate) struct Run {
     #[arg(long, conflicts_with = "output_dir", help_heading = "Output")]
     pub(crate) forward_io: bool,
     /// Say on standard error where each process runs before it does, and at the end how long it ran and
-    /// how it ended.
+    /// how it ended, and which groups were not taken apart.
     #[arg(long, help_heading = "Output")]
     pub(crate) report: bool,
     /// Write every message that passes between the processes and the server into this file, in the

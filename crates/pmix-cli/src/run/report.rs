@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use pmix_launch::{Ending, Outcome, Plan, RankOutcome};
+use pmix_launch::{Ending, GroupOutcome, Outcome, Plan, RankOutcome};
+use pmix_types::Rank;
 use serde_json::{Value as Json, json};
 
-/// One line for each process.
+/// One line for each process, and one for each group that was not taken apart or not made.
 pub(super) fn table(outcome: &Outcome) -> String {
     let host = String::from_utf8_lossy(&outcome.host);
     let nspace = &outcome.nspace;
@@ -36,7 +37,52 @@ pub(super) fn table(outcome: &Outcome) -> String {
             rank.ending,
         );
     }
+    text += &groups(outcome);
     text
+}
+
+/// How many groups were made, and which of them are still there or failed.
+fn groups(outcome: &Outcome) -> String {
+    if outcome.num_groups == 0 && outcome.groups.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("groups made: {}\n", outcome.num_groups);
+    for group in &outcome.groups {
+        let name = crate::printable::printable(group.name.as_bytes());
+        text += &format!("  {name}: members {}", listed(&group.members));
+        if let Some(status) = group.failure {
+            text += &format!("; {status}");
+        }
+        if !group.missing.is_empty() {
+            text += &format!("; missing {}", listed(&group.missing));
+        }
+        text += match group.failure {
+            None => "; not taken apart\n",
+            Some(_) => "\n",
+        };
+    }
+    text
+}
+
+/// Ranks in their order, runs of them shortened, and no more than a line has room for.
+fn listed(ranks: &[Rank]) -> String {
+    const MOST: usize = 16;
+    let next = |a: &Rank, b: &Rank| a.is_valid() && a.as_raw().checked_add(1) == Some(b.as_raw());
+    let mut named = Vec::new();
+    for run in ranks.chunk_by(next) {
+        named.push(match run {
+            [Rank::WILDCARD] => "all".to_owned(),
+            [first, .., last] => format!("{first}-{last}"),
+            _ => run.iter().map(ToString::to_string).collect(),
+        });
+    }
+    let more = named.len().saturating_sub(MOST);
+    named.truncate(MOST);
+    let shown = named.join(",");
+    match more {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 fn cpus_of(rank: &RankOutcome) -> String {
@@ -65,7 +111,25 @@ pub(super) fn summary(plan: &Plan, outcome: &Outcome) -> Json {
         "seconds": seconds(outcome.elapsed),
         "cpu_seconds": seconds(outcome.processor_time),
         "apps": apps.collect::<Vec<_>>(),
+        "num_groups": outcome.num_groups,
+        "groups": outcome.groups.iter().map(of_group).collect::<Vec<_>>(),
         "ranks": outcome.ranks.iter().map(of_rank).collect::<Vec<_>>(),
+    })
+}
+
+fn of_group(group: &GroupOutcome) -> Json {
+    let ranks = |ranks: &[Rank]| -> Vec<Json> {
+        let named = |rank: &Rank| match *rank {
+            Rank::WILDCARD => json!("all"),
+            rank => json!(rank.as_raw()),
+        };
+        ranks.iter().map(named).collect()
+    };
+    json!({
+        "name": group.name,
+        "members": ranks(&group.members),
+        "missing": ranks(&group.missing),
+        "failure": group.failure.map(|status| status.to_string()),
     })
 }
 
@@ -89,4 +153,19 @@ fn of_rank(rank: &RankOutcome) -> Json {
 /// To the microsecond.
 fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_listed_in_their_order_and_no_line_is_endless() {
+        let of = |ranks: &[u32]| listed(&ranks.iter().copied().map(Rank::new).collect::<Vec<_>>());
+        assert_eq!(of(&[2, 0, 1, 3]), "2,0-1,3");
+        assert_eq!(of(&[]), "");
+        let even: Vec<_> = (0..100).map(|rank| 2 * rank).collect();
+        assert!(of(&even).ends_with(",28,30 and 84 more"), "{}", of(&even));
+        assert_eq!(listed(&[Rank::WILDCARD]), "all");
+    }
 }

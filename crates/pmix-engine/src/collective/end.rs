@@ -230,6 +230,7 @@ impl Collectives {
         tracing::warn!(%operation, %status, num_missing, missing = named.join(" "), "it failed");
         cx.driver_events.push_back(EngineEvent::FenceMissing {
             operation,
+            group: key.2.clone(),
             procs: participants.to_procs(),
             missing,
             status,

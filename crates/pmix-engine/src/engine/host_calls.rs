@@ -177,7 +177,7 @@ impl Engine {
         self.cx.now = Some(now);
         let notification = Notification::of_host(status, source, range, infos)?;
         let groups = &mut self.subsystems.groups;
-        groups.learn_from_host(&self.cx, status, source, infos);
+        groups.learn_from_host(&mut self.cx, status, source, infos);
         let lost = notification.lost_procs();
         self.subsystems.lost_elsewhere(&self.cx, &lost);
         self.subsystems.events.raise(&mut self.cx, notification);

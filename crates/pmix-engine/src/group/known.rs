@@ -8,7 +8,7 @@ use pmix_types::{Nspace, Proc, Rank, Status, Text};
 use super::members::{self, Members};
 use crate::cx::Cx;
 use crate::recount::Recount;
-use crate::{Error, Stats};
+use crate::{EngineEvent, Error, GroupChange, Stats};
 
 /// Keeps the groups that local processes are members of.
 #[derive(Debug, Default)]
@@ -103,12 +103,17 @@ impl Groups {
     /// # Errors
     ///
     /// `PMIX_ERR_OUT_OF_RESOURCE`, as [`check_room`](Self::check_room).
-    pub(super) fn add(&mut self, cx: &Cx, group: Known) -> Result<(), Error> {
+    pub(super) fn add(&mut self, cx: &mut Cx, group: Known) -> Result<(), Error> {
         self.check_room(cx, &group.job, &group.name, group.members.list())?;
         self.last += 1;
         *self.bytes.entry(group.job.clone()).or_default() += group.weight();
         let ids = self.by_name.entry(group.name.clone()).or_default();
         ids.push(self.last);
+        changed(
+            cx,
+            &group.name,
+            GroupChange::Formed(group.members.list().to_vec()),
+        );
         self.groups.insert(self.last, group);
         Ok(())
     }
@@ -141,6 +146,13 @@ impl Groups {
         let mut groups = ids.filter_map(|id| Some((*id, self.groups.get(id)?)));
         groups.find(|(_, group)| group.members.has(member))
     }
+}
+
+/// Says what became of a group.
+pub(super) fn changed(cx: &mut Cx, name: &Text<'static>, change: GroupChange) {
+    let name = name.clone();
+    let event = EngineEvent::Group { name, change };
+    cx.driver_events.push_back(event);
 }
 
 /// How many bytes a group takes, about.

@@ -35,7 +35,7 @@ impl Groups {
 
     fn reported(
         &mut self,
-        cx: &Cx,
+        cx: &mut Cx,
         ticket: &Ticket,
         request: &request::Notify<'_>,
     ) -> Result<(), Error> {
@@ -47,7 +47,8 @@ impl Groups {
         if request.status == Status::GROUP_LEFT {
             let about = affected(&request.infos).unwrap_or(source);
             if about == source {
-                self.leaves(cx, name, source, Status::GROUP_LEFT);
+                let source = source.clone();
+                self.leaves(cx, name, &source, Status::GROUP_LEFT);
             }
             return Ok(());
         }
@@ -80,7 +81,7 @@ impl Groups {
     /// Learns from an event of the host, which brings it from another server.
     pub(crate) fn learn_from_host(
         &mut self,
-        cx: &Cx,
+        cx: &mut Cx,
         status: Status,
         source: &Proc<'_>,
         infos: &[Info<'_>],
@@ -108,7 +109,7 @@ impl Groups {
     /// Learns of a group that the host tells of, if processes of this node are in it.
     fn brought(
         &mut self,
-        cx: &Cx,
+        cx: &mut Cx,
         name: &Text<'_>,
         source: &Proc<'static>,
         list: &[Proc<'_>],
@@ -142,7 +143,7 @@ impl Groups {
         }
     }
 
-    fn leaves(&mut self, cx: &Cx, name: &Text<'_>, proc: &Proc<'static>, status: Status) {
+    fn leaves(&mut self, cx: &mut Cx, name: &Text<'_>, proc: &Proc<'static>, status: Status) {
         if let Some((id, _)) = self.of(name.as_bytes(), proc) {
             // The event that says it is on its way already.
             _ = self.member_leaves(cx, id, proc, status);

@@ -8,8 +8,9 @@ use pmix_types::{
     DataArray, DataRange, Info, IntoOwned, Proc, QualifiedValue, Scope, Status, Text, Value, keys,
 };
 
-use super::known::{Groups, Known};
+use super::known::{Groups, Known, changed};
 use super::members::Members;
+use crate::GroupChange;
 use crate::collective::{
     Collective, EndedGroup, GroupNews, Participants, each, listed, members_now, present,
 };
@@ -28,7 +29,7 @@ impl Groups {
                 Vec::new()
             }
             GroupNews::Ended(ended) => {
-                self.forget(&ended.name, &ended.participants);
+                self.forget(cx, &ended.name, &ended.participants);
                 for ticket in ended.tickets {
                     cx.reply_status(ticket, ended.status);
                 }
@@ -100,7 +101,7 @@ impl Groups {
     }
 
     /// Forgets the groups of a name that these processes were members of.
-    fn forget(&mut self, name: &Text<'_>, participants: &Participants) {
+    fn forget(&mut self, cx: &mut Cx, name: &Text<'static>, participants: &Participants) {
         let mut procs = Procs::default();
         procs.extend(&participants.to_procs());
         let has = |id: &&u64| {
@@ -114,7 +115,10 @@ impl Groups {
             .copied()
             .collect();
         for id in gone {
-            self.remove(id);
+            if let Some(group) = self.remove(id) {
+                let members = group.members.list().to_vec();
+                changed(cx, name, GroupChange::TakenApart(members));
+            }
         }
     }
 
@@ -136,7 +140,7 @@ impl Groups {
     /// A member left a group, or is gone. The others are told what it is.
     pub(super) fn member_leaves(
         &mut self,
-        cx: &Cx,
+        cx: &mut Cx,
         id: u64,
         proc: &Proc<'static>,
         status: Status,
@@ -144,6 +148,9 @@ impl Groups {
         let group = self.groups.get_mut(&id)?;
         if !group.members.remove(proc, status == Status::GROUP_LEFT) {
             return None;
+        }
+        if status == Status::GROUP_LEFT {
+            changed(cx, &group.name, GroupChange::Left(proc.clone()));
         }
         let is_told = status == Status::GROUP_LEFT || group.notifies;
         let told = is_told.then(|| event(cx, status, &group.name, group.members.present(cx), proc));
@@ -155,7 +162,7 @@ impl Groups {
 
     /// The last connection of a process is closed: it is in no group any longer. Returns the events
     /// that follow.
-    pub(crate) fn peer_left(&mut self, cx: &Cx, member: &Member) -> Vec<Notification> {
+    pub(crate) fn peer_left(&mut self, cx: &mut Cx, member: &Member) -> Vec<Notification> {
         let client = member.client.and_then(|id| cx.registry.client(id));
         if self.groups.is_empty() || client.is_some_and(|client| !client.peers.is_empty()) {
             return Vec::new();
@@ -164,7 +171,7 @@ impl Groups {
     }
 
     /// A process is gone.
-    pub(crate) fn proc_gone(&mut self, cx: &Cx, proc: &Proc<'static>) -> Vec<Notification> {
+    pub(crate) fn proc_gone(&mut self, cx: &mut Cx, proc: &Proc<'static>) -> Vec<Notification> {
         let own = self.groups.iter();
         let own = own.filter(|(_, group)| group.members.has(proc));
         let own: Vec<_> = own.map(|(id, _)| *id).collect();

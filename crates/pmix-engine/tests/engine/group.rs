@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pmix_engine::{Answer, Config, Upcall};
+use pmix_engine::{Answer, Config, EngineEvent, GroupChange, Upcall};
 use pmix_proto::{Event, Request, reply, request};
 use pmix_types::{DataRange, GroupOperation, Info, Proc, Rank, Scope, Status, Text, Value, keys};
 
@@ -559,4 +559,38 @@ fn a_thousand_groups_leave_nothing_behind() {
         }
     }
     assert_eq!(world.nodes[0].engine.stats(), before);
+}
+
+#[test]
+fn the_driver_hears_what_becomes_of_groups_and_which_of_them_could_not_be_made() {
+    let (mut world, all) = world(&[3]);
+    make(&mut world, &all, "g", &[2, 0, 1]);
+    assert_eq!(world.status_of(all[1], &leave("g")), DONE);
+    let others = [all[0], all[2]];
+    let tags = ask_all(&mut world, &others, &destruct("g", vec![]));
+    assert_eq!(statuses(&world, &others, &tags), [DONE; 2]);
+    let late = construct("late", &[0, 1], limit(1));
+    ask_all(&mut world, &[all[0]], &late);
+    world.advance(Duration::from_secs(2));
+    let events = world.nodes[0].events.iter();
+    let changes: Vec<_> = events
+        .filter_map(|event| match event {
+            EngineEvent::Group { name, change } => Some((name.to_string(), change.clone())),
+            _ => None,
+        })
+        .collect();
+    let members = procs(&[("job", 2), ("job", 0), ("job", 1)]);
+    let expected = [
+        GroupChange::Formed(members.clone()),
+        GroupChange::Left(members[2].clone()),
+        GroupChange::TakenApart(members),
+    ];
+    assert_eq!(changes, expected.map(|change| ("g".to_owned(), change)));
+    let failed = world.nodes[0].events.iter().find_map(|event| match event {
+        EngineEvent::FenceMissing { group, missing, .. } => Some((group, missing)),
+        _ => None,
+    });
+    let (group, missing) = failed.expect("a construction failed");
+    assert_eq!(group.as_ref(), Some(&Text::from("late")));
+    assert_eq!(*missing, procs(&[("job", 1)]));
 }

@@ -14,8 +14,8 @@ use pmix_server::upcall::{
     Disconnect, Fence, GetCredential, Group, IofPull, JobControl, Log, Lookup, Monitor,
     NotifyEvent, Publish, PushStdin, Query, RegisterEvents, Spawn, Unpublish, ValidateCredential,
 };
-use pmix_server::{Cleanup, Collective, Completion, Credential, Host, ServerEvent};
-use pmix_types::{GroupOperation, Info, Nspace, Pdata, Proc, Status, Value, keys};
+use pmix_server::{Cleanup, Collective, Completion, Credential, GroupChange, Host, ServerEvent};
+use pmix_types::{GroupOperation, Info, Nspace, Pdata, Proc, Status, Text, Value, keys};
 
 pub(crate) use channel::{HostReceiver, HostSender, host_channel};
 
@@ -47,11 +47,25 @@ pub(crate) enum HostMessage {
     Log(Log, Completion<()>),
     PushStdin(PushStdin, Completion<()>),
     /// What processes do together ended without success, and who did not come.
-    Missing(Collective, Status, Vec<Proc<'static>>),
+    Missing(Failed),
+    /// What became of a group.
+    Group(Text<'static>, GroupChange),
     /// What a user wants removed, as a process or the job has ended.
     Cleanup(u32, Cleanup),
     /// A process asked for something that no launcher of one node does.
     Refused(Proc<'static>, &'static str),
+}
+
+/// What processes do together, and that it ended without success.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) operation: Collective,
+    /// The group that they make or take apart.
+    pub(crate) group: Option<Text<'static>>,
+    pub(crate) procs: Vec<Proc<'static>>,
+    pub(crate) status: Status,
+    /// Those that did not come.
+    pub(crate) missing: Vec<Proc<'static>>,
 }
 
 impl LocalHost {
@@ -232,12 +246,20 @@ impl Host for LocalHost {
             }
             ServerEvent::FenceMissing {
                 operation,
+                group,
+                procs,
                 missing,
                 status,
-                ..
-            } => self
-                .messages
-                .send(HostMessage::Missing(operation, status, missing)),
+            } => self.messages.send(HostMessage::Missing(Failed {
+                operation,
+                group,
+                procs,
+                status,
+                missing,
+            })),
+            ServerEvent::Group { name, change } => {
+                self.messages.send(HostMessage::Group(name, change));
+            }
             other => tracing::debug!("{other:?}"),
         }
     }

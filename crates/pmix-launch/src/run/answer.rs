@@ -90,9 +90,11 @@ impl Job<'_> {
                 Status::SUCCESS => done.succeed(Vec::new()),
                 status => done.fail(status),
             },
-            HostMessage::Missing(operation, status, missing) => {
-                self.warn_of_missing(operation, status, &missing);
+            HostMessage::Missing(failed) => {
+                self.warn_of_missing(failed.operation, failed.status, &failed.missing);
+                self.groups.failed(failed);
             }
+            HostMessage::Group(name, change) => self.groups.changed(name, change),
             HostMessage::Cleanup(uid, cleanup) => {
                 for error in cleanup::remove(&cleanup, uid, &self.protected) {
                     tracing::warn!("{error}");

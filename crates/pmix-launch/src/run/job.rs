@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A job that runs.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use rustix::process::Signal;
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
 
 use super::Standard;
+use super::groups::Groups;
 use super::log::Logs;
 use super::missing::Missing;
 use super::stop::{Interrupt, Order, Stop};
@@ -47,6 +49,7 @@ pub(super) struct Job<'a> {
     pub(super) forward: OutputForwarder<'a>,
     pub(super) logs: Logs,
     pub(super) missing: Missing,
+    pub(super) groups: Groups,
     pub(super) input: Input<'a>,
     pub(super) stop: Stop,
     /// How much readers had taken when it was last looked at because of the end.
@@ -267,14 +270,21 @@ impl Job<'_> {
             host: self.plan.layout.host().to_vec(),
             ranks: ranks.collect(),
             cause: self.stop.cause().cloned(),
+            groups: Vec::new(),
+            num_groups: 0,
             elapsed: Duration::ZERO,
             processor_time: Duration::ZERO,
         };
+        let unsound = self.table.iter().filter(|process| !is_sound(process));
+        let unsound: BTreeSet<_> = unsound.map(|process| process.rank).collect();
         // Nothing runs any more when files are removed.
         drop(std::mem::take(&mut self.table));
         self.watcher.end();
         self.orphans.end();
         self.dismiss();
+        let groups = std::mem::take(&mut self.groups);
+        outcome.num_groups = groups.num_formed();
+        outcome.groups = groups.outcomes(&unsound);
         drop(self);
         outcome.elapsed = began.elapsed();
         outcome.processor_time = processor_time();
@@ -320,6 +330,15 @@ fn warn_of_held(held: &[HeldStream]) {
 fn processor_time() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::try_from(used).unwrap_or_default()
+}
+
+/// Whether a process ended as one does that the others can do without: well, and not between init and
+/// finalize.
+fn is_sound(process: &Process) -> bool {
+    let is_well = process
+        .ended
+        .is_some_and(|(ending, _)| ending.exit_code() == 0);
+    is_well && process.link != Link::Connected
 }
 
 fn of_process(process: &Process, began: Instant) -> RankOutcome {

@@ -3,6 +3,7 @@
 
 mod answer;
 mod control;
+mod groups;
 mod job;
 mod log;
 mod missing;

@@ -13,6 +13,7 @@ use pmix_server::{HostObject, Registration, WireObserver};
 use pmix_types::{Nspace, Proc, Text};
 
 use super::Standard;
+use super::groups::Groups;
 use super::job::{FORWARD, INPUT, Job, SIGNALS};
 use super::log::Logs;
 use super::missing::Missing;
@@ -84,6 +85,7 @@ impl<'a> Job<'a> {
                 .keep_chunks_if(plan.forward_io),
             logs: Logs::default(),
             missing: Missing::default(),
+            groups: Groups::default(),
             written: 0,
             input: Input::Own,
             stop: Stop::new(plan, Instant::now()),

@@ -265,13 +265,16 @@ impl Driver {
                 user,
                 cleanup,
             },
+            EngineEvent::Group { name, change } => ServerEvent::Group { name, change },
             EngineEvent::FenceMissing {
                 operation,
+                group,
                 procs,
                 missing,
                 status,
             } => ServerEvent::FenceMissing {
                 operation,
+                group,
                 procs,
                 missing,
                 status,
