@@ -32,7 +32,7 @@ pub(crate) fn later(job: impl FnOnce() + Send + 'static) -> Result<()> {
         return client.later(job).map_err(|error| error.status());
     }
     let mut worker = worker();
-    let pid = std::process::id();
+    let pid = crate::process::id();
     if worker.as_ref().is_some_and(|known| known.pid != pid) {
         // The thread stayed with the parent.
         std::mem::forget(worker.take());

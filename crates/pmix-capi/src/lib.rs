@@ -52,6 +52,8 @@ mod names;
 #[allow(unsafe_code)]
 mod packed;
 #[allow(unsafe_code)]
+mod process;
+#[allow(unsafe_code)]
 mod pulls;
 #[allow(unsafe_code)]
 mod record;

@@ -34,7 +34,7 @@ static HOLDER: AtomicPtr<Holder> = AtomicPtr::new(std::ptr::null_mut());
 /// stayed with the parent, and so does the connection. It gets a state of its own, as the lock of the
 /// parent's may be held by a thread that is not there.
 pub(crate) fn state() -> MutexGuard<'static, State> {
-    let pid = std::process::id();
+    let pid = crate::process::id();
     loop {
         let known = HOLDER.load(Ordering::Acquire);
         // SAFETY: what was once put there stays for ever.
@@ -68,7 +68,7 @@ pub(crate) fn show_to_children(server: Option<&Server>) {
         Box::into_raw(Box::new(server.clone()))
     });
     let last = SERVER.swap(at, Ordering::AcqRel);
-    SERVER_PID.store(std::process::id(), Ordering::Release);
+    SERVER_PID.store(crate::process::id(), Ordering::Release);
     if !last.is_null() {
         // SAFETY: it was made here, and only children look at it, each at a copy of its own.
         drop(unsafe { Box::from_raw(last) });
@@ -78,7 +78,7 @@ pub(crate) fn show_to_children(server: Option<&Server>) {
 /// The server of the parent, if this process is the child of a fork.
 pub(crate) fn server_of_parent() -> Option<&'static Server> {
     let pid = SERVER_PID.load(Ordering::Acquire);
-    if pid == 0 || pid == std::process::id() {
+    if pid == 0 || pid == crate::process::id() {
         return None;
     }
     // SAFETY: this process is a child, in which nobody else changes it.
