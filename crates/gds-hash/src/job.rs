@@ -30,6 +30,7 @@ pub(crate) use self::derive::ranks;
 pub use self::get::{Answer, Request};
 pub use self::list::KnownNode;
 pub(crate) use self::nodes::{Maps, Nodes};
+pub(crate) use self::register::other_jobs;
 pub use self::realm::Realm;
 pub use self::registration::Registration;
 pub use self::subject::Subject;

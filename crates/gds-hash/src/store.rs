@@ -3,13 +3,13 @@
 //!
 //! Source: PMIx Standard, chapters "Data Access and Sharing" and "Server-Specific Interfaces".
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::{Arc, PoisonError};
 
 use pmix_types::{Info, Nspace, Proc, Release, Status, Value, keys};
 
-use crate::job::Session;
+use crate::job::{Session, other_jobs};
 use crate::shared::{ArcSwap, Mutex, NameHasher};
 use crate::{
     Codec, Error, Job, JobInfoReplies, LocalNode, MapReader, Modex, ModexStore, Registration,
@@ -33,9 +33,13 @@ pub struct Store {
     maps: Arc<dyn MapReader>,
     parts: Box<[ArcSwap<Jobs>]>,
     hasher: NameHasher,
-    /// One writer at a time.
-    writer: Mutex<()>,
+    /// One writer at a time. It has, for each job whose registration described other jobs, their
+    /// nspaces.
+    writer: Mutex<Described>,
 }
+
+/// The jobs that registrations of other jobs described, by the nspaces of these.
+type Described = HashMap<Nspace<'static>, Vec<Nspace<'static>>>;
 
 /// Holds a registered job, what its processes put, and the packed job info for its clients.
 #[derive(Debug)]
@@ -45,6 +49,8 @@ pub struct Registered {
     /// Shared with the registrations before and after an update.
     puts: Arc<ArcSwap<ModexStore>>,
     replies: JobInfoReplies,
+    /// The job in whose registration it was described, unless the host registered it itself.
+    described_by: Option<Nspace<'static>>,
 }
 
 impl Registered {
@@ -100,7 +106,7 @@ impl Store {
                 .map(|_| ArcSwap::new(Arc::clone(&none)))
                 .collect(),
             hasher: NameHasher::default(),
-            writer: Mutex::new(()),
+            writer: Mutex::new(Described::default()),
         }
     }
 
@@ -121,6 +127,10 @@ impl Store {
     ///
     /// With `PMIX_REGISTER_NODATA` the job is known and nothing about it.
     ///
+    /// Other jobs that arrays of its session describe are known from now on, too, until it is removed
+    /// (the same chapter, "Assembling information"). What the host registers about such a job itself
+    /// outranks that, and is not removed with it.
+    ///
     /// Returns what the host is to be warned of: what contradicts itself ([`Job::contradictions`]), and
     /// that the job has no maps.
     ///
@@ -135,9 +145,13 @@ impl Store {
         registration: impl Into<Registration<'i>>,
     ) -> Result<Vec<Error>, Error> {
         let nspace = registrable(nspace)?;
-        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.job(&nspace);
         let registration = registration.into();
+        let others = match registration.has_no_data() {
+            true => Vec::new(),
+            false => self.described(&nspace, registration.infos)?,
+        };
         let (refuses, has_no_data) = (
             registration.refuses_contradictions,
             registration.has_no_data(),
@@ -156,8 +170,51 @@ impl Store {
                 "neither {nodes} nor {procs} is given: which process is where is not known"
             )));
         }
-        self.publish(nspace, known, job, num_local_procs);
+        for (other, known, job) in others {
+            let described = writer.entry(nspace.clone()).or_default();
+            if known.as_ref().and_then(|known| known.described_by.as_ref()) != Some(&nspace) {
+                described.push(other.clone());
+            }
+            self.publish(other, known, job, 0, Some(nspace.clone()));
+        }
+        self.publish(nspace, known, job, num_local_procs, None);
         Ok(warnings)
+    }
+
+    /// The other jobs that a registration describes and that the host has not registered itself, as
+    /// they were known and as they are now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Job::register`], with the job that it is about.
+    fn described(
+        &self,
+        nspace: &Nspace<'static>,
+        infos: &[Info<'_>],
+    ) -> Result<Vec<(Nspace<'static>, Option<Arc<Registered>>, Job)>, Error> {
+        let mut all = Vec::new();
+        let mut names = HashSet::new();
+        for other in other_jobs(nspace, infos)? {
+            let about = |error: Error| {
+                let message = format!("job {} of the session: {}", other.nspace, error.message());
+                Error::new(error.status(), message)
+            };
+            let infos = other.infos();
+            let other = registrable(&other.nspace)?;
+            if !names.insert(other.clone()) {
+                return Err(Error::bad(format!(
+                    "job {other} of the session is described twice"
+                )));
+            }
+            let known = self.job(&other);
+            let job = match &known {
+                Some(known) if known.described_by.is_none() => continue,
+                Some(known) => known.job.updated(&*self.maps, &infos),
+                None => Job::register(&*self.maps, &self.host, other.clone(), &infos),
+            };
+            all.push((other, known, job.map_err(about)?));
+        }
+        Ok(all)
     }
 
     /// Registers or updates a job with those of the infos that can be understood, and returns why
@@ -181,7 +238,7 @@ impl Store {
         let before = known.as_ref().map(|known| &known.job);
         let (job, refused) = Job::understood(&*self.maps, &self.host, &nspace, before, infos);
         let num_local_procs = known.as_ref().map_or(0, |known| known.num_local_procs);
-        self.publish(nspace, known, job, num_local_procs);
+        self.publish(nspace, known, job, num_local_procs, None);
         Ok(refused)
     }
 
@@ -192,31 +249,52 @@ impl Store {
         known: Option<Arc<Registered>>,
         job: Job,
         num_local_procs: u32,
+        described_by: Option<Nspace<'static>>,
     ) {
         let registered = Arc::new(Registered {
             job,
             num_local_procs,
             puts: known.map_or_else(Arc::default, |known| Arc::clone(&known.puts)),
             replies: JobInfoReplies::default(),
+            described_by,
         });
         self.replace(&nspace, |jobs| {
             jobs.insert(nspace.as_bytes().into(), registered);
         });
     }
 
-    /// Removes a job and what its processes put.
+    /// Returns the other jobs that registrations of a job described, in the order in which they did.
+    #[must_use]
+    pub fn described_by(&self, nspace: &Nspace<'_>) -> Vec<Nspace<'static>> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let described = writer.get(nspace.as_bytes());
+        described.cloned().unwrap_or_default()
+    }
+
+    /// Removes a job and what its processes put, and the other jobs that nothing but its registration
+    /// described.
     ///
     /// # Errors
     ///
     /// `PMIX_ERR_NOT_FOUND` if it is not known.
     pub fn deregister_nspace(&self, nspace: &Nspace<'_>) -> Result<(), Error> {
-        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if self.job(nspace).is_none() {
             return Err(unknown(nspace));
         }
-        self.replace(nspace, |jobs| {
-            jobs.remove(nspace.as_bytes());
-        });
+        let remove = |nspace: &Nspace<'_>| {
+            self.replace(nspace, |jobs| {
+                jobs.remove(nspace.as_bytes());
+            });
+        };
+        remove(nspace);
+        for other in writer.remove(nspace.as_bytes()).unwrap_or_default() {
+            let known = self.job(&other);
+            let described_by = known.as_ref().and_then(|known| known.described_by.as_ref());
+            if described_by == Some(nspace) {
+                remove(&other);
+            }
+        }
         Ok(())
     }
 

@@ -123,6 +123,70 @@ fn a_session_is_known_through_any_of_its_jobs() {
     );
 }
 
+/// An array of a session with one for each job.
+fn session(id: u32, jobs: Vec<Vec<Info<'static>>>) -> Info<'static> {
+    let jobs = jobs.into_iter().map(|infos| {
+        let infos = Value::DataArray(DataArray::Info(infos));
+        Info::new(keys::JOB_INFO_ARRAY, infos)
+    });
+    let id = Info::new(keys::SESSION_ID, id);
+    let infos = std::iter::once(id).chain(jobs).collect();
+    Info::new(
+        keys::SESSION_INFO_ARRAY,
+        Value::DataArray(DataArray::Info(infos)),
+    )
+}
+
+/// What an array says of a job of so many processes.
+fn sized(nspace: &'static str, size: u32) -> Vec<Info<'static>> {
+    let nspace = Info::new(keys::NSPACE, nspace);
+    [vec![nspace, Info::new(keys::JOB_SIZE, size)], maps("a,b", "0;1")].concat()
+}
+
+#[test]
+fn jobs_that_a_session_describes_are_known_until_the_one_that_described_them_goes() {
+    let store = store();
+    let register = |nspace: &'static str, infos: Vec<Info<'static>>| {
+        store.register_nspace(&Nspace::from(nspace), 0, &infos)
+    };
+    let size = |nspace| get(&store, nspace, Rank::WILDCARD, keys::JOB_SIZE);
+    let jobs = vec![sized("one", 2), sized("two", 3), sized("three", 4)];
+    register("one", vec![session(7, jobs)]).unwrap();
+    for (nspace, expected) in [("one", 2), ("two", 3), ("three", 4)] {
+        assert_eq!(size(nspace), Ok(Value::Uint32(expected)), "{nspace}");
+        let id = get(&store, nspace, Rank::WILDCARD, keys::SESSION_ID);
+        assert_eq!(id, Ok(Value::Uint32(7)), "{nspace}");
+        let host = get(&store, nspace, Rank::new(1), keys::HOSTNAME);
+        assert_eq!(host, Ok(Value::from("b")), "{nspace}");
+    }
+    assert_eq!(store.nspaces().len(), 3);
+
+    // Described again, and by the host itself, which outranks it from then on.
+    register("one", vec![session(7, vec![sized("two", 5)])]).unwrap();
+    assert_eq!(size("two"), Ok(Value::Uint32(5)));
+    register("three", vec![Info::new(keys::JOB_SIZE, 9_u32)]).unwrap();
+    register("one", vec![session(7, vec![sized("three", 4)])]).unwrap();
+    assert_eq!(size("three"), Ok(Value::Uint32(9)));
+
+    // A fault of one is a fault of the whole, and nothing has changed.
+    let wrong = vec![sized("two", 6), sized("four", 1), sized("", 1)];
+    assert!(register("one", vec![session(7, wrong)]).is_err());
+    let twice = vec![sized("two", 6), sized("two", 7)];
+    let error = register("one", vec![session(7, twice)]).unwrap_err();
+    assert!(error.to_string().contains("described twice"), "{error}");
+    let bad_maps = vec![[sized("two", 6), maps("a", "0;1")].concat()];
+    let error = register("one", vec![session(7, bad_maps)]).unwrap_err();
+    assert!(error.to_string().contains("job two of the session"), "{error}");
+    assert_eq!(size("two"), Ok(Value::Uint32(5)));
+    assert!(size("four").is_err());
+
+    store.deregister_nspace(&Nspace::from("one")).unwrap();
+    assert!(size("one").is_err() && size("two").is_err());
+    assert_eq!(size("three"), Ok(Value::Uint32(9)));
+    store.deregister_nspace(&Nspace::from("three")).unwrap();
+    assert!(store.nspaces().is_empty());
+}
+
 #[test]
 fn a_reader_sees_a_job_before_or_after_a_registration_and_never_between() {
     let store = Arc::new(store());

@@ -47,6 +47,7 @@ macro_rules! host {
     };
 }
 
+// `name(Call) -> T` declares `fn name(&self, call: Call, done: Completion<T>)`.
 host! {
     /// A client connected (`client_connected2`). The client goes on without waiting for the
     /// answer; an error ends the connection.

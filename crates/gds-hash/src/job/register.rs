@@ -19,6 +19,7 @@ use self::entry::{
     Target, array, entry, is_container, no_unknown_container, number, of_other_job, target, text,
     within,
 };
+pub(crate) use self::entry::other_jobs;
 use self::maps::{Found, MapFinder, paired};
 
 use self::duplicates::RankSet;

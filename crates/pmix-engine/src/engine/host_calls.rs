@@ -20,7 +20,8 @@ use crate::{DirectModexId, Error};
 
 impl Engine {
     /// Registers a job, or updates it, with the number of its local processes (PMIx Standard,
-    /// `PMIx_server_register_nspace`). Requests that wait for the job go on.
+    /// `PMIx_server_register_nspace`). Requests that wait for the job go on, as do those that wait for
+    /// another job of the session which is described in it.
     ///
     /// # Errors
     ///
@@ -37,8 +38,11 @@ impl Engine {
         }
         let nspace = nspace.clone().into_owned();
         self.cx.registry.add_job(nspace.clone(), num_local_procs);
-        self.subsystems.exchange.job_registered(&nspace);
-        self.subsystems.job_changed(&mut self.cx, &nspace);
+        let described = self.cx.store.described_by(&nspace);
+        for known in std::iter::once(nspace).chain(described) {
+            self.subsystems.exchange.job_registered(&known);
+            self.subsystems.job_changed(&mut self.cx, &known);
+        }
         self.close_refused();
         Ok(())
     }
@@ -50,6 +54,7 @@ impl Engine {
     ///
     /// `PMIX_ERR_NOT_FOUND` if it is not registered.
     pub fn deregister_nspace(&mut self, nspace: &Nspace<'_>) -> Result<(), Error> {
+        let described = self.cx.store.described_by(nspace);
         let stored = self.cx.store.deregister_nspace(nspace);
         if self.cx.registry.job(nspace).is_none() {
             stored?;
@@ -63,6 +68,11 @@ impl Engine {
         }
         self.subsystems
             .job_gone(&mut self.cx, &nspace.clone().into_owned());
+        for other in described {
+            if self.cx.store.job(&other).is_none() && self.cx.registry.job(&other).is_none() {
+                self.subsystems.job_gone(&mut self.cx, &other);
+            }
+        }
         self.close_refused();
         Ok(())
     }

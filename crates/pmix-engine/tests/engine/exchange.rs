@@ -341,6 +341,39 @@ fn a_job_that_is_registered_later_is_waited_for() {
 }
 
 #[test]
+fn a_job_that_a_session_describes_is_answered_and_goes_with_the_one_that_described_it() {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    let who = world.join(0, "job", 0);
+    let of_other = get_with("other", Rank::WILDCARD, keys::JOB_SIZE, vec![]);
+    let waiting = ask(&mut world, who, &of_other);
+    let array = |key: &'static str, infos| {
+        Info::new(key, Value::DataArray(DataArray::Info(infos)))
+    };
+    let other = vec![
+        Info::new(keys::NSPACE, "other"),
+        Info::new(keys::JOB_SIZE, 3_u32),
+    ];
+    let session = vec![
+        Info::new(keys::SESSION_ID, 1_u32),
+        array(keys::JOB_INFO_ARRAY, other),
+    ];
+    let engine = &mut world.nodes[0].engine;
+    let session = [array(keys::SESSION_INFO_ARRAY, session)];
+    engine.register_nspace(&"third".into(), 0, &session).unwrap();
+    world.run();
+    let client = &world.clients[who];
+    assert_eq!(client.value(waiting, keys::JOB_SIZE), Some(Value::Uint32(3)));
+
+    let third = "third".into();
+    world.nodes[0].engine.deregister_nspace(&third).unwrap();
+    world.run();
+    let infos = vec![Info::new(keys::IMMEDIATE, true)];
+    let gone = get_with("other", Rank::WILDCARD, keys::JOB_SIZE, infos);
+    assert_eq!(world.status_of(who, &gone), Some(Status::ERR_NOT_FOUND));
+}
+
+#[test]
 fn the_first_answer_about_another_job_brings_the_whole_of_it() {
     // A client of 4.2 asks about the job where it wants to know of a process of it.
     for (key, rank) in [

@@ -75,7 +75,67 @@ pub(super) fn target(info: &Info<'_>, infos: &[Info<'_>]) -> Result<Target, Erro
     }
 }
 
-/// Whether an array describes another job of the session: not what is registered, and passed over.
+/// The job that an array names.
+fn named<'v>(infos: &'v [Info<'_>]) -> Result<Option<&'v [u8]>, Error> {
+    match entry(infos, keys::NSPACE) {
+        None => Ok(None),
+        Some(Value::Nspace(nspace)) => Ok(Some(nspace.as_bytes())),
+        Some(other) => text(other).map(Some),
+    }
+}
+
+/// The arrays of a registration that describe other jobs of the session, with their nspaces and the
+/// array of the session that each stands in.
+pub(crate) fn other_jobs<'i, 'a>(
+    nspace: &Nspace<'_>,
+    infos: &'i [Info<'a>],
+) -> Result<Vec<OtherJob<'i, 'a>>, Error> {
+    let mut others = Vec::new();
+    for session in infos {
+        if !session.key.is(keys::SESSION_INFO_ARRAY) {
+            continue;
+        }
+        let session = array(session)?;
+        for job in session {
+            if !job.key.is(keys::JOB_INFO_ARRAY) {
+                continue;
+            }
+            let infos = array(job)?;
+            if let Some(named) = named(infos)?.filter(|named| *named != nspace.as_bytes()) {
+                others.push(OtherJob {
+                    nspace: Nspace::new(named.to_vec()),
+                    session: entry(session, keys::SESSION_ID),
+                    infos,
+                });
+            }
+        }
+    }
+    Ok(others)
+}
+
+/// An array about another job of the session.
+pub(crate) struct OtherJob<'i, 'a> {
+    pub(crate) nspace: Nspace<'static>,
+    /// The number of the session.
+    session: Option<&'i Value<'a>>,
+    infos: &'i [Info<'a>],
+}
+
+impl<'a> OtherJob<'_, 'a> {
+    /// What would register the job alone.
+    pub(crate) fn infos(&self) -> Vec<Info<'a>> {
+        let id = |id: &Value<'a>| {
+            let id = vec![Info::new(keys::SESSION_ID, id.clone())];
+            let id = Value::DataArray(DataArray::Info(id));
+            Info::new(keys::SESSION_INFO_ARRAY, id)
+        };
+        let session = self.session.map(id);
+        session.into_iter().chain(self.infos.to_vec()).collect()
+    }
+}
+
+/// Whether an array describes another job of the session, which is not what is registered here:
+/// [`other_jobs`] are registered beside it.
 ///
 /// # Errors
 ///
@@ -86,10 +146,8 @@ pub(super) fn of_other_job(
     inner: Target,
     infos: &[Info<'_>],
 ) -> Result<bool, Error> {
-    let named = match entry(infos, keys::NSPACE) {
-        None => return Ok(false),
-        Some(Value::Nspace(nspace)) => nspace.as_bytes(),
-        Some(other) => text(other)?,
+    let Some(named) = named(infos)? else {
+        return Ok(false);
     };
     if named == nspace.as_bytes() {
         return Ok(false);
