@@ -140,7 +140,11 @@ fn session(id: u32, jobs: Vec<Vec<Info<'static>>>) -> Info<'static> {
 /// What an array says of a job of so many processes.
 fn sized(nspace: &'static str, size: u32) -> Vec<Info<'static>> {
     let nspace = Info::new(keys::NSPACE, nspace);
-    [vec![nspace, Info::new(keys::JOB_SIZE, size)], maps("a,b", "0;1")].concat()
+    [
+        vec![nspace, Info::new(keys::JOB_SIZE, size)],
+        maps("a,b", "0;1"),
+    ]
+    .concat()
 }
 
 #[test]
@@ -176,7 +180,10 @@ fn jobs_that_a_session_describes_are_known_until_the_one_that_described_them_goe
     assert!(error.to_string().contains("described twice"), "{error}");
     let bad_maps = vec![[sized("two", 6), maps("a", "0;1")].concat()];
     let error = register("one", vec![session(7, bad_maps)]).unwrap_err();
-    assert!(error.to_string().contains("job two of the session"), "{error}");
+    assert!(
+        error.to_string().contains("job two of the session"),
+        "{error}"
+    );
     assert_eq!(size("two"), Ok(Value::Uint32(5)));
     assert!(size("four").is_err());
 

@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 use pmix_map::{MapParser, NodeList, ProcMap};
 use pmix_types::{Info, IntoOwned, Nspace, Rank, Text, Value, keys};
 
+pub(crate) use self::entry::other_jobs;
 use self::entry::{
     Target, array, entry, is_container, no_unknown_container, number, of_other_job, target, text,
     within,
 };
-pub(crate) use self::entry::other_jobs;
 use self::maps::{Found, MapFinder, paired};
 
 use self::duplicates::RankSet;

@@ -347,9 +347,7 @@ fn a_job_that_a_session_describes_is_answered_and_goes_with_the_one_that_describ
     let who = world.join(0, "job", 0);
     let of_other = get_with("other", Rank::WILDCARD, keys::JOB_SIZE, vec![]);
     let waiting = ask(&mut world, who, &of_other);
-    let array = |key: &'static str, infos| {
-        Info::new(key, Value::DataArray(DataArray::Info(infos)))
-    };
+    let array = |key: &'static str, infos| Info::new(key, Value::DataArray(DataArray::Info(infos)));
     let other = vec![
         Info::new(keys::NSPACE, "other"),
         Info::new(keys::JOB_SIZE, 3_u32),
@@ -360,10 +358,15 @@ fn a_job_that_a_session_describes_is_answered_and_goes_with_the_one_that_describ
     ];
     let engine = &mut world.nodes[0].engine;
     let session = [array(keys::SESSION_INFO_ARRAY, session)];
-    engine.register_nspace(&"third".into(), 0, &session).unwrap();
+    engine
+        .register_nspace(&"third".into(), 0, &session)
+        .unwrap();
     world.run();
     let client = &world.clients[who];
-    assert_eq!(client.value(waiting, keys::JOB_SIZE), Some(Value::Uint32(3)));
+    assert_eq!(
+        client.value(waiting, keys::JOB_SIZE),
+        Some(Value::Uint32(3))
+    );
 
     let third = "third".into();
     world.nodes[0].engine.deregister_nspace(&third).unwrap();
