@@ -41,6 +41,9 @@ pub struct Store {
 /// The jobs that registrations of other jobs described, by the nspaces of these.
 type Described = HashMap<Nspace<'static>, Vec<Nspace<'static>>>;
 
+/// Another job that a registration describes: its nspace, as it was known and as it is now.
+type OtherJob = (Nspace<'static>, Option<Arc<Registered>>, Job);
+
 /// Holds a registered job, what its processes put, and the packed job info for its clients.
 #[derive(Debug)]
 pub struct Registered {
@@ -191,7 +194,7 @@ impl Store {
         &self,
         nspace: &Nspace<'static>,
         infos: &[Info<'_>],
-    ) -> Result<Vec<(Nspace<'static>, Option<Arc<Registered>>, Job)>, Error> {
+    ) -> Result<Vec<OtherJob>, Error> {
         let mut all = Vec::new();
         let mut names = HashSet::new();
         for other in other_jobs(nspace, infos)? {
