@@ -2,8 +2,8 @@
 //! Pages that name files and types: what they name is there.
 //!
 //! In every page of `docs`, in README and in CONTRIBUTING a code span that looks like a path of the
-//! repository is a file or a folder of it. In a table with the columns `type` and `file`, the names
-//! of the first occur in the second.
+//! repository is a file or a folder of it. In a table with the columns `type` (or `type or function`)
+//! and `file`, the names of the first occur in the second.
 
 use super::tree::{Fault, File, Tree};
 
@@ -40,9 +40,10 @@ fn check_page(tree: &Tree, page: &File) -> Vec<Fault> {
             continue;
         };
         let Some((types, file)) = columns else {
-            let column = |name| cells.iter().position(|cell| *cell == name);
+            let column = |names: &[&str]| cells.iter().position(|cell| names.contains(cell));
             // A table without these columns has none that could be found further down.
-            columns = Some((column("type"), column("file")));
+            let types = column(&["type", "type or function"]);
+            columns = Some((types, column(&["file"])));
             continue;
         };
         let (Some(types), Some(file)) = (types, file) else {
