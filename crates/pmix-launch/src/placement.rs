@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which processors each process runs on.
 
-use crate::topology::{Cpus, Level, Topology};
+use pmix_topology::{Cpuset, Level, Topology};
 
 /// How processes are dealt out to the parts of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +56,17 @@ impl Default for Policy {
 ///
 /// When there are more processes than parts, the parts are dealt out again from the first.
 #[must_use]
-pub fn place(policy: Policy, topology: &Topology, allowed: &Cpus, num_procs: usize) -> Vec<Cpus> {
+pub fn place(
+    policy: Policy,
+    topology: &Topology,
+    allowed: &Cpuset,
+    num_procs: usize,
+) -> Vec<Cpuset> {
     let Some(bind_to) = policy.bind_to else {
         return Vec::new();
     };
     // All allowed processors of the parts of a level that share one with `home`.
-    let parts = |level: Level, home: &Cpus| -> Vec<Cpus> {
+    let parts = |level: Level, home: &Cpuset| -> Vec<Cpuset> {
         let around = topology.parts(level).iter();
         let around = around.filter(|part| part.intersects(home));
         let parts: Vec<_> = around.map(|part| part.and(allowed)).collect();
@@ -89,11 +94,11 @@ pub fn place(policy: Policy, topology: &Topology, allowed: &Cpus, num_procs: usi
 }
 
 /// So many parts at a time, without those that are left over; all of them where they are too few.
-fn groups(parts: &[Cpus], parts_each: usize) -> Vec<Cpus> {
+fn groups(parts: &[Cpuset], parts_each: usize) -> Vec<Cpuset> {
     let parts_each = parts_each.clamp(1, parts.len().max(1));
     let groups = parts.chunks_exact(parts_each);
     groups
-        .map(|group| group.iter().flat_map(Cpus::iter).collect())
+        .map(|group| group.iter().flat_map(Cpuset::iter).collect())
         .collect()
 }
 
@@ -107,7 +112,7 @@ mod tests {
             bind_to: Some(bind_to),
             ..Policy::default()
         };
-        let allowed = Cpus::parse(allowed).unwrap();
+        let allowed = Cpuset::parse(allowed).unwrap();
         place(policy, &machine(), &allowed, num_procs)
             .iter()
             .map(ToString::to_string)
@@ -116,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_process_may_have_several_parts_and_a_part_several_processes() {
-        let allowed = Cpus::parse("0-7").unwrap();
+        let allowed = Cpuset::parse("0-7").unwrap();
         let placed = |policy: Policy, num_procs| -> Vec<String> {
             let placed = place(policy, &machine(), &allowed, num_procs);
             placed.iter().map(ToString::to_string).collect()
@@ -148,16 +153,11 @@ mod tests {
 
     /// Two packages of two cores of two threads.
     fn machine() -> Topology {
-        let sets = |lists: &[&str]| lists.iter().map(|l| Cpus::parse(l).unwrap()).collect();
-        Topology::of_parts([
-            (Level::Node, sets(&["0-7"])),
-            (Level::Package, sets(&["0-3", "4-7"])),
-            (Level::Core, sets(&["0-1", "2-3", "4-5", "6-7"])),
-            (
-                Level::HwThread,
-                sets(&["0", "1", "2", "3", "4", "5", "6", "7"]),
-            ),
-        ])
+        let packages = ["0-3", "4-7"].map(|list| (Level::Package, list));
+        let cores = ["0-1", "2-3", "4-5", "6-7"].map(|list| (Level::Core, list));
+        let parts = packages.into_iter().chain(cores);
+        let parts = parts.map(|(level, list)| (level, Cpuset::parse(list).unwrap()));
+        Topology::of_parts(&(0..8).collect(), parts)
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn nothing_is_confined_unless_asked() {
-        let allowed = Cpus::parse("0-7").unwrap();
+        let allowed = Cpuset::parse("0-7").unwrap();
         assert!(place(Policy::default(), &machine(), &allowed, 4).is_empty());
     }
 }

@@ -11,8 +11,8 @@ use pmix_types::Rank;
 use preg_core::Preg;
 
 use crate::environment::Export;
-use crate::topology::Cpus;
 use crate::{Error, Layout, Policy};
+use pmix_topology::Cpuset;
 
 /// A job to start.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub struct Plan {
     /// Which processors each process runs on.
     pub policy: Policy,
     /// The processors that are dealt out, of those that this process may run on; all if not given.
-    pub cpus: Option<Cpus>,
+    pub cpus: Option<Cpuset>,
     /// Whether processes also find rank and size where those of `mpirun` do
     /// (`OMPI_COMM_WORLD_RANK` and the like), which scripts around programs read.
     pub compat_env: bool,

@@ -13,6 +13,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("pmix-plugin-abi", 0),
     ("pmix-files", 0),
     ("pmix-map", 1),
+    ("pmix-topology", 1),
     ("pmix-mca", 1),
     ("bfrops", 1),
     ("pmix-random", 1),
@@ -59,6 +60,7 @@ const OPTIONAL: &[(&str, &str)] = &[("pmix-types", "data-encoding"), ("pmix-type
 /// Crates narrower than their layer: all that they may depend on in the workspace.
 const ONLY: &[(&str, &[&str])] = &[
     ("pmix-map", &["pmix-types"]),
+    ("pmix-topology", &["pmix-types", "pmix-files"]),
     ("pmix-hostlist", &["pmix-types", "pmix-map"]),
     ("pmix-proto", &["pmix-types", "bfrops"]),
     // Encoders, plugins and parameters are behind the trait that reads maps.

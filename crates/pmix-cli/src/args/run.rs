@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
-use pmix_launch::{Cpus, Level, MapBy, ProcessSet};
+use pmix_launch::{MapBy, ProcessSet};
+use pmix_topology::{Cpuset, Level};
 
 /// Arguments of `run`.
 #[derive(Args)]
@@ -55,7 +56,7 @@ pub(crate) struct Run {
     pub(crate) cpus_per_rank: Option<u32>,
     /// Deal out these processors alone, for example 0-3,8.
     #[arg(long, value_name = "LIST", alias = "cpu-list", value_parser = cpus, help_heading = "Placement")]
-    pub(crate) cpu_set: Option<Cpus>,
+    pub(crate) cpu_set: Option<Cpuset>,
     /// Say on standard error, before processes start, where each of them runs.
     #[arg(long, help_heading = "Placement")]
     pub(crate) report_bindings: bool,
@@ -317,8 +318,8 @@ fn display(word: &str) -> Result<String, String> {
     }
 }
 
-fn cpus(word: &str) -> Result<Cpus, String> {
-    let cpus = Cpus::parse(word).filter(|cpus| !cpus.is_empty());
+fn cpus(word: &str) -> Result<Cpuset, String> {
+    let cpus = Cpuset::parse(word).ok().filter(|cpus| !cpus.is_empty());
     cpus.ok_or_else(|| "processors are numbers and ranges, as in 0-3,8".to_owned())
 }
 

@@ -4,7 +4,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use pmix_launch::{Level, MapBy, Policy, Topology};
+use pmix_launch::{MapBy, Policy, this_machine};
+use pmix_topology::Level;
 
 use crate::args::Run;
 use crate::failure::Failure;
@@ -46,7 +47,7 @@ pub(super) fn num_procs(args: &Run, vars: &Variables) -> Option<u64> {
     if let Some(each) = args.map_by.procs_each {
         let parts = match args.map_by.part.map_by() {
             MapBy::Slot | MapBy::Level(Level::Node) => 1,
-            MapBy::Level(level) => Topology::of_this_machine(vars).parts(level).len().max(1),
+            MapBy::Level(level) => this_machine(vars).parts(level).len().max(1),
         };
         return Some(u64::from(each) * u64::try_from(parts).ok()?);
     }

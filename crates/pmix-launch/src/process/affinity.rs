@@ -4,13 +4,13 @@
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::Error;
-use crate::topology::Cpus;
+use pmix_topology::Cpuset;
 
 /// The processors that this thread may run on; none if the system does not tell.
-pub(crate) fn allowed() -> Option<Cpus> {
+pub(crate) fn allowed() -> Option<Cpuset> {
     let set = sched_getaffinity(None).ok()?;
     let most = u32::try_from(CpuSet::MAX_CPU).ok()?;
-    let cpus: Cpus = (0..most).filter(|&cpu| set.is_set(cpu as usize)).collect();
+    let cpus: Cpuset = (0..most).filter(|&cpu| set.is_set(cpu as usize)).collect();
     (!cpus.is_empty()).then_some(cpus)
 }
 
@@ -30,7 +30,7 @@ impl CpuAffinity {
     }
 
     /// The next children run on these processors.
-    pub(super) fn confine(&self, cpus: &Cpus) -> Result<(), Error> {
+    pub(super) fn confine(&self, cpus: &Cpuset) -> Result<(), Error> {
         let mut set = CpuSet::new();
         for cpu in cpus.iter() {
             let cpu = cpu as usize;

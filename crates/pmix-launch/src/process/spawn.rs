@@ -16,8 +16,8 @@ use super::program;
 use super::table::Process;
 use crate::environment::{Variables, compat, of_children};
 use crate::job_info::Bound;
-use crate::topology::Cpus;
 use crate::{Error, Plan};
+use pmix_topology::Cpuset;
 
 /// Starts the processes of a plan one after the other.
 ///
@@ -91,7 +91,7 @@ impl<'a> Spawner<'a> {
     pub(crate) fn start(
         &self,
         rank: Rank,
-        cpus: Option<&Cpus>,
+        cpus: Option<&Cpuset>,
         vars: &[(OsString, OsString)],
         standard: Standard,
     ) -> Result<Started, Error> {

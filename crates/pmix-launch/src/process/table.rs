@@ -8,7 +8,7 @@ use pmix_types::Rank;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::Ending;
-use crate::topology::Cpus;
+use pmix_topology::Cpuset;
 
 /// How far a process has come with the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) struct Process {
     pub(crate) app: usize,
     pub(crate) pid: Pid,
     /// What it is bound to.
-    pub(crate) cpus: Option<Cpus>,
+    pub(crate) cpus: Option<Cpuset>,
     pub(crate) link: Link,
     pub(crate) started: Instant,
     pub(crate) ended: Option<(Ending, Instant)>,
@@ -40,7 +40,7 @@ impl Process {
         rank: Rank,
         app: usize,
         pid: Pid,
-        cpus: Option<Cpus>,
+        cpus: Option<Cpuset>,
         started: Instant,
     ) -> Self {
         Self {

@@ -7,7 +7,8 @@
 mod actors;
 mod stage;
 
-use pmix_launch::{Cause, Ending, Level, MapBy, Policy};
+use pmix_launch::{Cause, Ending, MapBy, Policy};
+use pmix_topology::Level;
 use pmix_types::{Rank, Value, keys};
 use stage::{play, play_plan, play_unread, play_with};
 

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What this machine is made of: as hwloc describes it, where it is installed.
+
+use std::ffi::OsString;
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pmix_topology::Topology;
+
+use crate::process::find_program;
+
+/// The commands of hwloc's packages that export a topology.
+const COMMANDS: [&str; 2] = ["lstopo-no-graphics", "lstopo"];
+
+/// How long a description may be, in bytes.
+const MAX_LEN: u64 = 64 << 20;
+
+/// How long hwloc's command may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// This machine, as hwloc describes it where it is installed, and `/sys` otherwise.
+///
+/// The environment says where hwloc's `lstopo` is (`PATH`), or which file describes the machine in
+/// its stead (`HWLOC_XMLFILE`, as for whatever else uses hwloc).
+#[must_use]
+pub fn this_machine(environment: &[(OsString, OsString)]) -> Topology {
+    by_hwloc(environment).unwrap_or_else(Topology::of_system)
+}
+
+/// This machine as hwloc describes it; none where it is not installed or says nothing of use.
+fn by_hwloc(environment: &[(OsString, OsString)]) -> Option<Topology> {
+    let var = |wanted: &str| {
+        let mut vars = environment.iter();
+        let found = vars.find(|(name, value)| name == wanted && !value.is_empty());
+        found.map(|(_, value)| value.as_os_str())
+    };
+    let told = match var("HWLOC_XMLFILE") {
+        Some(file) => Topology::of_xml_file(file.as_ref()).map_err(|error| error.to_string()),
+        None => {
+            let find = |name: &&str| find_program(name.as_ref(), var("PATH"), Path::new("")).ok();
+            let command = COMMANDS.iter().find_map(find)?;
+            run(&command, environment)
+                .and_then(|text| String::from_utf8(text).map_err(io::Error::other))
+                .map_err(|error| error.to_string())
+                .and_then(|xml| Topology::of_xml(xml).map_err(|error| error.to_string()))
+                .map_err(|error| format!("lstopo: {error}"))
+        }
+    };
+    told.map_err(|error| tracing::warn!("{error}")).ok()
+}
+
+fn run(command: &Path, environment: &[(OsString, OsString)]) -> io::Result<Vec<u8>> {
+    let mut command = Command::new(command);
+    command.args(["--of", "xml", "--no-io", "-"]);
+    command.env_clear().envs(environment.iter().cloned());
+    output_within(&mut command, MAX_LEN, PATIENCE)
+}
+
+/// What a command writes: so many bytes at most, within so much time, after which it is killed.
+fn output_within(command: &mut Command, most: u64, time: Duration) -> io::Result<Vec<u8>> {
+    let until = Instant::now() + time;
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let (done, written) = mpsc::channel();
+    if let Some(stdout) = child.stdout.take() {
+        // Whoever has the other end may keep it open, which holds up nobody but this thread.
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let mut stdout = stdout.take(most.saturating_add(1));
+            let read = stdout.read_to_end(&mut bytes).map(|_| bytes);
+            // Nobody listens any more if it took too long.
+            let _ = done.send(read);
+        });
+    }
+    let read = written.recv_timeout(time);
+    let ended = read.is_ok().then(|| wait_until(&mut child, until));
+    let status = match ended.transpose()?.flatten() {
+        Some(status) => status,
+        None => {
+            child.kill()?;
+            child.wait()?
+        }
+    };
+    let late = || {
+        let message = format!("it takes more than {} s", time.as_secs());
+        io::Error::new(io::ErrorKind::TimedOut, message)
+    };
+    let bytes = read.map_err(|_| late())??;
+    if u64::try_from(bytes.len()).is_ok_and(|len| len > most) {
+        return Err(io::Error::other(format!(
+            "it writes more than {most} bytes"
+        )));
+    }
+    match status.success() {
+        true => Ok(bytes),
+        false => Err(io::Error::other(status.to_string())),
+    }
+}
+
+/// Waits until a child ends; none if it has not by then.
+fn wait_until(child: &mut Child, until: Instant) -> io::Result<Option<ExitStatus>> {
+    loop {
+        match child.try_wait()? {
+            None if Instant::now() < until => thread::sleep(Duration::from_millis(2)),
+            ended => return Ok(ended),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_writes_so_much_in_so_much_time_and_no_more() {
+        let long = Duration::from_secs(60);
+        let run = |script: &str, time| {
+            let mut command = Command::new("sh");
+            output_within(command.args(["-c", script]), 1000, time)
+        };
+        assert_eq!(run("echo all", long).unwrap(), b"all\n");
+        let error = run("exec yes", long).unwrap_err();
+        assert!(
+            error.to_string().contains("more than 1000 bytes"),
+            "{error}"
+        );
+        assert!(run("echo all; exit 3", long).is_err());
+        let error = run("exec sleep 600", Duration::from_millis(50)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn a_file_that_is_named_is_a_regular_one_of_so_much() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |path: &Path| {
+            let told = by_hwloc(&[("HWLOC_XMLFILE".into(), path.into())])?;
+            told.xml().map(str::to_owned)
+        };
+        let path = folder.path().join("topology.xml");
+        std::fs::write(&path, XML).unwrap();
+        assert_eq!(read(&path).as_deref(), Some(XML));
+        // A file of so many bytes takes no room where nothing is written.
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(MAX_LEN + 1).unwrap();
+        assert_eq!(read(&path), None);
+        for other in [folder.path(), Path::new("/dev/null")] {
+            assert_eq!(read(other), None, "{}", other.display());
+        }
+        assert_eq!(read(&folder.path().join("missing")), None);
+    }
+
+    const XML: &str = r#"<topology version="2.0">
+  <object type="Machine" cpuset="0x1"><object type="PU" os_index="0" cpuset="0x1"/></object>
+</topology>"#;
+}

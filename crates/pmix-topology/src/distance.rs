@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How far devices are from some processors.
+//!
+//! Source: PMIx Standard, chapter "Process-Related Non-Reserved Keys", heading "Device distances",
+//! for what a distance is; the numbers are those of OpenPMIx 4.2.2, seen in `testdata/topology`.
+
+use pmix_types::{DeviceDistance, DeviceType, Text};
+
+use crate::tree::Tree;
+use crate::{Cpuset, Error};
+
+/// Which devices are asked about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceFilter {
+    /// Types that are asked about; all if there is none.
+    pub types: DeviceType,
+    /// Names of devices, theirs of the system or those of PMIx, in any case; all if there is none.
+    pub ids: Vec<String>,
+}
+
+impl DeviceFilter {
+    fn wants(&self, device_type: DeviceType, names: [&str; 2]) -> bool {
+        let of_type = self.types == DeviceType::UNKNOWN || self.types.contains(device_type);
+        let named = |id: &String| names.iter().any(|name| id.eq_ignore_ascii_case(name));
+        of_type && (self.ids.is_empty() || self.ids.iter().any(named))
+    }
+}
+
+/// The order in which types are told.
+const TYPES: [DeviceType; 3] = [
+    DeviceType::GPU,
+    DeviceType::NETWORK,
+    DeviceType::OPENFABRICS,
+];
+
+/// As [`crate::Topology::distances`].
+pub(crate) fn distances(
+    tree: &Tree,
+    cpus: &Cpuset,
+    hostname: &str,
+    filter: &DeviceFilter,
+) -> Result<Vec<DeviceDistance<'static>>, Error> {
+    let machine = tree.levels().next().and_then(|(_, mut parts)| parts.next());
+    if !machine.is_some_and(|machine| machine.cpus.intersects(cpus)) {
+        return Err(Error::unavailable(
+            "none of the processors is of this machine",
+        ));
+    }
+    let Some(here) = tree.around(cpus) else {
+        return Err(Error::unavailable(
+            "the processors share nothing but the machine",
+        ));
+    };
+    let mut found = Vec::new();
+    for (device, beside) in TYPES.iter().flat_map(|wanted| {
+        let devices = tree.devices();
+        devices.filter(|(device, _)| device.kind.device_type() == *wanted)
+    }) {
+        let device_type = device.kind.device_type();
+        let Some(uuid) = device.uuid(hostname) else {
+            continue;
+        };
+        if !filter.wants(device_type, [&device.name, &uuid]) {
+            continue;
+        }
+        // The lower what both are in, the nearer; what only the machine joins is farther than that.
+        let common = tree.common(here, beside).map_or(0, |part| part.depth);
+        let distance = match common {
+            0 => here.depth + tree.depth(),
+            common => tree.depth().saturating_sub(common),
+        };
+        let distance = u16::try_from(distance).unwrap_or(u16::MAX);
+        found.push(DeviceDistance {
+            uuid: Some(Text::new(uuid.into_bytes())),
+            osname: Some(Text::new(device.name.clone().into_bytes())),
+            device_type,
+            mindist: distance,
+            maxdist: distance,
+        });
+    }
+    match found.is_empty() {
+        true => Err(Error::missing("there is no such device")),
+        false => Ok(found),
+    }
+}

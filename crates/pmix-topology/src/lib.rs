@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a node is made of, and what follows from it for processes that are bound to parts of it.
+//!
+//! A [`Topology`] is read from `/sys` of Linux or from the XML of hwloc 2, without a library in C. A
+//! [`Cpuset`] is a set of its processors. From both follow the strings of PMIx: where a process runs
+//! ([`Topology::locality`]), which hardware two processes share ([`relative_locality`]), and how far
+//! devices are from a process ([`Topology::distances`]).
+//!
+//! Nothing here binds a process, starts a program or reads the environment.
+//!
+//! ```
+//! use pmix_topology::{Cpuset, Topology, relative_locality};
+//! use pmix_types::Locality;
+//!
+//! let topology = Topology::flat(4);
+//! let first = topology.locality(&Cpuset::parse("0-1")?).unwrap_or_default();
+//! let second = topology.locality(&Cpuset::parse("1-2")?).unwrap_or_default();
+//! assert_eq!((&*first, &*second), ("CR0-1:HT0-1", "CR1-2:HT1-2"));
+//! let shared = relative_locality(&first, &second)?;
+//! assert!(shared.contains(Locality::SHARE_CORE));
+//! assert!(!shared.contains(Locality::SHARE_NUMA));
+//! # Ok::<(), pmix_topology::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod cpuset;
+mod devices;
+mod distance;
+mod error;
+mod level;
+mod locality;
+mod nest;
+mod sysfs;
+mod topology;
+mod tree;
+mod xml;
+
+pub use cpuset::Cpuset;
+pub use distance::DeviceFilter;
+pub use error::Error;
+pub use level::Level;
+pub use locality::relative_locality;
+pub use topology::Topology;

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which hardware two processes share, by the strings that say where each of them runs.
+//!
+//! Source: PMIx Standard, chapter "Process-Related Non-Reserved Keys", heading "Locality"; the words
+//! of the strings are those that OpenPMIx 4.2.2 writes, seen in `testdata/topology`.
+
+use pmix_types::Locality;
+
+use crate::cpuset::is_hwloc;
+use crate::{Cpuset, Error, Level};
+
+/// The words of a locality string in their order, what each stands for, and the bit of those who
+/// share it. OpenPMIx writes memories last since they stand beside the tree of hwloc 2.
+pub(crate) const WORDS: [(&str, Level, Locality); 7] = [
+    ("SK", Level::Package, Locality::SHARE_PACKAGE),
+    ("L3", Level::L3Cache, Locality::SHARE_L3CACHE),
+    ("L2", Level::L2Cache, Locality::SHARE_L2CACHE),
+    ("L1", Level::L1Cache, Locality::SHARE_L1CACHE),
+    ("CR", Level::Core, Locality::SHARE_CORE),
+    ("HT", Level::HwThread, Locality::SHARE_HWTHREAD),
+    ("NM", Level::Numa, Locality::SHARE_NUMA),
+];
+
+/// What two processes of one node share, by their locality strings (`PMIX_LOCALITY_STRING`).
+///
+/// That is the node, and of each level that both strings name, a part that is in both. Words that
+/// this release does not know share nothing. The string of a process that is not bound is empty.
+///
+/// DEVIATION: a string may begin with `hwloc:` or not, and what is shared is answered with success;
+/// 4.2.2 and 5.0.11 want the prefix, which they do not write, and never answer with success;
+/// `localities_are_those_of_the_library`.
+///
+/// # Errors
+/// `PMIX_ERR_BAD_PARAM`: a string has a list that is none, or is another source's.
+pub fn relative_locality(one: &str, other: &str) -> Result<Locality, Error> {
+    let (one, other) = (parts(one)?, parts(other)?);
+    let shared = WORDS.iter().zip(one.iter().zip(&other));
+    let shared = shared.filter(|(_, (mine, theirs))| mine.intersects(theirs));
+    let all = shared.fold(Locality::SHARE_NODE, |all, ((.., bit), _)| all.union(*bit));
+    Ok(all)
+}
+
+/// The parts of each level that a string names.
+fn parts(text: &str) -> Result<[Cpuset; WORDS.len()], Error> {
+    let mut found: [Cpuset; WORDS.len()] = Default::default();
+    let text = match text.split_once(':') {
+        Some((source, rest)) if is_hwloc(source) => rest,
+        _ => text,
+    };
+    for word in text.split(':').filter(|word| !word.is_empty()) {
+        let Some((name, list)) = word.split_at_checked(2) else {
+            return Err(Error::malformed(format!("{word:?} names no level")));
+        };
+        // The indices of parts are written as processors are.
+        let list = Cpuset::parse(list)?;
+        let known = WORDS.iter().position(|(known, ..)| *known == name);
+        if let Some(place) = known.and_then(|index| found.get_mut(index)) {
+            *place = list;
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_types::Status;
+
+    fn shared(one: &str, other: &str) -> Vec<&'static str> {
+        let both = relative_locality(one, other).unwrap();
+        assert_eq!(relative_locality(other, one).unwrap(), both);
+        assert!(both.contains(Locality::SHARE_NODE));
+        let words = WORDS.iter().filter(|(.., bit)| both.contains(*bit));
+        words.map(|(word, ..)| *word).collect()
+    }
+
+    #[test]
+    fn a_level_is_shared_where_both_name_a_part_of_it() {
+        let first = "SK0:L30:L20:L10:CR0:HT0-1:NM0";
+        assert_eq!(
+            shared(first, first),
+            ["SK", "L3", "L2", "L1", "CR", "HT", "NM"]
+        );
+        assert_eq!(
+            shared(first, "SK0:L30:L21:L11:CR1:HT2-3:NM0"),
+            ["SK", "L3", "NM"]
+        );
+        assert_eq!(shared(first, "SK1:L31:L22:L12:CR2:HT4-5:NM1"), [""; 0]);
+        assert_eq!(shared("CR0-3:HT0-7", "L30:CR2-9:HT8"), ["CR"]);
+        assert_eq!(shared(first, ""), [""; 0]);
+        assert_eq!(shared("", "hwloc:"), [""; 0]);
+        assert_eq!(shared("hwloc:CR1", "CR1"), ["CR"]);
+        assert_eq!(shared("CR1", "HT1:XX1:CR1"), ["CR"]);
+    }
+
+    #[test]
+    fn what_is_no_locality_is_refused() {
+        for wrong in [
+            "C",
+            "CRx",
+            "SK0:L3-",
+            "CR1,,2",
+            "other:CR1",
+            "\u{e4}\u{f6}1",
+            "CR65536",
+        ] {
+            let error = relative_locality(wrong, "CR1").unwrap_err();
+            assert_eq!(error.status(), Status::ERR_BAD_PARAM, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The parts of a machine as a tree, and its levels.
+//!
+//! Source: hwloc documentation, "Hierarchy, Tree and Levels": memories and devices stand beside the
+//! tree, and every level is made of parts of one kind. How hwloc 2.9 numbers them is seen in
+//! `testdata/topology`.
+
+use crate::devices::Device;
+use crate::{Cpuset, Error, Level};
+
+/// A kind of part in the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// One of the levels that PMIx knows; memories stand beside the tree.
+    Known(Level),
+    /// A cache of level 4 or 5.
+    FarCache(u8),
+    /// A die of a package.
+    Die,
+    /// Parts that belong together for another reason; groups in groups have another number.
+    Group(u8),
+}
+
+impl Kind {
+    /// A number for each kind that is below 64.
+    pub(crate) fn place(self) -> u8 {
+        match self {
+            Self::Known(level) => level as u8,
+            Self::FarCache(level) => 8 + level % 8,
+            Self::Die => 16,
+            Self::Group(depth) => 17 + depth.min(40),
+        }
+    }
+
+    fn bit(self) -> u64 {
+        1 << self.place()
+    }
+
+    fn is_thread(self) -> bool {
+        self == Self::Known(Level::HwThread)
+    }
+}
+
+/// A part of the tree.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) kind: Kind,
+    pub(crate) cpus: Cpuset,
+    /// Whether a group stays though it says nothing that its neighbours do not.
+    pub(crate) is_kept: bool,
+    /// The part around it; none around the machine.
+    pub(crate) parent: Option<usize>,
+    /// The parts in it, in the order in which they are numbered.
+    pub(crate) children: Vec<usize>,
+    /// The memories beside it: the processors near each by its own word.
+    pub(crate) memories: Vec<Cpuset>,
+    /// The devices beside it.
+    pub(crate) devices: Vec<Device>,
+    /// How many levels are above it.
+    pub(crate) depth: usize,
+}
+
+impl Part {
+    pub(crate) fn new(kind: Kind, cpus: Cpuset, parent: Option<usize>) -> Self {
+        Self {
+            kind,
+            cpus,
+            is_kept: false,
+            parent,
+            children: Vec::new(),
+            memories: Vec::new(),
+            devices: Vec::new(),
+            depth: 0,
+        }
+    }
+}
+
+/// A memory and the processors near it.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    /// Those of the part that it stands beside.
+    pub(crate) around: Cpuset,
+    /// Those that it names itself; none for memory that no processor is near to.
+    pub(crate) near: Cpuset,
+}
+
+/// All parts of a machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    parts: Vec<Part>,
+    /// The parts of each level, the machine first.
+    levels: Vec<Vec<usize>>,
+    /// In the order in which hwloc numbers them.
+    memories: Vec<Memory>,
+    /// Each device and the part that it stands beside, in the order of hwloc.
+    devices: Vec<(Device, usize)>,
+}
+
+/// How many levels a machine may have; hwloc knows 13 kinds, and groups in groups.
+const MAX_LEVELS: usize = 64;
+
+impl Tree {
+    /// A tree of these parts: the first is the machine, and every other stands behind the part around
+    /// it.
+    ///
+    /// # Errors
+    /// It has more levels than a machine can have, or is of no hardware thread.
+    pub(crate) fn new(mut parts: Vec<Part>) -> Result<Self, Error> {
+        let levels = loop {
+            let levels = levels(&parts)?;
+            if !drop_group_level(&mut parts, &levels) {
+                break levels;
+            }
+        };
+        let threads = levels
+            .iter()
+            .flatten()
+            .filter_map(|index| parts.get(*index));
+        if !threads.into_iter().any(|part| part.kind.is_thread()) {
+            return Err(Error::malformed("a machine without a hardware thread"));
+        }
+        for (depth, level) in levels.iter().enumerate() {
+            for index in level {
+                if let Some(part) = parts.get_mut(*index) {
+                    part.depth = depth;
+                }
+            }
+        }
+        let mut tree = Self {
+            parts,
+            levels,
+            memories: Vec::new(),
+            devices: Vec::new(),
+        };
+        tree.list_beside();
+        Ok(tree)
+    }
+
+    /// Lists memories and devices in the order of hwloc: those of the parts inside a part first.
+    fn list_beside(&mut self) {
+        // A part, and whether what is inside it was listed.
+        let mut stack = vec![(0, false)];
+        while let Some((index, is_done)) = stack.pop() {
+            let Some(part) = self.parts.get(index) else {
+                continue;
+            };
+            if !is_done {
+                stack.push((index, true));
+                stack.extend(part.children.iter().rev().map(|child| (*child, false)));
+                continue;
+            }
+            self.memories
+                .extend(part.memories.iter().map(|near| Memory {
+                    around: part.cpus.clone(),
+                    near: near.clone(),
+                }));
+            let devices = part.devices.iter().cloned();
+            self.devices.extend(devices.map(|device| (device, index)));
+        }
+    }
+
+    /// The parts of each level, the machine first.
+    pub(crate) fn levels(&self) -> impl Iterator<Item = (Kind, impl Iterator<Item = &Part>)> {
+        self.levels.iter().filter_map(|level| {
+            let parts = level.iter().filter_map(|index| self.parts.get(*index));
+            let kind = self.parts.get(*level.first()?)?.kind;
+            Some((kind, parts))
+        })
+    }
+
+    /// The memories in the order in which they are numbered.
+    pub(crate) fn memories(&self) -> &[Memory] {
+        &self.memories
+    }
+
+    /// Each device and the part that it stands beside.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = (&Device, &Part)> {
+        let devices = self.devices.iter();
+        devices.filter_map(|(device, index)| Some((device, self.parts.get(*index)?)))
+    }
+
+    /// How many levels there are.
+    pub(crate) fn depth(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// The lowest part below the machine that has all of some processors, if there is one.
+    pub(crate) fn around(&self, cpus: &Cpuset) -> Option<&Part> {
+        let mut found = None;
+        for (_, mut parts) in self.levels().skip(1) {
+            match parts.find(|part| cpus.is_subset(&part.cpus)) {
+                Some(part) => found = Some(part),
+                None => break,
+            }
+        }
+        found
+    }
+
+    /// The lowest part that two parts are in, or are.
+    pub(crate) fn common<'a>(&'a self, one: &'a Part, other: &'a Part) -> Option<&'a Part> {
+        let up = |part: &Part| part.parent.and_then(|index| self.parts.get(index));
+        let (mut one, mut other) = (one, other);
+        while !std::ptr::eq(one, other) {
+            match one.depth < other.depth {
+                true => other = up(other)?,
+                false if one.depth > other.depth => one = up(one)?,
+                false => (one, other) = (up(one)?, up(other)?),
+            }
+        }
+        Some(one)
+    }
+}
+
+/// The levels of a tree: each is made of all parts of one kind that stand below the levels before it
+/// and have no part of that kind around them.
+fn levels(parts: &[Part]) -> Result<Vec<Vec<usize>>, Error> {
+    // Which kinds are in a part and below it; what is below a part stands behind it.
+    let mut inside: Vec<u64> = parts.iter().map(|part| part.kind.bit()).collect();
+    for (index, part) in parts.iter().enumerate().rev() {
+        let below = inside.get(index).copied().unwrap_or_default();
+        if let Some(around) = part.parent.and_then(|parent| inside.get_mut(parent)) {
+            *around |= below;
+        }
+    }
+    let kind = |index: &usize| parts.get(*index).map(|part| part.kind);
+    let mut levels: Vec<Vec<usize>> = Vec::new();
+    let mut due = vec![0];
+    while !due.is_empty() {
+        if levels.len() == MAX_LEVELS {
+            return Err(Error::malformed(format!("more than {MAX_LEVELS} levels")));
+        }
+        // Threads come last.
+        let other = due
+            .iter()
+            .find(|index| kind(index).is_some_and(|kind| !kind.is_thread()));
+        let first = other.or_else(|| due.first()).and_then(kind);
+        // What has such a part below it comes before it.
+        let top = due.iter().fold(first, |top, index| {
+            let has = top
+                .zip(inside.get(*index))
+                .is_some_and(|(top, inside)| inside & top.bit() != 0);
+            if has { kind(index) } else { top }
+        });
+        let (level, rest): (Vec<_>, Vec<_>) = due.iter().partition(|index| kind(index) == top);
+        let mut next = Vec::with_capacity(rest.len());
+        for index in &due {
+            match parts.get(*index) {
+                Some(part) if Some(part.kind) == top => next.extend(&part.children),
+                _ => next.push(*index),
+            }
+        }
+        levels.push(level);
+        due = next;
+    }
+    Ok(levels)
+}
+
+/// Takes away a level of groups that are the same as the parts around them or in them, if there is
+/// one: hwloc keeps groups for the structure that they add.
+fn drop_group_level(parts: &mut [Part], levels: &[Vec<usize>]) -> bool {
+    let is_group = |parts: &[Part], level: &[usize]| {
+        let mut level = level.iter().filter_map(|index| parts.get(*index));
+        level.all(|part| matches!(part.kind, Kind::Group(_)) && !part.is_kept)
+    };
+    for pair in levels.windows(2).rev() {
+        let [upper, lower] = pair else { continue };
+        let is_alike = upper.len() == lower.len()
+            && upper.iter().zip(lower).all(|(above, below)| {
+                parts
+                    .get(*above)
+                    .is_some_and(|part| part.children == [*below])
+            });
+        if !is_alike {
+            continue;
+        }
+        let dropped = if is_group(parts, upper) && upper != &[0] {
+            upper
+        } else if is_group(parts, lower) {
+            lower
+        } else {
+            continue;
+        };
+        for index in dropped {
+            splice_out(parts, *index);
+        }
+        return true;
+    }
+    false
+}
+
+/// Puts what is in and beside a part where the part was.
+fn splice_out(parts: &mut [Part], index: usize) {
+    let Some(part) = parts.get_mut(index) else {
+        return;
+    };
+    let (children, parent) = (std::mem::take(&mut part.children), part.parent);
+    let (memories, devices) = (
+        std::mem::take(&mut part.memories),
+        std::mem::take(&mut part.devices),
+    );
+    for child in &children {
+        if let Some(child) = parts.get_mut(*child) {
+            child.parent = parent;
+        }
+    }
+    if let Some(around) = parent.and_then(|parent| parts.get_mut(parent)) {
+        let place = around.children.iter().position(|child| *child == index);
+        if let Some(place) = place {
+            around.children.splice(place..=place, children);
+        }
+        around.memories.extend(memories);
+        around.devices.extend(devices);
+    }
+}
