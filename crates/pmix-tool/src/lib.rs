@@ -22,12 +22,14 @@
 //! Source: PMIx Standard, chapter "Tools and Debuggers".
 #![forbid(unsafe_code)]
 
+mod attachment;
 mod error;
 mod rendezvous;
 mod search;
 mod tool;
 mod walk;
 
+pub use attachment::{Attachment, Identity};
 pub use error::Error;
 pub use pmix_client::{ClientEvent, Uri};
 pub use rendezvous::{FoundServer, PassedOver};

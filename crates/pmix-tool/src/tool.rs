@@ -3,37 +3,24 @@
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers".
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use pmix_client::{Answers, Ask, ClientEvent, Settings, SharedClient};
-use pmix_proto::Role;
+use pmix_client::{Answers, Ask, ClientEvent, SharedClient};
 use pmix_types::{Proc, Query, Status};
 
+use crate::attachment::{Attachment, Identity};
 use crate::{Error, FoundServer};
 
 /// Connects a process with the servers that it attached to. One of them is primary: what is asked is
 /// asked of it.
 #[derive(Default)]
 pub struct Tool {
-    servers: Vec<Attached>,
-    /// The index of the primary server.
-    primary: usize,
-    /// How long to wait for any answer; none is as long as it takes.
-    time_limit: Option<Duration>,
+    identity: Identity,
+    servers: Vec<Attachment>,
+    /// The name of the primary server, which may have been lost.
+    primary: Option<Proc<'static>>,
 }
-
-/// One server that the tool is attached to.
-struct Attached {
-    server: Proc<'static>,
-    client: SharedClient,
-    is_lost: Arc<AtomicBool>,
-}
-
-/// How long a server may take to admit a tool.
-const ADMISSION: Duration = Duration::from_secs(30);
 
 impl Tool {
     /// Creates a tool without a server.
@@ -45,12 +32,34 @@ impl Tool {
     /// Sets how long to wait for any answer of a server.
     #[must_use]
     pub const fn time_limit(mut self, limit: Duration) -> Self {
-        self.time_limit = Some(limit);
+        self.identity.time_limit = Some(limit);
         self
     }
 
-    /// Attaches to a server (`PMIx_tool_attach_to_server`), which is primary if it is the first. What
-    /// the server sends unasked is handed to `listener`.
+    /// Sets the name of the tool (`PMIX_TOOL_NSPACE`, `PMIX_TOOL_RANK`). Without one the first server
+    /// gives it a name.
+    #[must_use]
+    pub fn name(mut self, name: Proc<'static>) -> Self {
+        self.identity.name = Some(name);
+        self
+    }
+
+    /// Sets whether the tool launches jobs (`PMIX_LAUNCHER`); servers are told.
+    #[must_use]
+    pub const fn launcher(mut self, is_launcher: bool) -> Self {
+        self.identity.is_launcher = is_launcher;
+        self
+    }
+
+    /// Returns as whom the tool attaches, to do so without holding the tool; [`add`](Self::add) makes
+    /// the server one of its own.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        self.identity.clone()
+    }
+
+    /// Attaches to a server (`PMIx_tool_attach_to_server`). It is primary if it is the first, or if the
+    /// primary one was lost. What the server sends unasked is handed to `listener`.
     ///
     /// The first server gives the tool its name, by which the tool calls itself at further ones.
     /// Returns the name of the server.
@@ -62,61 +71,71 @@ impl Tool {
     pub fn attach(
         &mut self,
         found: &FoundServer,
-        mut listener: impl FnMut(ClientEvent) + Send + 'static,
+        listener: impl FnMut(ClientEvent) + Send + 'static,
     ) -> Result<Proc<'static>, Error> {
-        let mut settings = Settings::of_tool(found.uri.clone());
-        settings.time_limit = Some(self.time_limit.unwrap_or(ADMISSION));
-        if let Some(proc) = self.proc() {
-            settings.proc = proc.clone();
-            settings.role = Role::TOOL_WITH_ID;
+        let exists = |server: &Proc<'_>| {
+            let message = format!("the tool is attached to server {} already", server.nspace);
+            Err(Error::new(Status::ERR_EXISTS, message))
+        };
+        if self.is_attached_to(&found.uri.server) {
+            return exists(&found.uri.server);
         }
-        let is_lost = Arc::new(AtomicBool::new(false));
-        let lost = Arc::clone(&is_lost);
-        let listener = move |event: ClientEvent| {
-            if event == ClientEvent::Lost {
-                lost.store(true, Ordering::Release);
+        let made = self.identity.attach(found, listener)?;
+        let server = made.server().clone();
+        match self.add(made) {
+            Ok(()) => Ok(server),
+            Err(again) => {
+                // It was there before, and stays.
+                let _ = again.leave();
+                exists(&server)
             }
-            listener(event);
-        };
-        let attached = |error: pmix_client::Error| {
-            let name = &found.uri.server.nspace;
-            Error::from(error).of(format_args!("attaching to server {name}"))
-        };
-        self.servers.retain(Attached::is_connected);
-        self.primary = self.primary.min(self.servers.len().saturating_sub(1));
-        if self.index_of(&found.uri.server).is_some() {
-            let name = &found.uri.server.nspace;
-            let message = format!("the tool is attached to server {name} already");
-            return Err(Error::new(Status::ERR_EXISTS, message));
         }
-        let client = SharedClient::init(settings, listener).map_err(attached)?;
-        let server = client.settings().server.server.clone();
-        self.servers.push(Attached {
-            server: server.clone(),
-            client,
-            is_lost,
-        });
-        Ok(server)
     }
 
-    /// Returns the name of the tool, which its first server gave it.
+    /// Adds a server that the tool's [`identity`](Self::identity) attached to, as [`attach`](Self::attach)
+    /// does.
+    ///
+    /// # Errors
+    ///
+    /// Hands the attachment back if the tool is attached to the server already.
+    pub fn add(&mut self, made: Attachment) -> Result<(), Attachment> {
+        self.servers.retain(Attachment::is_connected);
+        if self.index_of(made.server()).is_some() {
+            return Err(made);
+        }
+        let primary = self.primary.as_ref();
+        if !primary.is_some_and(|primary| self.index_of(primary).is_some()) {
+            self.primary = Some(made.server().clone());
+        }
+        let name = self.identity.name.take();
+        self.identity.name = name.or_else(|| Some(made.proc().clone()));
+        self.servers.push(made);
+        Ok(())
+    }
+
+    /// Returns whether the tool is attached to a server.
     #[must_use]
-    pub fn proc(&self) -> Option<&Proc<'static>> {
-        self.servers.first().map(|attached| attached.client.proc())
+    pub fn is_attached_to(&self, server: &Proc<'_>) -> bool {
+        let index = self.index_of(server);
+        index
+            .and_then(|index| self.servers.get(index))
+            .is_some_and(Attachment::is_connected)
+    }
+
+    /// Returns the name of the tool, which it was given, or which its first server gave it.
+    #[must_use]
+    pub const fn proc(&self) -> Option<&Proc<'static>> {
+        self.identity.name.as_ref()
     }
 
     /// Returns the servers that the tool is attached to, the primary one first
     /// (`PMIx_tool_get_servers`).
     #[must_use]
     pub fn servers(&self) -> Vec<Proc<'static>> {
-        let primary = self.servers.get(self.primary).into_iter();
-        let others = self.servers.iter().enumerate();
-        let others = others.filter(|(index, _)| *index != self.primary);
-        primary
-            .chain(others.map(|(_, attached)| attached))
-            .filter(|attached| attached.is_connected())
-            .map(|attached| attached.server.clone())
-            .collect()
+        let connected = self.servers.iter().filter(|one| one.is_connected());
+        let mut names: Vec<_> = connected.map(|one| one.server().clone()).collect();
+        names.sort_by_key(|name| Some(name) != self.primary.as_ref());
+        names
     }
 
     /// Makes a server the primary one (`PMIx_tool_set_server`).
@@ -125,14 +144,22 @@ impl Tool {
     ///
     /// `PMIX_ERR_NOT_FOUND` if the tool is not attached to it.
     pub fn set_server(&mut self, server: &Proc<'_>) -> Result<(), Error> {
-        self.primary = self.index_of(server).ok_or_else(|| not_attached(server))?;
+        let index = self.index_of(server);
+        let attached = index.and_then(|index| self.servers.get(index));
+        let attached = attached.filter(|attached| attached.is_connected());
+        self.primary = Some(
+            attached
+                .ok_or_else(|| not_attached(server))?
+                .server()
+                .clone(),
+        );
         Ok(())
     }
 
     /// Returns whether the tool is connected to its primary server (`PMIx_tool_is_connected`).
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        (self.servers.get(self.primary)).is_some_and(Attached::is_connected)
+        self.primary_server().is_some()
     }
 
     /// Returns the connection to the primary server, for all that a client may ask.
@@ -141,10 +168,9 @@ impl Tool {
     ///
     /// `PMIX_ERR_UNREACH` if the tool has no server, or if it was lost.
     pub fn primary(&self) -> Result<&SharedClient, Error> {
-        let primary = self.servers.get(self.primary);
-        let primary = primary.filter(|attached| attached.is_connected());
+        let primary = self.primary_server();
         let primary = primary.ok_or_else(|| Error::unreachable("the tool has no server"))?;
-        Ok(&primary.client)
+        Ok(primary.client())
     }
 
     /// Asks the primary server (`PMIx_Query_info`).
@@ -163,7 +189,7 @@ impl Tool {
     /// What the server answers, that it was lost, or `PMIX_ERR_TIMEOUT`.
     pub fn wait<T: Send + 'static>(&self, ask: Ask<'_, T>) -> Result<T, Error> {
         let client = self.primary()?;
-        let Some(limit) = self.time_limit else {
+        let Some(limit) = self.identity.time_limit else {
             return Ok(client.wait(ask)?);
         };
         let (sender, receiver) = mpsc::channel();
@@ -181,14 +207,23 @@ impl Tool {
     ///
     /// `PMIX_ERR_NOT_FOUND` if the tool is not attached to it; what it answers.
     pub fn disconnect(&mut self, server: &Proc<'_>) -> Result<(), Error> {
+        self.remove(server)?.leave()
+    }
+
+    /// Takes one server away from the tool, as [`disconnect`](Self::disconnect) does, without leaving it
+    /// yet.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if the tool is not attached to it.
+    pub fn remove(&mut self, server: &Proc<'_>) -> Result<Attachment, Error> {
         let index = self.index_of(server).ok_or_else(|| not_attached(server))?;
-        let attached = self.servers.remove(index);
-        match index.cmp(&self.primary) {
-            std::cmp::Ordering::Less => self.primary -= 1,
-            std::cmp::Ordering::Equal => self.primary = 0,
-            std::cmp::Ordering::Greater => {}
+        let removed = self.servers.remove(index);
+        if self.primary.as_ref() == Some(removed.server()) {
+            let mut left = self.servers.iter().filter(|one| one.is_connected());
+            self.primary = left.next().map(|one| one.server().clone());
         }
-        Ok(attached.client.finalize()?)
+        Ok(removed)
     }
 
     /// Detaches from all servers (`PMIx_tool_finalize`).
@@ -196,27 +231,19 @@ impl Tool {
     /// # Errors
     ///
     /// What the first server answers that does not let the tool go; the others are left all the same.
-    pub fn finalize(mut self) -> Result<(), Error> {
-        let mut first = Ok(());
-        for attached in self.servers.drain(..) {
-            let is_connected = attached.is_connected();
-            let left = attached.client.finalize();
-            if is_connected && first.is_ok() {
-                first = left;
-            }
-        }
-        Ok(first?)
+    pub fn finalize(self) -> Result<(), Error> {
+        let left: Vec<_> = self.servers.into_iter().map(Attachment::leave).collect();
+        left.into_iter().collect()
+    }
+
+    fn primary_server(&self) -> Option<&Attachment> {
+        let index = self.index_of(self.primary.as_ref()?)?;
+        self.servers.get(index).filter(|one| one.is_connected())
     }
 
     fn index_of(&self, server: &Proc<'_>) -> Option<usize> {
         let mut servers = self.servers.iter();
-        servers.position(|attached| attached.server == *server)
-    }
-}
-
-impl Attached {
-    fn is_connected(&self) -> bool {
-        !self.is_lost.load(Ordering::Acquire)
+        servers.position(|attached| attached.server() == server)
     }
 }
 

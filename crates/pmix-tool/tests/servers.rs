@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pmix_server::{NoHost, Server};
 use pmix_tool::{FoundServer, Search, Target, Tool};
-use pmix_types::{Info, Query, Status, Text, Value, keys};
+use pmix_types::{Info, Proc, Query, Rank, Status, Text, Value, keys};
 use tempfile::TempDir;
 
 /// Longer than any answer takes here, so that a fault of the test ends it.
@@ -31,6 +31,11 @@ fn server(name: &'static str) -> (Server, TempDir) {
     let job = format!("{name}.job");
     server.register_nspace(&job.into(), 2, &infos).unwrap();
     (server, top)
+}
+
+/// The name of a tool that brings one.
+fn own() -> Proc<'static> {
+    Proc::new("a.tool", Rank::new(3))
 }
 
 fn found(top: &TempDir) -> FoundServer {
@@ -112,8 +117,50 @@ fn the_loss_of_a_server_is_told_and_another_takes_its_place() {
         tool.query(Vec::new()).unwrap_err().status(),
         Status::ERR_UNREACH
     );
+    let name = tool.proc().cloned();
     tool.attach(&found(&second), |_| {}).unwrap();
+    assert_eq!(tool.proc().cloned(), name, "a tool keeps its name");
     assert_eq!(names(&tool), "next.job");
     tool.finalize().unwrap();
     two.finalize().unwrap();
+}
+
+#[test]
+fn a_secondary_server_that_is_lost_leaves_the_primary_one() {
+    let ((one, first), (two, second)) = (server("brief"), server("main"));
+    let (three, third) = server("more");
+    let mut tool = Tool::new().time_limit(LIMIT).name(own());
+    let (sender, news) = std::sync::mpsc::channel();
+    tool.attach(&found(&first), move |event| {
+        sender.send(event).unwrap_or_default()
+    })
+    .unwrap();
+    let main = tool.attach(&found(&second), |_| {}).unwrap();
+    tool.set_server(&main).unwrap();
+    one.finalize().unwrap();
+    drop(one);
+    news.recv_timeout(LIMIT).unwrap();
+    let more = tool.attach(&found(&third), |_| {}).unwrap();
+    assert_eq!(tool.servers(), [main, more]);
+    assert_eq!(names(&tool), "main.job");
+    assert_eq!(tool.proc(), Some(&own()));
+    tool.finalize().unwrap();
+    two.finalize().unwrap();
+    three.finalize().unwrap();
+}
+
+#[test]
+fn a_server_that_a_tool_leaves_is_not_lost() {
+    let (server, top) = server("left");
+    let mut tool = Tool::new().time_limit(LIMIT);
+    let (sender, news) = std::sync::mpsc::channel();
+    let name = tool.attach(&found(&top), move |event| {
+        sender.send(event).unwrap_or_default()
+    });
+    tool.disconnect(&name.unwrap()).unwrap();
+    assert!(
+        news.recv().is_err(),
+        "the listener is gone and heard nothing"
+    );
+    server.finalize().unwrap();
 }

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One server that a tool is attached to, and as whom a tool attaches.
+//!
+//! Source: PMIx Standard, chapter "Tools and Debuggers"; OpenPMIx, `ptl/base`, for the roles.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use pmix_client::{ClientEvent, Settings, SharedClient};
+use pmix_proto::Role;
+use pmix_types::Proc;
+
+use crate::{Error, FoundServer};
+
+/// How long a server may take to admit a tool.
+const ADMISSION: Duration = Duration::from_secs(30);
+
+/// Says as whom a tool attaches to servers.
+#[derive(Clone, Debug, Default)]
+pub struct Identity {
+    pub(crate) name: Option<Proc<'static>>,
+    pub(crate) is_launcher: bool,
+    pub(crate) time_limit: Option<Duration>,
+}
+
+/// Holds the connection of a tool to one server.
+pub struct Attachment {
+    server: Proc<'static>,
+    client: SharedClient,
+    /// The server was lost.
+    is_lost: Arc<AtomicBool>,
+    /// The tool leaves by its own will.
+    is_left: Arc<AtomicBool>,
+}
+
+impl Identity {
+    /// Attaches to a server. What it sends unasked is handed to `listener`, and so is its loss, unless
+    /// the tool leaves it.
+    ///
+    /// A process that this server started, as its environment says, is the process that it was started
+    /// as. Another one has the name of this identity; without one the server gives it a name.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_UNREACH` if the server cannot be reached; the status with which it refuses the tool;
+    /// `PMIX_ERR_TIMEOUT`.
+    pub fn attach(
+        &self,
+        found: &FoundServer,
+        mut listener: impl FnMut(ClientEvent) + Send + 'static,
+    ) -> Result<Attachment, Error> {
+        let mut settings = self.settings(found);
+        settings.time_limit = Some(self.time_limit.unwrap_or(ADMISSION));
+        let (is_lost, is_left) = <(Arc<AtomicBool>, Arc<AtomicBool>)>::default();
+        let (lost, left) = (Arc::clone(&is_lost), Arc::clone(&is_left));
+        let listener = move |event: ClientEvent| {
+            if event == ClientEvent::Lost {
+                lost.store(true, Ordering::Release);
+                if left.load(Ordering::Acquire) {
+                    return;
+                }
+            }
+            listener(event);
+        };
+        let attaching = |error: pmix_client::Error| {
+            let name = &found.uri.server.nspace;
+            Error::from(error).of(format_args!("attaching to server {name}"))
+        };
+        let client = SharedClient::init(settings, listener).map_err(attaching)?;
+        Ok(Attachment {
+            server: client.settings().server.server.clone(),
+            client,
+            is_lost,
+            is_left,
+        })
+    }
+
+    fn settings(&self, found: &FoundServer) -> Settings {
+        let is_own = |proc: &Proc<'_>| self.name.as_ref().is_none_or(|name| name == proc);
+        let started = Settings::from_env().ok();
+        let started = started.filter(|it| it.server == found.uri && is_own(&it.proc));
+        let of_kind = |tool, launcher| if self.is_launcher { launcher } else { tool };
+        let mut settings = Settings::of_tool(found.uri.clone());
+        match (started, &self.name) {
+            (Some(started), _) => {
+                settings = started;
+                settings.role = of_kind(Role::STARTED_TOOL, Role::STARTED_LAUNCHER);
+            }
+            (None, Some(name)) => {
+                settings.proc = name.clone();
+                settings.role = of_kind(Role::TOOL_WITH_ID, Role::LAUNCHER_WITH_ID);
+            }
+            (None, None) => settings.role = of_kind(Role::TOOL, Role::LAUNCHER),
+        }
+        settings
+    }
+}
+
+impl Attachment {
+    /// Returns the name of the server.
+    #[must_use]
+    pub const fn server(&self) -> &Proc<'static> {
+        &self.server
+    }
+
+    /// Returns the name that the tool has at the server.
+    #[must_use]
+    pub fn proc(&self) -> &Proc<'static> {
+        self.client.proc()
+    }
+
+    /// Returns the connection, for all that a client may ask.
+    #[must_use]
+    pub const fn client(&self) -> &SharedClient {
+        &self.client
+    }
+
+    /// Returns whether the server is still there.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        !self.is_lost.load(Ordering::Acquire)
+    }
+
+    /// Leaves the server; its threads have ended when this returns. A server that was lost is left as it
+    /// is.
+    ///
+    /// # Errors
+    ///
+    /// What the server answers.
+    pub fn leave(self) -> Result<(), Error> {
+        self.is_left.store(true, Ordering::Release);
+        let was_connected = self.is_connected();
+        let left = self.client.finalize();
+        match was_connected {
+            true => Ok(left?),
+            false => Ok(()),
+        }
+    }
+}
