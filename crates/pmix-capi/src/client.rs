@@ -20,6 +20,7 @@ use crate::record::there;
 use crate::server::own_host;
 use crate::state::{client, state};
 use crate::status::{code, write_to};
+use crate::tool::{self, name_of};
 use crate::values::value_at;
 
 /// Whether one of the infos says that something is so.
@@ -36,6 +37,10 @@ fn init() -> Result<Proc<'static>> {
         *count += 1;
         return Ok(client.proc().clone());
     }
+    if let Some(own) = &mut state.tool {
+        own.count += 1;
+        return Ok(name_of(&own.tool));
+    }
     if let Some((server, count)) = &mut state.server {
         *count += 1;
         return Ok(server.proc().clone());
@@ -51,8 +56,11 @@ fn init() -> Result<Proc<'static>> {
     Ok(proc)
 }
 
-/// Is no client any longer with the last call.
-fn finalize(infos: &[Info<'_>]) -> Result<()> {
+/// Is no client or tool any longer with the last call.
+pub(crate) fn finalize(infos: &[Info<'_>]) -> Result<()> {
+    if let Some(ended) = tool::finalize() {
+        return ended;
+    }
     let last = {
         let mut state = state();
         if let Some((_, count)) = &mut state.server {
@@ -114,6 +122,9 @@ fn own_value(of: &Proc<'_>, own: &Proc<'static>, key: &str) -> Option<Value<'sta
 /// Stores a value about a process, its own if none is named, where this process is a server.
 fn store_of_server(of: Option<&Proc<'static>>, info: &Info<'static>) -> Option<Result<()>> {
     let mut state = state();
+    if state.connection().is_some() {
+        return None;
+    }
     let (server, _) = state.server.as_ref()?;
     let of = of.unwrap_or_else(|| server.proc()).clone();
     let at = (of, info.key.clone());
@@ -129,6 +140,9 @@ fn put_by_server(scope: Scope, info: &Info<'static>) -> Option<Result<()>> {
         }
         Scope::DEL_LOCAL | Scope::DEL_REMOTE | Scope::DEL_GLOBAL | Scope::DEL_INTERNAL => {
             let mut state = state();
+            if state.connection().is_some() {
+                return None;
+            }
             let (server, _) = state.server.as_ref()?;
             let at = (server.proc().clone(), info.key.clone());
             state.stored.remove(&at);
@@ -145,14 +159,14 @@ fn known_to_server(
     key: &Key<'static>,
     infos: &[Info<'_>],
 ) -> Option<Result<Value<'static>>> {
-    let (server, stored) = {
+    let (server, stored, is_asking) = {
         let state = state();
+        let (server, _) = state.server.as_ref()?;
         if state.client.is_some() {
             return None;
         }
-        let (server, _) = state.server.as_ref()?;
         let stored = state.stored.get(&(of.clone(), key.clone())).cloned();
-        (server.clone(), stored)
+        (server.clone(), stored, state.connection().is_some())
     };
     let name = key.as_text().to_str_lossy();
     let own = || own_value(of, server.proc(), &name);
@@ -160,11 +174,12 @@ fn known_to_server(
         return Some(Ok(known));
     }
     let qualifiers = SharedClient::qualifiers(infos);
-    Some(
-        server
-            .get(of, &name, &qualifiers)
-            .map_err(|error| error.status()),
-    )
+    match server.get(of, &name, &qualifiers) {
+        Ok(found) => Some(Ok(found)),
+        // A tool's jobs are known here; of others it asks the server that it is attached to.
+        Err(_) if is_asking => None,
+        Err(error) => Some(Err(error.status())),
+    }
 }
 
 /// Hands a value out: to memory of the caller if it says so, otherwise to new memory.
@@ -214,7 +229,7 @@ exported! {
 
     fn PMIx_Initialized() -> c_int {
         let state = state();
-        c_int::from(state.client.is_some() || state.server.is_some())
+        c_int::from(state.is_any())
     }
 
     fn PMIx_Finalize(info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
@@ -269,7 +284,11 @@ exported! {
 
     fn PMIx_Commit() -> pmix_status_t {
         // What a server's own process put is there at once.
-        if state().server.is_some() {
+        let is_server = {
+            let state = state();
+            state.server.is_some() && state.connection().is_none()
+        };
+        if is_server {
             return Status::SUCCESS.as_raw();
         }
         code(client().and_then(|client| client.commit().map_err(|error| fault(&error))))

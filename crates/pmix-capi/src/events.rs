@@ -6,7 +6,7 @@ mod chain;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pmix_client::{Ask, ClientEvent};
+use pmix_client::{Ask, ClientEvent, SharedClient};
 use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Status, Value, keys};
 
 use crate::abi::*;
@@ -133,6 +133,28 @@ pub(crate) fn client_event(event: ClientEvent) {
     }
 }
 
+/// Tells a server that is primary from now on of all that the handlers here listen to.
+pub(crate) fn tell_server(client: &SharedClient) {
+    let (codes, has_default) = {
+        let handlers = handlers();
+        let mut codes: Vec<_> = handlers
+            .all
+            .iter()
+            .flat_map(|one| one.codes.clone())
+            .collect();
+        codes.sort_unstable_by_key(|code| code.as_raw());
+        codes.dedup();
+        (codes, handlers.all.iter().any(|one| one.codes.is_empty()))
+    };
+    let some = (!codes.is_empty()).then_some(codes);
+    for codes in some.into_iter().chain(has_default.then(Vec::new)) {
+        // As at the registration itself: the server's own events come all the same.
+        if let Err(error) = client.wait(Ask::register_events(codes, Vec::new())) {
+            tracing::debug!("a server does not tell of events: {error}");
+        }
+    }
+}
+
 /// What a program says about a handler that it registers.
 fn describe(
     codes: &[Status],
@@ -181,10 +203,10 @@ unsafe fn register(
     }
     let is_client = {
         let state = state();
-        if state.client.is_none() && state.server.is_none() {
+        if !state.is_any() {
             return Err(Status::ERR_INIT);
         }
-        state.client.is_some()
+        state.connection().is_some()
     };
     let (place, prepend, object) = describe(&codes, &infos, given);
     let mut handlers = handlers();
@@ -273,11 +295,7 @@ exported! {
     }
 
     fn PMIx_Deregister_event_handler(evhdlr_ref: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        let is_any = {
-            let state = state();
-            state.client.is_some() || state.server.is_some()
-        };
-        if !is_any {
+        if !state().is_any() {
             return Status::ERR_INIT.as_raw();
         }
         let gone = forget(evhdlr_ref);

@@ -3,7 +3,7 @@
 //!
 //! Every function that any release of OpenPMIx exports is a symbol of this library, and nothing
 //! else but the array `pmix_framework_names`, which Open MPI 5 looks for. A body checks its
-//! arguments, converts them to the data model, calls [`pmix_client`] or [`pmix_server`] and converts
+//! arguments, converts them to the data model, calls [`pmix_client`], [`pmix_server`] or [`pmix_tool`] and converts
 //! the answer back. The headers are in `include/`; they and the types in `abi` are written from the
 //! tables in `data/`, and each function is compared with its prototype when this is compiled.
 //!
@@ -68,6 +68,8 @@ mod status;
 #[allow(unsafe_code)]
 mod strings;
 mod text;
+#[allow(unsafe_code)]
+mod tool;
 #[allow(unsafe_code)]
 mod unsupported;
 #[allow(unsafe_code)]

@@ -26,7 +26,7 @@ use crate::record::{empty_list, there};
 use crate::state::{server, server_of_parent, show_to_children, state};
 use crate::status::code;
 
-pub(crate) use host::CHost;
+pub(crate) use host::{CHost, common_part};
 pub(crate) use own::own_host;
 pub(crate) use pending::To;
 
@@ -50,7 +50,7 @@ fn is_obeyed(info: &Info<'_>) -> bool {
 }
 
 /// Becomes a server, or counts one more call.
-fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) -> Result<()> {
+pub(crate) fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) -> Result<()> {
     let mut state = state();
     if let Some((_, count)) = &mut state.server {
         *count += 1;
@@ -81,7 +81,7 @@ fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) -> Result<()>
 }
 
 /// Ends the server on the last finalize.
-fn finalize() -> Result<()> {
+pub(crate) fn finalize() -> Result<()> {
     let last = {
         let mut state = state();
         match &mut state.server {
@@ -119,7 +119,7 @@ exported! {
             // SAFETY: C says so.
             let infos = unsafe { infos_at(info, ninfo)? };
             // SAFETY: only what all releases have in common is read, whatever the host's has.
-            let module = unsafe { host::common_part(module) };
+            let module = unsafe { common_part(module) };
             init(module.as_ref(), &infos)
         })())
     }

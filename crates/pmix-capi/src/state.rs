@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this process is: a client, a server, or nothing yet.
+//! What this process is: a client, a tool, a server, or nothing yet.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use pmix_client::SharedClient;
 use pmix_server::Server;
-use pmix_types::{Key, Proc, Status, Value};
+use pmix_tool::Tool;
+use pmix_types::{Info, Key, Proc, Status, Value};
 
 use crate::memory::Result;
 
@@ -16,16 +18,60 @@ use crate::memory::Result;
 pub(crate) struct State {
     /// The client, and how often it was initialised.
     pub(crate) client: Option<(SharedClient, usize)>,
+    /// The tool.
+    pub(crate) tool: Option<OwnTool>,
     /// The server, and how often it was initialised.
     pub(crate) server: Option<(Server, usize)>,
     /// What the server's own process stored or put, by process and key.
     pub(crate) stored: HashMap<(Proc<'static>, Key<'static>), Value<'static>>,
 }
 
+/// The tool that this process is.
+pub(crate) struct OwnTool {
+    pub(crate) tool: Tool,
+    /// How often it was initialised.
+    pub(crate) count: usize,
+    /// What was said at the first init.
+    pub(crate) infos: Vec<Info<'static>>,
+    /// Whether the server of this process is the tool's and ends with it.
+    pub(crate) has_server: bool,
+}
+
+impl State {
+    /// The connection to the server that this process asks, if there is one.
+    pub(crate) fn connection(&self) -> Option<&SharedClient> {
+        match (&self.client, &self.tool) {
+            (Some((client, _)), _) => Some(client),
+            (None, Some(own)) => own.tool.primary().ok(),
+            (None, None) => None,
+        }
+    }
+
+    /// Whether this process is initialised as anything.
+    pub(crate) const fn is_any(&self) -> bool {
+        self.client.is_some() || self.tool.is_some() || self.server.is_some()
+    }
+
+    /// Who this process is.
+    fn proc(&self) -> Option<Proc<'static>> {
+        let server = self.server.as_ref().map(|(server, _)| server.proc());
+        match (&self.client, &self.tool) {
+            (Some((client, _)), _) => Some(client.proc().clone()),
+            (None, Some(own)) => match (own.tool.proc(), server) {
+                (None, Some(server)) => Some(server.clone()),
+                _ => Some(crate::tool::name_of(&own.tool)),
+            },
+            (None, None) => server.cloned(),
+        }
+    }
+}
+
 /// The state of one process.
 struct Holder {
     pid: u32,
     state: Mutex<State>,
+    /// Told when the servers of a tool are others than before.
+    changed: Condvar,
 }
 
 static HOLDER: AtomicPtr<Holder> = AtomicPtr::new(std::ptr::null_mut());
@@ -34,6 +80,26 @@ static HOLDER: AtomicPtr<Holder> = AtomicPtr::new(std::ptr::null_mut());
 /// stayed with the parent, and so does the connection. It gets a state of its own, as the lock of the
 /// parent's may be held by a thread that is not there.
 pub(crate) fn state() -> MutexGuard<'static, State> {
+    let state = &holder().state;
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells those who wait that the servers of a tool are others than before.
+pub(crate) fn changed() {
+    holder().changed.notify_all();
+}
+
+/// Waits until something is so, or until the time is over.
+pub(crate) fn wait_for_change(limit: Option<Duration>, is_so: impl Fn(&State) -> bool) {
+    let (state, changed) = (state(), &holder().changed);
+    // What is so afterwards, the caller looks at.
+    match limit {
+        None => drop(changed.wait_while(state, |state| !is_so(state))),
+        Some(limit) => drop(changed.wait_timeout_while(state, limit, |state| !is_so(state))),
+    }
+}
+
+fn holder() -> &'static Holder {
     let pid = crate::process::id();
     loop {
         let known = HOLDER.load(Ordering::Acquire);
@@ -41,11 +107,12 @@ pub(crate) fn state() -> MutexGuard<'static, State> {
         if let Some(holder) = unsafe { known.as_ref() }
             && holder.pid == pid
         {
-            return holder.state.lock().unwrap_or_else(PoisonError::into_inner);
+            return holder;
         }
         let fresh = Box::new(Holder {
             pid,
             state: Mutex::default(),
+            changed: Condvar::new(),
         });
         let fresh = Box::into_raw(fresh);
         let put = HOLDER.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire);
@@ -85,15 +152,15 @@ pub(crate) fn server_of_parent() -> Option<&'static Server> {
     unsafe { SERVER.load(Ordering::Acquire).as_ref() }
 }
 
-/// The client that this process is.
+/// The client that this process is, or the connection of a tool to its primary server.
 pub(crate) fn client() -> Result<SharedClient> {
     let state = state();
-    let client = state.client.as_ref().map(|(client, _)| client.clone());
-    client.ok_or(match state.server {
-        // A server is connected to no other.
-        Some(_) => Status::ERR_UNREACH,
-        None => Status::ERR_INIT,
-    })
+    let unconnected = match state.is_any() {
+        // A server is connected to no other, and a tool may have none.
+        true => Status::ERR_UNREACH,
+        false => Status::ERR_INIT,
+    };
+    state.connection().cloned().ok_or(unconnected)
 }
 
 /// The server that this process is.
@@ -104,10 +171,5 @@ pub(crate) fn server() -> Result<Server> {
 
 /// Who this process is.
 pub(crate) fn proc() -> Result<Proc<'static>> {
-    let state = state();
-    match (&state.client, &state.server) {
-        (Some((client, _)), _) => Ok(client.proc().clone()),
-        (None, Some((server, _))) => Ok(server.proc().clone()),
-        (None, None) => Err(Status::ERR_INIT),
-    }
+    state().proc().ok_or(Status::ERR_INIT)
 }

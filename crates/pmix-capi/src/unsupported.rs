@@ -51,18 +51,4 @@ not_supported! {
     PMIx_server_generate_cpuset_string(cpuset: *const pmix_cpuset_t, cpuset_string: *mut *mut c_char);
     PMIx_server_generate_locality_string(cpuset: *const pmix_cpuset_t, locality: *mut *mut c_char);
     PMIx_server_register_resources(info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void);
-    PMIx_tool_attach_to_server(myproc: *mut pmix_proc_t, server: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize);
-    PMIx_tool_connect_to_server(proc: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize);
-    PMIx_tool_disconnect(server: *const pmix_proc_t);
-    PMIx_tool_finalize();
-    PMIx_tool_get_servers(servers: *mut *mut pmix_proc_t, nservers: *mut usize);
-    PMIx_tool_init(proc: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize);
-    PMIx_tool_set_server(server: *const pmix_proc_t, info: *mut pmix_info_t, ninfo: usize);
-    PMIx_tool_set_server_module(module: *mut pmix_server_module_t);
-}
-
-exported! {
-    fn PMIx_tool_is_connected() -> bool {
-        crate::state::client().is_ok()
-    }
 }

@@ -35,6 +35,13 @@ pub struct Attachment {
 }
 
 impl Identity {
+    /// Sets how long a server may take to admit the tool; 30 seconds if nobody sets it.
+    #[must_use]
+    pub const fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = Some(limit);
+        self
+    }
+
     /// Attaches to a server. What it sends unasked is handed to `listener`, and so is its loss, unless
     /// the tool leaves it.
     ///

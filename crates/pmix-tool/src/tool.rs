@@ -104,7 +104,7 @@ impl Tool {
             return Err(made);
         }
         let primary = self.primary.as_ref();
-        if !primary.is_some_and(|primary| self.index_of(primary).is_some()) {
+        if primary.is_none_or(|primary| self.index_of(primary).is_none()) {
             self.primary = Some(made.server().clone());
         }
         let name = self.identity.name.take();

@@ -157,10 +157,12 @@ int main(int argc, char **argv)
     make_directory(directory, sizeof(directory));
 
     uint64_t begun = now_ns();
-    pmix_info_t infos[2];
+    pmix_info_t infos[3];
+    bool yes = true;
     PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_TMPDIR, directory, PMIX_STRING);
     PMIX_INFO_LOAD(&infos[1], PMIX_SYSTEM_TMPDIR, directory, PMIX_STRING);
-    pmix_status_t status = PMIx_server_init(host_module(), infos, 2);
+    PMIX_INFO_LOAD(&infos[2], PMIX_SERVER_TOOL_SUPPORT, &yes, PMIX_BOOL);
+    pmix_status_t status = PMIx_server_init(host_module(), infos, 3);
     if (PMIX_SUCCESS != status) {
         fatal("PMIx_server_init", status);
     }

@@ -139,6 +139,25 @@ static pmix_status_t job_control(const pmix_proc_t *client, const pmix_proc_t *t
     return PMIX_SUCCESS;
 }
 
+/* A tool has the name that it brings, or gets one. */
+static void tool_connected(pmix_info_t *infos, size_t num_infos, pmix_tool_connection_cbfunc_t done,
+                           void *cbdata)
+{
+    static unsigned tools;
+    pmix_proc_t proc;
+    char name[64];
+    snprintf(name, sizeof(name), "host.tool.%u", ++tools);
+    PMIX_LOAD_PROCID(&proc, name, 0);
+    for (size_t i = 0; i < num_infos; i++) {
+        if (PMIX_CHECK_KEY(&infos[i], PMIX_NSPACE) && PMIX_STRING == infos[i].value.type) {
+            PMIX_LOAD_NSPACE(proc.nspace, infos[i].value.data.string);
+        } else if (PMIX_CHECK_KEY(&infos[i], PMIX_RANK) && PMIX_PROC_RANK == infos[i].value.type) {
+            proc.rank = infos[i].value.data.rank;
+        }
+    }
+    done(PMIX_SUCCESS, &proc, cbdata);
+}
+
 /* A later library copies a longer table than the header declares; what is behind ours is NULL. */
 static struct {
     pmix_server_module_t module;
@@ -156,6 +175,7 @@ static struct {
         .deregister_events = deregister_events,
         .notify_event = notify_event,
         .query = query,
+        .tool_connected = tool_connected,
         .log = log_it,
         .job_control = job_control,
     },

@@ -22,7 +22,7 @@ const _: () = assert!(std::mem::offset_of!(pmix_server_module_t, tool_connected2
 ///
 /// # Safety
 /// `at` is NULL or points to a module of any release.
-pub(super) unsafe fn common_part(at: *const pmix_server_module_t) -> Option<pmix_server_module_t> {
+pub(crate) unsafe fn common_part(at: *const pmix_server_module_t) -> Option<pmix_server_module_t> {
     if at.is_null() {
         return None;
     }

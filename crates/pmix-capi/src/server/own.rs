@@ -35,11 +35,12 @@ pub(super) fn set_host(new: Option<Arc<CHost>>) {
     *host() = new;
 }
 
-/// The host, if this process is a server. One that is a client, too, asks its own server.
+/// The host, if this process is a server. One that is connected to another server, too, asks
+/// that one.
 pub(crate) fn own_host() -> Option<OwnHost> {
     let proc = {
         let state = state();
-        if state.client.is_some() {
+        if state.connection().is_some() {
             return None;
         }
         let (server, _) = state.server.as_ref()?;

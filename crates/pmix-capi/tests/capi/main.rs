@@ -5,3 +5,4 @@ mod build;
 mod headers;
 mod programs;
 mod symbols;
+mod tools;

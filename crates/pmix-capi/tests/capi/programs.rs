@@ -34,7 +34,8 @@ fn program(name: &str, folder: &Path, statically: bool) -> PathBuf {
     to
 }
 
-fn each(name: &str, check: impl Fn(&Path, &Path)) {
+/// Has a program checked as it is linked with the shared and with the static library.
+pub(crate) fn each(name: &str, check: impl Fn(&Path, &Path)) {
     let folder = tempfile::tempdir().expect("a folder");
     for statically in [false, true] {
         check(&program(name, folder.path(), statically), folder.path());
@@ -118,7 +119,7 @@ fn a_caller_that_does_what_it_may_not_is_answered() {
 }
 
 /// Who owns a file of this process, and so who its children are.
-fn user_of(file: &Path) -> Credentials {
+pub(crate) fn user_of(file: &Path) -> Credentials {
     use std::os::unix::fs::MetadataExt as _;
     let file = std::fs::metadata(file).expect("the file");
     Credentials::new(file.uid(), file.gid())

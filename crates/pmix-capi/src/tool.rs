@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tools: processes that find a server, attach to it and change it (`PMIx_tool_...`).
+//!
+//! Source: PMIx Standard, chapter "Tools and Debuggers"; Extension of Tool Interaction Support, for the
+//! server that is looked for first.
+
+mod wishes;
+
+use std::time::{Duration, Instant};
+
+use pmix_client::SharedClient;
+use pmix_tool::{Attachment, ClientEvent, FoundServer, Identity, Tool};
+use pmix_types::{Info, Nspace, Proc, Rank, Status};
+
+use crate::abi::*;
+use crate::convert::{hand_out, infos_at};
+use crate::events::{self, Happened};
+use crate::guard::exported;
+use crate::later;
+use crate::memory::Result;
+use crate::model::Model;
+use crate::names::proc_at;
+use crate::server::{self, common_part};
+use crate::state::{OwnTool, State, changed, state, wait_for_change};
+use crate::status::code;
+
+use wishes::Wishes;
+
+fn refused(error: &pmix_tool::Error) -> Status {
+    tracing::warn!("{error}");
+    error.status()
+}
+
+/// The name that a tool says is its own: none before it has one.
+pub(crate) fn name_of(tool: &Tool) -> Proc<'static> {
+    let unnamed = || Proc::new(Nspace::default(), Rank::UNDEF);
+    tool.proc().cloned().unwrap_or_else(unnamed)
+}
+
+/// Finds the server that is wished for and attaches to it, with no lock held.
+fn attached(identity: &Identity, wishes: &Wishes) -> Result<Attachment> {
+    let found = wishes.search.find().map_err(|error| refused(&error))?;
+    let mut identity = identity.clone();
+    if let Some(limit) = wishes.limit {
+        identity = identity.time_limit(limit);
+    }
+    let is_known = {
+        let state = state();
+        let tool = state.tool.as_ref();
+        tool.is_some_and(|own| own.tool.is_attached_to(&found.uri.server))
+    };
+    if is_known {
+        return Err(Status::ERR_EXISTS);
+    }
+    let made = identity.attach(&found, listener(&found));
+    made.map_err(|error| refused(&error))
+}
+
+/// Hears what a server says unasked. Its loss is an event, whose source is the server.
+fn listener(found: &FoundServer) -> impl FnMut(ClientEvent) + Send + 'static {
+    let server = found.uri.server.clone();
+    move |event| match event {
+        ClientEvent::Lost => {
+            changed();
+            events::tell(Happened {
+                status: Status::ERR_LOST_CONNECTION,
+                source: server.clone(),
+                infos: Vec::new(),
+            });
+        }
+        other => events::client_event(other),
+    }
+}
+
+/// Changes the servers of the tool; a server that is primary then and was not before hears who listens
+/// to which events.
+fn change<T>(with: impl FnOnce(&mut Tool) -> Result<T>) -> Result<T> {
+    let (done, primary) = {
+        let mut state = state();
+        let tool = &mut state.tool.as_mut().ok_or(Status::ERR_INIT)?.tool;
+        let before = primary_of(tool).map(|(name, _)| name);
+        let done = with(tool)?;
+        let after = primary_of(tool).filter(|(name, _)| before.as_ref() != Some(name));
+        (done, after)
+    };
+    changed();
+    if let Some((_, client)) = primary {
+        events::tell_server(&client);
+    }
+    Ok(done)
+}
+
+fn primary_of(tool: &Tool) -> Option<(Proc<'static>, SharedClient)> {
+    let client = tool.primary().ok()?.clone();
+    Some((client.settings().server.server.clone(), client))
+}
+
+/// Makes a server one of the tool's, unless the tool has ended or has it since.
+fn take(made: Attachment, is_primary: bool) -> Result<()> {
+    let name = made.server().clone();
+    let mut made = Some(made);
+    let taken = change(|tool| {
+        if let Some(new) = made.take()
+            && let Err(again) = tool.add(new)
+        {
+            made = Some(again);
+            return Err(Status::ERR_EXISTS);
+        }
+        if is_primary {
+            tool.set_server(&name).map_err(|error| refused(&error))?;
+        }
+        Ok(())
+    });
+    if let Some(unused) = made {
+        // What is not the tool's is left at once.
+        let _ = unused.leave();
+    }
+    taken
+}
+
+/// One more init of what this process is already; whether a tool of it is to look for a server.
+fn counted(state: &mut State, wishes: &Wishes) -> Option<(Proc<'static>, bool)> {
+    if let Some(own) = &mut state.tool {
+        own.count += 1;
+        let is_looking = wishes.connects && !own.tool.is_connected();
+        return Some((name_of(&own.tool), is_looking));
+    }
+    if let Some((client, count)) = &mut state.client {
+        *count += 1;
+        return Some((client.proc().clone(), false));
+    }
+    let (server, count) = state.server.as_mut()?;
+    *count += 1;
+    Some((server.proc().clone(), false))
+}
+
+/// Becomes a tool, or counts one more call. Returns who this process is.
+fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
+    let wishes = Wishes::of(&infos)?;
+    let known = counted(&mut state(), &wishes);
+    if let Some((name, is_looking)) = known {
+        if !is_looking {
+            return Ok(name);
+        }
+        let identity = state().tool.as_ref().map(|own| own.tool.identity());
+        let attached = attached(&identity.ok_or(Status::ERR_INIT)?, &wishes);
+        return match attached.and_then(|made| take(made, false)) {
+            Err(status) if !wishes.is_optional => {
+                // The call is not counted: the tool is there as before.
+                end_one(|_| true);
+                Err(status)
+            }
+            _ => crate::state::proc(),
+        };
+    }
+    let mut tool = Tool::new().launcher(wishes.is_launcher);
+    if let Some(name) = &wishes.name {
+        tool = tool.name(name.clone());
+    }
+    let made = match wishes.connects {
+        false => None,
+        true => match attached(&tool.identity(), &wishes) {
+            Err(_) if wishes.is_optional => None,
+            made => Some(made?),
+        },
+    };
+    if let Some(made) = made
+        && let Err(unused) = tool.add(made)
+    {
+        let _ = unused.leave();
+    }
+    let unused = {
+        let mut state = state();
+        // Another thread may have come first.
+        match counted(&mut state, &wishes) {
+            Some(_) => Some(tool),
+            None => {
+                state.tool = Some(OwnTool {
+                    tool,
+                    count: 1,
+                    infos,
+                    has_server: false,
+                });
+                None
+            }
+        }
+    };
+    if let Some(tool) = unused {
+        let _ = tool.finalize();
+    }
+    crate::state::proc()
+}
+
+/// Counts one init less. Returns the tool if that was the last and it may end.
+fn end_one(is_kept: impl FnOnce(&OwnTool) -> bool) -> Option<OwnTool> {
+    let mut state = state();
+    let own = state.tool.as_mut()?;
+    own.count -= 1;
+    match own.count == 0 && !is_kept(own) {
+        true => state.tool.take(),
+        false => {
+            own.count = own.count.max(1);
+            None
+        }
+    }
+}
+
+/// Is no tool any longer with the last call; none if this process is no tool.
+pub(crate) fn finalize() -> Option<Result<()>> {
+    state().tool.as_ref()?;
+    let Some(own) = end_one(|_| false) else {
+        return Some(Ok(()));
+    };
+    changed();
+    let left = own.tool.finalize().map_err(|error| refused(&error));
+    let ended = match own.has_server && state().server.is_some() {
+        true => server::finalize(),
+        false => {
+            later::end();
+            events::forget_all();
+            Ok(())
+        }
+    };
+    Some(left.and(ended))
+}
+
+/// Attaches to one more server. Returns the name of the tool and that of the server.
+fn attach(infos: &[Info<'_>], replaces: bool) -> Result<(Proc<'static>, Proc<'static>)> {
+    let mut wishes = Wishes::of(infos)?;
+    wishes.is_primary |= replaces;
+    let (identity, before) = {
+        let state = state();
+        let own = state.tool.as_ref().ok_or(Status::ERR_INIT)?;
+        (own.tool.identity(), primary_of(&own.tool))
+    };
+    let made = attached(&identity, &wishes)?;
+    let server = made.server().clone();
+    take(made, wishes.is_primary)?;
+    if replaces && let Some((old, _)) = before {
+        disconnect(&old)?;
+    }
+    Ok((crate::state::proc()?, server))
+}
+
+fn disconnect(server: &Proc<'_>) -> Result<()> {
+    let left = change(|tool| tool.remove(server).map_err(|error| error.status()))?;
+    left.leave().map_err(|error| refused(&error))
+}
+
+/// Makes a server primary; waits until it is attached if that is wished for.
+fn set_server(server: &Proc<'_>, wishes: &Wishes) -> Result<()> {
+    let end = wishes
+        .limit
+        .and_then(|limit| Instant::now().checked_add(limit));
+    loop {
+        match change(|tool| tool.set_server(server).map_err(|error| error.status())) {
+            Err(Status::ERR_NOT_FOUND) if wishes.waits => {}
+            other => return other,
+        }
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return Err(Status::ERR_TIMEOUT);
+        }
+        let is_there = |state: &State| {
+            let own = state.tool.as_ref();
+            own.is_none_or(|own| own.tool.is_attached_to(server))
+        };
+        wait_for_change(left, is_there);
+    }
+}
+
+/// Starts a server in the process of a tool, with the functions of its host.
+fn serve(module: &pmix_server_module_t) -> Result<()> {
+    let (name, infos) = {
+        let state = state();
+        let own = state.tool.as_ref().ok_or(Status::ERR_INIT)?;
+        if state.server.is_some() {
+            return Err(Status::ERR_EXISTS);
+        }
+        (own.tool.proc().cloned(), own.infos.clone())
+    };
+    let infos = wishes::for_server(infos, name.as_ref());
+    server::init(Some(module), &infos)?;
+    if let Some(own) = &mut state().tool {
+        own.has_server = true;
+        return Ok(());
+    }
+    // The tool ended meanwhile, and so does what it had.
+    server::finalize()?;
+    Err(Status::ERR_INIT)
+}
+
+exported! {
+    fn PMIx_tool_init(proc: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
+        code((|| {
+            // SAFETY: C says so.
+            let infos = unsafe { infos_at(info, ninfo)? };
+            let own = init(infos)?;
+            // SAFETY: as above.
+            unsafe { tell(proc, &own) }
+        })())
+    }
+
+    fn PMIx_tool_finalize() -> pmix_status_t {
+        code(crate::client::finalize(&[]))
+    }
+
+    fn PMIx_tool_attach_to_server(myproc: *mut pmix_proc_t, server: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
+        code((|| {
+            // SAFETY: C says so.
+            let infos = unsafe { infos_at(info, ninfo)? };
+            let (own, new) = attach(&infos, false)?;
+            // SAFETY: as above.
+            unsafe { tell(myproc, &own).and_then(|()| tell(server, &new)) }
+        })())
+    }
+
+    fn PMIx_tool_connect_to_server(proc: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
+        code((|| {
+            // SAFETY: C says so.
+            let infos = unsafe { infos_at(info, ninfo)? };
+            let (own, _) = attach(&infos, true)?;
+            // SAFETY: as above.
+            unsafe { tell(proc, &own) }
+        })())
+    }
+
+    fn PMIx_tool_disconnect(server: *const pmix_proc_t) -> pmix_status_t {
+        code((|| {
+            is_tool()?;
+            // SAFETY: C says so.
+            let server = unsafe { proc_at(server) }.ok_or(Status::ERR_BAD_PARAM)?;
+            disconnect(&server)
+        })())
+    }
+
+    fn PMIx_tool_get_servers(servers: *mut *mut pmix_proc_t, nservers: *mut usize) -> pmix_status_t {
+        code((|| {
+            if servers.is_null() || nservers.is_null() {
+                return Err(Status::ERR_BAD_PARAM);
+            }
+            let state = state();
+            let names = state.tool.as_ref().ok_or(Status::ERR_INIT)?.tool.servers();
+            // SAFETY: C says so.
+            unsafe { hand_out(&names, servers, nservers)? };
+            match names.is_empty() {
+                true => Err(Status::ERR_UNREACH),
+                false => Ok(()),
+            }
+        })())
+    }
+
+    fn PMIx_tool_set_server(server: *const pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
+        code((|| {
+            is_tool()?;
+            // SAFETY: C says so.
+            let (server, infos) = unsafe { (proc_at(server).ok_or(Status::ERR_BAD_PARAM)?, infos_at(info, ninfo)?) };
+            set_server(&server, &Wishes::of(&infos)?)
+        })())
+    }
+
+    fn PMIx_tool_set_server_module(module: *mut pmix_server_module_t) -> pmix_status_t {
+        code((|| {
+            is_tool()?;
+            // SAFETY: only what all releases have in common is read, whatever the tool's has.
+            let module = unsafe { common_part(module) };
+            serve(&module.ok_or(Status::ERR_BAD_PARAM)?)
+        })())
+    }
+
+    fn PMIx_tool_is_connected() -> bool {
+        crate::state::client().is_ok()
+    }
+}
+
+fn is_tool() -> Result<()> {
+    state().tool.as_ref().map(drop).ok_or(Status::ERR_INIT)
+}
+
+/// Fills a name in where it is wanted.
+///
+/// # Safety
+/// It is NULL or there is room for a name.
+unsafe fn tell(at: *mut pmix_proc_t, name: &Proc<'_>) -> Result<()> {
+    // SAFETY: the caller says so.
+    if let Some(to) = unsafe { at.as_mut() } {
+        *to = name.to_c()?;
+    }
+    Ok(())
+}

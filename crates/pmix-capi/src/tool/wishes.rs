@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the attributes of the functions for tools say.
+//!
+//! Source: PMIx Standard, chapter "Tools and Debuggers", the attributes of `PMIx_tool_init` and
+//! `PMIx_tool_attach_to_server`.
+
+use std::time::Duration;
+
+use pmix_tool::{Search, Target};
+use pmix_types::{Info, InfoFlags, Nspace, Proc, Rank, Status, Text, Value, keys};
+
+use crate::memory::Result;
+
+/// How long to wait between two tries where nobody says so.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// What a tool wishes.
+pub(super) struct Wishes {
+    /// Where to look for its server.
+    pub(super) search: Search,
+    /// Whether it wants a server at init.
+    pub(super) connects: bool,
+    /// Whether it goes on without one.
+    pub(super) is_optional: bool,
+    /// Whether the server is to be primary.
+    pub(super) is_primary: bool,
+    /// Whether it waits until the server is there.
+    pub(super) waits: bool,
+    /// For how long a server may keep it waiting.
+    pub(super) limit: Option<Duration>,
+    pub(super) is_launcher: bool,
+    /// The name that it brings.
+    pub(super) name: Option<Proc<'static>>,
+}
+
+/// Which of the attributes that name a server comes first: the most exact one.
+const TARGETS: &[&str] = &[
+    keys::SERVER_URI,
+    keys::TOOL_ATTACHMENT_FILE,
+    keys::SERVER_PIDINFO,
+    keys::SERVER_NSPACE,
+    keys::CONNECT_TO_SYSTEM,
+    keys::CONNECT_SYSTEM_FIRST,
+];
+
+/// Attributes that ask for what no server here offers.
+const REFUSED: &[&str] = &[keys::CONNECT_TO_SCHEDULER, keys::CONNECT_TO_SYS_CONTROLLER];
+
+impl Wishes {
+    /// Reads the attributes. One that is not known is passed over unless it is required.
+    pub(super) fn of(infos: &[Info<'_>]) -> Result<Self> {
+        let mut wishes = Self {
+            search: Search::from_env(),
+            connects: true,
+            is_optional: false,
+            is_primary: false,
+            waits: false,
+            limit: None,
+            is_launcher: false,
+            name: None,
+        };
+        let (mut retries, mut delay) = (0_u32, None);
+        let (mut nspace, mut rank) = (None, Rank::new(0));
+        for info in infos {
+            let value = &info.value;
+            match &*info.key.as_text().to_str_lossy() {
+                keys::TOOL_DO_NOT_CONNECT => wishes.connects = !flag(value)?,
+                keys::TOOL_CONNECT_OPTIONAL => wishes.is_optional = flag(value)?,
+                keys::PRIMARY_SERVER => wishes.is_primary = flag(value)?,
+                keys::WAIT_FOR_CONNECTION => wishes.waits = flag(value)?,
+                keys::LAUNCHER => wishes.is_launcher = flag(value)?,
+                keys::TIMEOUT => wishes.limit = Some(seconds(value)?).filter(|it| !it.is_zero()),
+                keys::CONNECT_MAX_RETRIES => retries = number(value)?,
+                keys::CONNECT_RETRY_DELAY => delay = Some(seconds(value)?),
+                keys::TOOL_NSPACE => nspace = Some(Nspace::new(Text::from(text(value)?))),
+                keys::TOOL_RANK => rank = rank_of(value)?,
+                keys::SERVER_TMPDIR => wishes.search = wishes.search.server_dir(text(value)?),
+                keys::SYSTEM_TMPDIR => wishes.search = wishes.search.system_dir(text(value)?),
+                keys::HOSTNAME | keys::SERVER_HOSTNAME => {
+                    wishes.search = wishes.search.host(text(value)?)
+                }
+                key if REFUSED.contains(&key) && info.truth().is_true() => {
+                    return Err(Status::ERR_NOT_SUPPORTED);
+                }
+                key if is_required(info) && !is_known(key) => {
+                    return Err(Status::ERR_NOT_SUPPORTED);
+                }
+                _ => {}
+            }
+        }
+        if let Some(nspace) = nspace {
+            wishes.name = Some(Proc::new(nspace, rank));
+        }
+        if let Some(target) = target(infos)? {
+            wishes.search = wishes.search.target(target);
+        }
+        let delay = delay.unwrap_or(RETRY_DELAY);
+        if wishes.waits && retries == 0 {
+            retries = tries_within(wishes.limit, delay);
+        }
+        wishes.search = wishes.search.tries(retries.saturating_add(1), delay);
+        Ok(wishes)
+    }
+}
+
+/// How often a server is looked for within a time, or for as long as it takes.
+fn tries_within(limit: Option<Duration>, delay: Duration) -> u32 {
+    let Some(limit) = limit else { return u32::MAX };
+    let tries = limit.as_millis() / delay.as_millis().max(1);
+    u32::try_from(tries).unwrap_or(u32::MAX)
+}
+
+fn target(infos: &[Info<'_>]) -> Result<Option<Target>> {
+    for key in TARGETS.iter().copied() {
+        let Some(info) = infos.iter().find(|info| info.key.is(key)) else {
+            continue;
+        };
+        let value = &info.value;
+        return Ok(Some(match key {
+            keys::SERVER_URI => Target::Uri(text(value)?),
+            keys::TOOL_ATTACHMENT_FILE => Target::File(text(value)?.into()),
+            keys::SERVER_PIDINFO => Target::Pid(number(value)?),
+            keys::SERVER_NSPACE => Target::Nspace(text(value)?),
+            keys::CONNECT_TO_SYSTEM if flag(value)? => Target::System,
+            keys::CONNECT_SYSTEM_FIRST if flag(value)? => Target::SystemFirst,
+            // Who says no to it does not say which else.
+            _ => continue,
+        }));
+    }
+    Ok(None)
+}
+
+/// What the server of a tool is told at its init: all but which server the tool looked for, under the
+/// tool's name. A launcher serves tools, too.
+pub(super) fn for_server(
+    infos: Vec<Info<'static>>,
+    name: Option<&Proc<'static>>,
+) -> Vec<Info<'static>> {
+    let is_launcher = infos
+        .iter()
+        .any(|info| info.key.is(keys::LAUNCHER) && info.truth().is_true());
+    let is_of_server = |info: &Info<'_>| !TARGETS.iter().any(|key| info.key.is(*key));
+    let mut told: Vec<_> = infos.into_iter().filter(is_of_server).collect();
+    for info in &mut told {
+        // What the tool required was done when it became one.
+        info.flags = info.flags.without(InfoFlags::REQD);
+    }
+    if let Some(name) = name {
+        let nspace = Value::String(Some(name.nspace.as_text().clone()));
+        told.push(Info::new(keys::SERVER_NSPACE, nspace));
+        told.push(Info::new(keys::SERVER_RANK, Value::Rank(name.rank)));
+    }
+    if is_launcher {
+        told.push(Info::new(keys::SERVER_TOOL_SUPPORT, true));
+    }
+    told
+}
+
+/// Attributes of tools that mean something here, or that a server of the tool's reads.
+fn is_known(key: &str) -> bool {
+    TARGETS.contains(&key) || REFUSED.contains(&key)
+}
+
+fn is_required(info: &Info<'_>) -> bool {
+    info.flags.contains(InfoFlags::REQD)
+}
+
+fn flag(value: &Value<'_>) -> Result<bool> {
+    value.truth().as_bool().ok_or(Status::ERR_BAD_PARAM)
+}
+
+fn text(value: &Value<'_>) -> Result<String> {
+    let text = match value {
+        Value::String(Some(text)) => text.as_str(),
+        Value::Nspace(nspace) => nspace.as_text().as_str(),
+        _ => None,
+    };
+    let text = text.filter(|text| !text.is_empty());
+    text.map(str::to_owned).ok_or(Status::ERR_BAD_PARAM)
+}
+
+fn number(value: &Value<'_>) -> Result<u32> {
+    match value {
+        Value::Pid(pid) => u32::try_from(*pid).map_err(|_| Status::ERR_BAD_PARAM),
+        other => other.to_number().map_err(|_| Status::ERR_BAD_PARAM),
+    }
+}
+
+fn rank_of(value: &Value<'_>) -> Result<Rank> {
+    match value {
+        Value::Rank(rank) => Ok(*rank),
+        other => number(other).map(Rank::new),
+    }
+}
+
+/// A time of the Standard: whole seconds.
+fn seconds(value: &Value<'_>) -> Result<Duration> {
+    number(value).map(|seconds| Duration::from_secs(seconds.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target_of(infos: &[Info<'_>]) -> Option<Target> {
+        target(infos).unwrap()
+    }
+
+    #[test]
+    fn the_most_exact_name_of_a_server_is_taken() {
+        let system = Info::new(keys::CONNECT_TO_SYSTEM, true);
+        let pid = Info::new(keys::SERVER_PIDINFO, Value::Pid(7));
+        let uri = Info::new(keys::SERVER_URI, "s.0;tcp4://127.0.0.1:1");
+        let all = [system.clone(), pid.clone(), uri];
+        assert!(matches!(target_of(&all), Some(Target::Uri(_))));
+        assert_eq!(target_of(&[system.clone(), pid]), Some(Target::Pid(7)));
+        assert_eq!(target_of(&[system]), Some(Target::System));
+        let no = Info::new(keys::CONNECT_TO_SYSTEM, false);
+        let first = Info::new(keys::CONNECT_SYSTEM_FIRST, true);
+        assert_eq!(target_of(&[no, first]), Some(Target::SystemFirst));
+        assert_eq!(target_of(&[]), None);
+    }
+
+    #[test]
+    fn wishes_of_a_wrong_type_or_that_cannot_be_met_are_refused() {
+        let status = |info: Info<'_>| Wishes::of(&[info]).err();
+        let bad = Some(Status::ERR_BAD_PARAM);
+        assert_eq!(status(Info::new(keys::SERVER_PIDINFO, Value::Pid(-1))), bad);
+        assert_eq!(status(Info::new(keys::SERVER_URI, 3_u32)), bad);
+        assert_eq!(status(Info::new(keys::TOOL_DO_NOT_CONNECT, "perhaps")), bad);
+        let unsupported = Some(Status::ERR_NOT_SUPPORTED);
+        assert_eq!(
+            status(Info::new(keys::CONNECT_TO_SCHEDULER, true)),
+            unsupported
+        );
+        let mut unknown = Info::new("pmix.of.nobody", true);
+        assert_eq!(status(unknown.clone()), None);
+        unknown.flags = InfoFlags::REQD;
+        assert_eq!(status(unknown), unsupported);
+    }
+
+    #[test]
+    fn who_waits_tries_for_as_long_as_that() {
+        let delay = Duration::from_secs(1);
+        assert_eq!(tries_within(Some(Duration::from_secs(5)), delay), 5);
+        assert_eq!(tries_within(None, delay), u32::MAX);
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tools in C at servers of this process.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use pmix_server::{HostObject, NoHost, Server};
+use pmix_types::{DataRange, Info, Proc, Rank, Status, keys};
+use tempfile::TempDir;
+
+use crate::build::{must, run};
+use crate::programs::{each, user_of};
+
+/// A server that takes tools and has one job, and the directory of its files.
+fn server(name: &'static str, top: &Path) -> Server {
+    let server = Server::builder()
+        .host(NoHost)
+        .nspace(name)
+        .server_tmpdir(top)
+        .system_tmpdir(top)
+        .tool_support(true)
+        .build()
+        .expect("a server");
+    server.start().expect("the server starts");
+    let infos = [
+        Info::new(keys::NODE_MAP, "n01"),
+        Info::new(keys::PROC_MAP, "0"),
+    ];
+    let job = format!("{name}.job");
+    let made = server.register_nspace(&job.into(), 1, &infos);
+    made.expect("a job");
+    server
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+/// A program as a tool that nobody started.
+fn tool(program: &Path, library: &Path, what: &str) -> Command {
+    let mut command = Command::new(program);
+    command.arg(what).env("LD_LIBRARY_PATH", library);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("PMIX_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+#[test]
+fn a_tool_may_be_without_a_server() {
+    each("tool.c", |program, library| {
+        let empty = folder();
+        let said = must(tool(program, library, "alone").arg(empty.path()));
+        assert_eq!(said, "alone: ok\n");
+    });
+}
+
+#[test]
+fn a_tool_has_several_servers_and_asks_the_primary_one() {
+    each("tool.c", |program, library| {
+        let (first, second) = (folder(), folder());
+        let (one, two) = (server("one", first.path()), server("two", second.path()));
+        let said = must(tool(program, library, "two").args([first.path(), second.path()]));
+        assert_eq!(said, "two: ok\n");
+        let said = must(tool(program, library, "serves").arg(first.path()));
+        assert_eq!(said, "serves: ok\n");
+        // Two of a session, and nothing said of which.
+        let below = first.path().join("below");
+        std::fs::create_dir(&below).expect("a folder");
+        let three = server("three", &below);
+        let said = must(tool(program, library, "several").arg(first.path()));
+        assert_eq!(said, "several: ok\n");
+        for server in [one, two, three] {
+            server.finalize().expect("the server ends");
+        }
+    });
+}
+
+#[test]
+fn a_tool_that_loses_its_server_is_told_and_goes_on_with_another() {
+    each("tool.c", |program, library| {
+        let (first, second) = (folder(), folder());
+        let (one, two) = (server("one", first.path()), server("two", second.path()));
+        let mut command = tool(program, library, "loses");
+        command.args([first.path(), second.path()]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the tool starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+        let mut line = || lines.next().expect("a line").expect("text");
+        assert_eq!(line(), "end one");
+        one.finalize().expect("the server ends");
+        drop(one);
+        assert_eq!(line(), "tell");
+        let told = two.notify(Status::from_raw(-4), two.proc(), DataRange::LOCAL, &[]);
+        told.expect("an event");
+        assert_eq!(line(), "leave");
+        let mut input = child.stdin.take().expect("its input");
+        input.write_all(b"leave\n").expect("it reads");
+        assert_eq!(line(), "loses: ok");
+        assert!(child.wait().expect("it ends").success());
+        two.finalize().expect("the server ends");
+    });
+}
+
+#[test]
+fn a_tool_that_a_server_started_is_the_process_that_it_started() {
+    each("tool.c", |program, library| {
+        let top = folder();
+        let server = server("one", top.path());
+        let proc = Proc::new("one.job", Rank::new(0));
+        let registered = server.register_client(&proc, user_of(library), HostObject(0));
+        registered.expect("a process");
+        let environment = server.setup_fork(&proc).expect("an environment");
+        let output = run(tool(program, library, "started").envs(environment));
+        let said = String::from_utf8_lossy(&output.stdout);
+        let fault = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said, "started: ok\n", "{fault}");
+        server.finalize().expect("the server ends");
+    });
+}

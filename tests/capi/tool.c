@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A tool. Its first argument says what it does:
+ *   alone        is a tool without a server
+ *   two A B      is a tool of the two servers that have their files below A and below B
+ *   several A    finds several servers below A
+ *   loses A      loses the server whose file is below A when it asks for that
+ *   started      is a tool that a server started
+ *   parent A     is a tool of the server that is the parent of this process
+ *   serves       is a launcher with a job of its own
+ *   client       is the process of that job
+ */
+#define _GNU_SOURCE
+#include <pmix_server.h>
+#include <pmix_tool.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define IS(expected, call)                                                                        \
+    do {                                                                                          \
+        pmix_status_t is_ = (call);                                                               \
+        if (is_ != (expected)) {                                                                  \
+            fprintf(stderr, "line %d: %s: %s, not %s\n", __LINE__, #call, PMIx_Error_string(is_), \
+                    PMIx_Error_string(expected));                                                 \
+            exit(1);                                                                              \
+        }                                                                                         \
+    } while (0)
+#define HOLDS(what)                                                    \
+    do {                                                               \
+        if (!(what)) {                                                 \
+            fprintf(stderr, "line %d: not so: %s\n", __LINE__, #what); \
+            exit(1);                                                   \
+        }                                                              \
+    } while (0)
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int heard;
+static pmix_proc_t told_by;
+
+static int same(const pmix_proc_t *one, const pmix_proc_t *other)
+{
+    return 0 == strcmp(one->nspace, other->nspace) && one->rank == other->rank;
+}
+
+static pmix_status_t below(const char *directory, const pmix_info_t *more, pmix_proc_t *own,
+                           pmix_proc_t *server, int is_init)
+{
+    pmix_info_t infos[3];
+    pmix_status_t status;
+    size_t count = 2;
+    PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_TMPDIR, directory, PMIX_STRING);
+    PMIX_INFO_LOAD(&infos[1], PMIX_SYSTEM_TMPDIR, directory, PMIX_STRING);
+    if (NULL != more) {
+        infos[count++] = *more;
+    }
+    status = is_init ? PMIx_tool_init(own, infos, count)
+                     : PMIx_tool_attach_to_server(own, server, infos, count);
+    PMIX_INFO_DESTRUCT(&infos[0]);
+    PMIX_INFO_DESTRUCT(&infos[1]);
+    return status;
+}
+
+/* The first job that the primary server says it has. */
+static void asks(const char *expected)
+{
+    pmix_query_t query;
+    pmix_info_t *found = NULL;
+    size_t count = 0;
+    PMIX_QUERY_CONSTRUCT(&query);
+    PMIX_ARGV_APPEND(count, query.keys, PMIX_QUERY_NAMESPACES);
+    count = 0;
+    IS(PMIX_SUCCESS, PMIx_Query_info(&query, 1, &found, &count));
+    HOLDS(count == 1 && PMIX_STRING == found[0].value.type);
+    HOLDS(0 == strcmp(found[0].value.data.string, expected));
+    PMIX_INFO_FREE(found, count);
+    PMIX_QUERY_DESTRUCT(&query);
+}
+
+static void no_tool(void)
+{
+    pmix_proc_t proc, *servers = NULL;
+    pmix_server_module_t module;
+    size_t count = 7;
+
+    memset(&module, 0, sizeof(module));
+    PMIX_LOAD_PROCID(&proc, "nobody", 0);
+    IS(PMIX_ERR_INIT, PMIx_tool_attach_to_server(NULL, NULL, NULL, 0));
+    IS(PMIX_ERR_INIT, PMIx_tool_disconnect(&proc));
+    IS(PMIX_ERR_INIT, PMIx_tool_get_servers(&servers, &count));
+    IS(PMIX_ERR_INIT, PMIx_tool_set_server(&proc, NULL, 0));
+    IS(PMIX_ERR_INIT, PMIx_tool_set_server_module(&module));
+    IS(PMIX_ERR_INIT, PMIx_tool_finalize());
+    HOLDS(!PMIx_tool_is_connected() && !PMIx_Initialized());
+}
+
+static void alone(const char *empty)
+{
+    pmix_proc_t proc, *servers = NULL;
+    pmix_info_t infos[3];
+    pmix_rank_t rank = 7;
+    pmix_value_t *value = NULL;
+    size_t count = 7;
+    int one = 1;
+    bool yes = true;
+
+    no_tool();
+    IS(PMIX_ERR_UNREACH, below(empty, NULL, &proc, NULL, 1));
+    HOLDS(!PMIx_Initialized());
+    PMIX_INFO_LOAD(&infos[0], PMIX_TOOL_CONNECT_OPTIONAL, &yes, PMIX_BOOL);
+    IS(PMIX_SUCCESS, below(empty, &infos[0], &proc, NULL, 1));
+    HOLDS(proc.nspace[0] == 0 && proc.rank == PMIX_RANK_UNDEF);
+    HOLDS(PMIx_Initialized() && !PMIx_tool_is_connected());
+    IS(PMIX_ERR_UNREACH, PMIx_tool_get_servers(&servers, &count));
+    HOLDS(servers == NULL && count == 0);
+    IS(PMIX_ERR_UNREACH, PMIx_Commit());
+    IS(PMIX_ERR_UNREACH, PMIx_Get(NULL, "some key", NULL, 0, &value));
+    IS(PMIX_ERR_UNREACH, below(empty, NULL, NULL, NULL, 0));
+    IS(PMIX_ERR_BAD_PARAM, PMIx_tool_disconnect(NULL));
+    IS(PMIX_ERR_BAD_PARAM, PMIx_tool_set_server(NULL, NULL, 0));
+    IS(PMIX_ERR_BAD_PARAM, PMIx_tool_set_server_module(NULL));
+    IS(PMIX_ERR_BAD_PARAM, PMIx_tool_get_servers(NULL, &count));
+    IS(PMIX_ERR_BAD_PARAM, PMIx_tool_get_servers(&servers, NULL));
+    PMIX_LOAD_PROCID(&proc, "nobody", 0);
+    IS(PMIX_ERR_NOT_FOUND, PMIx_tool_disconnect(&proc));
+    IS(PMIX_ERR_NOT_FOUND, PMIx_tool_set_server(&proc, NULL, 0));
+    PMIX_INFO_LOAD(&infos[1], PMIX_WAIT_FOR_CONNECTION, &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&infos[2], PMIX_TIMEOUT, &one, PMIX_INT);
+    IS(PMIX_ERR_TIMEOUT, PMIx_tool_set_server(&proc, &infos[1], 2));
+    IS(PMIX_SUCCESS, PMIx_tool_finalize());
+    HOLDS(!PMIx_Initialized());
+
+    PMIX_INFO_LOAD(&infos[0], PMIX_TOOL_DO_NOT_CONNECT, &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&infos[1], PMIX_TOOL_NSPACE, "my.tool", PMIX_STRING);
+    PMIX_INFO_LOAD(&infos[2], PMIX_TOOL_RANK, &rank, PMIX_PROC_RANK);
+    IS(PMIX_SUCCESS, PMIx_tool_init(&proc, infos, 3));
+    HOLDS(0 == strcmp(proc.nspace, "my.tool") && proc.rank == 7);
+    /* Inits are counted, and each call of another kind is one, too. */
+    IS(PMIX_SUCCESS, PMIx_tool_init(NULL, infos, 3));
+    IS(PMIX_SUCCESS, PMIx_Init(&proc, NULL, 0));
+    HOLDS(0 == strcmp(proc.nspace, "my.tool") && proc.rank == 7);
+    IS(PMIX_SUCCESS, PMIx_Finalize(NULL, 0));
+    IS(PMIX_SUCCESS, PMIx_tool_finalize());
+    HOLDS(PMIx_Initialized());
+    IS(PMIX_SUCCESS, PMIx_tool_finalize());
+    PMIX_INFO_DESTRUCT(&infos[1]);
+    no_tool();
+}
+
+static void two(const char *first, const char *second)
+{
+    pmix_proc_t own, again, none, one, other, *servers = NULL;
+    pmix_info_t primary, uri;
+    size_t count = 0;
+    bool yes = true;
+
+    IS(PMIX_SUCCESS, below(first, NULL, &own, NULL, 1));
+    HOLDS(own.nspace[0] != 0 && PMIx_tool_is_connected());
+    IS(PMIX_SUCCESS, PMIx_tool_get_servers(&servers, &count));
+    HOLDS(count == 1 && 0 == strcmp(servers[0].nspace, "one"));
+    one = servers[0];
+    PMIX_PROC_FREE(servers, count);
+    asks("one.job");
+    /* What is said of a server that is attached is that it is. */
+    IS(PMIX_ERR_EXISTS, below(first, NULL, NULL, &other, 0));
+
+    IS(PMIX_SUCCESS, below(second, NULL, &again, &other, 0));
+    HOLDS(same(&own, &again) && 0 == strcmp(other.nspace, "two"));
+    asks("one.job");
+    IS(PMIX_SUCCESS, PMIx_tool_get_servers(&servers, &count));
+    HOLDS(count == 2 && same(&servers[0], &one) && same(&servers[1], &other));
+    PMIX_PROC_FREE(servers, count);
+    IS(PMIX_SUCCESS, PMIx_tool_set_server(&other, NULL, 0));
+    asks("two.job");
+    IS(PMIX_SUCCESS, PMIx_tool_get_servers(&servers, &count));
+    HOLDS(count == 2 && same(&servers[0], &other) && same(&servers[1], &one));
+    PMIX_PROC_FREE(servers, count);
+
+    IS(PMIX_SUCCESS, PMIx_tool_disconnect(&one));
+    asks("two.job");
+    PMIX_INFO_LOAD(&primary, PMIX_PRIMARY_SERVER, &yes, PMIX_BOOL);
+    IS(PMIX_SUCCESS, below(first, &primary, NULL, NULL, 0));
+    asks("one.job");
+    IS(PMIX_SUCCESS, PMIx_tool_disconnect(&one));
+    asks("two.job");
+    IS(PMIX_SUCCESS, PMIx_tool_disconnect(&other));
+    HOLDS(!PMIx_tool_is_connected());
+    IS(PMIX_ERR_NOT_FOUND, PMIx_tool_disconnect(&other));
+
+    /* The deprecated form leaves the server that was primary. */
+    IS(PMIX_SUCCESS, below(first, NULL, NULL, NULL, 0));
+    PMIX_LOAD_PROCID(&none, "none", 0);
+    PMIX_INFO_LOAD(&uri, PMIX_SERVER_TMPDIR, second, PMIX_STRING);
+    IS(PMIX_SUCCESS, PMIx_tool_connect_to_server(&none, &uri, 1));
+    PMIX_INFO_DESTRUCT(&uri);
+    HOLDS(same(&none, &own));
+    asks("two.job");
+    IS(PMIX_SUCCESS, PMIx_tool_get_servers(&servers, &count));
+    HOLDS(count == 1 && same(&servers[0], &other));
+    PMIX_PROC_FREE(servers, count);
+    IS(PMIX_SUCCESS, PMIx_tool_finalize());
+    HOLDS(!PMIx_Initialized() && !PMIx_tool_is_connected());
+}
+
+static void lost(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
+                 pmix_info_t results[], size_t nresults, pmix_event_notification_cbfunc_fn_t done, void *cbdata)
+{
+    (void) id, (void) info, (void) ninfo, (void) results, (void) nresults;
+    pthread_mutex_lock(&mutex);
+    heard = status;
+    told_by = *source;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+    done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
+}
+
+static void waits_for(pmix_status_t status)
+{
+    pthread_mutex_lock(&mutex);
+    while (heard != status) {
+        pthread_cond_wait(&changed, &mutex);
+    }
+    heard = 0;
+    pthread_mutex_unlock(&mutex);
+}
+
+/* The handler is registered with one server; the other learns of it when it becomes primary. */
+static void loses(const char *first, const char *second)
+{
+    pmix_status_t codes[2] = {PMIX_ERR_LOST_CONNECTION, PMIX_ERR_PROC_RESTART};
+    pmix_proc_t own, after, one, other, *servers = NULL;
+    size_t count = 0;
+    char line[16];
+
+    IS(PMIX_SUCCESS, below(first, NULL, &own, NULL, 1));
+    IS(PMIX_SUCCESS, PMIx_tool_get_servers(&servers, &count));
+    one = servers[0];
+    PMIX_PROC_FREE(servers, count);
+    HOLDS(0 <= PMIx_Register_event_handler(codes, 2, NULL, 0, lost, NULL, NULL));
+    puts("end one");
+    fflush(stdout);
+    waits_for(PMIX_ERR_LOST_CONNECTION);
+    HOLDS(same(&told_by, &one) && !PMIx_tool_is_connected());
+    IS(PMIX_ERR_UNREACH, PMIx_tool_get_servers(&servers, &count));
+    IS(PMIX_SUCCESS, below(second, NULL, &after, &other, 0));
+    HOLDS(same(&own, &after) && PMIx_tool_is_connected());
+    asks("two.job");
+    puts("tell");
+    fflush(stdout);
+    waits_for(PMIX_ERR_PROC_RESTART);
+    HOLDS(same(&told_by, &other));
+    puts("leave");
+    fflush(stdout);
+    HOLDS(NULL != fgets(line, sizeof(line), stdin));
+    IS(PMIX_SUCCESS, PMIx_tool_finalize());
+    /* A server that is left is not lost. */
+    HOLDS(heard == 0);
+}
+
+static void started(void)
+{
+    pmix_proc_t own, job, *servers = NULL;
+    pmix_value_t value, *found = NULL;
+    pmix_info_t collect;
+    size_t count = 0;
+    uint32_t number = 17;
+    bool yes = true;
+
+    IS(PMIX_SUCCESS, PMIx_tool_init(&own, NULL, 0));
+    HOLDS(0 == strcmp(own.nspace, getenv("PMIX_NAMESPACE")));
+    HOLDS(own.rank == (pmix_rank_t) atoi(getenv("PMIX_RANK")));
+    HOLDS(PMIx_tool_is_connected());
+    IS(PMIX_SUCCESS, PMIx_tool_get_servers(&servers, &count));
+    HOLDS(count == 1);
+    PMIX_PROC_FREE(servers, count);
+    /* It is a process of its job, and does what clients do. */
+    PMIX_LOAD_PROCID(&job, own.nspace, PMIX_RANK_WILDCARD);
+    IS(PMIX_SUCCESS, PMIx_Get(&job, PMIX_JOB_SIZE, NULL, 0, &found));
+    HOLDS(PMIX_UINT32 == found->type && 1 == found->data.uint32);
+    PMIX_VALUE_RELEASE(found);
+    PMIX_VALUE_LOAD(&value, &number, PMIX_UINT32);
+    IS(PMIX_SUCCESS, PMIx_Put(PMIX_GLOBAL, "number", &value));
+    IS(PMIX_SUCCESS, PMIx_Commit());
+    PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+    IS(PMIX_SUCCESS, PMIx_Fence(&job, 1, &collect, 1));
+    IS(PMIX_SUCCESS, PMIx_Get(&own, "number", NULL, 0, &found));
+    HOLDS(PMIX_UINT32 == found->type && number == found->data.uint32);
+    PMIX_VALUE_RELEASE(found);
+    IS(PMIX_SUCCESS, PMIx_tool_finalize());
+}
+
+/* The launcher is asked as any tool would ask it, and what it put into the environment is left aside. */
+static void parent(void)
+{
+    static const char *const variables[] = {
+        "PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER_URI61", "PMIX_SERVER_URI51", "PMIX_SERVER_URI41",
+        "PMIX_SERVER_URI4", "PMIX_SERVER_URI3", "PMIX_SERVER_URI21", "PMIX_SERVER_URI2",
+        "PMIX_MCA_ptl",
+    };
+    pmix_proc_t own, server, *servers = NULL;
+    pmix_info_t infos[1];
+    pmix_value_t *size = NULL;
+    size_t count = 0, i;
+    pid_t pid = getppid();
+    char *nspace = strdup(getenv("PMIX_NAMESPACE"));
+
+    for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        unsetenv(variables[i]);
+    }
+    PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_PIDINFO, &pid, PMIX_PID);
+    IS(PMIX_SUCCESS, PMIx_tool_init(&own, infos, 1));
+    HOLDS(PMIx_tool_is_connected() && 0 != strcmp(own.nspace, nspace));
+    IS(PMIX_SUCCESS, PMIx_tool_get_servers(&servers, &count));
+    HOLDS(count == 1);
+    server = servers[0];
+    PMIX_PROC_FREE(servers, count);
+    PMIX_LOAD_PROCID(&server, nspace, PMIX_RANK_WILDCARD);
+    IS(PMIX_SUCCESS, PMIx_Get(&server, PMIX_JOB_SIZE, NULL, 0, &size));
+    HOLDS(PMIX_UINT32 == size->type && 1 == size->data.uint32);
+    PMIX_VALUE_RELEASE(size);
+    IS(PMIX_SUCCESS, PMIx_tool_finalize());
+    free(nspace);
+}
+
+static void client(void)
+{
+    pmix_proc_t own, job;
+    pmix_value_t *found = NULL;
+
+    IS(PMIX_SUCCESS, PMIx_Init(&own, NULL, 0));
+    PMIX_LOAD_PROCID(&job, own.nspace, PMIX_RANK_WILDCARD);
+    IS(PMIX_SUCCESS, PMIx_Get(&job, PMIX_JOBID, NULL, 0, &found));
+    HOLDS(PMIX_STRING == found->type && 0 == strcmp(found->data.string, "hello"));
+    PMIX_VALUE_RELEASE(found);
+    IS(PMIX_SUCCESS, PMIx_Abort(3, "as asked", NULL, 0));
+    IS(PMIX_SUCCESS, PMIx_Finalize(NULL, 0));
+}
+
+static int aborted;
+
+static pmix_status_t aborts(const pmix_proc_t *proc, void *object, int status, const char *message,
+                            pmix_proc_t procs[], size_t nprocs, pmix_op_cbfunc_t done, void *cbdata)
+{
+    (void) object, (void) procs, (void) nprocs, (void) done, (void) cbdata;
+    HOLDS(0 == strcmp(proc->nspace, "launched") && status == 3 && 0 == strcmp(message, "as asked"));
+    aborted++;
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static void serves(const char *self, const char *directory)
+{
+    pmix_server_module_t module;
+    pmix_proc_t own, proc;
+    pmix_info_t info;
+    pmix_value_t *found = NULL;
+    bool yes = true;
+    char **env = NULL;
+    int i, status = -1;
+    pid_t pid;
+
+    PMIX_INFO_LOAD(&info, PMIX_LAUNCHER, &yes, PMIX_BOOL);
+    IS(PMIX_SUCCESS, below(directory, &info, &own, NULL, 1));
+    memset(&module, 0, sizeof(module));
+    module.abort = aborts;
+    IS(PMIX_SUCCESS, PMIx_tool_set_server_module(&module));
+    IS(PMIX_ERR_EXISTS, PMIx_tool_set_server_module(&module));
+    PMIX_LOAD_PROCID(&proc, "launched", 0);
+    PMIX_INFO_LOAD(&info, PMIX_JOBID, "hello", PMIX_STRING);
+    IS(PMIX_SUCCESS, PMIx_server_register_nspace(proc.nspace, 1, &info, 1, NULL, NULL));
+    PMIX_INFO_DESTRUCT(&info);
+    IS(PMIX_SUCCESS, PMIx_server_register_client(&proc, getuid(), getgid(), NULL, NULL, NULL));
+    IS(PMIX_SUCCESS, PMIx_server_setup_fork(&proc, &env));
+    pid = fork();
+    if (pid == 0) {
+        for (i = 0; env[i] != NULL; i++) {
+            putenv(env[i]);
+        }
+        alarm(60);
+        execl(self, self, "client", (char *) NULL);
+        _exit(127);
+    }
+    HOLDS(waitpid(pid, &status, 0) == pid && status == 0 && aborted == 1);
+    PMIX_ARGV_FREE(env);
+    /* Of its own job it knows itself, of others its server does. */
+    proc.rank = PMIX_RANK_WILDCARD;
+    IS(PMIX_SUCCESS, PMIx_Get(&proc, PMIX_JOBID, NULL, 0, &found));
+    HOLDS(0 == strcmp(found->data.string, "hello"));
+    PMIX_VALUE_RELEASE(found);
+    asks("one.job");
+    IS(PMIX_SUCCESS, PMIx_tool_finalize());
+    HOLDS(!PMIx_Initialized());
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    const char *first = argc > 2 ? argv[2] : NULL, *second = argc > 3 ? argv[3] : NULL;
+
+    alarm(120);
+    if (0 == strcmp(what, "alone")) {
+        alone(first);
+    } else if (0 == strcmp(what, "two")) {
+        two(first, second);
+    } else if (0 == strcmp(what, "several")) {
+        pmix_proc_t proc;
+        IS(PMIX_ERR_BAD_PARAM, below(first, NULL, &proc, NULL, 1));
+    } else if (0 == strcmp(what, "loses")) {
+        loses(first, second);
+    } else if (0 == strcmp(what, "started")) {
+        started();
+    } else if (0 == strcmp(what, "parent")) {
+        parent();
+    } else if (0 == strcmp(what, "serves")) {
+        serves(argv[0], first);
+    } else if (0 == strcmp(what, "client")) {
+        client();
+        return 0;
+    } else {
+        return 2;
+    }
+    printf("%s: ok\n", what);
+    return 0;
+}
