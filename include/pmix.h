@@ -991,7 +991,8 @@ PMIX_EXPORT pmix_status_t PMIx_generate_ppn(const char *input, char **ppn);
 /** Encodes a list of nodes, separated by commas. The caller frees *regex with free. Deprecated. */
 PMIX_EXPORT pmix_status_t PMIx_generate_regex(const char *input, char **regex);
 
-/** Connects the tool to another server. Deprecated: PMIx_tool_attach_to_server. */
+/** Connects the tool to another server and leaves the primary one. Deprecated:
+ * PMIx_tool_attach_to_server. */
 PMIX_EXPORT pmix_status_t PMIx_tool_connect_to_server(pmix_proc_t *proc, pmix_info_t info[], size_t ninfo);
 
 

@@ -24,17 +24,18 @@ PMIX_EXPORT pmix_status_t PMIx_IOF_pull(const pmix_proc_t procs[], size_t nprocs
 /** Sends data to the standard input of processes. */
 PMIX_EXPORT pmix_status_t PMIx_IOF_push(const pmix_proc_t targets[], size_t ntargets, pmix_byte_object_t *bo, const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
-/** Connects the tool to one more server, which becomes the primary one. */
+/** Connects the tool to one more server, which is primary if it is the first or
+ * PMIX_PRIMARY_SERVER says so, and fills in the names of both. */
 PMIX_EXPORT pmix_status_t PMIx_tool_attach_to_server(pmix_proc_t *myproc, pmix_proc_t *server, pmix_info_t info[], size_t ninfo);
 
-/** Disconnects the tool from a server. */
+/** Disconnects the tool from a server. If it was primary, the first that is left is. */
 PMIX_EXPORT pmix_status_t PMIx_tool_disconnect(const pmix_proc_t *server);
 
 /** Ends what PMIx_tool_init began. */
 PMIX_EXPORT pmix_status_t PMIx_tool_finalize(void);
 
-/** Lists the servers that the tool is connected to. *servers is allocated; PMIx_Proc_free gives
- * it back. */
+/** Lists the servers that the tool is connected to, the primary one first. *servers is
+ * allocated; PMIx_Proc_free gives it back. */
 PMIX_EXPORT pmix_status_t PMIx_tool_get_servers(pmix_proc_t * servers[], size_t *nservers);
 
 /** Makes this process a tool, connected to a server or not, and fills in who it is. */
@@ -43,10 +44,12 @@ PMIX_EXPORT pmix_status_t PMIx_tool_init(pmix_proc_t *proc, pmix_info_t info[], 
 /** Says whether a server is connected. */
 PMIX_EXPORT bool PMIx_tool_is_connected(void);
 
-/** Makes a connected server the primary one. */
+/** Makes a connected server the primary one: PMIX_ERR_NOT_FOUND if it is not connected, unless
+ * PMIX_WAIT_FOR_CONNECTION waits for it. */
 PMIX_EXPORT pmix_status_t PMIx_tool_set_server(const pmix_proc_t *server, pmix_info_t info[], size_t ninfo);
 
-/** Gives the tool the functions of a host, so that it can act as a server. */
+/** Gives the tool the functions of a host and starts a server in its process. The server ends
+ * with the tool. */
 PMIX_EXPORT pmix_status_t PMIx_tool_set_server_module(pmix_server_module_t *module);
 
 

@@ -6,7 +6,6 @@
  *   several A    finds several servers below A
  *   loses A      loses the server whose file is below A when it asks for that
  *   started      is a tool that a server started
- *   parent A     is a tool of the server that is the parent of this process
  *   serves       is a launcher with a job of its own
  *   client       is the process of that job
  */
@@ -293,39 +292,6 @@ static void started(void)
     IS(PMIX_SUCCESS, PMIx_tool_finalize());
 }
 
-/* The launcher is asked as any tool would ask it, and what it put into the environment is left aside. */
-static void parent(void)
-{
-    static const char *const variables[] = {
-        "PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER_URI61", "PMIX_SERVER_URI51", "PMIX_SERVER_URI41",
-        "PMIX_SERVER_URI4", "PMIX_SERVER_URI3", "PMIX_SERVER_URI21", "PMIX_SERVER_URI2",
-        "PMIX_MCA_ptl",
-    };
-    pmix_proc_t own, server, *servers = NULL;
-    pmix_info_t infos[1];
-    pmix_value_t *size = NULL;
-    size_t count = 0, i;
-    pid_t pid = getppid();
-    char *nspace = strdup(getenv("PMIX_NAMESPACE"));
-
-    for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-        unsetenv(variables[i]);
-    }
-    PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_PIDINFO, &pid, PMIX_PID);
-    IS(PMIX_SUCCESS, PMIx_tool_init(&own, infos, 1));
-    HOLDS(PMIx_tool_is_connected() && 0 != strcmp(own.nspace, nspace));
-    IS(PMIX_SUCCESS, PMIx_tool_get_servers(&servers, &count));
-    HOLDS(count == 1);
-    server = servers[0];
-    PMIX_PROC_FREE(servers, count);
-    PMIX_LOAD_PROCID(&server, nspace, PMIX_RANK_WILDCARD);
-    IS(PMIX_SUCCESS, PMIx_Get(&server, PMIX_JOB_SIZE, NULL, 0, &size));
-    HOLDS(PMIX_UINT32 == size->type && 1 == size->data.uint32);
-    PMIX_VALUE_RELEASE(size);
-    IS(PMIX_SUCCESS, PMIx_tool_finalize());
-    free(nspace);
-}
-
 static void client(void)
 {
     pmix_proc_t own, job;
@@ -412,8 +378,6 @@ int main(int argc, char **argv)
         loses(first, second);
     } else if (0 == strcmp(what, "started")) {
         started();
-    } else if (0 == strcmp(what, "parent")) {
-        parent();
     } else if (0 == strcmp(what, "serves")) {
         serves(argv[0], first);
     } else if (0 == strcmp(what, "client")) {

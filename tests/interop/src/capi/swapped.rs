@@ -227,13 +227,16 @@ fn python(swap: &Swap, pmix: &Launcher) -> Result<Vec<Run>, String> {
     if peers::package_files(&["python3-pmix"]).is_empty() {
         return Err("no Python wrapper: install python3-pmix".to_owned());
     }
-    let client = process::root().join("tests/server/python/client.py");
-    let runs = [Side::Neither, Side::Client].map(|side| {
-        let mut command = command(pmix.command(SIZE), side, swap);
-        command.arg("/usr/bin/python3").arg(&client);
-        let mut run = run_of("python3-pmix under pmix run", "client.py", side, command);
-        run.case.judge = Judge::Says(vec![("is content", 4)], &["Traceback"]);
-        run
-    });
-    Ok(runs.into())
+    let folder = process::root().join("tests/server/python");
+    let mut runs = Vec::new();
+    for name in ["client.py", "tool.py"] {
+        for side in [Side::Neither, Side::Client] {
+            let mut command = command(pmix.command(SIZE), side, swap);
+            command.arg("/usr/bin/python3").arg(folder.join(name));
+            let mut run = run_of("python3-pmix under pmix run", name, side, command);
+            run.case.judge = Judge::Says(vec![("is content", 4)], &["Traceback"]);
+            runs.push(run);
+        }
+    }
+    Ok(runs)
 }

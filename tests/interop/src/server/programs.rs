@@ -78,6 +78,11 @@ fn programs() -> Vec<Program> {
             ..program("resolve", &[4])
         },
         program("control", &[4]),
+        program("tool", &[2]),
+        Program {
+            args: &["by-pid"],
+            ..program("tool", &[2])
+        },
         Program {
             options: &["--forward-io"],
             left_out: forwarding,

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* A tool at the server that started this process: as that process ("started"), or as a tool that knows
+ * nothing but the server's process id ("by-pid"). The releases' own headers have these functions. */
+#define _GNU_SOURCE
+#include "check.h"
+
+#include <pmix_tool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What a server puts into the environment of a process that it starts. */
+static void forget_the_server(void)
+{
+    static const char *const names[] = {
+        "PMIX_NAMESPACE",    "PMIX_RANK",         "PMIX_SERVER_URI61", "PMIX_SERVER_URI51",
+        "PMIX_SERVER_URI41", "PMIX_SERVER_URI4",  "PMIX_SERVER_URI3",  "PMIX_SERVER_URI21",
+        "PMIX_SERVER_URI2",
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        unsetenv(names[i]);
+    }
+}
+
+static void have_one_server(void)
+{
+    pmix_proc_t *servers = NULL, none;
+    size_t count = 0;
+    must("PMIx_tool_get_servers", PMIx_tool_get_servers(&servers, &count));
+    require(count == 1 && servers[0].nspace[0] != '\0');
+    must("PMIx_tool_set_server", PMIx_tool_set_server(&servers[0], NULL, 0));
+    PMIX_PROC_FREE(servers, count);
+    PMIX_LOAD_PROCID(&none, "nobody.is.called.so", 0);
+    require(PMIX_SUCCESS != PMIx_tool_set_server(&none, NULL, 0));
+}
+
+/* The size of a job, as the server says it. */
+static void job_has(const char *nspace, uint32_t expected)
+{
+    pmix_value_t *found = NULL;
+    pmix_proc_t all;
+    PMIX_LOAD_PROCID(&all, nspace, PMIX_RANK_WILDCARD);
+    must("PMIx_Get", PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &found));
+    require(PMIX_UINT32 == found->type && expected == found->data.uint32);
+    PMIX_VALUE_RELEASE(found);
+}
+
+int main(int argc, char **argv)
+{
+    char *nspace = strdup(getenv("PMIX_NAMESPACE"));
+    uint32_t rank = (uint32_t) strtoul(getenv("PMIX_RANK"), NULL, 10);
+    pmix_proc_t own;
+    pmix_info_t info;
+    pid_t pid = getppid();
+
+    if (argc > 1 && 0 == strcmp(argv[1], "by-pid")) {
+        forget_the_server();
+        PMIX_INFO_LOAD(&info, PMIX_SERVER_PIDINFO, &pid, PMIX_PID);
+        must("PMIx_tool_init", PMIx_tool_init(&own, &info, 1));
+        require(0 != strcmp(own.nspace, nspace));
+    } else {
+        must("PMIx_tool_init", PMIx_tool_init(&own, NULL, 0));
+        require(0 == strcmp(own.nspace, nspace) && own.rank == rank);
+    }
+    require(PMIx_Initialized());
+    have_one_server();
+    job_has(nspace, 2);
+    must("PMIx_tool_finalize", PMIx_tool_finalize());
+    require(!PMIx_Initialized());
+    free(nspace);
+    return 0;
+}

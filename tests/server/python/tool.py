@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The Python wrapper of libpmix as a tool of the server that started the process: what it finds, asks,
+and hears. Ends with 1 on a fault."""
+
+import os
+import sys
+
+import pmix
+
+
+def must(what, status):
+    """The status must be success."""
+    if status != 0:
+        sys.exit(f"{what}: {status}")
+
+
+def text_of(value):
+    """The wrapper hands some texts out as bytes."""
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def main():
+    tool = pmix.PMIxTool()
+    status, me = tool.init([])
+    must("init", status)
+    if (text_of(me["nspace"]), me["rank"]) != (os.environ["PMIX_NAMESPACE"], int(os.environ["PMIX_RANK"])):
+        sys.exit(f"the tool is {me!r}")
+    if not tool.initialized():
+        sys.exit("it is not initialized")
+    status, servers = tool.get_servers()
+    must("get_servers", status)
+    if len(servers) != 1:
+        sys.exit(f"the servers are {servers!r}")
+    must("set_server", tool.set_server(servers[0], []))
+    job = {"nspace": me["nspace"], "rank": pmix.PMIX_RANK_WILDCARD}
+    status, size = tool.get(job, pmix.PMIX_JOB_SIZE, [])
+    must("get of the job size", status)
+    value = {"value": f"of rank {me['rank']}", "val_type": pmix.PMIX_STRING}
+    must("put", tool.put(pmix.PMIX_GLOBAL, "y.text", value))
+    must("commit", tool.commit())
+    must("fence", tool.fence([job], [{"key": pmix.PMIX_COLLECT_DATA, "value": True, "val_type": pmix.PMIX_BOOL}]))
+    for rank in range(size["value"]):
+        status, got = tool.get({"nspace": me["nspace"], "rank": rank}, "y.text", [])
+        must(f"get of rank {rank}", status)
+        if text_of(got["value"]) != f"of rank {rank}":
+            sys.exit(f"rank {rank} said {got['value']!r}")
+    must("finalize", tool.finalize())
+    print(f"tool {me['rank']} of {size['value']} is content")
+
+
+main()
