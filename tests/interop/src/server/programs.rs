@@ -81,6 +81,7 @@ fn programs() -> Vec<Program> {
         program("tool", &[2]),
         Program {
             args: &["by-pid"],
+            left_out: attaching,
             ..program("tool", &[2])
         },
         Program {
@@ -135,6 +136,11 @@ fn launched(launcher: &Launcher, _: &str) -> Option<&'static str> {
 
 fn forwarding(launcher: &Launcher, _: &str) -> Option<&'static str> {
     matches!(launcher, Launcher::Host(..)).then_some("the host forwards nothing")
+}
+
+fn attaching(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    let why = "prterun does not end after processes of its own attached as tools";
+    matches!(launcher, Launcher::Prterun(..)).then_some(why)
 }
 
 fn spawning(launcher: &Launcher, _: &str) -> Option<&'static str> {
