@@ -18,9 +18,9 @@ use crate::model::Model;
 use crate::names::{nspace_at, proc_at};
 use crate::record::there;
 use crate::server::own_host;
-use crate::state::{client, state};
+use crate::state::{client, name_of, state};
 use crate::status::{code, write_to};
-use crate::tool::{self, name_of};
+use crate::tool;
 use crate::values::value_at;
 
 /// Whether one of the infos says that something is so.
@@ -57,7 +57,7 @@ fn init() -> Result<Proc<'static>> {
 }
 
 /// Is no client or tool any longer with the last call.
-pub(crate) fn finalize(infos: &[Info<'_>]) -> Result<()> {
+fn finalize(infos: &[Info<'_>]) -> Result<()> {
     if let Some(ended) = tool::finalize() {
         return ended;
     }
@@ -235,6 +235,10 @@ exported! {
     fn PMIx_Finalize(info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
         // SAFETY: C says so.
         code(unsafe { infos_at(info, ninfo) }.and_then(|infos| finalize(&infos)))
+    }
+
+    fn PMIx_tool_finalize() -> pmix_status_t {
+        code(finalize(&[]))
     }
 
     fn PMIx_Abort(status: c_int, msg: *const c_char, procs: *mut pmix_proc_t, nprocs: usize) -> pmix_status_t {

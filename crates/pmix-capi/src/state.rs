@@ -9,7 +9,7 @@ use std::time::Duration;
 use pmix_client::SharedClient;
 use pmix_server::Server;
 use pmix_tool::Tool;
-use pmix_types::{Info, Key, Proc, Status, Value};
+use pmix_types::{Info, Key, Nspace, Proc, Rank, Status, Value};
 
 use crate::memory::Result;
 
@@ -59,11 +59,17 @@ impl State {
             (Some((client, _)), _) => Some(client.proc().clone()),
             (None, Some(own)) => match (own.tool.proc(), server) {
                 (None, Some(server)) => Some(server.clone()),
-                _ => Some(crate::tool::name_of(&own.tool)),
+                _ => Some(name_of(&own.tool)),
             },
             (None, None) => server.cloned(),
         }
     }
+}
+
+/// The name that a tool says is its own: none before it has one.
+pub(crate) fn name_of(tool: &Tool) -> Proc<'static> {
+    let unnamed = || Proc::new(Nspace::default(), Rank::UNDEF);
+    tool.proc().cloned().unwrap_or_else(unnamed)
 }
 
 /// The state of one process.

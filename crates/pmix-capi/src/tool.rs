@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use pmix_client::SharedClient;
 use pmix_tool::{Attachment, ClientEvent, FoundServer, Identity, Tool};
-use pmix_types::{Info, Nspace, Proc, Rank, Status};
+use pmix_types::{Info, Proc, Status};
 
 use crate::abi::*;
 use crate::convert::{hand_out, infos_at};
@@ -21,7 +21,7 @@ use crate::memory::Result;
 use crate::model::Model;
 use crate::names::proc_at;
 use crate::server::{self, common_part};
-use crate::state::{OwnTool, State, changed, state, wait_for_change};
+use crate::state::{OwnTool, State, changed, name_of, state, wait_for_change};
 use crate::status::code;
 
 use wishes::Wishes;
@@ -29,12 +29,6 @@ use wishes::Wishes;
 fn refused(error: &pmix_tool::Error) -> Status {
     tracing::warn!("{error}");
     error.status()
-}
-
-/// The name that a tool says is its own: none before it has one.
-pub(crate) fn name_of(tool: &Tool) -> Proc<'static> {
-    let unnamed = || Proc::new(Nspace::default(), Rank::UNDEF);
-    tool.proc().cloned().unwrap_or_else(unnamed)
 }
 
 /// Finds the server that is wished for and attaches to it, with no lock held.
@@ -299,10 +293,6 @@ exported! {
             // SAFETY: as above.
             unsafe { tell(proc, &own) }
         })())
-    }
-
-    fn PMIx_tool_finalize() -> pmix_status_t {
-        code(crate::client::finalize(&[]))
     }
 
     fn PMIx_tool_attach_to_server(myproc: *mut pmix_proc_t, server: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {

@@ -40,12 +40,10 @@ fn folder() -> TempDir {
 /// A program as a tool that nobody started.
 fn tool(program: &Path, library: &Path, what: &str) -> Command {
     let mut command = Command::new(program);
-    command.arg(what).env("LD_LIBRARY_PATH", library);
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("PMIX_") {
-            command.env_remove(name);
-        }
-    }
+    command
+        .arg(what)
+        .env_clear()
+        .env("LD_LIBRARY_PATH", library);
     command
 }
 
