@@ -11,6 +11,7 @@ use pmix_types::{Info, Proc, Rank, Scope, Status, Text, Value, keys};
 
 use crate::cache::JobCache;
 use crate::connection::{Connection, Deadline};
+use crate::group::Operations;
 use crate::prefetch::Prefetch;
 use crate::settings::Security;
 use crate::{Error, Settings};
@@ -30,6 +31,9 @@ pub struct Client {
     pub(crate) own: ModexStore,
     pub(crate) prefetch: Prefetch,
     pub(crate) settings: Settings,
+    pub(crate) groups: Operations,
+    /// Whether the events of the groups are registered for.
+    pub(crate) hears_groups: bool,
 }
 
 /// Describes a fence: its participants and directives.
@@ -104,6 +108,8 @@ impl Client {
             cache,
             own: ModexStore::default(),
             prefetch: Prefetch::new(settings.max_prefetch_bytes),
+            groups: Operations::new(settings.proc.clone()),
+            hears_groups: false,
             settings,
         })
     }

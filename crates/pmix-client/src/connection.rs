@@ -31,6 +31,16 @@ impl Deadline {
         Self(limit.and_then(|limit| Instant::now().checked_add(limit)))
     }
 
+    /// Until then, or until another time if that is sooner.
+    pub(crate) fn or_before(self, other: Option<Instant>) -> Self {
+        Self(self.0.into_iter().chain(other).min())
+    }
+
+    /// The time itself.
+    pub(crate) const fn at(self) -> Option<Instant> {
+        self.0
+    }
+
     /// What is left; a zero limit would mean none to the system.
     fn left(self) -> Option<Duration> {
         let left = self.0?.saturating_duration_since(Instant::now());
@@ -156,6 +166,30 @@ impl Connection {
         }
     }
 
+    /// The next event of a kind, if one comes in time; the others wait.
+    pub(crate) fn event_of(
+        &mut self,
+        end: Deadline,
+        is_wanted: impl Fn(&Event<'static>) -> bool,
+    ) -> Result<Option<Event<'static>>, Error> {
+        loop {
+            if let Some(event) = self.events.take(&is_wanted) {
+                return Ok(Some(event));
+            }
+            if !self.receive(end)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Keeps an event that did not come from the server.
+    pub(crate) fn keep(&mut self, event: Event<'static>) {
+        match self.events.has_room(0) {
+            true => self.events.push(event, 0),
+            false => self.events.lose(),
+        }
+    }
+
     /// Sends what the session has for the server; false if the server did not take it in time.
     ///
     /// What is left is sent first the next time, so that a frame is never cut short.
@@ -257,6 +291,14 @@ impl EventQueue {
 
     fn pop(&mut self) -> Option<Event<'static>> {
         let (event, len) = self.events.pop_front()?;
+        self.bytes = self.bytes.saturating_sub(len);
+        Some(event)
+    }
+
+    /// The first event of a kind.
+    fn take(&mut self, is_wanted: impl Fn(&Event<'static>) -> bool) -> Option<Event<'static>> {
+        let place = self.events.iter().position(|(event, _)| is_wanted(event))?;
+        let (event, len) = self.events.remove(place)?;
         self.bytes = self.bytes.saturating_sub(len);
         Some(event)
     }

@@ -69,6 +69,9 @@ impl Client {
     pub fn next_event(&mut self, within: Duration) -> Result<Option<Event<'static>>, Error> {
         let event = self.connection.event(Deadline::after(Some(within)));
         self.prefetch.clear();
+        if let Ok(Some(event)) = &event {
+            self.hear_late(event);
+        }
         event
     }
 

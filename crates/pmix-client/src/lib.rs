@@ -32,6 +32,7 @@ mod connection;
 mod error;
 mod events;
 mod get;
+mod group;
 mod inflate;
 mod jobs;
 mod prefetch;
@@ -41,6 +42,7 @@ mod uri;
 
 pub use client::{Client, Fence};
 pub use error::Error;
+pub use group::{Decision, Group};
 pub use settings::{Security, Settings};
-pub use shared::{Answers, Ask, ClientEvent, Forwarded, Found, SharedClient};
+pub use shared::{Answers, Ask, ClientEvent, Forwarded, Found, SharedClient, Steer};
 pub use uri::Uri;

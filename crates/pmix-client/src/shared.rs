@@ -5,6 +5,7 @@
 
 mod asks;
 mod channel;
+mod groups;
 mod worker;
 
 use std::borrow::Cow;
@@ -22,6 +23,8 @@ use crate::{Client, Error, Settings};
 
 pub use asks::{Answers, Ask};
 use channel::Channel;
+use groups::SharedGroups;
+pub use groups::Steer;
 use worker::Worker;
 
 /// Holds what happens to a client unasked: an event, or the loss of its server.
@@ -30,6 +33,9 @@ use worker::Worker;
 pub enum ClientEvent {
     /// An event.
     Event(Event<'static>),
+    /// One of those who were invited to a group of this process does not take part, or the leader of a
+    /// group that it joins is lost. The other says how to go on.
+    Group(Event<'static>, Steer),
     /// Output of another process, which this one pulls.
     Output(Forwarded),
     /// The server was lost; every call fails from now on.
@@ -68,6 +74,7 @@ pub(crate) struct Shared {
     pub(crate) cache: JobCache,
     own: Mutex<ModexStore>,
     prefetch: Arc<Prefetch>,
+    groups: Arc<SharedGroups>,
     settings: Settings,
 }
 
@@ -95,23 +102,32 @@ impl SharedClient {
             cache,
             own,
             prefetch,
+            groups,
             settings,
+            ..
         } = Client::init(settings)?;
         let prefetch = Arc::new(prefetch);
         let prefetched = Arc::clone(&prefetch);
-        let worker = Worker::new(Box::new(move |event| {
+        let groups = Arc::new(SharedGroups::new(groups));
+        let hearing = Arc::clone(&groups);
+        let filter = move |event: &ClientEvent| hearing.hear(event);
+        let tell = move |event| {
             prefetched.clear();
             listener(event);
-        }));
+        };
+        let worker = Worker::new(Box::new(filter), Box::new(tell));
         let channel = Channel::open(connection, Arc::clone(&worker))?;
-        Ok(Self(Arc::new(Shared {
+        let shared = Arc::new(Shared {
             channel,
             worker,
             cache,
             own: Mutex::new(own),
             prefetch,
+            groups,
             settings,
-        })))
+        });
+        shared.groups.belong_to(&shared);
+        Ok(Self(shared))
     }
 
     /// Returns the name of this process.

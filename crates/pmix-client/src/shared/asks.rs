@@ -5,16 +5,17 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pmix_proto::reply::{Credential, Done, Found, Group, Infos, Objects, Pulled, Spawned};
-use pmix_proto::{PeerForm, Request, request};
+use pmix_proto::reply::{Credential, Done, Found, Infos, Objects, Pulled, Spawned};
+use pmix_proto::{PeerForm, Request, reply, request};
 use pmix_types::{
     AllocDirective, App, DataRange, Info, IntoOwned as _, IofChannel, Key, Nspace, Pdata, Proc,
-    Query, Status, Text, Value, keys,
+    Query, Status, Text, Value,
 };
 
 use super::{Shared, missing};
-use crate::Error;
 use crate::get::{absorb, ask_for_more, request_of};
+use crate::group::invitation;
+use crate::{Error, Group};
 
 /// How the payload of a reply is read.
 pub(super) type Read<T> = Box<dyn FnOnce(&Shared, &[u8]) -> Result<T, Error> + Send>;
@@ -149,7 +150,15 @@ impl<'a> Ask<'a, ()> {
         }))
     }
 
-    /// Joins the destruction of a group (`PMIx_Group_destruct`).
+    /// Declines the invitation of a leader to a group (`PMIx_Group_join`).
+    pub fn group_decline(group: &Text<'a>, leader: &Proc<'a>) -> Self {
+        let (group, leader) = (group.clone().into_owned(), leader.clone().into_owned());
+        let declined = invitation(Status::GROUP_INVITE_DECLINED, &group, &leader);
+        Self::done(Request::Notify(declined))
+    }
+
+    /// Joins the destruction of a group (`PMIx_Group_destruct`). Servers of 5.0 want its members, which
+    /// [`SharedClient::group_destruct`](super::SharedClient::group_destruct) knows.
     pub fn group_destruct(group: Text<'a>, procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         let group = Some(group);
         Self::done(Request::GroupDestruct(request::GroupDestruct {
@@ -303,23 +312,24 @@ impl<'a> Ask<'a, Answers> {
             infos,
         }))
     }
+}
 
-    /// Joins the construction of a group (`PMIx_Group_construct`); its context id, if the host gave
-    /// one, and its members are among the answers.
+impl<'a> Ask<'a, Group> {
+    /// Joins the construction of a group (`PMIx_Group_construct`).
     pub fn group_construct(group: Text<'a>, procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
+        let name = group.clone().into_owned();
         let group = Some(group);
         let request = Request::GroupConstruct(request::GroupConstruct {
             group,
             procs,
             infos,
         });
+        let command = request.command();
         let read = move |shared: &Shared, payload: &[u8]| {
-            let made = Group::decode(form(shared), None, payload)?;
-            let mut infos = made.infos.into_owned();
-            if let Some(id) = made.context_id {
-                infos.push(Info::new(keys::GROUP_CONTEXT_ID, Value::Size(id)));
-            }
-            Ok((made.status, infos))
+            let made = reply::Group::decode(form(shared), None, payload)?;
+            let group = Group::constructed(name, made, command)?;
+            shared.groups.learn(&group);
+            Ok(group)
         };
         Self {
             request,

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The invitations of this process, and those that it accepted: which events they wait for, what is
+//! sent when one comes, and how each of them ends. Events and times go in, steps come out.
+
+mod invite;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Instant;
+
+use pmix_proto::{Event, request};
+use pmix_types::{Info, IntoOwned as _, Proc, Status, Text};
+
+use self::invite::{Invite, is_answer};
+use super::said::{about, bad, check_name, group_of, members, notify};
+use super::{Decision, Group};
+use crate::Error;
+
+/// The number of an operation.
+pub(crate) type OpId = u64;
+
+/// The events that the operations of a process hear of.
+pub(crate) const HEARD: [Status; 6] = [
+    Status::GROUP_INVITE_ACCEPTED,
+    Status::GROUP_INVITE_DECLINED,
+    Status::GROUP_INVITE_FAILED,
+    Status::GROUP_CONSTRUCT_COMPLETE,
+    Status::GROUP_CONSTRUCT_ABORT,
+    Status::GROUP_LEADER_FAILED,
+];
+
+/// How many joins that were given up are remembered, to leave groups that are formed all the same.
+const MAX_GIVEN_UP: usize = 64;
+
+/// Says what is to be done next.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// An event is to be sent. If it is an operation's, that is to be told what became of it.
+    Notify(Option<OpId>, request::Notify<'static>),
+    /// A group is to be left, into which this process came too late.
+    Leave(Text<'static>),
+    /// The program is to hear of an event, and may decide.
+    Ask(Question, Event<'static>),
+    /// The program is to hear of an event that this process raised itself.
+    Tell(Event<'static>),
+    /// An operation has ended.
+    End(OpId, Result<Group, Error>),
+}
+
+/// Names what a decision is about: an operation, and a process that does not take part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    op: OpId,
+    about: Proc<'static>,
+}
+
+/// The invitations and joins that have not ended.
+#[derive(Debug)]
+pub(crate) struct Operations {
+    own: Proc<'static>,
+    last: OpId,
+    open: BTreeMap<OpId, Operation>,
+    steps: VecDeque<Step>,
+    given_up: VecDeque<(Text<'static>, Proc<'static>)>,
+    /// The members of the groups of this process, which servers of 5.0 want back with a destruct.
+    known: HashMap<Text<'static>, Vec<Proc<'static>>>,
+}
+
+#[derive(Debug)]
+struct Operation {
+    name: Text<'static>,
+    limit: Option<Instant>,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Invite(Invite),
+    Join {
+        leader: Proc<'static>,
+        /// What is heard before the answer is on its way is about an earlier group of the name.
+        has_answered: bool,
+    },
+}
+
+impl Operation {
+    /// Who leads, if it is another process.
+    fn leader(&self) -> Option<Proc<'static>> {
+        match &self.kind {
+            Kind::Join { leader, .. } => Some(leader.clone()),
+            Kind::Invite(_) => None,
+        }
+    }
+}
+
+impl Operations {
+    pub(crate) fn new(own: Proc<'static>) -> Self {
+        Self {
+            own,
+            last: 0,
+            open: BTreeMap::new(),
+            steps: VecDeque::new(),
+            given_up: VecDeque::new(),
+            known: HashMap::new(),
+        }
+    }
+
+    /// Begins an invitation. The processes are named one by one.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` for a bad name, without this process among the members, or with one twice.
+    pub(crate) fn invite(
+        &mut self,
+        name: &Text<'static>,
+        procs: Vec<Proc<'static>>,
+        infos: &[Info<'_>],
+        limit: Option<Instant>,
+    ) -> Result<OpId, Error> {
+        check_name(name)?;
+        let (invite, to) = Invite::new(&self.own, procs, infos)?;
+        let invited = notify(Status::GROUP_INVITED, name, to, Vec::new());
+        let op = self.open(name, limit, Kind::Invite(invite));
+        match self.open.get(&op).map(|operation| &operation.kind) {
+            // Who invites nobody is the group.
+            Some(Kind::Invite(invite)) if invite.is_answered() => self.complete(op),
+            _ => self.steps.push_back(Step::Notify(Some(op), invited)),
+        }
+        Ok(op)
+    }
+
+    /// Accepts an invitation.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` for a bad name, or if the leader is no single other process.
+    pub(crate) fn join(
+        &mut self,
+        name: &Text<'static>,
+        leader: &Proc<'static>,
+        limit: Option<Instant>,
+    ) -> Result<OpId, Error> {
+        check_name(name)?;
+        if !leader.rank.is_valid() || *leader == self.own {
+            return Err(bad("the leader of a group is one process, and another"));
+        }
+        self.given_up
+            .retain(|(other, of)| (other, of) != (name, leader));
+        let accepted = notify(
+            Status::GROUP_INVITE_ACCEPTED,
+            name,
+            vec![leader.clone()],
+            Vec::new(),
+        );
+        let join = Kind::Join {
+            leader: leader.clone(),
+            has_answered: false,
+        };
+        let op = self.open(name, limit, join);
+        self.steps.push_back(Step::Notify(Some(op), accepted));
+        Ok(op)
+    }
+
+    fn open(&mut self, name: &Text<'static>, limit: Option<Instant>, kind: Kind) -> OpId {
+        self.last += 1;
+        let operation = Operation {
+            name: name.clone(),
+            limit,
+            kind,
+        };
+        self.open.insert(self.last, operation);
+        self.last
+    }
+
+    /// The next thing to do.
+    pub(crate) fn poll(&mut self) -> Option<Step> {
+        self.steps.pop_front()
+    }
+
+    /// Says what became of the event that an operation sent.
+    pub(crate) fn sent(&mut self, op: OpId, outcome: Result<(), Error>) {
+        let Some(operation) = self.open.get_mut(&op) else {
+            return;
+        };
+        match (outcome, &mut operation.kind) {
+            (Ok(()), Kind::Join { has_answered, .. }) => *has_answered = true,
+            (Ok(()), Kind::Invite(invite)) if invite.is_complete() => {
+                let (name, members) = (operation.name.clone(), invite.members());
+                let event = invite.completed(&self.own, &name, &members);
+                self.steps.push_back(Step::Tell(event));
+                self.formed(op, name, members);
+            }
+            (Ok(()), Kind::Invite(_)) => {}
+            (Err(error), _) => self.abort(op, error),
+        }
+    }
+
+    /// Whether an operation waits for an event.
+    pub(crate) fn wants(&self, event: &Event<'static>) -> bool {
+        self.concerned(event).is_some() || self.is_late(event)
+    }
+
+    /// Takes an event in; tells whether the program is not to hear of it as of any other.
+    pub(crate) fn hear(&mut self, event: &Event<'static>) -> bool {
+        let Some(op) = self.concerned(event) else {
+            if self.is_late(event)
+                && let Some(name) = group_of(event)
+            {
+                let name = name.clone();
+                self.given_up
+                    .retain(|(other, of)| (other, of) != (&name, &event.source));
+                self.steps.push_back(Step::Leave(name));
+            }
+            return false;
+        };
+        match event.status {
+            Status::GROUP_INVITE_ACCEPTED => {
+                if let Some(invite) = self.invite_of(op) {
+                    invite.accepted(&event.source);
+                }
+                self.complete_if_answered(op);
+                true
+            }
+            Status::GROUP_INVITE_DECLINED | Status::GROUP_INVITE_FAILED => {
+                let about = match event.status {
+                    Status::GROUP_INVITE_DECLINED => event.source.clone(),
+                    _ => about(event).clone(),
+                };
+                if let Some(invite) = self.invite_of(op) {
+                    invite.refused(&about, event.status);
+                }
+                self.ask(op, about, event);
+                true
+            }
+            Status::GROUP_LEADER_FAILED => {
+                self.ask(op, about(event).clone(), event);
+                true
+            }
+            Status::GROUP_CONSTRUCT_COMPLETE => {
+                self.joined(op, event);
+                false
+            }
+            status => {
+                let who = &event.source;
+                let message = format!("{} rank {} ended it", who.nspace, who.rank);
+                self.abort(op, Error::new(status, message));
+                false
+            }
+        }
+    }
+
+    fn ask(&mut self, op: OpId, about: Proc<'static>, event: &Event<'static>) {
+        let question = Question { op, about };
+        self.steps.push_back(Step::Ask(question, event.clone()));
+    }
+
+    /// Goes on as the program decided, or as it said when it began.
+    pub(crate) fn decide(&mut self, question: &Question, decision: Option<Decision>) {
+        let op = question.op;
+        let name = match self.open.get(&op) {
+            None => return,
+            Some(operation) => operation.name.clone(),
+        };
+        let Some(invite) = self.invite_of(op) else {
+            let who = &question.about;
+            let message = format!("{} rank {} led {name} and is lost", who.nspace, who.rank);
+            let status = match decision {
+                Some(Decision::Abort) => Status::GROUP_CONSTRUCT_ABORT,
+                _ => Status::GROUP_LEADER_FAILED,
+            };
+            return self.end(op, Err(Error::new(status, message)));
+        };
+        let Some(why) = invite.decided(&question.about) else {
+            return;
+        };
+        match decision.or_else(|| invite.by_default()) {
+            Some(Decision::GoOnWithout) => self.complete_if_answered(op),
+            Some(Decision::Invite(procs)) => {
+                let to = invite.replace(procs);
+                if !to.is_empty() {
+                    let invited = notify(Status::GROUP_INVITED, &name, to, Vec::new());
+                    self.steps.push_back(Step::Notify(Some(op), invited));
+                }
+                self.complete_if_answered(op);
+            }
+            decided => {
+                let who = &question.about;
+                let message = format!("{} rank {} does not join {name}", who.nspace, who.rank);
+                let status = match decided {
+                    Some(_) => Status::GROUP_CONSTRUCT_ABORT,
+                    None => why,
+                };
+                self.abort(op, Error::new(status, message));
+            }
+        }
+    }
+
+    /// Ends the operations of a name: the program wants it.
+    pub(crate) fn abort_named(&mut self, name: &Text<'_>) {
+        let is_of = |operation: &Operation| {
+            let waits = !matches!(&operation.kind, Kind::Invite(invite) if invite.is_complete());
+            waits && operation.name == *name
+        };
+        let of = self.open.iter().filter(|(_, operation)| is_of(operation));
+        let of: Vec<_> = of
+            .map(|(op, operation)| (*op, operation.leader()))
+            .collect();
+        for (op, leader) in of {
+            if let Some(leader) = leader {
+                let status = Status::GROUP_CONSTRUCT_ABORT;
+                let name = name.clone().into_owned();
+                let abort = notify(status, &name, vec![leader], Vec::new());
+                self.steps.push_back(Step::Notify(None, abort));
+            }
+            let message = format!("this process ended the construction of {name}");
+            self.abort(op, Error::new(Status::GROUP_CONSTRUCT_ABORT, message));
+        }
+    }
+
+    /// Ends the operations that have run out of time.
+    pub(crate) fn tick(&mut self, now: Instant) {
+        // What is complete has only the server to answer for it.
+        let is_over = |operation: &Operation| {
+            let waits = !matches!(&operation.kind, Kind::Invite(invite) if invite.is_complete());
+            waits && operation.limit.is_some_and(|limit| limit <= now)
+        };
+        let over = self.open.iter().filter(|(_, operation)| is_over(operation));
+        let over: Vec<_> = over
+            .map(|(op, operation)| (*op, operation.name.clone()))
+            .collect();
+        for (op, name) in over {
+            self.abort(op, Error::timeout(format_args!("the invitation to {name}")));
+        }
+    }
+
+    /// Ends all operations: the server was lost.
+    pub(crate) fn lose(&mut self, error: &Error) {
+        self.known.clear();
+        while let Some((op, _)) = self.open.first_key_value() {
+            let op = *op;
+            self.end(op, Err(error.clone()));
+        }
+    }
+
+    /// Forgets an operation of which nothing was sent.
+    pub(crate) fn give_up(&mut self, op: OpId) {
+        self.open.remove(&op);
+        let is_of = |step: &Step| match step {
+            Step::Notify(of, _) => *of == Some(op),
+            Step::End(of, _) => *of == op,
+            _ => false,
+        };
+        self.steps.retain(|step| !is_of(step));
+    }
+
+    /// Notes who the members of a group are.
+    pub(crate) fn learn(&mut self, group: &Group) {
+        if !group.members.is_empty() {
+            self.known.insert(group.name.clone(), group.members.clone());
+        }
+    }
+
+    /// Takes what is known of the members of a group that is left or taken apart.
+    pub(crate) fn forget(&mut self, name: &Text<'_>) -> Vec<Proc<'static>> {
+        self.known.remove(name.as_bytes()).unwrap_or_default()
+    }
+
+    /// The operation that an event is for.
+    fn concerned(&self, event: &Event<'static>) -> Option<OpId> {
+        let name = group_of(event);
+        let concerns = |operation: &Operation| {
+            let is_named = name.is_some_and(|name| operation.name == *name);
+            match &operation.kind {
+                // Libraries of 4.2 and 5.0 do not say which group they answer for.
+                Kind::Invite(invite) if is_named || (name.is_none() && is_answer(event)) => {
+                    invite.wants(event)
+                }
+                Kind::Join {
+                    leader,
+                    has_answered,
+                } if is_named => match event.status {
+                    Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT => {
+                        *has_answered && event.source == *leader
+                    }
+                    Status::GROUP_LEADER_FAILED => about(event) == leader,
+                    _ => false,
+                },
+                _ => false,
+            }
+        };
+        let found = self
+            .open
+            .iter()
+            .find(|(_, operation)| concerns(operation))?;
+        Some(*found.0)
+    }
+
+    /// Whether a group was formed with this process, which had given it up.
+    fn is_late(&self, event: &Event<'_>) -> bool {
+        let mut given_up = self.given_up.iter();
+        event.status == Status::GROUP_CONSTRUCT_COMPLETE
+            && given_up.any(|(name, leader)| {
+                group_of(event).is_some_and(|group| group == name) && event.source == *leader
+            })
+            && members(event).is_some_and(|members| members.contains(&self.own))
+    }
+
+    fn invite_of(&mut self, op: OpId) -> Option<&mut Invite> {
+        match &mut self.open.get_mut(&op)?.kind {
+            Kind::Invite(invite) => Some(invite),
+            Kind::Join { .. } => None,
+        }
+    }
+
+    fn complete_if_answered(&mut self, op: OpId) {
+        if self
+            .invite_of(op)
+            .is_some_and(|invite| invite.is_answered())
+        {
+            self.complete(op);
+        }
+    }
+
+    /// All have answered: the members are told who they are, and the server.
+    fn complete(&mut self, op: OpId) {
+        let Some(operation) = self.open.get_mut(&op) else {
+            return;
+        };
+        if let Kind::Invite(invite) = &mut operation.kind {
+            let complete = invite.complete(&operation.name);
+            self.steps.push_back(Step::Notify(Some(op), complete));
+        }
+    }
+
+    /// The leader says that the group is there.
+    fn joined(&mut self, op: OpId, event: &Event<'_>) {
+        let Some(operation) = self.open.get(&op) else {
+            return;
+        };
+        let members = Proc::owned_list(members(event).unwrap_or_default());
+        if members.contains(&self.own) {
+            return self.formed(op, operation.name.clone(), members);
+        }
+        let message = format!("{} was formed without this process", operation.name);
+        self.end(op, Err(Error::new(Status::GROUP_CONSTRUCT_ABORT, message)));
+    }
+
+    fn formed(&mut self, op: OpId, name: Text<'static>, members: Vec<Proc<'static>>) {
+        let group = Group {
+            name,
+            members,
+            context_id: None,
+            infos: Vec::new(),
+        };
+        self.learn(&group);
+        self.end(op, Ok(group));
+    }
+
+    /// Ends an operation that fails, and tells the others.
+    fn abort(&mut self, op: OpId, error: Error) {
+        let Some(operation) = self.open.get(&op) else {
+            return;
+        };
+        let name = &operation.name;
+        match &operation.kind {
+            Kind::Invite(invite) => {
+                let others = invite.others(&self.own);
+                if !others.is_empty() {
+                    let status = Status::GROUP_CONSTRUCT_ABORT;
+                    let abort = notify(status, name, others, Vec::new());
+                    self.steps.push_back(Step::Notify(None, abort));
+                }
+            }
+            // The leader waits for nobody who waits no longer.
+            Kind::Join { leader, .. } if error.status() == Status::ERR_TIMEOUT => {
+                let status = Status::GROUP_INVITE_DECLINED;
+                let declined = notify(status, name, vec![leader.clone()], Vec::new());
+                self.steps.push_back(Step::Notify(None, declined));
+                if self.given_up.len() >= MAX_GIVEN_UP {
+                    self.given_up.pop_front();
+                }
+                self.given_up.push_back((name.clone(), leader.clone()));
+            }
+            Kind::Join { .. } => {}
+        }
+        self.end(op, Err(error));
+    }
+
+    fn end(&mut self, op: OpId, outcome: Result<Group, Error>) {
+        if self.open.remove(&op).is_some() {
+            self.steps.push_back(Step::End(op, outcome));
+        }
+    }
+}

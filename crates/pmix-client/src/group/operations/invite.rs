@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One invitation, where it was made: who was invited, who has answered, who is not to be a member.
+
+use std::collections::{HashMap, HashSet};
+
+use pmix_proto::{Event, request};
+use pmix_types::{Info, Proc, Status, Text, keys};
+
+use crate::Error;
+use crate::group::Decision;
+use crate::group::said::{about, bad, membership, notify, says};
+
+/// An invitation that this process made.
+#[derive(Debug)]
+pub(super) struct Invite {
+    /// All who were ever to be members, in the order of their ranks in the group.
+    listed: Vec<Proc<'static>>,
+    /// The same, to look one up.
+    everyone: HashSet<Proc<'static>>,
+    /// Those who have not answered.
+    waiting: HashSet<Proc<'static>>,
+    /// Those who do not take part, for as long as nobody has decided what follows; and why.
+    undecided: HashMap<Proc<'static>, Status>,
+    /// Those who do not take part.
+    without: HashSet<Proc<'static>>,
+    is_optional: bool,
+    notifies: bool,
+    /// Whether all have answered, and the server was told.
+    is_complete: bool,
+}
+
+impl Invite {
+    /// Reads what is asked for. Returns those who are to be invited, too.
+    pub(super) fn new(
+        own: &Proc<'static>,
+        procs: Vec<Proc<'static>>,
+        infos: &[Info<'_>],
+    ) -> Result<(Self, Vec<Proc<'static>>), Error> {
+        let everyone: HashSet<_> = procs.iter().cloned().collect();
+        if !everyone.contains(own) {
+            return Err(bad("the leader of a group is not among its members"));
+        }
+        if everyone.len() != procs.len() {
+            return Err(bad("a process is twice among the members of a group"));
+        }
+        let to: Vec<_> = procs.iter().filter(|proc| *proc != own).cloned().collect();
+        let invite = Self {
+            listed: procs,
+            everyone,
+            waiting: to.iter().cloned().collect(),
+            undecided: HashMap::new(),
+            without: HashSet::new(),
+            is_optional: says(infos, keys::GROUP_OPTIONAL),
+            notifies: says(infos, keys::GROUP_NOTIFY_TERMINATION),
+            is_complete: false,
+        };
+        Ok((invite, to))
+    }
+
+    /// Whether it waits for an event about its group.
+    pub(super) fn wants(&self, event: &Event<'static>) -> bool {
+        let is_member = |proc: &Proc<'static>| self.everyone.contains(proc) && !self.is_out(proc);
+        match event.status {
+            Status::GROUP_INVITE_ACCEPTED => self.waiting.contains(&event.source),
+            // Who accepted may think better of it until the group is there.
+            Status::GROUP_INVITE_DECLINED | Status::GROUP_CONSTRUCT_ABORT => {
+                !self.is_complete && is_member(&event.source)
+            }
+            Status::GROUP_INVITE_FAILED => !self.is_complete && is_member(about(event)),
+            _ => false,
+        }
+    }
+
+    fn is_out(&self, proc: &Proc<'static>) -> bool {
+        self.without.contains(proc) || self.undecided.contains_key(proc)
+    }
+
+    pub(super) fn accepted(&mut self, proc: &Proc<'static>) {
+        self.waiting.remove(proc);
+    }
+
+    pub(super) fn refused(&mut self, proc: &Proc<'static>, why: Status) {
+        self.waiting.remove(proc);
+        self.undecided.insert(proc.clone(), why);
+    }
+
+    /// Takes a process out about which was decided. Returns why it does not take part.
+    pub(super) fn decided(&mut self, proc: &Proc<'static>) -> Option<Status> {
+        let why = self.undecided.remove(proc)?;
+        self.without.insert(proc.clone());
+        Some(why)
+    }
+
+    /// What follows if nobody decides; without it the group is not formed.
+    pub(super) fn by_default(&self) -> Option<Decision> {
+        self.is_optional.then_some(Decision::GoOnWithout)
+    }
+
+    /// Adds others. Returns those who are to be invited: who is listed is not invited again.
+    pub(super) fn replace(&mut self, procs: Vec<Proc<'static>>) -> Vec<Proc<'static>> {
+        let mut to = Vec::new();
+        for proc in procs {
+            if proc.rank.is_valid() && self.everyone.insert(proc.clone()) {
+                self.waiting.insert(proc.clone());
+                self.listed.push(proc.clone());
+                to.push(proc);
+            }
+        }
+        to
+    }
+
+    /// Whether nobody is waited for.
+    pub(super) fn is_answered(&self) -> bool {
+        !self.is_complete && self.waiting.is_empty() && self.undecided.is_empty()
+    }
+
+    pub(super) const fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// The members, by their ranks in the group.
+    pub(super) fn members(&self) -> Vec<Proc<'static>> {
+        let listed = self.listed.iter();
+        listed
+            .filter(|proc| !self.without.contains(*proc))
+            .cloned()
+            .collect()
+    }
+
+    /// Those who are to hear that the group is not formed.
+    pub(super) fn others(&self, own: &Proc<'static>) -> Vec<Proc<'static>> {
+        let is_other = |proc: &&Proc<'static>| **proc != *own && !self.is_out(proc);
+        self.listed.iter().filter(is_other).cloned().collect()
+    }
+
+    /// Ends the wait for answers. Returns the event that says so.
+    pub(super) fn complete(&mut self, name: &Text<'static>) -> request::Notify<'static> {
+        self.is_complete = true;
+        let members = self.members();
+        let mut more = vec![membership(&members)];
+        if self.notifies {
+            more.push(Info::new(keys::GROUP_NOTIFY_TERMINATION, true));
+        }
+        notify(Status::GROUP_CONSTRUCT_COMPLETE, name, members, more)
+    }
+
+    /// The same event as the leader's own program hears of it.
+    pub(super) fn completed(
+        &self,
+        own: &Proc<'static>,
+        name: &Text<'static>,
+        members: &[Proc<'static>],
+    ) -> Event<'static> {
+        let status = Status::GROUP_CONSTRUCT_COMPLETE;
+        let said = notify(status, name, members.to_vec(), vec![membership(members)]);
+        Event {
+            status,
+            source: own.clone(),
+            infos: said.infos,
+            range: Some(said.range),
+        }
+    }
+}
+
+/// Whether an event answers an invitation.
+pub(super) const fn is_answer(event: &Event<'_>) -> bool {
+    matches!(
+        event.status,
+        Status::GROUP_INVITE_ACCEPTED | Status::GROUP_INVITE_DECLINED
+    )
+}
