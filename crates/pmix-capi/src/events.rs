@@ -6,7 +6,8 @@ mod chain;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pmix_client::{Ask, ClientEvent, SharedClient};
+use pmix_client::{Ask, ClientEvent, SharedClient, Steer};
+use pmix_proto::Event;
 use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Status, Value, keys};
 
 use crate::abi::*;
@@ -74,14 +75,23 @@ pub(crate) struct Happened {
 
 /// Tells the handlers of an event, one after the other.
 pub(crate) fn tell(event: Happened) {
+    tell_and_ask(event, None);
+}
+
+/// The same; what the handlers say steers the construction of a group.
+fn tell_and_ask(event: Happened, steer: Option<Steer>) {
+    let is_for_all = !(event.infos.iter())
+        .any(|info| info.key.is(keys::EVENT_NON_DEFAULT) && info.truth().is_true());
     let mut told: Vec<_> = {
         let handlers = handlers();
-        let wants =
-            |handler: &&Handler| handler.codes.is_empty() || handler.codes.contains(&event.status);
+        let wants = |handler: &&Handler| match handler.codes.is_empty() {
+            true => is_for_all,
+            false => handler.codes.contains(&event.status),
+        };
         handlers.all.iter().filter(wants).cloned().collect()
     };
     told.sort_by_key(|handler| handler.place);
-    Chain::begin(event, told);
+    Chain::begin(event, told, steer);
 }
 
 /// Whether who reports an event is itself among those whom the range names.
@@ -105,14 +115,19 @@ fn includes(range: DataRange, infos: &[Info<'_>], own: &Proc<'_>) -> bool {
         })
 }
 
+fn happened(event: Event<'static>) -> Happened {
+    Happened {
+        status: event.status,
+        source: event.source,
+        infos: event.infos,
+    }
+}
+
 /// Tells the event handlers of what the server sent unasked.
 pub(crate) fn client_event(event: ClientEvent) {
     match event {
-        ClientEvent::Event(event) => tell(Happened {
-            status: event.status,
-            source: event.source,
-            infos: event.infos,
-        }),
+        ClientEvent::Event(event) => tell(happened(event)),
+        ClientEvent::Group(event, steer) => tell_and_ask(happened(event), Some(steer)),
         ClientEvent::Output(come) => pulls::output(come),
         ClientEvent::Lost => {
             let own = state()
@@ -331,12 +346,16 @@ exported! {
                 client.later(tell_here).map_err(|error| fault(&error))?;
                 return answer_now(cbfunc, cbdata);
             }
+            let (aborting, infos_said) = (client.clone(), infos.clone());
             let ask = Ask::notify(status, range, infos);
             match cbfunc {
                 Some(_) => client.start(ask, op(cbfunc, cbdata)?),
                 None => client.wait(ask),
             }
             .map_err(|error| fault(&error))?;
+            if status == Status::GROUP_CONSTRUCT_ABORT {
+                crate::groups::aborted(&aborting, &infos_said);
+            }
             // The server tells everybody but who reports.
             client.later(tell_here).map_err(|error| fault(&error))
         })())

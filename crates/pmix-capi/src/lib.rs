@@ -35,6 +35,8 @@ mod events;
 #[allow(unsafe_code)]
 mod families;
 mod functions;
+#[allow(unsafe_code)]
+mod groups;
 mod guard;
 #[allow(unsafe_code)]
 mod iof;

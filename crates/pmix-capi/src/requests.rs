@@ -12,7 +12,7 @@ use pmix_types::{
 use crate::abi::*;
 use crate::answers::{credential, found, infos, op, spawned, validated};
 use crate::convert::{
-    apps_at, clear_out, fault, hand_out, infos_at, keys_at, procs_at, queries_at, text_at,
+    apps_at, clear_out, fault, hand_out, infos_at, keys_at, procs_at, queries_at,
 };
 use crate::guard::exported;
 use crate::later::later;
@@ -198,12 +198,6 @@ done! {
             Ok(())
         })
     }
-    PMIx_Group_leave PMIx_Group_leave_nb (grp: *const c_char, info: *const pmix_info_t, ninfo: usize) {
-        text_at(grp).and_then(|grp| Ok(Ask::group_leave(grp, infos_at(info, ninfo)?)))
-    }
-    PMIx_Group_destruct PMIx_Group_destruct_nb (grp: *const c_char, info: *const pmix_info_t, ninfo: usize) {
-        text_at(grp).and_then(|grp| Ok(Ask::group_destruct(grp, Vec::new(), infos_at(info, ninfo)?)))
-    }
 }
 
 /// # Safety
@@ -274,9 +268,6 @@ answered! {
             host.monitor(own, &monitor, error, &infos_at(directives, ndirs)?, to);
             Ok(())
         })
-    }
-    PMIx_Group_construct PMIx_Group_construct_nb (grp: *const c_char, procs: *const pmix_proc_t, nprocs: usize, directives: *const pmix_info_t, ndirs: usize) {
-        text_at(grp).and_then(|grp| Ok(Ask::group_construct(grp, procs_at(procs, nprocs)?, infos_at(directives, ndirs)?)))
     }
 }
 

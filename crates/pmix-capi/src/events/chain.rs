@@ -7,11 +7,14 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
+use pmix_client::Steer;
 use pmix_types::{DataType, Info, Status, keys};
 
 use super::{Handler, Happened};
 use crate::abi::*;
+use crate::convert::infos_at;
 use crate::families::copies;
+use crate::groups::decision;
 use crate::memory::fill;
 use crate::model::Model;
 use crate::record::Record;
@@ -25,6 +28,8 @@ pub(super) struct Chain {
     /// What the current handler looks at until it is done.
     shown: Vec<pmix_info_t>,
     source: pmix_proc_t,
+    /// Who hears how the construction of a group is to go on, if the event asks for that.
+    steer: Option<Steer>,
 }
 
 // SAFETY: the pointers lead to memory that this chain alone owns, but for those of the program,
@@ -46,7 +51,7 @@ fn open() -> MutexGuard<'static, Open> {
 
 impl Chain {
     /// Tells the first handler.
-    pub(super) fn begin(event: Happened, handlers: Vec<Handler>) {
+    pub(super) fn begin(event: Happened, handlers: Vec<Handler>, steer: Option<Steer>) {
         if handlers.is_empty() {
             return;
         }
@@ -60,6 +65,7 @@ impl Chain {
             results: Vec::new(),
             shown: Vec::new(),
             source,
+            steer,
         })
         .next();
     }
@@ -123,6 +129,16 @@ impl Chain {
         self.shown.clear();
     }
 
+    /// Hands on what a handler says about a group that is being formed.
+    unsafe fn steer(&self, status: Status, at: *const pmix_info_t, count: usize) {
+        let Some(steer) = &self.steer else { return };
+        // SAFETY: the caller says so.
+        let said = unsafe { infos_at(at, count) }.unwrap_or_default();
+        if let Some(decision) = decision(status, &said) {
+            steer.decide(decision);
+        }
+    }
+
     /// Keeps what a handler said.
     unsafe fn keep(&mut self, at: *const pmix_info_t, count: usize) {
         // SAFETY: the caller says so.
@@ -169,7 +185,10 @@ unsafe extern "C" fn done(
             return tracing::warn!("a handler of events was done twice");
         };
         // SAFETY: C says that there are so many.
-        unsafe { chain.keep(results, nresults) };
+        unsafe {
+            chain.steer(Status::from_raw(status), results, nresults);
+            chain.keep(results, nresults);
+        }
         if let Some(callback) = cbfunc {
             // SAFETY: C gave the function and what it is given.
             unsafe { callback(Status::SUCCESS.as_raw(), thiscbdata) };

@@ -135,6 +135,11 @@ fn clients_make_groups_fence_by_their_names_leave_and_take_them_apart() {
     three_processes_hold("group.c");
 }
 
+#[test]
+fn clients_invite_join_decline_and_leave() {
+    three_processes_hold("invite.c");
+}
+
 /// Runs a program as the three processes of a job, each of which says that all of it held.
 fn three_processes_hold(name: &str) {
     each(name, |program, folder| {

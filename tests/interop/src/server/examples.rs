@@ -167,7 +167,6 @@ fn left_out(name: &str, release: &str, launcher: &Launcher) -> Option<&'static s
         ("group_lcl_cid", _) if release == "ours" => {
             Some("our C library does not take local context ids of groups")
         }
-        ("asyncgroup", _) if release == "ours" => Some("our C library does not invite to groups"),
         (name, Launcher::Prterun(..)) if name.contains("group") => {
             Some("prterun does not serve it")
         }
