@@ -61,9 +61,11 @@ pub struct Forwarded {
 /// Connects a process with its server, for many threads at once. Clones are handles of the same
 /// one.
 ///
-/// One thread reads what the server sends and hands each answer to whoever waits for it, so nobody
-/// waits for the answer of another. What has to be called back is called by a second thread, which
-/// begins with the first such call: a callback may call the client and wait.
+/// A thread that waits for an answer reads what the server sends and hands the answers of others to
+/// them, so nobody waits for the answer of another. From the first call with a callback, registration
+/// for events or pull of output on, a thread of the client reads ([`listen`](Self::listen)). What has to
+/// be called back is called by another thread, which begins with the first such call: a callback may
+/// call the client and wait.
 #[derive(Clone)]
 pub struct SharedClient(Arc<Shared>);
 
@@ -88,7 +90,8 @@ pub enum Found {
 
 impl SharedClient {
     /// Connects to a server and asks it for the job info (`PMIx_Init`). The callback thread hands
-    /// unasked messages to `listener`.
+    /// unasked messages to `listener`. That the server is lost is noticed by the next call, or at once
+    /// where a thread reads ([`listen`](Self::listen)).
     ///
     /// # Errors
     ///
@@ -235,6 +238,9 @@ impl SharedClient {
     ///
     /// What cannot be packed, what the server answers, or that it was lost.
     pub fn wait<T>(&self, ask: Ask<'_, T>) -> Result<T, Error> {
+        if let Request::RegisterEvents(_) | Request::IofPull(_) = ask.request {
+            self.listen()?;
+        }
         let payload = self.0.channel.wait(&ask.request)?;
         self.0.answered(&ask.request);
         (ask.read)(&self.0, &payload)
@@ -263,6 +269,16 @@ impl SharedClient {
             }));
         };
         self.0.channel.ask(&ask.request, Box::new(waiter))
+    }
+
+    /// Has a thread read what the server sends, whether anybody waits for it or not. Calls that need
+    /// it do so by themselves; a program that wants to know at once when the server is lost may.
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread for it.
+    pub fn listen(&self) -> Result<(), Error> {
+        self.0.channel.listen()
     }
 
     /// Runs a function on the callback thread.

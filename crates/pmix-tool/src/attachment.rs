@@ -75,6 +75,8 @@ impl Identity {
             Error::from(error).of(format_args!("attaching to server {name}"))
         };
         let client = SharedClient::init(settings, listener).map_err(attaching)?;
+        // That a server is lost is known at once.
+        client.listen().map_err(attaching)?;
         Ok(Attachment {
             server: client.settings().server.server.clone(),
             client,

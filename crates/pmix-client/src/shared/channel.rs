@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The connection that all threads share: one thread reads it and hands each reply to the thread
-//! that waits for it.
+//! The connection that all threads share. A thread that waits for a reply reads the connection if
+//! nobody else does, and hands on what is for others. A thread of its own reads it from the first call
+//! on that nobody waits in: one with a callback, a registration for events, a pull of output.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use pmix_proto::{ClientConnection, Event, Output, PeerForm, Request, Tag};
@@ -17,26 +18,50 @@ use super::worker::{ClientEvent, STACK_BYTES, Worker};
 use crate::Error;
 use crate::connection::Connection;
 
-/// Takes the payload of a reply, or why there will be none; called by the thread that reads.
-type Waiter = Box<dyn FnOnce(Result<Vec<u8>, Error>) + Send>;
+/// The payload of a reply, or why there will be none.
+type Answer = Result<Vec<u8>, Error>;
+
+/// Takes an answer; called by the thread that reads, and does no more than queue it.
+type Callback = Box<dyn FnOnce(Answer) + Send>;
 
 /// One connection to a server.
 pub(crate) struct Channel {
     stream: TcpStream,
     form: PeerForm,
     asking: Mutex<Asking>,
+    /// Told when nobody reads any longer, while there is a thread for it.
+    free: Condvar,
+    /// What was read last; for the thread that reads.
+    buffer: Mutex<Box<[u8]>>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    worker: Arc<Worker>,
 }
 
 struct Asking {
     session: ClientConnection,
-    waiting: HashMap<Tag, Waiter>,
+    waiting: HashMap<Tag, Waiting>,
+    /// Whether a thread reads, or is about to.
+    is_read: bool,
+    /// Whether there is a thread that does nothing else.
+    has_reader: bool,
+    /// Whether this end closes the connection.
+    is_closing: bool,
     /// Why nobody can ask any longer.
     lost: Option<Error>,
 }
 
+/// Who waits for a reply.
+enum Waiting {
+    /// A thread, which is woken.
+    Thread(Arc<Condvar>),
+    /// A thread whose answer is there.
+    Answered(Answer),
+    /// A callback.
+    Callback(Callback),
+}
+
 impl Channel {
-    /// Takes a connection over and starts the thread that reads from it.
+    /// Takes a connection over.
     pub(super) fn open(connection: Connection, worker: Arc<Worker>) -> Result<Arc<Self>, Error> {
         let (stream, session, events) = connection.into_parts();
         let broken = |error: std::io::Error| Error::lost("the server cannot be waited for", error);
@@ -47,52 +72,124 @@ impl Channel {
         for event in events {
             worker.client_event(ClientEvent::Event(event));
         }
-        let channel = Arc::new(Self {
+        Ok(Arc::new(Self {
             stream,
             form: *session.form(),
             asking: Mutex::new(Asking {
                 session,
                 waiting: HashMap::new(),
+                is_read: false,
+                has_reader: false,
+                is_closing: false,
                 lost: None,
             }),
+            free: Condvar::new(),
+            buffer: Mutex::new(vec![0; 16 << 10].into_boxed_slice()),
             thread: Mutex::new(None),
-        });
-        let reader = Arc::clone(&channel);
-        let named = thread::Builder::new().name("pmix-client".to_owned());
-        let thread = named
-            .stack_size(STACK_BYTES)
-            .spawn(move || reader.run(&worker));
-        let thread = thread.map_err(broken)?;
-        *lock(&channel.thread) = Some(thread);
-        Ok(channel)
+            worker,
+        }))
     }
 
     pub(super) const fn form(&self) -> &PeerForm {
         &self.form
     }
 
-    /// Asks; the reply goes to the waiter.
-    pub(super) fn ask(&self, request: &Request<'_>, waiter: Waiter) -> Result<(), Error> {
+    /// Starts the thread that reads whether anybody waits or not, if it has not begun.
+    pub(super) fn listen(self: &Arc<Self>) -> Result<(), Error> {
+        let mut thread = lock(&self.thread);
+        if thread.is_some() {
+            return Ok(());
+        }
+        {
+            let mut asking = lock(&self.asking);
+            if asking.is_closing {
+                return Ok(());
+            }
+            asking.has_reader = true;
+        }
+        let channel = Arc::clone(self);
+        let named = thread::Builder::new().name("pmix-client".to_owned());
+        let begun = named.stack_size(STACK_BYTES).spawn(move || channel.run());
+        *thread = Some(begun.map_err(|error| {
+            lock(&self.asking).has_reader = false;
+            Error::lost("the server cannot be waited for", error)
+        })?);
+        Ok(())
+    }
+
+    /// Asks; the reply goes to a callback.
+    pub(super) fn ask(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        then: Callback,
+    ) -> Result<(), Error> {
+        self.listen()?;
         let mut asking = lock(&self.asking);
+        self.send(&mut asking, request, Waiting::Callback(then))?;
+        Ok(())
+    }
+
+    /// Asks and waits for the reply.
+    pub(super) fn wait(&self, request: &Request<'_>) -> Answer {
+        let here = Arc::new(Condvar::new());
+        let mut asking = lock(&self.asking);
+        let tag = self.send(&mut asking, request, Waiting::Thread(Arc::clone(&here)))?;
+        loop {
+            if let Some(Waiting::Answered(_)) = asking.waiting.get(&tag)
+                && let Some(Waiting::Answered(answer)) = asking.waiting.remove(&tag)
+            {
+                return answer;
+            }
+            if asking.is_read {
+                asking = { here.wait(asking) }.unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            asking.is_read = true;
+            drop(asking);
+            let is_open = self.read();
+            asking = lock(&self.asking);
+            asking.is_read = false;
+            if let Some(Waiting::Answered(_)) = asking.waiting.get(&tag) {
+                self.pass_on(&asking);
+            } else if !is_open {
+                // All who waited have been answered by now.
+                asking.waiting.remove(&tag);
+                return Err(asking.lost.clone().unwrap_or_else(gone));
+            }
+        }
+    }
+
+    /// Lets another thread read that has to.
+    fn pass_on(&self, asking: &MutexGuard<'_, Asking>) {
+        if asking.has_reader {
+            return self.free.notify_one();
+        }
+        let waits = |waiting: &Waiting| match waiting {
+            Waiting::Thread(there) => Some(Arc::clone(there)),
+            Waiting::Answered(_) | Waiting::Callback(_) => None,
+        };
+        if let Some(there) = asking.waiting.values().find_map(waits) {
+            there.notify_one();
+        }
+    }
+
+    /// Sends a request whose reply somebody waits for.
+    fn send(
+        &self,
+        asking: &mut Asking,
+        request: &Request<'_>,
+        waiting: Waiting,
+    ) -> Result<Tag, Error> {
         if let Some(lost) = &asking.lost {
             return Err(lost.clone());
         }
         let tag = asking.session.request(request, None)?;
-        asking.waiting.insert(tag, waiter);
-        let sent = self.transmit(&mut asking);
+        asking.waiting.insert(tag, waiting);
+        let sent = self.transmit(asking);
         if sent.is_err() {
             asking.waiting.remove(&tag);
         }
-        sent
-    }
-
-    /// Asks and waits for the reply.
-    pub(super) fn wait(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        // Who asked is there until the reply is.
-        self.ask(request, Box::new(move |payload| drop(sender.send(payload))))?;
-        let closed = |_| Error::lost("the server was lost", ErrorKind::ConnectionAborted.into());
-        receiver.recv().map_err(closed)?
+        sent.map(|()| tag)
     }
 
     /// Says something that has no reply.
@@ -111,8 +208,14 @@ impl Channel {
 
     /// Ends the connection and the thread that reads from it.
     pub(super) fn close(&self) {
+        {
+            let mut asking = lock(&self.asking);
+            asking.is_closing = true;
+            asking.lost.get_or_insert_with(gone);
+        }
         // A connection that the server has closed already is as good.
         let _ = self.stream.shutdown(Shutdown::Both);
+        self.free.notify_one();
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread
             && thread.join().is_err()
@@ -129,56 +232,103 @@ impl Channel {
         Ok(())
     }
 
-    /// Reads until there is nothing to read any longer.
-    fn run(&self, worker: &Arc<Worker>) {
-        let mut buffer = vec![0; 16 << 10];
-        let lost = loop {
-            let come = match (&self.stream).read(&mut buffer) {
-                Ok(0) => {
-                    break Error::lost("the server was lost", ErrorKind::UnexpectedEof.into());
-                }
-                Ok(len) => buffer.get(..len).unwrap_or_default(),
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => break Error::lost("the server was lost", error),
-            };
-            if let Err(error) = self.hand_out(come, worker) {
-                break error;
-            }
-        };
-        let waiting = {
+    /// Reads until there is nothing to read any longer, while nobody else does.
+    fn run(&self) {
+        {
             let mut asking = lock(&self.asking);
-            asking.lost = Some(lost.clone());
-            std::mem::take(&mut asking.waiting)
-        };
-        for waiter in waiting.into_values() {
-            waiter(Err(lost.clone()));
+            while asking.is_read && asking.lost.is_none() && !asking.is_closing {
+                asking = { self.free.wait(asking) }.unwrap_or_else(PoisonError::into_inner);
+            }
+            if asking.is_read {
+                return;
+            }
+            asking.is_read = true;
         }
-        worker.client_event(ClientEvent::Lost);
+        while self.read() {}
+        lock(&self.asking).is_read = false;
     }
 
-    /// Hands what came to those who wait for it, with no lock held.
-    fn hand_out(&self, come: &[u8], worker: &Arc<Worker>) -> Result<(), Error> {
+    /// Waits for bytes and hands out what they bring; false if there will be no more.
+    fn read(&self) -> bool {
+        let mut buffer = lock(&self.buffer);
+        let read = loop {
+            match (&self.stream).read(&mut buffer) {
+                Ok(0) => break Err(gone()),
+                Ok(len) => break Ok(buffer.get(..len).unwrap_or_default()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => break Err(Error::lost("the server was lost", error)),
+            }
+        };
+        match read.and_then(|come| self.hand_out(come)) {
+            Ok(()) => true,
+            Err(error) => {
+                self.lose(&error);
+                false
+            }
+        }
+    }
+
+    /// The server is lost: all who wait are told.
+    fn lose(&self, error: &Error) {
+        let (callbacks, is_closing) = {
+            let mut asking = lock(&self.asking);
+            asking.lost = Some(error.clone());
+            let mut callbacks = Vec::new();
+            for (tag, waiting) in std::mem::take(&mut asking.waiting) {
+                match waiting {
+                    Waiting::Callback(then) => callbacks.push(then),
+                    Waiting::Thread(there) => {
+                        let answer = Waiting::Answered(Err(error.clone()));
+                        asking.waiting.insert(tag, answer);
+                        there.notify_one();
+                    }
+                    Waiting::Answered(answer) => {
+                        asking.waiting.insert(tag, Waiting::Answered(answer));
+                    }
+                }
+            }
+            self.free.notify_one();
+            (callbacks, asking.is_closing)
+        };
+        for then in callbacks {
+            then(Err(error.clone()));
+        }
+        if !is_closing {
+            self.worker.client_event(ClientEvent::Lost);
+        }
+    }
+
+    /// Hands what came to those who wait for it, and to callbacks with no lock held.
+    fn hand_out(&self, come: &[u8]) -> Result<(), Error> {
         let mut replies = Vec::new();
         let mut notices = Vec::new();
-        {
+        let read = {
             let mut asking = lock(&self.asking);
             let read = asking.session.handle_input(come);
             while let Some(reply) = asking.session.poll_reply() {
-                replies.extend(
-                    asking
-                        .waiting
-                        .remove(&reply.tag)
-                        .map(|w| (w, reply.payload)),
-                );
+                match asking.waiting.remove(&reply.tag) {
+                    Some(Waiting::Callback(then)) => replies.push((then, reply.payload)),
+                    Some(Waiting::Thread(there)) => {
+                        let answer = Waiting::Answered(Ok(reply.payload));
+                        asking.waiting.insert(reply.tag, answer);
+                        there.notify_one();
+                    }
+                    // A second reply, or one to nobody.
+                    Some(answered @ Waiting::Answered(_)) => {
+                        asking.waiting.insert(reply.tag, answered);
+                    }
+                    None => {}
+                }
             }
             while let Some(notice) = asking.session.poll_unsolicited() {
                 notices.push(notice);
             }
-            read?;
+            read
+        };
+        for (then, payload) in replies {
+            then(Ok(payload));
         }
-        for (waiter, payload) in replies {
-            waiter(Ok(payload));
-        }
+        read?;
         for notice in notices {
             let payload = &notice.payload;
             let read = match notice.header.tag {
@@ -191,12 +341,16 @@ impl Channel {
                 }
             };
             match read {
-                Ok(event) => worker.client_event(event),
+                Ok(event) => self.worker.client_event(event),
                 Err(error) => tracing::warn!("what came unasked cannot be read: {error}"),
             }
         }
         Ok(())
     }
+}
+
+fn gone() -> Error {
+    Error::lost("the server was lost", ErrorKind::UnexpectedEof.into())
 }
 
 fn forwarded(output: Output<'_>) -> ClientEvent {
