@@ -113,6 +113,19 @@ fn answer(done: Result<()>, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> Re
     }
 }
 
+/// The name of a job, which may not be missing, empty or too long.
+///
+/// # Safety
+/// As of [`nspace_at`].
+unsafe fn job_at(at: *const c_char) -> Result<Nspace<'static>> {
+    // SAFETY: the caller says so.
+    let nspace = unsafe { nspace_at(at) };
+    match nspace.is_invalid() || nspace.as_bytes().len() > Nspace::MAX_LEN {
+        true => Err(Status::ERR_BAD_PARAM),
+        false => Ok(nspace),
+    }
+}
+
 exported! {
     fn PMIx_server_init(module: *mut pmix_server_module_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
         code((|| {
@@ -132,10 +145,7 @@ exported! {
         code((|| {
             let server = server()?;
             // SAFETY: C says so.
-            let (nspace, infos) = unsafe { (nspace_at(nspace), infos_at(info, ninfo)?) };
-            if nspace.is_invalid() || nspace.as_bytes().len() > Nspace::MAX_LEN {
-                return Err(Status::ERR_BAD_PARAM);
-            }
+            let (nspace, infos) = unsafe { (job_at(nspace)?, infos_at(info, ninfo)?) };
             // A job of which nothing is here may be given with any number below zero.
             let local = u32::try_from(nlocalprocs).unwrap_or(0);
             let made = server.register_nspace(&nspace, local, &infos);
@@ -216,7 +226,7 @@ exported! {
         code((|| {
             let server = server()?;
             // SAFETY: C says so.
-            let (nspace, infos) = unsafe { (nspace_at(nspace), infos_at(info, ninfo)?) };
+            let (nspace, infos) = unsafe { (job_at(nspace)?, infos_at(info, ninfo)?) };
             let (callback, data) = (cbfunc.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
             let made = server.setup_application(&nspace, &infos).map_err(|error| refused(&error))?;
             later(move || {
@@ -233,7 +243,7 @@ exported! {
         code((|| {
             let server = server()?;
             // SAFETY: C says so.
-            let (nspace, infos) = unsafe { (nspace_at(nspace), infos_at(info, ninfo)?) };
+            let (nspace, infos) = unsafe { (job_at(nspace)?, infos_at(info, ninfo)?) };
             let made = server.setup_local_support(&nspace, &infos);
             answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)
         })())

@@ -3,6 +3,7 @@
 
 mod build;
 mod headers;
+mod nulls;
 mod programs;
 mod symbols;
 mod tools;

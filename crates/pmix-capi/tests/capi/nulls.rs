@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every function of the table with NULL or 0 for each argument in turn, in every state of a process:
+//! none crashes, and what may not be missing is an error.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pmix_server::{HostObject, NoHost, Server};
+use pmix_types::{Info, Proc, Rank, keys};
+
+use crate::build::{column, library, must, root};
+use crate::programs::user_of;
+
+/// A function of the table.
+struct Function {
+    name: String,
+    returns: String,
+    args: Vec<Arg>,
+}
+
+/// An argument: its type without `const`, an array being a pointer, and its name.
+struct Arg {
+    c_type: String,
+    name: String,
+}
+
+/// What is said of a call in which no argument is missing, and of one in which all are.
+const NONE: &str = "-";
+const ALL: &str = "*";
+
+/// How a call went.
+struct Call {
+    function: String,
+    argument: String,
+    went: String,
+}
+
+fn functions() -> Vec<Function> {
+    column("functions", "signature")
+        .iter()
+        .map(|text| function(text))
+        .collect()
+}
+
+fn function(signature: &str) -> Function {
+    let (head, rest) = signature
+        .split_once('(')
+        .expect("a function has parameters");
+    let place = head
+        .rfind([' ', '*'])
+        .expect("a function returns something")
+        + 1;
+    let (returns, name) = head.split_at(place);
+    let args = rest.trim_end().trim_end_matches(')').split(", ");
+    Function {
+        name: name.to_owned(),
+        returns: returns.trim().to_owned(),
+        args: args
+            .filter(|arg| !matches!(*arg, "void" | ""))
+            .map(arg)
+            .collect(),
+    }
+}
+
+fn arg(text: &str) -> Arg {
+    let is_array = text.ends_with(']');
+    let text = text.split('[').next().unwrap_or(text).trim();
+    let place = text.rfind([' ', '*']).expect("an argument has a type") + 1;
+    let (c_type, name) = text.split_at(place);
+    let c_type = c_type.replace("const ", "").replace(' ', "");
+    let pointer = if is_array { "*" } else { "" };
+    Arg {
+        c_type: format!("{c_type}{pointer}"),
+        name: name.to_owned(),
+    }
+}
+
+/// A good argument, in C.
+fn sample(function: &str, arg: &Arg) -> String {
+    let made = match (&*arg.c_type, &*arg.name) {
+        ("void*", "ptr") => "list()",
+        // The first info of a list comes after none.
+        ("void*", "prev") => "NULL",
+        ("void*", "src") if function == "PMIx_Data_pack" => "strings()",
+        ("void*" | "char*" | "pmix_nspace_t" | "pmix_key_t" | "uint8_t*", _) => "(void *) text()",
+        ("char**", _) => "strings()",
+        ("char***", _) => "place_of_strings()",
+        ("pmix_proc_t*", _) => "proc()",
+        ("pmix_value_t*", _) => "value()",
+        ("pmix_info_t*", _) => "info()",
+        ("pmix_pdata_t*", _) => "pdata()",
+        ("pmix_query_t*", _) => "query()",
+        ("pmix_app_t*", _) => "app()",
+        ("pmix_byte_object_t*", _) => "bytes()",
+        ("pmix_data_buffer_t*", _) => "buffer()",
+        ("pmix_op_cbfunc_t", _) => "op_done",
+        ("pmix_info_cbfunc_t", _) => "infos_done",
+        ("pmix_value_cbfunc_t", _) => "value_done",
+        ("pmix_lookup_cbfunc_t", _) => "lookup_done",
+        ("pmix_spawn_cbfunc_t", _) => "spawn_done",
+        ("pmix_credential_cbfunc_t", _) => "credential_done",
+        ("pmix_validation_cbfunc_t", _) => "validation_done",
+        ("pmix_hdlr_reg_cbfunc_t", _) => "handler_done",
+        ("pmix_notification_fn_t", _) => "handler",
+        ("pmix_device_dist_cbfunc_t", _) => "distances_done",
+        ("pmix_dmodex_response_fn_t", _) => "modex_done",
+        ("pmix_setup_application_cbfunc_t", _) => "setup_done",
+        ("pmix_iof_cbfunc_t", _) => "output_came",
+        ("pmix_data_type_t", _) => "PMIX_STRING",
+        ("pmix_iof_channel_t", _) => "PMIX_FWD_STDOUT_CHANNEL",
+        ("int32_t*", _) => "one()",
+        ("uid_t", _) => "getuid()",
+        ("gid_t", _) => "getgid()",
+        ("int", "delimiter") => "','",
+        ("size_t" | "int" | "bool" | "char" | "int32_t" | "uint32_t", _) => "1",
+        (pointer, _) if pointer.ends_with('*') => {
+            let pointed = pointer.strip_suffix('*').unwrap_or_default();
+            return format!("object(sizeof({pointed}))");
+        }
+        // The numbers of the interface's own types.
+        (number, _) if number.starts_with("pmix_") && !number.ends_with("func_t") => "1",
+        (other, name) => panic!("no sample of {other} {name} of {function}"),
+    };
+    made.to_owned()
+}
+
+/// How long a call may take: what others have to take part in, or to put, is not waited for here.
+fn milliseconds(function: &str) -> u32 {
+    let waits = WAITING.iter().any(|part| function.contains(part));
+    if waits { 1500 } else { 60_000 }
+}
+
+const WAITING: &[&str] = &[
+    "PMIx_Fence",
+    "PMIx_Connect",
+    "PMIx_Disconnect",
+    "PMIx_Get",
+    "PMIx_Group_",
+    "PMIx_server_dmodex_request",
+];
+
+/// The calls, in C.
+fn calls(functions: &[Function]) -> String {
+    let mut text = String::new();
+    let mut table = String::from("static const call_t calls[] = {\n");
+    for (number, function) in functions.iter().enumerate() {
+        let name = &function.name;
+        let args = function.args.iter().enumerate().map(|(place, arg)| {
+            let null = match sample(name, arg).parse::<u8>().is_ok() || is_number(arg) {
+                true => "0",
+                false => "NULL",
+            };
+            format!("lacks(without, {place}) ? {null} : {}", sample(name, arg))
+        });
+        let call = format!("{name}({})", args.collect::<Vec<_>>().join(", "));
+        let body = match &*function.returns {
+            "void" => format!("{call};\n    return 0;"),
+            pointer if pointer.ends_with('*') => format!("return (long) (intptr_t) {call};"),
+            _ => format!("return (long) {call};"),
+        };
+        let _ = write!(
+            text,
+            "static long f_{number}(int without)\n{{\n    (void) without;\n    {body}\n}}\n\n"
+        );
+        let limit = milliseconds(name);
+        let none = [(-1, NONE), (-2, ALL)];
+        let named = function.args.iter().map(|arg| &*arg.name);
+        for (place, arg) in none.into_iter().chain((0..).zip(named)) {
+            let _ = writeln!(
+                table,
+                "    {{\"{name}\", \"{arg}\", {place}, f_{number}, {limit}}},"
+            );
+        }
+    }
+    format!("{text}{table}}};\n")
+}
+
+fn is_number(arg: &Arg) -> bool {
+    let c_type = &*arg.c_type;
+    let is_function = c_type.ends_with("func_t") || c_type.ends_with("fn_t");
+    let is_name = matches!(c_type, "pmix_nspace_t" | "pmix_key_t");
+    !c_type.ends_with('*') && !is_function && !is_name
+}
+
+fn compile(functions: &[Function], folder: &Path) -> PathBuf {
+    std::fs::write(folder.join("nulls_calls.h"), calls(functions)).expect("a file");
+    let program = folder.join("nulls");
+    let mut command = Command::new("cc");
+    command.args([
+        "-std=gnu11",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wno-nonnull",
+        "-Wno-deprecated-declarations",
+    ]);
+    command
+        .arg("-I")
+        .arg(root().join("include"))
+        .arg("-I")
+        .arg(folder);
+    command
+        .arg(root().join("tests/capi/nulls.c"))
+        .arg("-o")
+        .arg(&program);
+    must(command.arg("-L").arg(library(folder)).arg("-lpmix"));
+    program
+}
+
+fn run(program: &Path, what: &str, with: impl FnOnce(&mut Command)) -> Vec<Call> {
+    let folder = program.parent().expect("a program is in a folder");
+    let empty = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(program);
+    command.arg(what).env_clear();
+    with(&mut command);
+    command
+        .env("LD_LIBRARY_PATH", folder)
+        .env("TMPDIR", empty.path());
+    let said = must(&mut command);
+    let call = |line: &str| {
+        let mut parts = line.split('\t').map(str::to_owned);
+        let mut part = || parts.next().expect("a part of a line");
+        Call {
+            function: part(),
+            argument: part(),
+            went: part(),
+        }
+    };
+    said.lines().map(call).collect()
+}
+
+/// A server of a job with as many clients as there are calls.
+fn serve(size: usize, folder: &Path) -> Server {
+    let server = Server::builder().host(NoHost).hostname("localhost").build();
+    let server = server.expect("a server");
+    server.start().expect("the server starts");
+    let ranks = format!("0-{}", size - 1);
+    let infos = [
+        Info::new(keys::NODE_MAP, "localhost"),
+        Info::new(keys::PROC_MAP, ranks),
+    ];
+    let size = u32::try_from(size).expect("a job");
+    server
+        .register_nspace(&"job".into(), size, &infos)
+        .expect("a job");
+    for rank in 0..size {
+        let proc = Proc::new("job", Rank::new(rank));
+        let made = server.register_client(&proc, user_of(folder), HostObject(0));
+        made.expect("a client");
+    }
+    server
+}
+
+#[test]
+fn no_function_crashes_without_an_argument() {
+    let functions = functions();
+    assert_eq!(functions.len(), 324);
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&functions, folder.path());
+    let expected: usize = functions
+        .iter()
+        .map(|function| function.args.len() + 2)
+        .sum();
+    let mut faults = Vec::new();
+    let mut served: Vec<(&str, usize)> = Vec::new();
+    for what in [
+        "nothing",
+        "ended-server",
+        "tool",
+        "server",
+        "client",
+        "ended-client",
+    ] {
+        let is_client = what.ends_with("client");
+        let server = is_client.then(|| serve(expected, folder.path()));
+        let calls = run(&program, what, |command| {
+            if let Some(server) = &server {
+                let first = Proc::new("job", Rank::new(0));
+                command.envs(server.setup_fork(&first).expect("an environment"));
+            }
+        });
+        assert_eq!(calls.len(), expected, "{what}");
+        for call in &calls {
+            println!(
+                "{what}\t{}\t{}\t{}",
+                call.function, call.argument, call.went
+            );
+            if let Some(why) = fault(&functions, call) {
+                let Call {
+                    function,
+                    argument,
+                    went,
+                } = call;
+                faults.push(format!(
+                    "{what}: {function} without {argument} {went}: {why}"
+                ));
+            }
+        }
+        if let Some(server) = server {
+            server.finalize().expect("the server ends");
+        }
+    }
+    assert!(
+        faults.is_empty(),
+        "{} faults:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
+}
+
+/// What is wrong with how a call went.
+fn fault(functions: &[Function], call: &Call) -> Option<&'static str> {
+    let (function, argument) = (&*call.function, &*call.argument);
+    let Some(status) = call.went.strip_prefix("returned ") else {
+        return (!WAITING_FOR_OTHERS.contains(&(function, argument)))
+            .then_some("it did not return");
+    };
+    let status: i64 = status.parse().expect("a status");
+    let of_status = functions
+        .iter()
+        .any(|known| known.name == function && known.returns == "pmix_status_t");
+    let is_missing = !matches!(argument, NONE | ALL);
+    let is_fault = of_status && is_missing && status >= 0 && !may_be_missing(function, argument);
+    is_fault.then_some("what may not be missing is no error")
+}
+
+/// Calls of a client that wait for others of its job: a fence of all, and a get of what the process itself
+/// has not put yet.
+const WAITING_FOR_OTHERS: &[(&str, &str)] = &[
+    ("PMIx_Fence", "procs"),
+    ("PMIx_Fence", "nprocs"),
+    ("PMIx_Fence", ALL),
+    ("PMIx_Get", "proc"),
+];
+
+/// Whether an interface says that an argument may be NULL or 0, or means something if it is.
+fn may_be_missing(function: &str, argument: &str) -> bool {
+    let (_, where_) = MAY_BE_MISSING
+        .iter()
+        .find(|(name, _)| *name == argument)
+        .copied()
+        .unwrap_or_default();
+    let short = function.trim_start_matches("PMIx_");
+    where_.iter().any(|known| *known == "*" || *known == short)
+}
+
+/// Arguments that may be missing, and of which functions; `*` are all.
+const MAY_BE_MISSING: &[(&str, &[&str])] = &[
+    // Nothing said, nobody to tell, nothing to tell it.
+    ("info", &["*"]),
+    ("ninfo", &["*"]),
+    ("directives", &["*"]),
+    ("ndirs", &["*"]),
+    ("job_info", &["*"]),
+    ("cbdata", &["*"]),
+    ("regcbdata", &["*"]),
+    ("attrs", &["Register_attributes"]),
+    ("module", &["server_init"]),
+    ("server_object", &["server_register_client"]),
+    ("prefix", &["Data_print"]),
+    // A request whose answer nobody wants to hear, or a form that waits then.
+    (
+        "cbfunc",
+        &[
+            "Allocation_request_nb",
+            "Connect_nb",
+            "Deregister_event_handler",
+            "Disconnect_nb",
+            "Fence_nb",
+            "Group_construct_nb",
+            "Group_destruct_nb",
+            "Group_leave_nb",
+            "IOF_deregister",
+            "IOF_pull",
+            "IOF_push",
+            "Job_control_nb",
+            "Log_nb",
+            "Notify_event",
+            "Process_monitor_nb",
+            "Publish_nb",
+            "Query_info_nb",
+            "Register_event_handler",
+            "Unpublish_nb",
+            "Validate_credential_nb",
+            "server_IOF_deliver",
+            "server_register_client",
+            "server_register_nspace",
+            "server_setup_local_support",
+        ],
+    ),
+    ("regcbfunc", &["IOF_pull"]),
+    // Results that nobody wants.
+    ("results", &["*"]),
+    ("nresults", &["*"]),
+    (
+        "proc",
+        &["Init", "tool_init", "Get", "Get_nb", "Store_internal"],
+    ),
+    // All of the own job, everybody, the own process, the own node, all jobs, all keys.
+    ("procs", &["Abort", "Fence_nb", "Group_construct_nb"]),
+    ("nprocs", &["Abort", "Fence_nb", "Group_construct_nb"]),
+    ("targets", &["Job_control", "Job_control_nb", "IOF_push"]),
+    ("ntargets", &["Job_control", "Job_control_nb", "IOF_push"]),
+    ("source", &["Notify_event", "Data_unpack"]),
+    ("target", &["Data_pack", "Data_unpack"]),
+    ("nodename", &["Resolve_peers"]),
+    ("nspace", &["Resolve_peers", "Resolve_nodes", "Spawn"]),
+    ("keys", &["Unpublish", "Unpublish_nb"]),
+    ("codes", &["Register_event_handler"]),
+    ("ncodes", &["Register_event_handler"]),
+    ("msg", &["Abort"]),
+    // The end of the input.
+    ("bo", &["IOF_push"]),
+    // Numbers for which 0 is one of the values.
+    ("evhdlr_ref", &["Deregister_event_handler"]),
+    (
+        "directive",
+        &["Allocation_request", "Allocation_request_nb"],
+    ),
+    ("error", &["Process_monitor", "Process_monitor_nb"]),
+    ("gid", &["server_register_client"]),
+    ("uid", &["server_register_client"]),
+    ("nlocalprocs", &["server_register_nspace"]),
+    ("num_vals", &["Data_pack"]),
+    ("overwrite", &["*"]),
+    ("range", &["Notify_event"]),
+    ("status", &["Abort", "Notify_event"]),
+    // A value that is undefined, empty text, true.
+    (
+        "type",
+        &[
+            "Info_list_add",
+            "Info_list_add_unique",
+            "Info_list_prepend",
+            "Info_load",
+            "Value_load",
+        ],
+    ),
+    (
+        "value",
+        &[
+            "Info_list_add",
+            "Info_list_add_unique",
+            "Info_list_prepend",
+            "Setenv",
+        ],
+    ),
+    ("data", &["Info_load", "Value_load"]),
+    ("src", &["Data_print"]),
+];
