@@ -59,11 +59,11 @@ pub(crate) fn value(
     })
 }
 
-/// Frees infos that a callback was given.
-unsafe extern "C" fn release_infos(given: *mut c_void) {
+/// Frees the array that a callback was given.
+pub(crate) unsafe extern "C" fn release_array(given: *mut c_void) {
     let free = move || {
         if !given.is_null() {
-            // SAFETY: it is what `infos` made.
+            // SAFETY: it is what was made for the callback.
             let mut array = *unsafe { Box::from_raw(given.cast::<pmix_data_array_t>()) };
             // SAFETY: as above.
             unsafe { array.empty() };
@@ -95,7 +95,7 @@ pub(crate) fn infos(
                 made.array.cast(),
                 made.size,
                 data.get(),
-                Some(release_infos),
+                Some(release_array),
                 given.cast(),
             )
         };

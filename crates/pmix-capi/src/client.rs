@@ -79,7 +79,10 @@ fn finalize(infos: &[Info<'_>]) -> Result<()> {
                 *count -= 1;
                 return Ok(());
             }
-            Some(_) => state.client.take(),
+            Some(_) => {
+                state.topology = None;
+                state.client.take()
+            }
         }
     };
     let Some((client, _)) = last else {

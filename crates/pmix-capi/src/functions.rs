@@ -17,5 +17,6 @@ pub(crate) use crate::requests::*;
 pub(crate) use crate::server::*;
 pub(crate) use crate::strings::*;
 pub(crate) use crate::tool::*;
+pub(crate) use crate::topology::*;
 pub(crate) use crate::unsupported::*;
 pub(crate) use crate::values::*;

@@ -29,6 +29,8 @@ mod client;
 #[allow(unsafe_code)]
 mod convert;
 #[allow(unsafe_code)]
+mod cpuset;
+#[allow(unsafe_code)]
 mod datum;
 #[allow(unsafe_code)]
 mod events;
@@ -72,6 +74,8 @@ mod strings;
 mod text;
 #[allow(unsafe_code)]
 mod tool;
+#[allow(unsafe_code)]
+mod topology;
 #[allow(unsafe_code)]
 mod unsupported;
 #[allow(unsafe_code)]

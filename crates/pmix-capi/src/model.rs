@@ -279,8 +279,33 @@ macro_rules! opaque {
 }
 
 opaque! {
-    Cpuset = pmix_cpuset_t;
     Topology = pmix_topology_t;
+}
+
+impl Model for Cpuset<'_> {
+    type C = pmix_cpuset_t;
+
+    unsafe fn from_c(from: &pmix_cpuset_t) -> Result<Self> {
+        // SAFETY: the caller says so.
+        let (source, cpus) = unsafe { (read_text(from.source), crate::cpuset::read(from)) };
+        let cpus = cpus.map_err(|_| Status::ERR_NOT_SUPPORTED)?;
+        let list = cpus.map(|cpus| Text::new(cpus.to_string().into_bytes()));
+        Ok(Self {
+            source,
+            bitmap: list,
+        })
+    }
+
+    fn to_c(&self) -> Result<pmix_cpuset_t> {
+        let Some(list) = &self.bitmap else {
+            let mut to = pmix_cpuset_t::initial();
+            to.source = crate::memory::string(b"hwloc")?;
+            return Ok(to);
+        };
+        let list = list.as_str().ok_or(Status::ERR_UNPACK_FAILURE)?;
+        let cpus = pmix_topology::Cpuset::parse(list).map_err(|error| error.status())?;
+        crate::cpuset::made(&cpus)
+    }
 }
 
 models! {

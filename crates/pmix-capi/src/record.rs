@@ -7,6 +7,7 @@ use std::ptr;
 use pmix_types::{DataType, Status};
 
 use crate::abi::*;
+use crate::cpuset;
 use crate::datum;
 use crate::memory::{self, Result, duplicate, release, release_argv, slice, strings};
 
@@ -170,9 +171,28 @@ structures! {
     pmix_query_t { argv keys; list qualifiers nqual; }
     pmix_regattr_t { text name; argv description; }
     pmix_regex2_t { text r#type; bytes bytes len; }
-    // What the second member of these leads to is the business of who describes the hardware.
-    pmix_cpuset_t { text source; }
+    // Who describes the hardware owns the description; a copy leads to the same one.
     pmix_topology_t { text source; }
+}
+
+impl Record for pmix_cpuset_t {
+    fn initial() -> Self {
+        Self {
+            source: ptr::null_mut(),
+            bitmap: ptr::null_mut(),
+        }
+    }
+
+    unsafe fn empty(&mut self) {
+        // SAFETY: the caller says so.
+        unsafe { cpuset::free(self) };
+        *self = Self::initial();
+    }
+
+    unsafe fn duplicate(&self) -> Result<Self> {
+        // SAFETY: the caller says so.
+        unsafe { cpuset::copy(self) }
+    }
 }
 
 impl Record for pmix_info_t {

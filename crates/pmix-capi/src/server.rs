@@ -92,6 +92,7 @@ pub(crate) fn finalize() -> Result<()> {
             }
             Some(_) => {
                 state.stored.clear();
+                state.topology = None;
                 own::set_host(None);
                 state.server.take()
             }

@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pmix_client::SharedClient;
 use pmix_server::Server;
 use pmix_tool::Tool;
+use pmix_topology::Topology;
 use pmix_types::{Info, Key, Nspace, Proc, Rank, Status, Value};
 
 use crate::memory::Result;
@@ -22,6 +23,8 @@ pub(crate) struct State {
     pub(crate) tool: Option<OwnTool>,
     /// The server, and how often it was initialised.
     pub(crate) server: Option<(Server, usize)>,
+    /// What this node is made of, once it was asked for.
+    pub(crate) topology: Option<Arc<Topology>>,
     /// What the server's own process stored or put, by process and key.
     pub(crate) stored: HashMap<(Proc<'static>, Key<'static>), Value<'static>>,
 }

@@ -191,7 +191,10 @@ fn end_one(is_kept: impl FnOnce(&OwnTool) -> bool) -> Option<OwnTool> {
     let own = state.tool.as_mut()?;
     own.count -= 1;
     match own.count == 0 && !is_kept(own) {
-        true => state.tool.take(),
+        true => {
+            state.topology = None;
+            state.tool.take()
+        }
         false => {
             own.count = own.count.max(1);
             None

@@ -29,8 +29,6 @@ pub(crate) unsafe fn loaded(data: *const c_void, of: DataType) -> Result<pmix_va
         // SAFETY: the caller says so.
         DataType::STRING => value.data.string = unsafe { memory::duplicate(data.cast())? },
         DataType::POINTER => value.data.ptr = data.cast_mut(),
-        // Who describes the hardware owns the description.
-        DataType::TOPO | DataType::PROC_CPUSET => value.data.ptr = data.cast_mut(),
         // SAFETY: the caller says so.
         DataType::REGEX => value.data.bo = unsafe { regex(data.cast())? },
         // SAFETY: the caller says so.

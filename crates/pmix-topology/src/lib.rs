@@ -23,6 +23,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod bound;
 mod cpuset;
 mod devices;
 mod distance;

@@ -24,6 +24,7 @@ pub mod random;
 pub mod seeds;
 pub mod server;
 mod tally;
+mod topology;
 mod vectors;
 
 use clap::{Parser, ValueEnum};
@@ -47,6 +48,8 @@ pub enum Part {
     Gds,
     /// Whole sessions.
     Server,
+    /// What a machine is made of, and who shares it.
+    Topology,
     /// Our library in place of the one that programs have; runs only when it is named.
     Capi,
 }
@@ -123,6 +126,10 @@ fn try_run(options: &Options) -> Result<Tally, String> {
     if options.wants(Part::Server) {
         println!("interop: server");
         server::run(&peers, &mut tally)?;
+    }
+    if options.wants(Part::Topology) {
+        println!("interop: topology");
+        topology::run(&peers, &mut tally)?;
     }
     if options.part == Some(Part::Capi) {
         println!("interop: capi");

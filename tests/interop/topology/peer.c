@@ -7,10 +7,15 @@
  *   distances LIST TYPE  how far devices of the types are from processors ("all" for no directive)
  *   bound process|thread the processors of this process or thread
  *   load SOURCE          what a topology of a source is called; "-" stands for none
+ *   bitmap LIST          a set that hwloc made, as the library writes it; and one that the library
+ *                        made, as hwloc writes it, which also copies and frees it
  *
  * An answer is made of words: the status, then what was answered; "-" stands for nothing.
  */
 
+#define _GNU_SOURCE
+
+#include <dlfcn.h>
 #include <pmix.h>
 #include <pmix_server.h>
 #include <stdio.h>
@@ -129,6 +134,62 @@ static void load(const char *source)
     free(topo.source);
 }
 
+/* What of hwloc is used here: its headers need not be installed. */
+static struct {
+    void *(*alloc)(void);
+    void (*free)(void *);
+    void *(*dup)(const void *);
+    int (*read)(void *, const char *);
+    int (*write)(char **, const void *);
+} hwloc;
+
+static int find_hwloc(void)
+{
+    void *library = dlopen("libhwloc.so.15", RTLD_NOW);
+
+    if (library == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        return 0;
+    }
+    *(void **) &hwloc.alloc = dlsym(library, "hwloc_bitmap_alloc");
+    *(void **) &hwloc.free = dlsym(library, "hwloc_bitmap_free");
+    *(void **) &hwloc.dup = dlsym(library, "hwloc_bitmap_dup");
+    *(void **) &hwloc.read = dlsym(library, "hwloc_bitmap_list_sscanf");
+    *(void **) &hwloc.write = dlsym(library, "hwloc_bitmap_list_asprintf");
+    return hwloc.alloc && hwloc.free && hwloc.dup && hwloc.read && hwloc.write;
+}
+
+static void bitmap(const char *list)
+{
+    pmix_cpuset_t cpus;
+    pmix_status_t written, read;
+    char *theirs = NULL, *again = NULL;
+    void *copy;
+
+    if (hwloc.alloc == NULL && !find_hwloc()) {
+        exit(3);
+    }
+    /* hwloc's, read by the library, which frees it. */
+    PMIX_CPUSET_CONSTRUCT(&cpus);
+    cpus.source = strdup("hwloc");
+    cpus.bitmap = hwloc.alloc();
+    hwloc.read(cpus.bitmap, strcmp(list, "-") == 0 ? "" : list);
+    written = PMIx_server_generate_cpuset_string(&cpus, &theirs);
+    PMIx_Cpuset_destruct(&cpus);
+    /* The library's, read by hwloc, which frees it. */
+    read = parse(list, &cpus);
+    if (read == PMIX_SUCCESS) {
+        copy = hwloc.dup(cpus.bitmap);
+        hwloc.write(&again, copy);
+        hwloc.free(copy);
+        hwloc.free(cpus.bitmap);
+        free(cpus.source);
+    }
+    printf("%d %s %d %s\n", written, shown(theirs), read, shown(again));
+    free(theirs);
+    free(again);
+}
+
 int main(void)
 {
     static char line[200000];
@@ -154,6 +215,8 @@ int main(void)
             bound(one);
         } else if (strcmp(verb, "load") == 0) {
             load(one);
+        } else if (strcmp(verb, "bitmap") == 0) {
+            bitmap(one);
         } else {
             return 2;
         }

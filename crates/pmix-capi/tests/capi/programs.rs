@@ -118,6 +118,65 @@ fn a_caller_that_does_what_it_may_not_is_answered() {
     });
 }
 
+/// Two packages of two cores, and a network interface in the second.
+const MACHINE: &str = r#"<topology version="2.0">
+<object type="Machine" cpuset="0xf">
+ <object type="NUMANode" os_index="0" cpuset="0xf"/>
+ <object type="Package" cpuset="0x3">
+  <object type="Core" cpuset="0x1"><object type="PU" os_index="0" cpuset="0x1"/></object>
+  <object type="Core" cpuset="0x2"><object type="PU" os_index="1" cpuset="0x2"/></object>
+ </object>
+ <object type="Package" cpuset="0xc">
+  <object type="Core" cpuset="0x4"><object type="PU" os_index="2" cpuset="0x4"/></object>
+  <object type="Core" cpuset="0x8"><object type="PU" os_index="3" cpuset="0x8"/></object>
+  <object type="Bridge"><object type="PCIDev">
+   <object type="OSDev" name="eth0" osdev_type="2">
+    <info name="Address" value="02:00:00:00:00:11"/>
+   </object>
+  </object></object>
+ </object>
+</object>
+</topology>"#;
+
+#[test]
+fn a_program_learns_what_its_node_is_made_of() {
+    each("topology.c", |program, folder| {
+        let with = |command: &mut Command| {
+            let said = must(command.env("LD_LIBRARY_PATH", folder));
+            assert_eq!(said, "topology: ok\n");
+        };
+        let description = folder.join("machine.xml");
+        std::fs::write(&description, MACHINE).expect("a description");
+        with(
+            Command::new(program)
+                .arg("server")
+                .env("HWLOC_XMLFILE", &description),
+        );
+        // A client learns it from its server.
+        let server = serve(1);
+        let about = [
+            Info::new(keys::NODE_MAP, "localhost"),
+            Info::new(keys::PROC_MAP, "0"),
+            Info::new(keys::HWLOC_XML_V2, MACHINE),
+        ];
+        server
+            .register_nspace(&"job@2".into(), 1, &about)
+            .expect("a job");
+        let proc = Proc::new("job@2", Rank::new(0));
+        server
+            .register_client(&proc, user_of(folder), HostObject(0))
+            .expect("a client");
+        let environment = server.setup_fork(&proc).expect("an environment");
+        let missing = folder.join("missing.xml");
+        with(
+            Command::new(program)
+                .envs(environment)
+                .env("HWLOC_XMLFILE", missing),
+        );
+        server.finalize().expect("the server ends");
+    });
+}
+
 /// Who owns a file of this process, and so who its children are.
 pub(crate) fn user_of(file: &Path) -> Credentials {
     use std::os::unix::fs::MetadataExt as _;

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What this node is made of, who shares it, and how far devices are (`PMIx_Load_topology`,
+//! `PMIx_Compute_distances`, ...).
+//!
+//! DEVIATION: what another library than hwloc describes is `PMIX_ERR_NOT_SUPPORTED`; OpenPMIx 4.2.2
+//! and 5.0.11 answer a number that their headers do not name;
+//! `a_program_learns_what_its_node_is_made_of`.
+//!
+//! DEVIATION: a string that is no list of processors is `PMIX_ERR_BAD_PARAM`, and distances that cannot
+//! be told have the status that says why; 4.2.2 and 5.0.11 make an empty set, and answer
+//! `PMIX_ERR_UNREACH`; `a_program_learns_what_its_node_is_made_of`.
+
+use std::ffi::{c_char, c_void};
+use std::path::Path;
+use std::ptr;
+use std::sync::Arc;
+
+use pmix_client::Found;
+use pmix_mca::Environment;
+use pmix_topology::{Cpuset, DeviceFilter, Error, Topology, relative_locality};
+use pmix_types::{DataArray, DeviceDistance, Info, Key, Status, Value, keys};
+
+use crate::abi::*;
+use crate::answers::release_array;
+use crate::convert::{Data, clear_out, hand_out, infos_at};
+use crate::cpuset;
+use crate::guard::exported;
+use crate::later::later;
+use crate::memory::{Result, string, text};
+use crate::model::Model;
+use crate::record::{Record, there, there_mut};
+use crate::state::state;
+use crate::status::{code, write_to};
+
+/// Who describes the topologies of this library.
+const SOURCE: &[u8] = b"pmix-rs";
+
+/// The processes that a set is asked for (`pmix_bind_envelope_t`).
+const OF_PROCESS: pmix_bind_envelope_t = 0;
+const OF_THREAD: pmix_bind_envelope_t = 1;
+
+fn refused(error: &Error) -> Status {
+    tracing::debug!("{error}");
+    error.status()
+}
+
+/// Fails if this process is nothing yet.
+fn check_init() -> Result<()> {
+    match state().is_any() {
+        true => Ok(()),
+        false => Err(Status::ERR_INIT),
+    }
+}
+
+/// What this node is made of. It is read when it is first asked for: from what the server said of it
+/// in the job info, from the file that `HWLOC_XMLFILE` names, or from `/sys`.
+fn this_node() -> Result<Arc<Topology>> {
+    let client = {
+        let state = state();
+        if let Some(known) = &state.topology {
+            return Ok(Arc::clone(known));
+        }
+        if !state.is_any() {
+            return Err(Status::ERR_INIT);
+        }
+        state.connection().cloned()
+    };
+    let told = client.and_then(|client| {
+        let optional = [Info::new(keys::OPTIONAL, true)];
+        match client.find(&client.job(), &Key::from(keys::HWLOC_XML_V2), &optional) {
+            Found::Known(Ok(Value::String(Some(xml)))) => xml.as_str().map(str::to_owned),
+            _ => None,
+        }
+    });
+    let named = || {
+        let environment = Environment::of_process();
+        let file = environment.first_of(&["HWLOC_XMLFILE"])?;
+        Some(Topology::of_xml_file(Path::new(file)))
+    };
+    let read = told.map(Topology::of_xml).or_else(named);
+    let read = read.and_then(|read| {
+        read.inspect_err(|error| tracing::warn!("a description of this node is not used: {error}"))
+            .ok()
+    });
+    let found = Arc::new(read.unwrap_or_else(Topology::of_system));
+    // Whoever was first: the address of the topology is what C knows of it.
+    let mut state = state();
+    Ok(Arc::clone(state.topology.get_or_insert(found)))
+}
+
+/// Whether a topology of C is ours.
+fn is_ours(topology: &pmix_topology_t, ours: &Arc<Topology>) -> bool {
+    ptr::eq(topology.topology.cast_const(), Arc::as_ptr(ours).cast())
+}
+
+/// The name of this host.
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
+/// Which devices are asked about.
+fn filter(infos: &[Info<'_>]) -> DeviceFilter {
+    let mut filter = DeviceFilter::default();
+    for info in infos {
+        match &info.value {
+            Value::DeviceType(types) if info.key.is(keys::DEVICE_TYPE) => {
+                filter.types = filter.types.union(*types);
+            }
+            Value::String(Some(id)) if info.key.is(keys::DEVICE_ID) => {
+                filter.ids.push(id.to_string());
+            }
+            _ => {}
+        }
+    }
+    filter
+}
+
+/// How far devices are: from this process if no set is given, on this node if no topology is.
+///
+/// # Safety
+/// The pointers are NULL or lead to valid ones, as many as the number says.
+unsafe fn distances(
+    topo: *const pmix_topology_t,
+    cpuset: *const pmix_cpuset_t,
+    info: *const pmix_info_t,
+    ninfo: usize,
+) -> Result<Vec<DeviceDistance<'static>>> {
+    let ours = this_node()?;
+    // SAFETY: the caller says so.
+    let (topo, cpuset, infos) = unsafe { (topo.as_ref(), cpuset.as_ref(), infos_at(info, ninfo)?) };
+    if let Some(topo) = topo
+        && !is_ours(topo, &ours)
+    {
+        return Err(match topo.source.is_null() {
+            true => Status::ERR_BAD_PARAM,
+            false => Status::ERR_NOT_SUPPORTED,
+        });
+    }
+    // SAFETY: as above.
+    let cpus = match cpuset
+        .map(|cpuset| unsafe { cpuset::read(cpuset) })
+        .transpose()?
+    {
+        Some(cpus) => cpus.unwrap_or_else(Cpuset::full),
+        None => Cpuset::of_process().map_err(|error| refused(&error))?,
+    };
+    let found = ours.distances(&cpus, &hostname(), &filter(&infos));
+    found.map_err(|error| refused(&error))
+}
+
+/// Reads a set from its string.
+///
+/// # Safety
+/// The pointers are NULL, or a string and room for a set.
+unsafe fn parse(from: *const c_char, to: *mut pmix_cpuset_t) -> Result<()> {
+    check_init()?;
+    // SAFETY: the caller says so.
+    unsafe {
+        let list = text(from).ok_or(Status::ERR_BAD_PARAM)?;
+        there(to)?;
+        let list = std::str::from_utf8(list).map_err(|_| Status::ERR_BAD_PARAM)?;
+        let cpus = Cpuset::from_pmix(list).map_err(|error| refused(&error))?;
+        write_to(to, cpuset::made(&cpus)?)
+    }
+}
+
+exported! {
+    fn PMIx_Load_topology(topo: *mut pmix_topology_t) -> pmix_status_t {
+        code((|| {
+            check_init()?;
+            // SAFETY: C says so.
+            let topo = unsafe { there_mut(topo)? };
+            // SAFETY: as above.
+            if unsafe { text(topo.source) }.is_some_and(|wanted| wanted != SOURCE) {
+                return Err(Status::ERR_NOT_SUPPORTED);
+            }
+            let ours = this_node()?;
+            if topo.source.is_null() {
+                topo.source = string(SOURCE)?;
+            }
+            topo.topology = Arc::as_ptr(&ours).cast_mut().cast();
+            Ok(())
+        })())
+    }
+
+    fn PMIx_Get_cpuset(cpuset: *mut pmix_cpuset_t, r#ref: pmix_bind_envelope_t) -> pmix_status_t {
+        code((|| {
+            check_init()?;
+            // SAFETY: C says so.
+            let to = unsafe { there_mut(cpuset)? };
+            // SAFETY: as above.
+            if !to.source.is_null() && !unsafe { cpuset::is_hwloc(to.source) } {
+                return Err(Status::ERR_NOT_SUPPORTED);
+            }
+            let cpus = match r#ref {
+                OF_PROCESS => Cpuset::of_process(),
+                OF_THREAD => Cpuset::of_thread(),
+                _ => return Err(Status::ERR_BAD_PARAM),
+            };
+            let cpus = cpus.map_err(|error| refused(&error))?;
+            *to = match to.source.is_null() {
+                true => cpuset::made(&cpus)?,
+                false => cpuset::write(&cpus, to.source)?,
+            };
+            Ok(())
+        })())
+    }
+
+    fn PMIx_Parse_cpuset_string(cpuset_string: *const c_char, cpuset: *mut pmix_cpuset_t) -> pmix_status_t {
+        // SAFETY: C says so.
+        code(unsafe { parse(cpuset_string, cpuset) })
+    }
+
+    fn PMIx_server_generate_cpuset(cpuset_string: *const c_char, cpuset: *mut pmix_cpuset_t) -> pmix_status_t {
+        // SAFETY: C says so.
+        code(unsafe { parse(cpuset_string, cpuset) })
+    }
+
+    fn PMIx_server_generate_cpuset_string(cpuset: *const pmix_cpuset_t, cpuset_string: *mut *mut c_char) -> pmix_status_t {
+        code((|| {
+            // SAFETY: C says so.
+            unsafe {
+                write_to(cpuset_string, ptr::null_mut())?;
+                let cpus = cpuset::read(there(cpuset)?)?.ok_or(Status::ERR_BAD_PARAM)?;
+                write_to(cpuset_string, string(cpus.to_pmix().as_bytes())?)
+            }
+        })())
+    }
+
+    fn PMIx_server_generate_locality_string(cpuset: *const pmix_cpuset_t, locality: *mut *mut c_char) -> pmix_status_t {
+        code((|| {
+            // SAFETY: C says so.
+            unsafe {
+                write_to(locality, ptr::null_mut())?;
+                let ours = this_node()?;
+                let cpus = cpuset::read(there(cpuset)?)?;
+                match cpus.and_then(|cpus| ours.locality(&cpus)) {
+                    // Who is not bound is nowhere in particular.
+                    None => Ok(()),
+                    Some(words) => write_to(locality, string(words.as_bytes())?),
+                }
+            }
+        })())
+    }
+
+    fn PMIx_Get_relative_locality(locality1: *const c_char, locality2: *const c_char, locality: *mut pmix_locality_t) -> pmix_status_t {
+        code((|| {
+            check_init()?;
+            // SAFETY: C says so.
+            let both = unsafe { [text(locality1), text(locality2)] };
+            let [one, other] = both.map(|text| {
+                let text = text.ok_or(Status::ERR_BAD_PARAM)?;
+                std::str::from_utf8(text).map_err(|_| Status::ERR_BAD_PARAM)
+            });
+            let shared = relative_locality(one?, other?).map_err(|error| refused(&error))?;
+            // SAFETY: as above.
+            unsafe { write_to(locality, shared.as_raw()) }
+        })())
+    }
+
+    fn PMIx_Compute_distances(topo: *mut pmix_topology_t, cpuset: *mut pmix_cpuset_t, info: *mut pmix_info_t, ninfo: usize, distances: *mut *mut pmix_device_distance_t, ndist: *mut usize) -> pmix_status_t {
+        code((|| {
+            // SAFETY: C says so.
+            unsafe {
+                clear_out(distances, ndist);
+                if distances.is_null() || ndist.is_null() {
+                    return Err(Status::ERR_BAD_PARAM);
+                }
+                hand_out(&self::distances(topo, cpuset, info, ninfo)?, distances, ndist)
+            }
+        })())
+    }
+
+    fn PMIx_Compute_distances_nb(topo: *mut pmix_topology_t, cpuset: *mut pmix_cpuset_t, info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_device_dist_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            check_init()?;
+            let (callback, data) = (cbfunc.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+            // SAFETY: C says so.
+            let found = unsafe { self::distances(topo, cpuset, info, ninfo)? };
+            later(move || {
+                let made = DataArray::DeviceDistance(found).to_c();
+                let status = made.as_ref().err().copied().unwrap_or(Status::SUCCESS);
+                let made = made.unwrap_or_else(|_| pmix_data_array_t::initial());
+                let given = Box::into_raw(Box::new(made));
+                // SAFETY: C gave the function and what it is given; the release function frees the rest.
+                unsafe {
+                    callback(status.as_raw(), made.array.cast(), made.size, data.get(), Some(release_array), given.cast());
+                }
+            })
+        })())
+    }
+}
