@@ -203,7 +203,8 @@ PMIX_EXPORT pmix_status_t PMIx_Process_monitor(const pmix_info_t *monitor, pmix_
  * from a thread of the library. If an error is returned, the callback is not called. */
 PMIX_EXPORT pmix_status_t PMIx_Process_monitor_nb(const pmix_info_t *monitor, pmix_status_t error, const pmix_info_t directives[], size_t ndirs, pmix_info_cbfunc_t cbfunc, void *cbdata);
 
-/** Gives the library time to make progress; it needs none here. */
+/** Reads what the server has sent and calls back what is due, where PMIx_Init was given
+ * PMIX_EXTERNAL_PROGRESS; otherwise the threads of the library do so, and nothing happens. */
 PMIX_EXPORT void PMIx_Progress(void);
 
 /** Asks the library to stop its threads before it is finalised; they end with PMIx_Finalize

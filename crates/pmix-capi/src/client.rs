@@ -2,6 +2,7 @@
 //! Clients: init, put, commit, fence, get, finalize.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::time::Instant;
 
 use pmix_client::{Ask, Found, Settings, SharedClient};
 use pmix_server::HostObject;
@@ -30,8 +31,8 @@ fn says(infos: &[Info<'_>], key: &str) -> bool {
         .any(|info| info.key.is(key) && info.truth().is_true())
 }
 
-/// Becomes a client, or counts one more call.
-fn init() -> Result<Proc<'static>> {
+/// Becomes a client, or counts one more call. Its program calls `PMIx_Progress` if it says so.
+fn init(infos: &[Info<'_>]) -> Result<Proc<'static>> {
     let mut state = state();
     if let Some((client, count)) = &mut state.client {
         *count += 1;
@@ -50,7 +51,11 @@ fn init() -> Result<Proc<'static>> {
         Status::ERR_NOT_AVAILABLE => Status::ERR_UNREACH,
         _ => fault(&error),
     })?;
-    let made = SharedClient::init(settings, events::client_event).map_err(|error| fault(&error))?;
+    let made = match says(infos, keys::EXTERNAL_PROGRESS) {
+        true => SharedClient::init_driven(settings, events::client_event),
+        false => SharedClient::init(settings, events::client_event),
+    };
+    let made = made.map_err(|error| fault(&error))?;
     let proc = made.proc().clone();
     state.client = Some((made, 1));
     Ok(proc)
@@ -220,8 +225,8 @@ exported! {
     fn PMIx_Init(proc: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
         code((|| {
             // SAFETY: C says so. What is said at init is known to the server already.
-            let _ = unsafe { infos_at(info, ninfo)? };
-            let own = init()?;
+            let infos = unsafe { infos_at(info, ninfo)? };
+            let own = init(&infos)?;
             // SAFETY: as above.
             if let Some(to) = unsafe { proc.as_mut() } {
                 *to = own.to_c()?;
@@ -409,7 +414,10 @@ exported! {
     }
 
     fn PMIx_Progress() {
-        // The threads of the library need no help.
+        // Where the library has threads they need no help.
+        if let Ok(client) = client() {
+            let _ = client.drive(Instant::now());
+        }
     }
 
     fn PMIx_Progress_thread_stop(_info: *const pmix_info_t, _ninfo: usize) {

@@ -9,11 +9,17 @@ mod groups;
 mod worker;
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::{self, TryRecvError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 use gds_hash::{Codec, ModexStore};
 use pmix_proto::{Event, Request, request};
 use pmix_types::{Info, IofChannel, Key, Proc, Rank, Scope, Status, Value, keys};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
+use rustix::io::Errno;
 
 use crate::cache::JobCache;
 use crate::get::{is_directive, says, take_prefetched};
@@ -25,7 +31,7 @@ pub use asks::{Answers, Ask};
 use channel::Channel;
 use groups::SharedGroups;
 pub use groups::Steer;
-use worker::Worker;
+use worker::{Loop, Worker};
 
 /// Holds what happens to a client unasked: an event, or the loss of its server.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +84,8 @@ pub(crate) struct Shared {
     prefetch: Arc<Prefetch>,
     groups: Arc<SharedGroups>,
     settings: Settings,
+    /// Readable when there is something to do for the program's own loop.
+    ready: OnceLock<OwnedFd>,
 }
 
 /// Says whether a value is known here or the server has to be asked.
@@ -95,10 +103,82 @@ impl SharedClient {
     ///
     /// # Errors
     ///
-    /// As [`Client::init`]; the system has no thread for it.
+    /// As [`Client::init`].
     pub fn init(
         settings: Settings,
+        listener: impl FnMut(ClientEvent) + Send + 'static,
+    ) -> Result<Self, Error> {
+        Self::begin(settings, listener, None)
+    }
+
+    /// Connects as [`init`](Self::init) does, for a program with a loop of its own
+    /// (`PMIX_EXTERNAL_PROGRESS`): no thread is ever started. The program waits until
+    /// [`fd`](AsFd::as_fd) is readable or the time that [`drive`](Self::drive) returned has come, and
+    /// calls `drive`, which hands out what came: `listener` and all callbacks are called from there.
+    /// Calls that wait may be made, too.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::init`]; the system has no descriptor for it.
+    pub fn init_driven(
+        settings: Settings,
+        listener: impl FnMut(ClientEvent) + Send + 'static,
+    ) -> Result<Self, Error> {
+        let no_fd = |error: Errno| Error::lost("no descriptor for the loop", error.into());
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let wake = eventfd(0, flags).map_err(no_fd)?;
+        let ready = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_fd)?;
+        let watch = |fd: BorrowedFd<'_>| {
+            epoll::add(
+                &ready,
+                fd,
+                epoll::EventData::new_u64(0),
+                epoll::EventFlags::IN,
+            )
+        };
+        watch(wake.as_fd()).map_err(no_fd)?;
+        let client = Self::begin(settings, listener, Some(Loop::new(wake)))?;
+        watch(client.0.channel.stream().as_fd()).map_err(no_fd)?;
+        // Nobody else can have it yet.
+        client.0.ready.get_or_init(|| ready);
+        Ok(client)
+    }
+
+    /// Reads what the server has sent, without waiting, and calls back all that is due, where the client
+    /// was made by [`init_driven`](Self::init_driven). Returns when it is to be called next at the
+    /// latest, if there is such a time. A callback may call the client, also functions that wait.
+    pub fn drive(&self, now: Instant) -> Option<Instant> {
+        let ready = self.0.ready.get()?;
+        if !self.0.channel.drive() {
+            // A connection that is closed is readable for ever.
+            let _ = epoll::delete(ready, self.0.channel.stream());
+        }
+        self.0.worker.drive(now)
+    }
+
+    /// Waits for what a callback sends; does what the program's own loop would do meanwhile.
+    fn receive<T>(&self, answers: &mpsc::Receiver<T>) -> Option<T> {
+        let Some(ready) = self.0.ready.get() else {
+            return answers.recv().ok();
+        };
+        loop {
+            let next = self.drive(Instant::now());
+            match answers.try_recv() {
+                Ok(answer) => return Some(answer),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => {}
+            }
+            let left = next.map(|next| next.saturating_duration_since(Instant::now()));
+            let left = left.and_then(|left| Timespec::try_from(left).ok());
+            // An interruption is a turn more.
+            let _ = poll(&mut [PollFd::new(ready, PollFlags::IN)], left.as_ref());
+        }
+    }
+
+    fn begin(
+        settings: Settings,
         mut listener: impl FnMut(ClientEvent) + Send + 'static,
+        own_loop: Option<Loop>,
     ) -> Result<Self, Error> {
         let Client {
             connection,
@@ -118,8 +198,9 @@ impl SharedClient {
             prefetched.clear();
             listener(event);
         };
-        let worker = Worker::new(Box::new(filter), Box::new(tell));
-        let channel = Channel::open(connection, Arc::clone(&worker))?;
+        let is_driven = own_loop.is_some();
+        let worker = Worker::new(Box::new(filter), Box::new(tell), own_loop);
+        let channel = Channel::open(connection, Arc::clone(&worker), is_driven)?;
         let shared = Arc::new(Shared {
             channel,
             worker,
@@ -128,6 +209,7 @@ impl SharedClient {
             prefetch,
             groups,
             settings,
+            ready: OnceLock::new(),
         });
         shared.groups.belong_to(&shared);
         Ok(Self(shared))
@@ -329,6 +411,15 @@ impl SharedClient {
         self.0.channel.close();
         self.0.worker.end();
         left
+    }
+}
+
+/// The descriptor that a loop of the program waits for: readable when [`SharedClient::drive`] has
+/// something to do. Of a client that has threads it is the socket, which only these read.
+impl AsFd for SharedClient {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        let ready = self.0.ready.get().map(AsFd::as_fd);
+        ready.unwrap_or_else(|| self.0.channel.stream().as_fd())
     }
 }
 

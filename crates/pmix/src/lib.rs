@@ -25,6 +25,8 @@
 //! | `two_nodes.rs` | a host with a loop of its own and two servers: fence, direct modex |
 //! | `minimal_client.rs` | a process of a job: put, commit, fence, get |
 //! | `busy_client.rs` | a process that gives its host work: direct modex, publish and lookup, cleanup |
+//! | `loop_client.rs` | a process whose own loop waits for the server, by poll(2) |
+//! | `tokio_client.rs` | a process that waits for the server in an async runtime |
 //!
 #![cfg_attr(doc, doc = "Their text is in the module [`examples`].")]
 //!
@@ -135,6 +137,8 @@ pub mod examples {
         two_nodes "two_nodes.rs"
         minimal_client "minimal_client.rs"
         busy_client "busy_client.rs"
+        loop_client "loop_client.rs"
+        tokio_client "tokio_client.rs"
     }
 }
 

@@ -57,8 +57,15 @@ fn run(host: &str, folder: &Path, args: &[&str]) -> (ExitStatus, String) {
 
 #[test]
 fn the_host_serves_a_job_of_clients() {
+    for client in ["minimal_client", "loop_client", "tokio_client"] {
+        serve(client);
+    }
+}
+
+/// Runs processes that read each other's process ids, and checks whom each has read.
+fn serve(client: &str) {
     let folder = tempfile::tempdir().expect("a folder");
-    let client = example("minimal_client");
+    let client = example(client);
     let client = client.to_str().expect("a path of text");
     let (status, said) = host(folder.path(), &["3", client]);
     assert!(status.success(), "{status}: {said}");

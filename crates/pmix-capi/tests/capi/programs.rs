@@ -190,6 +190,11 @@ fn clients_exchange_what_they_put() {
 }
 
 #[test]
+fn a_program_makes_the_progress_itself() {
+    three_processes_hold("driven.c");
+}
+
+#[test]
 fn clients_make_groups_fence_by_their_names_leave_and_take_them_apart() {
     three_processes_hold("group.c");
 }

@@ -4,13 +4,15 @@
 //! on that nobody waits in: one with a callback, a registration for events, a pull of output.
 
 use std::collections::HashMap;
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{ErrorKind, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use pmix_proto::{ClientConnection, Event, Output, PeerForm, Request, Tag};
 use pmix_types::IntoOwned as _;
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
 
 use super::Forwarded;
 use super::lock;
@@ -35,6 +37,8 @@ pub(crate) struct Channel {
     buffer: Mutex<Box<[u8]>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     worker: Arc<Worker>,
+    /// Whether the program's own loop reads in place of a thread.
+    is_driven: bool,
 }
 
 struct Asking {
@@ -50,6 +54,16 @@ struct Asking {
     lost: Option<Error>,
 }
 
+/// What a read brought.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Read {
+    Bytes,
+    Nothing,
+}
+
+/// How often the connection is read before the program goes on.
+const MOST_READS: usize = 64;
+
 /// Who waits for a reply.
 enum Waiting {
     /// A thread, which is woken.
@@ -62,7 +76,11 @@ enum Waiting {
 
 impl Channel {
     /// Takes a connection over.
-    pub(super) fn open(connection: Connection, worker: Arc<Worker>) -> Result<Arc<Self>, Error> {
+    pub(super) fn open(
+        connection: Connection,
+        worker: Arc<Worker>,
+        is_driven: bool,
+    ) -> Result<Arc<Self>, Error> {
         let (stream, session, events) = connection.into_parts();
         let broken = |error: std::io::Error| Error::lost("the server cannot be waited for", error);
         stream
@@ -87,7 +105,13 @@ impl Channel {
             buffer: Mutex::new(vec![0; 16 << 10].into_boxed_slice()),
             thread: Mutex::new(None),
             worker,
+            is_driven,
         }))
+    }
+
+    /// The socket.
+    pub(super) const fn stream(&self) -> &TcpStream {
+        &self.stream
     }
 
     pub(super) const fn form(&self) -> &PeerForm {
@@ -96,6 +120,9 @@ impl Channel {
 
     /// Starts the thread that reads whether anybody waits or not, if it has not begun.
     pub(super) fn listen(self: &Arc<Self>) -> Result<(), Error> {
+        if self.is_driven {
+            return Ok(());
+        }
         let mut thread = lock(&self.thread);
         if thread.is_some() {
             return Ok(());
@@ -146,7 +173,7 @@ impl Channel {
             }
             asking.is_read = true;
             drop(asking);
-            let is_open = self.read();
+            let is_open = self.read(RecvFlags::empty()).is_some();
             asking = lock(&self.asking);
             asking.is_read = false;
             if let Some(Waiting::Answered(_)) = asking.waiting.get(&tag) {
@@ -244,26 +271,45 @@ impl Channel {
             }
             asking.is_read = true;
         }
-        while self.read() {}
+        while self.read(RecvFlags::empty()).is_some() {}
         lock(&self.asking).is_read = false;
     }
 
-    /// Waits for bytes and hands out what they bring; false if there will be no more.
-    fn read(&self) -> bool {
+    /// Reads what is there, unless another thread does; false if there will be no more.
+    pub(super) fn drive(&self) -> bool {
+        {
+            let mut asking = lock(&self.asking);
+            if asking.lost.is_some() || asking.is_read {
+                return asking.lost.is_none();
+            }
+            asking.is_read = true;
+        }
+        // A server that sends without end does not keep the program.
+        let mut reads = (0..MOST_READS).map(|_| self.read(RecvFlags::DONTWAIT));
+        let last = reads.find(|read| *read != Some(Read::Bytes));
+        let mut asking = lock(&self.asking);
+        asking.is_read = false;
+        self.pass_on(&asking);
+        last != Some(None)
+    }
+
+    /// Reads and hands out what came; nothing if there will be no more.
+    fn read(&self, flags: RecvFlags) -> Option<Read> {
         let mut buffer = lock(&self.buffer);
         let read = loop {
-            match (&self.stream).read(&mut buffer) {
-                Ok(0) => break Err(gone()),
-                Ok(len) => break Ok(buffer.get(..len).unwrap_or_default()),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => break Err(Error::lost("the server was lost", error)),
+            match rustix::net::recv(&self.stream, &mut buffer[..], flags) {
+                Ok((0, _)) => break Err(gone()),
+                Ok((len, _)) => break Ok(buffer.get(..len).unwrap_or_default()),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Some(Read::Nothing),
+                Err(error) => break Err(Error::lost("the server was lost", error.into())),
             }
         };
         match read.and_then(|come| self.hand_out(come)) {
-            Ok(()) => true,
+            Ok(()) => Some(Read::Bytes),
             Err(error) => {
                 self.lose(&error);
-                false
+                None
             }
         }
     }

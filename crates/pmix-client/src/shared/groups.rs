@@ -288,7 +288,7 @@ impl SharedClient {
         let (sender, receiver) = mpsc::sync_channel(1);
         // Who asked is there until the group is.
         begin(Box::new(move |outcome| drop(sender.send(outcome))))?;
-        receiver.recv().map_err(|_| lost())?
+        self.receive(&receiver).ok_or_else(lost)?
     }
 
     /// Begins an operation; its first step waits until the server tells of the events of groups.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The callback thread, which is started when it is first needed.
+//! The callback thread, which is started when it is first needed, or the queue of what the program's own
+//! loop is to call.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
@@ -31,22 +33,68 @@ type Listener = Box<dyn FnMut(ClientEvent) + Send>;
 /// Sees it first, and tells whether the listener is not to hear of it.
 type Filter = Box<dyn Fn(&ClientEvent) -> bool + Send + Sync>;
 
-/// The thread that calls back.
+/// Jobs that are due at a time, in the order of their times.
+#[derive(Default)]
+struct Timers {
+    jobs: BTreeMap<(Instant, u64), Job>,
+    last: u64,
+}
+
+impl Timers {
+    fn add(&mut self, time: Instant, job: Job) {
+        self.last += 1;
+        self.jobs.insert((time, self.last), job);
+    }
+
+    /// When the next is due.
+    fn next(&self) -> Option<Instant> {
+        self.jobs.first_key_value().map(|((time, _), _)| *time)
+    }
+
+    /// Takes the next that is due by now.
+    fn take(&mut self, now: Instant) -> Option<Job> {
+        let first = self.jobs.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
+    }
+}
+
+/// What there is in place of a thread where the program's own loop calls back.
+pub(super) struct Loop {
+    /// An event descriptor of the system, readable while something is queued.
+    wake: OwnedFd,
+    timers: Mutex<Timers>,
+    /// The thread that calls back at the moment.
+    by: Mutex<Option<ThreadId>>,
+}
+
+impl Loop {
+    pub(super) fn new(wake: OwnedFd) -> Self {
+        Self {
+            wake,
+            timers: Mutex::default(),
+            by: Mutex::new(None),
+        }
+    }
+}
+
+/// What calls back.
 pub(super) struct Worker {
     queue: Mutex<Option<Sender<Due>>>,
-    /// What is queued before the thread begins waits here.
+    /// What is queued before the thread begins waits here, and all where there is no thread.
     due: Mutex<Option<Receiver<Due>>>,
+    own_loop: Option<Loop>,
     thread: Mutex<Option<JoinHandle<()>>>,
     filter: Filter,
     listener: Mutex<Listener>,
 }
 
 impl Worker {
-    pub(super) fn new(filter: Filter, listener: Listener) -> Arc<Self> {
+    pub(super) fn new(filter: Filter, listener: Listener, own_loop: Option<Loop>) -> Arc<Self> {
         let (sender, receiver) = mpsc::channel();
         Arc::new(Self {
             queue: Mutex::new(Some(sender)),
             due: Mutex::new(Some(receiver)),
+            own_loop,
             thread: Mutex::new(None),
             filter,
             listener: Mutex::new(listener),
@@ -55,6 +103,9 @@ impl Worker {
 
     /// Starts the thread if it has not begun.
     pub(super) fn begin(&self) -> Result<(), Error> {
+        if self.own_loop.is_some() {
+            return Ok(());
+        }
         let mut due = lock(&self.due);
         let Some(receiver) = due.take() else {
             return Ok(());
@@ -79,12 +130,46 @@ impl Worker {
     fn send(&self, due: Due) -> bool {
         let queue = lock(&self.queue);
         // The thread is there as long as the queue is.
-        queue.as_ref().is_some_and(|queue| queue.send(due).is_ok())
+        let is_queued = queue.as_ref().is_some_and(|queue| queue.send(due).is_ok());
+        if let Some(own_loop) = &self.own_loop {
+            // A full counter is readable, too.
+            let _ = rustix::io::write(&own_loop.wake, &1_u64.to_ne_bytes());
+        }
+        is_queued
     }
 
-    /// Whether the caller is called back by the thread.
+    /// Calls back all that is due, where there is no thread for it, and says when something is due next.
+    pub(super) fn drive(&self, now: Instant) -> Option<Instant> {
+        let own_loop = self.own_loop.as_ref()?;
+        // What is queued from here on makes the descriptor readable again.
+        let _ = rustix::io::read(&own_loop.wake, &mut [0; 8]);
+        let before = lock(&own_loop.by).replace(thread::current().id());
+        loop {
+            // What is queued comes first: it may be what ends the wait of a timer.
+            let come = lock(&self.due).as_ref().map(Receiver::try_recv);
+            let job = match come {
+                Some(Ok(Due::Now(job))) => job,
+                Some(Ok(Due::At(time, job))) => {
+                    lock(&own_loop.timers).add(time, job);
+                    continue;
+                }
+                _ => match lock(&own_loop.timers).take(now) {
+                    Some(job) => job,
+                    None => break,
+                },
+            };
+            call(job);
+        }
+        *lock(&own_loop.by) = before;
+        lock(&own_loop.timers).next()
+    }
+
+    /// Whether the caller is called back.
     pub(super) fn is_current(&self) -> bool {
-        let own: Option<ThreadId> = lock(&self.thread).as_ref().map(|own| own.thread().id());
+        let own: Option<ThreadId> = match &self.own_loop {
+            Some(own_loop) => *lock(&own_loop.by),
+            None => lock(&self.thread).as_ref().map(|own| own.thread().id()),
+        };
         own == Some(thread::current().id())
     }
 
@@ -109,6 +194,7 @@ impl Worker {
 
     /// Runs all queued calls and ends the thread.
     pub(super) fn end(&self) {
+        self.drive(Instant::now());
         drop(lock(&self.queue).take());
         drop(lock(&self.due).take());
         let thread = lock(&self.thread).take();
@@ -122,30 +208,28 @@ impl Worker {
 }
 
 fn run(due: &Receiver<Due>) {
-    let mut timers = BTreeMap::new();
-    let mut num_timers = 0_u64;
+    let mut timers = Timers::default();
     loop {
-        let next = timers.first_key_value().map(|((time, _), _)| *time);
-        let left = next.map(|time: Instant| time.saturating_duration_since(Instant::now()));
+        let left = { timers.next() }.map(|time| time.saturating_duration_since(Instant::now()));
         let come = match left {
             Some(left) => due.recv_timeout(left),
             None => due.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
-        let job = match come {
-            Ok(Due::Now(job)) => job,
-            Ok(Due::At(time, job)) => {
-                num_timers += 1;
-                timers.insert((time, num_timers), job);
-                continue;
+        match come {
+            Ok(Due::Now(job)) => call(job),
+            Ok(Due::At(time, job)) => timers.add(time, job),
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(job) = timers.take(Instant::now()) {
+                    call(job);
+                }
             }
-            Err(RecvTimeoutError::Timeout) => match timers.pop_first() {
-                Some((_, job)) => job,
-                None => continue,
-            },
             Err(RecvTimeoutError::Disconnected) => return,
-        };
-        if catch_unwind(AssertUnwindSafe(job)).is_err() {
-            tracing::error!("a callback panicked");
         }
+    }
+}
+
+fn call(job: Job) {
+    if catch_unwind(AssertUnwindSafe(job)).is_err() {
+        tracing::error!("a callback panicked");
     }
 }

@@ -125,7 +125,9 @@ const EXAMPLES: &[Example] = &[
         name: "asyncgroup",
         says: &[
             (FINALIZED, each),
-            ("Group invite complete with status SUCCESS", once),
+            ("Group invite complete with status", once),
+            // Releases name it with and without the prefix.
+            ("SUCCESS!", once),
             ("Executing Group_destruct", three),
         ],
         never: FAULTS,
