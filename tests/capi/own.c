@@ -266,6 +266,106 @@ static void reads(void)
     PMIX_VALUE_DESTRUCT(&value);
 }
 
+static int says(const pmix_data_array_t *infos, const char *key)
+{
+    const pmix_info_t *all = infos->array;
+    size_t i;
+
+    for (i = 0; i < infos->size; i++) {
+        if (0 == strcmp(all[i].key, key)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void value_is_done(pmix_status_t status, pmix_value_t *value, void *cbdata)
+{
+    HOLDS(PMIX_SUCCESS != status || (PMIX_DATA_ARRAY == value->type && says(value->data.darray, PMIX_LOCAL_RANK)));
+    is_done(status, cbdata);
+}
+
+/* Without a key all is read that is known of a process, as the releases have it, or of a job. */
+static void reads_all(bool ours)
+{
+    pmix_proc_t proc;
+    pmix_value_t *got = NULL;
+    pmix_info_t optional;
+    bool yes = true;
+
+    PMIX_INFO_LOAD(&optional, PMIX_OPTIONAL, &yes, PMIX_BOOL);
+    PMIX_LOAD_PROCID(&proc, "job", 2);
+    IS(PMIX_SUCCESS, PMIx_Get(&proc, NULL, &optional, 1, &got));
+    HOLDS(PMIX_DATA_ARRAY == got->type && PMIX_INFO == got->data.darray->type);
+    HOLDS(says(got->data.darray, PMIX_HOSTNAME) && says(got->data.darray, PMIX_LOCAL_RANK));
+    PMIX_VALUE_RELEASE(got);
+    if (!ours) {
+        return;
+    }
+    proc.rank = 1;
+    IS(PMIX_SUCCESS, PMIx_Get(&proc, NULL, NULL, 0, &got));
+    HOLDS(says(got->data.darray, "note") && !says(got->data.darray, PMIX_JOB_SIZE));
+    PMIX_VALUE_RELEASE(got);
+    proc.rank = PMIX_RANK_WILDCARD;
+    IS(PMIX_SUCCESS, PMIx_Get(&proc, NULL, NULL, 0, &got));
+    HOLDS(says(got->data.darray, PMIX_JOB_SIZE) && says(got->data.darray, PMIX_NODE_LIST));
+    PMIX_VALUE_RELEASE(got);
+    IS(PMIX_SUCCESS, PMIx_Get(&own, NULL, NULL, 0, &got));
+    HOLDS(1 == got->data.darray->size && says(got->data.darray, "card"));
+    PMIX_VALUE_RELEASE(got);
+    proc.rank = 0;
+    IS(PMIX_SUCCESS, PMIx_Get_nb(&proc, NULL, NULL, 0, value_is_done, NULL));
+    IS(PMIX_SUCCESS, wait_for_it());
+    PMIX_LOAD_PROCID(&proc, "nobody", 0);
+    IS(PMIX_ERR_NOT_FOUND, PMIx_Get(&proc, NULL, NULL, 0, &got));
+    IS(PMIX_ERR_BAD_PARAM, PMIx_Get(&own, "", NULL, 0, &got));
+}
+
+static volatile int ended;
+
+static void is_ended(pmix_status_t status, void *cbdata)
+{
+    HOLDS(PMIX_ERR_COMM_FAILURE == status && &ended == cbdata);
+    ended++;
+}
+
+static void infos_are_ended(pmix_status_t status, pmix_info_t *info, size_t ninfo, void *cbdata,
+                            pmix_release_cbfunc_t release, void *release_cbdata)
+{
+    HOLDS(NULL == info && 0 == ninfo);
+    if (NULL != release) {
+        release(release_cbdata);
+    }
+    is_ended(status, cbdata);
+}
+
+static void modex_is_ended(pmix_status_t status, char *data, size_t size, void *cbdata)
+{
+    HOLDS(NULL == data && 0 == size);
+    is_ended(status, cbdata);
+}
+
+/* The host never answers that. */
+static pmix_status_t allocates(const pmix_proc_t *proc, pmix_alloc_directive_t directive,
+                               const pmix_info_t data[], size_t ndata, pmix_info_cbfunc_t cbfunc, void *cbdata)
+{
+    (void) data, (void) ndata, (void) cbfunc, (void) cbdata;
+    is_own(proc);
+    return PMIX_ALLOC_EXTEND == directive ? PMIX_SUCCESS : PMIX_ERR_NOT_SUPPORTED;
+}
+
+/* What is still open when the server ends is answered then. */
+static void leaves_open(void)
+{
+    pmix_proc_t first;
+
+    PMIX_LOAD_PROCID(&first, job, 0);
+    IS(PMIX_SUCCESS, PMIx_server_register_client(&first, getuid(), getgid(), NULL, NULL, NULL));
+    IS(PMIX_SUCCESS, PMIx_server_dmodex_request(&first, modex_is_ended, (void *) &ended));
+    IS(PMIX_SUCCESS, PMIx_Allocation_request_nb(PMIX_ALLOC_EXTEND, NULL, 0, infos_are_ended, (void *) &ended));
+    HOLDS(0 == ended);
+}
+
 static void append(char ***keys, const char *key)
 {
     pmix_status_t added;
@@ -458,6 +558,7 @@ int main(int argc, char **argv)
     module.log = logs;
     module.iof_pull = iof_pull;
     module.push_stdin = push_stdin;
+    module.allocate = allocates;
     PMIX_LOAD_PROCID(&own, "host", 3);
     PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_NSPACE, own.nspace, PMIX_STRING);
     PMIX_INFO_LOAD(&infos[1], PMIX_SERVER_RANK, &own.rank, PMIX_PROC_RANK);
@@ -465,12 +566,15 @@ int main(int argc, char **argv)
     PMIX_INFO_DESTRUCT(&infos[0]);
     registers();
     reads();
+    reads_all(all);
     asks();
     if (all) {
         asks_more();
         forwards();
+        leaves_open();
     }
     IS(PMIX_SUCCESS, PMIx_server_finalize());
+    HOLDS(!all || 2 == ended);
     puts("own: ok");
     return 0;
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use pmix_client::{Ask, Found, Settings, SharedClient};
 use pmix_server::HostObject;
-use pmix_types::{ErrorDetail, Info, Key, Proc, Rank, Scope, Status, Value, keys};
+use pmix_types::{DataArray, ErrorDetail, Info, Key, Proc, Rank, Scope, Status, Value, keys};
 
 use crate::abi::*;
 use crate::answers::{op, value};
@@ -190,6 +190,30 @@ fn known_to_server(
     }
 }
 
+/// All that this process knows of another or of a job, where it is a server that asks nobody: what it
+/// stored takes the place of what was registered.
+fn all_known_to_server(of: &Proc<'static>, infos: &[Info<'_>]) -> Result<Value<'static>> {
+    let (server, stored) = {
+        let state = state();
+        let server = state
+            .server
+            .as_ref()
+            .filter(|_| state.connection().is_none());
+        // A client asks for one key.
+        let (server, _) = server.ok_or(Status::ERR_BAD_PARAM)?;
+        let stored = state.stored.iter().filter(|((proc, _), _)| proc == of);
+        let stored = stored.map(|((_, key), value)| Info::new(key.clone(), value.clone()));
+        (server.clone(), stored.collect::<Vec<_>>())
+    };
+    let mut known = match server.known(of, &SharedClient::qualifiers(infos)) {
+        Err(error) if stored.is_empty() => return Err(error.status()),
+        known => known.unwrap_or_default(),
+    };
+    known.retain(|info| !stored.iter().any(|other| other.key == info.key));
+    known.extend(stored);
+    Ok(Value::DataArray(DataArray::Info(known)))
+}
+
 /// Hands a value out: to memory of the caller if it says so, otherwise to new memory.
 unsafe fn hand_out(
     found: &Value<'_>,
@@ -328,10 +352,17 @@ exported! {
         code((|| {
             let own = crate::state::proc()?;
             // SAFETY: C says so.
-            let (of, key, infos) = unsafe { (asked(proc, &own), key_at(key)?, infos_at(info, ninfo)?) };
+            let (of, infos) = unsafe { (asked(proc, &own), infos_at(info, ninfo)?) };
             if val.is_null() {
                 return Err(Status::ERR_BAD_PARAM);
             }
+            if key.is_null() {
+                let all = all_known_to_server(&of, &infos)?;
+                // SAFETY: as above.
+                return unsafe { hand_out(&all, &infos, val) };
+            }
+            // SAFETY: as above.
+            let key = unsafe { key_at(key)? };
             if let Some(found) = known_to_server(&of, &key, &infos) {
                 // SAFETY: as above.
                 return unsafe { hand_out(&found?, &infos, val) };
@@ -351,8 +382,14 @@ exported! {
         code((|| {
             let own = crate::state::proc()?;
             // SAFETY: C says so.
-            let (of, key, infos) = unsafe { (asked(proc, &own), key_at(key)?, infos_at(info, ninfo)?) };
+            let (of, infos) = unsafe { (asked(proc, &own), infos_at(info, ninfo)?) };
             let then = value(cbfunc, cbdata)?;
+            if key.is_null() {
+                let all = all_known_to_server(&of, &infos)?;
+                return later(move || then(Ok(all)));
+            }
+            // SAFETY: as above.
+            let key = unsafe { key_at(key)? };
             if let Some(found) = known_to_server(&of, &key, &infos) {
                 let found = found.map_err(|status| ErrorDetail::new(status, "not known here").into());
                 return later(move || then(found));

@@ -2,6 +2,7 @@
 //! Servers: what a host of C asks for (`PMIx_server_...`).
 
 mod host;
+mod modexes;
 mod own;
 mod pending;
 mod upcalls;
@@ -19,7 +20,7 @@ use crate::convert::{Data, infos_at, procs_at, text_at};
 use crate::events::answer_now;
 use crate::guard::exported;
 use crate::later::{end, later};
-use crate::memory::{Result, bytes, slice};
+use crate::memory::{Result, slice};
 use crate::model::list;
 use crate::names::{nspace_at, proc_at};
 use crate::record::{empty_list, there};
@@ -100,7 +101,8 @@ pub(crate) fn finalize() -> Result<()> {
     };
     show_to_children(None);
     let ended = last.map_or(Ok(()), |(server, _)| server.finalize());
-    pending::forget_all();
+    pending::end_all();
+    modexes::end_all();
     end();
     crate::events::forget_all();
     ended.map_err(|error| refused(&error))
@@ -206,20 +208,12 @@ exported! {
             let server = server()?;
             // SAFETY: C says so.
             let proc = unsafe { proc_at(proc) }.ok_or(Status::ERR_BAD_PARAM)?;
-            let (callback, data) = (cbfunc.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
-            let then = move |found: std::result::Result<Vec<u8>, Status>| {
-                let (status, found) = match found {
-                    Ok(found) => (Status::SUCCESS, found),
-                    Err(status) => (status, Vec::new()),
-                };
-                let at = bytes(&found).unwrap_or(std::ptr::null_mut());
-                // SAFETY: C gave the function and what it is given; the bytes are ours.
-                unsafe {
-                    callback(status.as_raw(), at, found.len(), data.get());
-                    crate::memory::release(at);
-                }
-            };
-            server.dmodex_request(&proc, &[], then).map_err(|error| refused(&error))
+            let number = modexes::added(cbfunc, cbdata)?;
+            let then = move |found| modexes::answer(number, found);
+            server.dmodex_request(&proc, &[], then).map_err(|error| {
+                modexes::forget(number);
+                refused(&error)
+            })
         })())
     }
 

@@ -88,10 +88,12 @@ fn calls() -> MutexGuard<'static, Calls> {
     CALLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Forgets all calls, with the server.
-pub(super) fn forget_all() {
+/// Ends all calls, with the server: who asked for this process is told that the host has not answered.
+pub(super) fn end_all() {
     let open = std::mem::take(&mut calls().open);
-    drop(open);
+    for pending in open.into_values() {
+        pending.answering.at_once(Status::ERR_COMM_FAILURE);
+    }
 }
 
 /// Calls the host, which answers at once with its status or later under the number it is given.

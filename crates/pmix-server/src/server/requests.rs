@@ -79,6 +79,20 @@ impl Server {
         handle.request(|engine, _| engine.get(proc, key, qualifiers))
     }
 
+    /// Returns all that is known here of a process, or, with the wildcard rank, of its job as a whole
+    /// (`PMIx_Get` without a key, called by a server). Nobody is asked.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if nothing is known; a qualifier that cannot be.
+    pub fn known(
+        &self,
+        proc: &Proc<'_>,
+        qualifiers: &[Info<'_>],
+    ) -> Result<Vec<Info<'static>>, Error> {
+        let handle = &self.0.handle;
+        handle.request(|engine, _| engine.known(proc, qualifiers))
+    }
+
     /// Registers a local process before it is started. Only a peer of this user and group may
     /// connect as it (`PMIx_server_register_client`). The object comes back with every call that is
     /// about the process. One that has connected is registered again before it is started again.

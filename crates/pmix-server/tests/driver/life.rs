@@ -100,6 +100,36 @@ fn what_a_process_put_is_given_to_the_server_that_asks_for_it() {
 }
 
 #[test]
+fn all_that_is_known_of_a_process_or_a_job_is_told_without_a_key() {
+    let server = peer::serve(peer::builder(), 2);
+    let mut client = Peer::client(&server, 1).unwrap();
+    let known = |nspace: &'static str, rank| {
+        let infos = server.known(&Proc::new(nspace, rank), &[]);
+        let name = |info: Info<'_>| info.key.as_text().to_str_lossy().into_owned();
+        infos.map(|infos| infos.into_iter().map(name).collect::<Vec<_>>())
+    };
+    let mut puts = ModexStore::default();
+    for (scope, key) in [(Scope::LOCAL, "card"), (Scope::REMOTE, "far")] {
+        puts.put(Rank::new(1), scope, Info::new(key, "ib0"))
+            .unwrap();
+    }
+    let wire = Codec::new(client.form().layout);
+    let blocks = puts.commit_message(&wire, Rank::new(1)).unwrap();
+    let commit = Request::Commit(request::Commit { blocks: &blocks });
+    assert_eq!(client.ask_status(&commit).unwrap(), Status::SUCCESS);
+    let of_proc = known(JOB, Rank::new(1)).unwrap();
+    let has = |key: &str| of_proc.iter().any(|known| known == key);
+    assert!(has("card") && has(keys::LOCAL_RANK), "{of_proc:?}");
+    assert!(!has("far") && !has(keys::JOB_SIZE), "{of_proc:?}");
+    let of_job = known(JOB, Rank::WILDCARD).unwrap();
+    assert!(of_job.iter().any(|key| key == keys::JOB_SIZE), "{of_job:?}");
+    for (nspace, rank) in [(JOB, 7), ("nobody", 0)] {
+        let error = known(nspace, Rank::new(rank)).unwrap_err();
+        assert_eq!(error.status(), Status::ERR_NOT_FOUND);
+    }
+}
+
+#[test]
 fn connections_end_with_the_server() {
     let server = peer::serve(peer::builder(), 1);
     let client = Peer::client(&server, 0).unwrap().into_stream();

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Direct modexes that the host asked for (`PMIx_server_dmodex_request`) and that are not answered yet.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use pmix_types::Status;
+
+use crate::abi::*;
+use crate::convert::Data;
+use crate::later::later;
+use crate::memory::{Result, bytes, release};
+
+/// Who is called back with the data.
+struct Waiting {
+    callback: unsafe extern "C" fn(pmix_status_t, *mut std::ffi::c_char, usize, *mut c_void),
+    data: Data,
+}
+
+#[derive(Default)]
+struct Open {
+    last: usize,
+    waiting: HashMap<usize, Waiting>,
+}
+
+static OPEN: LazyLock<Mutex<Open>> = LazyLock::new(Mutex::default);
+
+fn open() -> MutexGuard<'static, Open> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds a request; returns its number.
+///
+/// # Errors
+///
+/// `PMIX_ERR_BAD_PARAM` without a callback.
+pub(super) fn added(callback: pmix_dmodex_response_fn_t, cbdata: *mut c_void) -> Result<usize> {
+    let callback = callback.ok_or(Status::ERR_BAD_PARAM)?;
+    let data = Data(cbdata);
+    let mut open = open();
+    open.last += 1;
+    let number = open.last;
+    open.waiting.insert(number, Waiting { callback, data });
+    Ok(number)
+}
+
+/// Answers a request, once.
+pub(super) fn answer(number: usize, found: std::result::Result<Vec<u8>, Status>) {
+    if let Some(waiting) = removed(number) {
+        waiting.answer(found);
+    }
+}
+
+/// Forgets a request that the server refused: its function says so.
+pub(super) fn forget(number: usize) {
+    let _ = removed(number);
+}
+
+fn removed(number: usize) -> Option<Waiting> {
+    open().waiting.remove(&number)
+}
+
+/// Ends all requests, with the server: who waits is told that there will be no answer.
+pub(super) fn end_all() {
+    let left = std::mem::take(&mut open().waiting);
+    for waiting in left.into_values() {
+        if later(move || waiting.answer(Err(Status::ERR_COMM_FAILURE))).is_err() {
+            tracing::warn!("who waits for a direct modex is not told its end: there is no thread");
+        }
+    }
+}
+
+impl Waiting {
+    fn answer(self, found: std::result::Result<Vec<u8>, Status>) {
+        let (status, found) = match found {
+            Ok(found) => (Status::SUCCESS, found),
+            Err(status) => (status, Vec::new()),
+        };
+        let at = bytes(&found).unwrap_or(std::ptr::null_mut());
+        // SAFETY: C gave the function and what it is given; the bytes are ours.
+        unsafe {
+            (self.callback)(status.as_raw(), at, found.len(), self.data.get());
+            release(at);
+        }
+    }
+}
