@@ -442,6 +442,7 @@ const MAY_BE_MISSING: &[(&str, &[&str])] = &[
     ("overwrite", &["*"]),
     ("opt", &["Group_join", "Group_join_nb"]),
     ("range", &["Notify_event"]),
+    ("ref", &["Get_cpuset"]),
     ("status", &["Abort", "Notify_event"]),
     // A value that is undefined, empty text, true.
     (
