@@ -49,9 +49,12 @@ static void *object(size_t size)
     return made;
 }
 
+/* The job of this process, or the one that it serves. */
+static char job[PMIX_MAX_NSLEN + 1] = "job";
+
 static char *text(void)
 {
-    return strcpy(object(4096), "job");
+    return strcpy(object(4096), job);
 }
 
 static char **strings(void)
@@ -71,7 +74,7 @@ static char ***place_of_strings(void)
 static pmix_proc_t *proc(void)
 {
     pmix_proc_t *made = object(4 * sizeof(*made));
-    strcpy(made->nspace, "job");
+    strcpy(made->nspace, job);
     return made;
 }
 
@@ -330,12 +333,11 @@ static void become_tool(void)
     must("tool", PMIx_tool_init(NULL, wishes, 2));
 }
 
-/* Each client is a process of its own of the job. */
+/* Each client is the only process of a job of its own. */
 static void become_client(size_t number)
 {
-    char rank[32];
-    snprintf(rank, sizeof(rank), "%zu", number);
-    setenv("PMIX_RANK", rank, 1);
+    snprintf(job, sizeof(job), "job.%zu", number);
+    setenv("PMIX_NAMESPACE", job, 1);
     must("client", PMIx_Init(NULL, NULL, 0));
 }
 

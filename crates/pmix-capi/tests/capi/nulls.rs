@@ -232,22 +232,20 @@ fn run(program: &Path, what: &str, with: impl FnOnce(&mut Command)) -> Vec<Call>
     said.lines().map(call).collect()
 }
 
-/// A server of a job with as many clients as there are calls.
-fn serve(size: usize, folder: &Path) -> Server {
+/// A server of as many jobs of one process as there are calls.
+fn serve(number: usize, folder: &Path) -> Server {
     let server = Server::builder().host(NoHost).hostname("localhost").build();
     let server = server.expect("a server");
     server.start().expect("the server starts");
-    let ranks = format!("0-{}", size - 1);
-    let infos = [
-        Info::new(keys::NODE_MAP, "localhost"),
-        Info::new(keys::PROC_MAP, ranks),
-    ];
-    let size = u32::try_from(size).expect("a job");
-    server
-        .register_nspace(&"job".into(), size, &infos)
-        .expect("a job");
-    for rank in 0..size {
-        let proc = Proc::new("job", Rank::new(rank));
+    for number in 0..number {
+        let infos = [
+            Info::new(keys::NODE_MAP, "localhost"),
+            Info::new(keys::PROC_MAP, "0"),
+        ];
+        let job = format!("job.{number}");
+        let made = server.register_nspace(&job.clone().into(), 1, &infos);
+        made.expect("a job");
+        let proc = Proc::new(job, Rank::new(0));
         let made = server.register_client(&proc, user_of(folder), HostObject(0));
         made.expect("a client");
     }
@@ -278,7 +276,7 @@ fn no_function_crashes_without_an_argument() {
         let server = is_client.then(|| serve(expected, folder.path()));
         let calls = run(&program, what, |command| {
             if let Some(server) = &server {
-                let first = Proc::new("job", Rank::new(0));
+                let first = Proc::new("job.0", Rank::new(0));
                 command.envs(server.setup_fork(&first).expect("an environment"));
             }
         });
@@ -337,15 +335,9 @@ fn fault(functions: &[Function], call: &Call) -> Option<&'static str> {
     is_fault.then_some("what may not be missing is no error")
 }
 
-/// Calls of a client that wait for others of its job: a fence of all, a get of what the process itself has
-/// not put yet, and an answer to an invitation that has not come.
-const WAITING_FOR_OTHERS: &[(&str, &str)] = &[
-    ("PMIx_Fence", "procs"),
-    ("PMIx_Fence", "nprocs"),
-    ("PMIx_Fence", ALL),
-    ("PMIx_Get", "proc"),
-    ("PMIx_Group_join", ANY),
-];
+/// Calls of a client that wait: a get of what the process has not put yet, and an answer to an invitation that
+/// has not come.
+const WAITING_FOR_OTHERS: &[(&str, &str)] = &[("PMIx_Get", ANY), ("PMIx_Group_join", ANY)];
 
 /// Whether an interface says that an argument may be NULL or 0, or means something if it is.
 fn may_be_missing(function: &str, argument: &str) -> bool {
@@ -413,8 +405,14 @@ const MAY_BE_MISSING: &[(&str, &[&str])] = &[
         &["Init", "tool_init", "Get", "Get_nb", "Store_internal"],
     ),
     // All of the own job, everybody, the own process, the own node, all jobs, all keys.
-    ("procs", &["Abort", "Fence_nb", "Group_construct_nb"]),
-    ("nprocs", &["Abort", "Fence_nb", "Group_construct_nb"]),
+    (
+        "procs",
+        &["Abort", "Fence", "Fence_nb", "Group_construct_nb"],
+    ),
+    (
+        "nprocs",
+        &["Abort", "Fence", "Fence_nb", "Group_construct_nb"],
+    ),
     ("targets", &["Job_control", "Job_control_nb", "IOF_push"]),
     ("ntargets", &["Job_control", "Job_control_nb", "IOF_push"]),
     ("source", &["Notify_event", "Data_unpack"]),
