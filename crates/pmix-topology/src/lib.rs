@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod bound;
+mod cgroup;
 mod cpuset;
 mod devices;
 mod distance;

@@ -6,17 +6,21 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::cgroup::Allowed;
 use crate::devices::{Device, DeviceKind};
 use crate::nest::Pieces;
 use crate::tree::Kind;
 use crate::{Cpuset, Level};
 
-/// The processors that are online, and the parts that the directory describes.
+/// The processors that are online and allowed, and the parts that the directory describes.
 ///
 /// A part is read at the first of its processors; the others would say the same.
-pub(crate) fn read(sys: &Path) -> Option<(Cpuset, Pieces)> {
+pub(crate) fn read(sys: &Path, allowed: &Allowed) -> Option<(Cpuset, Pieces)> {
     let dir = sys.join("devices/system");
-    let online = list(&dir.join("cpu/online"));
+    let online = list(&dir.join("cpu/online")).map(|online| match &allowed.cpus {
+        Some(allowed) => online.and(allowed),
+        None => online,
+    });
     let online = online.filter(|cpus| !cpus.is_empty() && !cpus.is_endless())?;
     let mut parts = Parts {
         found: Vec::new(),
@@ -39,6 +43,10 @@ pub(crate) fn read(sys: &Path) -> Option<(Cpuset, Pieces)> {
         caches(cpu, &own.join("cache"), &mut parts);
     }
     let memories = memories(&dir.join("node")).into_iter();
+    let memories = memories.filter(|index| {
+        let allowed = allowed.memories.as_ref();
+        allowed.is_none_or(|allowed| allowed.contains(*index))
+    });
     let memories = memories.filter_map(|index| {
         let near = list(&dir.join(format!("node/node{index}/cpulist")))?;
         Some(near.and(&online))

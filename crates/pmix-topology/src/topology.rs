@@ -7,6 +7,7 @@ use std::path::Path;
 
 use pmix_types::DeviceDistance;
 
+use crate::cgroup::Allowed;
 use crate::locality::WORDS;
 use crate::nest::Pieces;
 use crate::tree::{Kind, Tree};
@@ -46,12 +47,13 @@ impl Topology {
         }
     }
 
-    /// This machine, as `/sys` describes it; of cores of which nothing is known if it does not.
+    /// This machine, as `/sys` describes it, without what the control group of this process may not
+    /// use; of cores of which nothing is known if `/sys` does not tell.
     #[must_use]
     pub fn of_system() -> Self {
-        Self::read(Path::new("/sys")).unwrap_or_else(|_| {
-            Self::flat(std::thread::available_parallelism().map_or(1, usize::from))
-        })
+        Self::read_allowed(Path::new("/sys"), &Allowed::of_process(Path::new("/"))).unwrap_or_else(
+            |_| Self::flat(std::thread::available_parallelism().map_or(1, usize::from)),
+        )
     }
 
     /// The machine that hwloc's XML, of release 2, describes.
@@ -84,7 +86,11 @@ impl Topology {
     /// # Errors
     /// `PMIX_ERR_NOT_FOUND`: it does not say which processors are online.
     pub fn read(sys: &Path) -> Result<Self, Error> {
-        let Some((online, pieces)) = sysfs::read(sys) else {
+        Self::read_allowed(sys, &Allowed::default())
+    }
+
+    fn read_allowed(sys: &Path, allowed: &Allowed) -> Result<Self, Error> {
+        let Some((online, pieces)) = sysfs::read(sys, allowed) else {
             let sys = sys.display();
             return Err(Error::missing(format!(
                 "{sys} does not say which processors are online"
@@ -273,6 +279,19 @@ mod tests {
         let topology = Topology::read(dir.path()).unwrap();
         assert_eq!(lists(&topology, Level::Core), ["0,4", "2,6", "1,5", "7"]);
         assert_eq!(lists(&topology, Level::Package), ["0,2,4,6", "1,5,7"]);
+    }
+
+    #[test]
+    fn what_may_not_be_used_is_not_counted() {
+        let (dir, _) = two_sockets();
+        let allowed = Allowed {
+            cpus: Some(Cpuset::parse("2,5-100").unwrap()),
+            memories: Some(Cpuset::parse("1").unwrap()),
+        };
+        let topology = Topology::read_allowed(dir.path(), &allowed).unwrap();
+        assert_eq!(lists(&topology, Level::Core), ["2,6", "5", "7"]);
+        assert_eq!(lists(&topology, Level::Package), ["2,6", "5,7"]);
+        assert_eq!(lists(&topology, Level::Numa), ["5,7"]);
     }
 
     #[test]
