@@ -183,7 +183,7 @@ static void devices(void)
     }
     pthread_mutex_unlock(&lock);
     PMIx_Info_destruct(&info);
-    types = PMIX_DEVTYPE_GPU;
+    types = PMIX_DEVTYPE_DMA;
     MUST(PMIx_Info_load(&info, PMIX_DEVICE_TYPE, &types, PMIX_DEVTYPE) == PMIX_SUCCESS);
     MUST(PMIx_Compute_distances(&topo, &cpus, &info, 1, &found, &count) == PMIX_ERR_NOT_FOUND);
     MUST(found == NULL && count == 0);

@@ -145,7 +145,14 @@ unsafe fn distances(
         Some(cpus) => cpus.unwrap_or_else(Cpuset::full),
         None => Cpuset::of_process().map_err(|error| refused(&error))?,
     };
-    let found = ours.distances(&cpus, &hostname(), &filter(&infos));
+    let (host, filter) = (hostname(), filter(&infos));
+    let found = ours.distances(&cpus, &host, &filter);
+    let found = found.or_else(|error| match ours.has_devices() {
+        true => Err(error),
+        // Who describes a node to its processes leaves devices out as a rule: hwloc does unless it
+        // is told otherwise, and so does `pmix run`.
+        false => Topology::of_system().distances(&cpus, &host, &filter),
+    });
     found.map_err(|error| refused(&error))
 }
 

@@ -173,6 +173,23 @@ impl Cpuset {
         Ok(set)
     }
 
+    /// The set as hwloc's XML has it; see [`Cpuset::parse_bitmap`].
+    #[must_use]
+    pub fn to_bitmap(&self) -> String {
+        let mut words: Vec<String> = Vec::new();
+        if self.is_endless {
+            words.push("0xf...f".to_owned());
+        }
+        for word in self.words.iter().rev() {
+            words.push(format!("0x{:08x}", word >> 32));
+            words.push(format!("0x{:08x}", word & 0xffff_ffff));
+        }
+        match words.is_empty() {
+            true => "0x0".to_owned(),
+            false => words.join(","),
+        }
+    }
+
     /// Adds a processor.
     ///
     /// # Errors

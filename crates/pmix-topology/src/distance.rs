@@ -40,7 +40,7 @@ pub(crate) fn distances(
     hostname: &str,
     filter: &DeviceFilter,
 ) -> Result<Vec<DeviceDistance<'static>>, Error> {
-    let machine = tree.levels().next().and_then(|(_, mut parts)| parts.next());
+    let machine = tree.machine();
     if !machine.is_some_and(|machine| machine.cpus.intersects(cpus)) {
         return Err(Error::unavailable(
             "none of the processors is of this machine",

@@ -29,6 +29,7 @@ mod cpuset;
 mod devices;
 mod distance;
 mod error;
+mod export;
 mod level;
 mod locality;
 mod nest;

@@ -3,7 +3,7 @@
 //! more.
 
 use crate::devices::Device;
-use crate::tree::{Kind, Part, Tree};
+use crate::tree::{Bank, Kind, Part, Tree};
 use crate::{Cpuset, Error, Level};
 
 /// What a machine is made of, in no particular order.
@@ -11,8 +11,7 @@ use crate::{Cpuset, Error, Level};
 pub(crate) struct Pieces {
     /// The parts in the tree, but for the machine and the hardware threads.
     pub(crate) parts: Vec<(Kind, Cpuset)>,
-    /// The processors near each memory, by the number of the memory.
-    pub(crate) memories: Vec<Cpuset>,
+    pub(crate) memories: Vec<Bank>,
     /// The processors near each device.
     pub(crate) devices: Vec<(Device, Cpuset)>,
 }
@@ -24,7 +23,8 @@ pub(crate) struct Pieces {
 pub(crate) fn tree(online: &Cpuset, mut pieces: Pieces) -> Result<Tree, Error> {
     // As hwloc does: what is near a memory is a group if it is nothing else.
     let mut groups: Vec<&Cpuset> = Vec::new();
-    for near in pieces.memories.iter().filter(|near| !near.is_empty()) {
+    let near = pieces.memories.iter().map(|bank| &bank.near);
+    for near in near.filter(|near| !near.is_empty()) {
         let mut known = pieces.parts.iter().map(|(_, cpus)| cpus).chain([online]);
         if !known.any(|cpus| cpus == near) && !groups.contains(&near) {
             groups.push(near);
@@ -79,10 +79,10 @@ pub(crate) fn tree(online: &Cpuset, mut pieces: Pieces) -> Result<Tree, Error> {
         part.children
             .sort_by_key(|child| first.get(*child).copied().flatten());
     }
-    for near in pieces.memories {
-        let index = place(&parts, &around, &near);
+    for bank in pieces.memories {
+        let index = place(&parts, &around, &bank.near);
         if let Some(part) = parts.get_mut(index) {
-            part.memories.push(near);
+            part.memories.push(bank);
         }
     }
     for (device, near) in pieces.devices {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::cgroup::Allowed;
 use crate::devices::{Device, DeviceKind};
 use crate::nest::Pieces;
-use crate::tree::Kind;
+use crate::tree::{Bank, Kind};
 use crate::{Cpuset, Level};
 
 /// The processors that are online and allowed, and the parts that the directory describes.
@@ -49,7 +49,8 @@ pub(crate) fn read(sys: &Path, allowed: &Allowed) -> Option<(Cpuset, Pieces)> {
     });
     let memories = memories.filter_map(|index| {
         let near = list(&dir.join(format!("node/node{index}/cpulist")))?;
-        Some(near.and(&online))
+        let near = near.and(&online);
+        Some(Bank { index, near })
     });
     let pieces = Pieces {
         memories: memories.collect(),

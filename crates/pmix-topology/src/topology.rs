@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a node is made of: packages, memories, caches, cores, hardware threads, devices.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,8 +11,8 @@ use pmix_types::DeviceDistance;
 use crate::cgroup::Allowed;
 use crate::locality::WORDS;
 use crate::nest::Pieces;
-use crate::tree::{Kind, Tree};
-use crate::{Cpuset, DeviceFilter, Error, Level, distance, nest, sysfs, xml};
+use crate::tree::{Bank, Kind, Tree};
+use crate::{Cpuset, DeviceFilter, Error, Level, distance, export, nest, sysfs, xml};
 
 /// What a node is made of, as far as the system tells.
 ///
@@ -124,7 +125,10 @@ impl Topology {
             match level {
                 _ if part.is_empty() => {}
                 Level::Node | Level::HwThread => {}
-                Level::Numa => pieces.memories.push(part),
+                Level::Numa => {
+                    let index = u32::try_from(pieces.memories.len()).unwrap_or(u32::MAX);
+                    pieces.memories.push(Bank { index, near: part });
+                }
                 level => pieces.parts.push((Kind::Known(level), part)),
             }
         }
@@ -137,6 +141,23 @@ impl Topology {
     #[must_use]
     pub fn xml(&self) -> Option<&str> {
         self.xml.as_deref()
+    }
+
+    /// The machine in hwloc's XML of release 2: what this was read from, if it was, and otherwise all
+    /// that is known of it, with sizes of 0.
+    #[must_use]
+    pub fn to_xml(&self) -> Cow<'_, str> {
+        match &self.xml {
+            Some(xml) => Cow::Borrowed(xml),
+            None => Cow::Owned(export::xml(&self.tree)),
+        }
+    }
+
+    /// The same machine without the text that it was read from.
+    #[must_use]
+    pub fn without_xml(mut self) -> Self {
+        self.xml = None;
+        self
     }
 
     /// The parts of a level, each with its processors.
@@ -169,6 +190,12 @@ impl Topology {
         let around = self.tree.memories().iter().map(|memory| &memory.around);
         add(&mut text, "NM", around, bound);
         (!text.is_empty()).then_some(text)
+    }
+
+    /// Whether devices are known that distances can be told of.
+    #[must_use]
+    pub fn has_devices(&self) -> bool {
+        self.tree.devices().next().is_some()
     }
 
     /// How far devices are from some processors: graphics processors, network interfaces and adapters

@@ -52,8 +52,10 @@ pub(crate) struct Part {
     pub(crate) parent: Option<usize>,
     /// The parts in it, in the order in which they are numbered.
     pub(crate) children: Vec<usize>,
-    /// The memories beside it: the processors near each by its own word.
-    pub(crate) memories: Vec<Cpuset>,
+    /// The memories beside it.
+    pub(crate) memories: Vec<Bank>,
+    /// The numbers of the memories beside the parts in it.
+    pub(crate) inner_memories: Cpuset,
     /// The devices beside it.
     pub(crate) devices: Vec<Device>,
     /// How many levels are above it.
@@ -69,10 +71,20 @@ impl Part {
             parent,
             children: Vec::new(),
             memories: Vec::new(),
+            inner_memories: Cpuset::new(),
             devices: Vec::new(),
             depth: 0,
         }
     }
+}
+
+/// A memory, as it names itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Bank {
+    /// The number that the system gives it.
+    pub(crate) index: u32,
+    /// The processors near it; none for memory that no processor is near to.
+    pub(crate) near: Cpuset,
 }
 
 /// A memory and the processors near it.
@@ -133,7 +145,38 @@ impl Tree {
             devices: Vec::new(),
         };
         tree.list_beside();
+        tree.list_inner_memories();
         Ok(tree)
+    }
+
+    /// Tells each part the memories beside the parts in it: these stand behind it.
+    fn list_inner_memories(&mut self) {
+        for index in (1..self.parts.len()).rev() {
+            let Some(part) = self.parts.get(index) else {
+                continue;
+            };
+            // A part that was taken away is in no other.
+            let Some(parent) = part.parent.filter(|_| part.depth > 0) else {
+                continue;
+            };
+            let mut all = part.inner_memories.clone();
+            all.extend(&part.memories.iter().map(|bank| bank.index).collect());
+            if let Some(around) = self.parts.get_mut(parent) {
+                around.inner_memories.extend(&all);
+            }
+        }
+    }
+
+    /// The part that all others are in.
+    pub(crate) fn machine(&self) -> Option<&Part> {
+        self.parts.first()
+    }
+
+    /// The parts directly in a part.
+    pub(crate) fn inside(&self, part: &Part) -> impl Iterator<Item = &Part> {
+        part.children
+            .iter()
+            .filter_map(|index| self.parts.get(*index))
     }
 
     /// Lists memories and devices in the order of hwloc: those of the parts inside a part first.
@@ -150,9 +193,9 @@ impl Tree {
                 continue;
             }
             self.memories
-                .extend(part.memories.iter().map(|near| Memory {
+                .extend(part.memories.iter().map(|bank| Memory {
                     around: part.cpus.clone(),
-                    near: near.clone(),
+                    near: bank.near.clone(),
                 }));
             let devices = part.devices.iter().cloned();
             self.devices.extend(devices.map(|device| (device, index)));

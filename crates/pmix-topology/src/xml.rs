@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use roxmltree::{Document, Node, NodeId, ParsingOptions};
 
 use crate::devices::{Device, DeviceKind};
-use crate::tree::{Kind, Part, Tree};
+use crate::tree::{Bank, Kind, Part, Tree};
 use crate::{Cpuset, Error, Level};
 
 /// How long a description may be, in bytes; that of a machine of 1,000 processors has 2 MB.
@@ -56,6 +56,8 @@ struct Reader {
     parts: Vec<Part>,
     /// The part that each object is, or is inside or beside.
     within: HashMap<NodeId, usize>,
+    /// How many memories there are.
+    num_memories: u32,
     /// What the process that wrote the description may use.
     allowed: Option<Cpuset>,
 }
@@ -80,7 +82,14 @@ impl Reader {
         match (kind, name, around) {
             (Some(Kind::Known(Level::Numa)), _, Some(around)) => {
                 if let Some(part) = self.parts.get_mut(around) {
-                    part.memories.push(cpus.unwrap_or_default());
+                    let index = object
+                        .attribute("os_index")
+                        .and_then(|index| index.parse().ok());
+                    part.memories.push(Bank {
+                        index: index.unwrap_or(self.num_memories),
+                        near: cpus.unwrap_or_default(),
+                    });
+                    self.num_memories += 1;
                 }
             }
             (None, "OSDev", Some(around)) => {

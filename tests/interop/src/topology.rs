@@ -8,6 +8,7 @@ use std::process::Command;
 use crate::capi;
 use crate::peers::{Library, Peer};
 use crate::tally::Tally;
+use pmix_topology::Topology;
 use xtask::{install, process};
 
 /// What our library is called in tables.
@@ -52,21 +53,28 @@ pub(crate) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
         asked.push(Asked::build(&peer.version, &peer.library)?);
     }
     let recorded = recorded()?;
+    let written = written(recorded.keys())?;
     for one in &asked {
-        let what = format!("topology: machines, {}", one.release);
-        for (machine, rows) in &recorded {
-            let questions: Vec<_> = rows.iter().map(|(question, _)| &**question).collect();
-            let answers = one.ask(Some(machine), &questions)?;
-            for ((question, recorded), answer) in rows.iter().zip(answers) {
-                let verb = question.split(' ').next().unwrap_or_default();
-                match is_same(verb, recorded, &answer, one.release == OURS) {
-                    true => tally.pass(&what),
-                    false => tally.fail(
-                        &what,
-                        &format!("{machine}: {question}: {recorded:?}, now {answer:?}"),
-                    ),
+        let mut compare = |what: &str, folder: &Path| -> Result<(), String> {
+            let what = format!("topology: {what}, {}", one.release);
+            for (machine, rows) in &recorded {
+                let questions: Vec<_> = rows.iter().map(|(question, _)| &**question).collect();
+                let description = folder.join(format!("{machine}.xml"));
+                let answers = one.ask(Some(&description), &questions)?;
+                for ((question, recorded), answer) in rows.iter().zip(answers) {
+                    let verb = question.split(' ').next().unwrap_or_default();
+                    let told = || format!("{machine}: {question}: {recorded:?}, now {answer:?}");
+                    match is_same(verb, recorded, &answer, one.release == OURS) {
+                        true => tally.pass(&what),
+                        false => tally.fail(&what, &told()),
+                    }
                 }
             }
+            Ok(())
+        };
+        compare("machines", &data())?;
+        if one.release != OURS {
+            compare("machines as we write them", &written)?;
         }
         let what = format!("topology: bitmaps of hwloc, {}", one.release);
         let questions: Vec<_> = BITMAPS
@@ -83,6 +91,19 @@ pub(crate) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
         }
     }
     here(&asked, tally)
+}
+
+/// Descriptions of the machines as our crate writes them, in a folder.
+fn written<'a>(machines: impl Iterator<Item = &'a String>) -> Result<PathBuf, String> {
+    let folder = install::scratch("interop/topology/written")?;
+    for machine in machines {
+        let name = format!("{machine}.xml");
+        let topology = Topology::of_xml_file(&data().join(&name)).map_err(|e| e.to_string())?;
+        let (path, topology) = (folder.join(name), topology.without_xml());
+        let done = std::fs::write(&path, &*topology.to_xml());
+        done.map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    Ok(folder)
 }
 
 /// What all libraries say of this machine, without a description.
@@ -164,7 +185,7 @@ impl Asked {
     }
 
     /// The answers of the library, one for each question, on a described machine or on this one.
-    fn ask(&self, machine: Option<&str>, questions: &[&str]) -> Result<Vec<String>, String> {
+    fn ask(&self, machine: Option<&Path>, questions: &[&str]) -> Result<Vec<String>, String> {
         let mut command = Command::new(&self.program);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("PMIX_") {
@@ -173,7 +194,7 @@ impl Asked {
         }
         command.env_remove("HWLOC_XMLFILE");
         if let Some(machine) = machine {
-            command.env("HWLOC_XMLFILE", data().join(format!("{machine}.xml")));
+            command.env("HWLOC_XMLFILE", machine);
             command.env("HWLOC_THISSYSTEM", "1");
         }
         command.env("PMIX_MCA_gds", "hash");

@@ -101,6 +101,7 @@ fn words_are_taken_and_given() {
         let set = set(list);
         let same = Cpuset::from_words(set.words(), set.is_endless()).unwrap();
         assert_eq!(same, set);
+        assert_eq!(Cpuset::parse_bitmap(&set.to_bitmap()).unwrap(), set);
     }
     let long = vec![0; 1 << 20];
     assert!(Cpuset::from_words(&long, false).unwrap().is_empty());
