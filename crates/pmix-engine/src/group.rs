@@ -15,6 +15,8 @@
 //!   the wildcard ([`Groups::translate`]); the host is only told of processes.
 //! - A group is forgotten when it is taken apart, or when no local process is left in it.
 
+mod invitation;
+mod invited;
 mod known;
 mod learn;
 mod members;

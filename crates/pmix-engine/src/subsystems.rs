@@ -10,7 +10,7 @@ use crate::admission::Admission;
 use crate::collective::Collectives;
 use crate::control::Control;
 use crate::cx::Cx;
-use crate::events::Events;
+use crate::events::{Events, Notification};
 use crate::exchange::Exchange;
 use crate::finalize::Finalizing;
 use crate::group::Groups;
@@ -141,8 +141,9 @@ impl Subsystems {
             }
             Request::Finalize => self.finalizing.finalize(cx, ticket),
             Request::Notify(request) => {
-                if let Some(ticket) = self.groups.learn_from_proc(cx, ticket, &request) {
+                if let Some((ticket, follow)) = self.groups.learn_from_proc(cx, ticket, &request) {
                     self.events.notify_event(cx, ticket, &request);
+                    self.raise_all(cx, follow);
                 }
             }
             Request::RegisterEvents(request) => self.events.register_events(cx, ticket, &request),
@@ -225,6 +226,13 @@ impl Subsystems {
         }
     }
 
+    /// Tells of events that follow from what happened.
+    pub(crate) fn raise_all(&mut self, cx: &mut Cx, events: Vec<Notification>) {
+        for event in events {
+            self.events.raise(cx, event);
+        }
+    }
+
     /// A peer has read what was sent to it: what waited for that goes on.
     pub(crate) fn peer_read(&mut self, cx: &mut Cx, peer: PeerId) {
         self.exchange.answer_due(cx, peer);
@@ -251,9 +259,8 @@ impl Subsystems {
         self.forwarding.peer_left(cx, peer);
         self.control.peer_left(cx, peer);
         self.control.cleanup_member(cx, member, is_lost);
-        for event in self.groups.peer_left(cx, member) {
-            self.events.raise(cx, event);
-        }
+        let follow = self.groups.peer_left(cx, member);
+        self.raise_all(cx, follow);
         if is_lost {
             cx.driver_events.push_back(EngineEvent::ProcessLost {
                 proc: member.proc.clone(),
@@ -273,13 +280,17 @@ impl Subsystems {
     /// A process is registered no longer, and its connections are closed.
     pub(crate) fn client_removed(&mut self, cx: &mut Cx, id: ClientId, client: &Client) {
         Finalizing::client_removed(cx, id, client.until);
+        let follow = self.groups.lose_invited(cx, &client.proc);
+        self.raise_all(cx, follow);
         self.collectives.lose(cx, id, &client.proc);
     }
 
     /// Processes of other nodes are lost.
-    pub(crate) fn lost_elsewhere(&mut self, cx: &Cx, procs: &[Proc<'_>]) {
+    pub(crate) fn lost_elsewhere(&mut self, cx: &mut Cx, procs: &[Proc<'static>]) {
         for proc in procs {
             if proc.rank.is_valid() && !cx.registry.was_here(proc) {
+                let follow = self.groups.lose_invited(cx, proc);
+                self.raise_all(cx, follow);
                 self.exchange.lost_elsewhere(cx, proc);
                 self.collectives.mark_stale(proc);
             }

@@ -391,3 +391,69 @@ fn a_library_that_does_not_say_which_group_it_joins_is_understood() -> Result<()
     assert_eq!(led.map(|group| group.members), Some(procs(&[0, 1])));
     Ok(server.finalize()?)
 }
+
+/// A job whose last process can be lost.
+fn job_with_one_to_lose() -> Result<(tempfile::TempDir, Server, Vec<Process>, Client)> {
+    let folder = tempfile::tempdir()?;
+    let (server, mut settings) = serve(folder.path(), 3)?;
+    let last = Client::init(settings.pop().ok_or("no process")?)?;
+    let processes = settings
+        .into_iter()
+        .map(|settings| Process::new(settings, false));
+    Ok((folder, server, processes.collect::<Result<_>>()?, last))
+}
+
+#[test]
+fn the_loss_of_one_who_was_invited_ends_the_invitation() -> Result<()> {
+    let (_folder, server, processes, mut last) = job_with_one_to_lose()?;
+    last.register_events(&[Status::GROUP_INVITED], &[])?;
+    let lose = || -> Result<()> {
+        last.next_event(LIMIT)?.ok_or("no invitation")?;
+        drop(last);
+        Ok(())
+    };
+    let ended = all(vec![
+        Box::new(|| status(&processes[0].invite(&[0, 1, 2], &[]))),
+        Box::new(|| status(&processes[1].join(&[]))),
+        Box::new(|| status(&lose())),
+    ]);
+    let expected = [
+        Status::GROUP_INVITE_FAILED,
+        Status::GROUP_CONSTRUCT_ABORT,
+        Status::SUCCESS,
+    ];
+    assert_eq!(ended?, expected);
+    // One that is gone when it is invited is lost, too.
+    let again = processes[0].invite(&[0, 2], &[]);
+    assert_eq!(status(&again), Status::GROUP_INVITE_FAILED);
+    Ok(server.finalize()?)
+}
+
+#[test]
+fn the_loss_of_the_leader_ends_the_wait_of_who_joined() -> Result<()> {
+    let (_folder, server, processes, mut leader) = job_with_one_to_lose()?;
+    leader.register_events(&[Status::GROUP_INVITE_ACCEPTED], &[])?;
+    let lose = || -> Result<()> {
+        let invited = [
+            Info::new(keys::EVENT_CUSTOM_RANGE, procs(&[0, 1])),
+            Info::new(keys::GROUP_ID, NAME),
+        ];
+        leader.notify(Status::GROUP_INVITED, DataRange::CUSTOM, &invited)?;
+        leader.next_event(LIMIT)?.ok_or("nobody accepts")?;
+        leader.next_event(LIMIT)?.ok_or("only one accepts")?;
+        drop(leader);
+        Ok(())
+    };
+    let ended = all(vec![
+        Box::new(|| status(&processes[0].join(&[]))),
+        Box::new(|| status(&processes[1].join(&[]))),
+        Box::new(|| status(&lose())),
+    ]);
+    let expected = [
+        Status::GROUP_LEADER_FAILED,
+        Status::GROUP_LEADER_FAILED,
+        Status::SUCCESS,
+    ];
+    assert_eq!(ended?, expected);
+    Ok(server.finalize()?)
+}

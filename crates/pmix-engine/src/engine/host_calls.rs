@@ -226,10 +226,11 @@ impl Engine {
         self.cx.now = Some(now);
         let notification = Notification::of_host(status, source, range, infos)?;
         let groups = &mut self.subsystems.groups;
-        groups.learn_from_host(&mut self.cx, status, source, infos);
+        let follow = groups.learn_from_host(&mut self.cx, status, source, infos);
         let lost = notification.lost_procs();
-        self.subsystems.lost_elsewhere(&self.cx, &lost);
+        self.subsystems.lost_elsewhere(&mut self.cx, &lost);
         self.subsystems.events.raise(&mut self.cx, notification);
+        self.subsystems.raise_all(&mut self.cx, follow);
         self.close_refused();
         Ok(())
     }

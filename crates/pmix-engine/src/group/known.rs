@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use pmix_types::{Nspace, Proc, Rank, Status, Text};
 
+use super::invited::Invitations;
 use super::members::{self, Members};
 use crate::cx::Cx;
 use crate::recount::Recount;
@@ -16,7 +17,8 @@ pub(crate) struct Groups {
     last: u64,
     pub(super) groups: BTreeMap<u64, Known>,
     by_name: HashMap<Text<'static>, Vec<u64>>,
-    /// How many bytes they take, by the job of who made them.
+    pub(super) invitations: Invitations,
+    /// How many bytes they take, by the job of who made them; invitations by that of the leader.
     bytes: HashMap<Nspace<'static>, usize>,
 }
 
@@ -53,6 +55,11 @@ impl Known {
 }
 
 impl Groups {
+    /// Whether nothing is known of any group or invitation.
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.is_empty() && self.invitations.is_empty()
+    }
+
     /// Adds the groups to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         stats.num_groups = self.groups.len();
@@ -66,6 +73,9 @@ impl Groups {
         let mut found: HashMap<&Nspace<'_>, usize> = HashMap::new();
         for group in self.groups.values() {
             *found.entry(&group.job).or_default() += group.weight();
+        }
+        for (job, bytes) in self.invitation_weights() {
+            *found.entry(job).or_default() += bytes;
         }
         recount.compare("jobs that made groups", self.bytes.len(), found.len());
         for (job, bytes) in found {
@@ -106,7 +116,7 @@ impl Groups {
     pub(super) fn add(&mut self, cx: &mut Cx, group: Known) -> Result<(), Error> {
         self.check_room(cx, &group.job, &group.name, group.members.list())?;
         self.last += 1;
-        *self.bytes.entry(group.job.clone()).or_default() += group.weight();
+        self.add_bytes(&group.job, group.weight());
         let ids = self.by_name.entry(group.name.clone()).or_default();
         ids.push(self.last);
         changed(
@@ -126,13 +136,21 @@ impl Groups {
                 self.by_name.remove(&group.name);
             }
         }
-        if let Some(bytes) = self.bytes.get_mut(&group.job) {
-            *bytes = bytes.saturating_sub(group.weight());
+        self.take_bytes(&group.job, group.weight());
+        Some(group)
+    }
+
+    pub(super) fn add_bytes(&mut self, job: &Nspace<'static>, more: usize) {
+        *self.bytes.entry(job.clone()).or_default() += more;
+    }
+
+    pub(super) fn take_bytes(&mut self, job: &Nspace<'_>, fewer: usize) {
+        if let Some(bytes) = self.bytes.get_mut(job.as_bytes()) {
+            *bytes = bytes.saturating_sub(fewer);
             if *bytes == 0 {
-                self.bytes.remove(&group.job);
+                self.bytes.remove(job.as_bytes());
             }
         }
-        Some(group)
     }
 
     /// The groups of a name, which have no member in common.
@@ -156,6 +174,6 @@ pub(super) fn changed(cx: &mut Cx, name: &Text<'static>, change: GroupChange) {
 }
 
 /// How many bytes a group takes, about.
-fn weight(name: &Text<'_>, list: &[Proc<'_>]) -> usize {
+pub(super) fn weight(name: &Text<'_>, list: &[Proc<'_>]) -> usize {
     size_of::<Known>() + name.len() + members::weight(list)
 }

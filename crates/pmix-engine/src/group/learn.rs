@@ -8,24 +8,25 @@ use super::known::{Groups, Known};
 use super::members::Members;
 use crate::Error;
 use crate::cx::Cx;
+use crate::events::Notification;
 use crate::infos::{is_set, value};
 use crate::peers::Ticket;
 use crate::procs::Procs;
 
 impl Groups {
-    /// Learns from an event that a process reports. Returns the ticket if the event is to go on;
-    /// the reporter of one that forms no group is told why.
+    /// Learns from an event that a process reports. Returns the ticket and the events that follow, if the
+    /// event is to go on; the reporter of one that forms no group is told why.
     pub(crate) fn learn_from_proc(
         &mut self,
         cx: &mut Cx,
         ticket: Ticket,
         request: &request::Notify<'_>,
-    ) -> Option<Ticket> {
+    ) -> Option<(Ticket, Vec<Notification>)> {
         if !concerns_groups(request.status) {
-            return Some(ticket);
+            return Some((ticket, Vec::new()));
         }
         match self.reported(cx, &ticket, request) {
-            Ok(()) => Some(ticket),
+            Ok(follow) => Some((ticket, follow)),
             Err(error) => {
                 cx.reply_error(ticket, &error);
                 None
@@ -38,11 +39,11 @@ impl Groups {
         cx: &mut Cx,
         ticket: &Ticket,
         request: &request::Notify<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<Notification>, Error> {
         let member = cx.member(ticket)?;
         let source = &member.proc;
         let Some(name) = name(&request.infos).filter(|_| member.client.is_some()) else {
-            return Ok(());
+            return Ok(Vec::new());
         };
         if request.status == Status::GROUP_LEFT {
             let about = affected(&request.infos).unwrap_or(source);
@@ -50,18 +51,18 @@ impl Groups {
                 let source = source.clone();
                 self.leaves(cx, name, &source, Status::GROUP_LEFT);
             }
-            return Ok(());
+            return Ok(Vec::new());
         }
         if request.status != Status::GROUP_CONSTRUCT_COMPLETE {
-            return Ok(());
+            return self.heed_invitation(cx, ticket, request.status, name, &request.infos);
         }
         let Some(list) = listed(&request.infos) else {
-            return Ok(());
+            return Ok(Vec::new());
         };
         // A leader may report what its library has reported for it.
         let known = self.of(name.as_bytes(), source);
         if known.is_some_and(|(_, group)| group.members.list() == list) {
-            return Ok(());
+            return Ok(Vec::new());
         }
         self.check_name(cx, source, Some(name))?;
         Members::check(list)?;
@@ -75,21 +76,29 @@ impl Groups {
         if !group.members.has(source) {
             return Err(Error::bad("the leader of a group is not among its members"));
         }
-        self.add(cx, group)
+        let leader = source.clone();
+        self.add(cx, group)?;
+        self.invitation_ended(name, &leader);
+        Ok(Vec::new())
     }
 
-    /// Learns from an event of the host, which brings it from another server.
+    /// Learns from an event of the host, which brings it from another server. Returns the events that
+    /// follow.
     pub(crate) fn learn_from_host(
         &mut self,
         cx: &mut Cx,
         status: Status,
         source: &Proc<'_>,
         infos: &[Info<'_>],
-    ) {
+    ) -> Vec<Notification> {
         let Some(name) = name(infos).filter(|_| concerns_groups(status)) else {
-            return;
+            return Vec::new();
         };
         let source = source.clone().into_owned();
+        let follow = self.learn_of_invitation(cx, status, name, &source, infos);
+        if is_about_invitation(status) {
+            return follow;
+        }
         if status != Status::GROUP_CONSTRUCT_COMPLETE {
             let about = affected(infos).unwrap_or(&source);
             // A process says of itself alone that it leaves, and servers say which one is gone.
@@ -97,13 +106,14 @@ impl Groups {
             if *about == source || (status == Status::GROUP_MEMBER_FAILED && !is_process) {
                 self.leaves(cx, name, &about.clone().into_owned(), status);
             }
-            return;
+            return follow;
         }
         if let Some(list) = listed(infos)
             && let Err(error) = self.brought(cx, name, &source, list, infos)
         {
             tracing::debug!(%error, %name, "a group that the host tells of is not known here");
         }
+        follow
     }
 
     /// Learns of a group that the host tells of, if processes of this node are in it.
@@ -172,6 +182,16 @@ fn concerns_groups(status: Status) -> bool {
     matches!(
         status,
         Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_LEFT | Status::GROUP_MEMBER_FAILED
+    ) || is_about_invitation(status)
+}
+
+const fn is_about_invitation(status: Status) -> bool {
+    matches!(
+        status,
+        Status::GROUP_INVITED
+            | Status::GROUP_INVITE_ACCEPTED
+            | Status::GROUP_CONSTRUCT_ABORT
+            | Status::GROUP_LEADER_FAILED
     )
 }
 

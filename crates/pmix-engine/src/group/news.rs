@@ -164,14 +164,16 @@ impl Groups {
     /// that follow.
     pub(crate) fn peer_left(&mut self, cx: &mut Cx, member: &Member) -> Vec<Notification> {
         let client = member.client.and_then(|id| cx.registry.client(id));
-        if self.groups.is_empty() || client.is_some_and(|client| !client.peers.is_empty()) {
+        if self.is_empty() || client.is_some_and(|client| !client.peers.is_empty()) {
             return Vec::new();
         }
-        self.proc_gone(cx, &member.proc)
+        let mut told = self.lose_invited(cx, &member.proc);
+        told.extend(self.proc_gone(cx, &member.proc));
+        told
     }
 
-    /// A process is gone.
-    pub(crate) fn proc_gone(&mut self, cx: &mut Cx, proc: &Proc<'static>) -> Vec<Notification> {
+    /// A process is a member no longer.
+    fn proc_gone(&mut self, cx: &mut Cx, proc: &Proc<'static>) -> Vec<Notification> {
         let own = self.groups.iter();
         let own = own.filter(|(_, group)| group.members.has(proc));
         let own: Vec<_> = own.map(|(id, _)| *id).collect();
@@ -189,6 +191,7 @@ impl Groups {
         for id in gone {
             self.remove(id);
         }
+        self.forget_invitations(cx);
     }
 }
 
@@ -252,7 +255,7 @@ fn share(cx: &Cx, proc: &Proc<'static>, infos: &[Info<'static>], context_id: u64
 }
 
 /// The event that tells the members of a group about one of them.
-fn event(
+pub(super) fn event(
     cx: &Cx,
     status: Status,
     name: &Text<'_>,

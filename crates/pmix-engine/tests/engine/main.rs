@@ -16,6 +16,7 @@ mod group_names;
 #[path = "../../../bfrops/tests/meter/growth.rs"]
 mod growth;
 mod hostile;
+mod invitation;
 mod leaving;
 mod ledger;
 #[path = "../../../bfrops/tests/meter/mod.rs"]
