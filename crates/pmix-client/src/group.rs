@@ -6,6 +6,8 @@
 mod blocking;
 mod operations;
 mod said;
+#[cfg(test)]
+mod tests;
 
 use pmix_proto::reply;
 use pmix_types::{DataArray, Info, IntoOwned as _, Proc, Status, Text, Value, keys};

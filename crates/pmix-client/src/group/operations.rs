@@ -267,6 +267,8 @@ impl Operations {
                 Some(Decision::Abort) => Status::GROUP_CONSTRUCT_ABORT,
                 _ => Status::GROUP_LEADER_FAILED,
             };
+            // What the leader said last may still come from another node.
+            self.remember((name, who.clone()));
             return self.end(op, Err(Error::new(status, message)));
         };
         let Some(why) = invite.decided(&question.about) else {
@@ -475,14 +477,20 @@ impl Operations {
                 let status = Status::GROUP_INVITE_DECLINED;
                 let declined = notify(status, name, vec![leader.clone()], Vec::new());
                 self.steps.push_back(Step::Notify(None, declined));
-                if self.given_up.len() >= MAX_GIVEN_UP {
-                    self.given_up.pop_front();
-                }
-                self.given_up.push_back((name.clone(), leader.clone()));
+                let given_up = (name.clone(), leader.clone());
+                self.remember(given_up);
             }
             Kind::Join { .. } => {}
         }
         self.end(op, Err(error));
+    }
+
+    /// Remembers that this process is in no group of this name and leader, whoever says so later.
+    fn remember(&mut self, given_up: (Text<'static>, Proc<'static>)) {
+        if self.given_up.len() >= MAX_GIVEN_UP {
+            self.given_up.pop_front();
+        }
+        self.given_up.push_back(given_up);
     }
 
     fn end(&mut self, op: OpId, outcome: Result<Group, Error>) {

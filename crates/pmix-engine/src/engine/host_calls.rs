@@ -229,8 +229,10 @@ impl Engine {
         let follow = groups.learn_from_host(&mut self.cx, status, source, infos);
         let lost = notification.lost_procs();
         self.subsystems.lost_elsewhere(&mut self.cx, &lost);
-        self.subsystems.events.raise(&mut self.cx, notification);
-        self.subsystems.raise_all(&mut self.cx, follow);
+        if let Some(follow) = follow {
+            self.subsystems.events.raise(&mut self.cx, notification);
+            self.subsystems.raise_all(&mut self.cx, follow);
+        }
         self.close_refused();
         Ok(())
     }

@@ -14,6 +14,9 @@ use crate::infos::value;
 use crate::peers::Ticket;
 use crate::registry::ClientState;
 
+/// How many ends are remembered of invitations that are still to come.
+const MAX_OVERTAKEN: usize = 64;
+
 impl Groups {
     /// A process invites others. Returns the events that follow.
     ///
@@ -115,20 +118,26 @@ impl Groups {
         }
     }
 
-    /// A process is gone: those who wait for it are told. Returns the events.
+    /// A process is gone: those who wait for it are told. Returns the events. Of one of another node only
+    /// those of this node are told: its server tells the others.
     pub(crate) fn lose_invited(&mut self, cx: &Cx, proc: &Proc<'static>) -> Vec<Notification> {
+        let was_here = cx.registry.was_here(proc);
         let concerned = self.invitations.iter();
         let concerned = concerned
             .filter(|((_, leader), invitation)| leader == proc || invitation.set.has(proc));
         let concerned: Vec<_> = concerned.map(|(key, _)| key.clone()).collect();
         let told = concerned.into_iter().filter_map(|(name, leader)| {
             if leader != *proc {
-                return self.invite_failed(cx, &name, &leader, proc);
+                let is_told = was_here || cx.registry.was_here(&leader);
+                let failed = is_told.then(|| self.invite_failed(cx, &name, &leader, proc));
+                return failed.flatten();
             }
             let key = (name.clone(), leader.clone());
             let list = self.invitations.get(&key).map(|known| known.list.clone());
             self.invitation_ended(&name, &leader);
-            event(cx, Status::GROUP_LEADER_FAILED, &name, list?, proc)
+            let mut list = list?;
+            list.retain(|to| was_here || to.rank == Rank::WILDCARD || cx.registry.was_here(to));
+            event(cx, Status::GROUP_LEADER_FAILED, &name, list, proc)
         });
         told.collect()
     }
@@ -155,7 +164,8 @@ impl Groups {
             .map(|((name, leader), known)| (&leader.nspace, known::weight(name, &known.list)))
     }
 
-    /// The events that follow for those who are told by the leader's server or the host.
+    /// Learns of an invitation from an event that the host brings. Returns the events that follow; none
+    /// at all if those whom the event is for have been told already.
     pub(super) fn learn_of_invitation(
         &mut self,
         cx: &Cx,
@@ -163,32 +173,64 @@ impl Groups {
         name: &Text<'_>,
         source: &Proc<'static>,
         infos: &[Info<'_>],
-    ) -> Vec<Notification> {
+    ) -> Option<Vec<Notification>> {
         let list = targets(infos);
         let is_here = |proc: &Proc<'_>| match proc.rank {
             Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some(),
             rank => cx.registry.was_here(&Proc::new(proc.nspace.clone(), rank)),
         };
-        if status == Status::GROUP_INVITED && list.iter().any(is_here) {
-            let learned = self.invited(cx, name, source, infos);
-            return learned.unwrap_or_else(|error| {
-                tracing::debug!(%error, %name, "an invitation of another node is not known here");
-                Vec::new()
-            });
+        // Servers say which process is gone: the loss may have been known here before.
+        let is_server = cx.store.job(&source.nspace).is_none();
+        let about = match value(infos, keys::EVENT_AFFECTED_PROC) {
+            Some(Value::Proc(about)) if is_server => Some(about.clone().into_owned()),
+            _ => None,
+        };
+        let ended = match (status, &about) {
+            (Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT, _) => Some(source),
+            (Status::GROUP_LEADER_FAILED, Some(leader)) => Some(leader),
+            _ => None,
+        };
+        if let Some(leader) = ended {
+            let key = (name.clone().into_owned(), leader.clone());
+            if !self.invitations.contains_key(&key) && list.iter().any(is_here) {
+                self.overtaken.truncate(MAX_OVERTAKEN - 1);
+                self.overtaken.push_front(key);
+            }
         }
-        match status {
-            Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT => {
+        match (status, about, list) {
+            (Status::GROUP_INVITED, ..) if list.iter().any(is_here) => {
+                let is_over = |(other, leader): &(_, _)| other == name && leader == source;
+                if let Some(place) = self.overtaken.iter().position(is_over) {
+                    self.overtaken.remove(place);
+                    return Some(Vec::new());
+                }
+                let learned = self.invited(cx, name, source, infos);
+                return Some(learned.unwrap_or_else(|error| {
+                    tracing::debug!(%error, %name, "an invitation of another node is not known here");
+                    Vec::new()
+                }));
+            }
+            (Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT, ..) => {
                 self.invitation_ended(name, source);
             }
-            // Servers say which leader is gone.
-            Status::GROUP_LEADER_FAILED if cx.store.job(&source.nspace).is_none() => {
-                if let Some(Value::Proc(leader)) = value(infos, keys::EVENT_AFFECTED_PROC) {
-                    self.invitation_ended(name, leader);
+            (Status::GROUP_LEADER_FAILED, Some(leader), _) => {
+                let key = (name.clone().into_owned(), leader);
+                if !self.invitations.contains_key(&key) {
+                    return None;
                 }
+                self.invitation_ended(name, &key.1);
+            }
+            (Status::GROUP_INVITE_FAILED, Some(about), [leader]) => {
+                let key = (name.clone().into_owned(), leader.clone().into_owned());
+                let invitation = self.invitations.get_mut(&key)?;
+                if invitation.gone.has(&about) {
+                    return None;
+                }
+                invitation.gone.extend(std::slice::from_ref(&about));
             }
             _ => {}
         }
-        Vec::new()
+        Some(Vec::new())
     }
 
     /// Whether a ticket's process leads an invitation, or reports what concerns one.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The groups that local processes are members of, and what their names stand for.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use pmix_types::{Nspace, Proc, Rank, Status, Text};
 
@@ -18,6 +18,8 @@ pub(crate) struct Groups {
     pub(super) groups: BTreeMap<u64, Known>,
     by_name: HashMap<Text<'static>, Vec<u64>>,
     pub(super) invitations: Invitations,
+    /// Invitations of which the host brought the end before the beginning.
+    pub(super) overtaken: VecDeque<(Text<'static>, Proc<'static>)>,
     /// How many bytes they take, by the job of who made them; invitations by that of the leader.
     bytes: HashMap<Nspace<'static>, usize>,
 }

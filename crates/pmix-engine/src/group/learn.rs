@@ -83,21 +83,21 @@ impl Groups {
     }
 
     /// Learns from an event of the host, which brings it from another server. Returns the events that
-    /// follow.
+    /// follow; none at all if it is known, and nobody is to hear of it again.
     pub(crate) fn learn_from_host(
         &mut self,
         cx: &mut Cx,
         status: Status,
         source: &Proc<'_>,
         infos: &[Info<'_>],
-    ) -> Vec<Notification> {
+    ) -> Option<Vec<Notification>> {
         let Some(name) = name(infos).filter(|_| concerns_groups(status)) else {
-            return Vec::new();
+            return Some(Vec::new());
         };
         let source = source.clone().into_owned();
-        let follow = self.learn_of_invitation(cx, status, name, &source, infos);
+        let follow = self.learn_of_invitation(cx, status, name, &source, infos)?;
         if is_about_invitation(status) {
-            return follow;
+            return Some(follow);
         }
         if status != Status::GROUP_CONSTRUCT_COMPLETE {
             let about = affected(infos).unwrap_or(&source);
@@ -106,14 +106,14 @@ impl Groups {
             if *about == source || (status == Status::GROUP_MEMBER_FAILED && !is_process) {
                 self.leaves(cx, name, &about.clone().into_owned(), status);
             }
-            return follow;
+            return Some(follow);
         }
         if let Some(list) = listed(infos)
             && let Err(error) = self.brought(cx, name, &source, list, infos)
         {
             tracing::debug!(%error, %name, "a group that the host tells of is not known here");
         }
-        follow
+        Some(follow)
     }
 
     /// Learns of a group that the host tells of, if processes of this node are in it.
@@ -190,6 +190,7 @@ const fn is_about_invitation(status: Status) -> bool {
         status,
         Status::GROUP_INVITED
             | Status::GROUP_INVITE_ACCEPTED
+            | Status::GROUP_INVITE_FAILED
             | Status::GROUP_CONSTRUCT_ABORT
             | Status::GROUP_LEADER_FAILED
     )

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pmix_engine::Origin;
 use pmix_proto::{ClientConnection, Request, Tag, request};
-use pmix_types::{Info, Proc, Rank, keys};
+use pmix_types::{Info, Proc, Rank, Status, keys};
 
 use crate::agenda::Event;
 use crate::client::{Asked, Client, What, Who, hello};
@@ -91,15 +91,38 @@ impl World {
         while let Some(response) = session.poll_reply() {
             let asked = client.asked.remove(&response.tag);
             may_go_on |= client.waits == Some(response.tag);
-            leaves |= asked.is_some_and(|asked| asked.what == What::Finalize);
+            let is_done = |asked: &Asked| asked.answer.is_some_and(Status::is_success);
+            match asked.as_ref().map(|asked| &asked.what) {
+                Some(What::Finalize) => leaves = true,
+                Some(What::Meet(meeting, round))
+                    if matches!(meeting.kind, Kind::Group(_))
+                        && asked.as_ref().is_some_and(is_done) =>
+                {
+                    client.groups.push((meeting.clone(), *round));
+                }
+                Some(What::Meet(meeting, round))
+                    if matches!(meeting.kind, Kind::Destruct(_))
+                        && asked.as_ref().is_some_and(is_done) =>
+                {
+                    client.taken_apart.push((meeting.clone(), *round));
+                }
+                Some(What::HearGroups) => {
+                    client.hears_groups |= asked.as_ref().is_some_and(is_done);
+                }
+                _ => {}
+            }
             if client.waits == Some(response.tag) {
                 client.waits = None;
             }
         }
-        while session.poll_unsolicited().is_some() {}
+        let mut notices = Vec::new();
+        while let Some(notice) = session.poll_unsolicited() {
+            notices.push(notice);
+        }
         if client.proc.is_none() {
             return self.leave(who);
         }
+        self.hear_of_groups(who, &notices);
         if leaves {
             self.leave(who);
         } else if may_go_on {
@@ -170,6 +193,7 @@ impl World {
                     (!is_loose).then_some(tag)
                 })
                 .flatten(),
+            Phase::TakeApart { meeting, timeout } => self.take_apart(who, place, &meeting, timeout),
         };
         self.clients[who].waits = waits;
         if waits.is_none() {
@@ -234,17 +258,80 @@ impl World {
             Kind::Disconnect => Request::Disconnect(request::Disconnect { procs, infos }),
             Kind::Group(_) => {
                 infos.push(Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true));
+                let name = meeting.group(round);
+                let members = meeting.members.clone();
+                self.host.groups.insert(name.clone(), members);
                 Request::GroupConstruct(request::GroupConstruct {
-                    group: Some(meeting.group(round).into()),
+                    group: Some(name.into()),
                     procs,
                     infos,
                 })
             }
+            Kind::Destruct(_) => unreachable!("taken apart is what was made"),
         };
         let own = timeout.map(|seconds| Duration::from_secs(seconds.into()));
         let own = own.or(self.config.collective_time);
         self.say(|| format!("process {place} comes to {meeting:?}, {round}"));
         self.ask(who, &request, What::Meet(meeting, round), own)
+    }
+
+    /// Joins the destruction of the last group that these made, if the process is in one.
+    fn take_apart(
+        &mut self,
+        who: Who,
+        place: ProcId,
+        made: &Meeting,
+        timeout: Option<u32>,
+    ) -> Option<Tag> {
+        let groups = &mut self.clients[who].groups;
+        let last = groups.iter().rposition(|(meeting, _)| meeting == made)?;
+        let (made, round) = groups.remove(last);
+        let meeting = Meeting {
+            kind: Kind::Destruct(0),
+            members: made.members,
+        };
+        self.oracle.calls_destruct(place, &meeting, round);
+        let mut infos = Vec::new();
+        if let Some(seconds) = timeout {
+            infos.push(Info::new(keys::TIMEOUT, seconds));
+        }
+        let group = Some(meeting.group(round).into());
+        let procs = vec![];
+        let request = request::GroupDestruct {
+            group,
+            procs,
+            infos,
+        };
+        let own = timeout.map(|seconds| Duration::from_secs(seconds.into()));
+        let own = own.or(self.config.collective_time);
+        self.say(|| format!("process {place} takes apart {meeting:?}, {round}"));
+        let what = What::Meet(meeting, round);
+        Some(self.ask(who, &Request::GroupDestruct(request), what, own))
+    }
+
+    /// Leaves one of the groups of a process, or one that is no longer there.
+    pub(crate) fn leave_group(&mut self, who: Who, place: ProcId) -> Option<Tag> {
+        let client = &mut self.clients[who];
+        let is_in = !client.groups.is_empty();
+        let groups = match is_in {
+            true => &mut client.groups,
+            false => &mut client.taken_apart,
+        };
+        if groups.is_empty() {
+            return None;
+        }
+        let which = self.random.below(groups.len());
+        let (made, round) = groups.remove(which);
+        self.say(|| format!("process {place} leaves {made:?}, {round}"));
+        // From now on the others may find it gone.
+        if is_in {
+            self.oracle.leaves(place, &made, round);
+        }
+        let group = Some(made.group(round).into());
+        let infos = vec![];
+        let leave = Request::GroupLeave(request::GroupLeave { group, infos });
+        let what = What::Leave(is_in);
+        Some(self.ask(who, &leave, what, Some(Duration::ZERO)))
     }
 
     /// The names of those who meet: one by one, or whole jobs where they are whole.

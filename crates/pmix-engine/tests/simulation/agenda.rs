@@ -41,6 +41,14 @@ pub(crate) enum Event {
     Notice(usize, Box<crate::host::Notice>),
     /// By now a request has its answer.
     Deadline(Who, Tag),
+    /// A leader waits no longer for answers to the invitation of a number.
+    Patience(usize),
+    /// By now who joined by an invitation knows how it ended.
+    Joined(usize, Who),
+    /// By now the leader of an invitation is gone.
+    LeaderGone(usize),
+    /// By now the leader of an invitation knows that a process is lost.
+    Failed(usize, ProcId),
     /// Something goes wrong.
     Strike(Fault),
     /// A job is registered at last.

@@ -44,6 +44,12 @@ pub(crate) struct Client {
     pub(crate) gets_events: bool,
     /// The events that it was told of.
     pub(crate) heard: Vec<u32>,
+    /// The groups that it is in, as it was told: who made them, and which of theirs.
+    pub(crate) groups: Vec<(Meeting, usize)>,
+    /// Those that it was told are taken apart.
+    pub(crate) taken_apart: Vec<(Meeting, usize)>,
+    /// Whether it was told that it hears of invitations.
+    pub(crate) hears_groups: bool,
     /// Whether bytes were sent that no client sends.
     pub(crate) is_spoiled: bool,
 }
@@ -73,6 +79,22 @@ pub(crate) enum What {
     /// To report the event with a number.
     Report(u32),
     Finalize,
+    /// To leave a group; whether it is in it.
+    Leave(bool),
+    /// To hear of invitations.
+    HearGroups,
+    /// To say something about the invitation of a number.
+    Invitation(usize, Saying),
+}
+
+/// What is said about an invitation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Saying {
+    Invite,
+    Accept,
+    Decline,
+    Complete,
+    Abort,
 }
 
 /// One direction of a connection.
@@ -111,6 +133,9 @@ impl Client {
             wants_events: false,
             gets_events: false,
             heard: Vec::new(),
+            groups: Vec::new(),
+            taken_apart: Vec::new(),
+            hears_groups: false,
             is_spoiled: false,
         }
     }

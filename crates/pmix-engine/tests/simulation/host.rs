@@ -8,7 +8,7 @@ use std::time::Duration;
 use pmix_engine::host::{DirectModex, NotifyEvent};
 use pmix_engine::publish::{Caller, LookupResult, PubSub};
 use pmix_engine::{Answer, DirectModexId, HostCall, Upcall};
-use pmix_types::{DataRange, Info, Proc, Status, Value, keys};
+use pmix_types::{DataRange, GroupOperation, Info, Proc, Status, Value, keys};
 
 use crate::agenda::{Call, Event};
 use crate::fault::Fault;
@@ -24,6 +24,8 @@ pub(crate) struct Host {
     /// Direct modexes that are asked of the engine of another node.
     pub(crate) asked: HashMap<(usize, DirectModexId), Call>,
     pub(crate) board: PubSub<Call>,
+    /// Who made the group of a name, whether or not all of them are still in it.
+    pub(crate) groups: HashMap<String, Vec<ProcId>>,
 }
 
 /// A collective, by its participants and its number among theirs.
@@ -90,8 +92,14 @@ impl World {
                     Some(Value::Status(status)) => Err(*status),
                     _ => Ok(Vec::new()),
                 };
-                let kind = Kind::Group(round_of(&call.id));
-                self.contribute(id, kind, &call.procs, infos, part);
+                let round = round_of(&call.id);
+                let kind = match call.operation {
+                    GroupOperation::DESTRUCT => Kind::Destruct(round),
+                    _ => Kind::Group(round),
+                };
+                let made = self.host.groups.get(&call.id.to_string()).cloned();
+                let made = made.filter(|_| kind == Kind::Destruct(round));
+                self.contribute_of(id, kind, (&call.procs, made), infos, part);
             }
             Upcall::DirectModex(modex) => self.direct(id, &modex),
             Upcall::NotifyEvent(event) => self.spread(id, event),
@@ -187,7 +195,20 @@ impl World {
         infos: &[Info<'_>],
         part: Result<Vec<u8>, Status>,
     ) {
-        let (members, is_dead) = self.members(procs);
+        self.contribute_of(call, kind, (procs, None), infos, part);
+    }
+
+    /// The same, of what others know by what its participants once were.
+    fn contribute_of(
+        &mut self,
+        call: Call,
+        kind: Kind,
+        (procs, made): (&[Proc<'_>], Option<Vec<ProcId>>),
+        infos: &[Info<'_>],
+        part: Result<Vec<u8>, Status>,
+    ) {
+        let (waited_for, is_dead) = self.members(procs);
+        let members = made.unwrap_or_else(|| waited_for.clone());
         let meeting = Meeting { kind, members };
         let rounds = self.host.rounds.entry(meeting.clone()).or_default();
         let own = |round: &Round| !round.contributed.contains_key(&call.node);
@@ -212,11 +233,10 @@ impl World {
         if is_dead {
             self.end_round(&id, Err(Status::ERR_NOT_FOUND));
         }
-        let expected: BTreeSet<_> =
-            id.0.members
-                .iter()
-                .map(|proc| self.procs[*proc].node)
-                .collect();
+        let expected: BTreeSet<_> = waited_for
+            .iter()
+            .map(|proc| self.procs[*proc].node)
+            .collect();
         let round = &self.host.rounds[&id.0][id.1];
         if let Some(result) = round.result.clone() {
             return self.tell(&id, call, &result);
@@ -288,9 +308,11 @@ impl World {
         };
         if !self.send_answer(call, answer, fate) {
             let (mut meeting, mut place) = id.clone();
-            if let Kind::Group(round) = meeting.kind {
-                meeting.kind = Kind::Group(0);
-                place = round;
+            match &mut meeting.kind {
+                Kind::Group(round) | Kind::Destruct(round) => {
+                    place = std::mem::take(round);
+                }
+                _ => {}
             }
             self.oracle.excused.insert((meeting, place, call.node));
         }

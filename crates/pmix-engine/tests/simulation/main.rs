@@ -9,6 +9,8 @@
 //! - Every request is answered once, in time, or its connection ends. Who waits for a process that is
 //!   gone is told soon.
 //! - All participants of a collective are told the same, and success only if all have come.
+//! - Who was invited to a group, and who leads it, agree whether it is formed; who waits for one that is
+//!   gone is told so.
 //! - A get brings what its process committed last, never another's or an older life's.
 //! - Who listens to events hears each once, in the order in which its server took them in.
 //! - No engine holds more than its configuration allows, and nothing once everybody has left.
@@ -21,6 +23,7 @@ mod carry;
 mod client;
 mod fault;
 mod host;
+mod invite;
 mod node;
 mod oracle;
 mod own;

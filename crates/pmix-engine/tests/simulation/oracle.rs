@@ -3,6 +3,7 @@
 
 mod data;
 pub(crate) mod events;
+pub(crate) mod groups;
 mod meeting;
 mod news;
 
@@ -32,6 +33,9 @@ pub(crate) struct Oracle {
     pub(crate) jumped: BTreeSet<usize>,
     /// Collectives of which the host brought what nobody sent.
     pub(crate) spoiled: BTreeSet<(Meeting, usize)>,
+    /// Who has left which group.
+    left: BTreeSet<(Vec<ProcId>, usize, ProcId)>,
+    pub(crate) invitations: Vec<groups::Invitation>,
 }
 
 /// What was seen of one collective.
@@ -115,6 +119,7 @@ impl World {
         proc.was_lost = true;
         if let Some(place) = self.procs.iter().position(|proc| proc.name() == *name) {
             self.expect_bad_news(node, place, Duration::ZERO);
+            self.expect_news_of_groups(place);
         }
     }
 
@@ -125,6 +130,7 @@ impl World {
         {
             let form = *session.form();
             self.event_sent(who, &form, payload);
+            self.group_event_sent(who, &form, payload);
         }
         if !tag.is_request() {
             return;
@@ -206,6 +212,9 @@ impl World {
                 };
                 self.check_get(who, &wanted, status, payload);
             }
+            What::Leave(is_in) => self.check_left(who, *is_in, status),
+            What::HearGroups => {}
+            What::Invitation(number, saying) => self.check_said(who, *number, *saying, status),
             What::Lookup(proc) => self.check_lookup(who, *proc, status, payload),
         }
         if status == Status::ERR_TIMEOUT

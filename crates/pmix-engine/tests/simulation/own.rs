@@ -19,7 +19,7 @@ impl World {
     /// Something that a process does alone. Tells for which answer it waits.
     pub(crate) fn do_own(&mut self, who: Who, place: ProcId) -> Option<Tag> {
         let soon = Some(Duration::ZERO);
-        let tag = match self.random.below(28) {
+        let tag = match self.random.below(34) {
             0..=5 => self.commit(who, place),
             6..=12 => self.get(who),
             13 => self.publish(who, place),
@@ -48,6 +48,8 @@ impl World {
             }
             18 => self.ask(who, &Request::JobInfo, What::Any, soon),
             20..=27 => return self.do_rare(who, place),
+            28 => return self.leave_group(who, place),
+            29..=33 => return self.do_invite(who, place),
             _ => {
                 let queries = vec![Query {
                     keys: vec![keys::QUERY_NAMESPACES.into()],

@@ -153,6 +153,8 @@ pub(crate) enum Kind {
     /// They make a group: its number among those of the same processes, or 0 where that does not
     /// matter.
     Group(usize),
+    /// They take that group apart.
+    Destruct(usize),
 }
 
 /// Who meets for what.
@@ -194,6 +196,13 @@ pub(crate) enum Phase {
         /// Whether they go on before they have met.
         is_loose: bool,
     },
+    /// Those who are in a group take apart the last that they made.
+    TakeApart {
+        /// Who made it.
+        meeting: Meeting,
+        /// In seconds.
+        timeout: Option<u32>,
+    },
 }
 
 /// What all processes have to do.
@@ -215,6 +224,7 @@ pub(crate) fn script(random: &mut Random, jobs: &[Job]) -> Vec<Phase> {
             continue;
         }
         known.push(meeting.clone());
+        let group = matches!(meeting.kind, Kind::Group(_)).then(|| meeting.clone());
         phases.push(Phase::Meet {
             meeting,
             collects: random.once_in(2),
@@ -222,6 +232,13 @@ pub(crate) fn script(random: &mut Random, jobs: &[Job]) -> Vec<Phase> {
             timeout: (!random.once_in(3)).then(|| 1 + random.below_u32(5)),
             is_loose: random.once_in(4),
         });
+        if let Some(meeting) = group.filter(|_| !random.once_in(3)) {
+            phases.extend((0..random.below(3)).map(|_| Phase::Own));
+            phases.push(Phase::TakeApart {
+                meeting,
+                timeout: (!random.once_in(3)).then(|| 1 + random.below_u32(5)),
+            });
+        }
     }
     phases
 }

@@ -190,6 +190,10 @@ impl World {
                 self.drain(node);
             }
             Event::Deadline(who, tag) => self.check_deadline(who, tag),
+            Event::Patience(number) => self.abort(number),
+            Event::Joined(number, who) => self.check_joined(number, who),
+            Event::LeaderGone(number) => self.check_leader_gone(number),
+            Event::Failed(number, lost) => self.check_failed(number, lost),
             Event::Strike(fault) => self.strike(fault),
             Event::Register(job) => self.register(job),
             Event::End => self.end(),

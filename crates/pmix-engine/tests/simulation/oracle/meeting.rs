@@ -35,6 +35,9 @@ impl World {
         // Who calls before the job is registered may be told at another time than the others, and
         // of another reason.
         let is_early = self.plan.has(Fault::LateJob);
+        // A group that could not be taken apart is gone for those who were told so: who comes later is
+        // told why it cannot be now.
+        let is_early = is_early || matches!(meeting.kind, Kind::Destruct(_));
         if let Some(before) = round.told.insert(node, status) {
             let agree =
                 before == status || (is_early && before.is_success() == status.is_success());
@@ -46,7 +49,7 @@ impl World {
         let round = &self.oracle.rounds[&id];
         self.compare_nodes(node, &id, round);
         if status.is_success() {
-            self.check_attendance(meeting, round);
+            self.check_attendance(meeting, place, round);
             self.learn(who, &id);
         }
     }
@@ -99,9 +102,10 @@ impl World {
     }
 
     /// All have come, if there was success.
-    fn check_attendance(&self, meeting: &Meeting, round: &Seen) {
+    fn check_attendance(&self, meeting: &Meeting, place: usize, round: &Seen) {
         for member in &meeting.members {
-            let has_come = round.callers.contains_key(member);
+            let has_come =
+                round.callers.contains_key(member) || self.oracle.has_left(meeting, place, *member);
             assert!(has_come, "process {member} did not come");
         }
     }

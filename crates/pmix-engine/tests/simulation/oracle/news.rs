@@ -53,7 +53,8 @@ impl World {
         let came = calls.is_some_and(|calls| calls > place);
         let mut members = meeting.members.iter();
         let is_restless = members.any(|member| self.procs[*member].is_restless);
-        meeting.members.contains(&lost) && !came && !is_restless
+        let has_left = self.oracle.has_left(meeting, *place, lost);
+        meeting.members.contains(&lost) && !came && !has_left && !is_restless
     }
 
     /// Within which time a get of a process that is gone has its answer: what it committed before,
