@@ -49,10 +49,24 @@ static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source,
                      size_t ninfo, pmix_info_t *results, size_t nresults,
                      pmix_event_notification_cbfunc_fn_t done, void *cbdata)
 {
-    (void)id, (void)source, (void)info, (void)ninfo, (void)results, (void)nresults;
+    (void)id, (void)source, (void)info, (void)ninfo;
     check_caller();
+    /* What the handler before this one returned. */
+    must("one result", nresults == 1 && strcmp(results[0].key, "before") == 0);
+    must("its status", results[0].value.type == PMIX_STATUS
+                           && results[0].value.data.status == PMIX_EVENT_PARTIAL_ACTION_TAKEN);
     heard += status == OURS;
     done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
+}
+
+/* The handler that was registered last is told first. */
+static void on_event_before(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[],
+                            size_t ninfo, pmix_info_t *results, size_t nresults,
+                            pmix_event_notification_cbfunc_fn_t done, void *cbdata)
+{
+    (void)id, (void)status, (void)source, (void)info, (void)ninfo, (void)results, (void)nresults;
+    check_caller();
+    done(PMIX_EVENT_PARTIAL_ACTION_TAKEN, NULL, 0, NULL, NULL, cbdata);
 }
 
 static void on_handler(pmix_status_t status, size_t id, void *cbdata)
@@ -105,6 +119,11 @@ int main(void)
 
     PMIx_Register_event_handler(&code, 1, NULL, 0, on_event, on_handler, NULL);
     progress_until(&registered);
+    registered = 0;
+    PMIX_INFO_LOAD(&info, PMIX_EVENT_HDLR_NAME, "before", PMIX_STRING);
+    PMIx_Register_event_handler(&code, 1, &info, 1, on_event_before, on_handler, NULL);
+    progress_until(&registered);
+    PMIX_INFO_DESTRUCT(&info);
     value.type = PMIX_UINT32;
     value.data.uint32 = own.rank;
     must("put", PMIx_Put(PMIX_GLOBAL, "card", &value) == PMIX_SUCCESS);

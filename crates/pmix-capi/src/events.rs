@@ -6,7 +6,7 @@ mod chain;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pmix_client::{Ask, ClientEvent, SharedClient, Steer};
+use pmix_client::{Ask, ClientEvent, EventHandler, Handlers, SharedClient, Steer};
 use pmix_proto::Event;
 use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Status, Value, keys};
 
@@ -23,45 +23,23 @@ use crate::status::code;
 
 use chain::Chain;
 
-/// Where in the order a handler stands; those of one place in the order of their registration,
-/// unless one asks to be before the others.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    First,
-    One,
-    Several,
-    Default,
-    Last,
-}
-
-/// A handler.
-#[derive(Clone)]
-pub(crate) struct Handler {
-    id: usize,
-    place: Place,
-    codes: Vec<Status>,
+/// What is done when the turn of a handler comes.
+#[derive(Clone, Copy)]
+pub(crate) struct Turn {
     function: pmix_notification_fn_t,
     /// What the program wants back with each event.
     object: Option<Data>,
 }
 
-struct Handlers {
-    next: usize,
-    all: Vec<Handler>,
-}
+static HANDLERS: Mutex<Handlers<Turn>> = Mutex::new(Handlers::new());
 
-static HANDLERS: Mutex<Handlers> = Mutex::new(Handlers {
-    next: 0,
-    all: Vec::new(),
-});
-
-fn handlers() -> MutexGuard<'static, Handlers> {
+fn handlers() -> MutexGuard<'static, Handlers<Turn>> {
     HANDLERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Forgets all handlers and pulls of output, with the process's last finalize.
 pub(crate) fn forget_all() {
-    handlers().all.clear();
+    handlers().clear();
     pulls::forget_all();
 }
 
@@ -73,6 +51,17 @@ pub(crate) struct Happened {
     pub(crate) infos: Vec<Info<'static>>,
 }
 
+impl Happened {
+    fn as_event(&self) -> Event<'static> {
+        Event {
+            status: self.status,
+            source: self.source.clone(),
+            infos: self.infos.clone(),
+            range: None,
+        }
+    }
+}
+
 /// Tells the handlers of an event, one after the other.
 pub(crate) fn tell(event: Happened) {
     tell_and_ask(event, None);
@@ -80,18 +69,54 @@ pub(crate) fn tell(event: Happened) {
 
 /// The same; what the handlers say steers the construction of a group.
 fn tell_and_ask(event: Happened, steer: Option<Steer>) {
-    let is_for_all = !(event.infos.iter())
-        .any(|info| info.key.is(keys::EVENT_NON_DEFAULT) && info.truth().is_true());
-    let mut told: Vec<_> = {
-        let handlers = handlers();
-        let wants = |handler: &&Handler| match handler.codes.is_empty() {
-            true => is_for_all,
-            false => handler.codes.contains(&event.status),
-        };
-        handlers.all.iter().filter(wants).cloned().collect()
+    let Ok(own) = crate::state::proc() else {
+        return;
     };
-    told.sort_by_key(|handler| handler.place);
+    let is_local = is_local(&event.source, &own);
+    let told = handlers().chain(&event.as_event(), &own, |_| is_local);
     Chain::begin(event, told, steer);
+}
+
+/// Tells of an event that stays in this process; one that nobody is there for is kept.
+fn tell_or_keep(event: Happened) {
+    let Ok(own) = crate::state::proc() else {
+        return;
+    };
+    let told = {
+        let mut handlers = handlers();
+        let happened = event.as_event();
+        let told = handlers.chain(&happened, &own, |_| true);
+        if told.is_empty() {
+            handlers.keep(happened);
+        }
+        told
+    };
+    Chain::begin(event, told, None);
+}
+
+/// Tells a new handler of the events that were kept for it.
+fn tell_kept(id: usize) {
+    let Ok(own) = crate::state::proc() else {
+        return;
+    };
+    let kept = handlers().take_kept(id, &own, |_| true);
+    for event in kept {
+        Chain::begin(happened(event), vec![id], None);
+    }
+}
+
+/// Whether a process is known to run on the node of this one.
+fn is_local(proc: &Proc<'static>, own: &Proc<'static>) -> bool {
+    if proc == own {
+        return true;
+    }
+    let Ok(client) = client() else {
+        // A server's own handlers are for its node.
+        return true;
+    };
+    let only_here = [Info::new(keys::OPTIONAL, true)];
+    let node = |proc: &Proc<'static>| client.get(proc, &keys::HOSTNAME.into(), &only_here).ok();
+    node(own).is_some_and(|own| node(proc) == Some(own))
 }
 
 /// Whether who reports an event is itself among those whom the range names.
@@ -152,14 +177,7 @@ pub(crate) fn client_event(event: ClientEvent) {
 pub(crate) fn tell_server(client: &SharedClient) {
     let (codes, has_default) = {
         let handlers = handlers();
-        let mut codes: Vec<_> = handlers
-            .all
-            .iter()
-            .flat_map(|one| one.codes.clone())
-            .collect();
-        codes.sort_unstable_by_key(|code| code.as_raw());
-        codes.dedup();
-        (codes, handlers.all.iter().any(|one| one.codes.is_empty()))
+        (handlers.codes(), handlers.has_default())
     };
     let some = (!codes.is_empty()).then_some(codes);
     for codes in some.into_iter().chain(has_default.then(Vec::new)) {
@@ -170,30 +188,33 @@ pub(crate) fn tell_server(client: &SharedClient) {
     }
 }
 
-/// What a program says about a handler that it registers.
-fn describe(
-    codes: &[Status],
-    infos: &[Info<'_>],
-    given: &[pmix_info_t],
-) -> (Place, bool, Option<Data>) {
-    let says = |key: &str| {
-        infos
-            .iter()
-            .any(|info| info.key.is(key) && info.truth().is_true())
-    };
-    let place = match codes.len() {
-        _ if says(keys::EVENT_HDLR_FIRST) => Place::First,
-        _ if says(keys::EVENT_HDLR_LAST) => Place::Last,
-        0 => Place::Default,
-        1 => Place::One,
-        _ => Place::Several,
-    };
+/// What a program wants back with each event.
+fn object_of(given: &[pmix_info_t]) -> Option<Data> {
     let object = given
         .iter()
         .find(|info| crate::memory::filled(&info.key) == keys::EVENT_RETURN_OBJECT.as_bytes());
     // SAFETY: the attribute is a pointer by its definition; any bits are one.
-    let object = object.map(|info| Data(unsafe { info.value.data.ptr }));
-    (place, says(keys::EVENT_HDLR_PREPEND), object)
+    object.map(|info| Data(unsafe { info.value.data.ptr }))
+}
+
+/// Whether the server has to know what is said at a registration: not how handlers stand here.
+fn is_for_server(info: &Info<'_>) -> bool {
+    let here = [
+        keys::EVENT_HDLR_FIRST,
+        keys::EVENT_HDLR_LAST,
+        keys::EVENT_HDLR_FIRST_IN_CATEGORY,
+        keys::EVENT_HDLR_LAST_IN_CATEGORY,
+        keys::EVENT_HDLR_BEFORE,
+        keys::EVENT_HDLR_AFTER,
+        keys::EVENT_HDLR_PREPEND,
+        keys::EVENT_HDLR_APPEND,
+        keys::EVENT_HDLR_NAME,
+        keys::EVENT_ONESHOT,
+        keys::EVENT_RETURN_OBJECT,
+        keys::RANGE,
+        keys::EVENT_CUSTOM_RANGE,
+    ];
+    !matches!(info.value, Value::Pointer(())) && !here.iter().any(|key| info.key.is(key))
 }
 
 /// Registers a handler here, and with the server if there is one.
@@ -223,44 +244,31 @@ unsafe fn register(
         }
         state.connection().is_some()
     };
-    let (place, prepend, object) = describe(&codes, &infos, given);
-    let mut handlers = handlers();
-    let id = handlers.next;
-    handlers.next += 1;
-    let handler = Handler {
-        id,
-        place,
-        codes: codes.clone(),
+    let handler = EventHandler::from_infos(codes.clone(), &infos).map_err(|error| fault(&error))?;
+    let turn = Turn {
         function,
-        object,
+        object: object_of(given),
     };
-    let at = if prepend { 0 } else { handlers.all.len() };
-    handlers.all.insert(at, handler);
-    let told: Vec<_> = infos
-        .into_iter()
-        .filter(|info| !matches!(info.value, Value::Pointer(())))
-        .collect();
+    let id = { handlers().register(handler, turn) }.map_err(|error| fault(&error))?;
+    let told: Vec<_> = infos.into_iter().filter(is_for_server).collect();
     Ok((id, is_client.then(|| Ask::register_events(codes, told))))
 }
 
 fn forget(id: usize) -> Result<()> {
-    let (codes, left) = {
+    let codes: Vec<_> = {
         let mut handlers = handlers();
-        let place = handlers.all.iter().position(|handler| handler.id == id);
-        let gone = handlers.all.remove(place.ok_or(Status::ERR_NOT_FOUND)?);
-        (gone.codes, handlers.all.clone())
-    };
-    let wanted = |code: &Status| left.iter().any(|handler| handler.codes.contains(code));
-    let codes: Vec<_> = match codes.is_empty() {
-        true if left.iter().any(|handler| handler.codes.is_empty()) => return Ok(()),
-        true => codes,
-        false => {
-            let unwanted: Vec<_> = codes.into_iter().filter(|code| !wanted(code)).collect();
-            if unwanted.is_empty() {
-                return Ok(());
-            }
-            unwanted
+        let gone = handlers.deregister(id).ok_or(Status::ERR_NOT_FOUND)?;
+        if gone.codes.is_empty() && handlers.has_default() {
+            return Ok(());
         }
+        let is_default = gone.codes.is_empty();
+        let wanted = handlers.codes();
+        let unwanted = gone.codes.into_iter().filter(|code| !wanted.contains(code));
+        let codes: Vec<_> = unwanted.collect();
+        if codes.is_empty() && !is_default {
+            return Ok(());
+        }
+        codes
     };
     match client() {
         Ok(client) => client
@@ -274,16 +282,24 @@ exported! {
     fn PMIx_Register_event_handler(codes: *mut pmix_status_t, ncodes: usize, info: *mut pmix_info_t, ninfo: usize, evhdlr: pmix_notification_fn_t, cbfunc: pmix_hdlr_reg_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         // SAFETY: C says so.
         let made = unsafe { register(codes, ncodes, info, ninfo, evhdlr) };
-        let (id, ask) = match made {
-            Ok(made) => made,
-            Err(status) => return status.as_raw(),
-        };
         let data = Data(cbdata);
+        let (id, ask) = match (made, cbfunc) {
+            (Ok(made), _) => made,
+            // A program with a callback hears there that there is no place for its handler.
+            (Err(status @ Status::ERR_EVENT_REGISTRATION), Some(callback)) => {
+                // SAFETY: C gave the function and what it is given.
+                return code(later(move || unsafe { callback(status.as_raw(), usize::MAX, data.get()) }));
+            }
+            (Err(status), _) => return status.as_raw(),
+        };
         let Some(callback) = cbfunc else {
             let asked = ask.map_or(Ok(()), |ask| client().and_then(|client| client.wait(ask).map_err(|error| fault(&error))));
             return match asked {
                 // A host that does not hear of events hears of none; the server's own come all the same.
-                Ok(()) | Err(Status::ERR_NOT_SUPPORTED) => i32::try_from(id).unwrap_or(i32::MAX),
+                Ok(()) | Err(Status::ERR_NOT_SUPPORTED) => {
+                    let _ = later(move || tell_kept(id));
+                    i32::try_from(id).unwrap_or(i32::MAX)
+                }
                 Err(status) => {
                     let _ = forget(id);
                     status.as_raw()
@@ -295,14 +311,20 @@ exported! {
             unsafe { callback(status.as_raw(), id, data.get()) };
         };
         code(match ask {
-            None => later(move || answer(Status::SUCCESS)),
+            None => later(move || {
+                answer(Status::SUCCESS);
+                tell_kept(id);
+            }),
             Some(ask) => client().and_then(|client| {
                 let then = move |asked: std::result::Result<(), pmix_client::Error>| match asked {
                     Err(error) if error.status() != Status::ERR_NOT_SUPPORTED => {
                         let _ = forget(id);
                         answer(fault(&error));
                     }
-                    _ => answer(Status::SUCCESS),
+                    _ => {
+                        answer(Status::SUCCESS);
+                        tell_kept(id);
+                    }
                 };
                 client.start(ask, then).map_err(|error| fault(&error))
             }),
@@ -335,7 +357,12 @@ exported! {
             let source = named.unwrap_or_else(|| own.clone());
             let event = Happened { status, source: source.clone(), infos: infos.clone() };
             let here = includes(range, &infos, &own);
-            let tell_here = move || if here { tell(event) };
+            let is_own = range == DataRange::PROC_LOCAL;
+            let tell_here = move || match is_own {
+                true => tell_or_keep(event),
+                false if here => tell(event),
+                false => {}
+            };
             if let Ok(server) = server() {
                 server.notify(status, &source, range, &infos).map_err(|error| error.status())?;
                 later(tell_here)?;

@@ -8,9 +8,9 @@ use std::ptr;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use pmix_client::Steer;
-use pmix_types::{DataType, Info, Status, keys};
+use pmix_types::{DataType, Info, Key, Status, Text, Value, keys};
 
-use super::{Handler, Happened};
+use super::{Happened, Turn, handlers};
 use crate::abi::*;
 use crate::convert::infos_at;
 use crate::families::copies;
@@ -22,7 +22,10 @@ use crate::record::Record;
 /// An event on its way.
 pub(super) struct Chain {
     event: Happened,
-    left: VecDeque<Handler>,
+    /// The numbers of the handlers whose turn is still to come.
+    left: VecDeque<usize>,
+    /// The name of the handler whose turn it is.
+    name: Option<Text<'static>>,
     /// What the handlers so far said.
     results: Vec<pmix_info_t>,
     /// What the current handler looks at until it is done.
@@ -51,7 +54,7 @@ fn open() -> MutexGuard<'static, Open> {
 
 impl Chain {
     /// Tells the first handler.
-    pub(super) fn begin(event: Happened, handlers: Vec<Handler>, steer: Option<Steer>) {
+    pub(super) fn begin(event: Happened, handlers: Vec<usize>, steer: Option<Steer>) {
         if handlers.is_empty() {
             return;
         }
@@ -62,6 +65,7 @@ impl Chain {
         Box::new(Self {
             event,
             left: handlers.into(),
+            name: None,
             results: Vec::new(),
             shown: Vec::new(),
             source,
@@ -72,13 +76,20 @@ impl Chain {
 
     /// Tells the next handler; with the last one the chain ends.
     fn next(mut self: Box<Self>) {
-        let Some(handler) = self.left.pop_front() else {
-            return;
+        let (id, name, turn, function) = loop {
+            let Some(id) = self.left.pop_front() else {
+                return;
+            };
+            // One that was deregistered meanwhile has no turn.
+            let Some((name, turn)) = handlers().begin_turn(id) else {
+                continue;
+            };
+            if let Some(function) = turn.function {
+                break (id, name, turn, function);
+            }
         };
-        let Some(function) = handler.function else {
-            return self.next();
-        };
-        self.show(&handler);
+        self.name = name.clone();
+        self.show(name, turn);
         let (status, source) = (self.event.status.as_raw(), ptr::from_ref(&self.source));
         let (info, ninfo) = list_of(&mut self.shown);
         let (results, nresults) = list_of(&mut self.results);
@@ -93,7 +104,7 @@ impl Chain {
         // SAFETY: C gave the function; what it looks at stays until it says that it is done.
         unsafe {
             function(
-                handler.id,
+                id,
                 status,
                 source,
                 info,
@@ -106,13 +117,14 @@ impl Chain {
         };
     }
 
-    /// Makes what a handler looks at: the infos of the event, and what it wants back.
-    fn show(&mut self, handler: &Handler) {
+    /// Makes what a handler looks at: the infos of the event, its own name, and what it wants back.
+    fn show(&mut self, name: Option<Text<'static>>, turn: Turn) {
         self.clear_shown();
-        self.shown = (self.event.infos.iter())
+        let name = name.map(|name| Info::new(keys::EVENT_HDLR_NAME, Value::String(Some(name))));
+        self.shown = { self.event.infos.iter().chain(&name) }
             .filter_map(|info: &Info<'_>| info.to_c().ok())
             .collect();
-        if let Some(object) = handler.object {
+        if let Some(object) = turn.object {
             let mut back = pmix_info_t::initial();
             fill(&mut back.key, keys::EVENT_RETURN_OBJECT.as_bytes());
             back.value.r#type = DataType::POINTER.as_raw();
@@ -139,8 +151,16 @@ impl Chain {
         }
     }
 
-    /// Keeps what a handler said.
-    unsafe fn keep(&mut self, at: *const pmix_info_t, count: usize) {
+    /// Keeps what a handler said: the status that it returned, under its name, and its infos.
+    ///
+    /// DEVIATION: OpenPMIx gives the code of the event in place of that status;
+    /// `a_program_makes_the_progress_itself`.
+    unsafe fn keep(&mut self, status: Status, at: *const pmix_info_t, count: usize) {
+        let name = self.name.take().unwrap_or_else(|| Text::from("UNKNOWN"));
+        let key = Key::new(name.as_bytes().to_vec());
+        if let Ok(returned) = Info::new(key, Value::Status(status)).to_c() {
+            self.results.push(returned);
+        }
         // SAFETY: the caller says so.
         let (copy, count) = unsafe { copies(at, count) };
         for place in 0..count {
@@ -187,7 +207,7 @@ unsafe extern "C" fn done(
         // SAFETY: C says that there are so many.
         unsafe {
             chain.steer(Status::from_raw(status), results, nresults);
-            chain.keep(results, nresults);
+            chain.keep(Status::from_raw(status), results, nresults);
         }
         if let Some(callback) = cbfunc {
             // SAFETY: C gave the function and what it is given.

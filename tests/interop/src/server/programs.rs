@@ -65,6 +65,7 @@ fn programs() -> Vec<Program> {
             left_out: default_handlers,
             ..program("events", &[4])
         },
+        program("order", &[2]),
         program("publish", &[4]),
         program("jobinfo", &[1, 4, 24]),
         Program {

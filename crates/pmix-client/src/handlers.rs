@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Event handlers of one process: which of them an event is for, and in which order they are told.
+//!
+//! A handler for one code is told before those for several, and these before the default ones, which are
+//! for all codes; one handler may stand before all others and one behind them. Within such a category
+//! the newest is told first unless its registration says otherwise.
+//!
+//! Source: PMIx Standard, chapter "Event Notification", attributes of `PMIx_Register_event_handler`.
+
+use std::collections::VecDeque;
+
+use pmix_proto::Event;
+use pmix_types::{
+    DataArray, DataRange, Info, IntoOwned as _, Proc, Rank, Status, Text, Value, keys,
+};
+
+use crate::Error;
+
+/// The most events that are kept for handlers which are registered later.
+const MOST_KEPT: usize = 512;
+
+/// Says where in the order of handlers a new one stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum HandlerOrder {
+    /// Before the others of its category (`PMIX_EVENT_HDLR_PREPEND`, and where nothing is said), but not
+    /// before one that is the first in it.
+    #[default]
+    Prepend,
+    /// Behind the others of its category (`PMIX_EVENT_HDLR_APPEND`), but not behind one that is the last
+    /// in it.
+    Append,
+    /// Before all handlers of the process (`PMIX_EVENT_HDLR_FIRST`).
+    First,
+    /// Behind all handlers of the process (`PMIX_EVENT_HDLR_LAST`).
+    Last,
+    /// Before all others of its category (`PMIX_EVENT_HDLR_FIRST_IN_CATEGORY`).
+    FirstInCategory,
+    /// Behind all others of its category (`PMIX_EVENT_HDLR_LAST_IN_CATEGORY`).
+    LastInCategory,
+    /// Immediately before the handler with a name (`PMIX_EVENT_HDLR_BEFORE`).
+    Before(Text<'static>),
+    /// Immediately behind the handler with a name (`PMIX_EVENT_HDLR_AFTER`).
+    After(Text<'static>),
+}
+
+/// Describes a handler: the events it is for, and where it stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct EventHandler {
+    /// The codes that it is for; all if there are none (a default handler).
+    pub codes: Vec<Status>,
+    /// Its name, by which others refer to it (`PMIX_EVENT_HDLR_NAME`).
+    pub name: Option<Text<'static>>,
+    /// Where it stands.
+    pub order: HandlerOrder,
+    /// Whose events it is for (`PMIX_RANGE`); everybody's if nothing is said.
+    pub range: Option<DataRange>,
+    /// The processes of a custom range (`PMIX_EVENT_CUSTOM_RANGE`).
+    pub range_procs: Vec<Proc<'static>>,
+    /// The processes that an event has to affect if it says whom it affects
+    /// (`PMIX_EVENT_AFFECTED_PROC`, `PMIX_EVENT_AFFECTED_PROCS`); any if there are none.
+    pub affected: Vec<Proc<'static>>,
+    /// Whether it is told once and then forgotten (`PMIX_EVENT_ONESHOT`).
+    pub is_oneshot: bool,
+}
+
+impl EventHandler {
+    /// Creates a handler for codes; for all codes if none are given.
+    #[must_use]
+    pub fn new(codes: impl IntoIterator<Item = Status>) -> Self {
+        Self {
+            codes: codes.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Creates a handler from the infos of a registration. Of several that say where it stands the last
+    /// counts; infos that say nothing of the handler are passed over.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` for a value of another type than its attribute has, by the key.
+    pub fn from_infos(
+        codes: impl IntoIterator<Item = Status>,
+        infos: &[Info<'_>],
+    ) -> Result<Self, Error> {
+        let mut handler = Self::new(codes);
+        for info in infos {
+            handler.take(info)?;
+        }
+        Ok(handler)
+    }
+
+    fn take(&mut self, info: &Info<'_>) -> Result<(), Error> {
+        let says = |order: HandlerOrder, own: &mut HandlerOrder| {
+            if info.truth().is_true() {
+                *own = order;
+            }
+        };
+        match info.key.as_text().as_str() {
+            Some(keys::EVENT_HDLR_FIRST) => says(HandlerOrder::First, &mut self.order),
+            Some(keys::EVENT_HDLR_LAST) => says(HandlerOrder::Last, &mut self.order),
+            Some(keys::EVENT_HDLR_FIRST_IN_CATEGORY) => {
+                says(HandlerOrder::FirstInCategory, &mut self.order);
+            }
+            Some(keys::EVENT_HDLR_LAST_IN_CATEGORY) => {
+                says(HandlerOrder::LastInCategory, &mut self.order);
+            }
+            Some(keys::EVENT_HDLR_PREPEND) => says(HandlerOrder::Prepend, &mut self.order),
+            Some(keys::EVENT_HDLR_APPEND) => says(HandlerOrder::Append, &mut self.order),
+            Some(keys::EVENT_HDLR_BEFORE) => self.order = HandlerOrder::Before(text(info)?),
+            Some(keys::EVENT_HDLR_AFTER) => self.order = HandlerOrder::After(text(info)?),
+            Some(keys::EVENT_HDLR_NAME) => self.name = Some(text(info)?),
+            Some(keys::EVENT_ONESHOT) => self.is_oneshot = info.truth().is_true(),
+            Some(keys::RANGE) => match info.value {
+                Value::DataRange(range) => self.range = Some(range),
+                _ => return Err(wrong(info)),
+            },
+            Some(keys::EVENT_CUSTOM_RANGE) => {
+                self.range_procs = procs(info)?;
+                self.range.get_or_insert(DataRange::CUSTOM);
+            }
+            Some(keys::EVENT_AFFECTED_PROC | keys::EVENT_AFFECTED_PROCS) => {
+                self.affected = procs(info)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn category(&self) -> usize {
+        match self.codes.len() {
+            1 => 0,
+            0 => 2,
+            _ => 1,
+        }
+    }
+
+    fn is_for(
+        &self,
+        event: &Event<'_>,
+        own: &Proc<'_>,
+        is_local: impl Fn(&Proc<'_>) -> bool,
+    ) -> bool {
+        let has_code = match self.codes.is_empty() {
+            true => !says(&event.infos, keys::EVENT_NON_DEFAULT),
+            false => self.codes.contains(&event.status),
+        };
+        let (source, range) = (&event.source, self.range.unwrap_or(DataRange::UNDEF));
+        let fits = match range {
+            DataRange::NAMESPACE => source.nspace == own.nspace,
+            DataRange::PROC_LOCAL => source == own,
+            DataRange::LOCAL => is_local(source),
+            DataRange::CUSTOM => self.range_procs.iter().any(|proc| is_same(proc, source)),
+            _ => true,
+        };
+        has_code && fits && self.affects(event)
+    }
+
+    /// Whether an event affects a process that the handler is for; one that does not say whom affects
+    /// anybody.
+    fn affects(&self, event: &Event<'_>) -> bool {
+        if self.affected.is_empty() {
+            return true;
+        }
+        let is_named = |info: &&Info<'_>| {
+            info.key.is(keys::EVENT_AFFECTED_PROC) || info.key.is(keys::EVENT_AFFECTED_PROCS)
+        };
+        let mut named = event.infos.iter().filter(is_named).peekable();
+        if named.peek().is_none() {
+            return true;
+        }
+        named
+            .filter_map(|info| procs(info).ok())
+            .flatten()
+            .any(|affected| self.affected.iter().any(|proc| is_same(proc, &affected)))
+    }
+}
+
+/// A handler that is registered, and what is done when its turn comes.
+#[derive(Clone, Debug)]
+struct Registered<H> {
+    id: usize,
+    handler: EventHandler,
+    then: H,
+}
+
+/// Holds the event handlers of a process, in their order, each with what is done when its turn comes.
+#[derive(Clone, Debug)]
+pub struct Handlers<H> {
+    next: usize,
+    first: Option<Registered<H>>,
+    /// Those for one code, for several and for all.
+    categories: [Vec<Registered<H>>; 3],
+    last: Option<Registered<H>>,
+    /// Events that no handler was there for.
+    kept: VecDeque<Event<'static>>,
+}
+
+impl<H> Default for Handlers<H> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<H> Handlers<H> {
+    /// Creates an empty registry.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            next: 0,
+            first: None,
+            categories: [Vec::new(), Vec::new(), Vec::new()],
+            last: None,
+            kept: VecDeque::new(),
+        }
+    }
+
+    /// Registers a handler and returns its number, which no other has had
+    /// (`PMIx_Register_event_handler`).
+    ///
+    /// DEVIATION: OpenPMIx puts a handler without a directive before one that is the first in its category,
+    /// and looks for the new handler's own name where it is to stand before or behind another;
+    /// `a_named_handler_is_found_and_the_first_in_a_category_stays_first`.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_EVENT_REGISTRATION` if the place is taken (first or last, of all or in the category), if no
+    /// handler of the category has the name that it refers to, or if that one is the first and it is to
+    /// stand before it, or the last and it is to stand behind it.
+    pub fn register(&mut self, handler: EventHandler, then: H) -> Result<usize, Error> {
+        let place = self.place(&handler)?;
+        let id = self.next;
+        self.next += 1;
+        let category = handler.category();
+        let order = handler.order.clone();
+        let registered = Registered { id, handler, then };
+        match order {
+            HandlerOrder::First => self.first = Some(registered),
+            HandlerOrder::Last => self.last = Some(registered),
+            _ => self.categories[category].insert(place, registered),
+        }
+        Ok(id)
+    }
+
+    /// Where in its category a handler is to stand.
+    fn place(&self, handler: &EventHandler) -> Result<usize, Error> {
+        let all = &self.categories[handler.category()];
+        let has_first = starts(all, &HandlerOrder::FirstInCategory);
+        let has_last = ends(all, &HandlerOrder::LastInCategory);
+        let (front, end) = (usize::from(has_first), all.len() - usize::from(has_last));
+        let taken = |is_taken: bool, what: &str| match is_taken {
+            true => Err(refused(format_args!("another handler is the {what}"))),
+            false => Ok(()),
+        };
+        match &handler.order {
+            HandlerOrder::Prepend => Ok(front),
+            HandlerOrder::Append => Ok(end),
+            HandlerOrder::First => taken(self.first.is_some(), "first of all").map(|()| 0),
+            HandlerOrder::Last => taken(self.last.is_some(), "last of all").map(|()| 0),
+            HandlerOrder::FirstInCategory => taken(has_first, "first of its category").map(|()| 0),
+            HandlerOrder::LastInCategory => {
+                taken(has_last, "last of its category").map(|()| all.len())
+            }
+            HandlerOrder::Before(name) => match all.iter().position(|one| one.is_called(name)) {
+                Some(0) if has_first => Err(refused(format_args!("{name} is to be the first"))),
+                Some(place) => Ok(place),
+                None if is_called(self.last.as_ref(), name) => Ok(end),
+                None => Err(no_such(name)),
+            },
+            HandlerOrder::After(name) => match all.iter().position(|one| one.is_called(name)) {
+                Some(place) if has_last && place + 1 == all.len() => {
+                    Err(refused(format_args!("{name} is to be the last")))
+                }
+                Some(place) => Ok(place + 1),
+                None if is_called(self.first.as_ref(), name) => Ok(front),
+                None => Err(no_such(name)),
+            },
+        }
+    }
+
+    /// Removes a handler (`PMIx_Deregister_event_handler`); none if no handler has the number.
+    pub fn deregister(&mut self, id: usize) -> Option<EventHandler> {
+        let removed = [&mut self.first, &mut self.last]
+            .into_iter()
+            .find_map(|one| one.take_if(|one| one.id == id));
+        let removed = removed.or_else(|| {
+            self.categories.iter_mut().find_map(|all| {
+                let place = all.iter().position(|one| one.id == id)?;
+                Some(all.remove(place))
+            })
+        });
+        Some(removed?.handler)
+    }
+
+    /// Removes all handlers and what was kept for later ones; numbers go on.
+    pub fn clear(&mut self) {
+        let next = self.next;
+        *self = Self {
+            next,
+            ..Self::new()
+        };
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Registered<H>> {
+        let between = self.categories.iter().flatten();
+        self.first.iter().chain(between).chain(&self.last)
+    }
+
+    /// Returns the codes that any handler is for, each once, in the order of their numbers.
+    #[must_use]
+    pub fn codes(&self) -> Vec<Status> {
+        let mut codes: Vec<_> = { self.all() }
+            .flat_map(|one| one.handler.codes.iter().copied())
+            .collect();
+        codes.sort_unstable_by_key(|code| code.as_raw());
+        codes.dedup();
+        codes
+    }
+
+    /// Returns whether any handler is for all codes.
+    #[must_use]
+    pub fn has_default(&self) -> bool {
+        self.all().any(|one| one.handler.codes.is_empty())
+    }
+
+    /// Returns the numbers of the handlers that an event is for, in the order in which they are told. `own`
+    /// is this process; `is_local` says of another whether it runs on the same node. Each handler's turn
+    /// begins with [`begin_turn`](Self::begin_turn).
+    #[must_use]
+    pub fn chain(
+        &self,
+        event: &Event<'_>,
+        own: &Proc<'_>,
+        is_local: impl Fn(&Proc<'_>) -> bool,
+    ) -> Vec<usize> {
+        { self.all() }
+            .filter(|one| one.handler.is_for(event, own, &is_local))
+            .map(|one| one.id)
+            .collect()
+    }
+
+    /// Keeps an event that no handler was there for, for one that is registered later, unless the event says
+    /// otherwise (`PMIX_EVENT_DO_NOT_CACHE`). The oldest of more than 512 is dropped.
+    pub fn keep(&mut self, event: Event<'static>) {
+        if says(&event.infos, keys::EVENT_DO_NOT_CACHE) {
+            return;
+        }
+        if self.kept.len() >= MOST_KEPT {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(event);
+    }
+
+    /// Takes the kept events that a handler is for, the oldest first.
+    pub fn take_kept(
+        &mut self,
+        id: usize,
+        own: &Proc<'_>,
+        is_local: impl Fn(&Proc<'_>) -> bool,
+    ) -> Vec<Event<'static>> {
+        let Some(one) = self.all().find(|one| one.id == id) else {
+            return Vec::new();
+        };
+        let handler = one.handler.clone();
+        let is_for = |event: &Event<'_>| handler.is_for(event, own, &is_local);
+        let (taken, kept) = std::mem::take(&mut self.kept).into_iter().partition(is_for);
+        self.kept = kept;
+        VecDeque::into(taken)
+    }
+}
+
+impl<H: Clone> Handlers<H> {
+    /// Begins the turn of a handler: returns its name and what is to be done, and forgets a handler that is
+    /// told once. None if the handler is not registered any longer.
+    pub fn begin_turn(&mut self, id: usize) -> Option<(Option<Text<'static>>, H)> {
+        let one = self.all().find(|one| one.id == id)?;
+        let (turn, is_oneshot) = (
+            (one.handler.name.clone(), one.then.clone()),
+            one.handler.is_oneshot,
+        );
+        if is_oneshot {
+            self.deregister(id);
+        }
+        Some(turn)
+    }
+}
+
+impl<H> Registered<H> {
+    fn is_called(&self, name: &Text<'_>) -> bool {
+        self.handler.name.as_ref() == Some(name)
+    }
+}
+
+fn is_called<H>(one: Option<&Registered<H>>, name: &Text<'_>) -> bool {
+    one.is_some_and(|one| one.is_called(name))
+}
+
+fn starts<H>(all: &[Registered<H>], order: &HandlerOrder) -> bool {
+    all.first().is_some_and(|one| one.handler.order == *order)
+}
+
+fn ends<H>(all: &[Registered<H>], order: &HandlerOrder) -> bool {
+    all.last().is_some_and(|one| one.handler.order == *order)
+}
+
+fn refused(why: std::fmt::Arguments<'_>) -> Error {
+    Error::new(
+        Status::ERR_EVENT_REGISTRATION,
+        format!("the handler has no place: {why}"),
+    )
+}
+
+fn no_such(name: &Text<'_>) -> Error {
+    refused(format_args!("no handler of its category is called {name}"))
+}
+
+fn wrong(info: &Info<'_>) -> Error {
+    let found = info.value.data_type();
+    Error::new(Status::ERR_BAD_PARAM, format!("{} is no {found}", info.key))
+}
+
+fn text(info: &Info<'_>) -> Result<Text<'static>, Error> {
+    match &info.value {
+        Value::String(Some(text)) => Ok(text.clone().into_owned()),
+        _ => Err(wrong(info)),
+    }
+}
+
+fn procs(info: &Info<'_>) -> Result<Vec<Proc<'static>>, Error> {
+    match &info.value {
+        Value::Proc(proc) => Ok(vec![proc.clone().into_owned()]),
+        Value::DataArray(DataArray::Proc(procs)) => Ok(procs.clone().into_owned()),
+        _ => Err(wrong(info)),
+    }
+}
+
+fn says(infos: &[Info<'_>], key: &str) -> bool {
+    infos
+        .iter()
+        .any(|info| info.key.is(key) && info.truth().is_true())
+}
+
+/// Whether two names may mean the same process; a wildcard means any of its job.
+fn is_same(one: &Proc<'_>, other: &Proc<'_>) -> bool {
+    let is_any = |proc: &Proc<'_>| proc.rank == Rank::WILDCARD;
+    one.nspace == other.nspace && (one.rank == other.rank || is_any(one) || is_any(other))
+}
+
+#[cfg(test)]
+mod tests;
