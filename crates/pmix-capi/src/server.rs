@@ -32,12 +32,7 @@ pub(crate) use own::own_host;
 pub(crate) use pending::To;
 
 /// Attributes of init that ask for what this library has no part in.
-const WITHOUT_PART: &[&str] = &[
-    keys::EVENT_BASE,
-    keys::EXTERNAL_PROGRESS,
-    keys::TOPOLOGY2,
-    keys::SERVER_SHARE_TOPOLOGY,
-];
+const WITHOUT_PART: &[&str] = &[keys::EVENT_BASE, keys::EXTERNAL_PROGRESS, keys::TOPOLOGY2];
 
 fn refused(error: &pmix_server::Error) -> Status {
     tracing::warn!("{error}");

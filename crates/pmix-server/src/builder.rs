@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use pmix_engine::Config;
 use pmix_mca::{Environment, Params};
+use pmix_topology::Topology;
 use pmix_types::{Nspace, Rank};
 use preg_core::Preg;
 
@@ -41,6 +42,8 @@ pub struct Builder {
     external_progress: bool,
     refuse_contradictions: bool,
     open_mpi_4: bool,
+    topology: Option<Topology>,
+    share_topology: bool,
     environment: Option<Environment>,
     params: Option<Params>,
     preg: Option<Arc<Preg>>,
@@ -65,6 +68,8 @@ impl Default for Builder {
             external_progress: false,
             refuse_contradictions: true,
             open_mpi_4: false,
+            topology: None,
+            share_topology: false,
             environment: None,
             params: None,
             preg: None,
@@ -103,6 +108,21 @@ impl Builder {
     /// Sets the rank of the server (`PMIX_SERVER_RANK`); 0 if none is set.
     pub fn rank(mut self, rank: Rank) -> Self {
         self.config.server.rank = rank;
+        self
+    }
+
+    /// Sets what this node is made of (`PMIX_TOPOLOGY2`); if none is set, it is read where it is needed:
+    /// from the file that the variable `HWLOC_XMLFILE` names, otherwise from `/sys`.
+    pub fn topology(mut self, topology: Topology) -> Self {
+        self.topology = Some(topology);
+        self
+    }
+
+    /// Tells the processes of every job what this node is made of (`PMIX_SERVER_SHARE_TOPOLOGY`), so
+    /// that they need not read it: its XML is `PMIX_HWLOC_XML_V2` of the job, unless the host states
+    /// one. Off by default: each process is sent the XML, 2 MB for a node of 1,000 processors.
+    pub fn share_topology(mut self, yes: bool) -> Self {
+        self.share_topology = yes;
         self
     }
 

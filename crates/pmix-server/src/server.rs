@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use pmix_types::{Proc, Status};
+use pmix_types::{Proc, Status, Text};
 use preg_core::Preg;
 
 use crate::Error;
@@ -55,12 +55,13 @@ struct Inner {
 }
 
 /// How a server is driven, and how much it asks of its host.
-#[derive(Clone, Copy)]
 pub(crate) struct Modes {
     /// Whether the host drives it.
     pub(crate) external_progress: bool,
     /// Whether registrations that contradict themselves are refused.
     pub(crate) refuses_contradictions: bool,
+    /// The XML of this node that every job is told.
+    pub(crate) shared_topology: Option<Text<'static>>,
 }
 
 impl Server {

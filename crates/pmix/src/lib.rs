@@ -10,6 +10,7 @@
 //! | [`types`] | the data model: statuses, processes, infos, values, keys | `pmix-types` |
 //! | [`map`] | node maps and process maps, folded | `pmix-map` |
 //! | [`hostlist`] | lists of names as Slurm and ClusterShell write them | `pmix-hostlist` |
+//! | [`topology`] | what a node is made of, who shares which part, how far devices are | `pmix-topology` |
 //! | [`params`] | MCA parameters and the environment they come from | `pmix-mca` |
 //! | [`wire`] | how a peer packs its messages | `bfrops` |
 //! | `encoding`, with feature `server` | encoded maps (`pmix[...]` and others) | `preg-core`, `pmix-builtin` |
@@ -78,6 +79,7 @@
 
 pub use pmix_hostlist as hostlist;
 pub use pmix_map as map;
+pub use pmix_topology as topology;
 pub use pmix_types as types;
 
 /// Clients of the server that started the program: one for a thread, and one that many threads share.

@@ -46,6 +46,22 @@ impl<'i> Registration<'i> {
         }
     }
 
+    /// Returns the infos.
+    #[must_use]
+    pub const fn infos(&self) -> &'i [Info<'i>] {
+        self.infos
+    }
+
+    /// Replaces the infos.
+    #[must_use]
+    pub fn with_infos<'j>(self, infos: &'j [Info<'j>]) -> Registration<'j> {
+        Registration {
+            infos,
+            maps: self.maps,
+            refuses_contradictions: self.refuses_contradictions,
+        }
+    }
+
     /// Adds the node map and the process map of the job. A map of the job among the infos is then
     /// refused as given twice; maps of the session and of applications are not.
     #[must_use]

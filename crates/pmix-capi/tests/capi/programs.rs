@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use pmix_server::{Credentials, HostObject, Server};
+use pmix_topology::Topology;
 use pmix_types::{Info, Proc, Rank, keys};
 
 use crate::build::{archive, ended, library, must, root};
@@ -168,6 +169,29 @@ fn a_program_learns_what_its_node_is_made_of() {
             .expect("a client");
         let environment = server.setup_fork(&proc).expect("an environment");
         let missing = folder.join("missing.xml");
+        with(
+            Command::new(program)
+                .envs(environment)
+                .env("HWLOC_XMLFILE", &missing),
+        );
+        server.finalize().expect("the server ends");
+        // Of one that tells all jobs, too.
+        let topology = Topology::of_xml(MACHINE.to_owned()).expect("a machine");
+        let server = Server::builder()
+            .hostname("localhost")
+            .topology(topology.without_xml())
+            .share_topology(true)
+            .build()
+            .expect("a server");
+        server.start().expect("the server starts");
+        let [maps @ .., _] = about;
+        server
+            .register_nspace(&"job@2".into(), 1, &maps)
+            .expect("a job");
+        server
+            .register_client(&proc, user_of(folder), HostObject(0))
+            .expect("a client");
+        let environment = server.setup_fork(&proc).expect("an environment");
         with(
             Command::new(program)
                 .envs(environment)

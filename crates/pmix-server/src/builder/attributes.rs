@@ -3,6 +3,7 @@
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_init`.
 
+use pmix_topology::Topology;
 use pmix_types::{Info, InfoFlags, Nspace, Numeric, Rank, Status, Text, Value, keys};
 
 use super::Builder;
@@ -47,6 +48,8 @@ impl Builder {
             keys::TCP_DISABLE_IPV4 => self.tcp_disable_ipv4(flag(value)?),
             keys::TCP_DISABLE_IPV6 => self.tcp_disable_ipv6(flag(value)?),
             keys::TCP_REPORT_URI => self.report_uri(text(value)?),
+            keys::TOPOLOGY2 => self.topology(topology(value)?),
+            keys::SERVER_SHARE_TOPOLOGY => self.share_topology(flag(value)?),
             keys::EXTERNAL_PROGRESS => self.external_progress(flag(value)?),
             _ => {
                 self.without_effect(key, info)?;
@@ -66,10 +69,6 @@ impl Builder {
             }
             keys::EVENT_BASE => {
                 refused("there is no event base to join; external progress gives a descriptor")
-            }
-            keys::TOPOLOGY2 => refused("a topology is told by the infos of a job"),
-            keys::SERVER_SHARE_TOPOLOGY if flag(&info.value)? => {
-                refused("a topology is shared by the infos of a job")
             }
             keys::BIND_REQUIRED if flag(&info.value)? => {
                 refused("the server's thread runs where its process may and is not bound by itself")
@@ -105,6 +104,16 @@ fn text(value: &Value<'_>) -> Result<String, Error> {
     };
     let text = text.filter(|text| !text.is_empty()).map(str::to_owned);
     text.ok_or_else(|| wrong("text in UTF-8 that is not empty", value))
+}
+
+/// A topology that hwloc describes by its XML.
+fn topology(value: &Value<'_>) -> Result<Topology, Error> {
+    let xml = match value {
+        Value::Topology(topology) => topology.topology.as_ref().and_then(|text| text.as_str()),
+        _ => None,
+    };
+    let xml = xml.ok_or_else(|| wrong("a topology with hwloc's XML", value))?;
+    Topology::of_xml(xml.to_owned()).map_err(|e| Error::new(e.status(), e.to_string()))
 }
 
 fn nspace(value: &Value<'_>) -> Result<Nspace<'static>, Error> {
@@ -188,11 +197,35 @@ mod tests {
     }
 
     #[test]
+    fn a_topology_is_given_as_the_xml_of_hwloc() {
+        let topology = |xml: &str| {
+            let topology = pmix_types::Topology {
+                source: Some(Text::from("hwloc:2.9.0")),
+                topology: Some(Text::from(xml.to_owned())),
+                support: None,
+            };
+            Info::new(keys::TOPOLOGY2, Value::Topology(Box::new(topology)))
+        };
+        let xml = Topology::flat(3).to_xml().into_owned();
+        let share = Info::new(keys::SERVER_SHARE_TOPOLOGY, true);
+        let builder = take(&[share, topology(&xml)]).unwrap();
+        let given = builder.topology.unwrap();
+        assert_eq!(given.parts(pmix_topology::Level::Core).len(), 3);
+        assert!(builder.share_topology);
+        for wrong in [
+            topology("<topology/>"),
+            Info::new(keys::TOPOLOGY2, Value::Undef),
+        ] {
+            let error = take(&[wrong]).err().unwrap();
+            assert_eq!(error.status(), Status::ERR_BAD_PARAM, "{error}");
+            assert!(error.to_string().contains(keys::TOPOLOGY2), "{error}");
+        }
+    }
+
+    #[test]
     fn what_this_server_cannot_do_is_refused() {
         for info in [
             Info::new(keys::EVENT_BASE, Value::Pointer(())),
-            Info::new(keys::TOPOLOGY2, Value::Undef),
-            Info::new(keys::SERVER_SHARE_TOPOLOGY, true),
             Info::new(keys::BIND_REQUIRED, true),
         ] {
             let error = take(std::slice::from_ref(&info)).err().unwrap();

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Creates a server that listens, from its configuration.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use gds_hash::Store;
 use pmix_engine::{Config, Engine, Psec};
 use pmix_mca::{Catalog, Environment, ParamSpec, Params};
+use pmix_topology::Topology;
+use pmix_types::Text;
 
 use super::Builder;
 use super::contact::{publish, user};
@@ -25,6 +28,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
         Some(params) => params,
         None => environment.params(None)?.build()?,
     };
+    let shared_topology = shared_topology(&mut settings, &environment);
     let late = LateAnswers::default();
     let psec = psec::open(&params, &late)?;
     limit_replies(&mut settings.config, &params)?;
@@ -57,8 +61,25 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     let modes = Modes {
         external_progress: settings.external_progress,
         refuses_contradictions: settings.refuse_contradictions,
+        shared_topology,
     };
     Server::new(driver, fork, server, preg, files, modes)
+}
+
+/// What processes are told of this node, if they are told.
+fn shared_topology(settings: &mut Builder, environment: &Environment) -> Option<Text<'static>> {
+    if !settings.share_topology {
+        return None;
+    }
+    let told = || {
+        let file = environment.first_of(&["HWLOC_XMLFILE"])?;
+        let read = Topology::of_xml_file(Path::new(file));
+        read.inspect_err(|error| tracing::warn!("it does not describe this node: {error}"))
+            .ok()
+    };
+    let topology = settings.topology.take().or_else(told);
+    let topology = topology.unwrap_or_else(Topology::of_system);
+    Some(Text::new(topology.to_xml().into_owned().into_bytes()).to_shared())
 }
 
 /// Connections that have not said who they are may not take all descriptors.

@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 
 use pmix_engine::{Credentials, Engine, HostObject, Registration};
-use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Status, Text, Value};
+use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Status, Text, Value, keys};
 
 use crate::fork::setup_envars;
 use crate::{Error, Server};
@@ -50,7 +50,25 @@ impl Server {
         let handle = &self.0.handle;
         let refuses = self.0.modes.refuses_contradictions;
         let registration = registration.into().refuse_contradictions(refuses);
+        let with_topology = self.with_topology(registration.infos());
+        let registration = match &with_topology {
+            Some(infos) => registration.with_infos(infos),
+            None => registration,
+        };
         handle.request(|engine, _| engine.register_nspace(nspace, num_local_procs, registration))
+    }
+
+    /// The infos of a job and what this node is made of, if processes are told and the host does not
+    /// tell them.
+    fn with_topology<'i>(&self, infos: &[Info<'i>]) -> Option<Vec<Info<'i>>> {
+        let shared = self.0.modes.shared_topology.as_ref()?;
+        if infos.iter().any(|info| info.key.is(keys::HWLOC_XML_V2)) {
+            return None;
+        }
+        let mut infos = infos.to_vec();
+        let shared = Value::String(Some(shared.clone()));
+        infos.push(Info::new(keys::HWLOC_XML_V2, shared));
+        Some(infos)
     }
 
     /// Removes a job, its processes and what they put (`PMIx_server_deregister_nspace`).

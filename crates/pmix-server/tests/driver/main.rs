@@ -9,4 +9,5 @@ mod munge;
 mod peer;
 mod pressure;
 mod registration;
+mod topology;
 mod upcalls;
