@@ -18,6 +18,7 @@
 //! - Calls that come before all local processes of a job are registered wait for that; see `early`.
 //! - A process that has finalised may come again, so it is waited for until the host deregisters
 //!   it, but not longer than [`Config::return_time`](crate::Config::return_time).
+//! - When a member leaves a group, what its members do together is begun again without it; see `left`.
 //! - A participant that goes away before the host was called ends it for all; one that goes
 //!   later has taken part. A process that comes back is another incarnation: what it calls belongs to
 //!   trackers that do not know it as lost.
@@ -29,12 +30,13 @@ mod end;
 mod group_call;
 mod group_members;
 mod kind;
+mod left;
 mod ordered_upcalls;
 mod participants;
 mod table;
 mod tracker;
 
-pub(crate) use group_call::{EndedGroup, GroupCall, GroupNews, listed};
+pub(crate) use group_call::{EndedGroup, GroupCall, GroupNews, MemberLeft, listed};
 pub(crate) use group_members::{each, members_now, present};
 pub use kind::Collective;
 pub(crate) use participants::Participants;

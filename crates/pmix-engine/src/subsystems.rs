@@ -217,8 +217,11 @@ impl Subsystems {
         }
     }
 
-    /// Hands to the groups what became of them in collectives.
+    /// Hands to the collectives who left groups, and to the groups what became of them in collectives.
     pub(crate) fn heed_groups(&mut self, cx: &mut Cx) {
+        while let Some(left) = cx.members_left.pop_front() {
+            self.collectives.member_left(cx, &left);
+        }
         while let Some(news) = cx.group_news.pop_front() {
             for event in self.groups.heed(cx, news) {
                 self.events.raise(cx, event);

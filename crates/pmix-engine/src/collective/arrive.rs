@@ -130,7 +130,7 @@ impl Collectives {
     }
 
     /// Which client calls, and who takes part.
-    fn caller_and_participants(
+    pub(super) fn caller_and_participants(
         cx: &Cx,
         ticket: &Ticket,
         procs: &[Proc<'_>],

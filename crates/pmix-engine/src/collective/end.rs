@@ -237,7 +237,7 @@ impl Collectives {
         });
     }
 
-    fn cancel_deadline(cx: &mut Cx, id: TrackerId, tracker: &Tracker) {
+    pub(super) fn cancel_deadline(cx: &mut Cx, id: TrackerId, tracker: &Tracker) {
         if let Some(until) = tracker.until {
             cx.timers.cancel(until, Timer::Collective(id));
         }

@@ -42,6 +42,15 @@ pub(crate) enum GroupNews {
     },
 }
 
+/// A member has left a group.
+#[derive(Debug)]
+pub(crate) struct MemberLeft {
+    pub(crate) name: Text<'static>,
+    /// The members, with it and without.
+    pub(crate) before: Vec<Proc<'static>>,
+    pub(crate) now: Vec<Proc<'static>>,
+}
+
 /// What each local participant said, in the order in which they called.
 pub(crate) type Said = [(ClientId, Vec<Info<'static>>)];
 

@@ -34,7 +34,7 @@ pub(super) struct Tracker {
     pub(super) infos: Vec<Info<'static>>,
     /// What each participant said, where a group is concerned: not the same from all of them.
     pub(super) said: Vec<(ClientId, Vec<Info<'static>>)>,
-    /// Whether participants that are lost are done without.
+    /// Whether participants that are lost, or leave the group, are done without.
     pub(super) is_tolerant: bool,
     /// Whether any of them wants what the others put.
     pub(super) collects: bool,
@@ -109,7 +109,10 @@ impl Tracker {
         if self.key.0.is_of_group() {
             self.is_tolerant |= group_call::is_tolerant(&infos);
             self.said.push((client, infos));
-        } else if self.infos.is_empty() {
+            return;
+        }
+        self.is_tolerant |= is_set(&infos, keys::GROUP_FT_COLLECTIVE);
+        if self.infos.is_empty() {
             self.infos = infos;
         }
     }

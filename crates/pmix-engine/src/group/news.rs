@@ -12,7 +12,7 @@ use super::known::{Groups, Known, changed};
 use super::members::Members;
 use crate::GroupChange;
 use crate::collective::{
-    Collective, EndedGroup, GroupNews, Participants, each, listed, members_now, present,
+    Collective, EndedGroup, GroupNews, MemberLeft, Participants, each, listed, members_now, present,
 };
 use crate::cx::Cx;
 use crate::events::{Notification, Reporter};
@@ -146,11 +146,18 @@ impl Groups {
         status: Status,
     ) -> Option<Notification> {
         let group = self.groups.get_mut(&id)?;
-        if !group.members.remove(proc, status == Status::GROUP_LEFT) {
+        let has_left = status == Status::GROUP_LEFT;
+        let before = has_left.then(|| group.members.remaining(cx));
+        if !group.members.remove(proc, has_left) {
             return None;
         }
-        if status == Status::GROUP_LEFT {
+        if let Some(before) = before {
             changed(cx, &group.name, GroupChange::Left(proc.clone()));
+            cx.members_left.push_back(MemberLeft {
+                name: group.name.clone(),
+                before,
+                now: group.members.remaining(cx),
+            });
         }
         let is_told = status == Status::GROUP_LEFT || group.notifies;
         let told = is_told.then(|| event(cx, status, &group.name, group.members.present(cx), proc));

@@ -42,7 +42,7 @@ pub(crate) fn destruct(name: &'static str, infos: Vec<Info<'static>>) -> Request
     })
 }
 
-fn leave(name: &'static str) -> Request<'static> {
+pub(crate) fn leave(name: &'static str) -> Request<'static> {
     Request::GroupLeave(request::GroupLeave {
         group: Some(name.into()),
         infos: vec![],

@@ -12,6 +12,7 @@ mod exchange;
 mod group;
 mod group_bytes;
 mod group_hostile;
+mod group_leave;
 mod group_names;
 #[path = "../../../bfrops/tests/meter/growth.rs"]
 mod growth;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What members of a group do together while one of them leaves it, or is lost.
+
+use std::time::Duration;
+
+use pmix_proto::{Request, request};
+use pmix_types::{Info, Rank, Status, keys};
+
+use crate::collective::{DONE, ask_all, fence_of, limit, procs, statuses};
+use crate::group::{destruct, leave, make, world};
+
+/// Asks of those who are left what they wait for, once one of them has left the group.
+fn outcome(
+    per_node: &[u32],
+    what: &Request<'static>,
+    first: usize,
+    leaver: usize,
+) -> Vec<Option<Status>> {
+    let (mut world, all) = world(per_node);
+    make(&mut world, &all, "g", &[0, 1, 2]);
+    let mut tags = vec![world.ask(all[first], what)];
+    world.run();
+    assert_eq!(statuses(&world, &all[first..=first], &tags), [None]);
+    assert_eq!(world.status_of(all[leaver], &leave("g")), DONE);
+    let last = (0..3).find(|who| ![first, leaver].contains(who)).unwrap();
+    tags.push(world.ask(all[last], what));
+    world.run();
+    let mut seen = statuses(&world, &[all[first], all[last]], &tags);
+    world.advance(Duration::from_secs(30));
+    seen.extend(statuses(&world, &[all[first], all[last]], &tags));
+    seen
+}
+
+#[test]
+fn a_fence_goes_on_without_who_leaves_if_it_may_and_a_destruct_always_does() {
+    let everybody = || procs(&[("g", Rank::WILDCARD.as_raw())]);
+    let adjusts = || Info::new(keys::GROUP_FT_COLLECTIVE, true);
+    let limit = || limit(20);
+    for per_node in [&[3][..], &[1, 2], &[2, 1], &[1, 1, 1]] {
+        for (first, leaver) in [(0, 1), (0, 2), (1, 0), (2, 0), (2, 1)] {
+            let with = [limit(), vec![adjusts()]].concat();
+            let fence = fence_of(everybody(), with.clone());
+            let connect = Request::Connect(request::Connect {
+                procs: everybody(),
+                infos: with,
+            });
+            for what in [fence, connect, destruct("g", limit())] {
+                // A server without a member that has called has told the host nothing.
+                let has_told = per_node.len() > 1 && is_alone(per_node, first);
+                let seen = outcome(per_node, &what, first, leaver);
+                match has_told {
+                    false => assert_eq!(seen, [DONE; 4], "{per_node:?} {first} {leaver} {what:?}"),
+                    // It ends for all alike.
+                    true => assert_eq!(seen[2], seen[3], "{per_node:?} {first} {leaver} {what:?}"),
+                }
+                assert!(seen[2].is_some() && seen[3].is_some());
+            }
+            let rigid = outcome(per_node, &fence_of(everybody(), limit()), first, leaver);
+            assert_ne!(rigid[2..], [DONE; 2], "{per_node:?} {first} {leaver}");
+        }
+    }
+}
+
+/// Whether a process is the only one of its node.
+fn is_alone(per_node: &[u32], rank: usize) -> bool {
+    let mut first = 0;
+    let node = per_node.iter().find(|count| {
+        first += usize::try_from(**count).unwrap();
+        rank < first
+    });
+    node == Some(&1)
+}
+
+#[test]
+fn a_fence_that_may_do_without_members_does_without_those_that_are_lost() {
+    for (per_node, adjusts) in [(&[3][..], true), (&[2, 1], true), (&[3], false)] {
+        let (mut world, all) = world(per_node);
+        make(&mut world, &all, "g", &[0, 1, 2]);
+        let infos = match adjusts {
+            true => vec![Info::new(keys::GROUP_FT_COLLECTIVE, true)],
+            false => vec![],
+        };
+        let fence = fence_of(procs(&[("g", Rank::WILDCARD.as_raw())]), infos);
+        let rest = [all[0], all[2]];
+        let tags = ask_all(&mut world, &rest, &fence);
+        assert_eq!(statuses(&world, &rest, &tags), [None; 2]);
+        world.kill(all[1]);
+        world.run();
+        let expected = match adjusts {
+            true => DONE,
+            false => Some(Status::ERR_LOST_CONNECTION),
+        };
+        assert_eq!(statuses(&world, &rest, &tags), [expected; 2]);
+    }
+}
