@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Processes that form groups by invitation: rank 0 leads. One joins from the handler of the event, one
- * waits; one leaves, one declines, one does not answer. Each prints one line for its rank and ends with
+ * waits; one leaves, one declines, one does not answer, one is lost. Each prints one line for its rank and ends with
  * 0 if all of it held.
  */
 #include <pmix.h>
@@ -316,6 +316,26 @@ static void what_is_wrong_is_refused(void)
             PMIx_Group_join("x", &other, (pmix_group_opt_t)7, NULL, 0, NULL, NULL));
 }
 
+/* Rank 2 is lost when it is invited. */
+static void one_is_lost(void)
+{
+    size_t found;
+
+    switch (own.rank) {
+    case 0:
+        must_be("invite", PMIX_GROUP_INVITE_FAILED, invite("lost", 60, &found));
+        break;
+    case 1:
+        must_be("join", PMIX_GROUP_CONSTRUCT_ABORT, join_of_handler("lost", 4, &found));
+        break;
+    default:
+        take("lost");
+        printf("rank %u of %u: ok\n", own.rank, (unsigned)SIZE);
+        fflush(stdout);
+        _exit(0);
+    }
+}
+
 int main(void)
 {
     alarm(120);
@@ -330,6 +350,8 @@ int main(void)
     one_declines("none", 3, PMIX_GROUP_CONSTRUCT_ABORT, PMIX_GROUP_CONSTRUCT_ABORT);
     nobody_answers();
     what_is_wrong_is_refused();
+    fence(NULL);
+    one_is_lost();
     must("finalize", PMIx_Finalize(NULL, 0));
     printf("rank %u of %u: ok\n", own.rank, (unsigned)SIZE);
     return 0;

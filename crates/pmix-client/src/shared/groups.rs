@@ -207,6 +207,22 @@ impl SharedClient {
     /// [`Client::group_invite`](crate::Client::group_invite). Who declines or is lost comes as
     /// [`ClientEvent::Group`] first.
     ///
+    /// ```no_run
+    /// use pmix_client::{ClientEvent, Decision, Settings, SharedClient};
+    /// use pmix_types::{Info, keys};
+    ///
+    /// let client = SharedClient::init(Settings::from_env()?, |event| {
+    ///     if let ClientEvent::Group(event, steer) = event {
+    ///         println!("not with {:?}", event.source);
+    ///         steer.decide(Decision::GoOnWithout);
+    ///     }
+    /// })?;
+    /// let limit = [Info::new(keys::TIMEOUT, 30)];
+    /// let group = client.group_invite(&"ocean".into(), &[client.job()], &limit)?;
+    /// println!("{} members", group.members.len());
+    /// # Ok::<(), pmix_client::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`Client::group_invite`](crate::Client::group_invite), without a limit but `pmix.timeout`;
