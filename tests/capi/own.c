@@ -354,6 +354,72 @@ static pmix_status_t allocates(const pmix_proc_t *proc, pmix_alloc_directive_t d
     return PMIX_ALLOC_EXTEND == directive ? PMIX_SUCCESS : PMIX_ERR_NOT_SUPPORTED;
 }
 
+/* A fabric with an index and a vendor; an update says how often it was asked. */
+static pmix_status_t fabric_asked(const pmix_proc_t *proc, pmix_fabric_operation_t operation,
+                                  const pmix_info_t directives[], size_t ndirs, pmix_info_cbfunc_t cbfunc,
+                                  void *cbdata)
+{
+    static pmix_info_t told[2];
+    static uint32_t updates;
+    size_t index = 7;
+
+    is_own(proc);
+    if (PMIX_FABRIC_UPDATE_INFO == operation) {
+        HOLDS(1 == ndirs && PMIX_CHECK_KEY(&directives[0], PMIX_FABRIC_INDEX)
+              && 7 == directives[0].value.data.size);
+        updates++;
+    } else {
+        HOLDS(PMIX_FABRIC_REQUEST_INFO == operation && 1 == ndirs
+              && PMIX_CHECK_KEY(&directives[0], PMIX_FABRIC_PLANE));
+    }
+    PMIX_INFO_LOAD(&told[0], PMIX_FABRIC_INDEX, &index, PMIX_SIZE);
+    PMIX_INFO_LOAD(&told[1], PMIX_FABRIC_NUM_DEVICES, &updates, PMIX_UINT32);
+    cbfunc(PMIX_SUCCESS, told, 2, cbdata, NULL, NULL);
+    return PMIX_SUCCESS;
+}
+
+static void is_fabric(const pmix_fabric_t *fabric, uint32_t updates)
+{
+    HOLDS(7 == fabric->index && 2 == fabric->ninfo && NULL != fabric->info);
+    HOLDS(PMIX_CHECK_KEY(&fabric->info[1], PMIX_FABRIC_NUM_DEVICES));
+    HOLDS(updates == fabric->info[1].value.data.uint32);
+}
+
+static volatile int fabric_told;
+
+static void fabric_is_told(pmix_status_t status, void *cbdata)
+{
+    IS(PMIX_SUCCESS, status);
+    is_fabric(cbdata, 2);
+    fabric_told = 1;
+}
+
+/* A fabric is described, asked about again, and forgotten. */
+static void asks_about_fabrics(void)
+{
+    pmix_fabric_t fabric;
+    pmix_info_t plane;
+
+    PMIx_Fabric_construct(&fabric);
+    PMIX_INFO_LOAD(&plane, PMIX_FABRIC_PLANE, "plane0", PMIX_STRING);
+    IS(PMIX_SUCCESS, PMIx_Fabric_register(&fabric, &plane, 1));
+    PMIX_INFO_DESTRUCT(&plane);
+    is_fabric(&fabric, 0);
+    IS(PMIX_SUCCESS, PMIx_Fabric_update(&fabric));
+    is_fabric(&fabric, 1);
+    IS(PMIX_ERR_BAD_PARAM, PMIx_Fabric_update_nb(&fabric, NULL, NULL));
+    IS(PMIX_SUCCESS, PMIx_Fabric_update_nb(&fabric, fabric_is_told, &fabric));
+    for (int i = 0; i < 10000 && !fabric_told; i++) {
+        usleep(1000);
+    }
+    HOLDS(fabric_told);
+    IS(PMIX_SUCCESS, PMIx_Fabric_deregister(&fabric));
+    HOLDS(NULL == fabric.info && 0 == fabric.ninfo);
+    IS(PMIX_ERR_BAD_PARAM, PMIx_Fabric_register(NULL, NULL, 0));
+    /* The module of a host has no place for these. */
+    IS(PMIX_ERR_NOT_SUPPORTED, PMIx_Session_control(1, NULL, 0, NULL, NULL));
+}
+
 /* What is still open when the server ends is answered then. */
 static void leaves_open(void)
 {
@@ -559,6 +625,7 @@ int main(int argc, char **argv)
     module.iof_pull = iof_pull;
     module.push_stdin = push_stdin;
     module.allocate = allocates;
+    module.fabric = fabric_asked;
     PMIX_LOAD_PROCID(&own, "host", 3);
     PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_NSPACE, own.nspace, PMIX_STRING);
     PMIX_INFO_LOAD(&infos[1], PMIX_SERVER_RANK, &own.rank, PMIX_PROC_RANK);
@@ -570,6 +637,7 @@ int main(int argc, char **argv)
     asks();
     if (all) {
         asks_more();
+        asks_about_fabrics();
         forwards();
         leaves_open();
     }

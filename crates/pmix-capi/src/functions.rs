@@ -14,6 +14,7 @@ pub(crate) use crate::maps::*;
 pub(crate) use crate::names::*;
 pub(crate) use crate::packed::*;
 pub(crate) use crate::requests::*;
+pub(crate) use crate::resources::*;
 pub(crate) use crate::server::*;
 pub(crate) use crate::strings::*;
 pub(crate) use crate::tool::*;

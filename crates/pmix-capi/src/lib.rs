@@ -64,6 +64,8 @@ mod record;
 #[allow(unsafe_code)]
 mod requests;
 #[allow(unsafe_code)]
+mod resources;
+#[allow(unsafe_code)]
 mod server;
 #[allow(unsafe_code)]
 mod state;

@@ -88,9 +88,9 @@ host! {
     notify_event(NotifyEvent) -> ();
     tool_connected(ToolConnected) -> Proc<'static>;
     group(Group) -> Vec<Info<'static>>;
-    fabric(Fabric) -> Vec<Info<'static>>;
     }
     parts {
+    fabric(a: Fabric, &a.proc, a.operation, &a.directives) -> Vec<Info<'static>>;
     abort(a: Abort, &a.proc, a.object, a.status, a.message.as_ref(), &a.targets) -> ();
     publish(a: Publish, &a.proc, &a.infos) -> ();
     lookup(a: Lookup, &a.proc, &a.keys, &a.infos) -> Vec<Pdata<'static>>;

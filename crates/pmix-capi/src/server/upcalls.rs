@@ -6,7 +6,10 @@ use std::ffi::{c_char, c_void};
 use std::ptr;
 
 use pmix_server::{Credential, HostObject, upcall};
-use pmix_types::{AllocDirective, App, Info, IofChannel, Nspace, Pdata, Proc, Query, Status, Text};
+use pmix_types::{
+    AllocDirective, App, FabricOperation, Info, IofChannel, Nspace, Pdata, Proc, Query, Status,
+    Text,
+};
 
 use super::host::CHost;
 use super::pending::{self, Answering, To, call};
@@ -569,10 +572,16 @@ impl CHost {
         );
     }
 
-    pub(super) fn fabric(&self, asked: upcall::Fabric, done: To<Vec<Info<'static>>>) {
+    pub(crate) fn fabric(
+        &self,
+        proc: &Proc<'_>,
+        operation: FabricOperation,
+        directives: &[Info<'_>],
+        done: To<Vec<Info<'static>>>,
+    ) {
         let function = slot!(self, fabric, done);
-        let (proc, infos) = (one(&asked.proc), Shown::of(&asked.directives));
-        let (at, info, ninfo, operation) = (proc.0, infos.0, infos.1, asked.operation.as_raw());
+        let (proc, infos) = (one(proc), Shown::of(directives));
+        let (at, info, ninfo, operation) = (proc.0, infos.0, infos.1, operation.as_raw());
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
             Answering::Infos(done),

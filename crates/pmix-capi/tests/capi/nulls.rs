@@ -363,6 +363,7 @@ const MAY_BE_MISSING: &[(&str, &[&str])] = &[
     ("attrs", &["Register_attributes"]),
     ("module", &["server_init"]),
     ("server_object", &["server_register_client"]),
+    ("sessionID", &["Session_control"]),
     ("prefix", &["Data_print"]),
     // A request whose answer nobody wants to hear, or a form that waits then.
     (

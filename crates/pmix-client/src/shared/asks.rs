@@ -9,7 +9,7 @@ use pmix_proto::reply::{Credential, Done, Found, Infos, Objects, Pulled, Spawned
 use pmix_proto::{PeerForm, Request, reply, request};
 use pmix_types::{
     AllocDirective, App, DataRange, Info, IntoOwned as _, IofChannel, Key, Nspace, Pdata, Proc,
-    Query, Status, Text, Value,
+    Query, ResourceBlockDirective, ResourceUnit, Status, Text, Value,
 };
 
 use super::{Shared, missing};
@@ -139,6 +139,21 @@ impl<'a> Ask<'a, ()> {
             time,
             data,
             directives,
+        }))
+    }
+
+    /// Asks the host to define, change or delete a named block of resources (`PMIx_Resource_block`).
+    pub fn resource_block(
+        directive: ResourceBlockDirective,
+        block: Text<'a>,
+        units: Vec<ResourceUnit>,
+        infos: Vec<Info<'a>>,
+    ) -> Self {
+        Self::done(Request::ResourceBlock(request::ResourceBlock {
+            directive,
+            block: Some(block),
+            units,
+            infos,
         }))
     }
 
@@ -283,6 +298,27 @@ impl<'a> Ask<'a, Answers> {
     /// Asks for information about the system (`PMIx_Query_info`).
     pub fn query(queries: Vec<Query<'a>>) -> Self {
         Self::infos(Request::Query(request::Query { queries }))
+    }
+
+    /// Asks the host for a description of a fabric (`PMIx_Fabric_register`); its index is among the
+    /// answers.
+    pub fn fabric_register(infos: Vec<Info<'a>>) -> Self {
+        Self::infos(Request::FabricRegister(request::FabricRegister { infos }))
+    }
+
+    /// Asks the host how a fabric is now, by the index that its registration was answered with
+    /// (`PMIx_Fabric_update`).
+    pub fn fabric_update(index: u64) -> Self {
+        Self::infos(Request::FabricUpdate(request::FabricUpdate { index }))
+    }
+
+    /// Asks the host to control a session; all sessions if the number is `u32::MAX`
+    /// (`PMIx_Session_control`).
+    pub fn session_control(session: u32, infos: Vec<Info<'a>>) -> Self {
+        Self::infos(Request::SessionControl(request::SessionControl {
+            session,
+            infos,
+        }))
     }
 
     /// Asks the host to change an allocation (`PMIx_Allocation_request`).

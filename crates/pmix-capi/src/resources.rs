@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Fabrics, blocks of resources and sessions: what the host of the server is asked for.
+
+use std::ffi::{c_char, c_void};
+
+use pmix_client::{Answers, Ask, Error};
+use pmix_types::{
+    DeviceType, ErrorDetail, FabricOperation, Info, Proc, ResourceBlockDirective, ResourceUnit,
+    Status, Text, Value, keys,
+};
+
+use crate::abi::*;
+use crate::answers::{infos, op};
+use crate::convert::{Data, fault, hand_out, infos_at, text_at};
+use crate::guard::exported;
+use crate::later::later;
+use crate::memory::{Result, slice};
+use crate::record::{empty_list, there};
+use crate::server::{CHost, To, own_host};
+use crate::state::client;
+use crate::status::code;
+
+/// What is asked about a fabric.
+enum Asked {
+    /// Which one there is, by directives.
+    Register(Vec<Info<'static>>),
+    /// How the one with an index is now.
+    Update(usize),
+}
+
+impl Asked {
+    fn of_client(self) -> Ask<'static, Answers> {
+        match self {
+            Self::Register(infos) => Ask::fabric_register(infos),
+            Self::Update(index) => Ask::fabric_update(index as u64),
+        }
+    }
+
+    /// As a server's own process asks its host.
+    fn of_host(self, host: &CHost, own: &Proc<'static>, to: To<Vec<Info<'static>>>) {
+        match self {
+            Self::Register(infos) => host.fabric(own, FabricOperation::REQUEST_INFO, &infos, to),
+            Self::Update(index) => {
+                let index = Info::new(keys::FABRIC_INDEX, Value::Size(index as u64));
+                host.fabric(own, FabricOperation::UPDATE_INFO, &[index], to);
+            }
+        }
+    }
+}
+
+/// Keeps what was answered about a fabric in its structure, in place of what was there.
+///
+/// # Safety
+/// The pointer leads to a structure that this library or its initialiser made.
+unsafe fn keep(fabric: *mut pmix_fabric_t, (status, made): Answers) -> Result<()> {
+    if !matches!(status, Status::SUCCESS | Status::OPERATION_SUCCEEDED) {
+        return Err(status);
+    }
+    // SAFETY: the caller says so.
+    let fabric = unsafe { fabric.as_mut() }.ok_or(Status::ERR_BAD_PARAM)?;
+    let index = made.iter().find(|info| info.key.is(keys::FABRIC_INDEX));
+    let index = index.and_then(|info| info.value.to_number::<u64>().ok());
+    if let Some(index) = index.and_then(|index| usize::try_from(index).ok()) {
+        fabric.index = index;
+    }
+    // SAFETY: the caller says so.
+    unsafe {
+        empty_list(&mut fabric.info, &mut fabric.ninfo);
+        hand_out(&made, &raw mut fabric.info, &raw mut fabric.ninfo)
+    }
+}
+
+/// Asks about a fabric and waits.
+///
+/// # Safety
+/// As of [`keep`].
+unsafe fn wait(fabric: *mut pmix_fabric_t, asked: impl FnOnce() -> Result<Asked>) -> Result<()> {
+    crate::state::proc()?;
+    // SAFETY: the caller says so.
+    unsafe { there(fabric)? };
+    let asked = asked()?;
+    let answer = match own_host() {
+        Some(own) => own.wait(|host, own, to| {
+            asked.of_host(host, own, to);
+            Ok(())
+        })?,
+        None => { client()?.wait(asked.of_client()) }.map_err(|error| fault(&error))?,
+    };
+    // SAFETY: the caller says so.
+    unsafe { keep(fabric, answer) }
+}
+
+/// The callback, without which nobody would know when a structure is filled.
+fn called_back(
+    cbfunc: pmix_op_cbfunc_t,
+    cbdata: *mut c_void,
+) -> Result<impl FnOnce(std::result::Result<(), Error>) + Send + 'static> {
+    crate::state::proc()?;
+    match cbfunc {
+        Some(_) => op(cbfunc, cbdata),
+        None => Err(Status::ERR_BAD_PARAM),
+    }
+}
+
+/// Asks about a fabric; the structure is filled before the callback is called.
+///
+/// # Safety
+/// As of [`keep`], until the callback has been called.
+unsafe fn start(
+    fabric: *mut pmix_fabric_t,
+    asked: impl FnOnce() -> Result<Asked>,
+    cbfunc: pmix_op_cbfunc_t,
+    cbdata: *mut c_void,
+) -> Result<()> {
+    crate::state::proc()?;
+    // SAFETY: the caller says so.
+    unsafe { there(fabric)? };
+    let asked = asked()?;
+    let then = called_back(cbfunc, cbdata)?;
+    let fabric = Data(fabric.cast());
+    let kept = move |answer: std::result::Result<Answers, Error>| {
+        then(answer.and_then(|answer| {
+            // SAFETY: the caller says so.
+            let kept = unsafe { keep(fabric.get().cast(), answer) };
+            let nothing = "the host says nothing of the fabric";
+            kept.map_err(|status| ErrorDetail::new(status, nothing).into())
+        }));
+    };
+    match own_host() {
+        Some(own) => own.start(
+            |host: &CHost, own: &Proc<'static>, to: To<Vec<Info<'static>>>| {
+                asked.of_host(host, own, to);
+                Ok(())
+            },
+            kept,
+        ),
+        None => { client()?.start(asked.of_client(), kept) }.map_err(|error| fault(&error)),
+    }
+}
+
+/// Forgets what is known of a fabric.
+///
+/// # Safety
+/// As of [`keep`].
+unsafe fn forget(fabric: *mut pmix_fabric_t) -> Result<()> {
+    crate::state::proc()?;
+    // SAFETY: the caller says so.
+    unsafe {
+        let fabric = fabric.as_mut().ok_or(Status::ERR_BAD_PARAM)?;
+        empty_list(&mut fabric.info, &mut fabric.ninfo);
+    }
+    Ok(())
+}
+
+/// What a request about a block of resources says.
+///
+/// # Safety
+/// The pointers are NULL or lead to what C says.
+unsafe fn block_of(
+    directive: pmix_resource_block_directive_t,
+    block: *const c_char,
+    res: *const pmix_resource_unit_t,
+    nres: usize,
+    info: *const pmix_info_t,
+    ninfo: usize,
+) -> Result<Ask<'static>> {
+    // SAFETY: the caller says so.
+    let (block, units, infos): (Text<'static>, _, _) =
+        unsafe { (text_at(block)?, slice(res, nres)?, infos_at(info, ninfo)?) };
+    let unit = |unit: &pmix_resource_unit_t| ResourceUnit {
+        device_type: DeviceType::from_raw(unit.r#type),
+        count: unit.count as u64,
+    };
+    let directive = ResourceBlockDirective::from_raw(directive);
+    let units = units.iter().map(unit).collect();
+    Ok(Ask::resource_block(directive, block, units, infos))
+}
+
+/// The client that a block of resources or a session is asked of. No host module of C has a slot for
+/// these that every release agrees on, so a server's own process has nobody to ask.
+fn asked_of() -> Result<pmix_client::SharedClient> {
+    match own_host() {
+        Some(_) => Err(Status::ERR_NOT_SUPPORTED),
+        None => client(),
+    }
+}
+
+exported! {
+    fn PMIx_Fabric_register(fabric: *mut pmix_fabric_t, directives: *const pmix_info_t, ndirs: usize) -> pmix_status_t {
+        // SAFETY: C says so.
+        code(unsafe { wait(fabric, || infos_at(directives, ndirs).map(Asked::Register)) })
+    }
+
+    fn PMIx_Fabric_register_nb(fabric: *mut pmix_fabric_t, directives: *const pmix_info_t, ndirs: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        // SAFETY: C says so.
+        code(unsafe { start(fabric, || infos_at(directives, ndirs).map(Asked::Register), cbfunc, cbdata) })
+    }
+
+    fn PMIx_Fabric_update(fabric: *mut pmix_fabric_t) -> pmix_status_t {
+        // SAFETY: C says so.
+        code(unsafe { wait(fabric, || there(fabric).map(|fabric| Asked::Update(fabric.index))) })
+    }
+
+    fn PMIx_Fabric_update_nb(fabric: *mut pmix_fabric_t, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        // SAFETY: C says so.
+        code(unsafe { start(fabric, || there(fabric).map(|fabric| Asked::Update(fabric.index)), cbfunc, cbdata) })
+    }
+
+    fn PMIx_Fabric_deregister(fabric: *mut pmix_fabric_t) -> pmix_status_t {
+        // SAFETY: C says so.
+        code(unsafe { forget(fabric) })
+    }
+
+    fn PMIx_Fabric_deregister_nb(fabric: *mut pmix_fabric_t, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            let then = called_back(cbfunc, cbdata)?;
+            // SAFETY: C says so.
+            unsafe { forget(fabric)? };
+            later(move || then(Ok(())))
+        })())
+    }
+
+    fn PMIx_Resource_block(directive: pmix_resource_block_directive_t, block: *mut c_char, res: *const pmix_resource_unit_t, nres: usize, info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
+        code((|| {
+            let client = asked_of()?;
+            // SAFETY: C says so.
+            let ask = unsafe { block_of(directive, block, res, nres, info, ninfo)? };
+            client.wait(ask).map_err(|error| fault(&error))
+        })())
+    }
+
+    fn PMIx_Resource_block_nb(directive: pmix_resource_block_directive_t, block: *mut c_char, res: *const pmix_resource_unit_t, nres: usize, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            let client = asked_of()?;
+            // SAFETY: C says so.
+            let ask = unsafe { block_of(directive, block, res, nres, info, ninfo)? };
+            client.start(ask, op(cbfunc, cbdata)?).map_err(|error| fault(&error))
+        })())
+    }
+
+    fn PMIx_Session_control(session_id: u32, directives: *const pmix_info_t, ndirs: usize, cbfunc: pmix_info_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            let client = asked_of()?;
+            // SAFETY: C says so.
+            let ask = Ask::session_control(session_id, unsafe { infos_at(directives, ndirs)? });
+            if cbfunc.is_some() {
+                return client.start(ask, infos(cbfunc, cbdata)?).map_err(|error| fault(&error));
+            }
+            match client.wait(ask).map_err(|error| fault(&error))? {
+                (Status::SUCCESS | Status::OPERATION_SUCCEEDED, _) => Ok(()),
+                (status, _) => Err(status),
+            }
+        })())
+    }
+}
