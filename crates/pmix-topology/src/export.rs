@@ -15,6 +15,7 @@ use crate::{Cpuset, Level};
 pub(crate) fn xml(tree: &Tree) -> String {
     let mut writer = Writer {
         tree,
+        inner_memories: tree.inner_memories(),
         text: String::new(),
         last_object: 0,
     };
@@ -29,6 +30,8 @@ pub(crate) fn xml(tree: &Tree) -> String {
 
 struct Writer<'a> {
     tree: &'a Tree,
+    /// The memories beside each part or in it.
+    inner_memories: Vec<Cpuset>,
     text: String,
     /// The number of the last object: each has its own.
     last_object: u64,
@@ -36,8 +39,8 @@ struct Writer<'a> {
 
 /// What is still to be written.
 enum Due<'a> {
-    /// A part, and the memories beside the parts around it.
-    Open(&'a Part, Cpuset),
+    /// A part by its number, and the memories beside the parts around it.
+    Open((usize, &'a Part), Cpuset),
     /// The end of a part, and the devices beside it.
     Close(&'a Part),
 }
@@ -47,11 +50,11 @@ impl<'a> Writer<'a> {
         let Some(machine) = self.tree.machine() else {
             return;
         };
-        let mut stack = vec![Due::Open(machine, Cpuset::new())];
+        let mut stack = vec![Due::Open((0, machine), Cpuset::new())];
         while let Some(due) = stack.pop() {
             match due {
-                Due::Open(part, outer) => {
-                    let around = self.open(part, &outer);
+                Due::Open((index, part), outer) => {
+                    let around = self.open(index, part, &outer);
                     stack.push(Due::Close(part));
                     let inside: Vec<_> = self.tree.inside(part).collect();
                     let inside = inside.into_iter().rev();
@@ -68,10 +71,10 @@ impl<'a> Writer<'a> {
     }
 
     /// Begins a part; returns the memories beside it and around it.
-    fn open(&mut self, part: &Part, outer: &Cpuset) -> Cpuset {
+    fn open(&mut self, index: usize, part: &Part, outer: &Cpuset) -> Cpuset {
         let mut around = outer.clone();
         around.extend(&part.memories.iter().map(|memory| memory.index).collect());
-        let mut near = part.inner_memories.clone();
+        let mut near = self.inner_memories.get(index).cloned().unwrap_or_default();
         near.extend(&around);
         // hwloc has no machine without memory.
         let is_alone = part.parent.is_none() && near.is_empty();

@@ -5,6 +5,8 @@
 //! tree, and every level is made of parts of one kind. How hwloc 2.9 numbers them is seen in
 //! `testdata/topology`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::devices::Device;
 use crate::{Cpuset, Error, Level};
 
@@ -54,8 +56,6 @@ pub(crate) struct Part {
     pub(crate) children: Vec<usize>,
     /// The memories beside it.
     pub(crate) memories: Vec<Bank>,
-    /// The numbers of the memories beside the parts in it.
-    pub(crate) inner_memories: Cpuset,
     /// The devices beside it.
     pub(crate) devices: Vec<Device>,
     /// How many levels are above it.
@@ -71,7 +71,6 @@ impl Part {
             parent,
             children: Vec::new(),
             memories: Vec::new(),
-            inner_memories: Cpuset::new(),
             devices: Vec::new(),
             depth: 0,
         }
@@ -118,12 +117,10 @@ impl Tree {
     /// # Errors
     /// It has more levels than a machine can have, or is of no hardware thread.
     pub(crate) fn new(mut parts: Vec<Part>) -> Result<Self, Error> {
-        let levels = loop {
-            let levels = levels(&parts)?;
-            if !drop_group_level(&mut parts, &levels) {
-                break levels;
-            }
-        };
+        let mut levels = levels(&parts)?;
+        while let Some(place) = level_to_drop(&parts, &levels) {
+            take_away(&mut parts, &levels.remove(place));
+        }
         let threads = levels
             .iter()
             .flatten()
@@ -145,26 +142,7 @@ impl Tree {
             devices: Vec::new(),
         };
         tree.list_beside();
-        tree.list_inner_memories();
         Ok(tree)
-    }
-
-    /// Tells each part the memories beside the parts in it: these stand behind it.
-    fn list_inner_memories(&mut self) {
-        for index in (1..self.parts.len()).rev() {
-            let Some(part) = self.parts.get(index) else {
-                continue;
-            };
-            // A part that was taken away is in no other.
-            let Some(parent) = part.parent.filter(|_| part.depth > 0) else {
-                continue;
-            };
-            let mut all = part.inner_memories.clone();
-            all.extend(&part.memories.iter().map(|bank| bank.index).collect());
-            if let Some(around) = self.parts.get_mut(parent) {
-                around.inner_memories.extend(&all);
-            }
-        }
     }
 
     /// The part that all others are in.
@@ -173,10 +151,9 @@ impl Tree {
     }
 
     /// The parts directly in a part.
-    pub(crate) fn inside(&self, part: &Part) -> impl Iterator<Item = &Part> {
-        part.children
-            .iter()
-            .filter_map(|index| self.parts.get(*index))
+    pub(crate) fn inside(&self, part: &Part) -> impl Iterator<Item = (usize, &Part)> {
+        let inside = part.children.iter();
+        inside.filter_map(|index| Some((*index, self.parts.get(*index)?)))
     }
 
     /// Lists memories and devices in the order of hwloc: those of the parts inside a part first.
@@ -220,6 +197,24 @@ impl Tree {
     pub(crate) fn devices(&self) -> impl Iterator<Item = (&Device, &Part)> {
         let devices = self.devices.iter();
         devices.filter_map(|(device, index)| Some((device, self.parts.get(*index)?)))
+    }
+
+    /// The numbers of the memories beside each part or in it, in the order of the parts that
+    /// the tree was made of.
+    pub(crate) fn inner_memories(&self) -> Vec<Cpuset> {
+        let own = self
+            .parts
+            .iter()
+            .map(|part| part.memories.iter().map(|bank| bank.index).collect());
+        let mut all: Vec<Cpuset> = own.collect();
+        for (index, part) in self.parts.iter().enumerate().rev() {
+            // What was taken away is empty.
+            let below = all.get(index).cloned().unwrap_or_default();
+            if let Some(around) = part.parent.and_then(|parent| all.get_mut(parent)) {
+                around.extend(&below);
+            }
+        }
+        all
     }
 
     /// How many levels there are.
@@ -298,60 +293,60 @@ fn levels(parts: &[Part]) -> Result<Vec<Vec<usize>>, Error> {
     Ok(levels)
 }
 
-/// Takes away a level of groups that are the same as the parts around them or in them, if there is
+/// The place of a level of groups that are the same as the parts around them or in them, if there is
 /// one: hwloc keeps groups for the structure that they add.
-fn drop_group_level(parts: &mut [Part], levels: &[Vec<usize>]) -> bool {
-    let is_group = |parts: &[Part], level: &[usize]| {
+fn level_to_drop(parts: &[Part], levels: &[Vec<usize>]) -> Option<usize> {
+    let is_group = |level: &[usize]| {
         let mut level = level.iter().filter_map(|index| parts.get(*index));
         level.all(|part| matches!(part.kind, Kind::Group(_)) && !part.is_kept)
     };
-    for pair in levels.windows(2).rev() {
-        let [upper, lower] = pair else { continue };
-        let is_alike = upper.len() == lower.len()
-            && upper.iter().zip(lower).all(|(above, below)| {
-                parts
-                    .get(*above)
-                    .is_some_and(|part| part.children == [*below])
-            });
-        if !is_alike {
-            continue;
-        }
-        let dropped = if is_group(parts, upper) && upper != &[0] {
-            upper
-        } else if is_group(parts, lower) {
-            lower
-        } else {
-            continue;
+    let pairs = levels.windows(2).enumerate().rev();
+    let mut found = pairs.filter_map(|(place, pair)| {
+        let [upper, lower] = pair else { return None };
+        let has_one = |(above, below): (&usize, &usize)| {
+            let above = parts.get(*above);
+            above.is_some_and(|part| part.children == [*below])
         };
-        for index in dropped {
-            splice_out(parts, *index);
+        let is_alike = upper.len() == lower.len() && upper.iter().zip(lower).all(has_one);
+        match is_alike {
+            true if is_group(upper) => Some(place),
+            true if is_group(lower) => Some(place + 1),
+            _ => None,
         }
-        return true;
-    }
-    false
+    });
+    found.next()
 }
 
-/// Puts what is in and beside a part where the part was.
-fn splice_out(parts: &mut [Part], index: usize) {
-    let Some(part) = parts.get_mut(index) else {
-        return;
-    };
-    let (children, parent) = (std::mem::take(&mut part.children), part.parent);
-    let (memories, devices) = (
-        std::mem::take(&mut part.memories),
-        std::mem::take(&mut part.devices),
-    );
-    for child in &children {
-        if let Some(child) = parts.get_mut(*child) {
-            child.parent = parent;
+/// Takes away parts of a level, and puts what is in and beside each of them where it was.
+fn take_away(parts: &mut [Part], level: &[usize]) {
+    let mut emptied: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut parents = BTreeSet::new();
+    for index in level {
+        let Some(part) = parts.get_mut(*index) else {
+            continue;
+        };
+        let (inside, parent) = (std::mem::take(&mut part.children), part.parent);
+        let memories = std::mem::take(&mut part.memories);
+        let devices = std::mem::take(&mut part.devices);
+        for child in &inside {
+            if let Some(child) = parts.get_mut(*child) {
+                child.parent = parent;
+            }
+        }
+        emptied.insert(*index, inside);
+        parents.extend(parent);
+        if let Some(around) = parent.and_then(|parent| parts.get_mut(parent)) {
+            around.memories.extend(memories);
+            around.devices.extend(devices);
         }
     }
-    if let Some(around) = parent.and_then(|parent| parts.get_mut(parent)) {
-        let place = around.children.iter().position(|child| *child == index);
-        if let Some(place) = place {
-            around.children.splice(place..=place, children);
+    // Each once: a machine may have very many of them.
+    for parent in parents {
+        if let Some(around) = parts.get_mut(parent) {
+            let before = std::mem::take(&mut around.children).into_iter();
+            let after =
+                before.flat_map(|child| emptied.remove(&child).unwrap_or_else(|| vec![child]));
+            around.children = after.collect();
         }
-        around.memories.extend(memories);
-        around.devices.extend(devices);
     }
 }

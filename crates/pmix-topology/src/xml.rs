@@ -14,6 +14,9 @@ use crate::{Cpuset, Error, Level};
 /// How long a description may be, in bytes; that of a machine of 1,000 processors has 2 MB.
 pub(crate) const MAX_LEN: u64 = 64 << 20;
 
+/// No Linux numbers more memories.
+const MAX_MEMORIES: u32 = 1024;
+
 /// How many elements and texts a description may have.
 const MAX_NODES: u32 = 1 << 20;
 
@@ -82,11 +85,16 @@ impl Reader {
         match (kind, name, around) {
             (Some(Kind::Known(Level::Numa)), _, Some(around)) => {
                 if let Some(part) = self.parts.get_mut(around) {
-                    let index = object
+                    let index: Option<u32> = object
                         .attribute("os_index")
                         .and_then(|index| index.parse().ok());
+                    let index = index.unwrap_or(self.num_memories);
+                    if index >= MAX_MEMORIES {
+                        let why = format!("hwloc's XML: no memory has the number {index}");
+                        return Err(Error::malformed(why));
+                    }
                     part.memories.push(Bank {
-                        index: index.unwrap_or(self.num_memories),
+                        index,
                         near: cpus.unwrap_or_default(),
                     });
                     self.num_memories += 1;
