@@ -12,6 +12,9 @@
 //!
 //! Slurm counts three and more brackets in another order, which [`parse_notation`] knows.
 //!
+//! [`parse_hostfile`], [`parse_mcpu_hosts`] and [`parse_slurm`] read what tells slots besides nodes, and
+//! [`lay_out`] gives the slots ranks.
+//!
 //! Order and duplicates are kept. [`parse`] folds while it reads, so that a range costs as much as one
 //! name, and every number is checked against [`Limits`] before anything is made of it. [`write()`] writes
 //! a list in the dialect of a reader ([`Notation`]); what it writes is read back as the same list.
@@ -33,19 +36,23 @@
 //! are read, and steps as ClusterShell has them.
 #![forbid(unsafe_code)]
 
+mod allocation;
 mod brackets;
 mod error;
 mod notation;
 mod procs;
 mod range;
 mod separators;
+mod slots;
 mod write;
 
+pub use allocation::{Allocation, has_slots, parse_hostfile, parse_mcpu_hosts, parse_slurm};
 pub use error::Error;
 pub use notation::Notation;
 pub use pmix_map::{Limits, NodeList};
 pub use procs::{write_procs, write_ranks};
 pub use separators::normalise;
+pub use slots::{Layout, Slots, lay_out};
 pub use write::write;
 
 /// Returns whether a byte separates names as a blank does: ASCII white space and the vertical tab.

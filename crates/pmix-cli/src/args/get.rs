@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use clap::Args;
 use pmix_types::{Attribute, Rank};
 
+use super::layout::LayoutArgs;
+
 /// Arguments of `get`.
 #[derive(Args)]
 pub(crate) struct Get {
@@ -13,11 +15,13 @@ pub(crate) struct Get {
     #[arg(value_name = "KEY")]
     pub(crate) keys: Vec<String>,
     /// The node map: anything that a map command takes as one argument.
-    #[arg(long, value_name = "MAP", requires = "procs")]
+    #[arg(long, value_name = "MAP")]
     pub(crate) nodes: Option<OsString>,
     /// The process map.
     #[arg(long, value_name = "MAP", requires = "nodes")]
     pub(crate) procs: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) layout: LayoutArgs,
     /// What a host registers, one job a line in JSON; - for standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "nodes")]
     pub(crate) job: Option<OsString>,

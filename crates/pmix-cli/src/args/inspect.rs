@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::input::MapInput;
+use super::layout::LayoutArgs;
 
 /// Arguments of `explain`.
 #[derive(Args)]
@@ -26,7 +27,9 @@ pub(crate) struct Pair {
     pub(crate) nodes: OsString,
     /// The process map.
     #[arg(long, value_name = "MAP")]
-    pub(crate) procs: OsString,
+    pub(crate) procs: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) layout: LayoutArgs,
 }
 
 /// Arguments of `where`.
@@ -58,6 +61,8 @@ pub(crate) struct Draw {
     /// The process map; `-` or nothing reads standard input.
     #[arg(long, value_name = "MAP")]
     pub(crate) procs: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) layout: LayoutArgs,
     /// The kind of picture.
     #[arg(long = "of", value_enum, default_value_t = DrawAs::Text, value_name = "KIND")]
     pub(crate) kind: DrawAs,

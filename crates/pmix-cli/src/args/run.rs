@@ -9,6 +9,8 @@ use clap::{Args, Parser, ValueEnum};
 use pmix_launch::{MapBy, ProcessSet};
 use pmix_topology::{Cpuset, Level};
 
+use super::layout::LayoutArgs;
+
 /// Arguments of `run`.
 #[derive(Args)]
 pub(crate) struct Run {
@@ -16,12 +18,7 @@ pub(crate) struct Run {
     pub(crate) app: AppArgs,
     /// The nodes of a larger job, of which only the processes of this node are started: anything
     /// that a map command takes as one argument.
-    #[arg(
-        long,
-        value_name = "MAP",
-        requires = "procs",
-        help_heading = "Placement"
-    )]
+    #[arg(long, value_name = "MAP", help_heading = "Placement")]
     pub(crate) nodes: Option<OsString>,
     /// The ranks on each of them.
     #[arg(
@@ -31,6 +28,8 @@ pub(crate) struct Run {
         help_heading = "Placement"
     )]
     pub(crate) procs: Option<OsString>,
+    #[command(flatten, next_help_heading = "Placement")]
+    pub(crate) layout: LayoutArgs,
     /// What this node is called, if not as the system has it.
     #[arg(long, value_name = "NAME", help_heading = "Placement")]
     pub(crate) host: Option<String>,

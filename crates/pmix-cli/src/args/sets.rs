@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 
 use clap::Args;
 
+use super::layout::LayoutArgs;
 use super::target::Target;
 
 /// Lists, and how the answer is written.
@@ -66,4 +67,6 @@ pub(crate) struct Diff {
     /// The process map as it is.
     #[arg(long, value_name = "MAP", requires = "procs")]
     pub(crate) new_procs: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) layout: LayoutArgs,
 }

@@ -15,7 +15,7 @@ use gds_hash::{Job, LocalNode};
 use crate::args::Get;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::input::{read_nodes, read_option, read_procs};
+use crate::input::read_job;
 
 /// Runs the command.
 pub(crate) fn run(context: &mut Context, args: &Get) -> Result<Exit, Failure> {
@@ -36,8 +36,8 @@ pub(crate) fn run(context: &mut Context, args: &Get) -> Result<Exit, Failure> {
 /// The jobs that are asked, registered.
 fn read_jobs(context: &Context, args: &Get) -> Result<Vec<Job>, Failure> {
     let host = host::for_people(args.host.as_deref());
-    match (&args.job, &args.nodes, &args.procs) {
-        (Some(path), ..) => {
+    match (&args.job, &args.nodes) {
+        (Some(path), _) => {
             let jobs = jobs::read(context, path)?;
             let wanted = |job: &&jobs::Entry| args.nspace.as_ref().is_none_or(|n| job.is(n));
             let found: Vec<_> = jobs.iter().filter(wanted).collect();
@@ -51,13 +51,9 @@ fn read_jobs(context: &Context, args: &Get) -> Result<Vec<Job>, Failure> {
             let register = |entry: &jobs::Entry| entry.register(context, &host);
             found.into_iter().map(register).collect()
         }
-        (None, Some(nodes), Some(procs)) => {
-            if nodes == "-" && procs == "-" {
-                return Err(Failure::usage("standard input can be read only once"));
-            }
-            let (preg, limits) = (&context.preg, context.limits());
-            let list = read_nodes(preg, read_option("--nodes", nodes)?)?.into_list(limits)?;
-            let map = read_procs(preg, read_option("--procs", procs)?)?.into_map(limits)?;
+        (None, Some(nodes)) => {
+            let procs = args.procs.as_deref();
+            let (list, map) = read_job(&context.preg, nodes, procs, &args.layout)?;
             let nspace = args.nspace.clone().unwrap_or_else(|| "job".to_owned());
             Ok(vec![of_maps(&host, nspace, list, map)?])
         }

@@ -7,7 +7,7 @@
 
 use preg_core::{Preg, Terminator};
 
-use super::source::Source;
+use super::source::{Form, Source};
 use crate::excerpt::Excerpt;
 use crate::failure::Failure;
 use crate::octets;
@@ -42,6 +42,9 @@ pub(crate) fn segments(preg: &Preg, mut source: Source) -> Result<Vec<Segment>, 
     if source.comments && source.bytes.starts_with(MARK) {
         source.bytes.drain(..MARK.len());
     }
+    if source.form != Form::Map {
+        return Ok(vec![Segment::List(source)]);
+    }
     let body = source.bytes.trim_ascii();
     if body.first() == Some(&b'{') {
         return json(preg, body, &source.origin);
@@ -51,6 +54,9 @@ pub(crate) fn segments(preg: &Preg, mut source: Source) -> Result<Vec<Segment>, 
     }
     let start = source.bytes.len() - source.bytes.trim_ascii_start().len();
     if next_tag(preg, &source.bytes, start).is_none() {
+        if pmix_hostlist::has_slots(&source.bytes) {
+            source.form = Form::Hostfile;
+        }
         return Ok(vec![Segment::List(source)]);
     }
     Ok(lines(preg, &source, start))
@@ -198,6 +204,7 @@ fn lines(preg: &Preg, source: &Source, start: usize) -> Vec<Segment> {
                 origin: source.origin.clone(),
                 bytes: text[at..next].to_vec(),
                 comments: source.comments,
+                form: Form::Map,
             }));
         }
         if next == text.len() {

@@ -6,6 +6,7 @@
 //! ([`procs`]). What stays text is not parsed, what came folded is not expanded.
 
 mod detect;
+mod job;
 mod lines;
 mod nodes;
 mod procs;
@@ -13,7 +14,8 @@ mod separators;
 mod source;
 
 pub(crate) use detect::{Segment, Value, segments, tagged_values};
+pub(crate) use job::read_job;
 pub(crate) use lines::{answer_lines, longest_line};
 pub(crate) use nodes::{decode_nodes, of_text as nodes_of_text, read_nodes, text_of};
 pub(crate) use procs::{decode_procs, of_text as procs_of_text, read_procs, text_of_procs};
-pub(crate) use source::{Source, read as read_sources, read_option, read_path};
+pub(crate) use source::{Form, Source, read as read_sources, read_option, read_path};

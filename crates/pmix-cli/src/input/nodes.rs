@@ -3,12 +3,13 @@
 
 use std::error::Error;
 
+use pmix_hostlist::{Allocation, Slots};
 use pmix_map::{Limits, NodeList, NodeListBuilder, NodeRun};
 use preg_core::{Preg, Regex2Ref};
 
 use super::detect::{Segment, Value, segments};
 use super::separators;
-use super::source::Source;
+use super::source::{Form, Source};
 use crate::excerpt::Excerpt;
 use crate::failure::Failure;
 
@@ -38,6 +39,35 @@ pub(crate) fn read_nodes(preg: &Preg, sources: Vec<Source>) -> Result<Nodes, Fai
     Nodes::join(found.collect::<Result<_, _>>()?, preg.limits())
 }
 
+/// Reads one source as a node map, and the slots of the nodes if it tells them.
+pub(super) fn read_slots(
+    preg: &Preg,
+    source: Source,
+) -> Result<(NodeList, Option<Slots>), Failure> {
+    let limits = preg.limits();
+    let mut found = segments(preg, source)?;
+    if let [Segment::List(source)] = &mut found[..]
+        && source.form != Form::Map
+    {
+        let found = allocation(source, limits)?;
+        return Ok((found.nodes, found.slots));
+    }
+    let found = found.into_iter().map(|segment| of_segment(preg, segment));
+    let nodes = Nodes::join(found.collect::<Result<_, _>>()?, limits)?;
+    Ok((nodes.into_list(limits)?, None))
+}
+
+/// Reads nodes with slots.
+fn allocation(source: &Source, limits: &Limits) -> Result<Allocation, Failure> {
+    let text = &source.bytes;
+    match &source.form {
+        Form::Slurm(tasks) => pmix_hostlist::parse_slurm(text, tasks.as_deref(), limits),
+        Form::McpuHosts => pmix_hostlist::parse_mcpu_hosts(text, limits),
+        Form::Hostfile | Form::Map => pmix_hostlist::parse_hostfile(text, source.comments, limits),
+    }
+    .map_err(|error| of_list(&error, source))
+}
+
 /// Decodes values to one node map.
 pub(crate) fn decode_nodes(preg: &Preg, values: &[Value]) -> Result<Nodes, Failure> {
     let lists = values.iter().map(|v| of_value(preg, v).map(Nodes::folded));
@@ -65,6 +95,9 @@ fn of_value(preg: &Preg, value: &Value) -> Result<NodeList, Failure> {
 
 /// Spreads list text into names.
 pub(crate) fn of_text(mut source: Source, limits: &Limits) -> Result<Nodes, Failure> {
+    if source.form != Form::Map {
+        return allocation(&source, limits).map(|found| Nodes::folded(found.nodes));
+    }
     if memchr::memchr2(b'[', b']', &source.bytes).is_some() {
         let read = match source.comments {
             true => pmix_hostlist::parse_file(&source.bytes, limits),
@@ -79,7 +112,7 @@ pub(crate) fn of_text(mut source: Source, limits: &Limits) -> Result<Nodes, Fail
 }
 
 /// What is wrong with a list, with its place in the source.
-fn of_list(error: &pmix_hostlist::Error, source: &Source) -> Failure {
+pub(super) fn of_list(error: &pmix_hostlist::Error, source: &Source) -> Failure {
     let (origin, bytes) = (&source.origin, &source.bytes);
     let cause = error.source().and_then(<dyn Error>::downcast_ref);
     if let Some(cause) = cause

@@ -10,7 +10,7 @@ use preg_core::{Preg, Regex2Ref};
 
 use super::detect::{Segment, Value, segments};
 use super::nodes::of_limits;
-use super::source::Source;
+use super::source::{Form, Source};
 use crate::failure::Failure;
 
 /// A process map, as text where it came as text and folded where it came folded.
@@ -45,6 +45,11 @@ pub(crate) fn read_procs(preg: &Preg, sources: Vec<Source>) -> Result<Procs, Fai
             found.push(match segment {
                 Segment::Exact(text) => Procs::Text(text, "the decoded input".into()),
                 Segment::Value(value) => Procs::Map(of_value(preg, &value)?),
+                Segment::List(source) if source.form != Form::Map => {
+                    let message = format!("{} tells nodes, no process map", source.origin);
+                    let cure = "name it as the node map, with --layout for the ranks of its slots";
+                    return Err(Failure::usage(message).cure(cure));
+                }
                 Segment::List(source) => of_text(source),
             });
         }

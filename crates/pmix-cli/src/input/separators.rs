@@ -3,12 +3,13 @@
 
 use pmix_hostlist::is_blank;
 
-use super::source::Source;
+use super::source::{Form, Source};
 
 /// Takes two arguments for one text with a blank between: a comma at the end of the first or the
 /// front of the second already separates them.
 pub(super) fn join(left: &mut Source, right: &mut Source) {
-    if left.comments || right.comments {
+    let is_map = |source: &Source| source.form == Form::Map;
+    if left.comments || right.comments || !is_map(left) || !is_map(right) {
         return;
     }
     let ends = left.bytes.iter().rposition(|b| !is_blank(*b));
@@ -53,6 +54,7 @@ mod tests {
                 origin: String::new(),
                 bytes: text.as_bytes().to_vec(),
                 comments: false,
+                form: Form::Map,
             };
             let (mut a, mut b) = (source(left), source(right));
             join(&mut a, &mut b);

@@ -3,8 +3,9 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Read};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use pmix_mca::Environment;
 use preg_core::Status;
 
 use crate::failure::{Exit, Failure};
@@ -21,6 +22,21 @@ pub(crate) struct Source {
     pub(crate) bytes: Vec<u8>,
     /// Whether `#` begins a comment: in files and on standard input, not in arguments.
     pub(crate) comments: bool,
+    /// What the bytes are, where the word says it.
+    pub(crate) form: Form,
+}
+
+/// What the bytes of a source are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A map in any form that its own bytes tell.
+    Map,
+    /// Nodes with slots, a line each.
+    Hostfile,
+    /// The node list of a job of Slurm, and its tasks on each node.
+    Slurm(Option<Vec<u8>>),
+    /// Names and slots in turns, as LSF has them.
+    McpuHosts,
 }
 
 /// Reads what the words name; without words, standard input.
@@ -62,13 +78,63 @@ pub(crate) fn read_path(path: Option<&OsStr>) -> Result<Source, Failure> {
 
 fn read_word(word: &OsStr, origin: impl FnOnce() -> String) -> Result<Source, Failure> {
     match word.as_bytes() {
+        b"slurm:" => {
+            let bytes = variable("SLURM_JOB_NODELIST")?;
+            let tasks = variable("SLURM_TASKS_PER_NODE").ok();
+            let form = Form::Slurm(tasks.map(OsString::into_vec));
+            Ok(of_variable("SLURM_JOB_NODELIST", bytes, form))
+        }
+        b"lsf:" => {
+            let bytes = variable("LSB_MCPU_HOSTS")?;
+            Ok(of_variable("LSB_MCPU_HOSTS", bytes, Form::McpuHosts))
+        }
+        b"pbs:" => hostfile(&variable("PBS_NODEFILE")?),
+        [
+            b'h',
+            b'o',
+            b's',
+            b't',
+            b'f',
+            b'i',
+            b'l',
+            b'e',
+            b':',
+            path @ ..,
+        ] if !path.is_empty() => hostfile(OsStr::from_bytes(path)),
         b"-" => stdin(),
         [b'@', path @ ..] if !path.is_empty() => file(OsStr::from_bytes(path)),
         bytes => Ok(Source {
             origin: origin(),
             bytes: bytes.to_vec(),
             comments: false,
+            form: Form::Map,
         }),
+    }
+}
+
+fn hostfile(path: &OsStr) -> Result<Source, Failure> {
+    let form = Form::Hostfile;
+    let source = read_path(Some(path))?;
+    Ok(Source { form, ..source })
+}
+
+/// What a resource manager set in the environment.
+fn variable(name: &str) -> Result<OsString, Failure> {
+    let vars = Environment::of_process().vars;
+    let found = vars.into_iter().find(|(known, _)| known == name);
+    let found = found.map(|(_, value)| value).filter(|v| !v.is_empty());
+    found.ok_or_else(|| {
+        let message = format!("the variable {name} is not set");
+        Failure::usage(message).cure("a resource manager sets it inside a job")
+    })
+}
+
+fn of_variable(name: &str, bytes: OsString, form: Form) -> Source {
+    Source {
+        origin: format!("${name}"),
+        bytes: bytes.into_vec(),
+        comments: false,
+        form,
     }
 }
 
@@ -79,6 +145,7 @@ fn stdin() -> Result<Source, Failure> {
         origin,
         bytes,
         comments: true,
+        form: Form::Map,
     })
 }
 
@@ -95,6 +162,7 @@ fn file(path: &OsStr) -> Result<Source, Failure> {
         origin,
         bytes,
         comments: true,
+        form: Form::Map,
     })
 }
 

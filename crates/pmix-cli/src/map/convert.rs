@@ -14,7 +14,7 @@ use super::read_map;
 use crate::args::{Convert, FormArg, Target};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::input::{Segment, Source, segments, text_of, text_of_procs};
+use crate::input::{Form, Segment, Source, segments, text_of, text_of_procs};
 use crate::printable::printable;
 
 /// What the range notation of every PMIx release is called.
@@ -88,6 +88,7 @@ fn bracket_list(list: &NodeList, notation: Notation, preg: &Preg) -> Result<Vec<
         origin: String::new(),
         bytes: out.clone(),
         comments: true,
+        form: Form::Map,
     };
     let odd = matches!(out.first(), Some(b'@' | b'{')) || out == b"-";
     match segments(preg, source) {

@@ -2,6 +2,7 @@
 //! `pmix map diff`: what became of a job's nodes and ranks.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsString;
 use std::io::Write as _;
 
 use pmix_map::{Limits, NodeList, ProcMap};
@@ -39,10 +40,14 @@ pub(super) fn run(context: &mut Context, args: &Diff) -> Result<Exit, Failure> {
         return Err(Failure::usage("standard input can be read only once"));
     }
     let changes = match (&args.procs, &args.new_procs) {
-        (Some(procs), Some(new_procs)) => {
-            let pair = |nodes: &std::ffi::OsString, procs: &std::ffi::OsString| {
-                let (nodes, procs) = (nodes.clone(), procs.clone());
-                read_pair(context, &Pair { nodes, procs })
+        (procs, new_procs) if procs.is_some() || args.layout.is_asked() => {
+            let pair = |nodes: &OsString, procs: &Option<OsString>| {
+                let pair = Pair {
+                    nodes: nodes.clone(),
+                    procs: procs.clone(),
+                    layout: args.layout.clone(),
+                };
+                read_pair(context, &pair)
             };
             let (before, after) = (pair(&args.nodes, procs)?, pair(&args.new_nodes, new_procs)?);
             let mut changes = nodes(&before.0, &after.0);

@@ -72,9 +72,20 @@ pub(super) fn run(context: &mut Context, args: &Draw) -> Result<Exit, Failure> {
 
 /// The process map, and the node map if there is one.
 fn maps(context: &Context, args: &Draw) -> Result<(NodeList, ProcMap), Failure> {
-    let procs = args.procs.clone().unwrap_or_else(|| OsString::from("-"));
+    let layout = args.layout.clone();
     if let Some(nodes) = args.nodes.clone() {
-        return paired(context, &Pair { nodes, procs });
+        let standard_input = || OsString::from("-");
+        let procs = args.procs.clone();
+        let procs = procs.or_else(|| (!layout.is_asked()).then(standard_input));
+        let pair = Pair {
+            nodes,
+            procs,
+            layout,
+        };
+        return paired(context, &pair);
+    }
+    if layout.is_asked() {
+        return Err(Failure::usage("--ppn and --layout need --nodes"));
     }
     let sources = match &args.procs {
         Some(procs) => read_option("--procs", procs)?,

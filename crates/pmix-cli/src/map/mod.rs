@@ -29,7 +29,7 @@ use pmix_map::{NodeList, ProcMap};
 use crate::args::{MapCommand, MapInput, Pair};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::input::{read_nodes, read_option, read_procs, read_sources};
+use crate::input::{read_job, read_nodes, read_option, read_procs, read_sources};
 use crate::words::counted;
 use list::Map;
 
@@ -94,13 +94,8 @@ fn read_lists(context: &Context, words: &[OsString]) -> Result<Vec<NodeList>, Fa
 
 /// Reads two maps that belong together.
 fn read_pair(context: &Context, maps: &Pair) -> Result<(NodeList, ProcMap), Failure> {
-    if maps.nodes == "-" && maps.procs == "-" {
-        return Err(Failure::usage("standard input can be read only once"));
-    }
-    let (preg, limits) = (&context.preg, context.limits());
-    let list = read_nodes(preg, read_option("--nodes", &maps.nodes)?)?.into_list(limits)?;
-    let map = read_procs(preg, read_option("--procs", &maps.procs)?)?.into_map(limits)?;
-    Ok((list, map))
+    let procs = maps.procs.as_deref();
+    read_job(&context.preg, &maps.nodes, procs, &maps.layout)
 }
 
 /// Reads two maps that have the same number of nodes.

@@ -14,7 +14,7 @@ use super::{convert, read_lists};
 use crate::args::{Lists, Parts, Position, Slice};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::input::{Source, procs_of_text, read_nodes, read_option, read_sources};
+use crate::input::{Form, Source, procs_of_text, read_nodes, read_option, read_sources};
 
 /// `slice`.
 pub(super) fn slice(context: &mut Context, args: &Slice) -> Result<Exit, Failure> {
@@ -23,6 +23,7 @@ pub(super) fn slice(context: &mut Context, args: &Slice) -> Result<Exit, Failure
         origin: "the places".to_owned(),
         bytes: args.places.as_bytes().to_vec(),
         comments: false,
+        form: Form::Map,
     })
     .into_map(context.limits())
     .map_err(|f| f.misuse("a place is a number or a range: 3, 8-15"))?;

@@ -11,7 +11,7 @@ use super::paired;
 use crate::args::{Where, Who};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::input::{Source, procs_of_text, read_nodes, read_sources};
+use crate::input::{Form, Source, procs_of_text, read_nodes, read_sources};
 
 /// `where RANK...`: one line a rank.
 pub(super) fn ranks(context: &mut Context, args: &Where) -> Result<Exit, Failure> {
@@ -20,6 +20,7 @@ pub(super) fn ranks(context: &mut Context, args: &Where) -> Result<Exit, Failure
         origin: "the ranks".to_owned(),
         bytes: args.ranks.join(",").into_bytes(),
         comments: false,
+        form: Form::Map,
     })
     .into_map(context.limits())
     .map_err(|f| f.misuse("a rank is a number or a range: 3, 8-15"))?;

@@ -7,7 +7,7 @@ mod mca;
 mod placement;
 mod report;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::args::{Cli, Run};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::get::host;
-use crate::input::{read_nodes, read_option, read_procs};
+use crate::input::read_job;
 use crate::wire::Trace;
 
 /// The word by which this program becomes what ends the processes of a killed launcher.
@@ -109,9 +109,13 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
     // A list of nodes is how mpirun says on which of them to start.
     let named = named.filter(|name| !name.contains([',', ':']));
     let host = named.unwrap_or(system);
-    let maps = match (&args.nodes, &args.procs) {
-        (Some(nodes), Some(procs)) => Some(larger_job(context, &host, nodes, procs)?),
-        _ => None,
+    let maps = match &args.nodes {
+        Some(nodes) => Some(larger_job(context, &host, nodes, &args)?),
+        None if args.layout.is_asked() => {
+            let message = "--ppn and --layout are for the nodes of --nodes";
+            return Err(Failure::usage(message).cure("-n N starts N processes on this node"));
+        }
+        None => None,
     };
     let policy = placement::policy(&args, &environment.vars);
     let announce = args.report || args.report_bindings || !args.habits.display.is_empty();
@@ -174,15 +178,8 @@ pub(crate) fn watch() -> ! {
     std::process::exit(i32::from(watched.is_err()))
 }
 
-fn larger_job(
-    context: &Context,
-    host: &str,
-    nodes: &OsString,
-    procs: &OsString,
-) -> Result<Layout, Failure> {
-    let (preg, limits) = (&context.preg, context.limits());
-    let nodes = read_nodes(preg, read_option("--nodes", nodes)?)?.into_list(limits)?;
-    let procs = read_procs(preg, read_option("--procs", procs)?)?.into_map(limits)?;
+fn larger_job(context: &Context, host: &str, nodes: &OsStr, args: &Run) -> Result<Layout, Failure> {
+    let (nodes, procs) = read_job(&context.preg, nodes, args.procs.as_deref(), &args.layout)?;
     Layout::of_maps(host.as_bytes(), nodes, procs)
         .map_err(|error| refused(error).cure("--host says what this node is called in the maps"))
 }

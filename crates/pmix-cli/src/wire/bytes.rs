@@ -4,7 +4,7 @@
 use crate::args::WireDecode;
 use crate::excerpt::Excerpt;
 use crate::failure::Failure;
-use crate::input::{Source, read_path};
+use crate::input::{Form, Source, read_path};
 
 /// Reads the bytes that a command is to unpack.
 pub(super) fn read(args: &WireDecode) -> Result<Source, Failure> {
@@ -18,6 +18,7 @@ pub(super) fn source(args: &WireDecode) -> Result<Source, Failure> {
             origin: "--hex".to_owned(),
             bytes: digits.clone().into_bytes(),
             comments: false,
+            form: Form::Map,
         }),
         None => read_path(args.file.as_deref()),
     }
@@ -84,6 +85,7 @@ mod tests {
             origin: "a file".to_owned(),
             bytes: Vec::new(),
             comments,
+            form: Form::Map,
         };
         let bytes = unhex(text.as_bytes(), &source);
         bytes.map_err(|e| e.to_json()["offset"].to_string())

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Node and process maps that belong together: both as they are written, or the second laid out.
+
+use std::ffi::OsStr;
+
+use pmix_hostlist::{Layout, Slots, lay_out};
+use pmix_map::{NodeList, ProcMap};
+use preg_core::Preg;
+
+use super::nodes::{of_list, read_slots};
+use super::source::{Form, Source, read_option};
+use super::{read_nodes, read_procs};
+use crate::args::LayoutArgs;
+use crate::failure::Failure;
+
+/// Reads the node map of a job, and its process map: that of `procs`, or the one that results from
+/// `--ppn` or the slots of the nodes.
+pub(crate) fn read_job(
+    preg: &Preg,
+    nodes: &OsStr,
+    procs: Option<&OsStr>,
+    args: &LayoutArgs,
+) -> Result<(NodeList, ProcMap), Failure> {
+    let limits = preg.limits();
+    let mut sources = read_option("--nodes", nodes)?;
+    if let Some(procs) = procs {
+        if nodes == "-" && procs == "-" {
+            return Err(Failure::usage("standard input can be read only once"));
+        }
+        let list = read_nodes(preg, sources)?.into_list(limits)?;
+        let map = read_procs(preg, read_option("--procs", procs)?)?.into_map(limits)?;
+        return Ok((list, map));
+    }
+    let Some(source) = sources.pop() else {
+        return Ok(Default::default());
+    };
+    let (list, known) = read_slots(preg, source)?;
+    let map = laid_out(preg, &list, known, args)?;
+    Ok((list, map))
+}
+
+fn laid_out(
+    preg: &Preg,
+    list: &NodeList,
+    known: Option<Slots>,
+    args: &LayoutArgs,
+) -> Result<ProcMap, Failure> {
+    let num_nodes = list.len() as u64;
+    let slots = match &args.ppn {
+        Some(text) => ppn(text, num_nodes)?,
+        None => known.ok_or_else(|| {
+            Failure::usage("nothing says which ranks are on the nodes").cure(
+                "give --procs, or --ppn with the number of ranks a node; hostfile:FILE, slurm:, \
+                 pbs: and lsf: tell it themselves",
+            )
+        })?,
+    };
+    let layout = args.layout.map_or(Layout::Block, |layout| layout.0);
+    let source = source_of("--ppn", args.ppn.as_deref().unwrap_or_default());
+    lay_out(&slots, layout, preg.limits()).map_err(|error| of_list(&error, &source))
+}
+
+/// One number is for every node, a list has a number for each.
+fn ppn(text: &str, num_nodes: u64) -> Result<Slots, Failure> {
+    if let Ok(number) = text.parse() {
+        return Ok(Slots::uniform(number, num_nodes));
+    }
+    let source = source_of("--ppn", text);
+    let misuse = |failure: Failure| failure.misuse("for example --ppn 16, or --ppn '2(x3),1'");
+    let slots = Slots::parse(text.as_bytes()).map_err(|error| misuse(of_list(&error, &source)))?;
+    if slots.num_nodes() != num_nodes {
+        let counted = slots.num_nodes();
+        let message = format!("--ppn is for {counted} nodes, and there are {num_nodes}");
+        return Err(Failure::usage(message));
+    }
+    Ok(slots)
+}
+
+fn source_of(origin: &str, text: &str) -> Source {
+    Source {
+        origin: origin.to_owned(),
+        bytes: text.as_bytes().to_vec(),
+        comments: false,
+        form: Form::Map,
+    }
+}

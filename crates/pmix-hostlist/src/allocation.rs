@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Nodes with their slots, as hostfiles and resource managers tell them.
+//!
+//! Source: `SLURM_JOB_NODELIST` in sbatch(1), `PBS_NODEFILE` in qsub(1), `LSB_MCPU_HOSTS` in the manual of
+//! LSF, hostfiles in the manuals of Open MPI and MPICH.
+
+use std::collections::HashMap;
+
+use pmix_map::{Limits, NodeList, NodeListBuilder};
+
+use crate::slots::Slots;
+use crate::{Error, Notation, is_blank, parse, parse_notation};
+
+const HINT: &str = "a line of a hostfile is n1, n1:4 or n1 slots=4";
+const PAIRS: &str = "LSF writes a name and a number for each node: n1 4 n2 8";
+
+/// Holds nodes and the number of slots on each of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// The nodes, each once.
+    pub nodes: NodeList,
+    /// Their slots, if they are known.
+    pub slots: Option<Slots>,
+}
+
+/// Reads a hostfile: a node a line, with `:N` behind the name or the words `slots=N`, else one slot. A
+/// node that stands there again has the slots of all its lines, so that this reads the file of
+/// `PBS_NODEFILE`, too. With `comments`, a `#` at the front of a line or behind a blank begins a comment.
+///
+/// # Errors
+/// `PMIX_ERR_BAD_PARAM` with the byte for a line that is none; `PMIX_ERR_OUT_OF_RESOURCE` beyond the limits.
+pub fn parse_hostfile(text: &[u8], comments: bool, limits: &Limits) -> Result<Allocation, Error> {
+    let mut nodes = Counted::default();
+    let mut start = 0;
+    for line in text.split(|byte| *byte == b'\n') {
+        read_line(line, comments, limits, &mut nodes).map_err(|error| error.behind(start))?;
+        start += line.len() + 1;
+    }
+    nodes.finish(limits)
+}
+
+/// Reads the pairs of `LSB_MCPU_HOSTS`: a name, its slots, and so on.
+///
+/// # Errors
+/// As [`parse_hostfile`].
+pub fn parse_mcpu_hosts(text: &[u8], limits: &Limits) -> Result<Allocation, Error> {
+    let mut nodes = Counted::default();
+    let mut words = words(text);
+    while let Some((at, name)) = words.next() {
+        let count = words.next().and_then(|(_, word)| number(word));
+        let count = count.ok_or_else(|| {
+            let message = format!("no number of slots follows `{}`", name.escape_ascii());
+            Error::syntax(at, message, PAIRS)
+        })?;
+        nodes.add(name, count, limits)?;
+    }
+    nodes.finish(limits)
+}
+
+/// Takes the node list of a job of Slurm, in Slurm's order, and what it says of the tasks on each node.
+///
+/// # Errors
+/// As [`parse`], and `PMIX_ERR_BAD_PARAM` if the two do not have the same number of nodes.
+pub fn parse_slurm(
+    nodes: &[u8],
+    tasks_per_node: Option<&[u8]>,
+    limits: &Limits,
+) -> Result<Allocation, Error> {
+    let nodes = parse_notation(nodes, false, Notation::Slurm, limits)?;
+    let slots = tasks_per_node.map(Slots::parse).transpose()?;
+    if let Some(slots) = &slots
+        && slots.num_nodes() != nodes.len() as u64
+    {
+        let message = format!(
+            "there are {} nodes, and tasks for {}",
+            nodes.len(),
+            slots.num_nodes()
+        );
+        return Err(Error::syntax(0, message, "2(x3),1 is for four nodes"));
+    }
+    Ok(Allocation { nodes, slots })
+}
+
+/// Returns whether text has the words `slots=` of a hostfile, which no list of names has.
+#[must_use]
+pub fn has_slots(text: &[u8]) -> bool {
+    memchr::memmem::find_iter(text, b"slots=")
+        .any(|at| at == 0 || text.get(at - 1).is_some_and(|byte| is_blank(*byte)))
+}
+
+/// Nodes in the order in which they first stand, with the slots of all their lines.
+#[derive(Default)]
+struct Counted {
+    places: HashMap<Vec<u8>, usize>,
+    nodes: Vec<(Vec<u8>, u32)>,
+    /// The bytes of all names.
+    len: usize,
+}
+
+impl Counted {
+    fn add(&mut self, name: &[u8], slots: u32, limits: &Limits) -> Result<(), Error> {
+        if let Some((_, known)) = self
+            .places
+            .get(name)
+            .and_then(|place| self.nodes.get_mut(*place))
+        {
+            *known = known.saturating_add(slots);
+            return Ok(());
+        }
+        self.len = self.len.saturating_add(name.len() + 1);
+        limits.check_text(self.len)?;
+        self.places.insert(name.to_vec(), self.nodes.len());
+        self.nodes.push((name.to_vec(), slots));
+        Ok(())
+    }
+
+    fn finish(self, limits: &Limits) -> Result<Allocation, Error> {
+        let mut list = NodeListBuilder::new(limits);
+        let mut slots = Slots::default();
+        for (name, count) in self.nodes {
+            list.name(&name)?;
+            slots.push(count, 1);
+        }
+        Ok(Allocation {
+            nodes: list.finish(),
+            slots: Some(slots),
+        })
+    }
+}
+
+fn read_line(
+    line: &[u8],
+    comments: bool,
+    limits: &Limits,
+    nodes: &mut Counted,
+) -> Result<(), Error> {
+    let mut words = words(line).take_while(|(_, word)| !comments || !word.starts_with(b"#"));
+    let Some((at, first)) = words.next() else {
+        return Ok(());
+    };
+    let (name, mut count) = name_and_count(first);
+    if name.is_empty() || name.contains(&b'=') {
+        let message = format!("`{}` is no name of a node", first.escape_ascii());
+        return Err(Error::syntax(at, message, HINT));
+    }
+    for (at, word) in words {
+        let fault = |message: String| Error::syntax(at, message, HINT);
+        let equals = memchr::memchr(b'=', word).unwrap_or(word.len());
+        let (key, value) = word.split_at(equals);
+        match key {
+            b"slots" | b"cpus" | b"count" => {
+                let given = number(value.strip_prefix(b"=").unwrap_or_default());
+                count =
+                    Some(given.ok_or_else(|| {
+                        fault(format!("`{}` has no number", word.escape_ascii()))
+                    })?);
+            }
+            // What these say is of no use to a map.
+            b"max_slots" | b"max-slots" | b"user" | b"username" | b"port" | b"ifhn"
+            | b"binding"
+                if !value.is_empty() => {}
+            _ => {
+                let message = format!("`{}` says nothing known of a node", word.escape_ascii());
+                return Err(fault(message));
+            }
+        }
+    }
+    let count = count.unwrap_or(1);
+    if memchr::memchr2(b'[', b']', name).is_none() {
+        return nodes.add(name, count, limits);
+    }
+    let list = parse(name, limits).map_err(|error| error.behind(at))?;
+    limits.check_text(list.text_len())?;
+    let mut result = Ok(());
+    list.for_each(|name| {
+        if result.is_ok() {
+            result = nodes.add(name, count, limits);
+        }
+    });
+    result
+}
+
+/// A name and the number behind its only colon; an address of IPv6 has more of them.
+fn name_and_count(word: &[u8]) -> (&[u8], Option<u32>) {
+    let colon = memchr::memchr(b':', word).filter(|at| memchr::memrchr(b':', word) == Some(*at));
+    let split = colon.and_then(|at| Some((word.get(..at)?, number(word.get(at + 1..)?)?)));
+    split.map_or((word, None), |(name, count)| (name, Some(count)))
+}
+
+fn number(digits: &[u8]) -> Option<u32> {
+    let digits = std::str::from_utf8(digits).ok()?;
+    let digits = Some(digits).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
+    digits.parse().ok()
+}
+
+/// The words between blanks, each with its place.
+fn words(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut at = 0;
+    let word = move |word: &'_ [u8]| {
+        let start = at;
+        at += word.len() + 1;
+        (start, word.len())
+    };
+    let places: Vec<_> = text.split(|byte| is_blank(*byte)).map(word).collect();
+    let filled = places.into_iter().filter(|(_, len)| *len > 0);
+    filled.filter_map(|(start, len)| Some((start, text.get(start..start + len)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(found: Allocation) -> String {
+        let names = found.nodes.iter().collect::<Vec<_>>().join(&b","[..]);
+        format!("{} {:?}", String::from_utf8_lossy(&names), found.slots)
+    }
+
+    fn same(found: Result<Allocation, Error>, names: &str, slots: &str) {
+        let slots = Slots::parse(slots.as_bytes()).unwrap();
+        assert_eq!(shown(found.unwrap()), format!("{names} {:?}", Some(slots)));
+    }
+
+    #[test]
+    fn every_form_of_a_hostfile_is_read() {
+        let limits = Limits::default();
+        let text = b"# rack\nn1 slots=4 max_slots=8 # first\r\nn2:2\n\n  n3\nn1\nn[4-5] slots=3\n";
+        same(
+            parse_hostfile(text, true, &limits),
+            "n1,n2,n3,n4,n5",
+            "5,2,1,3(x2)",
+        );
+        // As PBS writes it, a line a slot.
+        same(parse_hostfile(b"a\na\nb\n", true, &limits), "a,b", "2,1");
+        same(
+            parse_hostfile(b"fe80::1:2\n", true, &limits),
+            "fe80::1:2",
+            "1",
+        );
+        same(
+            parse_mcpu_hosts(b" h1 4  h2 8 h1 1", &limits),
+            "h1,h2",
+            "5,8",
+        );
+    }
+
+    #[test]
+    fn slurms_two_variables_belong_together() {
+        let limits = Limits::default();
+        same(
+            parse_slurm(b"n[1-3],x", Some(b"2(x3),1"), &limits),
+            "n1,n2,n3,x",
+            "2(x3),1",
+        );
+        assert_eq!(parse_slurm(b"n[1-3]", None, &limits).unwrap().slots, None);
+        let error = parse_slurm(b"n[1-3]", Some(b"2(x4)"), &limits).unwrap_err();
+        assert!(
+            error.to_string().contains("3 nodes, and tasks for 4"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_line_that_is_none_is_named_by_its_byte() {
+        let limits = Limits::default();
+        for (text, at) in [
+            ("n1\nslots=4\n", 3),
+            ("n1 slots=x", 3),
+            ("n1 slots=", 3),
+            ("n1 slots", 3),
+            ("n1 n2", 3),
+            ("a\nn1 max_slots", 5),
+            ("a\n n[1-x]", 7),
+            ("n1 slots=4294967296", 3),
+        ] {
+            let error = parse_hostfile(text.as_bytes(), true, &limits).unwrap_err();
+            assert_eq!(error.offset(), Some(at), "{text:?}: {error}");
+        }
+        assert_eq!(
+            parse_mcpu_hosts(b"a 1 b", &limits).unwrap_err().offset(),
+            Some(4)
+        );
+        assert_eq!(
+            parse_mcpu_hosts(b"a b", &limits).unwrap_err().offset(),
+            Some(0)
+        );
+        let few = Limits {
+            max_nodes: 2,
+            ..limits
+        };
+        assert!(parse_hostfile(b"a\nb\nc", true, &few).is_err());
+        let short = Limits {
+            max_text: 100,
+            ..limits
+        };
+        assert!(parse_hostfile(b"n[1-1000000]", true, &short).is_err());
+    }
+
+    #[test]
+    fn words_with_slots_tell_a_hostfile() {
+        assert!(has_slots(b"n1 slots=4"));
+        assert!(has_slots(b"slots=4"));
+        assert!(!has_slots(b"n1,xslots=4"));
+        assert!(!has_slots(b"slots"));
+    }
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How many processes each node of a list has room for, and which ranks go there.
+//!
+//! Source: `SLURM_TASKS_PER_NODE` and `--distribution` in the manual pages sbatch(1) and srun(1).
+
+use pmix_map::{Limits, ProcMap, ProcMapBuilder};
+use pmix_types::Rank;
+
+use crate::Error;
+
+const HINT: &str =
+    "slots are numbers with repetitions: 16, or 2(x3),1 for three nodes of 2 and one of 1";
+
+/// Counts the slots of each node of a list, in the order of the nodes; equal ones are held together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slots {
+    /// So many slots, on so many nodes one behind the other.
+    runs: Vec<(u32, u64)>,
+}
+
+impl Slots {
+    /// Returns the same number of slots for each of so many nodes.
+    #[must_use]
+    pub fn uniform(slots: u32, num_nodes: u64) -> Self {
+        let mut all = Self::default();
+        all.push(slots, num_nodes);
+        all
+    }
+
+    /// Reads what Slurm writes into `SLURM_TASKS_PER_NODE`: `2(x3),1` is 2, 2, 2, 1.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_BAD_PARAM` with the byte for text that is no such list or counts more nodes than
+    /// a number of 64 bits holds.
+    pub fn parse(text: &[u8]) -> Result<Self, Error> {
+        let mut all = Self::default();
+        let mut at = 0;
+        for entry in text.split(|byte| *byte == b',') {
+            let (count, times) = read_entry(entry).ok_or_else(|| {
+                let message = format!("`{}` is no number of slots", entry.escape_ascii());
+                Error::syntax(at, message, HINT)
+            })?;
+            if all.num_nodes().checked_add(times).is_none() {
+                return Err(Error::syntax(at, "there are not so many nodes", HINT));
+            }
+            all.push(count, times);
+            at += entry.len() + 1;
+        }
+        Ok(all)
+    }
+
+    /// Returns the number of nodes that are counted.
+    #[must_use]
+    pub fn num_nodes(&self) -> u64 {
+        self.runs.iter().map(|(_, nodes)| nodes).sum()
+    }
+
+    /// Returns the number of slots on all nodes together.
+    #[must_use]
+    pub fn num_slots(&self) -> u128 {
+        let of = |(slots, nodes): &(u32, u64)| u128::from(*slots) * u128::from(*nodes);
+        self.runs.iter().map(of).sum()
+    }
+
+    /// Adds nodes that have so many slots each.
+    pub(crate) fn push(&mut self, slots: u32, num_nodes: u64) {
+        match self.runs.last_mut() {
+            _ if num_nodes == 0 => {}
+            Some((known, nodes)) if *known == slots => *nodes = nodes.saturating_add(num_nodes),
+            _ => self.runs.push((slots, num_nodes)),
+        }
+    }
+}
+
+/// `2` or `2(x3)`.
+fn read_entry(entry: &[u8]) -> Option<(u32, u64)> {
+    let entry = std::str::from_utf8(entry.trim_ascii()).ok()?;
+    let (count, times) = match entry.strip_suffix(')') {
+        Some(front) => front.split_once("(x")?,
+        None => (entry, "1"),
+    };
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(count) || !digits(times) {
+        return None;
+    }
+    let times = times.parse().ok().filter(|times| *times > 0)?;
+    Some((count.parse().ok()?, times))
+}
+
+/// Says in which order ranks fill the slots of nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// A node is filled before the next begins.
+    Block,
+    /// One rank a node in turns; nodes that are full are passed over.
+    Cyclic,
+    /// So many ranks a node in turns; zero counts as one.
+    Plane(u32),
+}
+
+/// Gives each slot a rank, from zero on without a gap.
+///
+/// # Errors
+/// `PMIX_ERR_OUT_OF_RESOURCE` beyond the limits, before anything is made.
+pub fn lay_out(slots: &Slots, layout: Layout, limits: &Limits) -> Result<ProcMap, Error> {
+    if u128::from(limits.max_ranks) < slots.num_slots() {
+        return Err(pmix_map::Error::limit("ranks", limits.max_ranks).into());
+    }
+    if limits.max_nodes < slots.num_nodes() {
+        return Err(pmix_map::Error::limit("nodes", limits.max_nodes).into());
+    }
+    let plane = match layout {
+        Layout::Block => u32::MAX,
+        Layout::Cyclic => 1,
+        Layout::Plane(ranks) => ranks.max(1),
+    };
+    let most = slots
+        .runs
+        .iter()
+        .map(|(slots, _)| slots.div_ceil(plane))
+        .max();
+    if u64::from(most.unwrap_or(0)).saturating_mul(8) > limits.max_memory {
+        return Err(pmix_map::Error::limit("bytes of memory", limits.max_memory).into());
+    }
+    let mut next = first_of_rounds(slots, plane)?;
+    let mut map = ProcMapBuilder::new(limits);
+    for (slots, nodes) in &slots.runs {
+        for _ in 0..*nodes {
+            for (ranks, next) in rounds(*slots, plane).zip(&mut next) {
+                let first = *next;
+                *next += u64::from(ranks);
+                map.range(rank(first)?, rank(*next - 1)?)?;
+            }
+            map.end_node()?;
+        }
+    }
+    Ok(map.finish())
+}
+
+/// The first rank of each round in which every node that has room gets a plane of ranks.
+fn first_of_rounds(slots: &Slots, plane: u32) -> Result<Vec<u64>, Error> {
+    let mut first: Vec<u64> = Vec::new();
+    for (slots, nodes) in &slots.runs {
+        // What is reserved by this is bounded by the number of ranks, which was checked.
+        for (round, ranks) in rounds(*slots, plane).enumerate() {
+            let more = u64::from(ranks) * nodes;
+            match first.get_mut(round) {
+                Some(sum) => *sum += more,
+                None => first.push(more),
+            }
+        }
+    }
+    let mut before = 0;
+    for sum in &mut first {
+        before += std::mem::replace(sum, before);
+    }
+    rank(before)?;
+    Ok(first)
+}
+
+/// How many ranks a node of so many slots gets in each round.
+fn rounds(slots: u32, plane: u32) -> impl Iterator<Item = u32> {
+    let full = slots / plane;
+    let rest = Some(slots % plane).filter(|rest| *rest > 0);
+    (0..full).map(move |_| plane).chain(rest)
+}
+
+fn rank(number: u64) -> Result<Rank, Error> {
+    let valid = u32::try_from(number).ok().map(Rank::new);
+    valid
+        .filter(|rank| rank.is_valid())
+        .ok_or_else(|| pmix_map::Error::limit("ranks", Rank::MAX_VALID.as_raw().into()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write_procs;
+
+    fn laid(slots: &str, layout: Layout) -> String {
+        let slots = Slots::parse(slots.as_bytes()).unwrap();
+        let map = lay_out(&slots, layout, &Limits::default()).unwrap();
+        assert_eq!(map.num_nodes() as u64, slots.num_nodes());
+        assert_eq!(u128::from(map.num_ranks()), slots.num_slots());
+        assert!(pmix_map::rank_faults(&map).is_empty());
+        String::from_utf8(write_procs(&map)).unwrap()
+    }
+
+    #[test]
+    fn ranks_fill_slots_as_slurm_distributes_them() {
+        assert_eq!(laid("2(x3),1", Layout::Block), "0-1;2-3;4-5;6");
+        assert_eq!(laid("2(x3),1", Layout::Cyclic), "0,4;1,5;2,6;3");
+        assert_eq!(laid("4(x2)", Layout::Plane(2)), "0-1,4-5;2-3,6-7");
+        assert_eq!(laid("5,2,4", Layout::Plane(2)), "0-1,6-7,10;2-3;4-5,8-9");
+        assert_eq!(laid("3(x2)", Layout::Plane(0)), "0,2,4;1,3,5");
+        assert_eq!(laid("0,2,0", Layout::Block), ";0-1;");
+    }
+
+    #[test]
+    fn repetitions_are_read_and_nothing_else() {
+        let slots = Slots::parse(b"16(x2),16,8").unwrap();
+        assert_eq!((slots.num_nodes(), slots.num_slots()), (4, 56));
+        assert_eq!(slots.runs, [(16, 3), (8, 1)]);
+        for (text, at) in [
+            ("", 0),
+            ("2,x", 2),
+            ("2(x0)", 0),
+            ("2(x3", 0),
+            ("1,,2", 2),
+            ("-1", 0),
+            ("+1", 0),
+            ("4294967296", 0),
+        ] {
+            let error = Slots::parse(text.as_bytes()).unwrap_err();
+            assert_eq!(error.offset(), Some(at), "{text}: {error}");
+        }
+        assert!(Slots::parse(b"1(x18446744073709551615),1").is_err());
+    }
+
+    #[test]
+    fn what_exceeds_a_limit_is_refused_before_it_is_made() {
+        for text in [
+            "4294967295",
+            "1(x18446744073709551615)",
+            "0(x18446744073709551615)",
+        ] {
+            let slots = Slots::parse(text.as_bytes()).unwrap();
+            let error = lay_out(&slots, Layout::Cyclic, &Limits::default()).unwrap_err();
+            assert_eq!(error.status(), pmix_types::Status::ERR_OUT_OF_RESOURCE);
+        }
+    }
+}
