@@ -33,13 +33,43 @@ pub struct Store {
     maps: Arc<dyn MapReader>,
     parts: Box<[ArcSwap<Jobs>]>,
     hasher: NameHasher,
-    /// One writer at a time. It has, for each job whose registration described other jobs, their
-    /// nspaces.
+    /// One writer at a time.
     writer: Mutex<Described>,
 }
 
-/// The jobs that registrations of other jobs described, by the nspaces of these.
-type Described = HashMap<Nspace<'static>, Vec<Nspace<'static>>>;
+/// The jobs that registrations of other jobs described.
+#[derive(Default)]
+struct Described {
+    /// By the nspace of the job in whose registration it was, each once.
+    by: HashMap<Nspace<'static>, Vec<Nspace<'static>>>,
+    /// The other way round.
+    of: HashMap<Nspace<'static>, HashSet<Nspace<'static>>>,
+}
+
+impl Described {
+    fn add(&mut self, by: &Nspace<'static>, other: &Nspace<'static>) {
+        if self.of.entry(other.clone()).or_default().insert(by.clone()) {
+            self.by.entry(by.clone()).or_default().push(other.clone());
+        }
+    }
+
+    /// Takes back what a job's registrations described; returns what no other describes.
+    fn remove(&mut self, by: &Nspace<'_>) -> Vec<Nspace<'static>> {
+        let mut others = self.by.remove(by.as_bytes()).unwrap_or_default();
+        others.retain(|other| {
+            let Some(describing) = self.of.get_mut(other) else {
+                return true;
+            };
+            describing.remove(by.as_bytes());
+            let is_last = describing.is_empty();
+            if is_last {
+                self.of.remove(other);
+            }
+            is_last
+        });
+        others
+    }
+}
 
 /// Another job that a registration describes: its nspace, as it was known and as it is now.
 type OtherJob = (Nspace<'static>, Option<Arc<Registered>>, Job);
@@ -52,8 +82,8 @@ pub struct Registered {
     /// Shared with the registrations before and after an update.
     puts: Arc<ArcSwap<ModexStore>>,
     replies: JobInfoReplies,
-    /// The job in whose registration it was described, unless the host registered it itself.
-    described_by: Option<Nspace<'static>>,
+    /// Whether it is known from registrations of other jobs only.
+    is_described: bool,
 }
 
 impl Registered {
@@ -174,13 +204,10 @@ impl Store {
             )));
         }
         for (other, known, job) in others {
-            let described = writer.entry(nspace.clone()).or_default();
-            if known.as_ref().and_then(|known| known.described_by.as_ref()) != Some(&nspace) {
-                described.push(other.clone());
-            }
-            self.publish(other, known, job, 0, Some(nspace.clone()));
+            writer.add(&nspace, &other);
+            self.publish(other, known, job, 0, true);
         }
-        self.publish(nspace, known, job, num_local_procs, None);
+        self.publish(nspace, known, job, num_local_procs, false);
         Ok(warnings)
     }
 
@@ -211,7 +238,7 @@ impl Store {
             }
             let known = self.job(&other);
             let job = match &known {
-                Some(known) if known.described_by.is_none() => continue,
+                Some(known) if !known.is_described => continue,
                 Some(known) => known.job.updated(&*self.maps, &infos),
                 None => Job::register(&*self.maps, &self.host, other.clone(), &infos),
             };
@@ -241,7 +268,7 @@ impl Store {
         let before = known.as_ref().map(|known| &known.job);
         let (job, refused) = Job::understood(&*self.maps, &self.host, &nspace, before, infos);
         let num_local_procs = known.as_ref().map_or(0, |known| known.num_local_procs);
-        self.publish(nspace, known, job, num_local_procs, None);
+        self.publish(nspace, known, job, num_local_procs, false);
         Ok(refused)
     }
 
@@ -252,14 +279,14 @@ impl Store {
         known: Option<Arc<Registered>>,
         job: Job,
         num_local_procs: u32,
-        described_by: Option<Nspace<'static>>,
+        is_described: bool,
     ) {
         let registered = Arc::new(Registered {
             job,
             num_local_procs,
             puts: known.map_or_else(Arc::default, |known| Arc::clone(&known.puts)),
             replies: JobInfoReplies::default(),
-            described_by,
+            is_described,
         });
         self.replace(&nspace, |jobs| {
             jobs.insert(nspace.as_bytes().into(), registered);
@@ -270,7 +297,7 @@ impl Store {
     #[must_use]
     pub fn described_by(&self, nspace: &Nspace<'_>) -> Vec<Nspace<'static>> {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let described = writer.get(nspace.as_bytes());
+        let described = writer.by.get(nspace.as_bytes());
         described.cloned().unwrap_or_default()
     }
 
@@ -291,10 +318,8 @@ impl Store {
             });
         };
         remove(nspace);
-        for other in writer.remove(nspace.as_bytes()).unwrap_or_default() {
-            let known = self.job(&other);
-            let described_by = known.as_ref().and_then(|known| known.described_by.as_ref());
-            if described_by == Some(nspace) {
+        for other in writer.remove(nspace) {
+            if self.job(&other).is_some_and(|known| known.is_described) {
                 remove(&other);
             }
         }

@@ -195,6 +195,35 @@ fn jobs_that_a_session_describes_are_known_until_the_one_that_described_them_goe
 }
 
 #[test]
+fn a_job_that_two_sessions_describe_stays_until_both_are_gone() {
+    for first in ["one", "two"] {
+        let store = store();
+        let describe = |nspace: &'static str| {
+            let infos = [session(7, vec![sized("other", 3)])];
+            store.register_nspace(&Nspace::from(nspace), 0, &infos)
+        };
+        let other = Nspace::from("other");
+        // In turns: each describes it once, however often it says so and whether it was removed.
+        for turn in 0..100 {
+            describe("one").unwrap();
+            describe("two").unwrap();
+            if turn % 2 == 0 {
+                store.deregister_nspace(&other).unwrap();
+            }
+        }
+        for nspace in ["one", "two"] {
+            assert_eq!(store.described_by(&Nspace::from(nspace)), [other.clone()]);
+        }
+        let second = if first == "one" { "two" } else { "one" };
+        store.deregister_nspace(&Nspace::from(first)).unwrap();
+        let size = get(&store, "other", Rank::WILDCARD, keys::JOB_SIZE);
+        assert_eq!(size, Ok(Value::Uint32(3)), "{first} is gone");
+        store.deregister_nspace(&Nspace::from(second)).unwrap();
+        assert!(store.nspaces().is_empty(), "{:?}", store.nspaces());
+    }
+}
+
+#[test]
 fn a_reader_sees_a_job_before_or_after_a_registration_and_never_between() {
     let store = Arc::new(store());
     let job = Nspace::new("job");

@@ -3,6 +3,8 @@
 //! gone. The leader's server hears of the loss of the leader, that of each process that was invited of
 //! that process.
 
+use std::collections::HashSet;
+
 use pmix_types::{DataArray, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys};
 
 use super::known::{self, Groups};
@@ -49,7 +51,10 @@ impl Groups {
         // Who leads is no news to itself, and who is invited again has been told of already.
         let fresh =
             fresh.filter(|proc| *proc != leader && !known.is_some_and(|known| known.set.has(proc)));
-        let fresh: Vec<_> = fresh.cloned().collect();
+        let mut fresh: Vec<_> = fresh.cloned().collect();
+        // A job that is named again and again is looked through once.
+        let mut seen = HashSet::new();
+        fresh.retain(|proc| seen.insert(proc.clone()));
         let fresh = Proc::owned_list(&fresh);
         if fresh.is_empty() && known.is_some() {
             return Ok(Vec::new());

@@ -7,6 +7,7 @@ use pmix_types::{DataRange, Info, Proc, Rank, Status, keys};
 
 use crate::collective::{DONE, procs};
 use crate::group::{heard, listen, world, world_with};
+use crate::meter;
 use crate::world::{Who, World};
 
 const ABORTED: Option<Status> = Some(Status::GROUP_CONSTRUCT_ABORT);
@@ -156,4 +157,23 @@ fn what_cannot_be_an_invitation_is_refused() {
     world.kill(all[0]);
     world.run();
     assert_eq!(bytes(&world), 0);
+}
+
+#[test]
+fn a_list_that_names_a_job_again_and_again_costs_no_more_than_its_length() {
+    let all_of_job = ("job", Rank::WILDCARD.as_raw());
+    let cost = |times: usize| {
+        let (mut world, all) = world(&[200]);
+        for who in &all[1..] {
+            world.kill(*who);
+        }
+        world.run();
+        let to = vec![all_of_job; times];
+        let request = invite(&to);
+        let (told, cost) = meter::of(|| world.status_of(all[0], &request));
+        assert_eq!(told, DONE);
+        cost.peak
+    };
+    let (once, often) = (cost(1), cost(2000));
+    assert!(often < once + (2 << 20), "{once} bytes, then {often}");
 }
