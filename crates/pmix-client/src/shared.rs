@@ -88,6 +88,33 @@ pub(crate) struct Shared {
     ready: OnceLock<OwnedFd>,
 }
 
+/// Where an answer comes, and what is readable then if it may be the program's own loop that brings it.
+type Receiver<T> = (mpsc::Receiver<T>, Option<Arc<OwnedFd>>);
+
+/// Hands an answer to the thread that waits for it. It may be another that calls back.
+struct Sender<T> {
+    answer: Option<mpsc::SyncSender<T>>,
+    answered: Option<Arc<OwnedFd>>,
+}
+
+impl<T> Sender<T> {
+    fn send(self, answer: T) {
+        if let Some(sender) = &self.answer {
+            // Who asked is there until the answer is.
+            let _ = sender.send(answer);
+        }
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        self.answer = None;
+        if let Some(answered) = &self.answered {
+            let _ = rustix::io::write(answered, &1_u64.to_ne_bytes());
+        }
+    }
+}
+
 /// Says whether a value is known here or the server has to be asked.
 pub enum Found {
     /// The value, or the error that it is nowhere.
@@ -157,22 +184,43 @@ impl SharedClient {
     }
 
     /// Waits for what a callback sends; does what the program's own loop would do meanwhile.
-    fn receive<T>(&self, answers: &mpsc::Receiver<T>) -> Option<T> {
-        let Some(ready) = self.0.ready.get() else {
+    fn receive<T>(&self, (answers, answered): &Receiver<T>) -> Option<T> {
+        let (Some(ready), Some(answered)) = (self.0.ready.get(), answered) else {
             return answers.recv().ok();
         };
-        loop {
+        let received = loop {
             let next = self.drive(Instant::now());
             match answers.try_recv() {
-                Ok(answer) => return Some(answer),
-                Err(TryRecvError::Disconnected) => return None,
+                Ok(answer) => break Some(answer),
+                Err(TryRecvError::Disconnected) => break None,
                 Err(TryRecvError::Empty) => {}
             }
             let left = next.map(|next| next.saturating_duration_since(Instant::now()));
             let left = left.and_then(|left| Timespec::try_from(left).ok());
             // An interruption is a turn more.
-            let _ = poll(&mut [PollFd::new(ready, PollFlags::IN)], left.as_ref());
-        }
+            let fds = [ready.as_fd(), answered.as_fd()];
+            let mut fds = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            let _ = poll(&mut fds, left.as_ref());
+        };
+        // The program's loop has not seen the timers that were taken here.
+        self.0.worker.wake();
+        received
+    }
+
+    /// What a callback sends, for a thread that waits for it.
+    fn sender<T>(&self) -> Result<(Sender<T>, Receiver<T>), Error> {
+        let answered = self.0.ready.get().map(|_| {
+            let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+            eventfd(0, flags).map(Arc::new)
+        });
+        let no_fd = |error: Errno| Error::lost("no descriptor to wait for", error.into());
+        let answered = answered.transpose().map_err(no_fd)?;
+        let (answer, answers) = mpsc::sync_channel(1);
+        let sender = Sender {
+            answer: Some(answer),
+            answered: answered.clone(),
+        };
+        Ok((sender, (answers, answered)))
     }
 
     fn begin(
@@ -409,6 +457,11 @@ impl SharedClient {
     pub fn finalize(&self) -> Result<(), Error> {
         let left = self.wait(Ask::done(Request::Finalize));
         self.0.channel.close();
+        // Who waits for a group waits for no reply.
+        let groups = Arc::clone(&self.0.groups);
+        self.0.worker.post(Box::new(move || {
+            groups.hear(&ClientEvent::Lost);
+        }));
         self.0.worker.end();
         left
     }

@@ -6,6 +6,9 @@ mod growth;
 #[path = "../../bfrops/tests/meter/mod.rs"]
 mod meter;
 
+#[path = "hostile/shared.rs"]
+mod shared;
+
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread::JoinHandle;

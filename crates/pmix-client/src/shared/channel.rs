@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io::{ErrorKind, Write as _};
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use pmix_proto::{ClientConnection, Event, Output, PeerForm, Request, Tag};
@@ -31,7 +31,7 @@ pub(crate) struct Channel {
     stream: TcpStream,
     form: PeerForm,
     asking: Mutex<Asking>,
-    /// Told when nobody reads any longer, while there is a thread for it.
+    /// Told when nobody reads any longer, while there is a thread for it or this end closes.
     free: Condvar,
     /// What was read last; for the thread that reads.
     buffer: Mutex<Box<[u8]>>,
@@ -72,6 +72,28 @@ enum Waiting {
     Answered(Answer),
     /// A callback.
     Callback(Callback),
+}
+
+impl Asking {
+    /// Tells all threads that wait that there will be no reply; returns the callbacks that are to be told.
+    fn refuse(&mut self, error: &Error) -> Vec<Callback> {
+        let mut callbacks = Vec::new();
+        for (tag, waiting) in std::mem::take(&mut self.waiting) {
+            let answered = match waiting {
+                Waiting::Callback(then) => {
+                    callbacks.push(then);
+                    continue;
+                }
+                Waiting::Thread(there) => {
+                    there.notify_one();
+                    Err(error.clone())
+                }
+                Waiting::Answered(answer) => answer,
+            };
+            self.waiting.insert(tag, Waiting::Answered(answered));
+        }
+        callbacks
+    }
 }
 
 impl Channel {
@@ -138,7 +160,12 @@ impl Channel {
         let named = thread::Builder::new().name("pmix-client".to_owned());
         let begun = named.stack_size(STACK_BYTES).spawn(move || channel.run());
         *thread = Some(begun.map_err(|error| {
-            lock(&self.asking).has_reader = false;
+            let mut asking = lock(&self.asking);
+            asking.has_reader = false;
+            // It may have been told to read in the meantime.
+            if !asking.is_read {
+                self.pass_on(&asking);
+            }
             Error::lost("the server cannot be waited for", error)
         })?);
         Ok(())
@@ -176,6 +203,9 @@ impl Channel {
             let is_open = self.read(RecvFlags::empty()).is_some();
             asking = lock(&self.asking);
             asking.is_read = false;
+            if asking.is_closing {
+                self.free.notify_all();
+            }
             if let Some(Waiting::Answered(_)) = asking.waiting.get(&tag) {
                 self.pass_on(&asking);
             } else if !is_open {
@@ -187,9 +217,9 @@ impl Channel {
     }
 
     /// Lets another thread read that has to.
-    fn pass_on(&self, asking: &MutexGuard<'_, Asking>) {
-        if asking.has_reader {
-            return self.free.notify_one();
+    fn pass_on(&self, asking: &Asking) {
+        if asking.has_reader || asking.is_closing {
+            return self.free.notify_all();
         }
         let waits = |waiting: &Waiting| match waiting {
             Waiting::Thread(there) => Some(Arc::clone(there)),
@@ -233,7 +263,8 @@ impl Channel {
         self.transmit(&mut asking)
     }
 
-    /// Ends the connection and the thread that reads from it.
+    /// Ends the connection and the thread that reads from it. All who wait for a reply have been told
+    /// when this returns.
     pub(super) fn close(&self) {
         {
             let mut asking = lock(&self.asking);
@@ -242,12 +273,23 @@ impl Channel {
         }
         // A connection that the server has closed already is as good.
         let _ = self.stream.shutdown(Shutdown::Both);
-        self.free.notify_one();
+        self.free.notify_all();
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread
             && thread.join().is_err()
         {
             tracing::error!("the thread that reads from the server panicked");
+        }
+        let mut asking = lock(&self.asking);
+        // Another thread that reads has nothing to wait for any longer, but may have to hand out what came.
+        while asking.is_read {
+            asking = { self.free.wait(asking) }.unwrap_or_else(PoisonError::into_inner);
+        }
+        let error = asking.lost.clone().unwrap_or_else(gone);
+        let callbacks = asking.refuse(&error);
+        drop(asking);
+        for then in callbacks {
+            then(Err(error.clone()));
         }
     }
 
@@ -319,21 +361,8 @@ impl Channel {
         let (callbacks, is_closing) = {
             let mut asking = lock(&self.asking);
             asking.lost = Some(error.clone());
-            let mut callbacks = Vec::new();
-            for (tag, waiting) in std::mem::take(&mut asking.waiting) {
-                match waiting {
-                    Waiting::Callback(then) => callbacks.push(then),
-                    Waiting::Thread(there) => {
-                        let answer = Waiting::Answered(Err(error.clone()));
-                        asking.waiting.insert(tag, answer);
-                        there.notify_one();
-                    }
-                    Waiting::Answered(answer) => {
-                        asking.waiting.insert(tag, Waiting::Answered(answer));
-                    }
-                }
-            }
-            self.free.notify_one();
+            let callbacks = asking.refuse(error);
+            self.free.notify_all();
             (callbacks, asking.is_closing)
         };
         for then in callbacks {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Instant;
 
 use pmix_types::{Info, IntoOwned as _, Proc, Status, Text, keys};
@@ -301,9 +301,8 @@ impl SharedClient {
             let message = "a callback cannot wait for others to answer an invitation";
             return Err(Error::new(Status::ERR_WOULD_BLOCK, message));
         }
-        let (sender, receiver) = mpsc::sync_channel(1);
-        // Who asked is there until the group is.
-        begin(Box::new(move |outcome| drop(sender.send(outcome))))?;
+        let (sender, receiver) = self.sender()?;
+        begin(Box::new(move |outcome| sender.send(outcome)))?;
         self.receive(&receiver).ok_or_else(lost)?
     }
 

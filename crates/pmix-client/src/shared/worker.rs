@@ -2,7 +2,7 @@
 //! The callback thread, which is started when it is first needed, or the queue of what the program's own
 //! loop is to call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -63,8 +63,8 @@ pub(super) struct Loop {
     /// An event descriptor of the system, readable while something is queued.
     wake: OwnedFd,
     timers: Mutex<Timers>,
-    /// The thread that calls back at the moment.
-    by: Mutex<Option<ThreadId>>,
+    /// The threads that call back at the moment, one again for each call from a callback.
+    by: Mutex<Vec<ThreadId>>,
 }
 
 impl Loop {
@@ -72,7 +72,7 @@ impl Loop {
         Self {
             wake,
             timers: Mutex::default(),
-            by: Mutex::new(None),
+            by: Mutex::default(),
         }
     }
 }
@@ -85,7 +85,26 @@ pub(super) struct Worker {
     own_loop: Option<Loop>,
     thread: Mutex<Option<JoinHandle<()>>>,
     filter: Filter,
-    listener: Mutex<Listener>,
+    listener: Mutex<Listening>,
+}
+
+/// The listener, and what it has still to hear.
+struct Listening {
+    /// None while it is called.
+    listener: Option<Listener>,
+    waiting: VecDeque<ClientEvent>,
+}
+
+/// Puts the listener back, also where it panics.
+struct Called<'w> {
+    worker: &'w Worker,
+    listener: Option<Listener>,
+}
+
+impl Drop for Called<'_> {
+    fn drop(&mut self) {
+        lock(&self.worker.listener).listener = self.listener.take();
+    }
 }
 
 impl Worker {
@@ -97,7 +116,10 @@ impl Worker {
             own_loop,
             thread: Mutex::new(None),
             filter,
-            listener: Mutex::new(listener),
+            listener: Mutex::new(Listening {
+                listener: Some(listener),
+                waiting: VecDeque::new(),
+            }),
         })
     }
 
@@ -131,11 +153,17 @@ impl Worker {
         let queue = lock(&self.queue);
         // The thread is there as long as the queue is.
         let is_queued = queue.as_ref().is_some_and(|queue| queue.send(due).is_ok());
+        drop(queue);
+        self.wake();
+        is_queued
+    }
+
+    /// Has the program's own loop call back, and ask when to do so next.
+    pub(super) fn wake(&self) {
         if let Some(own_loop) = &self.own_loop {
             // A full counter is readable, too.
             let _ = rustix::io::write(&own_loop.wake, &1_u64.to_ne_bytes());
         }
-        is_queued
     }
 
     /// Calls back all that is due, where there is no thread for it, and says when something is due next.
@@ -143,7 +171,8 @@ impl Worker {
         let own_loop = self.own_loop.as_ref()?;
         // What is queued from here on makes the descriptor readable again.
         let _ = rustix::io::read(&own_loop.wake, &mut [0; 8]);
-        let before = lock(&own_loop.by).replace(thread::current().id());
+        let own = thread::current().id();
+        lock(&own_loop.by).push(own);
         loop {
             // What is queued comes first: it may be what ends the wait of a timer.
             let come = lock(&self.due).as_ref().map(Receiver::try_recv);
@@ -160,22 +189,50 @@ impl Worker {
             };
             call(job);
         }
-        *lock(&own_loop.by) = before;
+        {
+            let mut by = lock(&own_loop.by);
+            if let Some(place) = by.iter().position(|other| *other == own) {
+                by.swap_remove(place);
+            }
+        }
         lock(&own_loop.timers).next()
     }
 
     /// Whether the caller is called back.
     pub(super) fn is_current(&self) -> bool {
-        let own: Option<ThreadId> = match &self.own_loop {
-            Some(own_loop) => *lock(&own_loop.by),
-            None => lock(&self.thread).as_ref().map(|own| own.thread().id()),
-        };
-        own == Some(thread::current().id())
+        let own = thread::current().id();
+        match &self.own_loop {
+            Some(own_loop) => lock(&own_loop.by).contains(&own),
+            None => {
+                let thread = lock(&self.thread);
+                { thread.as_ref() }.is_some_and(|thread| thread.thread().id() == own)
+            }
+        }
     }
 
-    /// Calls the listener; the caller is the thread.
+    /// Calls the listener; the caller is the thread. A listener that is being called, which may be by
+    /// this thread, hears it when it returns.
     pub(super) fn tell(&self, event: ClientEvent) {
-        lock(&self.listener)(event);
+        lock(&self.listener).waiting.push_back(event);
+        loop {
+            let (event, listener) = {
+                let mut listening = lock(&self.listener);
+                if listening.listener.is_none() {
+                    return;
+                }
+                let Some(event) = listening.waiting.pop_front() else {
+                    return;
+                };
+                (event, listening.listener.take())
+            };
+            let mut called = Called {
+                worker: self,
+                listener,
+            };
+            if let Some(listener) = &mut called.listener {
+                listener(event);
+            }
+        }
     }
 
     /// Queues a call of the listener, on the thread that this starts if nothing else has.
@@ -194,8 +251,9 @@ impl Worker {
 
     /// Runs all queued calls and ends the thread.
     pub(super) fn end(&self) {
-        self.drive(Instant::now());
+        // Nothing is queued behind what is called last.
         drop(lock(&self.queue).take());
+        self.drive(Instant::now());
         drop(lock(&self.due).take());
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The client for many threads: everybody who waits is told, whatever the server and the callbacks do.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::time::{Duration, Instant};
+
+use pmix_client::{Ask, SharedClient};
+use pmix_proto::{Event, Tag};
+use pmix_types::{Info, Proc, Rank, Status, Text, keys};
+
+use super::{LIMIT, Peer, server};
+
+fn event() -> Event<'static> {
+    Event {
+        status: Status::ERR_PROC_ABORTED,
+        source: Proc::new("job", Rank::new(1)),
+        infos: Vec::new(),
+        range: None,
+    }
+}
+
+/// Sends so many events.
+fn raise(peer: &mut Peer, number: usize) {
+    let event = event().encode(&peer.form, None).unwrap();
+    for _ in 0..number {
+        peer.send(Tag::EVENT, &event);
+    }
+}
+
+/// Answers nothing but the last request, the farewell.
+fn answer_the_last(mut peer: Peer, number: usize) {
+    for _ in 0..number {
+        peer.next().unwrap();
+    }
+    let farewell = peer.next().unwrap();
+    peer.succeed(farewell.header.tag);
+    while peer.next().is_some() {}
+}
+
+/// Fails if it does not end in time: who waits for ever would keep the test.
+fn in_time<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, done) = mpsc::channel();
+    std::thread::spawn(move || sender.send(what()));
+    done.recv_timeout(LIMIT).expect("it ends")
+}
+
+#[test]
+fn callbacks_whose_replies_never_come_are_told_by_finalize() {
+    const CALLS: usize = 20;
+    for is_driven in [false, true] {
+        let (settings, server) = server(|peer| answer_the_last(peer, CALLS));
+        let told = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&told);
+        in_time(move || {
+            let init = if is_driven {
+                SharedClient::init_driven
+            } else {
+                SharedClient::init
+            };
+            let client = init(settings, Box::new(|_| {}) as Box<dyn FnMut(_) + Send>).unwrap();
+            for _ in 0..CALLS {
+                let count = Arc::clone(&count);
+                let then = move |outcome: Result<(), _>| {
+                    assert!(outcome.is_err());
+                    count.fetch_add(1, Ordering::Relaxed);
+                };
+                client
+                    .start(Ask::fence(Vec::new(), Vec::new()), then)
+                    .unwrap();
+            }
+            client.finalize().unwrap();
+        });
+        assert_eq!(told.load(Ordering::Relaxed), CALLS, "driven: {is_driven}");
+        server.join().unwrap();
+    }
+}
+
+#[test]
+fn a_listener_that_finalizes_hears_the_rest_and_waits_for_nobody() {
+    for is_driven in [false, true] {
+        let (settings, server) = server(|mut peer| {
+            let asked = peer.next().unwrap();
+            peer.succeed(asked.header.tag);
+            raise(&mut peer, 50);
+            answer_the_last(peer, 0);
+        });
+        let heard = in_time(move || {
+            let heard = Arc::new(AtomicUsize::new(0));
+            let own = Arc::new(OnceLock::<SharedClient>::new());
+            let (count, finalized) = (Arc::clone(&heard), Arc::clone(&own));
+            let listener = move |_| {
+                if count.fetch_add(1, Ordering::Relaxed) == 0 {
+                    finalized.wait().finalize().unwrap();
+                }
+            };
+            let client = match is_driven {
+                true => SharedClient::init_driven(settings, listener),
+                false => SharedClient::init(settings, listener),
+            };
+            let client = client.unwrap();
+            let _ = own.set(client.clone());
+            client.wait(Ask::fence(Vec::new(), Vec::new())).unwrap();
+            client.listen().unwrap();
+            // All events come before the answer to the farewell.
+            let end = Instant::now() + LIMIT;
+            while heard.load(Ordering::Relaxed) < 50 && Instant::now() < end {
+                client.drive(Instant::now());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            heard.load(Ordering::Relaxed)
+        });
+        assert_eq!(heard, 50, "driven: {is_driven}");
+        server.join().unwrap();
+    }
+}
+
+#[test]
+fn who_waits_for_a_group_is_told_when_another_thread_finalizes() {
+    for is_driven in [false, true] {
+        let (settings, server) = server(|mut peer| {
+            // All is well, and nobody answers the invitation.
+            while let Some(asked) = peer.next() {
+                peer.succeed(asked.header.tag);
+            }
+        });
+        in_time(move || {
+            let client = match is_driven {
+                true => SharedClient::init_driven(settings, |_| {}),
+                false => SharedClient::init(settings, |_| {}),
+            };
+            let client = client.unwrap();
+            let waiting = client.clone();
+            let waits = std::thread::spawn(move || {
+                let leader = Proc::new("job", Rank::new(1));
+                waiting.group_join(&Text::from("g"), &leader, &[])
+            });
+            std::thread::sleep(Duration::from_millis(200));
+            client.finalize().unwrap();
+            assert!(waits.join().unwrap().is_err());
+        });
+        server.join().unwrap();
+    }
+}
+
+#[test]
+fn two_threads_that_drive_at_once_are_both_free_to_wait_afterwards() {
+    let (settings, server) = server(|mut peer| {
+        while let Some(asked) = peer.next() {
+            peer.succeed(asked.header.tag);
+        }
+    });
+    in_time(move || {
+        let client = SharedClient::init_driven(settings, |_| {}).unwrap();
+        // Each drives until its callback has been entered and may leave; the first leaves first.
+        let drive = || {
+            let (entered, is_in) = mpsc::channel();
+            let (leave, leaves) = mpsc::channel::<()>();
+            let (end, ends) = mpsc::channel::<()>();
+            let own = client.clone();
+            let then = move |_: Result<(), _>| {
+                entered.send(()).unwrap();
+                leaves.recv().unwrap();
+            };
+            let ask = Ask::fence(Vec::new(), Vec::new());
+            client.start(ask, then).unwrap();
+            let thread = std::thread::spawn(move || {
+                let mut is_out = false;
+                while !is_out {
+                    own.drive(Instant::now());
+                    is_out = is_in.try_recv().is_ok();
+                }
+                ends.recv().unwrap();
+                let limit = Info::new(keys::TIMEOUT, 1_u32);
+                let leader = Proc::new("job", Rank::new(1));
+                own.group_join(&Text::from("g"), &leader, &[limit])
+            });
+            (thread, leave, end)
+        };
+        let (first, leave_first, end_first) = drive();
+        std::thread::sleep(Duration::from_millis(200));
+        let (second, leave_second, end_second) = drive();
+        std::thread::sleep(Duration::from_millis(200));
+        leave_first.send(()).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        leave_second.send(()).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        for (thread, end) in [(first, end_first), (second, end_second)] {
+            end.send(()).unwrap();
+            let error = thread.join().unwrap().unwrap_err();
+            assert_eq!(error.status(), Status::ERR_TIMEOUT, "{error}");
+        }
+        client.finalize().unwrap();
+    });
+    server.join().unwrap();
+}
