@@ -83,8 +83,8 @@ struct Options {
     #[arg(long)]
     full: bool,
     /// One step: of preg encode, ppn, compress, parse or command; of bfrops uint32, int64, string,
-    /// proc, value, info or nested; of gds beside, reply or alone; of server connect, fence, whole,
-    /// large, start, idle or many; of client calls, whole or large.
+    /// proc, value, info or nested; of gds beside, reply or alone; of server connect, fence, groups,
+    /// whole, large, start, idle or many; of client calls, whole or large.
     #[arg(long, value_name = "STEP")]
     only: Option<String>,
     /// Installs what is needed and missing.

@@ -9,6 +9,7 @@ mod clients;
 mod commands;
 mod described;
 mod floor;
+mod groups;
 mod large;
 pub(crate) mod rows;
 pub(crate) mod runs;
@@ -23,6 +24,7 @@ type Part = (&'static str, fn(&Field, &mut Report) -> Result<(), String>);
 const PARTS: &[Part] = &[
     ("connect", clients::connecting),
     ("fence", clients::fences),
+    ("groups", groups::groups),
     ("whole", commands::whole),
     ("large", large::large),
     ("described", described::described),

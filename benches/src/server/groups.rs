@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Groups of all processes of a job, made and taken apart: the time beside that of an empty fence of the same
+//! processes, and whether the server grows.
+
+use std::path::Path;
+
+use pmix_interop::server::launcher::Launcher;
+use pmix_interop::server::programs::compile;
+use serde_json::Value;
+
+use super::rows::kib;
+use super::runs::Field;
+use crate::Report;
+use crate::table::{Row, Verdict, factor, time};
+
+/// How often each run is made; the least of each figure counts.
+const RUNS: usize = 3;
+
+/// Groups of a run that is timed, and of the one that shows whether the server grows.
+const ROUNDS: u32 = 50;
+const MANY: u32 = 10_000;
+
+/// The most that a construction and a destruction may take, in empty fences.
+const MOST: f64 = 1.5;
+
+/// What a job says: nanoseconds of a fence and of a group, and KiB that the server grew by.
+#[derive(Clone, Copy)]
+struct Said {
+    fence: f64,
+    group: f64,
+    growth: f64,
+}
+
+pub(super) fn groups(field: &Field, report: &mut Report) -> Result<(), String> {
+    for release in &field.releases {
+        let program = match compile(&release.peer, "groups") {
+            Ok(program) => program,
+            Err(why) => {
+                report.add("groups", Err(why));
+                continue;
+            }
+        };
+        let version = &release.peer.version;
+        let best = |launcher: &Launcher| {
+            let runs = (0..RUNS).map(|_| run(field, launcher, &program, 64, ROUNDS));
+            runs.reduce(|best, next| {
+                let (best, next) = (best?, next?);
+                Ok(Said {
+                    fence: best.fence.min(next.fence),
+                    group: best.group.min(next.group),
+                    growth: best.growth.min(next.growth),
+                })
+            })
+            .unwrap_or_else(|| Err("no run".to_owned()))
+        };
+        let ours = best(&field.ours);
+        let row = ours.clone().map(|ours| Row {
+            figure: "construct and destruct a group, in empty fences".to_owned(),
+            input: format!("64 ranks, {version}"),
+            ours: time(ours.group),
+            peer: format!("an empty fence of ours: {}", time(ours.fence)),
+            ratio: factor(ours.fence / ours.group),
+            bound: format!("{:.2}", 1.0 / MOST),
+            verdict: Verdict::of(ours.group <= MOST * ours.fence),
+        });
+        report.add("groups", row);
+        if let (Ok(ours), Some(prterun)) = (&ours, &release.prterun) {
+            let row = best(prterun).map(|theirs| Row {
+                figure: "construct and destruct a group".to_owned(),
+                input: format!("64 ranks, {version}"),
+                ours: time(ours.group),
+                peer: format!("{}: {}", prterun.title(), time(theirs.group)),
+                ratio: factor(theirs.group / ours.group),
+                bound: "1".to_owned(),
+                verdict: Verdict::of(theirs.group >= ours.group),
+            });
+            report.add("groups", row);
+        }
+        let row = run(field, &field.ours, &program, 4, MANY).map(|said| Row {
+            figure: "growth of the server over 9,000 groups".to_owned(),
+            input: format!("4 ranks, {version}"),
+            ours: kib(said.growth),
+            peer: String::new(),
+            ratio: String::new(),
+            bound: kib(64.0),
+            verdict: Verdict::of(said.growth <= 64.0),
+        });
+        report.add("groups", row);
+    }
+    Ok(())
+}
+
+fn run(
+    field: &Field,
+    launcher: &Launcher,
+    program: &Path,
+    size: u32,
+    rounds: u32,
+) -> Result<Said, String> {
+    let mut command = launcher.command(size);
+    command.arg(program).arg(rounds.to_string());
+    let text = field.run(&mut command)?;
+    let said = text.lines().find_map(|line| {
+        let start = line.find("{\"fence_ns\"")?;
+        serde_json::from_str::<Value>(line.get(start..)?).ok()
+    });
+    let said = said.ok_or_else(|| format!("no figures in {text:.300}"))?;
+    let figure = |name: &str| {
+        let value = said.get(name).and_then(Value::as_f64);
+        value.ok_or_else(|| format!("no {name} in {said}"))
+    };
+    Ok(Said {
+        fence: figure("fence_ns")?,
+        group: figure("group_ns")?,
+        growth: figure("growth_kib")?,
+    })
+}
