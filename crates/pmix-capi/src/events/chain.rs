@@ -2,6 +2,7 @@
 //! One event on its way from handler to handler. Each says when it is done, at once or later and
 //! from any thread, and may end the chain.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_void;
 use std::ptr;
@@ -48,6 +49,34 @@ struct Open {
     chains: HashMap<usize, Box<Chain>>,
 }
 
+/// The turn that a thread is in: a handler that is done before it returns is followed by the next one
+/// when it has returned, so that a long chain is no deeper than a short one.
+struct Telling {
+    number: usize,
+    ended: Option<Box<Chain>>,
+}
+
+thread_local! {
+    /// The innermost last: a handler may say that one of another chain is done.
+    static TELLING: RefCell<Vec<Telling>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Goes on with a chain whose handler is done.
+fn go_on(number: usize, chain: Box<Chain>) {
+    let elsewhere = TELLING.with_borrow_mut(|telling| {
+        match telling.iter_mut().rev().find(|turn| turn.number == number) {
+            Some(turn) => {
+                turn.ended = Some(chain);
+                None
+            }
+            None => Some(chain),
+        }
+    });
+    if let Some(chain) = elsewhere {
+        chain.next();
+    }
+}
+
 fn open() -> MutexGuard<'static, Open> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -74,12 +103,18 @@ impl Chain {
         .next();
     }
 
-    /// Tells the next handler; with the last one the chain ends.
-    fn next(mut self: Box<Self>) {
+    /// Tells the next handlers, as long as each is done when it returns; with the last one the chain ends.
+    fn next(self: Box<Self>) {
+        let mut left = Some(self);
+        while let Some(chain) = left {
+            left = chain.tell_one();
+        }
+    }
+
+    /// Tells the next handler; returns the chain if it is done already.
+    fn tell_one(mut self: Box<Self>) -> Option<Box<Self>> {
         let (id, name, turn, function) = loop {
-            let Some(id) = self.left.pop_front() else {
-                return;
-            };
+            let id = self.left.pop_front()?;
             // One that was deregistered meanwhile has no turn.
             let Some((name, turn)) = handlers().begin_turn(id) else {
                 continue;
@@ -101,6 +136,11 @@ impl Chain {
             number
         };
         let cbdata = ptr::without_provenance_mut::<c_void>(number);
+        let turn = Telling {
+            number,
+            ended: None,
+        };
+        TELLING.with_borrow_mut(|telling| telling.push(turn));
         // SAFETY: C gave the function; what it looks at stays until it says that it is done.
         unsafe {
             function(
@@ -115,6 +155,7 @@ impl Chain {
                 cbdata,
             )
         };
+        TELLING.with_borrow_mut(Vec::pop)?.ended
     }
 
     /// Makes what a handler looks at: the infos of the event, its own name, and what it wants back.
@@ -200,7 +241,8 @@ unsafe extern "C" fn done(
     notification_cbdata: *mut c_void,
 ) {
     let ended = move || {
-        let chain = open().chains.remove(&(notification_cbdata as usize));
+        let number = notification_cbdata as usize;
+        let chain = open().chains.remove(&number);
         let Some(mut chain) = chain else {
             return tracing::warn!("a handler of events was done twice");
         };
@@ -214,8 +256,70 @@ unsafe extern "C" fn done(
             unsafe { callback(Status::SUCCESS.as_raw(), thiscbdata) };
         }
         if Status::from_raw(status) != Status::EVENT_ACTION_COMPLETE {
-            chain.next();
+            go_on(number, chain);
         }
     };
     crate::guard::guard("a handler of events", ended);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use pmix_client::EventHandler;
+    use pmix_types::{Proc, Rank};
+
+    use super::*;
+
+    static TOLD: AtomicUsize = AtomicUsize::new(0);
+
+    unsafe extern "C" fn done_at_once(
+        _: usize,
+        _: pmix_status_t,
+        _: *const pmix_proc_t,
+        _: *mut pmix_info_t,
+        _: usize,
+        _: *mut pmix_info_t,
+        _: usize,
+        done: pmix_event_notification_cbfunc_fn_t,
+        data: *mut c_void,
+    ) {
+        TOLD.fetch_add(1, Ordering::Relaxed);
+        let done = done.unwrap();
+        // SAFETY: as the interface says; the second call is for nobody.
+        unsafe {
+            done(0, ptr::null_mut(), 0, None, ptr::null_mut(), data);
+            done(0, ptr::null_mut(), 0, None, ptr::null_mut(), data);
+        }
+    }
+
+    /// The thread of the callbacks has a small stack.
+    #[test]
+    fn a_long_chain_is_no_deeper_than_a_short_one() {
+        const HANDLERS: usize = 10_000;
+        let turn = Turn {
+            function: Some(done_at_once),
+            object: None,
+        };
+        let mut handler = EventHandler::new([Status::ERR_PROC_ABORTED]);
+        handler.order = pmix_client::HandlerOrder::Append;
+        let ids: Vec<_> = (0..HANDLERS)
+            .map(|_| handlers().register(handler.clone(), turn).unwrap())
+            .collect();
+        let event = Happened {
+            status: Status::ERR_PROC_ABORTED,
+            source: Proc::new("job", Rank::new(1)),
+            infos: Vec::new(),
+        };
+        let told = ids.clone();
+        let thread = std::thread::Builder::new().stack_size(512 << 10);
+        let thread = thread.spawn(move || Chain::begin(event, told, None));
+        thread.unwrap().join().unwrap();
+        assert_eq!(TOLD.load(Ordering::Relaxed), HANDLERS);
+        assert!(open().chains.is_empty());
+        let mut handlers = handlers();
+        for id in ids {
+            handlers.deregister(id);
+        }
+    }
 }
