@@ -1,31 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `pmix plugins check`: one plugin file, tried on sample lists.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 
-use preg_core::{Error, Outcome, PluginReport, Sample};
+use preg_core::{Counts, Error, Limits, Outcome, PluginReport, Sample};
 use serde_json::{Value as Json, json};
 
 use crate::args::Global;
 use crate::context::params;
 use crate::failure::{Exit, Failure};
+use crate::input::{nodes_of_text, read_option};
 use crate::output::Out;
 use crate::printable::printable;
 use crate::progress::Progress;
 use crate::style::Style;
+use crate::words::counted;
 
-pub(crate) fn run(global: &Global, file: &Path) -> Result<Exit, Failure> {
+pub(crate) fn run(global: &Global, file: &Path, lists: &[OsString]) -> Result<Exit, Failure> {
     let params = params(global)?;
+    let lists = read(lists)?;
     let progress = Progress::start("trying the plugin");
-    let report = preg_core::check_plugin(file, &params);
+    let report = preg_core::check_plugin(file, &params, &lists);
     drop(progress);
     let mut out = Out::new();
     let report = match report {
         Ok(report) => report,
         Err(error) => return refused(global, &mut out, file, &error),
     };
-    let sound = report.faults().next().is_none();
+    let sound = report.is_sound();
     if global.json {
         out.json(&to_json(&report, sound))?;
     } else {
@@ -34,6 +38,22 @@ pub(crate) fn run(global: &Global, file: &Path) -> Result<Exit, Failure> {
     }
     out.flush()?;
     Ok(if sound { Exit::Ok } else { Exit::Negative })
+}
+
+/// The lists that are given, as the library spells them.
+fn read(words: &[OsString]) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    if words.iter().filter(|word| *word == "-").count() > 1 {
+        return Err(Failure::usage("standard input can be read only once"));
+    }
+    let limits = Limits::default();
+    let mut lists = Vec::with_capacity(words.len());
+    for (index, word) in words.iter().enumerate() {
+        for source in read_option(&format!("list {}", index + 1), word)? {
+            let name = source.origin.clone();
+            lists.push((name, nodes_of_text(source, &limits)?.into_text(&limits)?));
+        }
+    }
+    Ok(lists)
 }
 
 /// A file that is no plugin for us is an answer, too.
@@ -80,12 +100,27 @@ fn print(out: &mut Out, style: Style, report: &PluginReport) -> Result<(), Failu
         );
         writeln!(out, "{}", line.trim_end())?;
     }
-    let faults = report.faults().count();
-    let verdict = match faults {
-        0 => style.green("ok:"),
-        _ => style.red(&format!("{faults} faults:")),
+    let verdict = match report.faults().count() {
+        0 if report.is_sound() => style.green("ok:"),
+        0 => style.red("nothing was encoded:"),
+        faults => style.red(&format!("{}:", counted(faults as u64, "fault"))),
     };
-    writeln!(out, "{verdict} {} samples", report.samples.len())?;
+    let Counts {
+        tried,
+        encoded,
+        kept,
+        declined,
+    } = report.counts();
+    writeln!(
+        out,
+        "{verdict} {tried} lists tried, {encoded} encoded, {kept} kept, {declined} declined"
+    )?;
+    if !report.is_sound() && report.faults().next().is_none() {
+        writeln!(
+            out,
+            "  give a list that it is made for: pmix plugins check FILE LIST"
+        )?;
+    }
     Ok(())
 }
 
@@ -113,6 +148,7 @@ fn to_json(report: &PluginReport, sound: bool) -> Json {
             "fault": fault,
         })
     });
+    let counts = report.counts();
     json!({
         "ok": sound,
         "file": report.path.display().to_string(),
@@ -125,6 +161,12 @@ fn to_json(report: &PluginReport, sound: bool) -> Json {
         "tag": String::from_utf8_lossy(&report.tag),
         "type": report.kind,
         "operations": report.operations,
+        "counts": {
+            "tried": counts.tried,
+            "encoded": counts.encoded,
+            "kept": counts.kept,
+            "declined": counts.declined,
+        },
         "samples": samples.collect::<Vec<_>>(),
     })
 }

@@ -112,7 +112,9 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Get(args) => opened(global, |context| get::run(context, &args)),
         Command::Run(args) => opened(global, |context| run::run(context, *args, &global.mca)),
         Command::Wire(args) => opened(global, |context| wire::run(context, &args)),
-        Command::Plugins(PluginsCommand::Check { file }) => check::run(global, &file),
+        Command::Plugins(PluginsCommand::Check { file, lists }) => {
+            check::run(global, &file, &lists)
+        }
         Command::Plugins(PluginsCommand::List) => opened(global, plugins::list),
     }
 }

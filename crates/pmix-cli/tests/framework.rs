@@ -134,6 +134,49 @@ fn a_file_that_is_no_plugin_is_refused_by_name() {
     assert_eq!(list.stderr.lines().count(), 1, "{}", list.stderr);
 }
 
+/// The example of docs/plugins.md as a library, or none without a C compiler.
+fn example(dir: &std::path::Path) -> String {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let library = dir.join("libpreg_rle.so");
+    let built = std::process::Command::new("cc")
+        .args(["-std=c11", "-fPIC", "-shared", "-I"])
+        .arg(root.join("include"))
+        .arg("-o")
+        .arg(&library)
+        .arg(root.join("examples/plugins/c/preg_rle.c"))
+        .status()
+        .expect("a C compiler");
+    assert!(built.success());
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&library, mode).expect("the mode is set");
+    library.display().to_string()
+}
+
+#[test]
+fn a_check_tries_the_lists_given_and_counts() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let library = example(dir.path());
+    let check = pmix(&["plugins", "check", &library]);
+    assert_eq!(check.code, 0, "{}{}", check.text(), check.stderr);
+    let last = check.text().lines().last().unwrap_or_default().to_owned();
+    assert!(last.starts_with("ok: "), "{last}");
+    assert!(
+        last.contains(" kept, ") && last.ends_with(" declined"),
+        "{last}"
+    );
+    let tried = |lists: &[&str]| {
+        let args = [&["plugins", "check", &library, "--json"], lists].concat();
+        let outcome = pmix(&args);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        outcome.json()["counts"]["tried"].as_u64().expect("a count")
+    };
+    // Each list is tried in both forms of names.
+    assert_eq!(tried(&["n[1-4]", "a a b"]), tried(&[]) + 4);
+    let wrong = pmix(&["plugins", "check", &library, "n[1-"]);
+    assert_eq!(wrong.code, 3, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("list 1"), "{}", wrong.stderr);
+}
+
 #[test]
 fn decisions_are_told_on_request_only() {
     let quiet = pmix(&["map", "encode", "n1"]);

@@ -22,7 +22,7 @@ mod preg;
 mod scheme;
 
 pub use component::{Component, Query, Registration};
-pub use dynamic::check::{Outcome, PluginReport, Sample, check_plugin};
+pub use dynamic::check::{Counts, Outcome, PluginReport, Sample, check_plugin};
 pub use dynamic::{INTERFACE_VERSION, adapt, export};
 pub use error::Error;
 pub use explain::{Explanation, Field, ValueForm};

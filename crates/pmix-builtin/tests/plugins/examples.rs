@@ -171,7 +171,7 @@ fn both_plugins_work_side_by_side_from_many_threads() {
 #[test]
 fn a_check_reports_what_a_plugin_is_and_does() {
     let (_scratch, library) = rle();
-    let report = check_plugin(&library, &Params::default()).unwrap();
+    let report = check_plugin(&library, &Params::default(), &[]).unwrap();
     assert_eq!(
         (report.name.as_str(), report.priority, report.abi),
         ("rle", 120, (1, 0))
@@ -184,7 +184,21 @@ fn a_check_reports_what_a_plugin_is_and_does() {
     assert_eq!(report.faults().count(), 0, "{:?}", report.samples);
     let kept = |s: &&preg_core::Sample| matches!(s.outcome, Outcome::Kept(_));
     assert!(report.samples.iter().any(|s| kept(&s)));
-    let report = check_plugin(&rust_library("preg-prefix"), &Params::default()).unwrap();
+    let counts = report.counts();
+    assert!(counts.kept > 0 && counts.declined > 0, "{counts:?}");
+    assert_eq!(counts.tried, counts.kept + counts.declined);
+    assert_eq!(counts.encoded, counts.kept);
+    assert!(report.is_sound());
+    let given = [("mine".to_owned(), b"host1,host1,host1,host1,host2".to_vec())];
+    let report = check_plugin(&library, &Params::default(), &given).unwrap();
+    let mine = report.samples.iter().filter(|s| s.what == "mine");
+    assert_eq!(
+        mine.filter(|s| s.encoded).count(),
+        2,
+        "{:?}",
+        report.samples
+    );
+    let report = check_plugin(&rust_library("preg-prefix"), &Params::default(), &[]).unwrap();
     assert_eq!(report.faults().count(), 0, "{:?}", report.samples);
 }
 

@@ -59,6 +59,7 @@
 #define LENGTH_ZERO 57
 #define MESSAGE_NOT_UTF8 58
 #define NUL_INSIDE 59
+#define DECLINES_ALL 60
 
 #ifndef FAULT
 #define FAULT SOUND
@@ -113,6 +114,8 @@ static int32_t generate(void *module, const uint8_t *list, size_t len, const pmi
 {
     (void) module;
     switch (FAULT) {
+    case DECLINES_ALL:
+        return PMIXRS_DECLINED;
     case PANICS:
         say(call, 0, "index out of bounds");
         return PMIXRS_PANICKED;

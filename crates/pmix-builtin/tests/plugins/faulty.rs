@@ -380,13 +380,56 @@ fn settings_of_a_refused_plugin_do_not_keep_the_library_from_starting() {
 }
 
 #[test]
+fn a_check_finds_every_way_of_misbehaving() {
+    for fault in [
+        "PANICS",
+        "UNKNOWN_STATUS",
+        "POSITIVE_STATUS",
+        "ENCODER_ERROR",
+        "WRITES_NULL",
+        "WRITES_ABSURD_LENGTH",
+        "FLOODS",
+        "WRONG_TAG",
+        "WRITES_NOTHING",
+        "LOSES_ORDER",
+        "LOSES_A_NAME",
+        "CHANGES_A_NAME",
+        "UNDECODABLE",
+        "DECODER_DECLINES",
+        "DECODER_FAILS",
+        "DECODER_BAD_OFFSET",
+        "LENGTH_TOO_LONG",
+        "LENGTH_ZERO",
+        "MESSAGE_NOT_UTF8",
+        "NUL_INSIDE",
+    ] {
+        let (_scratch, library) = faulty(fault);
+        let report = check_plugin(&library, &Params::default(), &[]).unwrap();
+        assert!(report.faults().next().is_some(), "{fault}");
+        assert!(!report.is_sound(), "{fault}");
+    }
+    let (_scratch, library) = faulty("SOUND");
+    let report = check_plugin(&library, &Params::default(), &[]).unwrap();
+    assert!(report.is_sound(), "{:?}", report.samples);
+}
+
+#[test]
 fn a_check_names_the_samples_that_went_wrong() {
     let (_scratch, library) = faulty("LOSES_ORDER");
-    let report = check_plugin(&library, &Params::default()).unwrap();
+    let report = check_plugin(&library, &Params::default(), &[]).unwrap();
     let wrong: Vec<_> = report.faults().map(|s| s.what.as_str()).collect();
     assert!(wrong.contains(&"names out of order"), "{wrong:?}");
+    let counts = report.counts();
+    assert!(counts.encoded > counts.kept, "{counts:?}");
+    assert!(!report.is_sound());
+    let (_scratch, library) = faulty("DECLINES_ALL");
+    let report = check_plugin(&library, &Params::default(), &[]).unwrap();
+    assert_eq!(report.faults().count(), 0, "{:?}", report.samples);
+    assert_eq!((report.counts().kept, report.counts().encoded), (0, 0));
+    assert_eq!(report.counts().declined, report.counts().tried);
+    assert!(!report.is_sound());
     let (_scratch, library) = faulty("NO_SYMBOL");
-    let error = check_plugin(&library, &Params::default())
+    let error = check_plugin(&library, &Params::default(), &[])
         .unwrap_err()
         .to_string();
     assert!(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands that show components and parameters.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -15,6 +16,10 @@ pub(crate) enum PluginsCommand {
         /// The shared library.
         #[arg(value_name = "FILE")]
         file: PathBuf,
+        /// Lists of names to try besides the samples: names, bracket lists, @FILE, or - for standard
+        /// input, a list an argument.
+        #[arg(value_name = "LIST")]
+        lists: Vec<OsString>,
     },
 }
 

@@ -22,6 +22,20 @@ const NODE_LISTS: &[(&str, &[u8])] = &[
     ("empty names", b"n1,,n2,"),
     ("names with signs", b"ip-10-0-0-1.ec2.internal,a_b.c,x[1]:2"),
     ("bytes that are no text", b"n\xff\xfe1,n\xc3\xa9"),
+    ("a common prefix", b"rack-a,rack-bb,rack-login,rack-"),
+    ("a common suffix", b"n1-ib,n2-ib,n3-ib,n10-ib"),
+    (
+        "a common domain",
+        b"a.hpc.example,b7.hpc.example,login.hpc.example",
+    ),
+    (
+        "products of numbers",
+        b"r1c0n1,r1c0n2,r1c1n1,r1c1n2,r2c0n1,r2c0n2,r2c1n1,r2c1n2",
+    ),
+    ("names in runs", b"n1,n1,n1,n1,n2,n2,n2,n2,n3,n3,n3,n3"),
+    ("numbers with a step", b"n0,n4,n8,n12,n16,n20"),
+    ("numbers downwards", b"n12,n11,n10,n9,n8"),
+    ("numbers alone", b"7,8,9,10,0011"),
 ];
 
 /// Process maps that a component must carry exactly or decline.
@@ -32,6 +46,9 @@ const PROC_MAPS: &[(&str, &[u8])] = &[
     ("nodes without ranks", b"0;;1"),
     ("ranks out of order", b"7,0;3,1-2"),
 ];
+
+/// The operation that damaged values are shown to.
+const DAMAGED: &str = "parse_nodes";
 
 /// Says whether a component passed one sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +72,21 @@ pub struct Sample {
     pub what: String,
     /// The outcome.
     pub outcome: Outcome,
+    /// Whether this was a list to encode, and the component made a value of it, sound or not.
+    pub encoded: bool,
+}
+
+/// Counts what became of the lists that a component was asked to encode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// How often a list was to be encoded; a list may be tried in several forms.
+    pub tried: usize,
+    /// How often the component made a value of it.
+    pub encoded: usize,
+    /// How often the value stood for the very same list.
+    pub kept: usize,
+    /// How often the component declined.
+    pub declined: usize,
 }
 
 /// Reports what [`check_plugin`] found out about a plugin file.
@@ -90,13 +122,38 @@ impl PluginReport {
         let wrong = |s: &&Sample| matches!(s.outcome, Outcome::Fault(_));
         self.samples.iter().filter(wrong)
     }
+
+    /// Returns what became of the lists that were to be encoded.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for sample in self.samples.iter().filter(|s| s.operation != DAMAGED) {
+            counts.tried += 1;
+            counts.encoded += usize::from(sample.encoded);
+            counts.kept += usize::from(matches!(sample.outcome, Outcome::Kept(_)));
+            counts.declined += usize::from(sample.outcome == Outcome::Declined);
+        }
+        counts
+    }
+
+    /// Returns whether nothing went wrong and at least one list was encoded and kept. A component that
+    /// declines every list was not tried at all.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.faults().next().is_none() && self.counts().kept > 0
+    }
 }
 
-/// Loads a plugin file and has it encode and decode sample lists.
+/// Loads a plugin file and has it encode and decode sample lists, and behind them the given lists of names,
+/// each with what it is called in the report.
 ///
 /// # Errors
 /// The file is refused, or its component cannot work here; the message names file and fault.
-pub fn check_plugin(path: &Path, params: &Params) -> Result<PluginReport, Error> {
+pub fn check_plugin(
+    path: &Path,
+    params: &Params,
+    lists: &[(String, Vec<u8>)],
+) -> Result<PluginReport, Error> {
     let unusable = |why: String| Error::new(Status::ERR_NOT_SUPPORTED, why);
     let loaded = super::load(path).map_err(|refusal| unusable(refusal.to_string()))?;
     let scheme = super::scheme(&loaded, params, &Limits::default())
@@ -119,6 +176,10 @@ pub fn check_plugin(path: &Path, params: &Params) -> Result<PluginReport, Error>
     let long = numbered(10_000);
     samples.push(sample(&scheme, Form::Nodes, "10,000 names", &long));
     samples.push(sample(&scheme, Form::Regex, "10,000 names", &long));
+    for (what, list) in lists {
+        samples.push(sample(&scheme, Form::Nodes, what, list));
+        samples.push(sample(&scheme, Form::Regex, what, list));
+    }
     samples.extend(hostile(&scheme));
     Ok(report(loaded, samples))
 }
@@ -159,15 +220,16 @@ fn numbered(count: usize) -> Vec<u8> {
 }
 
 fn sample(scheme: &Dynamic, form: Form, what: &str, list: &[u8]) -> Sample {
-    let outcome = match scheme.try_generate(form, list) {
-        Ok(Some(value)) => Outcome::Kept(value.len()),
-        Ok(None) => Outcome::Declined,
-        Err(fault) => Outcome::Fault(fault.to_string()),
+    let (outcome, encoded) = match scheme.try_generate(form, list) {
+        Ok(Some(value)) => (Outcome::Kept(value.len()), true),
+        Ok(None) => (Outcome::Declined, false),
+        Err(fault) => (Outcome::Fault(fault.to_string()), fault.is_of_a_value()),
     };
     Sample {
         operation: form.generator(),
         what: what.to_owned(),
         outcome,
+        encoded,
     }
 }
 
@@ -198,9 +260,10 @@ fn hostile(scheme: &Dynamic) -> Vec<Sample> {
             Some(known) if known.outcome == Outcome::Handled => known.outcome = outcome,
             Some(_) => {}
             None => samples.push(Sample {
-                operation: "parse_nodes",
+                operation: DAMAGED,
                 what: what.to_owned(),
                 outcome,
+                encoded: false,
             }),
         }
     }

@@ -40,6 +40,18 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
+    /// Whether an encoder made a value, which was found to be wrong.
+    pub(crate) fn is_of_a_value(&self) -> bool {
+        matches!(
+            self,
+            Self::WrongTag
+                | Self::WrongExtent { .. }
+                | Self::Undecodable(_)
+                | Self::OtherList(_)
+                | Self::TooMuch(_)
+        )
+    }
+
     /// Each kind of fault is told once.
     fn bit(&self) -> u32 {
         1 << match self {
