@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::{Cpuset, Error};
 
 impl Cpuset {
-    /// The processors that the calling thread may run on.
+    /// Returns the processors that the calling thread may run on.
     ///
     /// # Errors
     /// `PMIX_ERR_NOT_FOUND`: `/proc` and `/sys` do not say.
@@ -18,7 +18,7 @@ impl Cpuset {
         of_task(Path::new("/proc/thread-self")).map(online)
     }
 
-    /// The processors that some thread of this process may run on.
+    /// Returns the processors that some thread of this process may run on.
     ///
     /// # Errors
     /// `PMIX_ERR_NOT_FOUND`: `/proc` and `/sys` do not say.

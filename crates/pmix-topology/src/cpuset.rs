@@ -27,13 +27,13 @@ impl Cpuset {
     /// How many processors a set can tell apart.
     pub const MAX_CPUS: u32 = MOST;
 
-    /// The set with no processor.
+    /// Returns the set with no processor.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The set with every processor: that of a process that is not bound.
+    /// Returns the set with every processor: that of a process that is not bound.
     #[must_use]
     pub fn full() -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Cpuset {
         }
     }
 
-    /// The set with these words of 64 processors each, the lowest first, and all or none of the
+    /// Returns the set with these words of 64 processors each, the lowest first, and all or none of the
     /// processors behind them.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl Cpuset {
         Ok(Self { words, is_endless }.trimmed())
     }
 
-    /// The words of 64 processors, the lowest first; what is behind them says [`Cpuset::is_endless`].
+    /// Returns the words of 64 processors, the lowest first; what is behind them says [`Cpuset::is_endless`].
     #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.words
@@ -126,7 +126,7 @@ impl Cpuset {
         }
     }
 
-    /// The set as PMIx writes it, `hwloc:0-3,8`.
+    /// Returns the set as PMIx writes it, `hwloc:0-3,8`.
     #[must_use]
     pub fn to_pmix(&self) -> String {
         format!("hwloc:{self}")
@@ -173,7 +173,7 @@ impl Cpuset {
         Ok(set)
     }
 
-    /// The set as hwloc's XML has it; see [`Cpuset::parse_bitmap`].
+    /// Returns the set as hwloc's XML has it; see [`Cpuset::parse_bitmap`].
     #[must_use]
     pub fn to_bitmap(&self) -> String {
         let mut words: Vec<String> = Vec::new();
@@ -242,7 +242,7 @@ impl Cpuset {
         Ok(())
     }
 
-    /// Whether a processor is in the set.
+    /// Returns whether a processor is in the set.
     #[must_use]
     pub fn contains(&self, cpu: u32) -> bool {
         let (word, bit) = place(cpu);
@@ -250,25 +250,25 @@ impl Cpuset {
         word.map_or(self.is_endless, |found| found & bit != 0)
     }
 
-    /// Whether no processor is in the set.
+    /// Returns whether no processor is in the set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty() && !self.is_endless
     }
 
-    /// Whether every processor is in the set.
+    /// Returns whether every processor is in the set.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.words.is_empty() && self.is_endless
     }
 
-    /// Whether the set goes on without an end.
+    /// Returns whether the set goes on without an end.
     #[must_use]
     pub fn is_endless(&self) -> bool {
         self.is_endless
     }
 
-    /// How many processors below 65,536 are in the set.
+    /// Returns how many processors below 65,536 are in the set.
     #[must_use]
     pub fn len(&self) -> u32 {
         let behind = match self.is_endless {
@@ -278,13 +278,13 @@ impl Cpuset {
         self.words.iter().map(|word| word.count_ones()).sum::<u32>() + behind
     }
 
-    /// The lowest number in the set.
+    /// Returns the lowest number in the set.
     #[must_use]
     pub fn first(&self) -> Option<u32> {
         self.iter().next()
     }
 
-    /// The processors below 65,536 in ascending order.
+    /// Returns the processors below 65,536 in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let told = (0u32..).zip(&self.words).flat_map(|(index, word)| {
             (0..64)
@@ -301,7 +301,7 @@ impl Cpuset {
         self.words.get(index).copied().unwrap_or(behind)
     }
 
-    /// Whether both sets have a processor in common.
+    /// Returns whether both sets have a processor in common.
     #[must_use]
     pub fn intersects(&self, other: &Self) -> bool {
         let most = self.words.len().max(other.words.len());
@@ -309,7 +309,7 @@ impl Cpuset {
         told || (self.is_endless && other.is_endless)
     }
 
-    /// Whether every processor of this set is in another, too.
+    /// Returns whether every processor of this set is in another, too.
     #[must_use]
     pub fn is_subset(&self, of: &Self) -> bool {
         let most = self.words.len().max(of.words.len());
@@ -317,10 +317,19 @@ impl Cpuset {
         told && (of.is_endless || !self.is_endless)
     }
 
-    /// The processors that are in both sets.
+    /// Returns the processors that are in both sets.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
+        // Behind the end of a set that is not endless there is nothing in common.
+        let told = |set: &Self| {
+            if set.is_endless {
+                usize::MAX
+            } else {
+                set.words.len()
+            }
+        };
         let most = self.words.len().max(other.words.len());
+        let most = most.min(told(self)).min(told(other));
         let words = (0..most).map(|index| self.word(index) & other.word(index));
         let both = Self {
             words: words.collect(),

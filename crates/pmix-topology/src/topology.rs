@@ -14,10 +14,10 @@ use crate::nest::Pieces;
 use crate::tree::{Bank, Kind, Tree};
 use crate::{Cpuset, DeviceFilter, Error, Level, distance, export, nest, sysfs, xml};
 
-/// What a node is made of, as far as the system tells.
+/// Holds what a node is made of, as far as the system tells.
 ///
-/// Parts of a level stand in the order in which hwloc numbers them, so that indices mean the same to
-/// who reads them with hwloc. Where the system has no part of a level, there is none here; the node
+/// Parts of a level stand in the order in which hwloc numbers them, so that an index means the same part
+/// to hwloc, except for [`Level::Numa`], which leaves out memory that no processor is near to. Where the system has no part of a level, there is none here; the node
 /// and its hardware threads are always there.
 #[derive(Clone, Debug)]
 pub struct Topology {
@@ -57,7 +57,7 @@ impl Topology {
         )
     }
 
-    /// The machine that hwloc's XML, of release 2, describes.
+    /// Returns the machine that hwloc's XML, of release 2, describes.
     ///
     /// # Errors
     /// `PMIX_ERR_BAD_PARAM`: it is no such XML, declares entities, has more than 1,048,576 elements,
@@ -68,7 +68,7 @@ impl Topology {
         Ok(topology)
     }
 
-    /// The machine that a file with hwloc's XML describes: a regular one of at most 64 MiB.
+    /// Returns the machine that a file with hwloc's XML describes: a regular one of at most 64 MiB.
     ///
     /// # Errors
     /// As [`Topology::of_xml`]; `PMIX_ERR_NOT_FOUND`: there is no such file, or it cannot be read;
@@ -82,7 +82,7 @@ impl Topology {
         Self::of_xml(text)
     }
 
-    /// The machine that a directory laid out like `/sys` describes.
+    /// Returns the machine that a directory laid out like `/sys` describes.
     ///
     /// # Errors
     /// `PMIX_ERR_NOT_FOUND`: it does not say which processors are online.
@@ -137,13 +137,13 @@ impl Topology {
             .expect("there are processors, and fewer levels than kinds")
     }
 
-    /// The XML that this was read from.
+    /// Returns the XML that this was read from.
     #[must_use]
     pub fn xml(&self) -> Option<&str> {
         self.xml.as_deref()
     }
 
-    /// The machine in hwloc's XML of release 2: what this was read from, if it was, and otherwise all
+    /// Returns the machine in hwloc's XML of release 2: what this was read from, if it was, and otherwise all
     /// that is known of it, with sizes of 0.
     #[must_use]
     pub fn to_xml(&self) -> Cow<'_, str> {
@@ -153,14 +153,14 @@ impl Topology {
         }
     }
 
-    /// The same machine without the text that it was read from.
+    /// Returns the same machine without the text that it was read from.
     #[must_use]
     pub fn without_xml(mut self) -> Self {
         self.xml = None;
         self
     }
 
-    /// The parts of a level, each with its processors.
+    /// Returns the parts of a level, each with its processors.
     #[must_use]
     pub fn parts(&self, level: Level) -> &[Cpuset] {
         self.parts.get(&level).map_or(&[], Vec::as_slice)
@@ -192,13 +192,13 @@ impl Topology {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Whether devices are known that distances can be told of.
+    /// Returns whether devices are known that distances can be told of.
     #[must_use]
     pub fn has_devices(&self) -> bool {
         self.tree.devices().next().is_some()
     }
 
-    /// How far devices are from some processors: graphics processors, network interfaces and adapters
+    /// Returns how far devices are from some processors: graphics processors, network interfaces and adapters
     /// of OpenFabrics, in this order. A smaller distance is nearer; the numbers compare on this
     /// machine alone. The name of this host stands in the names of devices that have no address.
     ///

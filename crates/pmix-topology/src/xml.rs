@@ -93,10 +93,8 @@ impl Reader {
                         let why = format!("hwloc's XML: no memory has the number {index}");
                         return Err(Error::malformed(why));
                     }
-                    part.memories.push(Bank {
-                        index,
-                        near: cpus.unwrap_or_default(),
-                    });
+                    let near = within(cpus.unwrap_or_default(), self.allowed.as_ref())?;
+                    part.memories.push(Bank { index, near });
                     self.num_memories += 1;
                 }
             }
@@ -131,17 +129,9 @@ impl Reader {
                 "hwloc's XML: it describes more than one machine",
             ));
         }
-        let cpus = self
-            .allowed
-            .as_ref()
-            .map_or_else(|| cpus.clone(), |allowed| cpus.and(allowed));
+        let cpus = within(cpus, self.allowed.as_ref())?;
         if cpus.is_empty() {
             return Ok(());
-        }
-        if cpus.is_endless() {
-            return Err(Error::malformed(
-                "hwloc's XML: a part with processors without an end",
-            ));
         }
         let index = self.parts.len();
         let mut part = Part::new(kind, cpus, around);
@@ -152,6 +142,20 @@ impl Reader {
             around.children.push(index);
         }
         Ok(())
+    }
+}
+
+/// Those of the processors that may be used.
+fn within(cpus: Cpuset, allowed: Option<&Cpuset>) -> Result<Cpuset, Error> {
+    let cpus = match allowed {
+        Some(allowed) => cpus.and(allowed),
+        None => cpus,
+    };
+    match cpus.is_endless() {
+        true => Err(Error::malformed(
+            "hwloc's XML: a part with processors without an end",
+        )),
+        false => Ok(cpus),
     }
 }
 
