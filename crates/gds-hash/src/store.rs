@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::{Arc, PoisonError};
 
-use pmix_types::{Info, Nspace, Proc, Release, Status, Value, keys};
+use pmix_types::{Info, Nspace, Proc, Release, Scope, Status, Value, keys};
 
 use crate::job::{Session, other_jobs};
 use crate::shared::{ArcSwap, Mutex, NameHasher};
@@ -343,6 +343,42 @@ impl Store {
         match known.job.get(request) {
             Ok(answer) => Ok(answer.into_owned()),
             Err(error) => self.foreign_session(request).ok_or(error),
+        }
+    }
+
+    /// Returns all that is known of a process, or, with [`Rank::WILDCARD`](pmix_types::Rank::WILDCARD), of
+    /// its job as a whole: what the host registered and what follows from it, then what the process put for
+    /// others of this node or was brought here by a fence. Qualifiers may name another realm, as for
+    /// [`Job::known`].
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if nothing is known; `PMIX_ERR_BAD_PARAM` if a qualifier has a type that it
+    /// cannot have.
+    pub fn known(
+        &self,
+        proc: &Proc<'_>,
+        qualifiers: &[Info<'_>],
+    ) -> Result<Vec<Info<'static>>, Error> {
+        let (nspace, rank) = (&proc.nspace, proc.rank);
+        let nothing = || Error::not_found(format!("nothing is known of rank {rank} of {nspace}"));
+        let job = self.job(nspace).ok_or_else(nothing)?;
+        let request = Request::all(rank).with(qualifiers);
+        let mut infos = match job.job().known(&request) {
+            Err(error) if error.status() != Status::ERR_NOT_FOUND => return Err(error),
+            stated => stated.unwrap_or_default(),
+        };
+        if rank.is_valid() {
+            let puts = job.modex_store();
+            let puts = puts.all(rank, Scope::LOCAL)?;
+            infos.extend(puts.map(|put| {
+                let put = put.into_owned();
+                Info::new(put.key, put.value)
+            }));
+        }
+        match infos.is_empty() {
+            true => Err(nothing()),
+            false => Ok(infos),
         }
     }
 

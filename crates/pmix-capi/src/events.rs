@@ -310,7 +310,7 @@ exported! {
             // SAFETY: C gave the function and what it is given.
             unsafe { callback(status.as_raw(), id, data.get()) };
         };
-        code(match ask {
+        let begun = match ask {
             None => later(move || {
                 answer(Status::SUCCESS);
                 tell_kept(id);
@@ -328,7 +328,12 @@ exported! {
                 };
                 client.start(ask, then).map_err(|error| fault(&error))
             }),
-        })
+        };
+        if begun.is_err() {
+            // Nobody calls back, and nobody else knows its number.
+            let _ = forget(id);
+        }
+        code(begun)
     }
 
     fn PMIx_Deregister_event_handler(evhdlr_ref: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {

@@ -7,7 +7,7 @@
 //!
 //! Source: PMIx Standard, chapter "Event Notification", attributes of `PMIx_Register_event_handler`.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use pmix_proto::Event;
 use pmix_types::{
@@ -178,11 +178,18 @@ impl EventHandler {
     }
 }
 
-/// A handler that is registered, and what is done when its turn comes.
+/// A handler that is registered.
 #[derive(Clone, Debug)]
-struct Registered<H> {
+struct Registered {
     id: usize,
     handler: EventHandler,
+}
+
+/// What is done when the turn of a handler comes.
+#[derive(Clone, Debug)]
+struct Turn<H> {
+    name: Option<Text<'static>>,
+    is_oneshot: bool,
     then: H,
 }
 
@@ -190,10 +197,12 @@ struct Registered<H> {
 #[derive(Clone, Debug)]
 pub struct Handlers<H> {
     next: usize,
-    first: Option<Registered<H>>,
+    first: Option<Registered>,
     /// Those for one code, for several and for all.
-    categories: [Vec<Registered<H>>; 3],
-    last: Option<Registered<H>>,
+    categories: [VecDeque<Registered>; 3],
+    last: Option<Registered>,
+    /// What is done when the turn of each comes, with its name and whether it is told once.
+    turns: BTreeMap<usize, Turn<H>>,
     /// Events that no handler was there for.
     kept: VecDeque<Event<'static>>,
 }
@@ -211,8 +220,9 @@ impl<H> Handlers<H> {
         Self {
             next: 0,
             first: None,
-            categories: [Vec::new(), Vec::new(), Vec::new()],
+            categories: [VecDeque::new(), VecDeque::new(), VecDeque::new()],
             last: None,
+            turns: BTreeMap::new(),
             kept: VecDeque::new(),
         }
     }
@@ -235,7 +245,13 @@ impl<H> Handlers<H> {
         self.next += 1;
         let category = handler.category();
         let order = handler.order.clone();
-        let registered = Registered { id, handler, then };
+        let turn = Turn {
+            name: handler.name.clone(),
+            is_oneshot: handler.is_oneshot,
+            then,
+        };
+        self.turns.insert(id, turn);
+        let registered = Registered { id, handler };
         match order {
             HandlerOrder::First => self.first = Some(registered),
             HandlerOrder::Last => self.last = Some(registered),
@@ -282,13 +298,14 @@ impl<H> Handlers<H> {
 
     /// Removes a handler (`PMIx_Deregister_event_handler`); none if no handler has the number.
     pub fn deregister(&mut self, id: usize) -> Option<EventHandler> {
+        self.turns.remove(&id)?;
         let removed = [&mut self.first, &mut self.last]
             .into_iter()
             .find_map(|one| one.take_if(|one| one.id == id));
         let removed = removed.or_else(|| {
             self.categories.iter_mut().find_map(|all| {
                 let place = all.iter().position(|one| one.id == id)?;
-                Some(all.remove(place))
+                all.remove(place)
             })
         });
         Some(removed?.handler)
@@ -303,7 +320,7 @@ impl<H> Handlers<H> {
         };
     }
 
-    fn all(&self) -> impl Iterator<Item = &Registered<H>> {
+    fn all(&self) -> impl Iterator<Item = &Registered> {
         let between = self.categories.iter().flatten();
         self.first.iter().chain(between).chain(&self.last)
     }
@@ -375,34 +392,34 @@ impl<H: Clone> Handlers<H> {
     /// Begins the turn of a handler: returns its name and what is to be done, and forgets a handler that is
     /// told once. None if the handler is not registered any longer.
     pub fn begin_turn(&mut self, id: usize) -> Option<(Option<Text<'static>>, H)> {
-        let one = self.all().find(|one| one.id == id)?;
-        let (turn, is_oneshot) = (
-            (one.handler.name.clone(), one.then.clone()),
-            one.handler.is_oneshot,
-        );
+        let Turn {
+            name,
+            is_oneshot,
+            then,
+        } = self.turns.get(&id)?.clone();
         if is_oneshot {
             self.deregister(id);
         }
-        Some(turn)
+        Some((name, then))
     }
 }
 
-impl<H> Registered<H> {
+impl Registered {
     fn is_called(&self, name: &Text<'_>) -> bool {
         self.handler.name.as_ref() == Some(name)
     }
 }
 
-fn is_called<H>(one: Option<&Registered<H>>, name: &Text<'_>) -> bool {
+fn is_called(one: Option<&Registered>, name: &Text<'_>) -> bool {
     one.is_some_and(|one| one.is_called(name))
 }
 
-fn starts<H>(all: &[Registered<H>], order: &HandlerOrder) -> bool {
-    all.first().is_some_and(|one| one.handler.order == *order)
+fn starts(all: &VecDeque<Registered>, order: &HandlerOrder) -> bool {
+    all.front().is_some_and(|one| one.handler.order == *order)
 }
 
-fn ends<H>(all: &[Registered<H>], order: &HandlerOrder) -> bool {
-    all.last().is_some_and(|one| one.handler.order == *order)
+fn ends(all: &VecDeque<Registered>, order: &HandlerOrder) -> bool {
+    all.back().is_some_and(|one| one.handler.order == *order)
 }
 
 fn refused(why: std::fmt::Arguments<'_>) -> Error {

@@ -39,8 +39,9 @@ use worker::{Loop, Worker};
 pub enum ClientEvent {
     /// An event.
     Event(Event<'static>),
-    /// One of those who were invited to a group of this process does not take part, or the leader of a
-    /// group that it joins is lost. The other says how to go on.
+    /// A process that was invited to a group of this one declined or was lost, or the leader of a group
+    /// that this one joins was lost. The [`Steer`] takes the program's decision; if it is dropped, the group
+    /// is formed without the process where `PMIX_GROUP_OPTIONAL` was given, and is given up otherwise.
     Group(Event<'static>, Steer),
     /// Output of another process, which this one pulls.
     Output(Forwarded),
@@ -422,6 +423,13 @@ impl SharedClient {
         Ok(())
     }
 
+    /// Returns how many events and pieces of output were dropped because 4,096 events, or 64 MiB of both,
+    /// waited for the listener.
+    #[must_use]
+    pub fn num_lost_events(&self) -> u64 {
+        self.0.worker.num_lost()
+    }
+
     /// Sends a heartbeat, to a server that was asked to monitor the process.
     ///
     /// # Errors
@@ -449,7 +457,8 @@ impl SharedClient {
     }
 
     /// Disconnects from the server (`PMIx_Finalize`). All callbacks that were due have been called
-    /// when this returns, unless a callback calls it.
+    /// when this returns, unless a callback calls it, or another thread is in [`drive`](Self::drive) and
+    /// in the middle of one.
     ///
     /// # Errors
     ///

@@ -199,6 +199,18 @@ fn events_are_kept_for_handlers_that_come_later() {
 }
 
 #[test]
+fn turns_of_very_many_handlers_are_found_at_once() {
+    const MANY: usize = 100_000;
+    let mut all = Handlers::new();
+    for number in 0..MANY {
+        all.register(EventHandler::new([ONE]), number).unwrap();
+    }
+    let told = chain(&all, &event(ONE));
+    let turns = told.into_iter().map(|id| all.begin_turn(id).unwrap().1);
+    assert!(turns.eq((0..MANY).rev()));
+}
+
+#[test]
 fn values_of_another_type_are_refused_by_their_key() {
     for key in [
         keys::EVENT_HDLR_NAME,

@@ -4,15 +4,16 @@
 //! on that nobody waits in: one with a callback, a registration for events, a pull of output.
 
 use std::collections::HashMap;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use pmix_proto::{ClientConnection, Event, Output, PeerForm, Request, Tag};
 use pmix_types::IntoOwned as _;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, SendFlags};
 
 use super::Forwarded;
 use super::lock;
@@ -33,6 +34,9 @@ pub(crate) struct Channel {
     asking: Mutex<Asking>,
     /// Told when nobody reads any longer, while there is a thread for it or this end closes.
     free: Condvar,
+    /// What requests have packed and the system has not taken, for the thread that sends, and how much of
+    /// it has been taken. Nobody holds the other lock meanwhile, so that answers are handed out.
+    unsent: Mutex<(Vec<u8>, usize)>,
     /// What was read last; for the thread that reads.
     buffer: Mutex<Box<[u8]>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -124,6 +128,7 @@ impl Channel {
                 lost: None,
             }),
             free: Condvar::new(),
+            unsent: Mutex::default(),
             buffer: Mutex::new(vec![0; 16 << 10].into_boxed_slice()),
             thread: Mutex::new(None),
             worker,
@@ -178,16 +183,14 @@ impl Channel {
         then: Callback,
     ) -> Result<(), Error> {
         self.listen()?;
-        let mut asking = lock(&self.asking);
-        self.send(&mut asking, request, Waiting::Callback(then))?;
-        Ok(())
+        self.send(request, Waiting::Callback(then)).map(drop)
     }
 
     /// Asks and waits for the reply.
     pub(super) fn wait(&self, request: &Request<'_>) -> Answer {
         let here = Arc::new(Condvar::new());
+        let tag = self.send(request, Waiting::Thread(Arc::clone(&here)))?;
         let mut asking = lock(&self.asking);
-        let tag = self.send(&mut asking, request, Waiting::Thread(Arc::clone(&here)))?;
         loop {
             if let Some(Waiting::Answered(_)) = asking.waiting.get(&tag)
                 && let Some(Waiting::Answered(answer)) = asking.waiting.remove(&tag)
@@ -202,10 +205,7 @@ impl Channel {
             drop(asking);
             let is_open = self.read(RecvFlags::empty()).is_some();
             asking = lock(&self.asking);
-            asking.is_read = false;
-            if asking.is_closing {
-                self.free.notify_all();
-            }
+            self.stop_reading(&mut asking);
             if let Some(Waiting::Answered(_)) = asking.waiting.get(&tag) {
                 self.pass_on(&asking);
             } else if !is_open {
@@ -213,6 +213,14 @@ impl Channel {
                 asking.waiting.remove(&tag);
                 return Err(asking.lost.clone().unwrap_or_else(gone));
             }
+        }
+    }
+
+    /// Nobody reads any longer.
+    fn stop_reading(&self, asking: &mut Asking) {
+        asking.is_read = false;
+        if asking.is_closing {
+            self.free.notify_all();
         }
     }
 
@@ -231,36 +239,33 @@ impl Channel {
     }
 
     /// Sends a request whose reply somebody waits for.
-    fn send(
-        &self,
-        asking: &mut Asking,
-        request: &Request<'_>,
-        waiting: Waiting,
-    ) -> Result<Tag, Error> {
-        if let Some(lost) = &asking.lost {
-            return Err(lost.clone());
-        }
-        let tag = asking.session.request(request, None)?;
-        asking.waiting.insert(tag, waiting);
-        let sent = self.transmit(asking);
+    fn send(&self, request: &Request<'_>, waiting: Waiting) -> Result<Tag, Error> {
+        let tag = {
+            let mut asking = lock(&self.asking);
+            if let Some(lost) = &asking.lost {
+                return Err(lost.clone());
+            }
+            let tag = asking.session.request(request, None)?;
+            asking.waiting.insert(tag, waiting);
+            tag
+        };
+        let sent = self.transmit();
         if sent.is_err() {
-            asking.waiting.remove(&tag);
+            lock(&self.asking).waiting.remove(&tag);
         }
         sent.map(|()| tag)
     }
 
     /// Says something that has no reply.
     pub(super) fn say(&self, request: &Request<'_>) -> Result<(), Error> {
-        let mut asking = lock(&self.asking);
-        asking.session.request(request, None)?;
-        self.transmit(&mut asking)
+        lock(&self.asking).session.request(request, None)?;
+        self.transmit()
     }
 
     /// Says that the process is alive.
     pub(super) fn heartbeat(&self) -> Result<(), Error> {
-        let mut asking = lock(&self.asking);
-        asking.session.heartbeat()?;
-        self.transmit(&mut asking)
+        lock(&self.asking).session.heartbeat()?;
+        self.transmit()
     }
 
     /// Ends the connection and the thread that reads from it. All who wait for a reply have been told
@@ -293,10 +298,53 @@ impl Channel {
         }
     }
 
-    fn transmit(&self, asking: &mut Asking) -> Result<(), Error> {
-        while let Some(bytes) = asking.session.poll_transmit() {
-            let written = (&self.stream).write_all(&bytes);
-            written.map_err(|error| Error::lost("the server was lost", error))?;
+    /// Sends what requests have packed, in the order in which they were packed.
+    fn transmit(&self) -> Result<(), Error> {
+        let mut unsent = lock(&self.unsent);
+        loop {
+            let (bytes, sent) = &mut *unsent;
+            let rest = bytes.get(*sent..).unwrap_or_default();
+            if rest.is_empty() {
+                match lock(&self.asking).session.poll_transmit() {
+                    Some(next) => *unsent = (next, 0),
+                    None => {
+                        *unsent = (Vec::new(), 0);
+                        return Ok(());
+                    }
+                }
+                continue;
+            }
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match rustix::net::send(&self.stream, rest, flags) {
+                Ok(len) => *sent += len,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.wait_for_room()?,
+                Err(error) => return Err(Error::lost("the server was lost", error.into())),
+            }
+        }
+    }
+
+    /// Waits until the server takes more. A server that is owed the reading of its answers takes none, so
+    /// they are read meanwhile if nobody else does.
+    fn wait_for_room(&self) -> Result<(), Error> {
+        let reads = {
+            let mut asking = lock(&self.asking);
+            if let Some(lost) = &asking.lost {
+                return Err(lost.clone());
+            }
+            !std::mem::replace(&mut asking.is_read, true)
+        };
+        let wanted = match reads {
+            true => PollFlags::IN | PollFlags::OUT,
+            false => PollFlags::OUT,
+        };
+        // What goes wrong shows when more is sent.
+        let _ = poll(&mut [PollFd::new(&self.stream, wanted)], None);
+        if reads {
+            self.read(RecvFlags::DONTWAIT);
+            let mut asking = lock(&self.asking);
+            self.stop_reading(&mut asking);
+            self.pass_on(&asking);
         }
         Ok(())
     }
@@ -314,7 +362,7 @@ impl Channel {
             asking.is_read = true;
         }
         while self.read(RecvFlags::empty()).is_some() {}
-        lock(&self.asking).is_read = false;
+        self.stop_reading(&mut lock(&self.asking));
     }
 
     /// Reads what is there, unless another thread does; false if there will be no more.
@@ -330,7 +378,7 @@ impl Channel {
         let mut reads = (0..MOST_READS).map(|_| self.read(RecvFlags::DONTWAIT));
         let last = reads.find(|read| *read != Some(Read::Bytes));
         let mut asking = lock(&self.asking);
-        asking.is_read = false;
+        self.stop_reading(&mut asking);
         self.pass_on(&asking);
         last != Some(None)
     }
@@ -416,7 +464,7 @@ impl Channel {
                 }
             };
             match read {
-                Ok(event) => self.worker.client_event(event),
+                Ok(event) => self.worker.come(event, payload.len()),
                 Err(error) => tracing::warn!("what came unasked cannot be read: {error}"),
             }
         }

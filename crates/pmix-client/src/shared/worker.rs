@@ -18,6 +18,12 @@ pub(super) use super::ClientEvent;
 /// The threads need little: what they call back may be a program's, so it is not less.
 pub(super) const STACK_BYTES: usize = 512 << 10;
 
+/// How much the program's own loop calls back before it goes on.
+const MOST_CALLS: usize = 4096;
+
+/// How many queued calls are made before one whose time has come.
+const MOST_BEFORE_TIMERS: u64 = 64;
+
 /// Something to be done by the thread.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
@@ -86,6 +92,47 @@ pub(super) struct Worker {
     thread: Mutex<Option<JoinHandle<()>>>,
     filter: Filter,
     listener: Mutex<Listening>,
+    backlog: Mutex<Backlog>,
+}
+
+/// What came unasked and the listener has not heard yet: a server that sends without end to a listener
+/// that is slow cannot make it much.
+#[derive(Default)]
+struct Backlog {
+    events: usize,
+    bytes: usize,
+    num_lost: u64,
+}
+
+impl Backlog {
+    /// Most events that wait, and most bytes that all that waits took on the wire.
+    const MAX_EVENTS: usize = 4096;
+    const MAX_BYTES: usize = 64 << 20;
+    /// What each takes besides.
+    const EACH: usize = 256;
+
+    fn add(&mut self, is_event: bool, len: usize) -> bool {
+        let bytes = self.bytes.saturating_add(len).saturating_add(Self::EACH);
+        let fits = bytes <= Self::MAX_BYTES && (!is_event || self.events < Self::MAX_EVENTS);
+        if fits {
+            self.events += usize::from(is_event);
+            self.bytes = bytes;
+            return true;
+        }
+        if self.num_lost == 0 {
+            let (most, bytes) = (Self::MAX_EVENTS, Self::MAX_BYTES);
+            tracing::warn!(
+                "events or output are lost: {most} events or {bytes} bytes wait for the program"
+            );
+        }
+        self.num_lost = self.num_lost.saturating_add(1);
+        false
+    }
+
+    fn take(&mut self, is_event: bool, len: usize) {
+        self.events = self.events.saturating_sub(usize::from(is_event));
+        self.bytes = self.bytes.saturating_sub(len.saturating_add(Self::EACH));
+    }
 }
 
 /// The listener, and what it has still to hear.
@@ -120,6 +167,7 @@ impl Worker {
                 listener: Some(listener),
                 waiting: VecDeque::new(),
             }),
+            backlog: Mutex::default(),
         })
     }
 
@@ -152,10 +200,14 @@ impl Worker {
     fn send(&self, due: Due) -> bool {
         let queue = lock(&self.queue);
         // The thread is there as long as the queue is.
-        let is_queued = queue.as_ref().is_some_and(|queue| queue.send(due).is_ok());
+        let refused = match queue.as_ref() {
+            Some(queue) => queue.send(due).err().map(|refused| refused.0),
+            None => Some(due),
+        };
         drop(queue);
         self.wake();
-        is_queued
+        // What a refused one holds is dropped with no lock held: it may be the program's.
+        refused.is_none()
     }
 
     /// Has the program's own loop call back, and ask when to do so next.
@@ -166,14 +218,24 @@ impl Worker {
         }
     }
 
-    /// Calls back all that is due, where there is no thread for it, and says when something is due next.
+    /// Calls back what is due, where there is no thread for it, and says when something is due next.
     pub(super) fn drive(&self, now: Instant) -> Option<Instant> {
+        // A server that sends without end does not keep the program.
+        self.call_back(now, MOST_CALLS)
+    }
+
+    /// Makes no more than so many calls; what is left has the program's loop drive again.
+    fn call_back(&self, now: Instant, most: usize) -> Option<Instant> {
         let own_loop = self.own_loop.as_ref()?;
         // What is queued from here on makes the descriptor readable again.
         let _ = rustix::io::read(&own_loop.wake, &mut [0; 8]);
         let own = thread::current().id();
         lock(&own_loop.by).push(own);
-        loop {
+        for turn in 0_usize.. {
+            if turn == most {
+                self.wake();
+                break;
+            }
             // What is queued comes first: it may be what ends the wait of a timer.
             let come = lock(&self.due).as_ref().map(Receiver::try_recv);
             let job = match come {
@@ -235,6 +297,31 @@ impl Worker {
         }
     }
 
+    /// Queues a call of the listener for what came unasked, so many bytes on the wire, unless too much waits
+    /// for it already.
+    pub(super) fn come(self: &Arc<Self>, event: ClientEvent, len: usize) {
+        let is_event = matches!(event, ClientEvent::Event(_));
+        if !lock(&self.backlog).add(is_event, len) {
+            return;
+        }
+        if let Err(error) = self.begin() {
+            tracing::warn!("an event is lost: {error}");
+            return;
+        }
+        let worker = Arc::clone(self);
+        self.post(Box::new(move || {
+            lock(&worker.backlog).take(is_event, len);
+            if !(worker.filter)(&event) {
+                worker.tell(event);
+            }
+        }));
+    }
+
+    /// Returns how many events and pieces of output were dropped because too many waited.
+    pub(super) fn num_lost(&self) -> u64 {
+        lock(&self.backlog).num_lost
+    }
+
     /// Queues a call of the listener, on the thread that this starts if nothing else has.
     pub(super) fn client_event(self: &Arc<Self>, event: ClientEvent) {
         if let Err(error) = self.begin() {
@@ -253,7 +340,12 @@ impl Worker {
     pub(super) fn end(&self) {
         // Nothing is queued behind what is called last.
         drop(lock(&self.queue).take());
-        self.drive(Instant::now());
+        self.call_back(Instant::now(), usize::MAX);
+        if let Some(own_loop) = &self.own_loop {
+            // What waits for its time holds the client.
+            let timers = std::mem::take(&mut *lock(&own_loop.timers));
+            drop(timers);
+        }
         drop(lock(&self.due).take());
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread
@@ -267,6 +359,7 @@ impl Worker {
 
 fn run(due: &Receiver<Due>) {
     let mut timers = Timers::default();
+    let mut num_calls = 0_u64;
     loop {
         let left = { timers.next() }.map(|time| time.saturating_duration_since(Instant::now()));
         let come = match left {
@@ -274,7 +367,16 @@ fn run(due: &Receiver<Due>) {
             None => due.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match come {
-            Ok(Due::Now(job)) => call(job),
+            Ok(Due::Now(job)) => {
+                call(job);
+                // What is queued without end does not keep a time from coming.
+                num_calls += 1;
+                if num_calls.is_multiple_of(MOST_BEFORE_TIMERS)
+                    && let Some(job) = timers.take(Instant::now())
+                {
+                    call(job);
+                }
+            }
             Ok(Due::At(time, job)) => timers.add(time, job),
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(job) = timers.take(Instant::now()) {

@@ -194,3 +194,109 @@ fn two_threads_that_drive_at_once_are_both_free_to_wait_afterwards() {
     });
     server.join().unwrap();
 }
+
+/// An event that is long on the wire.
+fn long_event() -> Event<'static> {
+    Event {
+        infos: vec![Info::new("text", "x".repeat(1 << 20))],
+        ..event()
+    }
+}
+
+#[test]
+fn a_server_that_waits_for_its_answers_to_be_read_gets_a_long_request() {
+    const LONG: usize = 16;
+    for is_driven in [false, true] {
+        let (settings, server) = server(|mut peer| {
+            let first = peer.next().unwrap();
+            // Nothing is read before all of this has been taken.
+            let event = long_event().encode(&peer.form, None).unwrap();
+            for _ in 0..LONG {
+                peer.send(Tag::EVENT, &event);
+            }
+            let long = peer.next().unwrap();
+            assert!(long.payload.len() > LONG << 20);
+            peer.succeed(long.header.tag);
+            peer.succeed(first.header.tag);
+            answer_the_last(peer, 0);
+        });
+        let heard = in_time(move || {
+            let heard = Arc::new(AtomicUsize::new(0));
+            let count = Arc::clone(&heard);
+            let listener = move |_| {
+                count.fetch_add(1, Ordering::Relaxed);
+            };
+            let client = match is_driven {
+                true => SharedClient::init_driven(settings, listener),
+                false => SharedClient::init(settings, listener),
+            };
+            let client = client.unwrap();
+            let (sender, fenced) = mpsc::channel();
+            let fence = Ask::fence(Vec::new(), Vec::new());
+            let waits = match is_driven {
+                // Nobody but the request itself can read.
+                true => {
+                    client
+                        .start(fence, move |ended| sender.send(ended).unwrap())
+                        .unwrap();
+                    None
+                }
+                false => {
+                    let waiting = client.clone();
+                    let waits = move || sender.send(waiting.wait(fence)).unwrap();
+                    Some(std::thread::spawn(waits))
+                }
+            };
+            std::thread::sleep(Duration::from_millis(200));
+            let data = Info::new("data", "y".repeat(LONG << 20));
+            client.wait(Ask::publish(vec![data])).unwrap();
+            let end = Instant::now() + LIMIT;
+            while heard.load(Ordering::Relaxed) < LONG && Instant::now() < end {
+                client.drive(Instant::now());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let ended = loop {
+                client.drive(Instant::now());
+                if let Ok(ended) = fenced.try_recv() {
+                    break ended;
+                }
+            };
+            ended.unwrap();
+            waits.map(std::thread::JoinHandle::join);
+            client.finalize().unwrap();
+            heard.load(Ordering::Relaxed)
+        });
+        assert_eq!(heard, LONG, "driven: {is_driven}");
+        server.join().unwrap();
+    }
+}
+
+#[test]
+fn what_a_slow_listener_does_not_hear_is_bounded_and_counted() {
+    const EVENTS: usize = 20_000;
+    let (settings, server) = server(|mut peer| {
+        let first = peer.next().unwrap();
+        raise(&mut peer, EVENTS);
+        peer.succeed(first.header.tag);
+        answer_the_last(peer, 0);
+    });
+    let (heard, lost) = in_time(move || {
+        let heard = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&heard);
+        let (release, released) = mpsc::channel::<()>();
+        let client = SharedClient::init(settings, move |_| {
+            if count.fetch_add(1, Ordering::Relaxed) == 0 {
+                released.recv().unwrap();
+            }
+        });
+        let client = client.unwrap();
+        client.wait(Ask::fence(Vec::new(), Vec::new())).unwrap();
+        let lost = client.num_lost_events();
+        release.send(()).unwrap();
+        client.finalize().unwrap();
+        (heard.load(Ordering::Relaxed), lost)
+    });
+    assert_eq!(heard + usize::try_from(lost).unwrap(), EVENTS);
+    assert!((4096..4100).contains(&heard), "{heard} heard");
+    server.join().unwrap();
+}

@@ -100,43 +100,17 @@ impl Engine {
         Ok(put.into_owned())
     }
 
-    /// Returns all that is known of a process, or, with [`Rank::WILDCARD`](pmix_types::Rank::WILDCARD), of
-    /// its job as a whole: what the host registered and what follows from it, then what the process put for
-    /// others of this node or was brought here by a fence. Qualifiers may name another realm, as for
-    /// [`gds_hash::Job::known`]. Nobody is asked.
+    /// Returns all that is known of a process or a job; nobody is asked.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if nothing is known; `PMIX_ERR_BAD_PARAM` if a qualifier has a type that it
-    /// cannot have.
+    /// As [`gds_hash::Store::known`].
     pub fn known(
         &self,
         proc: &Proc<'_>,
         qualifiers: &[Info<'_>],
     ) -> Result<Vec<Info<'static>>, Error> {
-        let (nspace, rank) = (&proc.nspace, proc.rank);
-        let nothing = || {
-            let why = format!("nothing is known of rank {rank} of {nspace}");
-            Error::new(Status::ERR_NOT_FOUND, why)
-        };
-        let job = self.cx.store.job(nspace).ok_or_else(nothing)?;
-        let request = gds_hash::Request::all(rank).with(qualifiers);
-        let mut infos = match job.job().known(&request) {
-            Err(error) if error.status() != Status::ERR_NOT_FOUND => return Err(error.into()),
-            stated => stated.unwrap_or_default(),
-        };
-        if rank.is_valid() {
-            let puts = job.modex_store();
-            let puts = puts.all(rank, Scope::LOCAL)?;
-            infos.extend(puts.map(|put| {
-                let put = put.into_owned();
-                Info::new(put.key, put.value)
-            }));
-        }
-        match infos.is_empty() {
-            true => Err(nothing()),
-            false => Ok(infos),
-        }
+        Ok(self.cx.store.known(proc, qualifiers)?)
     }
 
     /// Registers a local process. Only a peer that proves this user and group may connect as it

@@ -60,11 +60,11 @@ impl Groups {
             return Ok(Vec::new());
         }
         self.check_room(cx, &leader.nspace, name, &fresh)?;
-        let bytes = known::weight(name, &fresh);
         let invitation = self.invitations.entry(key).or_default();
         invitation.list.extend(fresh.iter().cloned());
         invitation.set.extend(&fresh);
-        invitation.bytes += bytes;
+        let all = known::weight(name, &invitation.list);
+        let bytes = all.saturating_sub(std::mem::replace(&mut invitation.bytes, all));
         self.add_bytes(&leader.nspace, bytes);
         let absent: Vec<_> = fresh.iter().flat_map(|proc| absent(cx, proc)).collect();
         let failed = absent.iter();
