@@ -2,50 +2,22 @@
 //! A client in a program that has a loop of its own: no thread, and everything is called from the loop.
 #![cfg(all(feature = "client", feature = "server"))]
 
-use std::error::Error;
+mod served;
+
 use std::os::fd::AsFd;
 use std::sync::mpsc;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use pmix::client::{Ask, ClientEvent, SharedClient};
-use pmix::params::Environment;
 use pmix::prelude::*;
 use pmix::types::{DataRange, Query};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-const JOB: &str = "job@1";
+use served::{JOB, Result, serve};
+
 const SIZE: u32 = 2;
 const OURS: Status = Status::from_raw(-3001);
-
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
-
-/// A server with a job of two processes, and their settings.
-fn serve(folder: &std::path::Path) -> Result<(Server, Vec<Settings>)> {
-    let server = Server::builder().host(NoHost).hostname("n00");
-    let server = server.server_tmpdir(folder).system_tmpdir(folder).build()?;
-    server.start()?;
-    let nodes = NodeList::parse_text(b"n00", &Limits::default())?;
-    let procs = ProcMap::parse_text(b"0-1", &Limits::default())?;
-    let job = Registration::new(&[]).with_maps(nodes, procs);
-    server.register_nspace(&JOB.into(), SIZE, job)?;
-    let user = Credentials {
-        uid: rustix::process::geteuid().as_raw(),
-        gid: rustix::process::getegid().as_raw(),
-    };
-    let settings = (0..SIZE).map(|rank| -> Result<Settings> {
-        let proc = Proc::new(JOB, Rank::new(rank));
-        server.register_client(&proc, user, HostObject(0))?;
-        Ok(Settings::of(&Environment {
-            vars: server.setup_fork(&proc)?,
-            cwd: folder.into(),
-            home: None,
-            system: folder.into(),
-        })?)
-    });
-    let settings = settings.collect::<Result<_>>()?;
-    Ok((server, settings))
-}
 
 /// Whether the descriptor of a client is readable within a time.
 fn is_ready(client: &SharedClient, limit: Duration) -> Result<bool> {
@@ -85,7 +57,7 @@ fn threads() -> Result<Vec<String>> {
 #[test]
 fn a_loop_of_the_program_reads_and_calls_back() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let (server, settings) = serve(folder.path())?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
     let (sender, events) = mpsc::channel::<(ThreadId, ClientEvent)>();
     let join = |settings: Settings| {
         let sender = sender.clone();

@@ -2,52 +2,22 @@
 //! Clients of one server that form groups by a collective and by invitation.
 #![cfg(all(feature = "client", feature = "server"))]
 
-use std::error::Error;
+mod served;
+
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use pmix::client::{Ask, ClientEvent, Decision, Group, SharedClient};
-use pmix::params::Environment;
 use pmix::prelude::*;
 use pmix::types::DataRange;
 
-const JOB: &str = "job@1";
+use served::{JOB, Result, serve};
+
 const NAME: &str = "ocean";
 /// Longer than anything takes here, so that a fault ends the test.
 const LIMIT: Duration = Duration::from_secs(60);
-
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
-
-/// A server with a job, and the settings of its processes.
-fn serve(folder: &std::path::Path, size: u32) -> Result<(Server, Vec<Settings>)> {
-    let server = Server::builder().host(NoHost).hostname("n00");
-    let server = server.server_tmpdir(folder).system_tmpdir(folder).build()?;
-    server.start()?;
-    let nodes = NodeList::parse_text(b"n00", &Limits::default())?;
-    let ranks = format!("0-{}", size - 1);
-    let procs = ProcMap::parse_text(ranks.as_bytes(), &Limits::default())?;
-    let job = Registration::new(&[]).with_maps(nodes, procs);
-    server.register_nspace(&JOB.into(), size, job)?;
-    let user = Credentials {
-        uid: rustix::process::geteuid().as_raw(),
-        gid: rustix::process::getegid().as_raw(),
-    };
-    let settings = (0..size).map(|rank| -> Result<Settings> {
-        server.register_client(&proc(rank), user, HostObject(0))?;
-        let mut settings = Settings::of(&Environment {
-            vars: server.setup_fork(&proc(rank))?,
-            cwd: folder.into(),
-            home: None,
-            system: folder.into(),
-        })?;
-        settings.time_limit = Some(LIMIT);
-        Ok(settings)
-    });
-    let settings = settings.collect::<Result<_>>()?;
-    Ok((server, settings))
-}
 
 fn proc(rank: u32) -> Proc<'static> {
     Proc::new(JOB, Rank::new(rank))

@@ -2,46 +2,18 @@
 //! Clients of a server that sends data of further processes with the answer to a get.
 #![cfg(all(feature = "client", feature = "server"))]
 
-use std::error::Error;
+mod served;
+
 use std::thread;
 use std::time::Duration;
 
 use pmix::client::{Ask, SharedClient};
-use pmix::params::Environment;
 use pmix::prelude::*;
 use pmix::types::DataRange;
 
-const JOB: &str = "job@1";
+use served::{JOB, Result, serve};
+
 const SIZE: u32 = 3;
-
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
-
-/// A server with a job of three processes, and their settings.
-fn serve(folder: &std::path::Path) -> Result<(Server, Vec<Settings>)> {
-    let server = Server::builder().host(NoHost).hostname("n00");
-    let server = server.server_tmpdir(folder).system_tmpdir(folder).build()?;
-    server.start()?;
-    let nodes = NodeList::parse_text(b"n00", &Limits::default())?;
-    let procs = ProcMap::parse_text(b"0-2", &Limits::default())?;
-    let job = Registration::new(&[]).with_maps(nodes, procs);
-    server.register_nspace(&JOB.into(), SIZE, job)?;
-    let user = Credentials {
-        uid: rustix::process::geteuid().as_raw(),
-        gid: rustix::process::getegid().as_raw(),
-    };
-    let settings = (0..SIZE).map(|rank| -> Result<Settings> {
-        let proc = Proc::new(JOB, Rank::new(rank));
-        server.register_client(&proc, user, HostObject(0))?;
-        Ok(Settings::of(&Environment {
-            vars: server.setup_fork(&proc)?,
-            cwd: folder.into(),
-            home: None,
-            system: folder.into(),
-        })?)
-    });
-    let settings = settings.collect::<Result<_>>()?;
-    Ok((server, settings))
-}
 
 /// Puts a number for all, and takes part in a fence of all.
 fn exchange(clients: &[SharedClient], number: u32) -> Result<()> {
@@ -70,7 +42,7 @@ fn card(client: &SharedClient, rank: u32, infos: &[Info<'_>]) -> Option<Value<'s
 #[test]
 fn what_came_with_an_answer_is_there_until_the_next_fence() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let (server, settings) = serve(folder.path())?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
     let join = |settings: Settings| SharedClient::init(settings, |_| {});
     let clients: Vec<_> = settings
         .into_iter()
@@ -98,7 +70,7 @@ fn what_came_with_an_answer_is_there_until_the_next_fence() -> Result<()> {
 #[test]
 fn a_blocking_client_keeps_what_came_until_the_next_event() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let (server, settings) = serve(folder.path())?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
     let join = |settings: Settings| Client::init(settings);
     let mut clients: Vec<_> = settings
         .into_iter()

@@ -3,53 +3,25 @@
 //! another.
 #![cfg(all(feature = "client", feature = "server"))]
 
-use std::error::Error;
+mod served;
+
 use std::sync::mpsc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use pmix::client::{Ask, ClientEvent, SharedClient};
-use pmix::params::Environment;
 use pmix::prelude::*;
 use pmix::types::Query;
 
-const JOB: &str = "job@1";
-const SIZE: u32 = 2;
+use served::{Result, serve};
 
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+const SIZE: u32 = 2;
 
 /// The tests count threads of this process, so one runs at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A server with a job of two processes, and their settings.
-fn serve(folder: &std::path::Path) -> Result<(Server, Vec<Settings>)> {
-    let server = Server::builder().host(NoHost).hostname("n00");
-    let server = server.server_tmpdir(folder).system_tmpdir(folder).build()?;
-    server.start()?;
-    let nodes = NodeList::parse_text(b"n00", &Limits::default())?;
-    let procs = ProcMap::parse_text(b"0-1", &Limits::default())?;
-    let job = Registration::new(&[]).with_maps(nodes, procs);
-    server.register_nspace(&JOB.into(), SIZE, job)?;
-    let user = Credentials {
-        uid: rustix::process::geteuid().as_raw(),
-        gid: rustix::process::getegid().as_raw(),
-    };
-    let settings = (0..SIZE).map(|rank| -> Result<Settings> {
-        let proc = Proc::new(JOB, Rank::new(rank));
-        server.register_client(&proc, user, HostObject(0))?;
-        Ok(Settings::of(&Environment {
-            vars: server.setup_fork(&proc)?,
-            cwd: folder.into(),
-            home: None,
-            system: folder.into(),
-        })?)
-    });
-    let settings = settings.collect::<Result<_>>()?;
-    Ok((server, settings))
 }
 
 /// How many threads of this process a client has started.
@@ -76,7 +48,7 @@ fn fence(client: &SharedClient) -> std::result::Result<(), pmix::client::Error> 
 fn nobody_waits_for_a_thread_that_waits_in_a_fence() -> Result<()> {
     let _alone = alone();
     let folder = tempfile::tempdir()?;
-    let (server, settings) = serve(folder.path())?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
     let join = |settings: Settings| SharedClient::init(settings, |_| {});
     let clients: Vec<_> = settings
         .into_iter()
@@ -148,7 +120,7 @@ fn nobody_waits_for_a_thread_that_waits_in_a_fence() -> Result<()> {
 fn all_who_wait_are_told_that_the_server_is_lost() -> Result<()> {
     let _alone = alone();
     let folder = tempfile::tempdir()?;
-    let (server, settings) = serve(folder.path())?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
     let (sender, lost) = mpsc::channel();
     let join = |settings: Settings| {
         let sender = sender.clone();
