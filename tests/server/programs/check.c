@@ -162,3 +162,20 @@ void op_done(pmix_status_t status, void *cbdata)
 {
     arrive(cbdata, status, 0);
 }
+
+uint64_t memory_kib(pid_t pid, const char *name)
+{
+    char path[64], line[256];
+    uint64_t kib = 0;
+    snprintf(path, sizeof(path), "/proc/%d/status", (int) pid);
+    FILE *file = fopen(path, "r");
+    while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
+        if (0 == strncmp(line, name, strlen(name)) && ':' == line[strlen(name)]) {
+            kib = strtoull(line + strlen(name) + 1, NULL, 10);
+        }
+    }
+    if (NULL != file) {
+        fclose(file);
+    }
+    return kib;
+}

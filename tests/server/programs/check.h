@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* This process, its job, and how many processes the job has. */
 extern pmix_proc_t me;
@@ -45,6 +46,8 @@ pmix_status_t get_now(pmix_rank_t rank, const char *key);
 
 /* Nanoseconds of a clock that only goes forward. */
 uint64_t now_ns(void);
+/* A line of /proc/PID/status in KiB: VmRSS, VmHWM. */
+uint64_t memory_kib(pid_t pid, const char *name);
 
 /* A callback one waits for. */
 typedef struct {

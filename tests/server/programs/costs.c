@@ -34,23 +34,6 @@ static uint64_t processor_ns(void)
     return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
 }
 
-/* The memory of this process that is resident, in KiB. */
-static uint64_t resident_kib(void)
-{
-    char line[256];
-    uint64_t kib = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
-        if (0 == strncmp(line, "VmRSS:", 6)) {
-            kib = strtoull(line + 6, NULL, 10);
-        }
-    }
-    if (NULL != file) {
-        fclose(file);
-    }
-    return kib;
-}
-
 /* Asks for the size of the job, which the process has been told. */
 static void *get_size(void *count)
 {
@@ -111,7 +94,7 @@ static void measure(unsigned rounds, figures_t *figures)
     }
     figures->peer_get_ns = (now_ns() - begun) / size;
     fence_all(false);
-    figures->full_kib = resident_kib();
+    figures->full_kib = memory_kib(getpid(), "VmRSS");
 }
 
 int main(int argc, char **argv)
@@ -121,7 +104,7 @@ int main(int argc, char **argv)
     begin();
     f.init_ns = now_ns() - begun;
     f.init_cpu_ns = processor_ns() - used;
-    f.idle_kib = resident_kib();
+    f.idle_kib = memory_kib(getpid(), "VmRSS");
     if (argc > 1) {
         measure((unsigned) strtoul(argv[1], NULL, 10), &f);
     }

@@ -11,24 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The resident memory of the server in KiB. */
-static uint64_t server_kib(void)
-{
-    char path[64], line[256];
-    uint64_t kib = 0;
-    snprintf(path, sizeof(path), "/proc/%d/status", (int) getppid());
-    FILE *file = fopen(path, "r");
-    while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
-        if (0 == strncmp(line, "VmRSS:", 6)) {
-            kib = strtoull(line + 6, NULL, 10);
-        }
-    }
-    if (NULL != file) {
-        fclose(file);
-    }
-    return kib;
-}
-
 static void make_and_take_apart(unsigned number)
 {
     char name[32];
@@ -60,12 +42,12 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < rounds; i++) {
         make_and_take_apart(i);
         if (0 == me.rank && i == rounds / 10) {
-            before = server_kib();
+            before = memory_kib(getppid(), "VmRSS");
         }
     }
     group = (now_ns() - begun) / rounds;
     fence_all(false);
-    after = server_kib();
+    after = memory_kib(getppid(), "VmRSS");
     if (0 == me.rank) {
         printf("{\"fence_ns\": %" PRIu64 ", \"group_ns\": %" PRIu64 ", \"growth_kib\": %" PRIu64 "}\n", fence,
                group, after > before ? after - before : 0);

@@ -62,24 +62,6 @@ static uint64_t own_ns(void)
     return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
 }
 
-/* A line of /proc/PID/status in KiB. */
-static uint64_t memory_kib(pid_t pid, const char *name)
-{
-    char path[64], line[256];
-    uint64_t kib = 0;
-    snprintf(path, sizeof(path), "/proc/%d/status", (int) pid);
-    FILE *file = fopen(path, "r");
-    while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
-        if (0 == strncmp(line, name, strlen(name)) && ':' == line[strlen(name)]) {
-            kib = strtoull(line + strlen(name) + 1, NULL, 10);
-        }
-    }
-    if (NULL != file) {
-        fclose(file);
-    }
-    return kib;
-}
-
 /* Waits for all; the leader reads the server's clock while the others stand still. */
 static uint64_t meet(void)
 {
