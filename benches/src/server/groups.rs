@@ -13,7 +13,7 @@ use super::runs::Field;
 use crate::Report;
 use crate::table::{Row, Verdict, factor, time};
 
-/// How often each run is made; the least of each figure counts.
+/// The number of runs of a job; of each figure the least counts.
 const RUNS: usize = 3;
 
 /// Groups of a run that is timed, and of the one that shows whether the server grows.
@@ -23,7 +23,8 @@ const MANY: u32 = 10_000;
 /// The most that a construction and a destruction may take, in empty fences.
 const MOST: f64 = 1.5;
 
-/// What a job says: nanoseconds of a fence and of a group, and KiB that the server grew by.
+/// Holds what rank 0 of a job printed: the time of a fence and of a group in nanoseconds, and by how many
+/// KiB the server grew.
 #[derive(Clone, Copy)]
 struct Said {
     fence: f64,

@@ -71,8 +71,8 @@ impl Described {
     }
 }
 
-/// Another job that a registration describes: its nspace, as it was known and as it is now.
-type OtherJob = (Nspace<'static>, Option<Arc<Registered>>, Job);
+/// A job that the registration of another describes: its nspace, the job as it was known, and as it is now.
+type DescribedJob = (Nspace<'static>, Option<Arc<Registered>>, Job);
 
 /// Holds a registered job, what its processes put, and the packed job info for its clients.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ pub struct Registered {
     /// Shared with the registrations before and after an update.
     puts: Arc<ArcSwap<ModexStore>>,
     replies: JobInfoReplies,
-    /// Whether it is known from registrations of other jobs only.
+    /// Whether the host has not registered the job itself: registrations of other jobs describe it.
     is_described: bool,
 }
 
@@ -181,14 +181,14 @@ impl Store {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.job(&nspace);
         let registration = registration.into();
-        let others = match registration.has_no_data() {
-            true => Vec::new(),
-            false => self.described(&nspace, registration.infos)?,
-        };
         let (refuses, has_no_data) = (
             registration.refuses_contradictions,
             registration.has_no_data(),
         );
+        let others = match has_no_data {
+            true => Vec::new(),
+            false => self.described(&nspace, registration.infos)?,
+        };
         let job = match &known {
             Some(known) => known.job.updated(&*self.maps, registration)?,
             None => Job::register(&*self.maps, &self.host, nspace.clone(), registration)?,
@@ -221,7 +221,7 @@ impl Store {
         &self,
         nspace: &Nspace<'static>,
         infos: &[Info<'_>],
-    ) -> Result<Vec<OtherJob>, Error> {
+    ) -> Result<Vec<DescribedJob>, Error> {
         let mut all = Vec::new();
         let mut names = HashSet::new();
         for other in other_jobs(nspace, infos)? {

@@ -137,7 +137,7 @@ fn session(id: u32, jobs: Vec<Vec<Info<'static>>>) -> Info<'static> {
     )
 }
 
-/// What an array says of a job of so many processes.
+/// Returns the infos of a job with a name and a number of processes, on two nodes.
 fn sized(nspace: &'static str, size: u32) -> Vec<Info<'static>> {
     let nspace = Info::new(keys::NSPACE, nspace);
     [

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Clients: init, put, commit, fence, get, finalize.
 
+use std::collections::HashSet;
 use std::ffi::{c_char, c_int, c_void};
 use std::time::Instant;
 
@@ -209,7 +210,8 @@ fn all_known_to_server(of: &Proc<'static>, infos: &[Info<'_>]) -> Result<Value<'
         Err(error) if stored.is_empty() => return Err(error.status()),
         known => known.unwrap_or_default(),
     };
-    known.retain(|info| !stored.iter().any(|other| other.key == info.key));
+    let keys: HashSet<_> = stored.iter().map(|info| info.key.clone()).collect();
+    known.retain(|info| !keys.contains(&info.key));
     known.extend(stored);
     Ok(Value::DataArray(DataArray::Info(known)))
 }

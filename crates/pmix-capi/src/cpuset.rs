@@ -8,7 +8,7 @@
 //! | offset | member | what |
 //! | --- | --- | --- |
 //! | 0 | `count`, 32 bits | how many words are used, 1 at least |
-//! | 4 | `room`, 32 bits | how many words there is room for |
+//! | 4 | `room`, 32 bits | the number of words that the memory at `words` can hold |
 //! | 8 | `words` | 64 processors each, the lowest first |
 //! | 16 | `is_endless`, `int` | whether all processors behind the words are in the set |
 
@@ -38,7 +38,7 @@ const _: () = {
     assert!(offset_of!(Bitmap, is_endless) == 16);
 };
 
-/// Whether a source is hwloc, of whatever release.
+/// Returns whether the source that a cpuset or topology names is hwloc, of any release.
 ///
 /// # Safety
 /// It is NULL or a string.

@@ -23,7 +23,7 @@ use crate::status::code;
 
 use chain::Chain;
 
-/// What is done when the turn of a handler comes.
+/// Holds the function of an event handler, which is called when the handlers before it are done.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn {
     function: pmix_notification_fn_t,
@@ -105,7 +105,7 @@ fn tell_kept(id: usize) {
     }
 }
 
-/// Whether a process is known to run on the node of this one.
+/// Returns whether a process is known to run on the node of this process.
 fn is_local(proc: &Proc<'static>, own: &Proc<'static>) -> bool {
     if proc == own {
         return true;
@@ -263,7 +263,11 @@ fn forget(id: usize) -> Result<()> {
         }
         let is_default = gone.codes.is_empty();
         let wanted = handlers.codes();
-        let unwanted = gone.codes.into_iter().filter(|code| !wanted.contains(code));
+        let unwanted = gone.codes.into_iter().filter(|code| {
+            // The codes of the others are in the order of their numbers.
+            let place = wanted.binary_search_by_key(&code.as_raw(), |wanted| wanted.as_raw());
+            place.is_err()
+        });
         let codes: Vec<_> = unwanted.collect();
         if codes.is_empty() && !is_default {
             return Ok(());

@@ -122,7 +122,7 @@ pub(crate) struct OtherJob<'i, 'a> {
 }
 
 impl<'a> OtherJob<'_, 'a> {
-    /// What would register the job alone.
+    /// Returns the infos with which a host would register the job by itself: its array, and the session.
     pub(crate) fn infos(&self) -> Vec<Info<'a>> {
         let id = |id: &Value<'a>| {
             let id = vec![Info::new(keys::SESSION_ID, id.clone())];
@@ -134,8 +134,8 @@ impl<'a> OtherJob<'_, 'a> {
     }
 }
 
-/// Whether an array describes another job of the session, which is not what is registered here:
-/// [`other_jobs`] are registered beside it.
+/// Returns whether an array describes a job of the session other than the one that is being registered.
+/// Such arrays are left out here; [`other_jobs`] reads them.
 ///
 /// # Errors
 ///
