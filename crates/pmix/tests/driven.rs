@@ -98,6 +98,21 @@ fn a_loop_of_the_program_reads_and_calls_back() -> Result<()> {
     assert!(is_ready(first, Duration::from_secs(60))?);
     assert_eq!(run(first, &later)?, own);
 
+    // What is queued without end does not keep the program: a drive makes 4,096 calls at the most, and the
+    // descriptor stays readable for the rest.
+    let (sender, calls) = mpsc::channel();
+    for _ in 0..10_000 {
+        let sender = sender.clone();
+        first.later(move || {
+            let _ = sender.send(());
+        })?;
+    }
+    for made in [4096, 4096, 1808] {
+        assert!(is_ready(first, Duration::ZERO)?);
+        first.drive(Instant::now());
+        assert_eq!(calls.try_iter().count(), made);
+    }
+
     // Events, while the program waits for something else and when it does not.
     first.wait(Ask::register_events(vec![OURS], Vec::new()))?;
     second.wait(Ask::notify(OURS, DataRange::NAMESPACE, Vec::new()))?;
