@@ -1188,24 +1188,18 @@ typedef enum {
 typedef struct pmix_app pmix_app_t;
 typedef struct pmix_byte_object pmix_byte_object_t;
 typedef struct pmix_coord pmix_coord_t;
-typedef struct pmix_cpuset pmix_cpuset_t;
 typedef struct pmix_data_array pmix_data_array_t;
 typedef struct pmix_data_buffer pmix_data_buffer_t;
 typedef struct pmix_device_distance pmix_device_distance_t;
 typedef struct pmix_device pmix_device_t;
-typedef struct pmix_disk_stats pmix_disk_stats_t;
-typedef struct pmix_envar pmix_envar_t;
-typedef struct pmix_fabric pmix_fabric_t;
+typedef struct pmix_fabric_s pmix_fabric_t;
 typedef struct pmix_geometry pmix_geometry_t;
-typedef struct pmix_net_stats pmix_net_stats_t;
 typedef struct pmix_node_pid pmix_node_pid_t;
-typedef struct pmix_node_stats pmix_node_stats_t;
 typedef struct pmix_proc pmix_proc_t;
 typedef struct pmix_query pmix_query_t;
-typedef struct pmix_regattr pmix_regattr_t;
+typedef struct pmix_regattr_t pmix_regattr_t;
 typedef struct pmix_regex2 pmix_regex2_t;
 typedef struct pmix_resource_unit pmix_resource_unit_t;
-typedef struct pmix_topology pmix_topology_t;
 typedef struct pmix_endpoint pmix_endpoint_t;
 typedef struct pmix_proc_info pmix_proc_info_t;
 typedef struct pmix_proc_stats pmix_proc_stats_t;
@@ -1234,10 +1228,10 @@ struct pmix_coord {
     size_t dims;
 };
 
-struct pmix_cpuset {
+typedef struct {
     char *source;
     void *bitmap;
-};
+} pmix_cpuset_t;
 
 struct pmix_data_array {
     pmix_data_type_t type;
@@ -1267,7 +1261,7 @@ struct pmix_device {
     pmix_device_type_t type;
 };
 
-struct pmix_disk_stats {
+typedef struct {
     char *disk;
     uint64_t num_reads_completed;
     uint64_t num_reads_merged;
@@ -1280,15 +1274,15 @@ struct pmix_disk_stats {
     uint64_t num_ios_in_progress;
     uint64_t milliseconds_io;
     uint64_t weighted_milliseconds_io;
-};
+} pmix_disk_stats_t;
 
-struct pmix_envar {
+typedef struct {
     char *envar;
     char *value;
     char separator;
-};
+} pmix_envar_t;
 
-struct pmix_fabric {
+struct pmix_fabric_s {
     char *name;
     size_t index;
     pmix_info_t *info;
@@ -1304,7 +1298,7 @@ struct pmix_geometry {
     size_t ncoords;
 };
 
-struct pmix_net_stats {
+typedef struct {
     char *net_interface;
     uint64_t num_bytes_recvd;
     uint64_t num_packets_recvd;
@@ -1312,32 +1306,12 @@ struct pmix_net_stats {
     uint64_t num_bytes_sent;
     uint64_t num_packets_sent;
     uint64_t num_send_errs;
-};
+} pmix_net_stats_t;
 
 struct pmix_node_pid {
     char *hostname;
     uint32_t nodeid;
     pid_t pid;
-};
-
-struct pmix_node_stats {
-    char *node;
-    float la;
-    float la5;
-    float la15;
-    float total_mem;
-    float free_mem;
-    float buffers;
-    float cached;
-    float swap_cached;
-    float swap_total;
-    float swap_free;
-    float mapped;
-    struct timeval sample_time;
-    pmix_disk_stats_t *diskstats;
-    size_t ndiskstats;
-    pmix_net_stats_t *netstats;
-    size_t nnetstats;
 };
 
 struct pmix_proc {
@@ -1351,7 +1325,7 @@ struct pmix_query {
     size_t nqual;
 };
 
-struct pmix_regattr {
+struct pmix_regattr_t {
     char *name;
     pmix_key_t string;
     pmix_data_type_t type;
@@ -1369,16 +1343,36 @@ struct pmix_resource_unit {
     size_t count;
 };
 
-struct pmix_topology {
+typedef struct {
     char *source;
     void *topology;
-};
+} pmix_topology_t;
 
 struct pmix_endpoint {
     char *uuid;
     char *osname;
     pmix_byte_object_t endpt;
 };
+
+typedef struct {
+    char *node;
+    float la;
+    float la5;
+    float la15;
+    float total_mem;
+    float free_mem;
+    float buffers;
+    float cached;
+    float swap_cached;
+    float swap_total;
+    float swap_free;
+    float mapped;
+    struct timeval sample_time;
+    pmix_disk_stats_t *diskstats;
+    size_t ndiskstats;
+    pmix_net_stats_t *netstats;
+    size_t nnetstats;
+} pmix_node_stats_t;
 
 struct pmix_proc_info {
     pmix_proc_t proc;
@@ -1494,7 +1488,6 @@ struct pmix_pdata {
 #define PMIX_GEOMETRY_STATIC_INIT { 0, NULL, NULL, NULL, 0 }
 #define PMIX_NET_STATS_STATIC_INIT { NULL, 0, 0, 0, 0, 0, 0 }
 #define PMIX_NODE_PID_STATIC_INIT { NULL, UINT32_MAX, -1 }
-#define PMIX_NODE_STATS_STATIC_INIT { NULL, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F, { 0, 0 }, NULL, 0, NULL, 0 }
 #define PMIX_PROC_STATIC_INIT { { 0 }, PMIX_RANK_UNDEF }
 #define PMIX_QUERY_STATIC_INIT { NULL, NULL, 0 }
 #define PMIX_REGATTR_STATIC_INIT { NULL, { 0 }, 0, NULL }
@@ -1502,6 +1495,7 @@ struct pmix_pdata {
 #define PMIX_RESOURCE_UNIT_STATIC_INIT { 0, 0 }
 #define PMIX_TOPOLOGY_STATIC_INIT { NULL, NULL }
 #define PMIX_ENDPOINT_STATIC_INIT { NULL, NULL, { NULL, 0 } }
+#define PMIX_NODE_STATS_STATIC_INIT { NULL, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F, { 0, 0 }, NULL, 0, NULL, 0 }
 #define PMIX_PROC_INFO_STATIC_INIT { { { 0 }, PMIX_RANK_UNDEF }, NULL, NULL, 0, 0, 0 }
 #define PMIX_PROC_STATS_STATIC_INIT { NULL, { { 0 }, PMIX_RANK_UNDEF }, 0, NULL, 0, { 0, 0 }, 0.0F, 0, 0, 0.0F, 0.0F, 0.0F, 0.0F, 0, { 0, 0 } }
 #define PMIX_VALUE_STATIC_INIT { 0, { false } }

@@ -36,7 +36,7 @@ extern "C" {
 
 #define PMIXRS_MAGIC { 'p', 'm', 'i', 'x', '-', 'r', 's', 0 }
 #define PMIXRS_ABI_MAJOR 1 /* a host refuses any other */
-#define PMIXRS_ABI_MINOR 0 /* raised when a field is appended */
+#define PMIXRS_ABI_MINOR 1 /* raised when a field is appended; 1: params */
 #define PMIXRS_PREG_INTERFACE 1
 
 #if defined(_WIN32)
@@ -136,6 +136,14 @@ typedef struct {
     pmixrs_measure_fn_t legacy_len;            /* NULL: a value ends at the first NUL */
 } pmixrs_operations_t;
 
+/* A parameter that the component understands; `pmix info` shows it. */
+typedef struct {
+    pmixrs_text_t name;         /* in full: preg_rle_least; a-z, 0-9, '_'; at most 128 bytes */
+    pmixrs_text_t default_value; /* "true" or "false": only such a value is taken; a whole number:
+                                   only one is; otherwise any text. At most 1024 bytes */
+    pmixrs_text_t help;         /* one line */
+} pmixrs_parameter_t;
+
 /* The component; must stay valid and unchanged as long as the process lives. */
 typedef struct {
     uint8_t magic[8];        /* PMIXRS_MAGIC */
@@ -156,6 +164,12 @@ typedef struct {
      * here. */
     int32_t (*query)(const pmixrs_host_t *host, void **module);
     const pmixrs_operations_t *operations;
+    /* Since minor version 1. NULL: you do not say which parameters you have, and whatever begins
+     * with preg_<name>_ may be set. Otherwise a name that is not here is an error for who sets it,
+     * and so is a value of another kind than the default's. */
+    const pmixrs_parameter_t *params;
+    size_t num_params;       /* at most 256 */
+    size_t param_size;       /* sizeof(pmixrs_parameter_t) */
 } pmixrs_component_t;
 
 /* The one symbol that a plugin exports. */

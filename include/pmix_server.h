@@ -51,7 +51,7 @@ typedef void (*pmix_dmodex_response_fn_t)(pmix_status_t status, char *data, size
 typedef void (*pmix_setup_application_cbfunc_t)(pmix_status_t status, pmix_info_t info[], size_t ninfo, void *provided_cbdata, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
 /** What a host does for its server; slots that it leaves out are NULL. */
-struct pmix_server_module {
+struct pmix_server_module_4_0_0_t {
     pmix_server_client_connected_fn_t client_connected;
     pmix_server_client_finalized_fn_t client_finalized;
     pmix_server_abort_fn_t abort;
@@ -85,7 +85,7 @@ struct pmix_server_module {
     pmix_server_session_control_fn_t session_control;
     pmix_server_resource_block_fn_t resource_block;
 };
-typedef struct pmix_server_module pmix_server_module_t;
+typedef struct pmix_server_module_4_0_0_t pmix_server_module_t;
 
 /** Says which attributes a host supports in one of its functions. */
 PMIX_EXPORT pmix_status_t PMIx_Register_attributes(char *function, char * attrs[]);

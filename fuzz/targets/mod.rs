@@ -9,6 +9,7 @@ mod lists;
 mod peer;
 mod plugin;
 mod proto;
+mod topology;
 mod values;
 mod wire;
 
@@ -48,6 +49,8 @@ pub(crate) const TARGETS: &[(&str, Target)] = &[
     ("config_plugins_toml", config::plugins_toml),
     ("config_mca_file", config::mca_file),
     ("config_environment", config::environment),
+    ("topology_xml", topology::xml),
+    ("topology_sets", topology::sets),
 ];
 
 /// A target by its name.

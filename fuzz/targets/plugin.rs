@@ -52,6 +52,7 @@ pub(crate) fn boundary(data: &[u8]) {
         interface: preg_core::INTERFACE_VERSION,
         priority: 0,
         enabled: true,
+        params: None,
         query: None,
         operations: abi::Operations {
             size: size_of::<abi::Operations>(),

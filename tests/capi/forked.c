@@ -5,6 +5,7 @@
  */
 #include <pmix_server.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 extern char **environ;
 
 static pmix_server_module_t module;
-static volatile int ended;
+static atomic_int ended;
 
 static void must(const char *what, pmix_status_t status)
 {

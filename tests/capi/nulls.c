@@ -4,6 +4,9 @@
  * process of its own that is what the first argument says: nothing yet, a tool, a server, a client, or
  * something that has ended. The calls are in nulls_calls.h, which the test makes of the table of functions.
  * For each it prints the function, the argument, and how it went: "returned STATUS" or "killed SIGNAL".
+ *
+ * With RANDOM defined, it calls every function with random arguments instead, of a seed and so often as further
+ * arguments say, all calls of a function in one process; the status is the number of the last call then.
  */
 #define _GNU_SOURCE
 #include <pmix_extend.h>
@@ -241,7 +244,12 @@ static void output_came(size_t id, pmix_iof_channel_t channel, pmix_proc_t *sour
     (void) id, (void) channel, (void) source, (void) payload, (void) given, (void) ninfo;
 }
 
+#ifdef RANDOM
+#include "random.h"
+#include "random_calls.h"
+#else
 #include "nulls_calls.h"
+#endif
 
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
 
@@ -381,13 +389,24 @@ static void time_is_over_in(unsigned milliseconds)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
+/* The seed of random calls, and how many there are of each function. */
+static unsigned long long seed;
+static long rounds = 1;
+
 static void run(const char *what, size_t number, volatile long *status)
 {
     const call_t *call = &calls[number];
     time_is_over_in(60000);
     become(what, number);
     time_is_over_in(call->milliseconds);
+#ifdef RANDOM
+    for (; *status < rounds; ++*status) {
+        begin_random(seed, number, (size_t) *status);
+        call->call(call->without);
+    }
+#else
     *status = call->call(call->without);
+#endif
     end_all();
     _exit(0);
 }
@@ -396,9 +415,9 @@ static void print(const call_t *call, int ended, long status)
 {
     printf("%s\t%s\t", call->function, call->argument);
     if (WIFSIGNALED(ended)) {
-        printf("killed %d\n", WTERMSIG(ended));
+        printf("killed %d after %ld\n", WTERMSIG(ended), status);
     } else if (0 != WEXITSTATUS(ended)) {
-        printf("exited %d\n", WEXITSTATUS(ended));
+        printf("exited %d after %ld\n", WEXITSTATUS(ended), status);
     } else {
         printf("returned %ld\n", status);
     }
@@ -412,6 +431,8 @@ int main(int argc, char **argv)
     pid_t pids[CALLS];
     volatile long *statuses;
 
+    seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+    rounds = argc > 3 ? strtol(argv[3], NULL, 10) : 1;
     setrlimit(RLIMIT_CORE, &none);
     statuses = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (MAP_FAILED == (void *) statuses) {

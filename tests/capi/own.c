@@ -5,6 +5,7 @@
  */
 #include <pmix_server.h>
 #include <pmix_tool.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +31,8 @@
 static const pmix_status_t MISSING = -40;
 static const pmix_nspace_t job = "job";
 static pmix_proc_t own;
-static volatile int done;
-static volatile pmix_status_t told;
+static atomic_int done;
+static _Atomic pmix_status_t told;
 
 static void is_own(const pmix_proc_t *proc)
 {
@@ -321,7 +322,7 @@ static void reads_all(bool ours)
     IS(PMIX_ERR_BAD_PARAM, PMIx_Get(&own, "", NULL, 0, &got));
 }
 
-static volatile int ended;
+static atomic_int ended;
 
 static void is_ended(pmix_status_t status, void *cbdata)
 {
@@ -385,7 +386,7 @@ static void is_fabric(const pmix_fabric_t *fabric, uint32_t updates)
     HOLDS(updates == fabric->info[1].value.data.uint32);
 }
 
-static volatile int fabric_told;
+static atomic_int fabric_told;
 
 static void fabric_is_told(pmix_status_t status, void *cbdata)
 {
@@ -477,7 +478,7 @@ static void asks(void)
 }
 
 static size_t handler;
-static volatile int lines;
+static atomic_int lines;
 
 static void is_registered(pmix_status_t status, size_t number, void *cbdata)
 {

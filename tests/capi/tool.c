@@ -13,6 +13,7 @@
 #include <pmix_server.h>
 #include <pmix_tool.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -306,7 +307,7 @@ static void client(void)
     IS(PMIX_SUCCESS, PMIx_Finalize(NULL, 0));
 }
 
-static int aborted;
+static atomic_int aborted;
 
 static pmix_status_t aborts(const pmix_proc_t *proc, void *object, int status, const char *message,
                             pmix_proc_t procs[], size_t nprocs, pmix_op_cbfunc_t done, void *cbdata)

@@ -21,8 +21,11 @@ const RUNS: &[&str] = &[
     "fuzz 30",
     "faults --short",
     "interop",
-    "interop capi --profile dev",
+    "consumers --profile dev",
+    "sanitize --only abi --profile dev",
     "dist target/dist --profile dev",
+    "deb target/deb --profile dev",
+    "crates",
 ];
 
 /// Runs every task, later ones even if earlier ones failed.

@@ -37,7 +37,7 @@ const SHELLS: [(&str, &str, &str); 3] = [
 ];
 
 /// A program that says which library it runs on.
-const PROGRAM: &str = "#include <pmix.h>\n#include <stdio.h>\n\nint main(void)\n{\n    \
+pub(crate) const PROGRAM: &str = "#include <pmix.h>\n#include <stdio.h>\n\nint main(void)\n{\n    \
                        return puts(PMIx_Get_version()) < 0 || PMIx_Initialized();\n}\n";
 
 /// Installs everything into a directory and checks it there.
@@ -60,7 +60,8 @@ pub(crate) fn dist(folder: &Path, profile: &str) -> Outcome {
     outcome
 }
 
-fn installed(folder: &Path, profile: &str) -> Result<(), String> {
+/// Builds everything and copies it into a directory.
+pub(crate) fn installed(folder: &Path, profile: &str) -> Result<(), String> {
     let packages = [
         "build",
         "--locked",
@@ -232,17 +233,17 @@ fn compiled(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn directory(folder: &Path) -> Result<(), String> {
+pub(crate) fn directory(folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
 }
 
-fn write(file: &Path, text: &[u8]) -> Result<(), String> {
+pub(crate) fn write(file: &Path, text: &[u8]) -> Result<(), String> {
     file.parent().map_or(Ok(()), directory)?;
     fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))
 }
 
 /// Copies a file; a program that runs keeps the one that it has.
-fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
+pub(crate) fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
     to.parent().map_or(Ok(()), directory)?;
     // What is not there need not be removed.
     let _ = fs::remove_file(to);

@@ -10,6 +10,7 @@ mod ci;
 mod dist;
 mod fuzz;
 mod matrix;
+mod package;
 mod tables;
 mod test;
 mod tidy;
@@ -50,10 +51,16 @@ enum Task {
     /// Our data into real PMIx libraries, theirs into us; `--help` says how.
     #[command(disable_help_flag = true)]
     Interop(Rest),
+    /// Programs of others on our C library, Slurm among them; `--help` says how.
+    #[command(disable_help_flag = true)]
+    Consumers(Rest),
+    /// The C library as abidiff, valgrind and the sanitizers of the compiler see it; `--help` says how.
+    #[command(disable_help_flag = true)]
+    Sanitize(Rest),
     /// What it costs, beside the real library and others; `--help` says how.
     #[command(disable_help_flag = true)]
     Bench(Rest),
-    /// All that must hold before a change lands: test, matrix, fuzz, faults, interop, interop capi, dist.
+    /// All that must hold before a change lands: test, matrix, fuzz, faults, interop, consumers, sanitize, dist, deb, crates.
     Ci(Install),
     /// Installs the C library, its headers, the command and their pages into a directory.
     Dist {
@@ -62,6 +69,19 @@ enum Task {
         /// What it is built with: a profile of cargo.
         #[arg(long, default_value = "release")]
         profile: String,
+    },
+    /// Packs every crate and compiles them from their packages.
+    Crates,
+    /// Makes a Debian package of the command, the C library, its headers and their pages, without root.
+    /// Where packages may be installed, it is installed and removed beside Debian's own libpmix.
+    Deb {
+        /// Where the package is written.
+        folder: PathBuf,
+        /// What it is built with: a profile of cargo.
+        #[arg(long, default_value = "release")]
+        profile: String,
+        #[command(flatten)]
+        install: Install,
     },
     /// Writes the generated constants, from the tables of data/.
     Tables {
@@ -127,12 +147,29 @@ fn run(task: Task) -> Outcome {
         }
         Task::Faults(rest) => delegate("pmix-faults", &rest.arguments),
         Task::Interop(rest) => delegate("pmix-interop", &rest.arguments),
+        Task::Consumers(mut rest) => {
+            rest.arguments.insert(0, OsString::from("consumers"));
+            delegate("pmix-interop", &rest.arguments)
+        }
+        Task::Sanitize(mut rest) => {
+            rest.arguments.insert(0, OsString::from("sanitize"));
+            delegate("pmix-interop", &rest.arguments)
+        }
         Task::Bench(rest) => delegate("pmix-bench", &rest.arguments),
         Task::Ci(install) => {
             install.heed();
             ci::run()
         }
         Task::Dist { folder, profile } => dist::dist(&folder, &profile),
+        Task::Crates => package::crates(),
+        Task::Deb {
+            folder,
+            profile,
+            install,
+        } => {
+            install.heed();
+            package::deb(&folder, &profile)
+        }
         Task::Tables { check } => tables::run(check),
         Task::Tidy { deviations } => tidy::run(deviations),
     }

@@ -5,6 +5,7 @@
 //! `docs/decisions/0008-a-job-is-two-maps-and-columns.md`.
 
 mod anl;
+mod answers;
 mod check;
 mod columns;
 mod derive;
@@ -24,6 +25,7 @@ use std::collections::BTreeMap;
 
 use pmix_types::{Nspace, Rank};
 
+pub use self::answers::{KnownAnswer, KnownAnswers};
 use self::columns::Columns;
 pub(crate) use self::columns::Reader;
 pub(crate) use self::derive::ranks;

@@ -37,7 +37,9 @@ pub use exchange::{
     Codec, CommitLimits, Inflate, JobInfoReplies, Modex, ModexForm, ModexStore, Participant,
     Remote, job_infos,
 };
-pub use job::{Answer, Job, KnownNode, Realm, Registration, Request, Subject};
+pub use job::{
+    Answer, Job, KnownAnswer, KnownAnswers, KnownNode, Realm, Registration, Request, Subject,
+};
 pub use local_node::LocalNode;
 pub use query::QueryResults;
 pub use reader::{MapReader, PlainMaps};

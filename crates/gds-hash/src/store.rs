@@ -82,7 +82,7 @@ pub struct Registered {
     /// Shared with the registrations before and after an update.
     puts: Arc<ArcSwap<ModexStore>>,
     replies: JobInfoReplies,
-    /// Whether the host has not registered the job itself: registrations of other jobs describe it.
+    /// Whether the job is known from the session arrays of other jobs alone, and not registered by the host.
     is_described: bool,
 }
 

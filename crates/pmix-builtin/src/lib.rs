@@ -25,6 +25,13 @@ static BUILTIN: &[&Component] = &[
     &preg_raw::COMPONENT,
 ];
 
+/// The features of this crate, and whether it was built with each.
+pub const FEATURES: &[(&str, bool)] = &[
+    ("compress", cfg!(feature = "compress")),
+    ("zstd", cfg!(feature = "zstd")),
+    ("fold", cfg!(feature = "fold")),
+];
+
 /// Every statically linked component of the preg framework, the tree's own first, each name once.
 #[must_use]
 pub fn preg_components() -> Vec<&'static Component> {

@@ -21,7 +21,7 @@ use crate::names::{nspace_at, proc_at};
 use crate::record::there;
 use crate::server::own_host;
 use crate::state::{client, name_of, state};
-use crate::status::{code, write_to};
+use crate::status::{code, make_at};
 use crate::tool;
 use crate::values::value_at;
 
@@ -222,12 +222,11 @@ unsafe fn hand_out(
     infos: &[Info<'_>],
     to: *mut *mut pmix_value_t,
 ) -> Result<()> {
-    let made = found.to_c()?;
     // SAFETY: the caller says so.
     unsafe {
         match says(infos, keys::GET_STATIC_VALUES) {
-            true => write_to(*there(to)?, made),
-            false => write_to(to, boxed(made)?),
+            true => make_at(*there(to)?, || found.to_c()),
+            false => make_at(to, || boxed(found.to_c()?)),
         }
     }
 }
@@ -448,7 +447,7 @@ exported! {
                 return Err(Status::ERR_NOT_FOUND);
             };
             // SAFETY: as above.
-            unsafe { write_to(nodelist, string(nodes.as_bytes())?) }
+            unsafe { make_at(nodelist, || string(nodes.as_bytes())) }
         })())
     }
 

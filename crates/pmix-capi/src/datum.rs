@@ -9,7 +9,7 @@ use pmix_types::{DataArray, DataType, Status, Value};
 use crate::abi::*;
 use crate::memory::{self, Result, release};
 use crate::model::{Model, list, many};
-use crate::record::{Record, buffer_of, fresh, left_in};
+use crate::record::{Record, buffer_of, left_in};
 
 /// Where a value of C holds a datum.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -392,8 +392,11 @@ pub(crate) fn new_array(of: DataType, count: usize) -> Result<pmix_data_array_t>
         return Ok(made);
     }
     let known = ops(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
+    if i32::try_from(count).is_err() {
+        return Err(Status::ERR_BAD_PARAM);
+    }
     let bytes = known.size.checked_mul(count).ok_or(Status::ERR_NOMEM)?;
-    made.array = fresh::<u8>(bytes)?.cast();
+    made.array = memory::zeroed::<u8>(bytes)?.cast();
     made.size = count;
     for place in 0..count {
         // SAFETY: there is room for so many.

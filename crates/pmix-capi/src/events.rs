@@ -6,7 +6,7 @@ mod chain;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pmix_client::{Ask, ClientEvent, EventHandler, Handlers, SharedClient, Steer};
+use pmix_client::{Ask, ClientEvent, EventHandler, GroupDecision, Handlers, SharedClient};
 use pmix_proto::Event;
 use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Status, Value, keys};
 
@@ -67,14 +67,14 @@ pub(crate) fn tell(event: Happened) {
     tell_and_ask(event, None);
 }
 
-/// The same; what the handlers say steers the construction of a group.
-fn tell_and_ask(event: Happened, steer: Option<Steer>) {
+/// The same; the handlers may decide how the construction of a group goes on.
+fn tell_and_ask(event: Happened, decision: Option<GroupDecision>) {
     let Ok(own) = crate::state::proc() else {
         return;
     };
     let is_local = is_local(&event.source, &own);
     let told = handlers().chain(&event.as_event(), &own, |_| is_local);
-    Chain::begin(event, told, steer);
+    Chain::begin(event, told, decision);
 }
 
 /// Tells of an event that stays in this process; one that nobody is there for is kept.
@@ -152,7 +152,7 @@ fn happened(event: Event<'static>) -> Happened {
 pub(crate) fn client_event(event: ClientEvent) {
     match event {
         ClientEvent::Event(event) => tell(happened(event)),
-        ClientEvent::Group(event, steer) => tell_and_ask(happened(event), Some(steer)),
+        ClientEvent::Group(event, decision) => tell_and_ask(happened(event), Some(decision)),
         ClientEvent::Output(come) => pulls::output(come),
         ClientEvent::Lost => {
             let own = state()

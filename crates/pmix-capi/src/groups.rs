@@ -85,7 +85,7 @@ unsafe fn answer(
 }
 
 /// How the construction of a group is to go on, if a handler says so: by its status, by
-/// `PMIX_GROUP_ADD_MEMBERS` or by `PMIX_GROUP_OPTIONAL` among its results.
+/// `PMIX_GROUP_ADD_MEMBERS`, `PMIX_GROUP_LEADER` or `PMIX_GROUP_OPTIONAL` among its results.
 pub(crate) fn decision(status: Status, said: &[Info<'static>]) -> Option<Decision> {
     if status == Status::GROUP_CONSTRUCT_ABORT {
         return Some(Decision::Abort);
@@ -95,6 +95,12 @@ pub(crate) fn decision(status: Status, said: &[Info<'static>]) -> Option<Decisio
         && let Value::DataArray(DataArray::Proc(procs)) = &info.value
     {
         return Some(Decision::Invite(procs.clone()));
+    }
+    // Programs name themselves, or say that it is so.
+    if let Some(info) = found(keys::GROUP_LEADER)
+        && (matches!(info.value, Value::Proc(_)) || info.truth().is_true())
+    {
+        return Some(Decision::Lead);
     }
     let optional = found(keys::GROUP_OPTIONAL)?;
     Some(match optional.truth().is_true() {

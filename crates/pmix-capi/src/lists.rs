@@ -152,6 +152,9 @@ exported! {
             if list.0.is_empty() {
                 return Err(Status::ERR_EMPTY);
             }
+            if par.is_null() {
+                return Err(Status::ERR_BAD_PARAM);
+            }
             let infos: Vec<_> = list.0.iter().map(|info| **info).collect();
             // SAFETY: the list holds so many valid ones.
             let (array, size) = unsafe { copies(infos.as_ptr(), infos.len()) };

@@ -13,7 +13,7 @@ use crate::guard::exported;
 use crate::memory::{Result, bytes, string, text};
 use crate::model::Model;
 use crate::record::there;
-use crate::status::{code, write_to};
+use crate::status::{code, make_at};
 
 /// The encoders of text alone: hosts hand a map of the old form on as a string, which would end at
 /// the first NUL of a compressed one.
@@ -57,7 +57,7 @@ exported! {
             let nodes = unsafe { text(input) }.ok_or(Status::ERR_BAD_PARAM)?;
             let made = of(&TEXT)?.generate_node_regex(nodes).map_err(|error| error.status())?;
             // SAFETY: as above.
-            unsafe { write_to(regex, string(&made.bytes)?) }
+            unsafe { make_at(regex, || string(&made.bytes)) }
         })())
     }
 
@@ -67,7 +67,7 @@ exported! {
             let ranks = unsafe { text(input) }.ok_or(Status::ERR_BAD_PARAM)?;
             let made = of(&TEXT)?.generate_ppn(ranks).map_err(|error| error.status())?;
             // SAFETY: as above.
-            unsafe { write_to(ppn, string(&made.bytes)?) }
+            unsafe { make_at(ppn, || string(&made.bytes)) }
         })())
     }
 
@@ -76,13 +76,15 @@ exported! {
             // SAFETY: C says so.
             let list = unsafe { text(input) }.ok_or(Status::ERR_BAD_PARAM)?;
             let made: Regex2 = of(&ALL)?.generate_regex(list).map_err(|error| error.status())?;
-            let made = pmix_regex2_t {
-                r#type: string(made.kind.as_bytes())?,
-                bytes: bytes(&made.bytes)?.cast(),
-                len: made.bytes.len(),
+            let make = || {
+                Ok(pmix_regex2_t {
+                    r#type: string(made.kind.as_bytes())?,
+                    bytes: bytes(&made.bytes)?.cast(),
+                    len: made.bytes.len(),
+                })
             };
             // SAFETY: as above.
-            unsafe { write_to(regex, made) }
+            unsafe { make_at(regex, make) }
         })())
     }
 
@@ -93,7 +95,7 @@ exported! {
             let view = given.as_view().ok_or(Status::ERR_BAD_PARAM)?;
             let list = of(&ALL)?.parse_regex(view).map_err(|error| error.status())?;
             // SAFETY: as above.
-            unsafe { write_to(output, string(&list)?) }
+            unsafe { make_at(output, || string(&list)) }
         })())
     }
 }

@@ -17,7 +17,7 @@ use crate::guard::exported;
 use crate::memory::{self, Result, release, resized, slice};
 use crate::model::Model;
 use crate::record::{Record, buffer_of, holding, left_in, there, there_mut};
-use crate::status::{code, write_to};
+use crate::status::{code, make_at, write_to};
 use crate::{state, text};
 
 /// Puts bytes behind what a buffer holds.
@@ -123,15 +123,15 @@ exported! {
             if src.is_null() {
                 return Err(Status::ERR_BAD_PARAM);
             }
-            let made = match of {
+            let make = || match of {
                 // A string is its own address, not that of a pointer to it.
                 // SAFETY: C says so.
-                DataType::STRING => unsafe { memory::duplicate(src.cast())? }.cast(),
+                DataType::STRING => Ok(unsafe { memory::duplicate(src.cast())? }.cast()),
                 // SAFETY: as above.
-                _ => unsafe { duplicate_one(&known, src)? },
+                _ => unsafe { duplicate_one(&known, src) },
             };
             // SAFETY: as above.
-            unsafe { write_to(dest, made) }
+            unsafe { make_at(dest, make) }
         })())
     }
 
@@ -220,7 +220,7 @@ exported! {
             let data = unsafe { DataArray::from_c(&array)? };
             let line = [prefix, text::array(&data).as_bytes()].concat();
             // SAFETY: as above.
-            unsafe { write_to(output, memory::string(&line)?) }
+            unsafe { make_at(output, || memory::string(&line)) }
         })())
     }
 

@@ -334,6 +334,10 @@ unsafe fn copied<T: Copy>(at: *const T, count: usize) -> Result<*mut T> {
 
 /// So many in new memory, each as it begins; NULL for none.
 pub(crate) fn fresh<T: Record>(count: usize) -> Result<*mut T> {
+    // More would be taken and filled for minutes, where the system gives more than it has.
+    if i32::try_from(count).is_err() {
+        return Err(Status::ERR_BAD_PARAM);
+    }
     let at = memory::zeroed::<T>(count)?;
     if !at.is_null() {
         for place in 0..count {
@@ -344,12 +348,14 @@ pub(crate) fn fresh<T: Record>(count: usize) -> Result<*mut T> {
     Ok(at)
 }
 
-/// Frees a list and what its members own.
+/// Frees a list and what its members own; one of more members than an array can have stays as it is.
 ///
 /// # Safety
 /// The list is NULL or came from the C library and has so many valid members.
 pub(crate) unsafe fn empty_list<T: Record>(at: &mut *mut T, count: &mut usize) {
-    if !at.is_null() {
+    // SAFETY: the caller says so.
+    let is_list = unsafe { slice(*at, *count) }.is_ok();
+    if is_list && !at.is_null() {
         for place in 0..*count {
             // SAFETY: there are so many.
             unsafe { (*at.add(place)).empty() };

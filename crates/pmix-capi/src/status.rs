@@ -23,3 +23,16 @@ pub(crate) unsafe fn write_to<T>(to: *mut T, what: T) -> Result<()> {
     unsafe { to.write(what) };
     Ok(())
 }
+
+/// Makes what a caller wants and writes it to where it is wanted; nothing is made for nobody, as it would be
+/// lost.
+///
+/// # Safety
+/// As [`write_to`].
+pub(crate) unsafe fn make_at<T>(to: *mut T, make: impl FnOnce() -> Result<T>) -> Result<()> {
+    if to.is_null() {
+        return Err(Status::ERR_BAD_PARAM);
+    }
+    // SAFETY: the caller says so.
+    unsafe { write_to(to, make()?) }
+}

@@ -12,7 +12,7 @@ use crate::guard::exported;
 use crate::memory::{self, Result, fill};
 use crate::model::Model;
 use crate::record::{Record, is_persistent, there, there_mut};
-use crate::status::{code, write_to};
+use crate::status::{code, make_at, write_to};
 
 /// A value of C with a copy of what C points to, as `PMIx_Value_load` takes it.
 ///
@@ -124,12 +124,8 @@ pub(crate) unsafe fn info_at(at: *const pmix_info_t) -> Result<Info<'static>> {
 
 exported! {
     fn PMIx_Value_load(val: *mut pmix_value_t, data: *const c_void, r#type: pmix_data_type_t) -> pmix_status_t {
-        code((|| {
-            // SAFETY: C says so.
-            let made = unsafe { loaded(data, DataType::from_raw(r#type))? };
-            // SAFETY: as above.
-            unsafe { write_to(val, made) }
-        })())
+        // SAFETY: C says so.
+        code(unsafe { make_at(val, || loaded(data, DataType::from_raw(r#type))) })
     }
 
     fn PMIx_Value_unload(val: *mut pmix_value_t, data: *mut *mut c_void, sz: *mut usize) -> pmix_status_t {
@@ -139,7 +135,7 @@ exported! {
 
     fn PMIx_Value_xfer(dest: *mut pmix_value_t, src: *const pmix_value_t) -> pmix_status_t {
         // SAFETY: C says so.
-        code(unsafe { there(src).and_then(|from| from.duplicate()).and_then(|made| write_to(dest, made)) })
+        code(unsafe { there(src).and_then(|from| make_at(dest, || from.duplicate())) })
     }
 
     fn PMIx_Value_compare(v1: *mut pmix_value_t, v2: *mut pmix_value_t) -> pmix_value_cmp_t {
@@ -199,7 +195,7 @@ exported! {
 
     fn PMIx_Info_xfer(dest: *mut pmix_info_t, src: *const pmix_info_t) -> pmix_status_t {
         // SAFETY: C says so.
-        code(unsafe { there(src).and_then(|from| from.duplicate()).and_then(|made| write_to(dest, made)) })
+        code(unsafe { there(src).and_then(|from| make_at(dest, || from.duplicate())) })
     }
 
     fn PMIx_Info_get_size(val: *const pmix_info_t, size: *mut usize) -> pmix_status_t {

@@ -68,7 +68,7 @@ fn refused(global: &Global, out: &mut Out, file: &Path, error: &Error) -> Result
         out.flush()?;
     }
     Err(Failure::answer(error.status(), error.to_string())
-        .cure("docs/plugins.md says what a plugin has to export"))
+        .cure("pmix_plugin.h says what a plugin has to export"))
 }
 
 fn print(out: &mut Out, style: Style, report: &PluginReport) -> Result<(), Failure> {
@@ -86,6 +86,14 @@ fn print(out: &mut Out, style: Style, report: &PluginReport) -> Result<(), Failu
         report.kind.as_deref().unwrap_or("-"),
     )?;
     writeln!(out, "  operations: {}", report.operations.join(", "))?;
+    if let Some(params) = &report.params {
+        let params = params
+            .iter()
+            .map(|(name, value)| format!("{name} = {value}"));
+        let params = params.collect::<Vec<_>>().join(", ");
+        let params = if params.is_empty() { "none" } else { &params };
+        writeln!(out, "  parameters: {}", printable(params.as_bytes()))?;
+    }
     for sample in &report.samples {
         let (word, detail) = words(sample);
         let word = format!("{word:<9}");
@@ -161,6 +169,10 @@ fn to_json(report: &PluginReport, sound: bool) -> Json {
         "tag": String::from_utf8_lossy(&report.tag),
         "type": report.kind,
         "operations": report.operations,
+        "params": report.params.as_ref().map(|params| {
+            let params = params.iter();
+            params.map(|(name, value)| json!({ "name": name, "default": value })).collect::<Vec<_>>()
+        }),
         "counts": {
             "tried": counts.tried,
             "encoded": counts.encoded,

@@ -3,7 +3,8 @@
 
 use std::io::Write;
 
-use pmix_mca::{ParamInfo, Params, Source};
+use pmix_mca::{Catalog, ParamInfo, Params, Source};
+use pmix_types::{Pattern, Status};
 use serde_json::json;
 
 use crate::args::{Global, Info};
@@ -19,14 +20,20 @@ const ALL: &str = "all";
 /// Shows parameters, even where the framework cannot be opened with them: the fault comes last.
 pub(crate) fn run(global: &Global, args: &Info) -> Result<Exit, Failure> {
     let params = params(global)?;
+    let server = server_catalogs();
     let (catalog, opened) = match pmix_builtin::open_preg(&params) {
-        Ok(preg) => (preg.catalog().clone(), Ok(Exit::Ok)),
+        Ok(preg) => {
+            let checked = server.iter().try_for_each(|catalog| catalog.check(&params));
+            let checked = checked.map_err(|error| Failure::settings(&error.into()));
+            (preg.catalog().clone(), checked.map(|()| Exit::Ok))
+        }
         Err(error) => {
             let catalog = preg_core::parameters(&pmix_builtin::preg_components());
             (catalog, Err(Failure::settings(&error)))
         }
     };
     let mut infos = catalog.describe(&params);
+    infos.extend(server.iter().flat_map(|c| c.describe(&params)));
     let frameworks = frameworks(&infos);
     if args.param != ALL && !frameworks.contains(&args.param.as_str()) {
         let message = format!("no framework {:?} has parameters", args.param);
@@ -35,6 +42,13 @@ pub(crate) fn run(global: &Global, args: &Info) -> Result<Exit, Failure> {
     }
     let wanted = args.param.clone();
     infos.retain(|info| wanted == ALL || framework_of(&info.name) == wanted);
+    let patterns: Vec<_> = args.patterns.iter().map(|word| pattern(word)).collect();
+    infos.retain(|info| patterns.is_empty() || patterns.iter().any(|one| finds(one, info)));
+    if infos.is_empty() {
+        let message = format!("no parameter is found by {}", args.patterns.join(", "));
+        return Err(Failure::new(Exit::Negative, Status::ERR_NOT_FOUND, message)
+            .cure("without a pattern all are shown"));
+    }
     let mut out = Out::new();
     if global.json {
         print_json(&mut out, &params, &infos)?;
@@ -44,6 +58,24 @@ pub(crate) fn run(global: &Global, args: &Info) -> Result<Exit, Failure> {
     }
     out.flush()?;
     opened
+}
+
+/// The parameters of a server that are none of the encoders'.
+fn server_catalogs() -> [Catalog; 2] {
+    [
+        pmix_server::psec_parameters(),
+        pmix_server::gds_parameters(),
+    ]
+}
+
+/// What a user wrote to find parameters by; a variable of the environment is a parameter, too.
+fn pattern(word: &str) -> Pattern {
+    Pattern::new(word.strip_prefix("PMIX_MCA_").unwrap_or(word))
+}
+
+/// Whether a pattern finds a parameter by its name or its help.
+fn finds(pattern: &Pattern, info: &ParamInfo) -> bool {
+    pattern.matches(&info.name) || pattern.matches(&info.help)
 }
 
 /// The first word of a parameter's name.

@@ -12,6 +12,7 @@ mod get;
 mod hello;
 mod info;
 mod input;
+mod manual;
 mod map;
 mod octets;
 mod output;
@@ -23,6 +24,7 @@ mod shell;
 mod style;
 mod tool;
 mod trace;
+mod version;
 mod wire;
 mod words;
 
@@ -82,7 +84,13 @@ fn misuse(error: &clap::Error) -> ! {
         let _ = writeln!(std::io::stdout(), "{}", failure.to_json());
     }
     // Help that is cut off is no answer.
-    let printed = error.print().and_then(|()| std::io::stdout().flush());
+    let printed = error.print().and_then(|()| {
+        let mut out = std::io::stdout();
+        if error.kind() == ErrorKind::DisplayVersion && version::is_asked_for_in_full() {
+            out.write_all(version::details().as_bytes())?;
+        }
+        out.flush()
+    });
     match printed {
         Err(e) if !error.use_stderr() => {
             let failure = Failure::from(e);

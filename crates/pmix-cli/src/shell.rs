@@ -9,6 +9,7 @@ use preg_core::Status;
 
 use crate::args::Cli;
 use crate::failure::{Exit, Failure};
+use crate::manual;
 
 /// Prints a completion script.
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> {
@@ -19,18 +20,22 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> 
     Ok(Exit::Ok)
 }
 
-/// Prints the page of `pmix`, or writes a page for it and one for each of its commands.
+/// Prints the page of `pmix`, or writes all pages. Those of section 7 go beside a directory that is called
+/// `man1`, and otherwise into it.
 pub(crate) fn man(dir: Option<&Path>) -> Result<Exit, Failure> {
-    let command = Cli::command();
     let Some(dir) = dir else {
-        let mut page = Vec::new();
-        clap_mangen::Man::new(command).render(&mut page)?;
-        io::stdout().write_all(&page)?;
+        io::stdout().write_all(manual::first_page().as_bytes())?;
         return Ok(Exit::Ok);
     };
-    std::fs::create_dir_all(dir)
-        .and_then(|()| clap_mangen::generate_to(command, dir))
-        .map_err(|e| unwritable(dir, &e))?;
+    let beside = dir.parent().filter(|_| dir.ends_with("man1"));
+    let seventh = beside.map_or_else(|| dir.to_path_buf(), |all| all.join("man7"));
+    for page in manual::pages() {
+        let dir = if page.section() == "7" { &seventh } else { dir };
+        let path = dir.join(&page.file);
+        std::fs::create_dir_all(dir)
+            .and_then(|()| std::fs::write(&path, page.text))
+            .map_err(|e| unwritable(&path, &e))?;
+    }
     Ok(Exit::Ok)
 }
 

@@ -47,12 +47,134 @@ fn info_shows_value_source_and_what_was_overridden() {
 }
 
 #[test]
+fn info_finds_parameters_by_words_and_globs() {
+    let names = |words: &[&str]| {
+        let arguments = [&["info", "--json"], words].concat();
+        let answer = pmix(&arguments).json();
+        let all = answer["params"].as_array().expect("params").clone();
+        let names = all
+            .iter()
+            .map(|p| p["name"].as_str().expect("name").to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["psec_munge_socket"]), ["psec_munge_socket"]);
+    assert_eq!(names(&["PMIX_MCA_gds_hash_whole"]), ["gds_hash_whole"]);
+    let some = names(&["*_priority", "whole"]);
+    assert!(some.contains(&"preg_raw_priority".to_owned()), "{some:?}");
+    assert!(some.contains(&"gds_hash_whole".to_owned()), "{some:?}");
+    assert!(!some.contains(&"psec_munge_socket".to_owned()), "{some:?}");
+    let outcome = pmix(&["info", "no-such-word"]);
+    assert_eq!(outcome.code, 1);
+    assert!(
+        outcome.stderr.contains("no-such-word"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+/// The file with its commented keys made real; the text before the first table stays a comment.
+fn uncommented(text: &str) -> String {
+    let mut in_table = false;
+    let lines = text.lines().map(|line| {
+        in_table |= line.starts_with('[');
+        let bare = line.strip_prefix("# ").unwrap_or_default();
+        let key = bare.split(" = ").next().unwrap_or_default();
+        let is_key =
+            bare.contains(" = ") && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if in_table && is_key { bare } else { line }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// `plugins.toml` has a key for every parameter that `pmix info` shows, with its built-in value, and
+/// no other.
+#[test]
+fn plugins_toml_has_every_parameter() {
+    let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins.toml");
+    let text = std::fs::read_to_string(committed).expect("the file");
+    let path = format!("{}/every-parameter.toml", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(&path, uncommented(&text)).expect("written");
+    // A key that no parameter is would be an error.
+    let answer = pmix(&["--config", &path, "info", "--json"]).json();
+    for info in answer["params"].as_array().expect("params") {
+        // Files are listed as [[plugin]].
+        if info["name"] == "preg_base_plugins" {
+            continue;
+        }
+        let source = info["source"].as_str().expect("source");
+        // An empty value is the default, wherever it is written.
+        let is_there = source.contains("every-parameter.toml") || info["default"] == "";
+        assert!(is_there, "{} is not in plugins.toml", info["name"]);
+        assert_eq!(info["value"], info["default"], "{}", info["name"]);
+    }
+}
+
+/// Every parameter that some crate declares or asks for is shown.
+#[test]
+fn info_has_every_parameter_that_is_read() {
+    let answer = pmix(&["info", "--json"]).json();
+    let shown: Vec<_> = answer["params"].as_array().expect("params").clone();
+    let shown: Vec<_> = shown.iter().filter_map(|p| p["name"].as_str()).collect();
+    let crates = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let mut folders = vec![std::path::PathBuf::from(crates)];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if path.is_dir() && name != "tests" && name != "benches" {
+                folders.push(path);
+            } else if name.ends_with(".rs") && name != "tests.rs" {
+                let text = std::fs::read_to_string(&path).expect("a source");
+                found.extend(parameters_in(&text));
+            }
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    assert!(found.len() >= 15, "{found:?}");
+    for name in &found {
+        assert!(shown.contains(&name.as_str()), "{name} is not shown");
+    }
+}
+
+/// The parameters that a source declares, and those that it asks for by name.
+fn parameters_in(text: &str) -> Vec<String> {
+    let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let mut names = Vec::new();
+    for (mark, field) in [
+        ("ParamSpec {", "name: \""),
+        ("params.text(", "\""),
+        ("params.flag(", "\""),
+        ("params.number(", "\""),
+        ("params.size(", "\""),
+        ("params.get(", "\""),
+    ] {
+        for rest in text.split(mark).skip(1) {
+            let rest = rest.trim_start();
+            let name = rest.strip_prefix(field).and_then(|r| r.split('"').next());
+            names.extend(name.map(str::to_owned));
+        }
+    }
+    names
+}
+
+#[test]
 fn info_answers_where_the_configuration_is_broken() {
     let outcome = pmix(&["info", "--mca", "preg", "^"]);
     assert!(outcome.text().contains("preg_base_max_nodes"));
     let outcome = pmix(&["info", "--mca", "preg", "nope"]);
     assert_eq!(outcome.code, 2);
     assert!(outcome.stderr.contains("nope") && outcome.stderr.contains("--mca"));
+    // Parameters that only a server reads are checked, too.
+    let outcome = pmix(&["info", "--mca", "gds_hash_whole", "many"]);
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.text().contains("gds_hash_whole"));
+    assert!(
+        outcome.stderr.contains("gds_hash_whole"),
+        "{}",
+        outcome.stderr
+    );
 }
 
 #[test]

@@ -55,3 +55,75 @@ fn a_key_that_no_attribute_has_is_asked_for_and_the_nearest_are_named() {
     let expected = "--all prints what is known";
     assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
 }
+
+#[test]
+fn the_version_says_more_when_it_is_asked_to() {
+    let short = pmix(&["--version"]).text();
+    assert_eq!(short.lines().count(), 1, "{short}");
+    for args in [&["--version", "-v"][..], &["-vV"], &["--verbose", "-V"]] {
+        let text = pmix(args).text();
+        for part in [
+            &*short,
+            "features",
+            "native",
+            "v41",
+            "compiler     rustc 1.",
+        ] {
+            assert!(text.contains(part), "{args:?}: {part:?} is not in {text}");
+        }
+    }
+}
+
+#[test]
+fn the_manual_has_a_page_for_every_command_and_two_topics() {
+    let directory = tempfile::tempdir().unwrap();
+    let pages = directory.path().join("man1");
+    let outcome = pmix(&["man", pages.to_str().unwrap()]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let page = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+    let run = page("man1/pmix-run.1");
+    for part in [
+        ".TH pmix-run 1",
+        ".SH OPTIONS",
+        ".SH DETAILS",
+        ".SH \"SEE ALSO\"",
+    ] {
+        assert!(run.contains(part), "{part:?} is not in pmix-run.1");
+    }
+    for part in ["ENVIRONMENT", "NO_COLOR", "plugins.toml", "Exit codes"] {
+        let page = page("man1/pmix.1");
+        assert!(
+            page.to_lowercase().contains(&part.to_lowercase()),
+            "{part:?} is not in pmix.1"
+        );
+    }
+    assert!(page("man7/pmix-maps.7").contains("Bracket lists"));
+    assert!(page("man7/pmix-json.7").contains("PMIX_UINT64"));
+    // Elsewhere they stay together.
+    let other = directory.path().join("pages");
+    pmix(&["man", other.to_str().unwrap()]);
+    assert!(other.join("pmix-maps.7").is_file());
+}
+
+/// What help points to is installed with the command.
+#[test]
+fn help_names_no_file_of_the_sources() {
+    let mut due = vec![vec!["--help".to_owned()]];
+    for name in ["map", "wire", "plugins"] {
+        let text = pmix(&[name, "--help"]).text();
+        let (_, commands) = text.split_once("Commands:\n").unwrap();
+        let commands = commands.lines().take_while(|line| !line.is_empty());
+        let words = commands.filter_map(|line| line.split_whitespace().next());
+        due.extend(words.map(|word| vec![name.to_owned(), word.to_owned(), "--help".to_owned()]));
+    }
+    for name in [
+        "get", "run", "query", "ps", "hello", "info", "attr", "status",
+    ] {
+        due.push(vec![name.to_owned(), "--help".to_owned()]);
+    }
+    for words in due {
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        let text = pmix(&words).text();
+        assert!(!text.contains("docs/"), "{words:?}");
+    }
+}

@@ -229,6 +229,67 @@ fn where_and_who_answer_from_both_maps() {
 }
 
 #[test]
+fn draw_takes_words_as_names() {
+    let words = pmix(&["map", "draw", "n1", "n[2-3]", "n4", "--ppn", "2"]).text();
+    let option = ["map", "draw", "--nodes", "n[1-4]", "--ppn", "2"];
+    assert_eq!(words, pmix(&option).text());
+    assert!(words.contains("4 nodes, 8 ranks: block"), "{words}");
+    let outcome = pmix(&["map", "draw", "n1", "@hosts", "--ppn", "2"]);
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.contains("@hosts"), "{}", outcome.stderr);
+}
+
+/// What `draw` shows of 200 ranks on a terminal with so many columns.
+fn drawn_on_a_terminal(columns: u16) -> String {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&controller).expect("granted");
+    unlockpt(&controller).expect("unlocked");
+    let size = rustix::termios::Winsize {
+        ws_row: 50,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    rustix::termios::tcsetwinsize(&controller, size).expect("a size");
+    let name = ptsname(&controller, Vec::new()).expect("a name");
+    let name = name.to_str().expect("a path").to_owned();
+    let side = std::fs::OpenOptions::new().write(true).open(name);
+    let nodes = ["--nodes", "a-long-name-of-a-node-[1-2]"];
+    let arguments = [&["map", "draw", "--procs", "0-99;100-199"], &nodes[..]].concat();
+    let mut command = command::command(&arguments);
+    command.env("NO_COLOR", "1");
+    let status = command.stdout(side.expect("its other side")).status();
+    assert!(status.expect("the command runs").success());
+    // No side that writes is left, and what was written is there.
+    let mut text = vec![0; 64 << 10];
+    let mut len = 0;
+    drop(command);
+    while let Ok(more) = rustix::io::read(&controller, &mut text[len..]) {
+        len += more;
+        if more == 0 {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&text[..len]).into_owned()
+}
+
+#[test]
+fn draw_uses_the_width_of_the_terminal() {
+    for (columns, cells, name) in [(80, 50, "node-1 "), (240, 200, "a-long-name-of-a-node-1 ")] {
+        let text = drawn_on_a_terminal(columns);
+        let row = text.lines().find(|line| line.contains('█')).expect("a row");
+        assert!(row.contains(name), "{columns}: {text}");
+        let drawn = row.chars().filter(|c| "·░▒▓█".contains(*c)).count();
+        assert!(drawn >= cells, "{columns}: {drawn} cells in {row:?}");
+        assert!(
+            row.trim_end().chars().count() <= usize::from(columns),
+            "{row:?}"
+        );
+    }
+}
+
+#[test]
 fn draw_shows_block_cyclic_and_holes() {
     let draw = |procs: &str| pmix(&["map", "draw", "--procs", procs, "--nodes", "a,b"]).text();
     assert!(draw("0-3;4-7").contains("block, 4 a node"));

@@ -56,7 +56,9 @@ fn a_trace_has_every_message_of_every_process() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("trace");
     let trace = ["-n", "2", "--trace", path.to_str().unwrap()];
-    let outcome = run(&[&trace[..], &[PMIX, "hello", "--quiet"]].concat());
+    // What processes share they do not ask for.
+    let unshared = ["--mca", "gds_hash_shared_bytes", "0"];
+    let outcome = run(&[&trace[..], &unshared[..], &[PMIX, "hello", "--quiet"]].concat());
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o600);
@@ -91,6 +93,20 @@ fn a_trace_has_every_message_of_every_process() {
         }
         assert_eq!(what.last(), Some(&"closed"));
     }
+}
+
+#[test]
+fn what_processes_share_they_do_not_ask_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("trace");
+    let trace = ["-n", "4", "--trace", path.to_str().unwrap()];
+    let outcome = run(&[&trace[..], &[PMIX, "hello", "--quiet"]].concat());
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let text = std::fs::read_to_string(path).unwrap();
+    let count = |what: &str| text.matches(&format!("\"{what}\"")).count();
+    assert_eq!(count("request FENCENB") % 4, 0);
+    assert_eq!(count("request FINALIZE"), 4);
+    assert_eq!((count("request REQ"), count("request GETNB")), (0, 0));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use gds_hash::{Codec, LocalNode, PlainMaps, Request, Store, job_infos};
 use pmix_proto::PeerForm;
@@ -11,11 +12,16 @@ use pmix_proto::reply::{JobInfo, Objects};
 use pmix_types::{DataArray, Info, Kval, Nspace, Proc, Rank, Scope, Status, Value, keys};
 
 use crate::Error;
+use crate::shared_data::SharedData;
 
 /// Caches the job info and put data that the server has sent.
 pub(crate) struct JobCache {
     form: PeerForm,
     jobs: Store,
+    /// What is read without asking.
+    shared: Option<SharedData>,
+    /// Whether the server was asked for the job info of the own job.
+    has_asked: AtomicBool,
 }
 
 impl JobCache {
@@ -34,15 +40,48 @@ impl JobCache {
         let infos = infos(&form, info.kvals(&form, None)?);
         let host = host.map(|host| host.as_bytes().to_vec());
         let host = host.or_else(|| host_of(&infos, proc.rank));
-        let known = Self {
-            form,
-            jobs: Store::new(
-                Arc::new(PlainMaps::default()),
-                LocalNode::new(host.unwrap_or_default()),
-            ),
-        };
+        let known = Self::empty(form, host, None);
         known.register(&proc.nspace, &infos);
         Ok(known)
+    }
+
+    /// Creates a cache for a process that shares its job info with others; the server is asked for it only
+    /// when something is not found there.
+    pub(crate) fn of_shared(
+        form: PeerForm,
+        proc: &Proc<'_>,
+        host: Option<&str>,
+        shared: SharedData,
+    ) -> Self {
+        let host = host.map(|host| host.as_bytes().to_vec());
+        let host = host.or_else(|| match shared.info(proc, keys::HOSTNAME) {
+            Some(Value::String(Some(name))) => Some(name.as_bytes().to_vec()),
+            _ => None,
+        });
+        Self::empty(form, host, Some(shared))
+    }
+
+    fn empty(form: PeerForm, host: Option<Vec<u8>>, shared: Option<SharedData>) -> Self {
+        let host = LocalNode::new(host.unwrap_or_default());
+        Self {
+            form,
+            jobs: Store::new(Arc::new(PlainMaps::default()), host),
+            has_asked: AtomicBool::new(shared.is_none()),
+            shared,
+        }
+    }
+
+    /// Returns whether the server may say of the own job what is not known here: it was not asked yet.
+    pub(crate) fn is_to_ask(&self) -> bool {
+        !self.has_asked.load(Ordering::Relaxed)
+    }
+
+    /// Stores the job info of the own job, which was not asked for at first.
+    pub(crate) fn absorb_job_info(&self, info: &JobInfo<'_>) -> Result<(), Error> {
+        let infos = infos(&self.form, info.kvals(&self.form, None)?);
+        self.register(&info.nspace, &infos);
+        self.has_asked.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Stores the reply to a get.
@@ -116,6 +155,10 @@ impl JobCache {
         key: &str,
         qualifiers: &[Info<'_>],
     ) -> Option<Value<'static>> {
+        let shared = self.shared.as_ref().filter(|_| qualifiers.is_empty());
+        if let Some(value) = shared.and_then(|shared| shared.info(proc, key)) {
+            return Some(value);
+        }
         let ask = |rank| Request::new(rank, key).with(qualifiers);
         let found = self.jobs.get(&proc.nspace, &ask(proc.rank)).ok();
         // What holds for a job holds for each of its processes.
@@ -129,6 +172,11 @@ impl JobCache {
         key: &str,
         qualifiers: &[Info<'_>],
     ) -> Option<Value<'static>> {
+        // What is shared is newer than what was asked for once.
+        let shared = self.shared.as_ref().filter(|_| qualifiers.is_empty());
+        if let Some(value) = shared.and_then(|shared| shared.put(proc, key)) {
+            return Some(value);
+        }
         let job = self.jobs.job(&proc.nspace)?;
         let puts = job.modex_store();
         let found = puts.get(proc.rank, Scope::REMOTE, key, qualifiers);

@@ -4,20 +4,23 @@
 //! Source: PMIx Standard, chapters "Client Initialization and Finalization", "Synchronization" and
 //! "Data Access and Sharing".
 
-use gds_hash::{Codec, ModexStore};
-use pmix_proto::reply::{Done, JobInfo};
-use pmix_proto::{Hello, PeerForm, Request, Role, Welcome, request};
-use pmix_types::{Info, Proc, Rank, Scope, Status, Text, Value, keys};
+mod events;
+mod get;
+mod groups;
+mod hello;
+mod jobs;
 
-use crate::cache::JobCache;
+use std::io;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use pmix_proto::{PeerForm, Request, request};
+use pmix_types::{Info, Proc, Scope, Status, Text, Value};
+
 use crate::connection::{Connection, Deadline};
-use crate::group::Operations;
-use crate::prefetch::Prefetch;
-use crate::settings::Security;
-use crate::{Error, Settings};
-
-/// The release whose protocol this client speaks; servers answer by it.
-const VERSION: &str = "5.0.11";
+use crate::core::{Answer, Core, OperationId, Parts};
+use crate::shared_data::SharedData;
+use crate::{Error, Fence, Settings};
 
 /// Connects a process with its server, from init to finalize.
 ///
@@ -26,50 +29,8 @@ const VERSION: &str = "5.0.11";
 /// [`Settings::max_reply_bytes`] and [`Settings::max_string_bytes`]. Dropping a client that
 /// was not [finalized](Self::finalize) is what the server sees as a crash.
 pub struct Client {
-    pub(crate) connection: Connection,
-    pub(crate) cache: JobCache,
-    pub(crate) own: ModexStore,
-    pub(crate) prefetch: Prefetch,
-    pub(crate) settings: Settings,
-    pub(crate) groups: Operations,
-    /// Whether the events of the groups are registered for.
-    pub(crate) hears_groups: bool,
-}
-
-/// Describes a fence: its participants and directives.
-#[derive(Clone, Debug, Default)]
-pub struct Fence<'a> {
-    procs: Vec<Proc<'a>>,
-    infos: Vec<Info<'a>>,
-}
-
-impl<'a> Fence<'a> {
-    /// Creates a fence of all processes of the own job that collects no data.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the participants.
-    #[must_use]
-    pub fn of(mut self, procs: impl IntoIterator<Item = Proc<'a>>) -> Self {
-        self.procs = procs.into_iter().collect();
-        self
-    }
-
-    /// Has the fence collect data: what its participants committed is there for all of them
-    /// afterwards.
-    #[must_use]
-    pub fn collect(self) -> Self {
-        self.with(Info::new(keys::COLLECT_DATA, Value::Bool(true)))
-    }
-
-    /// Adds a directive, for example `pmix.timeout`.
-    #[must_use]
-    pub fn with(mut self, info: Info<'a>) -> Self {
-        self.infos.push(info);
-        self
-    }
+    core: Core,
+    connection: Connection,
 }
 
 impl Client {
@@ -89,47 +50,35 @@ impl Client {
     ///
     /// `PMIX_ERR_UNREACH` if the server cannot be reached or closes the connection, which is how
     /// it refuses a client; `PMIX_ERR_TIMEOUT`; what is wrong with its answers.
-    pub fn init(mut settings: Settings) -> Result<Self, Error> {
+    pub fn init(settings: Settings) -> Result<Self, Error> {
         let end = Deadline::after(settings.time_limit);
-        let credential = credential(settings.security);
-        let hello = hello(&settings, &credential);
-        let mut connection = Connection::open(&settings, &hello, end)?;
-        learn_names(&mut settings, connection.welcome());
-        let payload = connection.ask(&Request::JobInfo, end)?;
-        let info = JobInfo::decode(connection.form(), None, &payload)?;
-        let cache = JobCache::new(
-            *connection.form(),
-            &settings.proc,
-            settings.host.as_deref(),
-            &info,
-        )?;
-        Ok(Self {
-            connection,
-            cache,
-            own: ModexStore::default(),
-            prefetch: Prefetch::new(settings.max_prefetch_bytes),
-            groups: Operations::new(settings.proc.clone()),
-            hears_groups: false,
-            settings,
-        })
+        let credential = hello::credential(settings.security);
+        let shared = settings.shared_data.as_deref();
+        let shared = shared.and_then(|at| SharedData::open(&settings.proc.nspace, at));
+        let connection = Connection::open(&settings.server, end)?;
+        let hello = hello::hello(&settings, &credential, shared.is_some());
+        let core = Core::new(settings.clone(), &hello, end.at())?.reading(shared);
+        let mut client = Self { core, connection };
+        client.run(Core::INIT)?;
+        Ok(client)
     }
 
     /// Returns the name of this process.
     #[must_use]
     pub const fn proc(&self) -> &Proc<'static> {
-        &self.settings.proc
+        self.core.proc()
     }
 
     /// Returns the job of this process as a whole (the wildcard rank), of which job info is asked.
     #[must_use]
     pub fn job(&self) -> Proc<'static> {
-        Proc::new(self.settings.proc.nspace.clone(), Rank::WILDCARD)
+        self.core.job()
     }
 
     /// Returns the form in which both sides pack, for [`request`](Self::request).
     #[must_use]
     pub const fn form(&self) -> &PeerForm {
-        self.connection.form()
+        self.core.form()
     }
 
     /// Puts a value for the processes that the scope names; they can see it after a
@@ -144,8 +93,7 @@ impl Client {
         key: &'v str,
         value: impl Into<Value<'v>>,
     ) -> Result<(), Error> {
-        let rank = self.settings.proc.rank;
-        Ok(self.own.put(rank, scope, Info::new(key, value))?)
+        self.core.put(scope, Info::new(key, value))
     }
 
     /// Hands what was put to the server (`PMIx_Commit`). Nothing is sent if nothing was put.
@@ -154,12 +102,8 @@ impl Client {
     ///
     /// What cannot be packed, what the server answers, or that it does not.
     pub fn commit(&mut self) -> Result<(), Error> {
-        let wire = Codec::new(self.form().layout);
-        let blocks = self.own.commit_message(&wire, self.settings.proc.rank)?;
-        match blocks.is_empty() {
-            true => Ok(()),
-            false => self.done(&Request::Commit(request::Commit { blocks: &blocks })),
-        }
+        self.wait(Core::commit)?;
+        Ok(())
     }
 
     /// Waits until all participants of a fence have arrived (`PMIx_Fence`).
@@ -168,12 +112,8 @@ impl Client {
     ///
     /// What the server answers, or that it does not.
     pub fn fence(&mut self, fence: &Fence<'_>) -> Result<(), Error> {
-        let mut procs = fence.procs.clone();
-        if procs.is_empty() {
-            procs.push(self.job());
-        }
-        let infos = fence.infos.clone();
-        self.done(&Request::Fence(request::Fence { procs, infos }))
+        self.wait(|core, end| core.fence(fence, end))?;
+        Ok(())
     }
 
     /// Asks the host to end processes, all of the own job if none are named (`PMIx_Abort`). The
@@ -196,8 +136,7 @@ impl Client {
     ///
     /// If the server was lost; `PMIX_ERR_TIMEOUT` if it takes nothing in time.
     pub fn heartbeat(&mut self) -> Result<(), Error> {
-        let end = self.end();
-        self.connection.heartbeat(end)
+        self.say("a heartbeat", Core::heartbeat)
     }
 
     /// Sends any other request and returns the payload of the reply, to be read by the types in
@@ -207,9 +146,13 @@ impl Client {
     ///
     /// If the request cannot be packed, or if the server does not answer.
     pub fn request(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
-        let payload = self.connection.ask(request, self.end());
-        self.prefetch.clear();
-        payload
+        match self.wait(|core, end| core.request(request, end))? {
+            Answer::Payload(payload) => Ok(payload),
+            _ => Err(Error::new(
+                Status::ERR_COMM_FAILURE,
+                "a reply without a payload",
+            )),
+        }
     }
 
     /// Disconnects from the server (`PMIx_Finalize`).
@@ -218,86 +161,112 @@ impl Client {
     ///
     /// What the server answers, or that it does not.
     pub fn finalize(mut self) -> Result<(), Error> {
-        self.done(&Request::Finalize)
+        self.wait(Core::finalize)?;
+        Ok(())
     }
 
-    pub(crate) fn end(&self) -> Deadline {
-        Deadline::after(self.settings.time_limit)
+    /// The state of the process and its socket, for another who waits.
+    pub(crate) fn into_parts(self) -> Result<(Parts, TcpStream), Error> {
+        let stream = self.connection.into_stream();
+        self.core.into_parts().map(|parts| (parts, stream))
+    }
+
+    fn end(&self) -> Deadline {
+        Deadline::after(self.core.settings().time_limit)
     }
 
     /// Asks for something that is answered with a status alone.
-    pub(crate) fn done(&mut self, request: &Request<'_>) -> Result<(), Error> {
-        let payload = self.request(request)?;
-        let status = Done::decode(self.form(), None, &payload)?.status;
-        // What a server did at once is done.
-        match status {
-            Status::SUCCESS | Status::OPERATION_SUCCEEDED => Ok(()),
-            _ => Err(Error::answered(status, request.command())),
+    fn done(&mut self, request: &Request<'_>) -> Result<(), Error> {
+        self.wait(|core, end| core.done(request, end))?;
+        Ok(())
+    }
+
+    /// Begins an operation and waits for its end, as long as the settings allow.
+    fn wait(
+        &mut self,
+        begin: impl FnOnce(&mut Core, Option<Instant>) -> Result<OperationId, Error>,
+    ) -> Result<Answer, Error> {
+        let end = self.end();
+        self.wait_until(end, begin)
+    }
+
+    /// Begins an operation and waits for its end, until some time.
+    fn wait_until(
+        &mut self,
+        end: Deadline,
+        begin: impl FnOnce(&mut Core, Option<Instant>) -> Result<OperationId, Error>,
+    ) -> Result<Answer, Error> {
+        // Requests do not pile up before a server that takes none.
+        if !self.transmit(end) {
+            return Err(Error::timeout("an earlier request"));
+        }
+        let id = begin(&mut self.core, end.at())?;
+        self.run(id)
+    }
+
+    /// Waits for the end of an operation.
+    fn run(&mut self, id: OperationId) -> Result<Answer, Error> {
+        loop {
+            while let Some((ended, outcome)) = self.core.poll_completed() {
+                if ended == id {
+                    // What follows from it for others is said now, or with the next call.
+                    self.transmit(Deadline::after(Some(Duration::ZERO)));
+                    return outcome;
+                }
+            }
+            self.turn(Deadline::after(None));
         }
     }
-}
 
-/// Takes from the welcome what the two sides are called, as far as it says.
-fn learn_names(settings: &mut Settings, welcome: Option<&Welcome<'static>>) {
-    match welcome {
-        Some(Welcome::Assigned { proc, server }) => {
-            settings.proc = proc.clone();
-            settings.server.server = server.clone();
+    /// Says something that has no reply.
+    fn say(
+        &mut self,
+        what: &str,
+        say: impl FnOnce(&mut Core) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let end = self.end();
+        if self.transmit(end) {
+            say(&mut self.core)?;
+            if self.transmit(end) {
+                return self.core.lost().cloned().map_or(Ok(()), Err);
+            }
         }
-        Some(Welcome::Server { server }) => settings.server.server = server.clone(),
-        _ => {}
+        Err(Error::timeout(what))
     }
-}
 
-fn hello<'a>(settings: &'a Settings, credential: &'a [u8]) -> Hello<'a> {
-    Hello {
-        psec: match settings.security {
-            Security::Native => "native".into(),
-            Security::None => "none".into(),
-        },
-        credential,
-        role: settings.role,
-        ids: (settings.role.says_ids()).then(ids),
-        proc: (settings.role.says_proc()).then(|| settings.proc.clone()),
-        version: VERSION.into(),
-        module: settings.layout.module.name().into(),
-        buffer: settings.layout.buffer,
-        gds: "hash".into(),
-        infos: about(settings.role),
-    }
-}
-
-/// What a peer of a role says of its process. A server of PRRTE ends when a tool says nothing.
-fn about(role: Role) -> Vec<Info<'static>> {
-    if role == Role::CLIENT {
-        return Vec::new();
-    }
-    let (uid, gid) = ids();
-    let pid = i32::try_from(std::process::id()).unwrap_or_default();
-    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-    vec![
-        Info::new(keys::PROC_PID, Value::Pid(pid)),
-        Info::new(keys::REALUID, rustix::process::getuid().as_raw()),
-        Info::new(keys::USERID, uid),
-        Info::new(keys::REALGID, rustix::process::getgid().as_raw()),
-        Info::new(keys::GRPID, gid),
-        Info::new(keys::CMD_LINE, words.collect::<Vec<_>>().join(" ")),
-    ]
-}
-
-/// The user and the group that this process runs as.
-fn ids() -> (u32, u32) {
-    let uid = rustix::process::geteuid().as_raw();
-    (uid, rustix::process::getegid().as_raw())
-}
-
-/// Who runs this process; `native` says it in the byte order of the machine.
-fn credential(security: Security) -> Vec<u8> {
-    match security {
-        Security::None => Vec::new(),
-        Security::Native => {
-            let (uid, gid) = ids();
-            [uid.to_ne_bytes(), gid.to_ne_bytes()].concat()
+    /// Sends and receives once, until some time or what the core has a time for.
+    fn turn(&mut self, end: Deadline) {
+        let end = end.or_before(self.core.poll_timeout());
+        if self.transmit(end) && self.core.lost().is_none() {
+            match self.connection.receive(end) {
+                Ok(Some(bytes)) => self.core.handle_input(bytes, Instant::now()),
+                Ok(None) => {}
+                Err(error) => self.lose(error),
+            }
         }
+        let now = Instant::now();
+        if self.core.poll_timeout().is_some_and(|limit| limit <= now) {
+            self.core.handle_timeout(now);
+        }
+        // Nobody can be asked while a call waits.
+        while let Some((question, _)) = self.core.poll_question() {
+            // Without a decision there is nothing to refuse.
+            let _ = self.core.decide(&question, None, now);
+        }
+    }
+
+    /// Sends what there is; false if the server did not take it in time.
+    fn transmit(&mut self, end: Deadline) -> bool {
+        match self.connection.transmit(&mut self.core, end) {
+            Ok(is_sent) => is_sent,
+            Err(error) => {
+                self.lose(error);
+                true
+            }
+        }
+    }
+
+    fn lose(&mut self, error: io::Error) {
+        self.core.handle_closed(error);
     }
 }

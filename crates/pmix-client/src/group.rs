@@ -3,7 +3,7 @@
 //!
 //! Source: PMIx Standard, chapter "Process Sets and Groups".
 
-mod blocking;
+mod arguments;
 mod operations;
 mod said;
 #[cfg(test)]
@@ -14,9 +14,10 @@ use pmix_types::{DataArray, Info, IntoOwned as _, Proc, Status, Text, Value, key
 
 use crate::Error;
 
-pub(crate) use blocking::{each, hears_all_the_same, limit};
-pub(crate) use operations::{HEARD, OpId, Operations, Question, Step};
-pub(crate) use said::invitation;
+pub(crate) use arguments::{each, hears_all_the_same, limit};
+pub use operations::Question;
+pub(crate) use operations::{HEARD, OpId, Operations, Step};
+pub(crate) use said::{check_name, invitation};
 
 /// Holds what a process knows of a group that it is a member of.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,4 +84,7 @@ pub enum Decision {
     Invite(Vec<Proc<'static>>),
     /// The group is not formed; all who take part are told.
     Abort,
+    /// The leader is lost, and this process leads in its place. The first that says so does: all hear of it
+    /// as `PMIX_GROUP_LEADER_SELECTED`, and those who had accepted are waited for again.
+    Lead,
 }

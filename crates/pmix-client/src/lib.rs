@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A small PMIx client: [`Client`] blocks and has no thread, [`SharedClient`] serves many threads.
+//! A small PMIx client: [`Client`] blocks and has no thread, [`SharedClient`] serves many threads, and
+//! [`Core`] is what a client knows and waits for, without a socket.
 //!
 //! A [`Client`] connects to the server that started the process, puts and commits data, waits in fences,
 //! gets what others put and what is known of the job, hears of events. One socket, no thread, no
-//! callback: who needs those drives a [`pmix_proto::ClientConnection`]. What the server said of the job is
+//! callback: who needs those drives a [`Core`]. What the server said of the job is
 //! kept in a `gds-hash` store, so questions about it are answered here by the rules that a server
 //! answers them by.
 //!
@@ -29,22 +30,25 @@
 mod cache;
 mod client;
 mod connection;
+mod core;
 mod error;
-mod events;
+mod fence;
 mod get;
 mod group;
 mod handlers;
 mod inflate;
-mod jobs;
 mod prefetch;
 mod settings;
 mod shared;
+mod shared_data;
 mod uri;
 
-pub use client::{Client, Fence};
+pub use self::core::{Answer, Completed, Core, CoreStats, OperationId};
+pub use client::Client;
 pub use error::Error;
-pub use group::{Decision, Group};
+pub use fence::Fence;
+pub use group::{Decision, Group, Question};
 pub use handlers::{EventHandler, HandlerOrder, Handlers};
 pub use settings::{Security, Settings};
-pub use shared::{Answers, Ask, ClientEvent, Forwarded, Found, SharedClient, Steer};
+pub use shared::{Answers, Ask, ClientEvent, Forwarded, Found, GroupDecision, SharedClient};
 pub use uri::Uri;

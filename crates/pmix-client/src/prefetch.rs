@@ -58,6 +58,11 @@ impl Prefetch {
         }))
     }
 
+    /// Returns whether the server takes the directive.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.held().max_bytes > 0
+    }
+
     /// Returns how much to ask for with a get: more than last time if most of that was read, else less.
     pub(crate) fn portion(&self) -> Option<Portion> {
         let mut held = self.held();
@@ -99,6 +104,11 @@ impl Prefetch {
         let kvals = held.unread.remove(&rank)?;
         held.num_read += 1;
         Some(kvals)
+    }
+
+    /// Returns of how many processes there is something.
+    pub(crate) fn num_held(&self) -> usize {
+        self.held().unread.len()
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {

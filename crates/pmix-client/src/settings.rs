@@ -11,6 +11,7 @@ use bfrops::{BufferKind, Layout, Module};
 use pmix_mca::Environment;
 use pmix_proto::Role;
 use pmix_proto::request::PREFETCH_VARIABLE;
+use pmix_proto::shared;
 use pmix_types::{Proc, Rank, Status};
 
 use crate::{Error, Uri};
@@ -47,6 +48,7 @@ pub enum Security {
 /// | `PMIX_SECURITY_MODE` | the security modules that the server takes, comma-separated |
 /// | `PMIX_BFROP_BUFFER_TYPE` | `PMIX_BFROP_BUFFER_FULLY_DESC` if buffers are to be described |
 /// | `PMIX_HOSTNAME` | what the server calls this node |
+/// | [`PMIXRS_SHARED_DATA`](shared::VARIABLE) | the name of a server that shares data in memory, and where |
 /// | [`PREFETCH_VARIABLE`] | the name of a server that sends data of further processes with a get |
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -75,6 +77,9 @@ pub struct Settings {
     /// to a get, in case they are read next; 0 for a server that does not. What was not read is dropped
     /// at the next answer of another kind and at the next event.
     pub max_prefetch_bytes: u32,
+    /// Where the processes of the job on this node find what they share with their server in memory, as the
+    /// server says it; none to send messages for everything.
+    pub shared_data: Option<String>,
 }
 
 impl Settings {
@@ -97,6 +102,7 @@ impl Settings {
             max_reply_bytes: Self::MAX_REPLY_BYTES,
             max_string_bytes: Self::MAX_STRING_BYTES,
             max_prefetch_bytes: 0,
+            shared_data: None,
         }
     }
 
@@ -137,6 +143,10 @@ impl Settings {
             _ => BufferKind::NonDescribed,
         };
         let name = format!("{}.{}", server.server.nspace, server.server.rank);
+        let shared_data = var(shared::VARIABLE)?.and_then(|text| {
+            let (of, address) = text.rsplit_once(' ')?;
+            (of == name).then(|| address.to_owned())
+        });
         let prefetches = var(PREFETCH_VARIABLE)?.is_some_and(|of| of == name);
         Ok(Self {
             max_prefetch_bytes: if prefetches {
@@ -144,6 +154,7 @@ impl Settings {
             } else {
                 0
             },
+            shared_data,
             layout: Layout::new(module).with_buffer(buffer),
             security: security(var("PMIX_SECURITY_MODE")?.as_deref())?,
             host: var("PMIX_HOSTNAME")?,
@@ -263,6 +274,19 @@ mod tests {
         assert_eq!(most(""), Ok(0));
         // Of a server further out: the one that started this process does not know the variable.
         assert_eq!(most("outer.0"), Ok(0));
+    }
+
+    #[test]
+    fn the_server_that_is_named_shares_data_and_no_other() {
+        let shared = |told| {
+            let address = ("PMIX_SERVER_URI41", "s.0;tcp4://127.0.0.1:2");
+            let settings = with(&[address, (shared::VARIABLE, told)]);
+            settings.map(|settings| settings.shared_data)
+        };
+        assert_eq!(shared("s.0 1.2.ab"), Ok(Some("1.2.ab".to_owned())));
+        assert_eq!(shared("outer.0 1.2.ab"), Ok(None));
+        assert_eq!(shared("s.0"), Ok(None));
+        assert_eq!(shared(""), Ok(None));
     }
 
     #[test]

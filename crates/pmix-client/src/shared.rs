@@ -22,6 +22,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, p
 use rustix::io::Errno;
 
 use crate::cache::JobCache;
+use crate::core::Parts;
 use crate::get::{is_directive, says, take_prefetched};
 use crate::inflate::inflated;
 use crate::prefetch::Prefetch;
@@ -29,8 +30,8 @@ use crate::{Client, Error, Settings};
 
 pub use asks::{Answers, Ask};
 use channel::Channel;
+pub use groups::GroupDecision;
 use groups::SharedGroups;
-pub use groups::Steer;
 use worker::{Loop, Worker};
 
 /// Holds what happens to a client unasked: an event, or the loss of its server.
@@ -40,9 +41,9 @@ pub enum ClientEvent {
     /// An event.
     Event(Event<'static>),
     /// A process that was invited to a group of this one declined or was lost, or the leader of a group
-    /// that this one joins was lost. The [`Steer`] takes the program's decision; if it is dropped, the group
-    /// is formed without the process where `PMIX_GROUP_OPTIONAL` was given, and is given up otherwise.
-    Group(Event<'static>, Steer),
+    /// that this one joins was lost. The [`GroupDecision`] takes the program's decision; if it is dropped, the
+    /// group is formed without the process where `PMIX_GROUP_OPTIONAL` was given, and is given up otherwise.
+    Group(Event<'static>, GroupDecision),
     /// Output of another process, which this one pulls.
     Output(Forwarded),
     /// The server was lost; every call fails from now on.
@@ -229,15 +230,16 @@ impl SharedClient {
         mut listener: impl FnMut(ClientEvent) + Send + 'static,
         own_loop: Option<Loop>,
     ) -> Result<Self, Error> {
-        let Client {
+        let (parts, stream) = Client::init(settings)?.into_parts()?;
+        let Parts {
             connection,
             cache,
             own,
             prefetch,
             groups,
             settings,
-            ..
-        } = Client::init(settings)?;
+            events,
+        } = parts;
         let prefetch = Arc::new(prefetch);
         let prefetched = Arc::clone(&prefetch);
         let groups = Arc::new(SharedGroups::new(groups));
@@ -249,7 +251,7 @@ impl SharedClient {
         };
         let is_driven = own_loop.is_some();
         let worker = Worker::new(Box::new(filter), Box::new(tell), own_loop);
-        let channel = Channel::open(connection, Arc::clone(&worker), is_driven)?;
+        let channel = Channel::open((stream, connection), events, Arc::clone(&worker), is_driven)?;
         let shared = Arc::new(Shared {
             channel,
             worker,
@@ -339,11 +341,26 @@ impl SharedClient {
             self.0.prefetch.take(proc.rank);
         } else if let Some(value) = self.0.find(proc, name, infos) {
             return Found::Known(self.0.whole(name, value));
+        } else if Key::from(name).is_reserved()
+            && self.0.cache.is_to_ask()
+            && let Some(value) = self.learn(proc, name, infos)
+        {
+            return Found::Known(self.0.whole(name, value));
         }
         if says(infos, keys::OPTIONAL) {
             return Found::Known(Err(missing(proc, name)));
         }
         Found::AskServer(Box::new(Ask::get(&self.0, proc, name, infos)))
+    }
+
+    /// Asks for the job info that was not asked for at init, and looks again.
+    fn learn(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Value<'static>> {
+        let learnt = self.wait(Ask::job_info());
+        // Whoever asks the server next is told what is wrong.
+        learnt
+            .inspect_err(|error| tracing::debug!("the job info was not learnt: {error}"))
+            .ok()?;
+        self.0.find(proc, key, infos)
     }
 
     /// Returns the value of a key (`PMIx_Get`); see [`Client::get`].

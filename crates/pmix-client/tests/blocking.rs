@@ -381,3 +381,46 @@ fn reserved_keys_are_put_but_no_empty_ones_and_not_for_a_scope_that_is_none() {
     drop(client);
     server.join().unwrap();
 }
+
+#[test]
+fn what_came_before_a_join_is_about_an_earlier_group() {
+    let complete = Event {
+        status: Status::GROUP_CONSTRUCT_COMPLETE,
+        source: peer(),
+        infos: vec![
+            Info::new(keys::GROUP_ID, "g"),
+            Info::new(
+                keys::GROUP_MEMBERSHIP,
+                vec![peer(), Proc::new("job", Rank::new(0))],
+            ),
+        ],
+        range: None,
+    };
+    let sent = complete.clone();
+    let (uri, server) = server(move |form, request| match request {
+        Request::JobInfo => job_info(form.layout),
+        // One that comes behind the end of the join is about this group, which is left then.
+        Request::Notify(notify) if notify.status == Status::GROUP_INVITE_DECLINED => done(form),
+        // One is there before the join is sent, one before it is answered.
+        Request::RegisterEvents(_) | Request::Notify(_) => {
+            let status = reply::status(form, Status::SUCCESS).unwrap();
+            Answer::EventAnd(sent.clone(), status)
+        }
+        Request::Finalize => done(form),
+        other => panic!("{other:?}"),
+    });
+    let mut client = client(uri, LIMIT).unwrap();
+    let second = [Info::new(keys::TIMEOUT, 1_u32)];
+    let joined = client.group_join("g", &peer(), &second);
+    let status = joined.map_err(|error| error.status());
+    assert_eq!(status, Err(Status::ERR_TIMEOUT));
+    for _ in 0..2 {
+        let event = client.next_event(LIMIT).unwrap().unwrap();
+        assert_eq!(
+            (event.status, event.infos),
+            (complete.status, complete.infos.clone())
+        );
+    }
+    client.finalize().unwrap();
+    server.join().unwrap();
+}

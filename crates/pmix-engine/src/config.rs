@@ -63,6 +63,8 @@ pub struct Config {
     /// The number of bytes of further processes that an answer to a get may bring for a client that asks
     /// for them; 0 for none.
     pub prefetch_bytes: usize,
+    /// Limits of what answers to gets bring of further processes to clients that cannot ask for them.
+    pub unasked: UnaskedLimits,
     /// The number of bytes that may wait for one peer to read them before its next request is
     /// handled, and before a reply is packed that it waits for.
     pub reply_window: usize,
@@ -76,6 +78,9 @@ pub struct Config {
     /// The time that a get waits for a key of a process that has committed others, where it names
     /// none.
     pub key_time: Duration,
+    /// The time that those who accepted an invitation to a group have to say who leads when their leader is
+    /// lost. Servers of other nodes wait twice as long for what its server decides.
+    pub leader_time: Duration,
     /// The time that a client that finalizes waits for the answer of the host.
     pub finalize_time: Duration,
     /// The time that collectives wait for a process that has finalized. It may initialise again;
@@ -139,6 +144,26 @@ impl ReplyLimits {
     }
 }
 
+/// Bounds what answers to gets bring of processes that were not asked about, to clients of releases that
+/// keep it (docs/decisions/0024). With 0 in either place they bring what was asked for alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnaskedLimits {
+    /// The number of bytes in one answer. The first answers to a client bring less.
+    pub bytes_per_answer: usize,
+    /// The number of bytes in all answers over one connection.
+    pub bytes_per_client: usize,
+}
+
+impl Default for UnaskedLimits {
+    fn default() -> Self {
+        Self {
+            bytes_per_answer: 1 << 20,
+            bytes_per_client: 16 << 20,
+        }
+    }
+}
+
 /// Says what happens to a second connection of a process that has one.
 ///
 /// DEVIATION: it is refused unless the host wants it; OpenPMIx lets any number in, and who knows
@@ -175,6 +200,7 @@ impl Default for Config {
             put_bytes_per_job: 384 << 20,
             group_bytes_per_job: 64 << 20,
             prefetch_bytes: 1 << 20,
+            unasked: UnaskedLimits::default(),
             reply_window: 1 << 20,
             queued_bytes_per_peer: 64 << 20,
             reply: ReplyLimits::default(),
@@ -187,6 +213,7 @@ impl Default for Config {
             output: OutputLimits::default(),
             control: ControlLimits::default(),
             watches_heartbeats: true,
+            leader_time: Duration::from_secs(5),
             host_grace: Duration::from_secs(1),
             fence_form: ModexForm::Named,
         }

@@ -21,6 +21,7 @@ use crate::peers::{Member, Payload, PeerId, Peers, Ticket};
 use crate::pending::{HostCalls, Pending};
 use crate::recount::Recount;
 use crate::registry::{ProcessSets, Registry};
+use crate::shared::SharedData;
 use crate::timer::{Timer, Timers};
 use crate::{Config, Stats};
 
@@ -35,6 +36,8 @@ pub(crate) struct Cx {
     pub(crate) peers: Peers,
     pub(crate) registry: Registry,
     pub(crate) process_sets: ProcessSets,
+    /// What clients read without asking.
+    pub(crate) shared: SharedData,
     /// Upcalls, and what their answers are for.
     pub(crate) host: HostCalls,
     /// Events that the driver has not taken yet.
@@ -60,6 +63,7 @@ impl Cx {
             timers: Timers::default(),
             registry: Registry::default(),
             process_sets: ProcessSets::default(),
+            shared: SharedData::default(),
             host: HostCalls::default(),
             driver_events: VecDeque::new(),
             group_news: VecDeque::new(),
@@ -242,6 +246,7 @@ impl Cx {
             + self.driver_events.len()
             + self.group_news.len()
             + self.members_left.len();
+        self.shared.count(stats);
     }
 
     /// Calls the host. The answer is for what `pending` says; if that is a request of a peer, it is
@@ -358,7 +363,8 @@ impl Cx {
     }
 
     /// Removes what a process put from the datastore.
-    pub(crate) fn forget_puts(&self, proc: &Proc<'_>) {
+    pub(crate) fn forget_puts(&mut self, proc: &Proc<'_>) {
+        self.shared.puts_changed(proc);
         let forgotten = self.store.update_modex(&proc.nspace, |puts| {
             puts.forget(proc.rank);
             Ok(())

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use gds_hash::Store;
+use pmix_types::Proc;
 
 use crate::cx::Cx;
 use crate::host::{Answer, CallId, HostCall};
@@ -19,14 +20,14 @@ use crate::peers::{Origin, PeerId, Transmit};
 use crate::pending::PendingCall;
 use crate::recount::Recount;
 use crate::subsystems::Subsystems;
-use crate::{Config, Difference, EngineEvent, Error, Psec, Stats, Verified};
+use crate::{Config, Difference, EngineEvent, Error, Psec, SharedChange, Stats, Verified};
 
 /// Runs the logic of one server: inputs go in, bytes, upcalls and events come out.
 ///
 /// Every `handle_…` takes an input, at a time that never goes back. Messages of peers wait in the
 /// order of [`queue_input`](Self::queue_input) and are handled by
 /// [`handle_queued`](Self::handle_queued), one at a call, the peers in turn. Afterwards the driver
-/// drains, in this order, [`poll_transmit`](Self::poll_transmit),
+/// drains, in this order, [`poll_shared`](Self::poll_shared), [`poll_transmit`](Self::poll_transmit),
 /// [`poll_host_call`](Self::poll_host_call) and [`poll_event`](Self::poll_event) until each has
 /// nothing more, and calls [`handle_timeout`](Self::handle_timeout) when
 /// [`poll_timeout`](Self::poll_timeout) says so. Calls of the host that take no time happen at the
@@ -172,6 +173,19 @@ impl Engine {
             self.subsystems.handle_timer(&mut self.cx, timer);
             self.close_refused();
         }
+    }
+
+    /// Takes the next change of what clients share in memory. Those who send what
+    /// [`poll_transmit`](Self::poll_transmit) gives make all changes first.
+    pub fn poll_shared(&mut self) -> Option<SharedChange> {
+        self.cx.shared.poll()
+    }
+
+    /// Returns what a get of a process would be answered with now, if the changes say that it stands in what
+    /// clients share; tests compare it with what does.
+    #[must_use]
+    pub fn shared_puts_of(&self, proc: &Proc<'_>) -> Option<Vec<u8>> {
+        self.cx.shared_puts_of(proc)
     }
 
     /// Takes the next bytes for a peer.

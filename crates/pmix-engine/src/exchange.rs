@@ -8,6 +8,7 @@
 //! | GETNB of what a local process put | held until the process commits |
 //! | GETNB of what a remote process put | what a fence brought, else one direct modex for all who wait |
 //! | GETNB that asks for a prefetch | the same, and what other processes put behind it |
+//! | GETNB of a client that cannot ask for one | the same, if nobody has changed what it put |
 //! | GETNB about a job that is not registered | held until it is, and the host is asked meanwhile |
 
 mod answer;
@@ -19,9 +20,11 @@ mod job_info;
 mod job_info_cache;
 mod level;
 mod outbound;
+mod portions;
 mod prefetch;
 mod resolve;
 mod state;
+mod unasked;
 
 use bfrops::Limits;
 

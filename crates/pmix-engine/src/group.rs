@@ -15,12 +15,15 @@
 //!   the wildcard ([`Groups::translate`]); the host is only told of processes.
 //! - A group is forgotten when it is taken apart, or when no local process is left in it.
 
+mod index;
 mod invitation;
 mod invited;
 mod known;
 mod learn;
 mod members;
 mod news;
+mod selection;
+mod selections;
 mod serve;
 mod translate;
 

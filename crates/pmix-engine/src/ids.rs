@@ -19,6 +19,10 @@ pub(crate) struct EarlyId(pub(crate) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct GetId(pub(crate) u64);
 
+/// Names an invitation to a group that waits for a new leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SelectionId(pub(crate) u64);
+
 /// Names a direct modex request of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DirectModexId(pub(crate) u64);

@@ -46,13 +46,17 @@ mod recount;
 mod registry;
 mod relay;
 mod requests;
+mod shared;
+mod sharing;
 mod stats;
 mod subsystems;
 mod timer;
 mod weight;
 
 pub use collective::Collective;
-pub use config::{Config, ControlLimits, EventLimits, OutputLimits, ReplyLimits, SecondConnection};
+pub use config::{
+    Config, ControlLimits, EventLimits, OutputLimits, ReplyLimits, SecondConnection, UnaskedLimits,
+};
 pub use control::{Cleanup, CleanupDirectory};
 pub use engine::Engine;
 pub use error::Error;
@@ -64,4 +68,5 @@ pub use peers::{Chunk, Origin, PeerId, Transmit};
 pub use pending::PendingCall;
 pub use psec::{Claim, Psec, Verification, Verified};
 pub use recount::Difference;
+pub use shared::SharedChange;
 pub use stats::Stats;

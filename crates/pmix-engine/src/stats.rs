@@ -27,6 +27,8 @@ pub struct Stats {
     pub queued_bytes: usize,
     /// Transmits, upcalls and events that the driver has not taken yet.
     pub num_undelivered: usize,
+    /// Jobs of which data are shared with clients in memory.
+    pub num_shared_jobs: usize,
     /// Timers that are set.
     pub num_timers: usize,
     /// Upcalls that the host has not answered.
@@ -43,6 +45,9 @@ pub struct Stats {
     pub num_stale_procs: usize,
     /// Jobs whose information is kept packed for gets.
     pub num_packed_jobs: usize,
+    /// Connections over which clients have read what processes of their job put, and are brought more
+    /// than they ask for.
+    pub num_readers: usize,
     /// Groups that local processes are members of.
     pub num_groups: usize,
     /// Bytes that those groups take.

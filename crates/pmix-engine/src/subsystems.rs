@@ -212,6 +212,10 @@ impl Subsystems {
             }
             Timer::Collective(id) => self.collectives.collective_expired(cx, id),
             Timer::Get(id) => self.exchange.get_expired(cx, id),
+            Timer::Leader(id) => {
+                let follow = self.groups.leader_expired(cx, id);
+                self.raise_all(cx, follow);
+            }
             Timer::Intake => cx.refuse_stalled(),
             Timer::InboundDmodex(id) => self.exchange.inbound_dmodex_expired(cx, id),
         }
@@ -265,6 +269,7 @@ impl Subsystems {
         let follow = self.groups.peer_left(cx, member);
         self.raise_all(cx, follow);
         if is_lost {
+            cx.shared.puts_changed(&member.proc);
             cx.driver_events.push_back(EngineEvent::ProcessLost {
                 proc: member.proc.clone(),
                 incarnation: member.incarnation,
@@ -311,7 +316,8 @@ impl Subsystems {
         self.exchange.job_gone(cx, nspace);
         self.collectives.collectives_of_job(cx, nspace);
         cx.peers.forget_job(nspace);
-        self.groups.job_gone(cx);
+        cx.shared.forget(nspace);
+        self.groups.job_gone(cx, nspace);
         self.events.job_gone(nspace);
         self.forwarding.job_gone(nspace);
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use crate::ids::{ClientId, DirectModexId, EarlyId, GetId, TrackerId};
+use crate::ids::{ClientId, DirectModexId, EarlyId, GetId, SelectionId, TrackerId};
 use crate::peers::PeerId;
 
 /// Says what happens when a timer expires.
@@ -26,6 +26,8 @@ pub(crate) enum Timer {
     Get(GetId),
     /// A `dmodex_request` of the host has waited long enough.
     InboundDmodex(DirectModexId),
+    /// Those who accepted an invitation have had long enough to choose a new leader.
+    Leader(SelectionId),
     /// Long messages have to have come on.
     Intake,
 }

@@ -16,5 +16,5 @@ mod stdin_pipe;
 /// The crate `mio`, with whose `Poll` the parts of this module work.
 pub use mio;
 
-pub use output::{HeldStream, OutputChunk, OutputForwarder, OutputStream};
+pub use output::{HeldStream, LineForm, OutputChunk, OutputForwarder, OutputStream};
 pub use stdin_pipe::StdinPipe;

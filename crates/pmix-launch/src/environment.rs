@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 /// Variables to set or to pass on whatever they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,14 @@ pub enum Export {
     Pass(OsString),
     /// All variables that begin so.
     PassAll(OsString),
+    /// This variable with this value unless there is one of its name.
+    Default(OsString, OsString),
+    /// This value in front of that of a variable, with this byte between them.
+    Prepend(OsString, OsString, u8),
+    /// This value behind that of a variable, with this byte between them.
+    Append(OsString, OsString, u8),
+    /// No variable of this name.
+    Unset(OsString),
 }
 
 impl Export {
@@ -41,6 +49,18 @@ impl Export {
             Self::Set(name, value) => {
                 vars.insert(name.clone(), value.clone());
             }
+            Self::Default(name, value) => {
+                vars.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+            Self::Prepend(name, value, separator) => {
+                join(vars, name, value, *separator, |there, new| [new, there]);
+            }
+            Self::Append(name, value, separator) => {
+                join(vars, name, value, *separator, |there, new| [there, new]);
+            }
+            Self::Unset(name) => {
+                vars.remove(name);
+            }
             Self::Pass(name) => {
                 pass(&|other| other == name);
                 if !vars.contains_key(name) {
@@ -52,6 +72,24 @@ impl Export {
             }
         }
     }
+}
+
+/// Joins a value with that of a variable, if there is one.
+fn join(
+    vars: &mut Variables,
+    name: &OsStr,
+    value: &OsStr,
+    separator: u8,
+    order: impl for<'b> Fn(&'b [u8], &'b [u8]) -> [&'b [u8]; 2],
+) {
+    let joined = match vars.get(name) {
+        Some(there) => {
+            let both = order(there.as_bytes(), value.as_bytes());
+            OsString::from_vec(both.join(&separator))
+        }
+        None => value.to_owned(),
+    };
+    vars.insert(name.to_owned(), joined);
 }
 
 /// Variables and their values.
@@ -114,7 +152,7 @@ pub(crate) fn compat(
 ///
 /// What a user sets to steer a library (`OMPI_MCA_btl`, `PMIX_MCA_…`, `OMPI_CC`) stays, and so
 /// does what describes an allocation of Slurm rather than a step in it.
-fn is_foreign(name: &OsStr) -> bool {
+pub(crate) fn is_foreign(name: &OsStr) -> bool {
     const FOREIGN: &[&str] = &[
         "PMIX_",
         "PMI_",
@@ -213,6 +251,27 @@ mod tests {
         assert!(!of_children(&[], &[], false).contains_key(OsStr::new(name)));
         let export = Export::Set(name.into(), "0".into());
         assert_eq!(of_children(&[], &[export], true)[OsStr::new(name)], "0");
+    }
+
+    #[test]
+    fn variables_are_joined_kept_and_taken_away() {
+        let outer = vars(&[("PATH", "/bin"), ("A", "1"), ("U", "1")]);
+        let path = |value: &str| (OsString::from("PATH"), OsString::from(value));
+        let exports = [
+            Export::Prepend(path("").0, path("/a").1, b':'),
+            Export::Append(path("").0, path("/z").1, b':'),
+            Export::Append("NEW".into(), "x".into(), b','),
+            Export::Default("A".into(), "2".into()),
+            Export::Default("B".into(), "2".into()),
+            Export::Unset("U".into()),
+        ];
+        let vars = of_children(&outer, &exports, false);
+        assert_eq!(vars[OsStr::new("PATH")], "/a:/bin:/z");
+        assert_eq!(names(&vars), ["A", "B", "JSM_JSRUN_PORT", "NEW", "PATH"]);
+        assert_eq!(
+            (&vars[OsStr::new("A")], &vars[OsStr::new("B")]),
+            (&"1".into(), &"2".into())
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 use pmix_types::{DataArray, Info, Proc, Rank, Text, Value, keys};
 
 use crate::placement::{Policy, place};
-use crate::session_dir::SessionDir;
+use crate::session_dir::{JobDir, SessionDir};
 use crate::{Error, Plan, process};
 use pmix_topology::{Cpuset, Level, Topology};
 
@@ -59,19 +59,29 @@ pub(crate) fn bind(plan: &Plan) -> Result<Bound, Error> {
     })
 }
 
+/// Where a job stands: its directories, its server, and the jobs before it.
+pub(crate) struct Places<'a> {
+    pub(crate) session: &'a SessionDir,
+    pub(crate) job: &'a JobDir,
+    pub(crate) server: &'a Proc<'static>,
+    /// The process that asked for it, if one did.
+    pub(crate) parent: Option<&'a Proc<'static>>,
+    /// How many processes of its session were started before it.
+    pub(crate) offset: u32,
+}
+
 /// The infos of a job; its maps are handed over folded, beside them.
-pub(crate) fn of_job(
-    plan: &Plan,
-    session: &SessionDir,
-    bound: &Bound,
-    server: &Proc<'static>,
-) -> Vec<Info<'static>> {
-    let mut infos = wide(plan, session, bound);
+pub(crate) fn of_job(plan: &Plan, bound: &Bound, places: &Places<'_>) -> Vec<Info<'static>> {
+    let mut infos = wide(plan, bound, places);
+    let server = places.server;
     infos.push(Info::new(
         keys::SERVER_NSPACE,
         text(server.nspace.as_bytes()),
     ));
     infos.push(Info::new(keys::SERVER_RANK, Value::Rank(server.rank)));
+    if let Some(parent) = places.parent {
+        infos.push(Info::new(keys::PARENT_ID, parent.clone()));
+    }
     let mut first = 0u64;
     for (number, app) in (0u32..).zip(&plan.apps) {
         let mut about = vec![
@@ -90,31 +100,31 @@ pub(crate) fn of_job(
         infos.push(Info::new(keys::APP_INFO_ARRAY, array(about)));
     }
     for (index, &rank) in plan.layout.here().iter().enumerate() {
-        infos.push(of_process(rank, session, bound, index));
+        infos.push(of_process(rank, bound, places, index));
     }
     infos
 }
 
 /// What holds for the job as a whole.
-fn wide(plan: &Plan, session: &SessionDir, bound: &Bound) -> Vec<Info<'static>> {
+fn wide(plan: &Plan, bound: &Bound, places: &Places<'_>) -> Vec<Info<'static>> {
     let Policy {
         map_by, bind_to, ..
     } = plan.policy;
     let bind_to = bind_to.map_or_else(|| "NONE".to_owned(), |l| l.name().to_ascii_uppercase());
     let mut infos = vec![
         Info::new(keys::JOBID, text(plan.nspace.as_bytes())),
-        Info::new(keys::TMPDIR, path(session.path())),
-        Info::new(keys::NSDIR, path(session.job())),
+        Info::new(keys::TMPDIR, path(places.session.path())),
+        Info::new(keys::NSDIR, path(places.job.path())),
         // Who makes directories in ours need not remove them.
         Info::new(keys::TDIR_RMCLEAN, true),
         Info::new(keys::MAPBY, text(map_by.attribute().as_bytes())),
         // Ranks are numbered in the order in which they are dealt out.
         Info::new(keys::RANKBY, text(b"slot")),
         Info::new(keys::BINDTO, text(bind_to.as_bytes())),
-        // A session has one job, and this process is what holds it.
+        // This process is what holds the session.
         Info::new(keys::SESSION_ID, std::process::id()),
-        // The only job of its session: ranks count through both alike.
-        Info::new(keys::NPROC_OFFSET, Value::Rank(Rank::new(0))),
+        // Ranks count through the jobs of a session.
+        Info::new(keys::NPROC_OFFSET, Value::Rank(Rank::new(places.offset))),
         of_node(plan, bound),
     ];
     if let Ok(num_procs) = u32::try_from(plan.layout.num_procs()) {
@@ -147,15 +157,20 @@ fn of_node(plan: &Plan, bound: &Bound) -> Info<'static> {
     Info::new(keys::NODE_INFO_ARRAY, array(about))
 }
 
-fn of_process(rank: Rank, session: &SessionDir, bound: &Bound, index: usize) -> Info<'static> {
+fn of_process(rank: Rank, bound: &Bound, places: &Places<'_>, index: usize) -> Info<'static> {
     let mut about = vec![
         Info::new(keys::RANK, Value::Rank(rank)),
         // Nothing is started again.
         Info::new(keys::REINCARNATION, 0u32),
-        // Nor was it started by a process.
-        Info::new(keys::SPAWNED, false),
-        Info::new(keys::PROCDIR, path(&session.of_process(rank))),
+        Info::new(keys::SPAWNED, places.parent.is_some()),
+        Info::new(keys::PROCDIR, path(&places.job.of_process(rank))),
     ];
+    // Among the processes of all jobs of this node.
+    if places.parent.is_some()
+        && let Ok(node_rank) = u16::try_from(places.offset.saturating_add(rank.as_raw()))
+    {
+        about.push(Info::new(keys::NODE_RANK, node_rank));
+    }
     if let (Some(cpus), Some(topology)) = (bound.cpus.get(index), &bound.topology) {
         about.push(Info::new(keys::CPUSET, text(cpus.to_string().as_bytes())));
         if let Some(locality) = topology.locality(cpus) {

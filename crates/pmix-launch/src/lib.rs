@@ -42,6 +42,7 @@
 //!     keep_going: false,
 //!     adopt: true,
 //!     forward_io: false,
+//!     max_spawned: 1024,
 //!     watcher: None,
 //!     cpus: None,
 //!     compat_env: true,
@@ -82,7 +83,7 @@ mod topology;
 pub use environment::Export;
 pub use error::Error;
 pub use layout::Layout;
-pub use outcome::{Cause, GroupOutcome, Outcome, RankOutcome};
+pub use outcome::{Cause, GroupOutcome, JobOutcome, Outcome, RankOutcome};
 pub use placement::{MapBy, Policy, place};
 pub use plan::{App, Output, Plan, ProcessSet};
 pub use process::{Ending, end_with_launcher};

@@ -26,6 +26,11 @@ pub struct Outcome {
     pub groups: Vec<GroupOutcome>,
     /// How many groups were made.
     pub num_groups: u64,
+    /// The jobs that its processes asked for and that are over, in the order in which they ended; not
+    /// more than 1000.
+    pub spawned: Vec<JobOutcome>,
+    /// How many jobs its processes asked for and were started.
+    pub num_spawned: u64,
     /// How long it took, from before the first process was started to after the last was gone.
     pub elapsed: Duration,
     /// The processor time of this process so far: of launcher and server, not of the job.
@@ -67,6 +72,26 @@ pub struct GroupOutcome {
     pub failure: Option<Status>,
 }
 
+/// What became of a job that a process asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JobOutcome {
+    /// The name of the job.
+    pub nspace: String,
+    /// The process that asked for it, as `NSPACE,RANK`.
+    pub parent: String,
+    /// How many processes it had.
+    pub num_procs: u64,
+    /// How many of them ended badly, or without finalising.
+    pub num_failed: usize,
+    /// The exit code that it would have had by itself.
+    pub exit_code: u8,
+    /// What went wrong with it first, if anything did.
+    pub cause: Option<Cause>,
+    /// How long it ran.
+    pub elapsed: Duration,
+}
+
 /// What went wrong with a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -97,6 +122,18 @@ pub enum Cause {
         /// How much it was.
         Duration,
     ),
+    /// A job failed that a process had asked for.
+    Spawned {
+        /// The name of the job.
+        nspace: String,
+        /// What went wrong with it.
+        cause: Box<Self>,
+    },
+    /// Another job failed or ended, without which this one was not to go on.
+    WithJob {
+        /// The name of the other job.
+        nspace: String,
+    },
     /// The launcher was told twice to end.
     Interrupted {
         /// By this signal.
@@ -109,15 +146,16 @@ impl Cause {
     /// abort's status (1 if that is zero), 124 when the time was up as `timeout` has it.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
-        match *self {
+        match self {
             Self::Failed { ending, .. } => ending.exit_code(),
-            Self::NotFinalized { .. } => 1,
+            Self::NotFinalized { .. } | Self::WithJob { .. } => 1,
+            Self::Spawned { cause, .. } => cause.exit_code(),
             Self::Aborted { status, .. } => match u8::try_from(status & 0xff) {
                 Ok(code) if code != 0 => code,
                 _ => 1,
             },
             Self::TimedOut(_) => 124,
-            Self::Interrupted { signal } => of_signal(signal),
+            Self::Interrupted { signal } => of_signal(*signal),
         }
     }
 }
@@ -144,6 +182,8 @@ impl fmt::Display for Cause {
                     message => write!(f, ": {message}"),
                 }
             }
+            Self::Spawned { nspace, cause } => write!(f, "{cause}, in {nspace}"),
+            Self::WithJob { nspace } => write!(f, "it was ended with {nspace}"),
             Self::TimedOut(limit) => write!(f, "the job was still running after {limit:?}"),
             Self::Interrupted { signal } => {
                 write!(f, "the launcher got {} twice", signal_name(*signal))

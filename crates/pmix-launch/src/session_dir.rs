@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The directories of a session: one for it, one for the job, one for each process.
+//! The directories of a session: one for it, one for each job, one for each process.
 //!
 //! Who uses one has a lock on it, which the kernel takes back however a launcher ends. So what was
 //! left by one that was killed is known, be it of another container with the same `/tmp`.
@@ -21,56 +21,83 @@ use crate::Error;
 pub(crate) struct SessionDir {
     /// `PMIX_TMPDIR`.
     path: PathBuf,
-    /// `PMIX_NSDIR`.
-    job: PathBuf,
     /// The directory, locked; none where the file system has no locks.
     _lock: Option<File>,
 }
 
 impl SessionDir {
-    /// Makes the directory below `tmpdir`, and one for each process below it. What launchers of this
-    /// user left there that were killed is removed.
-    pub(crate) fn create(tmpdir: &Path, ranks: &[Rank]) -> Result<Self, Error> {
+    /// Makes the directory below `tmpdir`. What launchers of this user left there that were killed is
+    /// removed.
+    pub(crate) fn create(tmpdir: &Path) -> Result<Self, Error> {
         remove_left_over(tmpdir);
         let (path, lock) = fresh(tmpdir)?;
-        let dir = Self {
-            job: path.join("job"),
-            path,
-            _lock: lock,
-        };
-        let make = |path: &Path| {
-            let made = private().create(path);
-            made.map_err(|e| Error::system(format!("cannot make {}", path.display()), e))
-        };
-        make(&dir.job)?;
-        for &rank in ranks {
-            make(&dir.of_process(rank))?;
-        }
-        Ok(dir)
+        Ok(Self { path, _lock: lock })
     }
 
     /// The directory of the session.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+}
 
-    /// The directory of the job in it.
-    pub(crate) fn job(&self) -> &Path {
-        &self.job
+/// The directory of a job in that of its session, with one for each process, removed with all that is
+/// in it when this is dropped.
+#[derive(Debug)]
+pub(crate) struct JobDir {
+    /// `PMIX_NSDIR`.
+    path: PathBuf,
+}
+
+impl JobDir {
+    /// Makes the directories of a job: of the first one, or of the one of this number.
+    pub(crate) fn create(
+        session: &SessionDir,
+        number: Option<u64>,
+        ranks: &[Rank],
+    ) -> Result<Self, Error> {
+        let name = number.map_or_else(|| "job".to_owned(), |number| format!("job.{number}"));
+        let path = session.path().join(name);
+        let make = |path: &Path| {
+            let made = private().create(path);
+            made.map_err(|e| Error::system(format!("cannot make {}", path.display()), e))
+        };
+        make(&path)?;
+        let dir = Self { path };
+        for &rank in ranks {
+            make(&dir.of_process(rank))?;
+        }
+        Ok(dir)
+    }
+
+    /// The directory of the job.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The directory of one process in that.
     pub(crate) fn of_process(&self, rank: Rank) -> PathBuf {
-        self.job.join(rank.to_string())
+        self.path.join(rank.to_string())
+    }
+}
+
+impl Drop for JobDir {
+    fn drop(&mut self) {
+        remove(&self.path);
+    }
+}
+
+/// Goes by open directories and follows no link, so nothing outside is touched.
+fn remove(path: &Path) {
+    if let Err(e) = fs::remove_dir_all(path)
+        && e.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!("cannot remove {}: {e}", path.display());
     }
 }
 
 impl Drop for SessionDir {
     fn drop(&mut self) {
-        // Goes by open directories and follows no link, so nothing outside is touched.
-        if let Err(e) = fs::remove_dir_all(&self.path) {
-            tracing::warn!("cannot remove {}: {e}", self.path.display());
-        }
+        remove(&self.path);
     }
 }
 
@@ -200,12 +227,17 @@ mod tests {
     fn directories_are_private_and_go_with_what_is_in_them() {
         let tmp = tempfile::tempdir().unwrap();
         let ranks = [Rank::new(0), Rank::new(7)];
-        let dir = SessionDir::create(tmp.path(), &ranks).unwrap();
-        for path in [dir.path(), dir.job(), &dir.of_process(Rank::new(7))] {
+        let dir = SessionDir::create(tmp.path()).unwrap();
+        let job = JobDir::create(&dir, None, &ranks).unwrap();
+        let spawned = JobDir::create(&dir, Some(1), &ranks).unwrap();
+        for path in [dir.path(), job.path(), &job.of_process(Rank::new(7))] {
             let mode = fs::metadata(path).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o700, "{}", path.display());
         }
-        fs::write(dir.of_process(Rank::new(0)).join("left"), "x").unwrap();
+        fs::write(spawned.of_process(Rank::new(0)).join("left"), "x").unwrap();
+        drop(spawned);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        fs::write(job.of_process(Rank::new(0)).join("left"), "x").unwrap();
         drop(dir);
         assert_eq!(fs::read_dir(tmp.path()).unwrap().count(), 0);
     }
@@ -220,8 +252,8 @@ mod tests {
             let planted = format!("{}{}.{number}", prefix(), std::process::id());
             symlink(elsewhere.path(), tmp.path().join(planted)).unwrap();
         }
-        let dir = SessionDir::create(tmp.path(), &[Rank::new(0)]).unwrap();
-        symlink(elsewhere.path(), dir.of_process(Rank::new(0)).join("out")).unwrap();
+        let dir = SessionDir::create(tmp.path()).unwrap();
+        symlink(elsewhere.path(), dir.path().join("out")).unwrap();
         drop(dir);
         assert!(elsewhere.path().join("precious").exists());
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1);
@@ -230,10 +262,10 @@ mod tests {
     #[test]
     fn what_a_killed_launcher_left_is_removed_and_nothing_else() {
         let tmp = tempfile::tempdir().unwrap();
-        let alive = SessionDir::create(tmp.path(), &[Rank::new(0)]).unwrap();
+        let alive = SessionDir::create(tmp.path()).unwrap();
         // Its lock goes with it, and its directory stays.
-        let mut killed = SessionDir::create(tmp.path(), &[Rank::new(0)]).unwrap();
-        fs::write(killed.of_process(Rank::new(0)).join("left"), "x").unwrap();
+        let mut killed = SessionDir::create(tmp.path()).unwrap();
+        fs::write(killed.path().join("left"), "x").unwrap();
         drop(killed._lock.take());
         let killed = std::mem::ManuallyDrop::new(killed);
 
@@ -245,7 +277,7 @@ mod tests {
         let other = tmp.path().join("pmix-run.of-somebody");
         fs::create_dir(&other).unwrap();
 
-        let next = SessionDir::create(tmp.path(), &[Rank::new(0)]).unwrap();
+        let next = SessionDir::create(tmp.path()).unwrap();
         assert!(!killed.path().exists());
         for path in [alive.path(), next.path(), &link, &other, elsewhere.path()] {
             assert!(path.exists(), "{}", path.display());
@@ -265,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_place_that_cannot_be_written_is_named() {
-        let error = SessionDir::create(Path::new("/proc"), &[]).unwrap_err();
+        let error = SessionDir::create(Path::new("/proc")).unwrap_err();
         assert!(error.to_string().starts_with("cannot make /proc/pmix-run."));
     }
 }

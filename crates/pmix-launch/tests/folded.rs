@@ -65,6 +65,7 @@ fn plan(num_nodes: u32, tmpdir: &std::path::Path) -> Plan {
         keep_going: false,
         adopt: true,
         forward_io: false,
+        max_spawned: 16,
         watcher: None,
         cpus: None,
         compat_env: true,

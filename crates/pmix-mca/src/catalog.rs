@@ -105,12 +105,28 @@ impl Catalog {
         });
     }
 
-    /// Adds a loaded component; its own parameters are not known.
+    /// Adds a loaded component that does not say which parameters of its own it has.
     pub fn open_component(&mut self, header: &Header<'_>) {
         self.component(header, &[]);
         if let Some(last) = self.components.last_mut() {
             last.open = true;
         }
+    }
+
+    /// Adds a loaded component that declares its own parameters: their names, built-in values and help.
+    pub fn declared_component<'p>(
+        &mut self,
+        header: &Header<'_>,
+        params: impl IntoIterator<Item = (&'p str, &'p str, &'p str)>,
+    ) {
+        self.component(header, &[]);
+        let declared = params.into_iter().map(|(name, default, help)| Known {
+            name: name.to_owned(),
+            component: Some(header.name.to_owned()),
+            default: default.to_owned(),
+            help: help.to_owned(),
+        });
+        self.known.extend(declared);
     }
 
     /// Records that some component could not be loaded, so that an unknown name may be its

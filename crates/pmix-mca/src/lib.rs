@@ -58,7 +58,7 @@ mod toml_file;
 
 pub use environment::Environment;
 #[cfg(feature = "plugins")]
-pub use loader::{ExitGuard, Loaded, Munge, load};
+pub use loader::{ExitGuard, Loaded, LoadedParam, Munge, load};
 #[cfg(feature = "plugins")]
 pub use refusal::{LoadFault, Refusal};
 pub use rights::gained_rights;

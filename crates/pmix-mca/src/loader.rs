@@ -16,7 +16,7 @@ mod secure;
 pub use {
     exits::ExitGuard,
     munge::Munge,
-    plugin::{Loaded, load},
+    plugin::{Loaded, LoadedParam, load},
 };
 
 pub(crate) use secure::is_secure_execution;

@@ -21,7 +21,7 @@ use crate::params::Section;
 use crate::{Error, Kind, PluginFile, Source};
 
 /// The frameworks that `plugins.toml` may configure.
-pub(crate) const FRAMEWORKS: &[&str] = &["preg", "pcompress", "psec"];
+pub(crate) const FRAMEWORKS: &[&str] = &["preg", "pcompress", "psec", "gds"];
 
 /// The key of the list of plugin files.
 const PLUGIN: &str = "plugin";

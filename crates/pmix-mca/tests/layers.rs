@@ -310,7 +310,7 @@ fn a_value_that_is_no_text_is_an_error_only_where_it_is_ours() {
     use std::os::unix::ffi::OsStringExt;
     let bytes = || OsString::from_vec(vec![0xff, 0xfe]);
     let foreign = Machine::new()
-        .var("PMIX_MCA_gds", bytes())
+        .var("PMIX_MCA_pnet", bytes())
         .var("LANG", bytes());
     assert_eq!(foreign.params().names().count(), 0);
     let ours = Machine::new().var("PMIX_MCA_preg", bytes());

@@ -21,7 +21,11 @@ pub const MAGIC: [u8; 8] = *b"pmix-rs\0";
 pub const ABI_MAJOR: u16 = 1;
 
 /// Raised when a field is appended; a host accepts every minor version.
-pub const ABI_MINOR: u16 = 0;
+///
+/// | minor | appended |
+/// | --- | --- |
+/// | 1 | [`ComponentHeader::params`] and the two fields behind it |
+pub const ABI_MINOR: u16 = 1;
 
 /// The one symbol that a plugin exports: an [`Entry`].
 pub const SYMBOL: &str = "pmixrs_component";
@@ -79,6 +83,27 @@ impl Text {
     }
 }
 
+/// A parameter that a component understands.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// The full MCA name, which begins with the framework and the component: `preg_rle_shape`. Lower-case
+    /// letters, digits and `_`; at most 128 bytes.
+    pub name: Text,
+    /// The built-in value as UTF-8, at most 1,024 bytes. `true` or `false`: only such a value is taken; a
+    /// whole number: only one is taken; otherwise any text is.
+    pub default: Text,
+    /// What it does, in one line of UTF-8, at most 1,024 bytes.
+    pub help: Text,
+}
+
+#[allow(unsafe_code)]
+// SAFETY: as for `ComponentHeader`, of which it is a part.
+unsafe impl Sync for Parameter {}
+#[allow(unsafe_code)]
+// SAFETY: as for `Sync`.
+unsafe impl Send for Parameter {}
+
 /// What a component says of itself; must stay valid and unchanged while the process lives.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -113,6 +138,13 @@ pub struct ComponentHeader {
     pub query: Option<Query>,
     /// What the component can do.
     pub operations: *const Operations,
+    /// The parameters that the component understands; NULL: it does not say, and any name that begins
+    /// with the framework and the component is passed to it.
+    pub params: *const Parameter,
+    /// How many there are; at most 256.
+    pub num_params: usize,
+    /// `sizeof` of [`Parameter`] as compiled.
+    pub param_size: usize,
 }
 
 #[allow(unsafe_code)]

@@ -48,8 +48,10 @@ pub struct ClientConnection {
     /// What was asked and has no reply yet.
     asked: HashMap<Tag, Command>,
     out: VecDeque<Vec<u8>>,
-    replies: VecDeque<Response>,
-    unsolicited: VecDeque<Frame>,
+    /// What came, with its place in the order in which it did.
+    replies: VecDeque<(u64, Response)>,
+    unsolicited: VecDeque<(u64, Frame)>,
+    num_come: u64,
 }
 
 #[derive(Debug)]
@@ -68,6 +70,15 @@ pub struct Response {
     pub command: Command,
     /// The payload.
     pub payload: Vec<u8>,
+}
+
+/// Holds a message of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Incoming {
+    /// The reply to a request.
+    Reply(Response),
+    /// A message that the server sent unasked.
+    Unsolicited(Frame),
 }
 
 impl ClientConnection {
@@ -89,6 +100,7 @@ impl ClientConnection {
             out: VecDeque::from([hello.encode()?]),
             replies: VecDeque::new(),
             unsolicited: VecDeque::new(),
+            num_come: 0,
         })
     }
 
@@ -173,14 +185,27 @@ impl ClientConnection {
 
     /// Returns the next reply, oldest first.
     pub fn poll_reply(&mut self) -> Option<Response> {
-        self.replies.pop_front()
+        self.replies.pop_front().map(|(_, reply)| reply)
     }
 
     /// Returns the next message that the server sent unasked; its tag says what it is: an
     /// [`Event`](crate::Event), [`Output`](crate::Output), [`Flow`](crate::Flow) or
     /// [`Deleted`](crate::Deleted).
     pub fn poll_unsolicited(&mut self) -> Option<Frame> {
-        self.unsolicited.pop_front()
+        self.unsolicited.pop_front().map(|(_, frame)| frame)
+    }
+
+    /// Returns the next message of either kind, in the order in which the server sent them.
+    pub fn poll_incoming(&mut self) -> Option<Incoming> {
+        let reply = self.replies.front().map(|(place, _)| *place);
+        let unsolicited = self.unsolicited.front().map(|(place, _)| *place);
+        match (reply, unsolicited) {
+            (Some(reply), Some(unsolicited)) if unsolicited < reply => {
+                self.poll_unsolicited().map(Incoming::Unsolicited)
+            }
+            (Some(_), _) => self.poll_reply().map(Incoming::Reply),
+            (None, _) => self.poll_unsolicited().map(Incoming::Unsolicited),
+        }
     }
 
     /// Returns the number of requests that have no reply yet.
@@ -224,19 +249,25 @@ impl ClientConnection {
 
     fn sort(&mut self, frame: Frame) -> Result<(), Error> {
         let tag = frame.header.tag;
+        self.num_come += 1;
+        let place = self.num_come;
         match self.asked.remove(&tag) {
-            Some(command) => self.replies.push_back(Response {
-                tag,
-                command,
-                payload: frame.payload,
-            }),
+            Some(command) => {
+                let payload = frame.payload;
+                let response = Response {
+                    tag,
+                    command,
+                    payload,
+                };
+                self.replies.push_back((place, response));
+            }
             None if tag.is_request() => {
                 let message = format!("a reply with tag {tag}, which nobody asked for");
                 return Err(Error::new(Status::ERR_COMM_FAILURE, message));
             }
             // A server that does not watch for signs of life says so; nothing follows from it.
             None if tag == Tag::HEARTBEAT => {}
-            None => self.unsolicited.push_back(frame),
+            None => self.unsolicited.push_back((place, frame)),
         }
         Ok(())
     }
@@ -304,6 +335,25 @@ mod tests {
         assert!(seen.eq(expected));
         assert_eq!(session.poll_unsolicited().unwrap().payload, b"event");
         assert_eq!((session.num_asked(), session.poll_unsolicited()), (0, None));
+    }
+
+    #[test]
+    fn messages_of_both_kinds_come_in_the_order_of_the_server() {
+        let mut session = session();
+        session.handle_input(&WELCOME).unwrap();
+        let tag = session.request(&Request::Finalize, None).unwrap();
+        let status = reply::status(session.form(), Status::SUCCESS).unwrap();
+        let (reply, event) = (frame(tag, &status), |text: &[u8]| frame(Tag::EVENT, text));
+        let bytes = [event(b"before"), reply, event(b"behind")].concat();
+        session.handle_input(&bytes).unwrap();
+        let come = std::iter::from_fn(|| session.poll_incoming());
+        let come: Vec<_> = come
+            .map(|incoming| match incoming {
+                Incoming::Reply(reply) => reply.payload,
+                Incoming::Unsolicited(frame) => frame.payload,
+            })
+            .collect();
+        assert_eq!(come, [&b"before"[..], &status, b"behind"]);
     }
 
     #[test]

@@ -41,10 +41,11 @@ pub mod outline;
 mod part;
 pub mod reply;
 pub mod request;
+pub mod shared;
 
 pub(crate) use bfrops::wire_type;
 
-pub use client_connection::{ClientConnection, Response};
+pub use client_connection::{ClientConnection, Incoming, Response};
 pub use command::Command;
 pub use contact::{Contact, ContactLines};
 pub use error::Error;

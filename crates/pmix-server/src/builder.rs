@@ -6,8 +6,11 @@
 
 mod attributes;
 mod contact;
+mod limits;
 mod names;
 mod open;
+
+pub use limits::gds_parameters;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,6 +47,7 @@ pub struct Builder {
     open_mpi_4: bool,
     topology: Option<Topology>,
     share_topology: bool,
+    share_data: bool,
     environment: Option<Environment>,
     params: Option<Params>,
     preg: Option<Arc<Preg>>,
@@ -70,6 +74,7 @@ impl Default for Builder {
             open_mpi_4: false,
             topology: None,
             share_topology: false,
+            share_data: true,
             environment: None,
             params: None,
             preg: None,
@@ -123,6 +128,13 @@ impl Builder {
     /// one. Off by default: each process is sent the XML, 2 MB for a node of 1,000 processors.
     pub fn share_topology(mut self, yes: bool) -> Self {
         self.share_topology = yes;
+        self
+    }
+
+    /// Sets whether clients of this project share job info and what fences collected with the server in
+    /// memory, where the parameter `gds_hash_shared_bytes` is not set. They do unless it is said.
+    pub fn share_data(mut self, yes: bool) -> Self {
+        self.share_data = yes;
         self
     }
 

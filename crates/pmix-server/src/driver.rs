@@ -28,6 +28,7 @@ use crate::Error;
 use crate::engine_handle::{EngineHandle, Wait, Work};
 use crate::host::Host;
 use crate::rendezvous::Rendezvous;
+use crate::shared::SharedTables;
 use crate::wire_observer::WireObserver;
 
 /// How many readiness events are taken at once.
@@ -71,6 +72,7 @@ pub(crate) struct Driver {
 /// What a driver is made of.
 pub(crate) struct Parts {
     pub(crate) engine: Engine,
+    pub(crate) shared: Arc<SharedTables>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) is_gateway: bool,
     pub(crate) listener: TcpListener,
@@ -95,7 +97,7 @@ impl Driver {
         Ok(Self {
             poll,
             events: Events::with_capacity(EVENTS),
-            handle: Arc::new(EngineHandle::new(parts.engine, waker)),
+            handle: Arc::new(EngineHandle::new(parts.engine, waker, parts.shared)),
             host: parts.host,
             is_gateway: parts.is_gateway,
             acceptor,

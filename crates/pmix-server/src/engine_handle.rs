@@ -10,7 +10,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use mio::Waker;
@@ -20,6 +20,7 @@ use pmix_engine::{
 use pmix_types::Status;
 
 use crate::Error;
+use crate::shared::SharedTables;
 
 /// Takes the data of a direct modex request of the host.
 pub(crate) type ModexCallback = Box<dyn FnOnce(Result<Vec<u8>, Status>) + Send>;
@@ -35,6 +36,7 @@ pub(crate) struct EngineHandle {
 struct Core {
     state: State,
     work: Work,
+    shared: Arc<SharedTables>,
     modexes: HashMap<DirectModexId, ModexCallback>,
     /// The latest time that the engine was told: callers of several threads come in any order, and
     /// its time never goes back.
@@ -84,10 +86,11 @@ impl Work {
 }
 
 impl EngineHandle {
-    pub(crate) fn new(engine: Engine, waker: Waker) -> Self {
+    pub(crate) fn new(engine: Engine, waker: Waker, shared: Arc<SharedTables>) -> Self {
         let core = Core {
             state: State::New(engine),
             work: Work::default(),
+            shared,
             modexes: HashMap::new(),
             clock: Instant::now(),
             wakes_at: None,
@@ -118,6 +121,7 @@ impl EngineHandle {
         let mut core = self.lock();
         let state = std::mem::replace(&mut core.state, State::Finalized);
         let left = std::mem::take(&mut core.modexes);
+        core.shared.close_all();
         drop(core);
         if matches!(state, State::Finalized) {
             return Err(finalized());
@@ -284,6 +288,9 @@ impl Core {
             return;
         };
         let work = &mut self.work;
+        // Nobody is sent anything that contradicts what is shared.
+        self.shared
+            .apply(std::iter::from_fn(|| engine.poll_shared()));
         work.transmits
             .extend(std::iter::from_fn(|| engine.poll_transmit()));
         work.calls

@@ -7,13 +7,16 @@ mod setup_envars;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pmix_mca::Environment;
 use pmix_proto::request::PREFETCH_VARIABLE;
+use pmix_proto::shared;
 use pmix_types::Proc;
 
 pub(crate) use self::local_support::LocalSupport;
 pub(crate) use self::setup_envars::setup_envars;
+use crate::shared::SharedTables;
 
 /// The release of OpenPMIx that this server behaves like, as its clients understand it.
 ///
@@ -45,6 +48,8 @@ pub(crate) struct Fork {
     pub(crate) open_mpi_4: bool,
     /// What `setup_local_support` said of each job.
     pub(crate) local_support: LocalSupport,
+    /// Where the processes of each job find what they share.
+    pub(crate) shared: Arc<SharedTables>,
 }
 
 /// One variable of the environment of a client.
@@ -84,6 +89,11 @@ impl Fork {
         if self.open_mpi_4 {
             // Of the launchers that it knows it looks for this one by nothing but its name.
             all.push(("JSM_JSRUN_PORT", OsStr::new("1")));
+        }
+        let shared = self.shared.address(&proc.nspace);
+        let shared = shared.map(|address| format!("{} {address}", self.name()));
+        if let Some(shared) = &shared {
+            all.push((shared::VARIABLE, shared.as_ref()));
         }
         let own = |(name, value): (&str, &OsStr)| (name.into(), value.to_owned());
         let mut environment: Vec<Variable> = all.into_iter().map(own).collect();

@@ -47,16 +47,17 @@ mod net;
 mod psec;
 mod rendezvous;
 mod server;
+mod shared;
 mod wire_observer;
 
-pub use builder::Builder;
+pub use builder::{Builder, gds_parameters};
 pub use error::Error;
 pub use host::{Completion, Credential, Host, NoHost, Reply, ServerEvent};
 pub use pmix_engine::host as upcall;
 pub use pmix_engine::{
     Cleanup, CleanupDirectory, Collective, Config, ControlLimits, Credentials, EventLimits,
     GroupChange, HostObject, ModexForm, OutputLimits, PeerId, Registration, ReplyLimits,
-    SecondConnection,
+    SecondConnection, UnaskedLimits,
 };
 pub use psec::psec_parameters;
 pub use server::Server;

@@ -61,7 +61,7 @@ struct Reader {
     within: HashMap<NodeId, usize>,
     /// How many memories there are.
     num_memories: u32,
-    /// What the process that wrote the description may use.
+    /// What the process that wrote the description may use of the machine.
     allowed: Option<Cpuset>,
 }
 
@@ -132,6 +132,10 @@ impl Reader {
         let cpus = within(cpus, self.allowed.as_ref())?;
         if cpus.is_empty() {
             return Ok(());
+        }
+        if self.parts.is_empty() {
+            // No part has a processor that the machine has not.
+            self.allowed = Some(cpus.clone());
         }
         let index = self.parts.len();
         let mut part = Part::new(kind, cpus, around);

@@ -38,11 +38,11 @@ struct Process {
 }
 
 impl Process {
-    fn new(settings: Settings, steers: bool) -> Result<Self> {
+    fn new(settings: Settings, decides: bool) -> Result<Self> {
         let (sender, heard) = mpsc::channel();
         let client = SharedClient::init(settings, move |event| {
-            // Who does not steer has no opinion.
-            if steers || !matches!(event, ClientEvent::Group(..)) {
+            // Who does not decide has no opinion.
+            if decides || !matches!(event, ClientEvent::Group(..)) {
                 drop(sender.send(event));
             }
         })?;
@@ -87,12 +87,12 @@ impl Process {
 }
 
 /// The processes of a job, which are the server's as long as it is there.
-fn job(size: u32, steers: bool) -> Result<(tempfile::TempDir, Server, Vec<Process>)> {
+fn job(size: u32, decides: bool) -> Result<(tempfile::TempDir, Server, Vec<Process>)> {
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), size)?;
     let processes = settings
         .into_iter()
-        .map(|settings| Process::new(settings, steers));
+        .map(|settings| Process::new(settings, decides));
     let processes = processes.collect::<Result<_>>()?;
     Ok((folder, server, processes))
 }
@@ -224,22 +224,29 @@ fn a_group_that_may_be_smaller_is_formed_without_who_declines() -> Result<()> {
 #[test]
 fn the_leader_invites_another_in_the_place_of_who_declines() -> Result<()> {
     let (_folder, server, processes) = job(3, true)?;
-    let steer = || -> Result<()> {
-        let ClientEvent::Group(event, steer) = processes[0].heard()? else {
+    let decide = || -> Result<()> {
+        let ClientEvent::Group(event, decision) = processes[0].heard()? else {
             return Err("nobody declined".into());
         };
         assert_eq!(event.status, Status::GROUP_INVITE_DECLINED);
         assert_eq!(event.source, proc(1));
-        steer.decide(Decision::Invite(procs(&[2])));
-        // Only the first word counts.
-        steer.decide(Decision::Abort);
+        // Nobody is invited twice, and nothing is decided by what cannot be done.
+        let whole_job = Proc::new(JOB, Rank::WILDCARD);
+        for bad in [vec![], procs(&[1]), procs(&[2, 2]), vec![whole_job]] {
+            let refused = decision.decide(Decision::Invite(bad));
+            let status = refused.map_err(|error| error.status());
+            assert_eq!(status, Err(Status::ERR_BAD_PARAM));
+        }
+        decision.decide(Decision::Invite(procs(&[2])))?;
+        // Only the first decision counts.
+        decision.decide(Decision::Abort)?;
         Ok(())
     };
     let ended = all(vec![
         Box::new(|| processes[0].invite(&[0, 1], &[]).map(Some)),
         Box::new(|| processes[1].decline().map(|()| None)),
         Box::new(|| processes[2].join(&[]).map(Some)),
-        Box::new(|| steer().map(|()| None)),
+        Box::new(|| decide().map(|()| None)),
     ])?;
     let ended = ended.into_iter().collect::<Result<Vec<_>>>()?;
     let groups: Vec<_> = ended.into_iter().flatten().collect();
@@ -362,20 +369,86 @@ fn a_library_that_does_not_say_which_group_it_joins_is_understood() -> Result<()
     Ok(server.finalize()?)
 }
 
+#[test]
+fn another_leads_when_the_leader_is_lost() -> Result<()> {
+    let (_folder, server, processes, leader) = job_with_one_to_lose(true)?;
+    let decide = |rank: usize, decision: Decision| -> Result<()> {
+        match processes[rank].heard()? {
+            ClientEvent::Group(event, asked) => {
+                assert_eq!(event.status, Status::GROUP_LEADER_FAILED);
+                // Nobody is invited by one that does not lead.
+                let refused = asked.decide(Decision::Invite(procs(&[2])));
+                assert_eq!(refused.unwrap_err().status(), Status::ERR_BAD_PARAM);
+                Ok(asked.decide(decision)?)
+            }
+            other => Err(format!("{other:?} instead of a question").into()),
+        }
+    };
+    let ready = std::sync::Barrier::new(3);
+    let join = |rank: usize| -> Result<Group> {
+        let leader = processes[rank].invited()?;
+        ready.wait();
+        let limit = [Info::new(keys::TIMEOUT, 60)];
+        let client = &processes[rank].client;
+        Ok(client.group_join(&NAME.into(), &leader, &limit)?)
+    };
+    let ended = all(vec![
+        Box::new(|| join(0).map(Some)),
+        Box::new(|| join(1).map(Some)),
+        Box::new(|| {
+            lose_leader(leader, || {
+                ready.wait();
+            })?;
+            decide(0, Decision::Lead)?;
+            decide(1, Decision::GoOnWithout).map(|()| None)
+        }),
+    ])?;
+    let ended = ended.into_iter().collect::<Result<Vec<_>>>()?;
+    let groups: Vec<_> = ended.into_iter().flatten().collect();
+    assert_eq!(groups.len(), 2);
+    assert!(groups.iter().all(|group| group.members == procs(&[0, 1])));
+    // The name stands for both, and for nobody else.
+    let fences = processes.iter().map(|process| -> Task<'_, Result<()>> {
+        let fence = Ask::fence(vec![whole_group()], Vec::new());
+        Box::new(move || Ok(process.client.wait(fence)?))
+    });
+    for fenced in all(fences.collect())? {
+        fenced?;
+    }
+    Ok(server.finalize()?)
+}
+
+/// Invites the others as the last process, and is lost when both have accepted.
+fn lose_leader(mut leader: Client, invited: impl FnOnce()) -> Result<()> {
+    leader.register_events(&[Status::GROUP_INVITE_ACCEPTED], &[])?;
+    let infos = [
+        Info::new(keys::EVENT_CUSTOM_RANGE, procs(&[0, 1])),
+        Info::new(keys::GROUP_ID, NAME),
+    ];
+    leader.notify(Status::GROUP_INVITED, DataRange::CUSTOM, &infos)?;
+    invited();
+    leader.next_event(LIMIT)?.ok_or("nobody accepts")?;
+    leader.next_event(LIMIT)?.ok_or("only one accepts")?;
+    drop(leader);
+    Ok(())
+}
+
 /// A job whose last process can be lost.
-fn job_with_one_to_lose() -> Result<(tempfile::TempDir, Server, Vec<Process>, Client)> {
+fn job_with_one_to_lose(
+    decides: bool,
+) -> Result<(tempfile::TempDir, Server, Vec<Process>, Client)> {
     let folder = tempfile::tempdir()?;
     let (server, mut settings) = serve(folder.path(), 3)?;
     let last = Client::init(settings.pop().ok_or("no process")?)?;
     let processes = settings
         .into_iter()
-        .map(|settings| Process::new(settings, false));
+        .map(|settings| Process::new(settings, decides));
     Ok((folder, server, processes.collect::<Result<_>>()?, last))
 }
 
 #[test]
 fn the_loss_of_one_who_was_invited_ends_the_invitation() -> Result<()> {
-    let (_folder, server, processes, mut last) = job_with_one_to_lose()?;
+    let (_folder, server, processes, mut last) = job_with_one_to_lose(false)?;
     last.register_events(&[Status::GROUP_INVITED], &[])?;
     let lose = || -> Result<()> {
         last.next_event(LIMIT)?.ok_or("no invitation")?;
@@ -401,23 +474,11 @@ fn the_loss_of_one_who_was_invited_ends_the_invitation() -> Result<()> {
 
 #[test]
 fn the_loss_of_the_leader_ends_the_wait_of_who_joined() -> Result<()> {
-    let (_folder, server, processes, mut leader) = job_with_one_to_lose()?;
-    leader.register_events(&[Status::GROUP_INVITE_ACCEPTED], &[])?;
-    let lose = || -> Result<()> {
-        let invited = [
-            Info::new(keys::EVENT_CUSTOM_RANGE, procs(&[0, 1])),
-            Info::new(keys::GROUP_ID, NAME),
-        ];
-        leader.notify(Status::GROUP_INVITED, DataRange::CUSTOM, &invited)?;
-        leader.next_event(LIMIT)?.ok_or("nobody accepts")?;
-        leader.next_event(LIMIT)?.ok_or("only one accepts")?;
-        drop(leader);
-        Ok(())
-    };
+    let (_folder, server, processes, leader) = job_with_one_to_lose(false)?;
     let ended = all(vec![
         Box::new(|| status(&processes[0].join(&[]))),
         Box::new(|| status(&processes[1].join(&[]))),
-        Box::new(|| status(&lose())),
+        Box::new(|| status(&lose_leader(leader, || {}))),
     ]);
     let expected = [
         Status::GROUP_LEADER_FAILED,

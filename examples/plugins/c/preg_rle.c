@@ -6,6 +6,7 @@
  *        -o libpreg_rle.so examples/plugins/c/preg_rle.c
  *     pmix plugins check libpreg_rle.so
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "pmix_plugin.h"
@@ -71,9 +72,27 @@ static int32_t encode(const uint8_t *list, size_t len, const pmixrs_call_t *call
     return status;
 }
 
-/* Whether a list pays: it repeats a name next to itself, and we could read it back. */
-static int takes(const uint8_t *list, size_t len)
+/* What `query` makes of the settings. */
+typedef struct {
+    uint64_t least; /* shorter lists are left to the next component; in names */
+} rle_t;
+
+/* How many names a list has. */
+static uint64_t num_names(const uint8_t *list, size_t len)
 {
+    uint64_t names = 1;
+    for (size_t i = 0; i < len; i++) {
+        names += list[i] == ',';
+    }
+    return names;
+}
+
+/* Whether a list pays: it repeats a name next to itself, and we could read it back. */
+static int takes(const rle_t *rle, const uint8_t *list, size_t len)
+{
+    if (num_names(list, len) < rle->least) {
+        return 0;
+    }
     if (len == 0 || memchr(list, '*', len) != NULL || memchr(list, 0, len) != NULL) {
         return 0;
     }
@@ -143,8 +162,7 @@ static int32_t decode(const uint8_t *text, size_t len, size_t base, const pmixrs
 static int32_t generate_node_regex(void *module, const uint8_t *list, size_t len,
                                    const pmixrs_call_t *call)
 {
-    (void) module;
-    if (!takes(list, len)) {
+    if (!takes(module, list, len)) {
         return PMIXRS_DECLINED;
     }
     int32_t status = put(call, TAG, TAG_LEN);
@@ -154,8 +172,7 @@ static int32_t generate_node_regex(void *module, const uint8_t *list, size_t len
 static int32_t generate_regex(void *module, const uint8_t *list, size_t len,
                               const pmixrs_call_t *call)
 {
-    (void) module;
-    return takes(list, len) ? encode(list, len, call) : PMIXRS_DECLINED;
+    return takes(module, list, len) ? encode(list, len, call) : PMIXRS_DECLINED;
 }
 
 static int32_t parse_nodes(void *module, const uint8_t *value, size_t len,
@@ -175,8 +192,61 @@ static int32_t parse_regex(void *module, const uint8_t *bytes, size_t len,
     return len == 0 ? PMIXRS_SUCCESS : decode(bytes, len, 0, call);
 }
 
+/* What the host writes of a parameter: at most 20 digits are looked at. */
+typedef struct {
+    uint8_t digits[20];
+    size_t len;
+} setting_t;
+
+static int32_t take_setting(void *ctx, const uint8_t *ptr, size_t len)
+{
+    setting_t *setting = ctx;
+    if (len > sizeof(setting->digits) - setting->len) {
+        return PMIXRS_ERR_OUT_OF_RESOURCE;
+    }
+    memcpy(setting->digits + setting->len, ptr, len);
+    setting->len += len;
+    return PMIXRS_SUCCESS;
+}
+
+#define LEAST "preg_rle_least"
+#define LEAST_DEFAULT 1
+
+static const pmixrs_parameter_t PARAMETERS[] = {
+    {
+        .name = PMIXRS_TEXT(LEAST),
+        .default_value = PMIXRS_TEXT("1"),
+        .help = PMIXRS_TEXT("lists of fewer names are left to the next component; from 1 up"),
+    },
+};
+
+/* Makes a module; the host calls it once, before anything else. */
+static int32_t query(const pmixrs_host_t *host, void **module)
+{
+    static const char refused[] = LEAST " must be a number from 1 up";
+    setting_t setting = { .len = 0 };
+    uint64_t least = LEAST_DEFAULT;
+    int32_t status = host->param(host->ctx, (const uint8_t *) LEAST, sizeof(LEAST) - 1,
+                                 take_setting, &setting);
+    if (status != PMIXRS_ERR_NOT_FOUND && setting.len > 0) { /* an empty value is the default */
+        least = status == PMIXRS_SUCCESS ? read_count(setting.digits, setting.len) : 0;
+    }
+    if (least == 0) {
+        host->log(host->ctx, PMIXRS_LOG_ERROR, (const uint8_t *) refused, sizeof(refused) - 1);
+        return PMIXRS_ERR_NOT_SUPPORTED;
+    }
+    rle_t *rle = malloc(sizeof(*rle));
+    if (rle == NULL) {
+        return PMIXRS_ERR_NOT_SUPPORTED;
+    }
+    rle->least = least;
+    *module = rle;
+    return PMIXRS_SUCCESS;
+}
+
 static const pmixrs_operations_t OPERATIONS = {
     .size = sizeof(pmixrs_operations_t),
+    .close = free,
     .generate_regex = generate_regex,
     .parse_regex = parse_regex,
     .generate_node_regex = generate_node_regex,
@@ -197,7 +267,11 @@ static const pmixrs_component_t COMPONENT = {
     .kind = PMIXRS_TEXT("rle"),
     .interface_version = PMIXRS_PREG_INTERFACE,
     .priority = 120,
+    .query = query,
     .operations = &OPERATIONS,
+    .params = PARAMETERS,
+    .num_params = sizeof(PARAMETERS) / sizeof(PARAMETERS[0]),
+    .param_size = sizeof(PARAMETERS[0]),
 };
 
 PMIXRS_EXPORT const pmixrs_component_t *pmixrs_component(void)

@@ -17,10 +17,12 @@ mod checks;
 mod gds;
 pub mod harness;
 mod lists;
+pub mod logs;
 pub mod naive;
 pub mod ours;
 pub mod peers;
 pub mod random;
+pub mod sanitize;
 pub mod seeds;
 pub mod server;
 mod tally;
@@ -50,15 +52,15 @@ pub enum Part {
     Server,
     /// What a machine is made of, and who shares it.
     Topology,
-    /// Our library in place of the one that programs have; runs only when it is named.
-    Capi,
+    /// Our library as abidiff, valgrind and the sanitizers of the compiler see it; runs only when it is named.
+    Sanitize,
 }
 
 /// Our data into real PMIx libraries, theirs into us.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask interop")]
 pub struct Options {
-    /// One part; every part but `capi` without it.
+    /// One part; every part but `sanitize` without it.
     part: Option<Part>,
     /// What the random data begin from.
     #[arg(long, default_value_t = SEED)]
@@ -72,9 +74,12 @@ pub struct Options {
     /// How many random jobs.
     #[arg(long, default_value_t = gds::JOBS)]
     jobs: usize,
-    /// What `capi` builds the library and the command with: a profile of cargo.
+    /// What `sanitize` builds the library and the command with: a profile of cargo.
     #[arg(long, default_value = "release")]
     profile: String,
+    /// One check of `sanitize`; every check without it.
+    #[arg(long)]
+    only: Option<sanitize::Check>,
     /// Installs what is needed and missing.
     #[arg(long)]
     pub install: bool,
@@ -94,6 +99,21 @@ pub fn run(options: &Options) -> Outcome {
         Ok(tally) => tally.close(),
         Err(why) => {
             eprintln!("interop: {why}");
+            Outcome::of(false)
+        }
+    }
+}
+
+/// Runs programs of others on our C library, with every peer that is there.
+#[must_use]
+pub fn consumers(options: &capi::Options) -> Outcome {
+    let mut tally = Tally::default();
+    install::packages(install::INTEROP);
+    let peers = found(peers::find(), &mut tally);
+    match capi::run(&peers, options, &mut tally) {
+        Ok(()) => tally.close(),
+        Err(why) => {
+            eprintln!("consumers: {why}");
             Outcome::of(false)
         }
     }
@@ -131,9 +151,9 @@ fn try_run(options: &Options) -> Result<Tally, String> {
         println!("interop: topology");
         topology::run(&peers, &mut tally)?;
     }
-    if options.part == Some(Part::Capi) {
-        println!("interop: capi");
-        capi::run(&peers, &options.profile, &mut tally)?;
+    if options.part == Some(Part::Sanitize) {
+        println!("sanitize:");
+        sanitize::run(&peers, &options.profile, options.only, &mut tally)?;
     }
     Ok(tally)
 }

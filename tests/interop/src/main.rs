@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The program of `cargo xtask interop`.
+//! The program of `cargo xtask interop` and `cargo xtask consumers`.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use pmix_interop::{Options, peers, seeds};
+use pmix_interop::{Options, capi, peers, seeds};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -14,6 +14,14 @@ fn main() -> ExitCode {
         && first == "fuzz-inputs"
     {
         return fuzz_inputs(Path::new(folder), targets);
+    }
+    if words.first().is_some_and(|word| word == "consumers") {
+        // The task is the name of the program.
+        let options = capi::Options::parse_from(words);
+        if options.install {
+            xtask::install::allow();
+        }
+        return xtask::close(&pmix_interop::consumers(&options));
     }
     let options = Options::parse();
     if options.install {

@@ -159,7 +159,7 @@ impl Library {
         parts: &Path,
         sources: &[PathBuf],
     ) -> Result<(), String> {
-        let home = self.library.parent().unwrap_or_else(|| Path::new("/"));
+        let home = self.folder();
         let mut command = Command::new("gcc");
         command.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-o"]);
         command.arg(program).arg("-I").arg(&self.include);
@@ -176,6 +176,34 @@ impl Library {
     /// Headers and a library that are not installed.
     pub fn new(include: PathBuf, library: PathBuf) -> Self {
         Self { include, library }
+    }
+
+    /// The library itself.
+    pub fn file(&self) -> &Path {
+        &self.library
+    }
+
+    /// The folder of the headers.
+    pub fn include(&self) -> &Path {
+        &self.include
+    }
+
+    /// A copy of the library in a folder of its own, where nothing is mounted over it.
+    ///
+    /// # Errors
+    /// It cannot be copied.
+    pub fn copied(&self, folder: &Path) -> Result<Self, String> {
+        let library = folder.join(SONAME);
+        let fault = |e: std::io::Error| format!("{}: {e}", library.display());
+        // A program that still runs keeps the file that it has.
+        let _ = std::fs::remove_file(&library);
+        std::fs::copy(&self.library, &library).map_err(fault)?;
+        Ok(Self::new(self.include.clone(), library))
+    }
+
+    /// The folder where programs find it.
+    pub fn folder(&self) -> &Path {
+        self.library.parent().unwrap_or_else(|| Path::new("/"))
     }
 
     /// A program that is installed with the library, as in the Open MPI wheel.

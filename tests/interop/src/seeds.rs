@@ -38,14 +38,39 @@ fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
             b"preg=^compress\npcompress=zlib\npreg_fold_enabled=1\n".into(),
         ],
         "node_lists" | "proc_maps" => records("preg", |r| r["input"].as_str().map(prefixed))?,
+        "topology_xml" => machines()?,
+        "topology_sets" => SETS.iter().map(|set| set.as_bytes().to_vec()).collect(),
         target if target.starts_with("bfrops") => wire::of(target)?,
         target if target.starts_with("proto") => proto::of(target)?,
         _ => records("preg", |r| value_for(target, &encoded(r)?))?,
     };
-    seeds.retain(|seed| seed.len() <= LONGEST);
+    // The least machine that hwloc describes has 1,500 bytes.
+    let longest = if target == "topology_xml" { 4 } else { 1 } * LONGEST;
+    seeds.retain(|seed| seed.len() <= longest);
     seeds.sort_unstable();
     seeds.dedup();
     Ok(seeds)
+}
+
+/// Sets of processors in each of their forms, and localities.
+const SETS: [&str; 8] = [
+    "0-3,8",
+    "4-",
+    "hwloc:0,2-5",
+    "0x1,,0xff000000",
+    "0xf...f,0xfffffff0",
+    "SK0:L30:L20-1:L10-1:CR0-1:HT0-3:NM0",
+    "SK0:L30:CR0:HT0-1:NM0|SK0:L30:CR1:HT2-3:NM0",
+    "hwloc:SK0-1:CR0-7|hwloc:SK1:CR4",
+];
+
+/// The descriptions of machines that the tests of topologies read.
+fn machines() -> io::Result<Vec<Vec<u8>>> {
+    let entries = fs::read_dir(root().join("testdata/topology"))?;
+    let paths = entries.map(|entry| Ok(entry?.path()));
+    let paths = paths.collect::<io::Result<Vec<_>>>()?;
+    let is_xml = |path: &&PathBuf| path.extension().is_some_and(|end| end == "xml");
+    paths.iter().filter(is_xml).map(fs::read).collect()
 }
 
 /// A list as it is, which the targets tell by the high bit of the first byte.

@@ -90,6 +90,9 @@ void register_job(const options_t *options)
             fatal("PMIx_server_register_client", status);
         }
     }
+    for (size_t i = 0; i < sizeof(infos) / sizeof(infos[0]); i++) {
+        PMIX_INFO_DESTRUCT(&infos[i]);
+    }
     free(node_map);
     free(proc_map);
 }

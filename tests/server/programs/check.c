@@ -40,6 +40,10 @@ void must(const char *what, pmix_status_t status)
 
 void begin(void)
 {
+    const char *library = getenv("CHECK_LIBRARY");
+    if (NULL != library && NULL == strstr(PMIx_Get_version(), library)) {
+        wrong("the library is %s, not %s", PMIx_Get_version(), library);
+    }
     must("PMIx_Init", PMIx_Init(&me, NULL, 0));
     PMIX_LOAD_PROCID(&job, me.nspace, PMIX_RANK_WILDCARD);
     size = get_number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE);

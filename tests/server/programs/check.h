@@ -18,7 +18,8 @@ extern pmix_proc_t me;
 extern pmix_proc_t job;
 extern uint32_t size;
 
-/* PMIx_Init, and the size of the job. */
+/* PMIx_Init, and the size of the job. The version of the library has the text of CHECK_LIBRARY, if that is
+ * in the environment. */
 void begin(void);
 /* PMIx_Finalize. */
 void end(void);

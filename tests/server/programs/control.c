@@ -19,6 +19,7 @@ static void log_text(void)
     pmix_info_t info;
     PMIX_INFO_LOAD(&info, PMIX_LOG_STDERR, "a line for the log\n", PMIX_STRING);
     must("PMIx_Log", PMIx_Log(&info, 1, NULL, 0));
+    PMIX_INFO_DESTRUCT(&info);
 }
 
 /* The library counts; only the last finalize ends the connection. */
@@ -41,6 +42,8 @@ static void register_cleanup(void)
     pmix_info_t *results = NULL;
     size_t count = 0;
     must("PMIx_Job_control", PMIx_Job_control(&me, 1, &info, 1, &results, &count));
+    PMIX_INFO_DESTRUCT(&info);
+    PMIX_INFO_FREE(results, count);
 }
 
 int main(void)

@@ -139,6 +139,7 @@ static void to_one(void)
         pmix_info_t info;
         PMIX_INFO_LOAD(&info, PMIX_EVENT_CUSTOM_RANGE, &only, PMIX_DATA_ARRAY);
         notify(TO_ONE, PMIX_RANGE_CUSTOM, &info, 1);
+        PMIX_INFO_DESTRUCT(&info);
     }
     if (me.rank == target) {
         require(await(&of_one, 1, PATIENCE));

@@ -12,6 +12,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("pmix-types", 0),
     ("pmix-plugin-abi", 0),
     ("pmix-files", 0),
+    ("pmix-shm", 0),
     ("pmix-map", 1),
     ("pmix-topology", 1),
     ("pmix-mca", 1),
@@ -72,7 +73,14 @@ const ONLY: &[(&str, &[&str])] = &[
     ("pmix-host", &["pmix-types", "pmix-engine", "pmix-server"]),
     (
         "pmix-client",
-        &["pmix-types", "bfrops", "pmix-mca", "pmix-proto", "gds-hash"],
+        &[
+            "pmix-types",
+            "pmix-shm",
+            "bfrops",
+            "pmix-mca",
+            "pmix-proto",
+            "gds-hash",
+        ],
     ),
 ];
 

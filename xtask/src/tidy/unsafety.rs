@@ -19,11 +19,21 @@ const HOMES: &[(&str, &str)] = &[
         "crates/preg-core/src/dynamic/",
         "calling what a plugin file has",
     ),
+    (
+        "crates/pmix-shm/src/mapping.rs",
+        "memory that processes share",
+    ),
     ("crates/pmix-capi/src/", "the interface for C"),
 ];
 
 /// Crates with such a home: their root denies `unsafe` rather than forbidding it.
-const CRATES_WITH_HOMES: &[&str] = &["pmix-plugin-abi", "pmix-mca", "preg-core", "pmix-capi"];
+const CRATES_WITH_HOMES: &[&str] = &[
+    "pmix-plugin-abi",
+    "pmix-mca",
+    "preg-core",
+    "pmix-shm",
+    "pmix-capi",
+];
 
 /// Crates that are such a home as a whole.
 const WHOLE: &[&str] = &["pmix-capi"];

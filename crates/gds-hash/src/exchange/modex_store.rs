@@ -61,6 +61,8 @@ type Block = BTreeMap<u32, Arc<ProcData>>;
 pub struct ModexStore {
     /// By the upper bits of the rank.
     blocks: Arc<BTreeMap<u32, Arc<Block>>>,
+    /// Whether a process ever replaced or removed a value, or was forgotten with its values.
+    has_changed: bool,
 }
 
 impl ModexStore {
@@ -205,8 +207,17 @@ impl ModexStore {
         above.chain(below).map(|(rank, _)| Rank::new(*rank))
     }
 
+    /// Returns whether a process ever replaced or removed a value, or was forgotten with its values: a client
+    /// that got such a value before may hold an outdated one. A new key is no change, and neither is the
+    /// commit of an equal value.
+    #[must_use]
+    pub const fn has_changed(&self) -> bool {
+        self.has_changed
+    }
+
     /// Removes all that a process put.
     pub fn forget(&mut self, rank: Rank) {
+        self.has_changed = true;
         let (upper, _) = place(rank);
         if self.data(rank).is_none() {
             return;
@@ -288,11 +299,12 @@ impl ModexStore {
         blocks.map(|(rank, data)| (Rank::new(*rank), data.as_ref()))
     }
 
-    fn change(&mut self, rank: Rank, write: impl FnOnce(&mut ProcData)) {
+    /// Changes what a process put; the closure says whether something that was there is so no longer.
+    fn change(&mut self, rank: Rank, write: impl FnOnce(&mut ProcData) -> bool) {
         let (upper, lower) = place(rank);
         let blocks = Arc::make_mut(&mut self.blocks);
         let block = Arc::make_mut(blocks.entry(upper).or_default());
-        write(Arc::make_mut(block.entry(lower).or_default()));
+        self.has_changed |= write(Arc::make_mut(block.entry(lower).or_default()));
     }
 }
 

@@ -53,6 +53,11 @@ impl Columns {
         self.qualified.get(index, key, asked).cloned()
     }
 
+    /// The keys that any process or node has a value for, apart from those that qualifiers tell apart.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key<'static>> {
+        self.columns.iter().map(|(key, _)| key)
+    }
+
     /// Whether there are no values.
     pub(crate) fn is_empty(&self) -> bool {
         self.columns.is_empty() && self.qualified.is_empty()

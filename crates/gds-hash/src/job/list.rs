@@ -11,7 +11,7 @@ use super::table::Table;
 use crate::{Error, Job, Realm};
 
 /// What may follow for a job, in the order in which it is listed.
-const OF_JOB: &[&str] = &[
+pub(super) const OF_JOB: &[&str] = &[
     keys::JOB_SIZE,
     keys::JOB_NUM_APPS,
     keys::NUM_NODES,
@@ -21,9 +21,9 @@ const OF_JOB: &[&str] = &[
     keys::ANL_MAP,
 ];
 
-const OF_SESSION: &[&str] = &[keys::SESSION_ID, keys::NUM_NODES, keys::NODE_LIST];
+pub(super) const OF_SESSION: &[&str] = &[keys::SESSION_ID, keys::NUM_NODES, keys::NODE_LIST];
 
-const OF_APP: &[&str] = &[
+pub(super) const OF_APP: &[&str] = &[
     keys::APPNUM,
     keys::APP_SIZE,
     keys::APPLDR,
@@ -31,7 +31,7 @@ const OF_APP: &[&str] = &[
     keys::NODE_LIST,
 ];
 
-const OF_NODE: &[&str] = &[
+pub(super) const OF_NODE: &[&str] = &[
     keys::HOSTNAME,
     keys::NODEID,
     keys::LOCAL_SIZE,
@@ -39,7 +39,7 @@ const OF_NODE: &[&str] = &[
     keys::LOCAL_PEERS,
 ];
 
-const OF_PROC: &[&str] = &[
+pub(super) const OF_PROC: &[&str] = &[
     keys::HOSTNAME,
     keys::NODEID,
     keys::LOCAL_RANK,

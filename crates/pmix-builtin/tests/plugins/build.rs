@@ -46,6 +46,28 @@ pub(crate) fn cc(source: &Path, output: &Path, flags: &[String]) {
     );
 }
 
+/// Compiles a file in C++17 to a shared library beside it, with the flags of docs/plugins.md, warnings
+/// being errors.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the compiler is chosen by the environment"
+)]
+pub(crate) fn cpp_library(source: &Path) -> PathBuf {
+    let library = source.with_extension("so");
+    let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
+    let result = Command::new(&compiler)
+        .args(["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
+        .args(["-O2", "-fPIC", "-shared", "-I"])
+        .arg(top().join("include"))
+        .arg("-o")
+        .args([&library, source])
+        .output()
+        .unwrap_or_else(|e| panic!("cannot run the C++ compiler {compiler:?}: {e}"));
+    let said = String::from_utf8_lossy(&result.stderr);
+    assert!(result.status.success(), "{}:\n{said}", source.display());
+    library
+}
+
 /// Builds a cdylib package of the workspace, into the target directory of this test.
 pub(crate) fn rust_library(package: &str) -> PathBuf {
     // target/PROFILE/deps/TEST

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use preg_core::{Limits, Outcome, Params, Regex2Ref, Scheme, Status, check_plugin};
 use tempfile::TempDir;
 
-use crate::build::{c_library, rust_library};
+use crate::build::{c_library, cpp_library, rust_library, top};
 use crate::{open, warnings::warnings_of};
 
 fn rle() -> (TempDir, PathBuf) {
@@ -38,6 +38,62 @@ fn a_plugin_in_c_encodes_and_decodes() {
     assert_eq!(
         preg.parse_regex(regex.as_view()).unwrap(),
         b"node1,node1,node1,node1"
+    );
+}
+
+#[test]
+fn a_plugin_in_c_has_a_parameter() {
+    let (_scratch, library) = rle();
+    let framing = |least: &str| {
+        let preg = open(&[&library], &[("preg_rle_least", least)])?;
+        Ok::<_, preg_core::Error>(preg.generate_node_regex(b"n1,n1,n1").unwrap().framing)
+    };
+    assert_eq!(framing("3").unwrap(), "rle");
+    assert_eq!(framing("4").unwrap(), "raw");
+    assert_eq!(framing("").unwrap(), "rle");
+    let error = framing("three").unwrap_err().to_string();
+    for part in ["preg_rle_least", "a whole number"] {
+        assert!(error.contains(part), "{part:?} is not in {error}");
+    }
+    // What only the plugin knows to be wrong leaves it out, in its own words.
+    let (left_out, warnings) = warnings_of(|| framing("0").unwrap());
+    assert_eq!(left_out, "raw");
+    let all = warnings.join("\n");
+    assert!(all.contains("must be a number from 1 up"), "{all}");
+    let preg = open(&[&library], &[]).unwrap();
+    let known = preg.catalog().describe(&Params::default());
+    let least = known.iter().find(|param| param.name == "preg_rle_least");
+    assert_eq!(least.map(|param| &*param.default), Some("1"));
+}
+
+/// The program in C++ that docs/plugins.md gives whole.
+#[test]
+fn the_plugin_in_cpp_of_the_documentation_passes_its_check() {
+    let text = std::fs::read_to_string(top().join("docs/plugins.md")).unwrap();
+    let (_, code) = text.split_once("```cpp\n").unwrap();
+    let (code, _) = code.split_once("```\n").unwrap();
+    let directory = TempDir::new().unwrap();
+    let source = directory.path().join("preg_domain.cpp");
+    std::fs::write(&source, code).unwrap();
+    let library = cpp_library(&source);
+    let lists = [("two".to_owned(), b"a.site,b.site".to_vec())];
+    let report = check_plugin(&library, &Params::default(), &lists).unwrap();
+    let faults = report
+        .samples
+        .iter()
+        .filter(|s| matches!(s.outcome, Outcome::Fault(_)));
+    assert_eq!(faults.count(), 0, "{report:?}");
+    let preg = open(&[&library], &[]).unwrap();
+    let value = preg.generate_node_regex(b"a.site,b.site").unwrap();
+    assert_eq!(value.bytes, b"domain:.site;a,b");
+    assert_eq!(
+        names(&preg.parse_nodes(&value.bytes).unwrap()),
+        ["a.site", "b.site"]
+    );
+    let error = preg.parse_nodes(b"domain:.site").unwrap_err();
+    assert_eq!(
+        (error.status(), error.offset()),
+        (Status::ERR_BAD_PARAM, Some(12))
     );
 }
 
@@ -133,8 +189,12 @@ fn a_plugins_own_parameters_reach_it() {
     };
     assert_eq!(framing("2"), "prefix");
     assert_eq!(framing("3"), "raw");
-    // A value that the component rejects leaves it out; the others work.
-    let (preg, warnings) = warnings_of(|| open(&[&library], &[("preg_prefix_min_names", "x")]));
+    let kind = open(&[&library], &[("preg_prefix_min_names", "x")]);
+    let error = kind.err().unwrap().to_string();
+    let expected = "the embedding program: preg_prefix_min_names = \"x\": expected a whole number";
+    assert!(error.contains(expected), "{error}");
+    // A value that the component alone rejects leaves it out; the others work.
+    let (preg, warnings) = warnings_of(|| open(&[&library], &[("preg_prefix_min_names", "-2")]));
     assert_eq!(
         preg.unwrap().generate_node_regex(b"n1,n2").unwrap().framing,
         "raw"
@@ -174,12 +234,14 @@ fn a_check_reports_what_a_plugin_is_and_does() {
     let report = check_plugin(&library, &Params::default(), &[]).unwrap();
     assert_eq!(
         (report.name.as_str(), report.priority, report.abi),
-        ("rle", 120, (1, 0))
+        ("rle", 120, (1, 1))
     );
     assert_eq!(
         (&*report.tag, report.kind.as_deref()),
         (&b"rle:"[..], Some("rle"))
     );
+    let params = [("preg_rle_least".to_owned(), "1".to_owned())];
+    assert_eq!(report.params.as_deref(), Some(&params[..]));
     assert!(!report.operations.contains(&"generate_ppn"));
     assert_eq!(report.faults().count(), 0, "{:?}", report.samples);
     let kept = |s: &&preg_core::Sample| matches!(s.outcome, Outcome::Kept(_));

@@ -38,6 +38,15 @@
 #define OLD_TABLE 27
 #define ABOUT_NOT_UTF8 28
 #define ECHOES_PARAM 29
+#define PARAM_AT_A_NUMBER 30
+#define PARAMS_TOO_MANY 31
+#define PARAM_TOO_SMALL 32
+#define PARAM_OF_ANOTHER 33
+#define PARAM_OF_ALL 34
+#define PARAM_TWICE 35
+#define PARAM_ABSURD 36
+#define DECLARES_PARAM 37
+#define HEADER_OF_VERSION_0 38
 /* From here on the header is sound and the encoder is not. */
 #define PANICS 40
 #define UNKNOWN_STATUS 41
@@ -241,6 +250,23 @@ __attribute__((unused)) static const pmixrs_operations_t OPERATIONS = {
     .parse_nodes = parse,
 };
 
+#if FAULT > PARAM_AT_A_NUMBER && FAULT <= DECLARES_PARAM
+#define PARAMETER(text) \
+    { .name = PMIXRS_TEXT(text), .default_value = PMIXRS_TEXT("7"), .help = PMIXRS_TEXT("a number") }
+static const pmixrs_parameter_t PARAMETERS[] = {
+    PARAMETER("preg_faulty_number"),
+#if FAULT == PARAM_OF_ANOTHER
+    PARAMETER("preg_raw_number"),
+#elif FAULT == PARAM_OF_ALL
+    PARAMETER("preg_faulty_priority"),
+#elif FAULT == PARAM_ABSURD
+    { .name = { (const uint8_t *) "preg_faulty_x", SIZE_MAX } },
+#else
+    PARAMETER("preg_faulty_number"),
+#endif
+};
+#endif
+
 #define NAME_BYTES(pointer, length) { (const uint8_t *) (pointer), (length) }
 
 static const pmixrs_component_t COMPONENT[2] = { {
@@ -255,6 +281,12 @@ static const pmixrs_component_t COMPONENT[2] = { {
     .size = 64,
 #elif FAULT == HUGE_HEADER
     .size = 0xffffffff,
+#elif FAULT == HEADER_OF_VERSION_0
+    /* What lies behind it must not be read: it is no address. */
+    .size = offsetof(pmixrs_component_t, params),
+    .params = (const pmixrs_parameter_t *) 0x1234568,
+    .num_params = 3,
+    .param_size = sizeof(pmixrs_parameter_t),
 #else
     .size = sizeof(pmixrs_component_t),
 #endif
@@ -302,6 +334,23 @@ static const pmixrs_component_t COMPONENT[2] = { {
     .query = query,
 #if FAULT != NO_OPERATIONS
     .operations = &OPERATIONS,
+#endif
+#if FAULT == PARAM_AT_A_NUMBER
+    .params = (const pmixrs_parameter_t *) 8,
+#elif FAULT > PARAM_AT_A_NUMBER && FAULT <= DECLARES_PARAM
+    .params = PARAMETERS,
+#endif
+#if FAULT == PARAMS_TOO_MANY
+    .num_params = SIZE_MAX,
+#elif FAULT == DECLARES_PARAM
+    .num_params = 1,
+#elif FAULT >= PARAM_AT_A_NUMBER && FAULT < DECLARES_PARAM
+    .num_params = 2,
+#endif
+#if FAULT == PARAM_TOO_SMALL
+    .param_size = sizeof(pmixrs_text_t),
+#elif FAULT >= PARAM_AT_A_NUMBER && FAULT <= DECLARES_PARAM
+    .param_size = sizeof(pmixrs_parameter_t),
 #endif
 } };
 

@@ -119,6 +119,62 @@ fn names_that_are_wrong_are_refused() {
 }
 
 #[test]
+fn parameters_that_are_wrong_are_refused() {
+    for (fault, expected) in [
+        (
+            "PARAM_AT_A_NUMBER",
+            "returned a number instead of an address",
+        ),
+        (
+            "PARAMS_TOO_MANY",
+            "parameters are 18446744073709551615, at most 256 are allowed",
+        ),
+        ("PARAM_TOO_SMALL", "parameter says it has 16 bytes"),
+        (
+            "PARAM_OF_ANOTHER",
+            "parameter name \"preg_raw_number\" must be preg_faulty_ and",
+        ),
+        (
+            "PARAM_OF_ALL",
+            "\"preg_faulty_priority\" is one that every component has",
+        ),
+        ("PARAM_TWICE", "\"preg_faulty_number\" is declared twice"),
+        (
+            "PARAM_ABSURD",
+            "parameter name has 18446744073709551615 bytes, at most 128",
+        ),
+    ] {
+        refused(&faulty(fault).1, expected);
+    }
+}
+
+#[test]
+fn parameters_that_a_plugin_declares_are_shown_and_checked() {
+    let (_scratch, library) = faulty("DECLARES_PARAM");
+    let set = |name: &str, value: &str| open(&[&library], &[(name, value)]);
+    let preg = set("preg_faulty_number", "9").unwrap();
+    let params = Params::builder().build().unwrap();
+    let known = preg.catalog().describe(&params);
+    let known = known.iter().find(|p| p.name == "preg_faulty_number");
+    let known = known.map(|p| (p.component.as_deref(), &*p.default, &*p.help));
+    assert_eq!(known, Some((Some("faulty"), "7", "a number")));
+    for (name, value, expected) in [
+        ("preg_faulty_number", "many", "a whole number"),
+        ("preg_faulty_nubmer", "9", "preg_faulty_number"),
+    ] {
+        let error = set(name, value).err().unwrap().to_string();
+        assert!(error.contains(name) && error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_header_of_the_first_version_is_read_as_far_as_it_goes() {
+    let (_scratch, library) = faulty("HEADER_OF_VERSION_0");
+    let preg = open(&[&library], &[("preg_faulty_mode", "on")]).unwrap();
+    assert_eq!(framing(&preg), "bad");
+}
+
+#[test]
 fn what_another_component_has_is_refused_and_both_are_named() {
     for (fault, expected) in [
         (

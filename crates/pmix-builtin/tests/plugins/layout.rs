@@ -42,7 +42,11 @@ fn the_c_header_and_the_rust_structs_agree() {
         magic = magic, abi_major = abi_major, abi_minor = abi_minor, size = size,
         framework = framework, name = name, about = about, tag = tag, kind = kind,
         interface_version = interface, priority = priority, flags = flags, reserved = reserved,
-        query = query, operations = operations,
+        query = query, operations = operations, params = params, num_params = num_params,
+        param_size = param_size,
+    });
+    assertions!(c, "pmixrs_parameter_t", abi::Parameter, {
+        name = name, default_value = default, help = help,
     });
     for (name, value) in [
         ("PMIXRS_ABI_MAJOR", i64::from(abi::ABI_MAJOR)),
@@ -94,7 +98,10 @@ fn the_c_header_and_the_rust_structs_agree() {
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn the_frozen_layout_is_what_it_was() {
-    assert_eq!(size_of::<abi::ComponentHeader>(), 128);
+    assert_eq!(size_of::<abi::ComponentHeader>(), 152);
+    // Minor version 0 ends where the parameters of minor version 1 begin.
+    assert_eq!(offset_of!(abi::ComponentHeader, params), 128);
+    assert_eq!(size_of::<abi::Parameter>(), 48);
     assert_eq!(offset_of!(abi::ComponentHeader, framework), 16);
     assert_eq!(offset_of!(abi::ComponentHeader, interface), 96);
     assert_eq!(offset_of!(abi::ComponentHeader, query), 112);

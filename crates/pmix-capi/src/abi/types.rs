@@ -304,49 +304,6 @@ const _: () = {
 
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(crate) struct pmix_node_stats_t {
-    pub(crate) node: *mut c_char,
-    pub(crate) la: f32,
-    pub(crate) la5: f32,
-    pub(crate) la15: f32,
-    pub(crate) total_mem: f32,
-    pub(crate) free_mem: f32,
-    pub(crate) buffers: f32,
-    pub(crate) cached: f32,
-    pub(crate) swap_cached: f32,
-    pub(crate) swap_total: f32,
-    pub(crate) swap_free: f32,
-    pub(crate) mapped: f32,
-    pub(crate) sample_time: timeval,
-    pub(crate) diskstats: *mut pmix_disk_stats_t,
-    pub(crate) ndiskstats: usize,
-    pub(crate) netstats: *mut pmix_net_stats_t,
-    pub(crate) nnetstats: usize,
-}
-
-const _: () = {
-    assert!(size_of::<pmix_node_stats_t>() == 104);
-    assert!(offset_of!(pmix_node_stats_t, node) == 0);
-    assert!(offset_of!(pmix_node_stats_t, la) == 8);
-    assert!(offset_of!(pmix_node_stats_t, la5) == 12);
-    assert!(offset_of!(pmix_node_stats_t, la15) == 16);
-    assert!(offset_of!(pmix_node_stats_t, total_mem) == 20);
-    assert!(offset_of!(pmix_node_stats_t, free_mem) == 24);
-    assert!(offset_of!(pmix_node_stats_t, buffers) == 28);
-    assert!(offset_of!(pmix_node_stats_t, cached) == 32);
-    assert!(offset_of!(pmix_node_stats_t, swap_cached) == 36);
-    assert!(offset_of!(pmix_node_stats_t, swap_total) == 40);
-    assert!(offset_of!(pmix_node_stats_t, swap_free) == 44);
-    assert!(offset_of!(pmix_node_stats_t, mapped) == 48);
-    assert!(offset_of!(pmix_node_stats_t, sample_time) == 56);
-    assert!(offset_of!(pmix_node_stats_t, diskstats) == 72);
-    assert!(offset_of!(pmix_node_stats_t, ndiskstats) == 80);
-    assert!(offset_of!(pmix_node_stats_t, netstats) == 88);
-    assert!(offset_of!(pmix_node_stats_t, nnetstats) == 96);
-};
-
-#[derive(Clone, Copy)]
-#[repr(C)]
 pub(crate) struct pmix_proc_t {
     pub(crate) nspace: pmix_nspace_t,
     pub(crate) rank: pmix_rank_t,
@@ -517,6 +474,49 @@ const _: () = {
     assert!(offset_of!(pmix_endpoint_t, uuid) == 0);
     assert!(offset_of!(pmix_endpoint_t, osname) == 8);
     assert!(offset_of!(pmix_endpoint_t, endpt) == 16);
+};
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct pmix_node_stats_t {
+    pub(crate) node: *mut c_char,
+    pub(crate) la: f32,
+    pub(crate) la5: f32,
+    pub(crate) la15: f32,
+    pub(crate) total_mem: f32,
+    pub(crate) free_mem: f32,
+    pub(crate) buffers: f32,
+    pub(crate) cached: f32,
+    pub(crate) swap_cached: f32,
+    pub(crate) swap_total: f32,
+    pub(crate) swap_free: f32,
+    pub(crate) mapped: f32,
+    pub(crate) sample_time: timeval,
+    pub(crate) diskstats: *mut pmix_disk_stats_t,
+    pub(crate) ndiskstats: usize,
+    pub(crate) netstats: *mut pmix_net_stats_t,
+    pub(crate) nnetstats: usize,
+}
+
+const _: () = {
+    assert!(size_of::<pmix_node_stats_t>() == 104);
+    assert!(offset_of!(pmix_node_stats_t, node) == 0);
+    assert!(offset_of!(pmix_node_stats_t, la) == 8);
+    assert!(offset_of!(pmix_node_stats_t, la5) == 12);
+    assert!(offset_of!(pmix_node_stats_t, la15) == 16);
+    assert!(offset_of!(pmix_node_stats_t, total_mem) == 20);
+    assert!(offset_of!(pmix_node_stats_t, free_mem) == 24);
+    assert!(offset_of!(pmix_node_stats_t, buffers) == 28);
+    assert!(offset_of!(pmix_node_stats_t, cached) == 32);
+    assert!(offset_of!(pmix_node_stats_t, swap_cached) == 36);
+    assert!(offset_of!(pmix_node_stats_t, swap_total) == 40);
+    assert!(offset_of!(pmix_node_stats_t, swap_free) == 44);
+    assert!(offset_of!(pmix_node_stats_t, mapped) == 48);
+    assert!(offset_of!(pmix_node_stats_t, sample_time) == 56);
+    assert!(offset_of!(pmix_node_stats_t, diskstats) == 72);
+    assert!(offset_of!(pmix_node_stats_t, ndiskstats) == 80);
+    assert!(offset_of!(pmix_node_stats_t, netstats) == 88);
+    assert!(offset_of!(pmix_node_stats_t, nnetstats) == 96);
 };
 
 #[derive(Clone, Copy)]

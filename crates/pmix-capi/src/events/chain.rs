@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use pmix_client::Steer;
+use pmix_client::GroupDecision;
 use pmix_types::{DataType, Info, Key, Status, Text, Value, keys};
 
 use super::{Happened, Turn, handlers};
@@ -33,7 +33,7 @@ pub(super) struct Chain {
     shown: Vec<pmix_info_t>,
     source: pmix_proc_t,
     /// Who hears how the construction of a group is to go on, if the event asks for that.
-    steer: Option<Steer>,
+    decision: Option<GroupDecision>,
 }
 
 // SAFETY: the pointers lead to memory that this chain alone owns, but for those of the program,
@@ -83,7 +83,7 @@ fn open() -> MutexGuard<'static, Open> {
 
 impl Chain {
     /// Tells the first handler.
-    pub(super) fn begin(event: Happened, handlers: Vec<usize>, steer: Option<Steer>) {
+    pub(super) fn begin(event: Happened, handlers: Vec<usize>, decision: Option<GroupDecision>) {
         if handlers.is_empty() {
             return;
         }
@@ -98,7 +98,7 @@ impl Chain {
             results: Vec::new(),
             shown: Vec::new(),
             source,
-            steer,
+            decision,
         })
         .next();
     }
@@ -183,12 +183,14 @@ impl Chain {
     }
 
     /// Hands on what a handler says about a group that is being formed.
-    unsafe fn steer(&self, status: Status, at: *const pmix_info_t, count: usize) {
-        let Some(steer) = &self.steer else { return };
+    unsafe fn decide(&self, status: Status, at: *const pmix_info_t, count: usize) {
+        let Some(group) = &self.decision else { return };
         // SAFETY: the caller says so.
         let said = unsafe { infos_at(at, count) }.unwrap_or_default();
-        if let Some(decision) = decision(status, &said) {
-            steer.decide(decision);
+        if let Some(decision) = decision(status, &said)
+            && let Err(error) = group.decide(decision)
+        {
+            tracing::warn!("what a handler says about a group cannot be done: {error}");
         }
     }
 
@@ -248,7 +250,7 @@ unsafe extern "C" fn done(
         };
         // SAFETY: C says that there are so many.
         unsafe {
-            chain.steer(Status::from_raw(status), results, nresults);
+            chain.decide(Status::from_raw(status), results, nresults);
             chain.keep(Status::from_raw(status), results, nresults);
         }
         if let Some(callback) = cbfunc {

@@ -18,9 +18,79 @@ fn built() -> PathBuf {
     test.parent().expect("a test is in a folder").to_owned()
 }
 
-/// The shared library.
+/// The shared library: the one that was built, or the one that a tool looks at.
 pub(crate) fn shared() -> PathBuf {
-    built().join("libpmix_capi.so")
+    match variable("PMIX_TEST_LIBRARY") {
+        Some(path) => PathBuf::from(path),
+        None => built().join("libpmix_capi.so"),
+    }
+}
+
+/// Returns whether `cargo xtask sanitize` runs the tests, under valgrind or a sanitizer.
+pub(crate) fn is_under_tool() -> bool {
+    variable("PMIX_TEST_LIBRARY").is_some()
+}
+
+/// A variable of the environment, by which a test is told what to do.
+#[expect(clippy::disallowed_methods, reason = "a tool looks at the same tests")]
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The words of a variable that a tool has set.
+fn words(variable: &str) -> Vec<String> {
+    let text = self::variable(variable).unwrap_or_default();
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Names the ways in which a program is linked with the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Linked {
+    Shared,
+    Statically,
+    /// It opens it itself.
+    Not,
+}
+
+/// Compiles a program of one file; the folder has the library then.
+pub(crate) fn cc(source: &Path, folder: &Path, flags: &[&str], linked: Linked) -> PathBuf {
+    let name = source.file_stem().expect("a source has a name");
+    let to = folder.join(name).with_extension(format!("{linked:?}"));
+    let object = to.with_extension("o");
+    let mut command = Command::new("cc");
+    command.args(flags).args(words("PMIX_TEST_CFLAGS"));
+    command.arg("-I").arg(root().join("include"));
+    command.arg("-I").arg(folder).arg("-c").arg(source);
+    must(command.arg("-o").arg(&object));
+    let mut command = Command::new("cc");
+    command.arg(&object).arg("-o").arg(&to);
+    match linked {
+        Linked::Statically => command.arg(archive()),
+        Linked::Shared => command.arg("-L").arg(library(folder)).arg("-lpmix"),
+        Linked::Not => &mut command,
+    };
+    must(
+        command
+            .args(["-lm", "-lpthread", "-ldl"])
+            .args(words("PMIX_TEST_LDFLAGS")),
+    );
+    under_tool(to)
+}
+
+/// The program, or a script that runs it under the tool.
+fn under_tool(program: PathBuf) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let words = words("PMIX_TEST_UNDER");
+    if words.is_empty() {
+        return program;
+    }
+    let script = program.with_extension("sh");
+    let (words, shown) = (words.join(" "), program.display());
+    let text = format!("#!/bin/sh\nexec {words} {shown} \"$@\"\n");
+    std::fs::write(&script, text).expect("a script");
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&script, mode).expect("its mode");
+    script
 }
 
 /// The static library.
@@ -114,7 +184,10 @@ pub(crate) fn compilers(names: &[&'static str]) -> Vec<&'static str> {
 /// A folder with the library under the name by which programs look for it.
 pub(crate) fn library(folder: &Path) -> &Path {
     for name in ["libpmix.so.2", "libpmix.so"] {
-        std::os::unix::fs::symlink(shared(), folder.join(name)).expect("a link");
+        let link = folder.join(name);
+        if !link.exists() {
+            std::os::unix::fs::symlink(shared(), link).expect("a link");
+        }
     }
     folder
 }

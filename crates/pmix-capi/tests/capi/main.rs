@@ -5,5 +5,6 @@ mod build;
 mod headers;
 mod nulls;
 mod programs;
+mod random;
 mod symbols;
 mod tools;

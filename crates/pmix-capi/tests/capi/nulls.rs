@@ -9,20 +9,20 @@ use std::process::Command;
 use pmix_server::{HostObject, NoHost, Server};
 use pmix_types::{Info, Proc, Rank, keys};
 
-use crate::build::{column, library, must, root};
+use crate::build::{Linked, cc, column, must, root};
 use crate::programs::user_of;
 
 /// A function of the table.
-struct Function {
-    name: String,
+pub(crate) struct Function {
+    pub(crate) name: String,
     returns: String,
-    args: Vec<Arg>,
+    pub(crate) args: Vec<Arg>,
 }
 
 /// An argument: its type without `const`, an array being a pointer, and its name.
-struct Arg {
-    c_type: String,
-    name: String,
+pub(crate) struct Arg {
+    pub(crate) c_type: String,
+    pub(crate) name: String,
 }
 
 /// What is said of a call in which no argument is missing, and of one in which all are.
@@ -32,13 +32,14 @@ const ALL: &str = "*";
 const ANY: &str = "any";
 
 /// How a call went.
-struct Call {
-    function: String,
+pub(crate) struct Call {
+    pub(crate) function: String,
     argument: String,
-    went: String,
+    pub(crate) went: String,
 }
 
-fn functions() -> Vec<Function> {
+/// Every function of the table.
+pub(crate) fn functions() -> Vec<Function> {
     column("functions", "signature")
         .iter()
         .map(|text| function(text))
@@ -79,7 +80,7 @@ fn arg(text: &str) -> Arg {
 }
 
 /// A good argument, in C.
-fn sample(function: &str, arg: &Arg) -> String {
+pub(crate) fn sample(function: &str, arg: &Arg) -> String {
     let made = match (&*arg.c_type, &*arg.name) {
         ("void*", "ptr") => "list()",
         // The first info of a list comes after none.
@@ -133,7 +134,8 @@ fn milliseconds(function: &str) -> u32 {
     if waits { 1500 } else { 60_000 }
 }
 
-const WAITING: &[&str] = &[
+/// Parts of the names of functions that wait for others.
+pub(crate) const WAITING: &[&str] = &[
     "PMIx_Fence",
     "PMIx_Connect",
     "PMIx_Disconnect",
@@ -149,7 +151,7 @@ fn calls(functions: &[Function]) -> String {
     for (number, function) in functions.iter().enumerate() {
         let name = &function.name;
         let args = function.args.iter().enumerate().map(|(place, arg)| {
-            let null = match sample(name, arg).parse::<u8>().is_ok() || is_number(arg) {
+            let null = match sample(name, arg).parse::<u8>().is_ok() || arg.is_number() {
                 true => "0",
                 false => "NULL",
             };
@@ -178,45 +180,56 @@ fn calls(functions: &[Function]) -> String {
     format!("{text}{table}}};\n")
 }
 
-fn is_number(arg: &Arg) -> bool {
-    let c_type = &*arg.c_type;
-    let is_function = c_type.ends_with("func_t") || c_type.ends_with("fn_t");
-    let is_name = matches!(c_type, "pmix_nspace_t" | "pmix_key_t");
-    !c_type.ends_with('*') && !is_function && !is_name
+impl Arg {
+    /// Whether it is a number, not a place, a function or a name.
+    pub(crate) fn is_number(&self) -> bool {
+        let c_type = &*self.c_type;
+        let is_function = c_type.ends_with("func_t") || c_type.ends_with("fn_t");
+        let is_name = matches!(c_type, "pmix_nspace_t" | "pmix_key_t");
+        !c_type.ends_with('*') && !is_function && !is_name
+    }
 }
 
-fn compile(functions: &[Function], folder: &Path) -> PathBuf {
-    std::fs::write(folder.join("nulls_calls.h"), calls(functions)).expect("a file");
-    let program = folder.join("nulls");
-    let mut command = Command::new("cc");
-    command.args([
+/// The program with these calls: `nulls` or `random`.
+pub(crate) fn compile(calls: &str, name: &str, folder: &Path) -> PathBuf {
+    std::fs::write(folder.join(format!("{name}_calls.h")), calls).expect("a file");
+    let kind = format!("-D{}", name.to_uppercase());
+    let flags = [
+        &*kind,
         "-std=gnu11",
         "-Wall",
         "-Wextra",
         "-Werror",
         "-Wno-nonnull",
+        "-Wno-unused-function",
         "-Wno-deprecated-declarations",
-    ]);
-    command
-        .arg("-I")
-        .arg(root().join("include"))
-        .arg("-I")
-        .arg(folder);
-    command
-        .arg(root().join("tests/capi/nulls.c"))
-        .arg("-o")
-        .arg(&program);
-    must(command.arg("-L").arg(library(folder)).arg("-lpmix"));
-    program
+    ];
+    cc(
+        &root().join("tests/capi/nulls.c"),
+        folder,
+        &flags,
+        Linked::Shared,
+    )
 }
 
-fn run(program: &Path, what: &str, with: impl FnOnce(&mut Command)) -> Vec<Call> {
+/// Runs the program as what it is to be, a process of the server's jobs if there is one.
+pub(crate) fn run(
+    program: &Path,
+    what: &str,
+    server: Option<&Server>,
+    with: impl FnOnce(&mut Command),
+) -> Vec<Call> {
     let folder = program.parent().expect("a program is in a folder");
     let empty = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(program);
     command.arg(what).env_clear();
+    if let Some(server) = server {
+        let first = Proc::new("job.0", Rank::new(0));
+        command.envs(server.setup_fork(&first).expect("an environment"));
+    }
     with(&mut command);
     command
+        .current_dir(empty.path())
         .env("LD_LIBRARY_PATH", folder)
         .env("TMPDIR", empty.path());
     let said = must(&mut command);
@@ -233,7 +246,7 @@ fn run(program: &Path, what: &str, with: impl FnOnce(&mut Command)) -> Vec<Call>
 }
 
 /// A server of as many jobs of one process as there are calls.
-fn serve(number: usize, folder: &Path) -> Server {
+pub(crate) fn serve(number: usize, folder: &Path) -> Server {
     let server = Server::builder().host(NoHost).hostname("localhost").build();
     let server = server.expect("a server");
     server.start().expect("the server starts");
@@ -252,34 +265,32 @@ fn serve(number: usize, folder: &Path) -> Server {
     server
 }
 
+/// What the process of a call can be.
+pub(crate) const STATES: [&str; 6] = [
+    "nothing",
+    "ended-server",
+    "tool",
+    "server",
+    "client",
+    "ended-client",
+];
+
 #[test]
 fn no_function_crashes_without_an_argument() {
     let functions = functions();
     assert_eq!(functions.len(), 324);
     let folder = tempfile::tempdir().expect("a folder");
-    let program = compile(&functions, folder.path());
+    let program = compile(&calls(&functions), "nulls", folder.path());
     let expected: usize = functions
         .iter()
         .map(|function| function.args.len() + 2)
         .sum();
     let mut faults = Vec::new();
     let mut served = Vec::new();
-    for what in [
-        "nothing",
-        "ended-server",
-        "tool",
-        "server",
-        "client",
-        "ended-client",
-    ] {
+    for what in STATES {
         let is_client = what.ends_with("client");
         let server = is_client.then(|| serve(expected, folder.path()));
-        let calls = run(&program, what, |command| {
-            if let Some(server) = &server {
-                let first = Proc::new("job.0", Rank::new(0));
-                command.envs(server.setup_fork(&first).expect("an environment"));
-            }
-        });
+        let calls = run(&program, what, server.as_ref(), |_| ());
         assert_eq!(calls.len(), expected, "{what}");
         let is_served = |call: &&Call| call.argument == NONE && call.went == "returned 0";
         served.push((what, calls.iter().filter(is_served).count()));

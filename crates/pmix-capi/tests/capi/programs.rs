@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs in C, linked with the shared and with the static library.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -8,38 +9,34 @@ use pmix_server::{Credentials, HostObject, Server};
 use pmix_topology::Topology;
 use pmix_types::{Info, Proc, Rank, keys};
 
-use crate::build::{archive, ended, library, must, root};
+use crate::build::{Linked, cc, ended, is_under_tool, library, must, root};
 
 /// Compiles a program against the headers and a library.
-fn program(name: &str, folder: &Path, statically: bool) -> PathBuf {
-    let to = folder.join(if statically { "static" } else { "shared" });
-    let mut command = Command::new("cc");
-    command.args([
+fn program(name: &str, folder: &Path, linked: Linked) -> PathBuf {
+    let strict = [
         "-std=c11",
         "-D_DEFAULT_SOURCE",
         "-Wall",
         "-Wextra",
         "-pedantic",
         "-Werror",
-        "-I",
-    ]);
-    command
-        .arg(root().join("include"))
-        .arg(root().join("tests/capi").join(name));
-    command.arg("-o").arg(&to);
-    match statically {
-        true => command.arg(archive()).args(["-lm", "-lpthread", "-ldl"]),
-        false => command.arg("-L").arg(library(folder)).arg("-lpmix"),
-    };
-    must(&mut command);
-    to
+    ];
+    cc(
+        &root().join("tests/capi").join(name),
+        folder,
+        &strict,
+        linked,
+    )
 }
 
 /// Has a program checked as it is linked with the shared and with the static library.
 pub(crate) fn each(name: &str, check: impl Fn(&Path, &Path)) {
     let folder = tempfile::tempdir().expect("a folder");
-    for statically in [false, true] {
-        check(&program(name, folder.path(), statically), folder.path());
+    for linked in [Linked::Shared, Linked::Statically] {
+        // Under a tool there is the shared library alone.
+        if linked == Linked::Shared || !is_under_tool() {
+            check(&program(name, folder.path(), linked), folder.path());
+        }
     }
 }
 
@@ -117,6 +114,70 @@ fn a_caller_that_does_what_it_may_not_is_answered() {
         with(Command::new(program).envs(environment));
         server.finalize().expect("the server ends");
     });
+}
+
+/// A server of a job of one process, and the environment of that.
+fn serve_one(folder: &Path) -> (Server, Vec<(OsString, OsString)>) {
+    let server = serve(1);
+    let proc = Proc::new("job@1", Rank::new(0));
+    let made = server.register_client(&proc, user_of(folder), HostObject(0));
+    made.expect("a client");
+    let environment = server.setup_fork(&proc).expect("an environment");
+    (server, environment)
+}
+
+#[test]
+fn threads_initialise_put_get_hear_and_finalize_at_once_while_others_fork() {
+    each("threads.c", |program, folder| {
+        let (server, environment) = serve_one(folder);
+        let mut command = Command::new(program);
+        command
+            .args(["64", "10", "20"])
+            .envs(environment)
+            .env("LD_LIBRARY_PATH", folder);
+        assert_eq!(must(&mut command), "threads: ok\n");
+        server.finalize().expect("the server ends");
+    });
+}
+
+#[test]
+fn a_program_opens_and_closes_the_library_again_and_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let library = library(folder).join("libpmix.so.2");
+    let program = program("opened.c", folder, Linked::Not);
+    let (server, environment) = serve_one(folder);
+    let mut command = Command::new(program);
+    command.arg(&library).arg("40").envs(environment);
+    assert_eq!(must(&mut command), "opened: ok\n");
+    server.finalize().expect("the server ends");
+}
+
+#[test]
+fn the_library_may_be_loaded_before_all_others_and_bound_at_once() {
+    for (name, value) in [("LD_PRELOAD", "libpmix.so.2"), ("LD_BIND_NOW", "1")] {
+        let with = |command: &mut Command, folder: &Path| {
+            let value = match name {
+                "LD_PRELOAD" => folder.join(value).into_os_string(),
+                _ => value.into(),
+            };
+            command.env("LD_LIBRARY_PATH", folder).env(name, value);
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        let linked = program("threads.c", folder, Linked::Shared);
+        let (server, environment) = serve_one(folder);
+        let mut command = Command::new(linked);
+        command.args(["4", "2", "2"]).envs(environment);
+        with(&mut command, folder);
+        assert_eq!(must(&mut command), "threads: ok\n", "{name}");
+        server.finalize().expect("the server ends");
+        // What has nothing to do with it runs as before.
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $(printf 17)"]);
+        with(&mut command, folder);
+        assert_eq!(must(&mut command), "17\n", "{name}");
+    }
 }
 
 /// Two packages of two cores, and a network interface in the second.

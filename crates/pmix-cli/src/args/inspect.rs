@@ -55,6 +55,9 @@ pub(crate) struct Who {
 /// Arguments of `draw`.
 #[derive(Args)]
 pub(crate) struct Draw {
+    /// The node map as words, in place of --nodes: names and bracket lists.
+    #[arg(value_name = "NODE", conflicts_with = "nodes")]
+    pub(crate) names: Vec<OsString>,
     /// The node map, for names beside the rows.
     #[arg(long, value_name = "MAP")]
     pub(crate) nodes: Option<OsString>,

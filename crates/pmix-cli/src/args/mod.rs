@@ -36,7 +36,10 @@ pub(crate) use wire::{
     module,
 };
 
-/// Node and process maps of PMIx, and what its names and numbers mean.
+/// PMIx: start jobs on this node, ask their servers, and read and write node and process maps.
+///
+/// `pmix run` starts the processes of a job and is the PMIx server that they speak to; `pmix ps` and `pmix
+/// query` ask running servers, those of others too.
 #[derive(Parser)]
 #[command(
     name = "pmix",
@@ -74,7 +77,7 @@ pub(crate) struct Global {
         help_heading = "Global options"
     )]
     pub(crate) mca: Vec<String>,
-    /// Answer in JSON, one value a line; docs/cli.md has the schemas.
+    /// Answer in JSON, one value a line; `pmix man` and pmix-json(7) have the schemas.
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
     /// Show what is decided on standard error; twice shows more.

@@ -26,7 +26,11 @@ pub(crate) enum PluginsCommand {
 /// Arguments of `info`.
 #[derive(Args)]
 pub(crate) struct Info {
-    /// Only the parameters of this framework: preg, pcompress, or all.
+    /// Only parameters whose name or help has this in it, in upper or lower case; a `*` stands for
+    /// anything in a name. Several: those that one of them finds.
+    #[arg(value_name = "PATTERN")]
+    pub(crate) patterns: Vec<String>,
+    /// Only the parameters of this framework: preg, pcompress, psec, gds, or all.
     #[arg(long, value_name = "FRAMEWORK", default_value = "all")]
     pub(crate) param: String,
 }

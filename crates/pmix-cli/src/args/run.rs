@@ -115,6 +115,14 @@ pub(crate) struct Run {
     /// Let the others go on when a process fails.
     #[arg(long, help_heading = "Ending")]
     pub(crate) keep_going: bool,
+    /// How many processes that others ask for (PMIx_Spawn, MPI_Comm_spawn) there may be at one time.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1024",
+        help_heading = "Ending"
+    )]
+    pub(crate) max_spawned: u32,
     /// Which rank reads standard input, or none.
     #[arg(long, value_name = "RANK", default_value = "0", value_parser = StdinArg::parse)]
     pub(crate) stdin: StdinArg,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `pmix map draw`: one look tells block, cyclic or holes.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -9,9 +9,10 @@ use pmix_map::{NodeList, ProcMap};
 use preg_core::Status;
 use serde_json::json;
 
+use super::label::shorten_all;
 use super::matrix::{Mark, Matrix};
 use super::pattern::{self, Layout, Summary};
-use super::{label, paired, svg};
+use super::{paired, svg};
 use crate::args::{Draw, DrawAs, Pair};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -21,13 +22,41 @@ use crate::progress::Progress;
 use crate::style::Style;
 use crate::words::counted;
 
-/// The largest picture in characters, and the corner that is shown beside a folded one.
-const CELLS: (usize, usize) = (32, 64);
-const CORNER: (usize, u64) = (12, 64);
+/// Most rows of a picture in characters, and of the corner that is shown beside a folded one.
+const ROWS: usize = 32;
+const CORNER_ROWS: usize = 12;
 /// The largest picture as an image.
 const IMAGE: (usize, usize) = (128, 256);
-/// With a blank and the cells these are 80 columns.
-const LABEL: usize = 15;
+/// Columns of what is no terminal, and the most and the fewest that are used of one.
+const COLUMNS: (usize, usize, usize) = (80, 400, 40);
+
+/// How the columns of a line are used: the name of a node, a blank, and a cell each for ranks.
+#[derive(Clone, Copy)]
+struct Width {
+    label: usize,
+    cells: usize,
+}
+
+impl Width {
+    /// Fifteen of up to 80 columns are for names; of more, up to a quarter where the names are longer.
+    fn of(columns: usize, longest: usize) -> Self {
+        let most = if columns > 80 { columns / 4 } else { 15 };
+        let label = longest.clamp(15, most.max(15)).min(columns / 3);
+        Self {
+            label,
+            cells: columns - label - 1,
+        }
+    }
+}
+
+/// The columns of the terminal that the picture goes to; 80 for a file or a pipe.
+fn terminal_columns() -> usize {
+    let (usual, most, fewest) = COLUMNS;
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    let columns = size.ok().map(|size| usize::from(size.ws_col));
+    let columns = columns.filter(|columns| *columns > 0);
+    columns.map_or(usual, |columns| columns.clamp(fewest, most))
+}
 
 pub(super) fn run(context: &mut Context, args: &Draw) -> Result<Exit, Failure> {
     let (list, map) = maps(context, args)?;
@@ -37,17 +66,21 @@ pub(super) fn run(context: &mut Context, args: &Draw) -> Result<Exit, Failure> {
     let picture = match args.kind {
         DrawAs::Svg => {
             let matrix = Matrix::new(&map, map.num_nodes(), summary.span, IMAGE, &summary.faults);
-            let corner = corner(&map, &summary, &matrix);
+            let corner = corner(&map, &summary, &matrix, 64);
             let mut panels = vec![(folding(&summary, &matrix), matrix)];
             panels.extend(corner);
             svg::render(&summary.text, &panels, |node| name_of(&list, node))
         }
-        DrawAs::Text => text(
-            &list,
-            &map,
-            &summary,
-            context.style.only_if(!to_file && !context.json),
-        ),
+        DrawAs::Text => {
+            let is_shown = !to_file && !context.json;
+            let columns = if is_shown {
+                terminal_columns()
+            } else {
+                COLUMNS.0
+            };
+            let style = context.style.only_if(is_shown);
+            text(&list, &map, &summary, columns, style)
+        }
     };
     drop(progress);
     match &args.output {
@@ -73,7 +106,7 @@ pub(super) fn run(context: &mut Context, args: &Draw) -> Result<Exit, Failure> {
 /// The process map, and the node map if there is one.
 fn maps(context: &Context, args: &Draw) -> Result<(NodeList, ProcMap), Failure> {
     let layout = args.layout.clone();
-    if let Some(nodes) = args.nodes.clone() {
+    if let Some(nodes) = nodes_of(args)? {
         let standard_input = || OsString::from("-");
         let procs = args.procs.clone();
         let procs = procs.or_else(|| (!layout.is_asked()).then(standard_input));
@@ -95,6 +128,28 @@ fn maps(context: &Context, args: &Draw) -> Result<(NodeList, ProcMap), Failure> 
     Ok((NodeList::default(), map))
 }
 
+/// The node map: that of --nodes, or the words as if they were one with blanks between.
+fn nodes_of(args: &Draw) -> Result<Option<OsString>, Failure> {
+    match &args.names[..] {
+        [] => Ok(args.nodes.clone()),
+        [one] => Ok(Some(one.clone())),
+        all => {
+            let is_source = |word: &&OsString| {
+                let word = word.as_encoded_bytes();
+                word.starts_with(b"@") || word == b"-"
+            };
+            match all.iter().find(is_source) {
+                Some(word) => {
+                    let word = word.to_string_lossy();
+                    let message = format!("{word} cannot stand beside other words");
+                    Err(Failure::usage(message).cure("give one file, or names"))
+                }
+                None => Ok(Some(all.join(OsStr::new(" ")))),
+            }
+        }
+    }
+}
+
 /// A node's name, or its number if it has none.
 fn name_of(list: &NodeList, node: usize) -> String {
     match list.nth(node) {
@@ -103,17 +158,22 @@ fn name_of(list: &NodeList, node: usize) -> String {
     }
 }
 
-fn text(list: &NodeList, map: &ProcMap, summary: &Summary, style: Style) -> String {
+fn text(list: &NodeList, map: &ProcMap, summary: &Summary, line: usize, style: Style) -> String {
     let nodes = map.num_nodes();
-    let matrix = Matrix::new(map, nodes, summary.span, CELLS, &summary.faults);
+    // Names of rows that are not shown do not matter; those that are differ little in length.
+    let shown = (0..nodes).step_by(nodes.div_ceil(ROWS).max(1));
+    let longest = shown.map(|node| columns(&name_of(list, node))).max();
+    let width = Width::of(line, longest.unwrap_or(0));
+    let cells = (ROWS, width.cells);
+    let matrix = Matrix::new(map, nodes, summary.span, cells, &summary.faults);
     let mut picture = format!("{}\n", style.bold(&summary.text));
     if matrix.is_folded() {
         let _ = writeln!(picture, "{}", style.dim(&folding(summary, &matrix)));
     }
-    grid(&mut picture, list, &matrix, style);
-    if let Some((line, corner)) = corner(map, summary, &matrix) {
+    grid(&mut picture, list, &matrix, width, style);
+    if let Some((line, corner)) = corner(map, summary, &matrix, width.cells) {
         let _ = writeln!(picture, "\n{}", style.dim(&line));
-        grid(&mut picture, list, &corner, style);
+        grid(&mut picture, list, &corner, width, style);
     }
     picture
 }
@@ -133,26 +193,33 @@ fn folding(summary: &Summary, matrix: &Matrix) -> String {
 }
 
 /// The first nodes and ranks, where the folded picture does not show how they alternate.
-fn corner(map: &ProcMap, summary: &Summary, whole: &Matrix) -> Option<(String, Matrix)> {
+fn corner(
+    map: &ProcMap,
+    summary: &Summary,
+    whole: &Matrix,
+    cells: usize,
+) -> Option<(String, Matrix)> {
     if !whole.is_folded() || matches!(summary.layout, Layout::Block | Layout::Empty) {
         return None;
     }
-    let (nodes, ranks) = (map.num_nodes().min(CORNER.0), summary.span.min(CORNER.1));
+    let nodes = map.num_nodes().min(CORNER_ROWS);
+    let ranks = summary.span.min(cells as u64);
     let line = format!("the first {nodes} nodes and {ranks} ranks:");
-    let corner = Matrix::new(map, nodes, ranks, CELLS, &summary.faults);
+    let corner = Matrix::new(map, nodes, ranks, (CORNER_ROWS, cells), &summary.faults);
     Some((line, corner))
 }
 
-fn grid(picture: &mut String, list: &NodeList, matrix: &Matrix, style: Style) {
-    let mut axis = format!("{:>LABEL$} ", "rank");
+fn grid(picture: &mut String, list: &NodeList, matrix: &Matrix, width: Width, style: Style) {
+    let label = width.label;
+    let mut axis = format!("{:>label$} ", "rank");
     for col in (0..matrix.cols()).step_by(16) {
         let _ = write!(axis, "{:<16}", matrix.ranks_of(col).start);
     }
     let _ = writeln!(picture, "{}", style.dim(axis.trim_end()));
     let names = (0..matrix.rows()).map(|row| name_of(list, matrix.nodes_of(row).start));
-    let names = label::shorten_all(names.collect(), LABEL);
+    let names = shorten_all(names.collect(), label);
     for (row, mut name) in names.into_iter().enumerate() {
-        name.insert_str(0, &" ".repeat(LABEL.saturating_sub(columns(&name))));
+        name.insert_str(0, &" ".repeat(label.saturating_sub(columns(&name))));
         let cells: String = (0..matrix.cols())
             .map(|col| ['·', '░', '▒', '▓', '█'][matrix.shade(row, col)])
             .collect();
@@ -168,7 +235,7 @@ fn grid(picture: &mut String, list: &NodeList, matrix: &Matrix, style: Style) {
             })
             .collect();
         let key = "? missing, ! doubled";
-        let _ = writeln!(picture, "{:>LABEL$} {}", "", style.red(marks.trim_end()));
-        let _ = writeln!(picture, "{:>LABEL$} {}", "", style.dim(key));
+        let _ = writeln!(picture, "{:>label$} {}", "", style.red(marks.trim_end()));
+        let _ = writeln!(picture, "{:>label$} {}", "", style.dim(key));
     }
 }

@@ -156,6 +156,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         keep_going: args.keep_going,
         adopt: true,
         forward_io: args.forward_io,
+        max_spawned: args.max_spawned,
         watcher: Some(watcher()),
         cpus: args.cpu_set,
         compat_env: !args.no_compat_env,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_launch::{Ending, GroupOutcome, Outcome, Plan, RankOutcome};
+use pmix_launch::{Ending, GroupOutcome, JobOutcome, Outcome, Plan, RankOutcome};
 use pmix_types::Rank;
 use serde_json::{Value as Json, json};
 
@@ -38,6 +38,15 @@ pub(super) fn table(outcome: &Outcome) -> String {
         );
     }
     text += &groups(outcome);
+    for job in &outcome.spawned {
+        let (name, num_procs) = (&job.nspace, job.num_procs);
+        let (parent, time) = (&job.parent, job.elapsed.as_secs_f64());
+        text += &format!("{name}: {num_procs} processes for {parent}, {time:.3} s: ");
+        text += &match &job.cause {
+            Some(cause) => format!("{cause}\n"),
+            None => format!("exit code {}\n", job.exit_code),
+        };
+    }
     text
 }
 
@@ -113,7 +122,21 @@ pub(super) fn summary(plan: &Plan, outcome: &Outcome) -> Json {
         "apps": apps.collect::<Vec<_>>(),
         "num_groups": outcome.num_groups,
         "groups": outcome.groups.iter().map(of_group).collect::<Vec<_>>(),
+        "num_spawned": outcome.num_spawned,
+        "spawned": outcome.spawned.iter().map(of_job).collect::<Vec<_>>(),
         "ranks": outcome.ranks.iter().map(of_rank).collect::<Vec<_>>(),
+    })
+}
+
+fn of_job(job: &JobOutcome) -> Json {
+    json!({
+        "nspace": job.nspace,
+        "parent": job.parent,
+        "num_procs": job.num_procs,
+        "num_failed": job.num_failed,
+        "exit_code": job.exit_code,
+        "cause": job.cause.as_ref().map(ToString::to_string),
+        "seconds": seconds(job.elapsed),
     })
 }
 

@@ -30,7 +30,7 @@ pub(super) fn run(context: &mut Context, args: &WireEncode) -> Result<Exit, Fail
         return Err(Failure::data(format!("{} is no UTF-8 text", source.origin)));
     };
     let data = json::read(data_type, text).map_err(|error| {
-        let failure = Failure::data(error.to_string()).cure("docs/json.md shows every type");
+        let failure = Failure::data(error.to_string()).cure("pmix-json(7) shows every type");
         match error.line() {
             0 => failure,
             _ => failure.at(place(&source.origin, text, &error)),

@@ -3,15 +3,16 @@
 //! sent when one comes, and how each of them ends. Events and times go in, steps come out.
 
 mod invite;
+mod leader;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Instant;
 
 use pmix_proto::{Event, request};
-use pmix_types::{Info, IntoOwned as _, Proc, Status, Text};
+use pmix_types::{Info, IntoOwned as _, Proc, Status, Text, keys};
 
 use self::invite::{Invite, is_answer};
-use super::said::{about, bad, check_name, group_of, members, notify};
+use super::said::{about, bad, check_name, check_required, group_of, members, notify, says};
 use super::{Decision, Group};
 use crate::Error;
 
@@ -19,7 +20,9 @@ use crate::Error;
 pub(crate) type OpId = u64;
 
 /// The events that the operations of a process hear of.
-pub(crate) const HEARD: [Status; 6] = [
+pub(crate) const HEARD: [Status; 8] = [
+    Status::GROUP_INVITED,
+    Status::GROUP_LEADER_SELECTED,
     Status::GROUP_INVITE_ACCEPTED,
     Status::GROUP_INVITE_DECLINED,
     Status::GROUP_INVITE_FAILED,
@@ -46,9 +49,10 @@ pub(crate) enum Step {
     End(OpId, Result<Group, Error>),
 }
 
-/// Names what a decision is about: an operation, and a process that does not take part.
+/// Names what a [`Decision`] is about: an invitation, and a process that does not take part, or the leader
+/// that is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Question {
+pub struct Question {
     op: OpId,
     about: Proc<'static>,
 }
@@ -79,6 +83,11 @@ enum Kind {
         leader: Proc<'static>,
         /// What is heard before the answer is on its way is about an earlier group of the name.
         has_answered: bool,
+        /// Whether the leader is lost, and another is chosen.
+        is_lost: bool,
+        /// What holds if this process leads in the end: whether the group may be smaller, and whether the
+        /// loss of members is told.
+        directives: (bool, bool),
     },
 }
 
@@ -108,7 +117,8 @@ impl Operations {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a bad name, without this process among the members, or with one twice.
+    /// `PMIX_ERR_BAD_PARAM` for a bad name, without this process among the members, or with one twice;
+    /// `PMIX_ERR_NOT_SUPPORTED` for a directive that is required and not served.
     pub(crate) fn invite(
         &mut self,
         name: &Text<'static>,
@@ -117,6 +127,7 @@ impl Operations {
         limit: Option<Instant>,
     ) -> Result<OpId, Error> {
         check_name(name)?;
+        check_required(infos)?;
         let (invite, to) = Invite::new(&self.own, procs, infos)?;
         let invited = notify(Status::GROUP_INVITED, name, to, Vec::new());
         let op = self.open(name, limit, Kind::Invite(invite));
@@ -132,14 +143,17 @@ impl Operations {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a bad name, or if the leader is no single other process.
+    /// `PMIX_ERR_BAD_PARAM` for a bad name, or if the leader is no single other process;
+    /// `PMIX_ERR_NOT_SUPPORTED` for a directive that is required and not served.
     pub(crate) fn join(
         &mut self,
         name: &Text<'static>,
         leader: &Proc<'static>,
+        infos: &[Info<'_>],
         limit: Option<Instant>,
     ) -> Result<OpId, Error> {
         check_name(name)?;
+        check_required(infos)?;
         if !leader.rank.is_valid() || *leader == self.own {
             return Err(bad("the leader of a group is one process, and another"));
         }
@@ -154,6 +168,11 @@ impl Operations {
         let join = Kind::Join {
             leader: leader.clone(),
             has_answered: false,
+            is_lost: false,
+            directives: (
+                says(infos, keys::GROUP_OPTIONAL),
+                says(infos, keys::GROUP_NOTIFY_TERMINATION),
+            ),
         };
         let op = self.open(name, limit, join);
         self.steps.push_back(Step::Notify(Some(op), accepted));
@@ -232,7 +251,20 @@ impl Operations {
                 true
             }
             Status::GROUP_LEADER_FAILED => {
+                if let Some(Kind::Join { is_lost, .. }) = self.kind_of(op) {
+                    *is_lost = true;
+                }
                 self.ask(op, about(event).clone(), event);
+                true
+            }
+            Status::GROUP_LEADER_SELECTED => {
+                self.selected(op, event);
+                false
+            }
+            // Who leads in the place of another invites anew, which was accepted before.
+            Status::GROUP_INVITED => {
+                self.follow(op, &event.source);
+                self.accept(op);
                 true
             }
             Status::GROUP_CONSTRUCT_COMPLETE => {
@@ -253,6 +285,26 @@ impl Operations {
         self.steps.push_back(Step::Ask(question, event.clone()));
     }
 
+    /// Whether a decision can be followed.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` if it invites nobody, or processes that are or were invited already, or is none
+    /// for one that leads, or for one that does not.
+    pub(crate) fn check(&self, question: &Question, decision: &Decision) -> Result<(), Error> {
+        let kind = self.open.get(&question.op).map(|open| &open.kind);
+        match (kind, decision) {
+            (Some(Kind::Invite(invite)), Decision::Invite(procs)) => {
+                invite.check_replacement(procs)
+            }
+            (Some(Kind::Invite(_)), Decision::Lead) => Err(bad("this process leads already")),
+            (Some(Kind::Join { .. }), Decision::Invite(_)) => {
+                Err(bad("nobody but the leader invites to a group"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Goes on as the program decided, or as it said when it began.
     pub(crate) fn decide(&mut self, question: &Question, decision: Option<Decision>) {
         let op = question.op;
@@ -261,15 +313,7 @@ impl Operations {
             Some(operation) => operation.name.clone(),
         };
         let Some(invite) = self.invite_of(op) else {
-            let who = &question.about;
-            let message = format!("{} rank {} led {name} and is lost", who.nspace, who.rank);
-            let status = match decision {
-                Some(Decision::Abort) => Status::GROUP_CONSTRUCT_ABORT,
-                _ => Status::GROUP_LEADER_FAILED,
-            };
-            // What the leader said last may still come from another node.
-            self.remember((name, who.clone()));
-            return self.end(op, Err(Error::new(status, message)));
+            return self.decide_leader(op, &name, &question.about, decision.as_ref());
         };
         let Some(why) = invite.decided(&question.about) else {
             return;
@@ -310,7 +354,8 @@ impl Operations {
             if let Some(leader) = leader {
                 let status = Status::GROUP_CONSTRUCT_ABORT;
                 let name = name.clone().into_owned();
-                let abort = notify(status, &name, vec![leader], Vec::new());
+                let about = Info::new(keys::EVENT_AFFECTED_PROC, leader.clone());
+                let abort = notify(status, &name, vec![leader], vec![about]);
                 self.steps.push_back(Step::Notify(None, abort));
             }
             let message = format!("this process ended the construction of {name}");
@@ -334,13 +379,34 @@ impl Operations {
         }
     }
 
-    /// Ends all operations: the server was lost.
+    /// Ends all operations, and forgets the groups: the server was lost.
     pub(crate) fn lose(&mut self, error: &Error) {
         self.known.clear();
+        self.fail(error);
+    }
+
+    /// Ends all operations: they would hear of nothing.
+    pub(crate) fn fail(&mut self, error: &Error) {
         while let Some((op, _)) = self.open.first_key_value() {
             let op = *op;
             self.end(op, Err(error.clone()));
         }
+    }
+
+    /// Ends an operation that the program gives up, and tells the others.
+    pub(crate) fn cancel(&mut self, op: OpId, error: Error) {
+        self.decline(op);
+        self.abort(op, error);
+    }
+
+    /// How many operations have not ended.
+    pub(crate) fn num_open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether an event may concern an operation.
+    pub(crate) fn listens(&self) -> bool {
+        !self.open.is_empty() || !self.given_up.is_empty()
     }
 
     /// Forgets an operation of which nothing was sent.
@@ -379,11 +445,17 @@ impl Operations {
                 Kind::Join {
                     leader,
                     has_answered,
+                    is_lost,
+                    ..
                 } if is_named => match event.status {
+                    Status::GROUP_CONSTRUCT_ABORT if *is_lost => about(event) == leader,
                     Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT => {
                         *has_answered && event.source == *leader
                     }
-                    Status::GROUP_LEADER_FAILED => about(event) == leader,
+                    Status::GROUP_LEADER_FAILED => !is_lost && about(event) == leader,
+                    // What the server of the old leader decided may be overtaken by the new leader.
+                    Status::GROUP_LEADER_SELECTED => about(event) == leader,
+                    Status::GROUP_INVITED => [&event.source, about(event)].contains(&leader),
                     _ => false,
                 },
                 _ => false,
@@ -404,6 +476,10 @@ impl Operations {
                 group_of(event).is_some_and(|group| group == name) && event.source == *leader
             })
             && members(event).is_some_and(|members| members.contains(&self.own))
+    }
+
+    fn kind_of(&mut self, op: OpId) -> Option<&mut Kind> {
+        self.open.get_mut(&op).map(|operation| &mut operation.kind)
     }
 
     fn invite_of(&mut self, op: OpId) -> Option<&mut Invite> {
@@ -472,17 +548,24 @@ impl Operations {
                     self.steps.push_back(Step::Notify(None, abort));
                 }
             }
-            // The leader waits for nobody who waits no longer.
-            Kind::Join { leader, .. } if error.status() == Status::ERR_TIMEOUT => {
-                let status = Status::GROUP_INVITE_DECLINED;
-                let declined = notify(status, name, vec![leader.clone()], Vec::new());
-                self.steps.push_back(Step::Notify(None, declined));
-                let given_up = (name.clone(), leader.clone());
-                self.remember(given_up);
-            }
+            Kind::Join { .. } if error.status() == Status::ERR_TIMEOUT => self.decline(op),
             Kind::Join { .. } => {}
         }
         self.end(op, Err(error));
+    }
+
+    /// Tells the leader of a join that is given up: it waits for nobody who waits no longer.
+    fn decline(&mut self, op: OpId) {
+        let Some(operation) = self.open.get(&op) else {
+            return;
+        };
+        if let Kind::Join { leader, .. } = &operation.kind {
+            let (status, name) = (Status::GROUP_INVITE_DECLINED, &operation.name);
+            let declined = notify(status, name, vec![leader.clone()], Vec::new());
+            let given_up = (name.clone(), leader.clone());
+            self.steps.push_back(Step::Notify(None, declined));
+            self.remember(given_up);
+        }
     }
 
     /// Remembers that this process is in no group of this name and leader, whoever says so later.

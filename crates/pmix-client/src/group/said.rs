@@ -9,6 +9,9 @@
 //! | `PMIX_GROUP_CONSTRUCT_COMPLETE` | leader | members | the members |
 //! | `PMIX_GROUP_CONSTRUCT_ABORT` | leader, or one invited | the others | nothing |
 //! | `PMIX_GROUP_LEADER_FAILED` | server | those invited | the leader |
+//! | the same | one invited | that leader, for its server | the leader; `PMIX_GROUP_LEADER` if it leads |
+//! | `PMIX_GROUP_LEADER_SELECTED` | server | those invited | both leaders and the members, or nobody |
+//! | `PMIX_GROUP_INVITED` | new leader | the others | the leader that is lost |
 
 use pmix_proto::{Event, request};
 use pmix_types::{DataArray, DataRange, Info, Nspace, Proc, Status, Text, Value, keys};
@@ -108,4 +111,28 @@ pub(super) fn says(infos: &[Info<'_>], key: &str) -> bool {
 
 pub(super) fn bad(message: impl Into<String>) -> Error {
     Error::new(Status::ERR_BAD_PARAM, message)
+}
+
+/// The directives of an invitation, and those of a join.
+const SERVED: [&str; 3] = [
+    keys::TIMEOUT,
+    keys::GROUP_OPTIONAL,
+    keys::GROUP_NOTIFY_TERMINATION,
+];
+
+/// Refuses what is required and not served.
+///
+/// # Errors
+///
+/// `PMIX_ERR_NOT_SUPPORTED`.
+pub(super) fn check_required(infos: &[Info<'_>]) -> Result<(), Error> {
+    let is_served = |info: &Info<'_>| SERVED.iter().any(|key| info.key.is(key));
+    let mut required = infos.iter().filter(|info| info.is_required());
+    match required.find(|info| !is_served(info)) {
+        Some(info) => Err(Error::new(
+            Status::ERR_NOT_SUPPORTED,
+            format!("{} is required of an invitation", info.key),
+        )),
+        None => Ok(()),
+    }
 }

@@ -3,9 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use pmix_proto::Event;
+use pmix_proto::{Event, request};
 use pmix_types::{Info, Proc, Rank, Status, Text, Value, keys};
 
+use super::Decision;
 use super::operations::{Operations, Step};
 use super::said::notify;
 
@@ -51,6 +52,54 @@ fn ended(operations: &mut Operations) -> Option<Status> {
     ended
 }
 
+/// A server says who leads in the place of another.
+fn selected(old: u32, new: Option<u32>, members: &[u32]) -> Event<'static> {
+    let mut more = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc(old))];
+    if let Some(new) = new {
+        let members: Vec<_> = members.iter().copied().map(proc).collect();
+        more.push(Info::new(keys::GROUP_LEADER, proc(new)));
+        more.push(Info::new(keys::GROUP_MEMBERSHIP, Value::from(members)));
+    }
+    heard(Status::GROUP_LEADER_SELECTED, 9, more)
+}
+
+/// A process that has accepted, whose leader is lost. Returns what it says about that, too.
+fn leaderless(decision: Option<Decision>) -> (Operations, Option<request::Notify<'static>>) {
+    let mut operations = Operations::new(proc(1));
+    operations.join(&name(), &proc(0), &[], None).unwrap();
+    assert_eq!(ended(&mut operations), None);
+    let failed = Info::new(keys::EVENT_AFFECTED_PROC, proc(0));
+    let failed = heard(Status::GROUP_LEADER_FAILED, 9, vec![failed]);
+    assert!(operations.hear(&failed));
+    let Some(Step::Ask(question, _)) = operations.poll() else {
+        panic!("nobody is asked");
+    };
+    let invites = operations.check(&question, &Decision::Invite(vec![proc(5)]));
+    assert_eq!(invites.unwrap_err().status(), Status::ERR_BAD_PARAM);
+    operations.decide(&question, decision);
+    let said = sent(&mut operations);
+    (operations, said)
+}
+
+/// The event that is to be sent next, which the server takes.
+fn sent(operations: &mut Operations) -> Option<request::Notify<'static>> {
+    match operations.poll() {
+        Some(Step::Notify(op, said)) => {
+            if let Some(op) = op {
+                operations.sent(op, Ok(()));
+            }
+            Some(said)
+        }
+        _ => None,
+    }
+}
+
+fn to(said: &request::Notify<'static>) -> Option<Value<'static>> {
+    let mut infos = said.infos.iter();
+    let range = infos.find(|info| info.key.is(keys::EVENT_CUSTOM_RANGE));
+    range.map(|info| info.value.clone())
+}
+
 fn leaves(operations: &mut Operations) -> bool {
     let mut steps = std::iter::from_fn(|| operations.poll());
     steps.any(|step| matches!(step, Step::Leave(_)))
@@ -63,7 +112,7 @@ fn a_group_that_was_given_up_is_left_when_it_is_formed() {
     let failed = heard(Status::GROUP_LEADER_FAILED, 9, vec![failed]);
     for is_late in [true, false] {
         let mut operations = Operations::new(proc(1));
-        operations.join(&name(), &proc(0), Some(now)).unwrap();
+        operations.join(&name(), &proc(0), &[], Some(now)).unwrap();
         assert_eq!(ended(&mut operations), None);
         let expected = match is_late {
             true => {
@@ -72,6 +121,9 @@ fn a_group_that_was_given_up_is_left_when_it_is_formed() {
             }
             false => {
                 assert!(operations.hear(&failed));
+                // Nothing is known until the server says that nobody leads.
+                assert_eq!(ended(&mut operations), None);
+                operations.hear(&selected(0, None, &[]));
                 Status::GROUP_LEADER_FAILED
             }
         };
@@ -88,7 +140,7 @@ fn a_group_that_was_given_up_is_left_when_it_is_formed() {
 #[test]
 fn what_is_heard_before_the_answer_is_about_an_earlier_group() {
     let mut operations = Operations::new(proc(1));
-    operations.join(&name(), &proc(0), None).unwrap();
+    operations.join(&name(), &proc(0), &[], None).unwrap();
     assert!(!operations.wants(&complete(&[0, 1])));
     assert_eq!(ended(&mut operations), None);
     assert!(operations.wants(&complete(&[0, 1])));
@@ -98,4 +150,98 @@ fn what_is_heard_before_the_answer_is_about_an_earlier_group() {
     assert!(!operations.wants(&other));
     operations.hear(&complete(&[0, 2]));
     assert_eq!(ended(&mut operations), Some(Status::GROUP_CONSTRUCT_ABORT));
+}
+
+#[test]
+fn a_registration_that_is_refused_leaves_the_groups_known() {
+    let mut operations = Operations::new(proc(1));
+    operations.join(&name(), &proc(0), &[], None).unwrap();
+    assert_eq!(ended(&mut operations), None);
+    operations.hear(&complete(&[0, 1]));
+    assert_eq!(ended(&mut operations), Some(Status::SUCCESS));
+    operations
+        .join(&"other".into(), &proc(0), &[], None)
+        .unwrap();
+    let error = crate::Error::new(Status::ERR_OUT_OF_RESOURCE, "no more registrations");
+    operations.fail(&error);
+    assert_eq!(ended(&mut operations), Some(error.status()));
+    assert_eq!(operations.forget(&name()), [proc(0), proc(1)]);
+}
+
+#[test]
+fn who_is_chosen_invites_the_others_anew_and_forms_the_group() {
+    let (mut operations, said) = leaderless(Some(Decision::Lead));
+    let said = said.unwrap();
+    assert_eq!(said.status, Status::GROUP_LEADER_FAILED);
+    assert_eq!(to(&said), Some(Value::from(vec![proc(0)])));
+    let leads = Info::new(keys::GROUP_LEADER, true);
+    assert!(said.infos.contains(&leads));
+    operations.hear(&selected(0, Some(1), &[1, 2, 3]));
+    let invited = sent(&mut operations).unwrap();
+    assert_eq!(invited.status, Status::GROUP_INVITED);
+    assert_eq!(to(&invited), Some(Value::from(vec![proc(2), proc(3)])));
+    for rank in [2, 3] {
+        operations.hear(&heard(Status::GROUP_INVITE_ACCEPTED, rank, vec![]));
+    }
+    let complete = sent(&mut operations).unwrap();
+    assert_eq!(complete.status, Status::GROUP_CONSTRUCT_COMPLETE);
+    assert_eq!(ended(&mut operations), Some(Status::SUCCESS));
+}
+
+#[test]
+fn who_follows_accepts_the_new_leader_in_whatever_order_it_hears() {
+    for is_overtaken in [false, true] {
+        let (mut operations, _) = leaderless(None);
+        let chosen = selected(0, Some(2), &[1, 2]);
+        let in_place = Info::new(keys::EVENT_AFFECTED_PROC, proc(0));
+        let invited = heard(Status::GROUP_INVITED, 2, vec![in_place]);
+        let mut come = [&chosen, &invited];
+        if is_overtaken {
+            come.reverse();
+        }
+        for event in come {
+            if operations.wants(event) {
+                operations.hear(event);
+            }
+        }
+        let accepted = sent(&mut operations).unwrap();
+        assert_eq!(accepted.status, Status::GROUP_INVITE_ACCEPTED);
+        assert_eq!(to(&accepted), Some(Value::from(vec![proc(2)])));
+        assert_eq!(ended(&mut operations), None);
+        let mut complete = complete(&[1, 2]);
+        complete.source = proc(2);
+        operations.hear(&complete);
+        assert_eq!(ended(&mut operations), Some(Status::SUCCESS));
+    }
+}
+
+#[test]
+fn one_that_gives_up_without_a_leader_says_so_and_ends() {
+    let (mut operations, said) = leaderless(Some(Decision::Abort));
+    assert_eq!(said.unwrap().status, Status::GROUP_CONSTRUCT_ABORT);
+    let aborted = Some(Status::GROUP_CONSTRUCT_ABORT);
+    assert_eq!(ended(&mut operations), aborted);
+    // Others hear it from the server of the leader.
+    let (mut operations, _) = leaderless(None);
+    let about = Info::new(keys::EVENT_AFFECTED_PROC, proc(0));
+    operations.hear(&heard(Status::GROUP_CONSTRUCT_ABORT, 9, vec![about]));
+    assert_eq!(ended(&mut operations), aborted);
+}
+
+#[test]
+fn a_directive_that_is_required_and_not_served_is_refused() {
+    let mut operations = Operations::new(proc(1));
+    let mut info = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
+    for (is_required, expected) in [(false, Ok(())), (true, Err(Status::ERR_NOT_SUPPORTED))] {
+        if is_required {
+            info.set_required();
+        }
+        let infos = [Info::new(keys::TIMEOUT, 5), info.clone()];
+        let joined = operations.join(&name(), &proc(0), &infos, None);
+        let joined = joined.map(drop).map_err(|error| error.status());
+        assert_eq!(joined, expected);
+        let invited = operations.invite(&name(), vec![proc(1)], &infos, None);
+        let invited = invited.map(drop).map_err(|error| error.status());
+        assert_eq!(invited, expected);
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pmix_proto::reply::{Credential, Done, Found, Infos, Objects, Pulled, Spawned};
+use pmix_proto::reply::{Credential, Done, Found, Infos, JobInfo, Objects, Pulled, Spawned};
 use pmix_proto::{PeerForm, Request, reply, request};
 use pmix_types::{
     AllocDirective, App, DataRange, Info, IntoOwned as _, IofChannel, Key, Nspace, Pdata, Proc,
@@ -44,6 +44,18 @@ impl<'a> Ask<'a, ()> {
         };
         Self {
             request,
+            read: Box::new(read),
+        }
+    }
+
+    /// Asks for the job info of the own job.
+    pub(super) fn job_info() -> Self {
+        let read = |shared: &Shared, payload: &[u8]| {
+            let info = JobInfo::decode(form(shared), None, payload)?;
+            shared.cache.absorb_job_info(&info)
+        };
+        Self {
+            request: Request::JobInfo,
             read: Box::new(read),
         }
     }

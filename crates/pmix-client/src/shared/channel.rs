@@ -19,7 +19,6 @@ use super::Forwarded;
 use super::lock;
 use super::worker::{ClientEvent, STACK_BYTES, Worker};
 use crate::Error;
-use crate::connection::Connection;
 
 /// The payload of a reply, or why there will be none.
 type Answer = Result<Vec<u8>, Error>;
@@ -103,11 +102,11 @@ impl Asking {
 impl Channel {
     /// Takes a connection over.
     pub(super) fn open(
-        connection: Connection,
+        (stream, session): (TcpStream, ClientConnection),
+        events: Vec<Event<'static>>,
         worker: Arc<Worker>,
         is_driven: bool,
     ) -> Result<Arc<Self>, Error> {
-        let (stream, session, events) = connection.into_parts();
         let broken = |error: std::io::Error| Error::lost("the server cannot be waited for", error);
         stream
             .set_write_timeout(None)

@@ -38,11 +38,11 @@ enum Registration {
     Done,
 }
 
-/// Decides how the construction of a group goes on; see [`ClientEvent::Group`]. Who drops it without a
-/// word has no opinion: the group is then formed without the process if that was allowed, and otherwise
-/// not.
+/// Takes the decision how the construction of a group goes on; see [`ClientEvent::Group`]. Who drops it
+/// without a word has no opinion: the group is then formed without the process if that was allowed, and
+/// otherwise not.
 #[derive(Clone)]
-pub struct Steer(Arc<Asked>);
+pub struct GroupDecision(Arc<Asked>);
 
 struct Asked {
     client: Weak<Shared>,
@@ -50,10 +50,30 @@ struct Asked {
     is_decided: AtomicBool,
 }
 
-impl Steer {
-    /// Says how to go on; only the first word counts.
-    pub fn decide(&self, decision: Decision) {
-        self.0.decide(Some(decision));
+impl GroupDecision {
+    /// Says how to go on; only the first decision counts. Of whole jobs each process is invited.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` for a [`Decision::Invite`] of nobody, of a rank that is none, or of a process
+    /// that was invited already, `PMIX_ERR_OUT_OF_RESOURCE` for more than 1,048,576 processes, and that the
+    /// size of a job is not known. Nothing is decided then.
+    pub fn decide(&self, mut decision: Decision) -> Result<(), Error> {
+        let asked = &self.0;
+        let Some(shared) = asked.client.upgrade() else {
+            return Ok(());
+        };
+        if let Decision::Invite(procs) = &mut decision {
+            let client = SharedClient(Arc::clone(&shared));
+            let size = |job: &Proc<'_>| client.get(job, &keys::JOB_SIZE.into(), &[]);
+            *procs = each(procs, size)?;
+        }
+        if !asked.is_decided.load(Ordering::Acquire) {
+            let state = shared.groups.lock();
+            state.operations.check(&asked.question, &decision)?;
+        }
+        asked.decide(Some(decision));
+        Ok(())
     }
 }
 
@@ -76,15 +96,17 @@ impl Drop for Asked {
     }
 }
 
-impl PartialEq for Steer {
+impl PartialEq for GroupDecision {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl fmt::Debug for Steer {
+impl fmt::Debug for GroupDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Steer").field(&self.0.question).finish()
+        f.debug_tuple("GroupDecision")
+            .field(&self.0.question)
+            .finish()
     }
 }
 
@@ -135,6 +157,22 @@ impl SharedGroups {
     }
 }
 
+impl State {
+    /// An operation could not begin. Tells whether its caller is still to be told so; others that wait for
+    /// the server to tell of events fail with it.
+    fn not_begun(&mut self, op: OpId, registration: Registration, error: &Error) -> bool {
+        let is_own = self.thens.remove(&op).is_some();
+        if is_own {
+            self.operations.give_up(op);
+        }
+        if registration == Registration::None {
+            self.registration = Registration::None;
+            self.operations.fail(error);
+        }
+        is_own
+    }
+}
+
 impl Shared {
     /// Does what is to be done. The caller is the callback thread, so that it is done in order.
     fn pump(self: &Arc<Self>) {
@@ -149,12 +187,12 @@ impl Shared {
                 }
                 Step::Leave(name) => self.say(Ask::group_leave(name, Vec::new()), None),
                 Step::Ask(question, event) => {
-                    let steer = Steer(Arc::new(Asked {
+                    let decision = GroupDecision(Arc::new(Asked {
                         client: Arc::downgrade(self),
                         question,
                         is_decided: AtomicBool::new(false),
                     }));
-                    self.worker.tell(ClientEvent::Group(event, steer));
+                    self.worker.tell(ClientEvent::Group(event, decision));
                 }
                 Step::Tell(event) => self.worker.tell(ClientEvent::Event(event)),
                 Step::End(op, outcome) => {
@@ -212,9 +250,9 @@ impl SharedClient {
     /// use pmix_types::{Info, keys};
     ///
     /// let client = SharedClient::init(Settings::from_env()?, |event| {
-    ///     if let ClientEvent::Group(event, steer) = event {
+    ///     if let ClientEvent::Group(event, decision) = event {
     ///         println!("not with {:?}", event.source);
-    ///         steer.decide(Decision::GoOnWithout);
+    ///         decision.decide(Decision::GoOnWithout).expect("nobody is invited");
     ///     }
     /// })?;
     /// let limit = [Info::new(keys::TIMEOUT, 30)];
@@ -289,7 +327,7 @@ impl SharedClient {
     ) -> Result<(), Error> {
         let (name, leader) = (name.clone().into_owned(), leader.clone().into_owned());
         self.begin_group(infos, Box::new(then), |operations, limit| {
-            operations.join(&name, &leader, limit)
+            operations.join(&name, &leader, infos, limit)
         })
     }
 
@@ -335,12 +373,10 @@ impl SharedClient {
             },
         };
         if let Err(error) = begun {
-            let mut state = shared.groups.lock();
-            if registration == Registration::None {
-                state.registration = Registration::None;
-            }
-            if state.thens.remove(&op).is_some() {
-                state.operations.give_up(op);
+            let is_own = { shared.groups.lock() }.not_begun(op, registration, &error);
+            // Those that waited for the same are told, too.
+            shared.post_pump();
+            if is_own {
                 return Err(error);
             }
         }
@@ -365,7 +401,7 @@ impl SharedClient {
                     && !hears_all_the_same(&error)
                 {
                     state.registration = Registration::None;
-                    state.operations.lose(&error);
+                    state.operations.fail(&error);
                 }
             }
             shared.pump();
@@ -377,4 +413,34 @@ impl SharedClient {
 
 fn lost() -> Error {
     Error::lost("the server was lost", ErrorKind::ConnectionAborted.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use pmix_types::Rank;
+
+    use super::*;
+
+    #[test]
+    fn operations_behind_one_that_cannot_begin_are_told_as_well() {
+        let proc = |rank| Proc::new("job", Rank::new(rank));
+        let groups = SharedGroups::new(Operations::new(proc(0)));
+        let mut state = groups.lock();
+        let mut ops = Vec::new();
+        for name in ["a", "b"] {
+            let op = { &mut state.operations }.join(&name.into(), &proc(1), &[], None);
+            ops.push(op.unwrap());
+            state.thens.insert(ops[ops.len() - 1], Box::new(drop));
+        }
+        state.registration = Registration::Asked;
+        let error = Error::lost("no thread", ErrorKind::OutOfMemory.into());
+        assert!(state.not_begun(ops[0], Registration::None, &error));
+        assert!(state.registration == Registration::None);
+        let mut steps = std::iter::from_fn(|| state.operations.poll());
+        let ended = steps.find_map(|step| match step {
+            Step::End(op, outcome) => Some((op, outcome.is_err())),
+            _ => None,
+        });
+        assert_eq!(ended, Some((ops[1], true)));
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use pmix_proto::{Hello, PeerForm};
+use pmix_proto::{Hello, PeerForm, shared};
 use pmix_types::{IntoOwned, Status};
 
 use super::Admission;
@@ -54,6 +54,9 @@ impl Admission {
         if lost {
             cx.forget_puts(&proc);
         }
+        if reads_shared(hello) {
+            cx.share_job(&proc.nspace);
+        }
         self.let_in(cx, peer, member);
         let infos = hello.infos.clone().into_owned();
         let call = ClientConnected {
@@ -79,6 +82,12 @@ impl Admission {
             );
         }
     }
+}
+
+/// Whether a client reads what this server shares in memory.
+fn reads_shared(hello: &Hello<'_>) -> bool {
+    let mut modules = hello.gds.as_bytes().split(|byte| *byte == b',');
+    modules.any(|name| name == shared::MODULE.as_bytes())
 }
 
 fn member(client: &Client, id: ClientId, hello: &Hello<'_>, form: PeerForm) -> Member {

@@ -56,7 +56,11 @@ pub(super) fn contribution(cx: &Cx, tracker: &Tracker) -> Result<Vec<u8>, Error>
 }
 
 /// Stores what the servers of other nodes contributed.
-pub(super) fn absorb_contributions(cx: &Cx, tracker: &Tracker, bytes: &[u8]) -> Result<(), Error> {
+pub(super) fn absorb_contributions(
+    cx: &mut Cx,
+    tracker: &Tracker,
+    bytes: &[u8],
+) -> Result<(), Error> {
     let (form, fence_form) = (cx.config.modex_form(), cx.config.fence_form);
     let data = with_data(&form, fence_form, bytes)?;
     if data.is_empty() {
@@ -72,6 +76,9 @@ pub(super) fn absorb_contributions(cx: &Cx, tracker: &Tracker, bytes: &[u8]) -> 
         !is_stale && cx.registry.find(nspace, rank).is_none()
     });
     cx.store.absorb(&modex);
+    for (nspace, rank) in modex.procs() {
+        cx.shared.puts_changed(&Proc::new(nspace.clone(), rank));
+    }
     Ok(())
 }
 

@@ -118,6 +118,11 @@ impl Collectives {
         if tracker.key.0.is_of_group() {
             return Self::end_group(cx, tracker, Status::SUCCESS, tickets);
         }
+        if tracker.collects {
+            for (nspace, _) in tracker.key.1.jobs() {
+                cx.share_puts(nspace);
+            }
+        }
         for ticket in tickets {
             match tracker.key.0 {
                 Collective::Connect => {

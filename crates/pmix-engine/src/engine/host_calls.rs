@@ -40,6 +40,7 @@ impl Engine {
         self.cx.registry.add_job(nspace.clone(), num_local_procs);
         let described = self.cx.store.described_by(&nspace);
         for known in std::iter::once(nspace).chain(described) {
+            self.cx.share_infos(&known);
             self.subsystems.exchange.job_registered(&known);
             self.subsystems.job_changed(&mut self.cx, &known);
         }
@@ -128,6 +129,8 @@ impl Engine {
     ) -> Result<(), Error> {
         let user = (user.uid, user.gid);
         self.cx.registry.add_client(proc, user, object)?;
+        // A process of its name that was removed may have put something, and this one has not.
+        self.cx.shared.puts_changed(proc);
         self.subsystems
             .job_changed(&mut self.cx, &proc.nspace.clone().into_owned());
         self.close_refused();

@@ -63,6 +63,7 @@ impl Exchange {
             ),
             _ => error.into(),
         })?;
+        cx.shared.puts_changed(&proc);
         if let Some(job) = cx.registry.job_mut(&proc.nspace) {
             job.put_bytes += after.saturating_sub(before);
         }

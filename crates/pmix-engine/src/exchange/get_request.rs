@@ -35,8 +35,8 @@ pub(super) struct GetRequest {
     pub(super) wants_fresh: bool,
     /// How long it waits; none is for as long as there is hope.
     pub(super) timeout: Option<Duration>,
-    /// How many bytes of further processes the client takes behind those it names.
-    pub(super) prefetch: u32,
+    /// How many bytes of further processes the client takes behind those it names, if it says so.
+    pub(super) prefetch: Option<u32>,
     pub(super) form: Form,
 }
 
@@ -44,7 +44,7 @@ impl GetRequest {
     pub(super) fn of_get(request: &request::Get<'_>) -> Self {
         let mut infos = request.infos.clone().into_owned();
         let prefetch = value(&infos, request::PREFETCH);
-        let prefetch: Option<u32> = prefetch.and_then(|bytes| bytes.to_number().ok());
+        let prefetch = prefetch.map(|bytes| bytes.to_number().unwrap_or(0));
         // It is between this client and this server: no host is told.
         infos.retain(|info| !info.key.is(request::PREFETCH));
         let key = request.key.clone().filter(|key| !key.is_empty());
@@ -59,7 +59,7 @@ impl GetRequest {
             is_immediate: is_set(&infos, keys::IMMEDIATE) || is_set(&infos, keys::OPTIONAL),
             wants_fresh: is_set(&infos, keys::GET_REFRESH_CACHE),
             timeout: timeout(&infos),
-            prefetch: prefetch.unwrap_or(0),
+            prefetch,
             infos: qualified(infos),
             form: Form::Objects,
         }
@@ -75,7 +75,7 @@ impl GetRequest {
             is_immediate: false,
             wants_fresh: true,
             timeout: None,
-            prefetch: 0,
+            prefetch: None,
             form: Form::Kvals,
         }
     }

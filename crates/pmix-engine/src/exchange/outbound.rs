@@ -14,7 +14,7 @@ use crate::pending::Pending;
 impl Exchange {
     /// A process of another node is lost: what was brought of it, or is on its way, is asked for
     /// again when it is wanted. The node of the process knows whether there is another incarnation.
-    pub(crate) fn lost_elsewhere(&mut self, cx: &Cx, proc: &Proc<'_>) {
+    pub(crate) fn lost_elsewhere(&mut self, cx: &mut Cx, proc: &Proc<'_>) {
         cx.forget_puts(proc);
         let is_registered = cx.store.job(&proc.nspace).is_some();
         self.outbound.mark_stale(proc, is_registered);
@@ -115,6 +115,7 @@ impl Exchange {
                 cx.store.update_modex(&proc.nspace, |puts| {
                     puts.absorb_direct(&wire, proc.rank, data)
                 })?;
+                cx.shared.puts_changed(proc);
             }
             return Ok(None);
         }

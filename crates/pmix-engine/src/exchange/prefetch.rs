@@ -4,10 +4,10 @@
 //! Processes that read what all others put would ask once for each: half the time of such an exchange
 //! is asking. A client of this project says how many bytes of other processes it takes with an answer
 //! ([`PREFETCH`](pmix_proto::request::PREFETCH)) and decides by what it has read of them how many it
-//! asks for next. Clients of other releases never ask for any: what they have stored they do not ask
-//! for again, so they would not see what a process puts later under the same key.
+//! asks for next. What others are brought, which cannot ask, is in [`unasked`](super::unasked).
 
 use gds_hash::ModexStore;
+use pmix_proto::PeerForm;
 use pmix_proto::reply::Object;
 use pmix_types::Proc;
 
@@ -15,7 +15,6 @@ use super::get_request::Form;
 use super::state::{Exchange, PendingGet};
 use crate::Error;
 use crate::cx::Cx;
-use crate::registry::ClientState;
 
 /// How many other processes are looked at for one answer.
 const MAX_RANKS: usize = 4096;
@@ -30,7 +29,8 @@ impl Exchange {
         payload: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let request = &pending.request;
-        let limit = (request.prefetch as usize).min(cx.config.prefetch_bytes);
+        let limit = request.prefetch.unwrap_or(0) as usize;
+        let limit = limit.min(cx.config.prefetch_bytes);
         let member = cx.member(&pending.ticket)?;
         let is_plain = request.form == Form::Objects && request.named.is_none();
         if limit == 0 || !is_plain || request.scope.is_some() || !request.is_of_proc() {
@@ -40,19 +40,19 @@ impl Exchange {
         if member.proc.nspace != *nspace {
             return Ok(());
         }
-        let (form, codec) = (member.form, cx.codec(&member.form));
         let end = payload.len().saturating_add(limit);
         for rank in puts.others_after(request.proc.rank).take(MAX_RANKS) {
             let of = Proc::new(nspace.clone(), rank);
-            if rank == member.proc.rank || !Self::is_complete(cx, &of) {
+            if rank == member.proc.rank || !cx.is_complete(&of) {
                 continue;
             }
-            // What cannot be packed for this client is an error for who asks for it.
-            let kvals = puts.kvals(&codec, rank, Self::scope_to_see(cx, &of));
-            let Some(kvals) = kvals.ok().filter(|kvals| !kvals.is_empty()) else {
+            // What is far too long is not packed to find that out.
+            if puts.num_bytes(rank) > end.saturating_sub(payload.len()) {
+                break;
+            }
+            let Some(object) = Self::object_of(cx, &member.form, puts, of)? else {
                 continue;
             };
-            let object = Object { of, kvals: &kvals }.encode(&form)?;
             if payload.len() + object.len() > end {
                 break;
             }
@@ -61,10 +61,18 @@ impl Exchange {
         Ok(())
     }
 
-    /// Whether a get of the process would be answered with what is known here: one of another node
-    /// brought it as a whole, one of this node has committed and was not lost.
-    fn is_complete(cx: &Cx, proc: &Proc<'_>) -> bool {
-        let client = cx.registry.client_of(proc);
-        client.is_none_or(|client| client.has_committed && client.state != ClientState::Lost)
+    /// Packs what a process put for the client, if that is anything.
+    pub(super) fn object_of(
+        cx: &Cx,
+        form: &PeerForm,
+        puts: &ModexStore,
+        of: Proc<'_>,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        // What cannot be packed for this client is an error for who asks for it.
+        let kvals = puts.kvals(&cx.codec(form), of.rank, cx.scope_to_see(&of));
+        match kvals.ok().filter(|kvals| !kvals.is_empty()) {
+            Some(kvals) => Ok(Some(Object { of, kvals: &kvals }.encode(form)?)),
+            None => Ok(None),
+        }
     }
 }

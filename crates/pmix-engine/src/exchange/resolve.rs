@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gds_hash::{ModexStore, Registered, Remote, Request};
 use pmix_proto::reply::Object;
-use pmix_types::{Kval, Proc, Rank, Scope, Status, keys};
+use pmix_types::{Kval, Rank, Scope, Status, keys};
 
 use super::answer;
 use super::get_request::{Form, GetRequest};
@@ -165,19 +165,10 @@ impl Exchange {
         }
     }
 
-    /// Who is to see the data: what the client says, or as [`Self::scope_to_see`].
+    /// Who is to see the data: what the client says, or as [`Cx::scope_to_see`].
     fn scope_of(cx: &Cx, request: &GetRequest) -> Scope {
         let scope = request.scope;
-        scope.unwrap_or_else(|| Self::scope_to_see(cx, &request.proc))
-    }
-
-    /// Who is to see the data of a process: processes of this node see what local ones put for them.
-    pub(super) fn scope_to_see(cx: &Cx, proc: &Proc<'_>) -> Scope {
-        match cx.registry.was_here(proc) {
-            true => Scope::LOCAL,
-            false if proc.rank.is_valid() => Scope::REMOTE,
-            false => Scope::GLOBAL,
-        }
+        scope.unwrap_or_else(|| cx.scope_to_see(&request.proc))
     }
 
     /// All that a process put for the client.
@@ -193,6 +184,7 @@ impl Exchange {
         let mut payload =
             Self::put_by(cx, &pending.ticket, &pending.request, &puts, scope, &whole)?;
         Self::prefetch(cx, pending, &puts, &mut payload)?;
+        self.bring_unasked(cx, pending, job, &puts, &mut payload)?;
         Ok(Resolution::Ready(payload))
     }
 

@@ -9,6 +9,7 @@ use pmix_types::{IntoOwned, Key, Nspace, Proc, Rank, Scope, Status};
 
 use super::get_request::GetRequest;
 use super::job_info_cache::JobInfoCache;
+use super::portions::Portions;
 use crate::ids::GetId;
 use crate::peers::{PeerId, Ticket};
 use crate::recount::Recount;
@@ -28,6 +29,9 @@ pub(crate) struct Exchange {
     pub(super) inbound: InboundDmodex,
     /// Job information of whole jobs, packed as replies to gets.
     pub(super) job_infos: JobInfoCache,
+    /// What clients were told of the processes of their jobs, where they may be brought more than they
+    /// ask for.
+    pub(super) portions: HashMap<PeerId, Portions>,
 }
 
 impl Exchange {
@@ -39,6 +43,7 @@ impl Exchange {
         stats.num_outbound_dmodex = self.outbound.len();
         stats.num_stale_procs = self.outbound.lost.len();
         stats.num_packed_jobs = self.job_infos.len();
+        stats.num_readers = self.portions.len();
     }
 
     /// Adds what waits here to what is found, and compares what is counted with it.
@@ -63,6 +68,15 @@ impl Exchange {
 
 /// Holds the gets that wait for data, by the process they are about.
 pub(super) type PendingGets = ByProc<PendingGet>;
+
+impl PendingGets {
+    /// Whether a peer waits for an answer about a process.
+    pub(super) fn waits(&self, peer: PeerId, proc: &Proc<'static>) -> bool {
+        let names = self.by_proc.get(proc).into_iter().flatten();
+        let mut waiting = names.filter_map(|name| self.get(*name));
+        waiting.any(|pending| pending.ticket.peer() == peer)
+    }
+}
 
 /// Says what a get waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,20 +4,26 @@
 //! that process.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use pmix_types::{DataArray, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys};
 
-use super::known::{self, Groups};
+use super::invited::Key;
+use super::known::Groups;
+use super::learn::affected;
 use super::news::event;
+use super::selections::{absent, chosen, key_of, leads};
 use crate::Error;
 use crate::cx::Cx;
 use crate::events::Notification;
 use crate::infos::value;
 use crate::peers::Ticket;
-use crate::registry::ClientState;
 
-/// How many ends are remembered of invitations that are still to come.
+/// How many ends are remembered of invitations that are still to come, and of others.
 const MAX_OVERTAKEN: usize = 64;
+
+/// How long the end of an invitation may be on its way before the invitation.
+const OVERTAKES_BY: Duration = Duration::from_secs(60);
 
 impl Groups {
     /// A process invites others. Returns the events that follow.
@@ -46,6 +52,14 @@ impl Groups {
             }
         }
         let key = (name.clone().into_owned(), leader.clone());
+        // Who was chosen to lead invites all anew.
+        let mut joined = HashSet::new();
+        if self.invitations.get(&key).is_some_and(|known| known.is_due)
+            && let Some(due) = self.invitations.remove(&key)
+        {
+            self.take_bytes(&leader.nspace, due.bytes);
+            joined = due.joined;
+        }
         let known = self.invitations.get(&key);
         let fresh = list.iter();
         // Who leads is no news to itself, and who is invited again has been told of already.
@@ -60,12 +74,11 @@ impl Groups {
             return Ok(Vec::new());
         }
         self.check_room(cx, &leader.nspace, name, &fresh)?;
-        let invitation = self.invitations.entry(key).or_default();
-        invitation.list.extend(fresh.iter().cloned());
-        invitation.set.extend(&fresh);
-        let all = known::weight(name, &invitation.list);
-        let bytes = all.saturating_sub(std::mem::replace(&mut invitation.bytes, all));
-        self.add_bytes(&leader.nspace, bytes);
+        self.invitations.invite(&key, &fresh);
+        if let Some(known) = self.invitations.get_mut(&key) {
+            known.joined.extend(joined);
+        }
+        self.count_invitation(&key);
         let absent: Vec<_> = fresh.iter().flat_map(|proc| absent(cx, proc)).collect();
         let failed = absent.iter();
         let failed = failed.filter_map(|proc| self.invite_failed(cx, name, leader, proc));
@@ -86,6 +99,7 @@ impl Groups {
             return None;
         }
         invitation.gone.extend(std::slice::from_ref(proc));
+        self.count_invitation(&key);
         let to = vec![leader.clone()];
         event(cx, Status::GROUP_INVITE_FAILED, name, to, proc)
     }
@@ -120,43 +134,52 @@ impl Groups {
         let key = (name.clone().into_owned(), leader.clone().into_owned());
         if let Some(invitation) = self.invitations.remove(&key) {
             self.take_bytes(&leader.nspace, invitation.bytes);
+            self.note_over(key);
         }
+    }
+
+    /// Notes that an invitation has ended.
+    pub(super) fn note_over(&mut self, key: Key) {
+        self.over.truncate(MAX_OVERTAKEN - 1);
+        self.over.push_front(key);
     }
 
     /// A process is gone: those who wait for it are told. Returns the events. Of one of another node only
     /// those of this node are told: its server tells the others.
-    pub(crate) fn lose_invited(&mut self, cx: &Cx, proc: &Proc<'static>) -> Vec<Notification> {
+    pub(crate) fn lose_invited(&mut self, cx: &mut Cx, proc: &Proc<'static>) -> Vec<Notification> {
         let was_here = cx.registry.was_here(proc);
-        let concerned = self.invitations.iter();
-        let concerned = concerned
-            .filter(|((_, leader), invitation)| leader == proc || invitation.set.has(proc));
-        let concerned: Vec<_> = concerned.map(|(key, _)| key.clone()).collect();
-        let told = concerned.into_iter().filter_map(|(name, leader)| {
-            if leader != *proc {
-                let is_told = was_here || cx.registry.was_here(&leader);
-                let failed = is_told.then(|| self.invite_failed(cx, &name, &leader, proc));
-                return failed.flatten();
+        let concerned = self.invitations.concerning(proc);
+        let mut told = self.lose_candidate(cx, proc);
+        for key in concerned {
+            let (name, leader) = &key;
+            if leader != proc {
+                if was_here || cx.registry.was_here(leader) {
+                    told.extend(self.invite_failed(cx, name, leader, proc));
+                }
+                continue;
             }
-            let key = (name.clone(), leader.clone());
-            let list = self.invitations.get(&key).map(|known| known.list.clone());
-            self.invitation_ended(&name, &leader);
-            let mut list = list?;
+            let Some((mut list, follow)) = self.leader_lost(cx, &key, was_here) else {
+                continue;
+            };
             list.retain(|to| was_here || to.rank == Rank::WILDCARD || cx.registry.was_here(to));
-            event(cx, Status::GROUP_LEADER_FAILED, &name, list, proc)
-        });
-        told.collect()
+            told.extend(event(cx, Status::GROUP_LEADER_FAILED, name, list, proc));
+            told.extend(follow);
+        }
+        told
     }
 
     /// A job is gone: what concerns nobody here is forgotten.
-    pub(super) fn forget_invitations(&mut self, cx: &Cx) {
+    pub(super) fn forget_invitations(&mut self, cx: &Cx, nspace: &Nspace<'_>) {
         let is_here = |proc: &Proc<'_>| match proc.rank {
             Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some(),
             rank => cx.registry.find(&proc.nspace, rank).is_some(),
         };
-        let gone = self.invitations.iter().filter(|((_, leader), invitation)| {
-            !is_here(leader) && !invitation.list.iter().any(is_here)
-        });
-        let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
+        let is_of_nobody = |key: &Key| {
+            let list = self.invitations.get(key).map(|known| &known.list);
+            !is_here(&key.1) && !list.is_some_and(|list| list.iter().any(is_here))
+        };
+        let mut gone = self.invitations.of_job(nspace);
+        gone.retain(is_of_nobody);
         for (name, leader) in gone {
             self.invitation_ended(&name, &leader);
         }
@@ -165,15 +188,14 @@ impl Groups {
     /// How many bytes the invitations of each job take.
     pub(super) fn invitation_weights(&self) -> impl Iterator<Item = (&Nspace<'static>, usize)> {
         let invitations = self.invitations.iter();
-        invitations
-            .map(|((name, leader), known)| (&leader.nspace, known::weight(name, &known.list)))
+        invitations.map(|known| (&known.key.1.nspace, known.weight()))
     }
 
     /// Learns of an invitation from an event that the host brings. Returns the events that follow; none
     /// at all if those whom the event is for have been told already.
     pub(super) fn learn_of_invitation(
         &mut self,
-        cx: &Cx,
+        cx: &mut Cx,
         status: Status,
         name: &Text<'_>,
         source: &Proc<'static>,
@@ -184,12 +206,16 @@ impl Groups {
             Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some(),
             rank => cx.registry.was_here(&Proc::new(proc.nspace.clone(), rank)),
         };
+        let is_for_here = list.iter().any(is_here);
         // Servers say which process is gone: the loss may have been known here before.
         let is_server = cx.store.job(&source.nspace).is_none();
         let about = match value(infos, keys::EVENT_AFFECTED_PROC) {
             Some(Value::Proc(about)) if is_server => Some(about.clone().into_owned()),
             _ => None,
         };
+        if !is_server && let Some(follow) = self.said(cx, status, name, source, infos) {
+            return Some(follow);
+        }
         let ended = match (status, &about) {
             (Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT, _) => Some(source),
             (Status::GROUP_LEADER_FAILED, Some(leader)) => Some(leader),
@@ -197,14 +223,19 @@ impl Groups {
         };
         if let Some(leader) = ended {
             let key = (name.clone().into_owned(), leader.clone());
-            if !self.invitations.contains_key(&key) && list.iter().any(is_here) {
+            let is_open = self.invitations.get(&key).is_some();
+            if !is_open && is_for_here && !self.is_answer(&key, list) {
                 self.overtaken.truncate(MAX_OVERTAKEN - 1);
-                self.overtaken.push_front(key);
+                self.overtaken.push_front((key, cx.now));
             }
         }
         match (status, about, list) {
-            (Status::GROUP_INVITED, ..) if list.iter().any(is_here) => {
-                let is_over = |(other, leader): &(_, _)| other == name && leader == source;
+            (Status::GROUP_INVITED, ..) if is_for_here => {
+                let is_over = |((other, leader), at): &(Key, Option<Instant>)| {
+                    let age = cx.now.zip(*at).map(|(now, at)| now.duration_since(at));
+                    let is_old = age.is_some_and(|age| age > OVERTAKES_BY);
+                    other == name && leader == source && !is_old
+                };
                 if let Some(place) = self.overtaken.iter().position(is_over) {
                     self.overtaken.remove(place);
                     return Some(Vec::new());
@@ -215,33 +246,55 @@ impl Groups {
                     Vec::new()
                 }));
             }
+            (Status::GROUP_CONSTRUCT_ABORT, Some(old), _) => {
+                self.selection_ended(cx, &key_of(name, &old), None);
+            }
             (Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT, ..) => {
                 self.invitation_ended(name, source);
             }
             (Status::GROUP_LEADER_FAILED, Some(leader), _) => {
                 let key = (name.clone().into_owned(), leader);
-                if !self.invitations.contains_key(&key) {
-                    return None;
-                }
-                self.invitation_ended(name, &key.1);
+                let (_, follow) = self.leader_lost(cx, &key, false)?;
+                return Some(follow);
+            }
+            (Status::GROUP_LEADER_SELECTED, Some(old), _) => {
+                let leader = chosen(infos);
+                return Some(self.selection_ended(cx, &key_of(name, &old), leader.as_ref()));
             }
             (Status::GROUP_INVITE_FAILED, Some(about), [leader]) => {
                 let key = (name.clone().into_owned(), leader.clone().into_owned());
-                let invitation = self.invitations.get_mut(&key)?;
+                let Some(invitation) = self.invitations.get_mut(&key) else {
+                    return self.candidate_lost(cx, &key, &about);
+                };
                 if invitation.gone.has(&about) {
                     return None;
                 }
                 invitation.gone.extend(std::slice::from_ref(&about));
+                self.count_invitation(&key);
             }
             _ => {}
         }
         Some(Vec::new())
     }
 
+    /// Whether what a process says about a group is for one who leads an invitation to it, so that it is no
+    /// end of an invitation of its own.
+    fn is_answer(&self, (name, source): &Key, to: &[Proc<'_>]) -> bool {
+        let over: HashSet<_> = { self.over.iter() }
+            .filter(|(other, leader)| other == name && leader != source)
+            .map(|(_, leader)| leader)
+            .collect();
+        to.iter().any(|to| {
+            let to = to.clone().into_owned();
+            let is_led = || self.invitations.get(&(name.clone(), to.clone())).is_some();
+            to != *source && (over.contains(&to) || is_led())
+        })
+    }
+
     /// Whether a ticket's process leads an invitation, or reports what concerns one.
     pub(super) fn heed_invitation(
         &mut self,
-        cx: &Cx,
+        cx: &mut Cx,
         ticket: &Ticket,
         status: Status,
         name: &Text<'_>,
@@ -255,9 +308,55 @@ impl Groups {
             }
             Status::GROUP_INVITE_ACCEPTED => self.check_accepts(name, &source, infos)?,
             Status::GROUP_CONSTRUCT_ABORT => self.invitation_ended(name, &source),
+            // Servers alone say who leads.
+            Status::GROUP_LEADER_SELECTED => {
+                return Err(Error::denied(
+                    "a process does not say which leader was chosen",
+                ));
+            }
             _ => {}
         }
-        Ok(Vec::new())
+        let follow = self.said(cx, status, name, &source, infos);
+        Ok(follow.unwrap_or_default())
+    }
+
+    /// Notes what a process says to a leader about its invitation, or about a leader that is lost. Returns
+    /// the events that follow, if it is about one that is lost.
+    fn said(
+        &mut self,
+        cx: &mut Cx,
+        status: Status,
+        name: &Text<'_>,
+        source: &Proc<'static>,
+        infos: &[Info<'_>],
+    ) -> Option<Vec<Notification>> {
+        match status {
+            Status::GROUP_INVITE_ACCEPTED | Status::GROUP_INVITE_DECLINED => {
+                let [leader] = targets(infos) else {
+                    return None;
+                };
+                let key = key_of(name, leader);
+                let known = self.invitations.get_mut(&key)?;
+                match status {
+                    Status::GROUP_INVITE_ACCEPTED if known.set.has(source) => {
+                        known.joined.insert(source.clone());
+                    }
+                    _ => _ = known.joined.remove(source),
+                }
+                self.count_invitation(&key);
+                None
+            }
+            Status::GROUP_LEADER_FAILED => {
+                let key = key_of(name, affected(infos)?);
+                Some(self.leader_answer(cx, &key, source, leads(infos)))
+            }
+            Status::GROUP_CONSTRUCT_ABORT => {
+                let key = key_of(name, affected(infos)?);
+                let told = self.selection_aborted(cx, &key);
+                (!told.is_empty()).then_some(told)
+            }
+            _ => None,
+        }
     }
 }
 
@@ -267,27 +366,5 @@ fn targets<'i>(infos: &'i [Info<'_>]) -> &'i [Proc<'i>] {
         Some(Value::Proc(proc)) => std::slice::from_ref(proc),
         Some(Value::DataArray(DataArray::Proc(procs))) => procs,
         _ => &[],
-    }
-}
-
-/// The local processes that a name stands for and that have been here and are not any longer.
-fn absent(cx: &Cx, proc: &Proc<'static>) -> Vec<Proc<'static>> {
-    let Some(job) = cx.registry.job(&proc.nspace) else {
-        return Vec::new();
-    };
-    let has_left = |rank: &Rank| {
-        let client = job.clients.get(rank);
-        match client.and_then(|id| cx.registry.client(*id)) {
-            Some(client) => !matches!(client.state, ClientState::Expected | ClientState::Connected),
-            None => job.gone.contains(rank),
-        }
-    };
-    let of = |rank: &Rank| Proc::new(proc.nspace.clone(), *rank);
-    match proc.rank {
-        Rank::WILDCARD => {
-            let ranks = job.clients.keys().chain(&job.gone);
-            ranks.filter(|rank| has_left(rank)).map(of).collect()
-        }
-        rank => has_left(&rank).then(|| of(&rank)).into_iter().collect(),
     }
 }

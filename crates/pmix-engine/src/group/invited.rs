@@ -1,23 +1,136 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is kept of an invitation until it ends.
+//! What is kept of invitations until they end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use pmix_types::{Proc, Text};
+use pmix_types::{Nspace, Proc, Text};
 
+use super::index::ByProc;
+use super::members;
 use crate::procs::Procs;
 
-/// The invitations that have not ended, by group and leader.
-pub(super) type Invitations = BTreeMap<(Text<'static>, Proc<'static>), Invitation>;
+/// Names an invitation: the group, and who leads.
+pub(super) type Key = (Text<'static>, Proc<'static>);
+
+/// The invitations that have not ended.
+#[derive(Debug, Default)]
+pub(super) struct Invitations {
+    last: u64,
+    open: BTreeMap<u64, Invitation>,
+    by_key: HashMap<Key, u64>,
+    /// Who was invited, and who leads.
+    by_proc: ByProc,
+}
 
 /// Who was invited to a group.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Invitation {
+    pub(super) key: Key,
     pub(super) list: Vec<Proc<'static>>,
     /// The same, to look one up.
     pub(super) set: Procs,
     /// Those of whom the leader was told that they are gone.
     pub(super) gone: Procs,
-    /// How much it takes, about.
+    /// Those who accepted.
+    pub(super) joined: HashSet<Proc<'static>>,
+    /// Those who said whether they lead, since the leader is lost, and those who do, the first one first.
+    pub(super) answered: HashSet<Proc<'static>>,
+    pub(super) leads: Vec<Proc<'static>>,
+    /// Whether its leader was chosen and has not invited yet.
+    pub(super) is_due: bool,
+    /// How much it takes, about, as it was counted last.
     pub(super) bytes: usize,
+}
+
+impl Invitation {
+    /// How much it takes, about.
+    pub(super) fn weight(&self) -> usize {
+        let (name, leader) = &self.key;
+        let of_one = size_of::<Proc<'_>>() + leader.nspace.as_bytes().len();
+        let more = [self.joined.len(), self.answered.len(), self.leads.len()];
+        let more = more.into_iter().sum::<usize>() + self.gone.len();
+        size_of::<Self>() + name.len() + members::weight(&self.list) + more * of_one
+    }
+}
+
+impl Invitations {
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Invitation> {
+        self.open.values()
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<&Invitation> {
+        self.open.get(self.by_key.get(key)?)
+    }
+
+    pub(super) fn get_mut(&mut self, key: &Key) -> Option<&mut Invitation> {
+        self.open.get_mut(self.by_key.get(key)?)
+    }
+
+    /// Invites more processes to what there is, or to something new.
+    pub(super) fn invite(&mut self, key: &Key, fresh: &[Proc<'static>]) {
+        let id = match self.by_key.get(key) {
+            Some(id) => *id,
+            None => {
+                self.last += 1;
+                self.by_key.insert(key.clone(), self.last);
+                self.by_proc.insert(self.last, [&key.1]);
+                let invitation = Invitation {
+                    key: key.clone(),
+                    list: Vec::new(),
+                    set: Procs::default(),
+                    gone: Procs::default(),
+                    joined: HashSet::new(),
+                    answered: HashSet::new(),
+                    leads: Vec::new(),
+                    is_due: false,
+                    bytes: 0,
+                };
+                self.open.insert(self.last, invitation);
+                self.last
+            }
+        };
+        self.by_proc.insert(id, fresh);
+        if let Some(invitation) = self.open.get_mut(&id) {
+            invitation.list.extend(fresh.iter().cloned());
+            invitation.set.extend(fresh);
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: &Key) -> Option<Invitation> {
+        let id = self.by_key.remove(key)?;
+        let invitation = self.open.remove(&id)?;
+        self.by_proc.remove(id, &invitation.list);
+        self.by_proc.remove(id, [&key.1]);
+        Some(invitation)
+    }
+
+    /// The invitations that a process leads or was invited by.
+    pub(super) fn concerning(&self, proc: &Proc<'static>) -> Vec<Key> {
+        self.keys(self.by_proc.of(proc))
+    }
+
+    /// The invitations in which any process of a job has a part.
+    pub(super) fn of_job(&self, nspace: &Nspace<'_>) -> Vec<Key> {
+        self.keys(self.by_proc.of_job(nspace).into_iter().collect())
+    }
+
+    fn keys(&self, ids: BTreeSet<u64>) -> Vec<Key> {
+        let open = ids.into_iter().filter_map(|id| self.open.get(&id));
+        open.map(|invitation| invitation.key.clone()).collect()
+    }
+
+    /// How many entries its indexes have, and how many they should have.
+    pub(super) fn recount(&self) -> (usize, usize) {
+        let mut expected = ByProc::default();
+        for (id, invitation) in &self.open {
+            expected.insert(*id, &invitation.list);
+            expected.insert(*id, [&invitation.key.1]);
+        }
+        let named = self.by_key.len() + self.by_proc.len();
+        (named, self.open.len() + expected.len())
+    }
 }

@@ -2,11 +2,14 @@
 //! The groups that local processes are members of, and what their names stand for.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Instant;
 
 use pmix_types::{Nspace, Proc, Rank, Status, Text};
 
-use super::invited::Invitations;
+use super::index::ByProc;
+use super::invited::{Invitations, Key};
 use super::members::{self, Members};
+use super::selections::Selections;
 use crate::cx::Cx;
 use crate::recount::Recount;
 use crate::{EngineEvent, Error, GroupChange, Stats};
@@ -17,9 +20,13 @@ pub(crate) struct Groups {
     last: u64,
     pub(super) groups: BTreeMap<u64, Known>,
     by_name: HashMap<Text<'static>, Vec<u64>>,
+    by_proc: ByProc,
     pub(super) invitations: Invitations,
-    /// Invitations of which the host brought the end before the beginning.
-    pub(super) overtaken: VecDeque<(Text<'static>, Proc<'static>)>,
+    pub(super) selections: Selections,
+    /// Invitations of which the host brought the end before the beginning, and when.
+    pub(super) overtaken: VecDeque<(Key, Option<Instant>)>,
+    /// The last invitations that ended.
+    pub(super) over: VecDeque<Key>,
     /// How many bytes they take, by the job of who made them; invitations by that of the leader.
     bytes: HashMap<Nspace<'static>, usize>,
 }
@@ -59,7 +66,7 @@ impl Known {
 impl Groups {
     /// Whether nothing is known of any group or invitation.
     pub(super) fn is_empty(&self) -> bool {
-        self.groups.is_empty() && self.invitations.is_empty()
+        self.groups.is_empty() && self.invitations.is_empty() && self.selections.is_empty()
     }
 
     /// Adds the groups to the counts of a server.
@@ -72,11 +79,20 @@ impl Groups {
     pub(crate) fn recount(&self, recount: &mut Recount) {
         let named = self.by_name.values().map(Vec::len).sum();
         recount.compare("groups by their names", named, self.groups.len());
+        let mut by_proc = ByProc::default();
+        for (id, group) in &self.groups {
+            by_proc.insert(*id, group.members.list());
+        }
+        recount.compare("groups by processes", self.by_proc.len(), by_proc.len());
+        self.selections.recount(recount);
+        let (found, expected) = self.invitations.recount();
+        recount.compare("invitations by names and processes", found, expected);
         let mut found: HashMap<&Nspace<'_>, usize> = HashMap::new();
         for group in self.groups.values() {
             *found.entry(&group.job).or_default() += group.weight();
         }
-        for (job, bytes) in self.invitation_weights() {
+        let open = self.invitation_weights().chain(self.selections.weights());
+        for (job, bytes) in open {
             *found.entry(job).or_default() += bytes;
         }
         recount.compare("jobs that made groups", self.bytes.len(), found.len());
@@ -110,22 +126,24 @@ impl Groups {
         }
     }
 
-    /// Adds a group, if there is room for it: others may have been made since its members called.
+    /// Adds a group, if there is room for it: others may have been made since its members called. One
+    /// whose members of this node are gone by now is not kept.
     ///
     /// # Errors
     ///
     /// `PMIX_ERR_OUT_OF_RESOURCE`, as [`check_room`](Self::check_room).
     pub(super) fn add(&mut self, cx: &mut Cx, group: Known) -> Result<(), Error> {
         self.check_room(cx, &group.job, &group.name, group.members.list())?;
+        let members = group.members.list().to_vec();
+        changed(cx, &group.name, GroupChange::Formed(members));
+        if !group.members.any_local(cx) {
+            return Ok(());
+        }
         self.last += 1;
         self.add_bytes(&group.job, group.weight());
         let ids = self.by_name.entry(group.name.clone()).or_default();
         ids.push(self.last);
-        changed(
-            cx,
-            &group.name,
-            GroupChange::Formed(group.members.list().to_vec()),
-        );
+        self.by_proc.insert(self.last, group.members.list());
         self.groups.insert(self.last, group);
         Ok(())
     }
@@ -138,6 +156,7 @@ impl Groups {
                 self.by_name.remove(&group.name);
             }
         }
+        self.by_proc.remove(id, group.members.list());
         self.take_bytes(&group.job, group.weight());
         Some(group)
     }
@@ -153,6 +172,16 @@ impl Groups {
                 self.bytes.remove(job.as_bytes());
             }
         }
+    }
+
+    /// The groups that name a process, whether or not it is still in them.
+    pub(super) fn naming(&self, proc: &Proc<'static>) -> Vec<u64> {
+        self.by_proc.of(proc).into_iter().collect()
+    }
+
+    /// The groups that name any process of a job.
+    pub(super) fn of_job(&self, nspace: &Nspace<'_>) -> Vec<u64> {
+        self.by_proc.of_job(nspace)
     }
 
     /// The groups of a name, which have no member in common.
@@ -176,6 +205,6 @@ pub(super) fn changed(cx: &mut Cx, name: &Text<'static>, change: GroupChange) {
 }
 
 /// How many bytes a group takes, about.
-pub(super) fn weight(name: &Text<'_>, list: &[Proc<'_>]) -> usize {
+fn weight(name: &Text<'_>, list: &[Proc<'_>]) -> usize {
     size_of::<Known>() + name.len() + members::weight(list)
 }

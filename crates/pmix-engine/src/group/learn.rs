@@ -190,9 +190,11 @@ const fn is_about_invitation(status: Status) -> bool {
         status,
         Status::GROUP_INVITED
             | Status::GROUP_INVITE_ACCEPTED
+            | Status::GROUP_INVITE_DECLINED
             | Status::GROUP_INVITE_FAILED
             | Status::GROUP_CONSTRUCT_ABORT
             | Status::GROUP_LEADER_FAILED
+            | Status::GROUP_LEADER_SELECTED
     )
 }
 
@@ -204,7 +206,7 @@ pub(super) fn name<'i>(infos: &'i [Info<'_>]) -> Option<&'i Text<'i>> {
     }
 }
 
-fn affected<'i>(infos: &'i [Info<'_>]) -> Option<&'i Proc<'i>> {
+pub(super) fn affected<'i>(infos: &'i [Info<'_>]) -> Option<&'i Proc<'i>> {
     match value(infos, keys::EVENT_AFFECTED_PROC)? {
         Value::Proc(proc) => Some(proc),
         _ => None,

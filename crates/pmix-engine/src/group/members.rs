@@ -181,11 +181,11 @@ impl Members {
     }
 }
 
-/// How many bytes a list takes with the set of it, about.
+/// How many bytes a list takes with the set of it and the index by its processes, about.
 pub(super) fn weight(list: &[Proc<'_>]) -> usize {
     let of_run = |run: &[Proc<'_>]| {
         let len = run.first().map_or(0, |proc| proc.nspace.as_bytes().len());
-        run.len() * (2 * size_of::<Proc<'_>>() + len) + OF_JOB + len
+        run.len() * (4 * size_of::<Proc<'_>>() + len) + OF_JOB + len
     };
     { list.chunk_by(|a, b| a.nspace == b.nspace) }
         .map(of_run)

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use pmix_proto::{PeerForm, reply};
 use pmix_types::{
-    DataArray, DataRange, Info, IntoOwned, Proc, QualifiedValue, Scope, Status, Text, Value, keys,
+    DataArray, DataRange, Info, IntoOwned, Nspace, Proc, QualifiedValue, Scope, Status, Text,
+    Value, keys,
 };
 
 use super::known::{Groups, Known, changed};
@@ -181,9 +182,7 @@ impl Groups {
 
     /// A process is a member no longer.
     fn proc_gone(&mut self, cx: &mut Cx, proc: &Proc<'static>) -> Vec<Notification> {
-        let own = self.groups.iter();
-        let own = own.filter(|(_, group)| group.members.has(proc));
-        let own: Vec<_> = own.map(|(id, _)| *id).collect();
+        let own = self.naming(proc);
         let failed = Status::GROUP_MEMBER_FAILED;
         let told = own.into_iter();
         told.filter_map(|id| self.member_leaves(cx, id, proc, failed))
@@ -191,14 +190,15 @@ impl Groups {
     }
 
     /// A job is gone: groups without any other local process are forgotten.
-    pub(crate) fn job_gone(&mut self, cx: &Cx) {
-        let gone = self.groups.iter();
-        let gone = gone.filter(|(_, group)| !group.members.any_local(cx));
-        let gone: Vec<_> = gone.map(|(id, _)| *id).collect();
-        for id in gone {
-            self.remove(id);
+    pub(crate) fn job_gone(&mut self, cx: &mut Cx, nspace: &Nspace<'_>) {
+        for id in self.of_job(nspace) {
+            let group = self.groups.get(&id);
+            if group.is_some_and(|group| !group.members.any_local(cx)) {
+                self.remove(id);
+            }
         }
-        self.forget_invitations(cx);
+        self.forget_invitations(cx, nspace);
+        self.forget_selections(cx, nspace);
     }
 }
 
@@ -238,7 +238,8 @@ fn of_member<'i>(info: &'i Info<'static>) -> Option<(&'i Proc<'static>, &'i [Inf
 }
 
 /// Stores what a member shares, so that a get with the context id finds it.
-fn share(cx: &Cx, proc: &Proc<'static>, infos: &[Info<'static>], context_id: u64) {
+fn share(cx: &mut Cx, proc: &Proc<'static>, infos: &[Info<'static>], context_id: u64) {
+    cx.shared.puts_changed(proc);
     let more = crate::weight::infos(infos);
     let most = cx.config.put_bytes_per_process;
     let stored = cx.store.update_modex(&proc.nspace, |puts| {

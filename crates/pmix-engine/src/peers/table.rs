@@ -308,6 +308,11 @@ impl Peers {
         }
     }
 
+    /// Whether a peer has sent another message than those that were handled.
+    pub(crate) fn has_more(&self, id: PeerId) -> bool {
+        self.get(id).is_some_and(|peer| peer.inbox.has_frame())
+    }
+
     /// Whether less than a window waits for a peer to be written.
     pub(crate) fn has_room(&self, id: PeerId) -> bool {
         self.queued_bytes(id) < self.window

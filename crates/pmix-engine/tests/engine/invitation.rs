@@ -31,7 +31,11 @@ fn invite(to: &[(&'static str, u32)]) -> Request<'static> {
 }
 
 fn accept() -> Request<'static> {
-    let leader = Proc::new("job", Rank::new(0));
+    accept_of(0)
+}
+
+fn accept_of(leader: u32) -> Request<'static> {
+    let leader = Proc::new("job", Rank::new(leader));
     let mut accept = say(Status::GROUP_INVITE_ACCEPTED, &[], vec![]);
     if let Request::Notify(accept) = &mut accept {
         // Libraries say one process, and no list.
@@ -176,4 +180,58 @@ fn a_list_that_names_a_job_again_and_again_costs_no_more_than_its_length() {
     };
     let (once, often) = (cost(1), cost(2000));
     assert!(often < once + (2 << 20), "{once} bytes, then {often}");
+}
+
+#[test]
+fn the_abort_of_one_who_was_invited_ends_no_later_invitation_of_its_own() {
+    for is_over in [false, true] {
+        let (mut world, all) = world(&[1, 1]);
+        all_hear(&mut world, &all);
+        let abort = |to| say(Status::GROUP_CONSTRUCT_ABORT, &[("job", to)], vec![]);
+        assert_eq!(world.status_of(all[0], &invite(&[("job", 1)])), DONE);
+        assert_eq!(world.status_of(all[1], &accept()), DONE);
+        if is_over {
+            assert_eq!(world.status_of(all[0], &abort(1)), DONE);
+        }
+        assert_eq!(world.status_of(all[1], &abort(0)), DONE);
+        assert_eq!(world.status_of(all[1], &invite(&[("job", 0)])), DONE);
+        assert_eq!(world.status_of(all[0], &accept_of(1)), DONE, "{is_over}");
+    }
+}
+
+#[test]
+fn the_end_of_an_invitation_that_came_first_ends_it_for_a_minute() {
+    for (after, expected) in [(1, ABORTED), (61, DONE)] {
+        let (mut world, all) = world(&[1, 1]);
+        let leader = Proc::new("job", Rank::new(0));
+        let told = |status| match say(status, &[("job", 1)], vec![]) {
+            Request::Notify(notify) => (notify.status, notify.range, notify.infos),
+            _ => unreachable!(),
+        };
+        let (abort, invited) = (Status::GROUP_CONSTRUCT_ABORT, Status::GROUP_INVITED);
+        for (status, range, infos) in [told(abort), told(invited)] {
+            let now = world.now;
+            let engine = &mut world.nodes[1].engine;
+            engine.notify(status, &leader, range, &infos, now).unwrap();
+            world.advance(std::time::Duration::from_secs(after));
+        }
+        assert_eq!(world.status_of(all[1], &accept()), expected);
+    }
+}
+
+#[test]
+fn those_who_are_gone_count_in_the_bytes_of_an_invitation() {
+    let (mut world, all) = world(&[20]);
+    let everybody = [("job", Rank::WILDCARD.as_raw())];
+    assert_eq!(world.status_of(all[0], &invite(&everybody)), DONE);
+    let before = bytes(&world);
+    for who in &all[1..] {
+        world.kill(*who);
+        world.run();
+    }
+    let more = bytes(&world) - before;
+    assert!(more >= 19 * size_of::<Proc<'_>>(), "{more}");
+    world.kill(all[0]);
+    world.run();
+    assert_eq!(bytes(&world), 0);
 }

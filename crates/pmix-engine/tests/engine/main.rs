@@ -22,12 +22,15 @@ mod leaving;
 mod ledger;
 #[path = "../../../bfrops/tests/meter/mod.rs"]
 mod meter;
+mod new_leader;
 mod output;
 mod pressure;
 mod publish;
 mod query;
 mod releases;
+mod shared;
 mod told;
+mod unasked;
 mod world;
 
 #[global_allocator]

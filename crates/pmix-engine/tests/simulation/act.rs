@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use pmix_client::{Fence, OperationId};
 use pmix_engine::Origin;
-use pmix_proto::{ClientConnection, Request, Tag, request};
-use pmix_types::{Info, Proc, Rank, Status, keys};
+use pmix_proto::{Request, request};
+use pmix_types::{Info, Proc, Rank, keys};
 
 use crate::agenda::Event;
-use crate::client::{Asked, Client, What, Who, hello};
+use crate::client::{Client, What, Who};
 use crate::fault::Fault;
 use crate::process::{Kind, Meeting, Phase, ProcId, Stamp};
 use crate::world::World;
@@ -31,9 +32,7 @@ impl World {
     /// A connection that says whom it belongs to.
     pub(crate) fn connect(&mut self, proc: ProcId) -> Who {
         let who = self.open(self.procs[proc].node);
-        let hello = hello(self.procs[proc].name());
-        self.clients[who].session = Some(ClientConnection::connect(&hello, u32::MAX).unwrap());
-        self.pump(who);
+        self.begin_core(who, proc);
         who
     }
 
@@ -63,80 +62,13 @@ impl World {
         self.say(|| format!("process {place} begins life {life} on connection {who}"));
     }
 
-    /// Hands on what a client has to say.
-    pub(crate) fn pump(&mut self, who: Who) {
-        while let Some(bytes) = self.clients[who]
-            .session
-            .as_mut()
-            .and_then(ClientConnection::poll_transmit)
-        {
-            self.send(who, bytes, true);
-        }
-    }
-
-    /// Bytes reach a client.
-    pub(crate) fn hear(&mut self, who: Who, bytes: &[u8]) {
-        let client = &mut self.clients[who];
-        let Some(session) = &mut client.session else {
-            return;
-        };
-        let was_in = session.welcome().is_some();
-        if let Err(error) = session.handle_input(bytes) {
-            assert!(client.is_spoiled, "connection {who}: {error}");
-            return;
-        }
-        let is_in = session.welcome().is_some();
-        let mut may_go_on = is_in && !was_in;
-        let mut leaves = false;
-        while let Some(response) = session.poll_reply() {
-            let asked = client.asked.remove(&response.tag);
-            may_go_on |= client.waits == Some(response.tag);
-            let is_done = |asked: &Asked| asked.answer.is_some_and(Status::is_success);
-            match asked.as_ref().map(|asked| &asked.what) {
-                Some(What::Finalize) => leaves = true,
-                Some(What::Meet(meeting, round))
-                    if matches!(meeting.kind, Kind::Group(_))
-                        && asked.as_ref().is_some_and(is_done) =>
-                {
-                    client.groups.push((meeting.clone(), *round));
-                }
-                Some(What::Meet(meeting, round))
-                    if matches!(meeting.kind, Kind::Destruct(_))
-                        && asked.as_ref().is_some_and(is_done) =>
-                {
-                    client.taken_apart.push((meeting.clone(), *round));
-                }
-                Some(What::HearGroups) => {
-                    client.hears_groups |= asked.as_ref().is_some_and(is_done);
-                }
-                _ => {}
-            }
-            if client.waits == Some(response.tag) {
-                client.waits = None;
-            }
-        }
-        let mut notices = Vec::new();
-        while let Some(notice) = session.poll_unsolicited() {
-            notices.push(notice);
-        }
-        if client.proc.is_none() {
-            return self.leave(who);
-        }
-        self.hear_of_groups(who, &notices);
-        if leaves {
-            self.leave(who);
-        } else if may_go_on {
-            let pause = self.random.millis(0, 60);
-            self.after(pause, Event::Step(who));
-        }
-    }
-
     /// A process closes its connection.
     pub(crate) fn leave(&mut self, who: Who) {
         if self.clients[who].is_open {
             self.say(|| format!("connection {who} is closed by its client"));
             self.clients[who].is_open = false;
             self.send_close(who, true);
+            self.lose(who);
             self.life_over(who);
         }
     }
@@ -161,19 +93,15 @@ impl World {
         let client = &self.clients[who];
         let Some(place) = client
             .proc
-            .filter(|_| client.is_open && client.waits.is_none())
+            .filter(|_| client.is_open && client.has_begun && client.waits.is_none())
         else {
             return;
         };
         let phase = self.procs[place].phase;
         let Some(next) = self.script.get(phase).cloned() else {
-            let tag = self.ask(
-                who,
-                &Request::Finalize,
-                What::Finalize,
-                Some(Duration::from_secs(2)),
-            );
-            self.clients[who].waits = Some(tag);
+            let own = Some(Duration::from_secs(2));
+            let id = self.ask(who, What::Finalize, own, |core, end| core.finalize(end));
+            self.clients[who].waits = Some(id);
             return;
         };
         self.procs[place].phase += 1;
@@ -189,8 +117,8 @@ impl World {
                 .members
                 .contains(&place)
                 .then(|| {
-                    let tag = self.meet(who, place, meeting, collects, is_short, timeout);
-                    (!is_loose).then_some(tag)
+                    let id = self.meet(who, place, meeting, collects, is_short, timeout);
+                    (!is_loose).then_some(id)
                 })
                 .flatten(),
             Phase::TakeApart { meeting, timeout } => self.take_apart(who, place, &meeting, timeout),
@@ -201,39 +129,6 @@ impl World {
         }
     }
 
-    /// Sends a request; by the time it has its answer, if there is one.
-    pub(crate) fn ask(
-        &mut self,
-        who: Who,
-        request: &Request<'_>,
-        what: What,
-        own: Option<Duration>,
-    ) -> Tag {
-        let command = request.command();
-        let client = &mut self.clients[who];
-        let session = client.session.as_mut().unwrap();
-        let tag = session.request(request, None).unwrap();
-        let at = self.now;
-        if command.is_answered() {
-            let answer = None;
-            client.asked.insert(
-                tag,
-                Asked {
-                    command,
-                    what,
-                    at,
-                    answer,
-                },
-            );
-        }
-        self.say(|| format!("connection {who} asks {command}, tag {tag}"));
-        if let Some(own) = own {
-            self.deadline_of(who, tag, own);
-        }
-        self.pump(who);
-        tag
-    }
-
     fn meet(
         &mut self,
         who: Who,
@@ -242,7 +137,7 @@ impl World {
         collects: bool,
         is_short: bool,
         timeout: Option<u32>,
-    ) -> Tag {
+    ) -> OperationId {
         let round = self.meets(place, &meeting, collects);
         let mut infos = Vec::new();
         if collects {
@@ -252,27 +147,33 @@ impl World {
             infos.push(Info::new(keys::TIMEOUT, seconds));
         }
         let procs = self.named(&meeting, is_short);
-        let request = match meeting.kind {
-            Kind::Fence => Request::Fence(request::Fence { procs, infos }),
-            Kind::Connect => Request::Connect(request::Connect { procs, infos }),
-            Kind::Disconnect => Request::Disconnect(request::Disconnect { procs, infos }),
-            Kind::Group(_) => {
-                infos.push(Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true));
-                let name = meeting.group(round);
-                let members = meeting.members.clone();
-                self.host.groups.insert(name.clone(), members);
-                Request::GroupConstruct(request::GroupConstruct {
-                    group: Some(name.into()),
-                    procs,
-                    infos,
-                })
-            }
-            Kind::Destruct(_) => unreachable!("taken apart is what was made"),
-        };
         let own = timeout.map(|seconds| Duration::from_secs(seconds.into()));
         let own = own.or(self.config.collective_time);
         self.say(|| format!("process {place} comes to {meeting:?}, {round}"));
-        self.ask(who, &request, What::Meet(meeting, round), own)
+        let (kind, what) = (meeting.kind, What::Meet(meeting.clone(), round));
+        match kind {
+            Kind::Fence => {
+                let fence = Fence::new().of(procs);
+                let fence = infos.into_iter().fold(fence, Fence::with);
+                self.ask(who, what, own, |core, end| core.fence(&fence, end))
+            }
+            Kind::Connect => self.ask(who, what, own, |core, end| {
+                core.connect(&procs, &infos, end)
+            }),
+            Kind::Disconnect => {
+                let disconnect = Request::Disconnect(request::Disconnect { procs, infos });
+                self.ask(who, what, own, |core, end| core.done(&disconnect, end))
+            }
+            Kind::Group(_) => {
+                infos.push(Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true));
+                let name = meeting.group(round);
+                self.host.groups.insert(name.clone(), meeting.members);
+                self.ask(who, what, own, |core, end| {
+                    core.group_construct(&name, &procs, &infos, end)
+                })
+            }
+            Kind::Destruct(_) => unreachable!("taken apart is what was made"),
+        }
     }
 
     /// Joins the destruction of the last group that these made, if the process is in one.
@@ -282,7 +183,7 @@ impl World {
         place: ProcId,
         made: &Meeting,
         timeout: Option<u32>,
-    ) -> Option<Tag> {
+    ) -> Option<OperationId> {
         let groups = &mut self.clients[who].groups;
         let last = groups.iter().rposition(|(meeting, _)| meeting == made)?;
         let (made, round) = groups.remove(last);
@@ -295,22 +196,18 @@ impl World {
         if let Some(seconds) = timeout {
             infos.push(Info::new(keys::TIMEOUT, seconds));
         }
-        let group = Some(meeting.group(round).into());
-        let procs = vec![];
-        let request = request::GroupDestruct {
-            group,
-            procs,
-            infos,
-        };
+        let name = meeting.group(round);
         let own = timeout.map(|seconds| Duration::from_secs(seconds.into()));
         let own = own.or(self.config.collective_time);
         self.say(|| format!("process {place} takes apart {meeting:?}, {round}"));
         let what = What::Meet(meeting, round);
-        Some(self.ask(who, &Request::GroupDestruct(request), what, own))
+        Some(self.ask(who, what, own, |core, end| {
+            core.group_destruct(&name, &infos, end)
+        }))
     }
 
     /// Leaves one of the groups of a process, or one that is no longer there.
-    pub(crate) fn leave_group(&mut self, who: Who, place: ProcId) -> Option<Tag> {
+    pub(crate) fn leave_group(&mut self, who: Who, place: ProcId) -> Option<OperationId> {
         let client = &mut self.clients[who];
         let is_in = !client.groups.is_empty();
         let groups = match is_in {
@@ -327,11 +224,11 @@ impl World {
         if is_in {
             self.oracle.leaves(place, &made, round);
         }
-        let group = Some(made.group(round).into());
-        let infos = vec![];
-        let leave = Request::GroupLeave(request::GroupLeave { group, infos });
-        let what = What::Leave(is_in);
-        Some(self.ask(who, &leave, what, Some(Duration::ZERO)))
+        let name = made.group(round);
+        let (what, soon) = (What::Leave(is_in), Some(Duration::ZERO));
+        Some(self.ask(who, what, soon, |core, end| {
+            core.group_leave(&name, &[], end)
+        }))
     }
 
     /// The names of those who meet: one by one, or whole jobs where they are whole.

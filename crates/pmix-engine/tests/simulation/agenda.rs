@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pmix_client::OperationId;
 use pmix_engine::{Answer, CallId, Error, PeerId, Verified};
 use pmix_proto::Tag;
 
@@ -41,8 +42,14 @@ pub(crate) enum Event {
     Notice(usize, Box<crate::host::Notice>),
     /// By now a request has its answer.
     Deadline(Who, Tag),
-    /// A leader waits no longer for answers to the invitation of a number.
-    Patience(usize),
+    /// The time of an operation of a client's core may be up.
+    Limit(Who),
+    /// A process looks at the events that have come.
+    Listen(Who),
+    /// By now an operation has ended.
+    Overdue(Who, OperationId),
+    /// A process does not want an operation any longer.
+    Cancel(Who, OperationId),
     /// By now who joined by an invitation knows how it ended.
     Joined(usize, Who),
     /// By now the leader of an invitation is gone.

@@ -117,16 +117,34 @@ impl World {
                 }
                 if self.clients[who].is_open {
                     self.note(&[2, who as u64, bytes.len() as u64]);
+                    let bytes = self.lie(who, bytes);
                     self.hear(who, &bytes);
                 }
             }
             Packet::Close => {
                 if self.clients[who].is_open {
                     self.clients[who].is_open = false;
+                    self.lose(who);
                     self.life_over(who);
                 }
             }
         }
+    }
+
+    /// What comes of bytes that a server sent: not always these.
+    fn lie(&mut self, who: Who, mut bytes: Vec<u8>) -> Vec<u8> {
+        if !self.strikes(Fault::Lie, 30) {
+            return bytes;
+        }
+        self.clients[who].is_lied_to = true;
+        if let Some(place) = self.clients[who].proc {
+            self.procs[place].is_restless = true;
+        }
+        match self.random.once_in(4) {
+            true => bytes.extend_from_within(..),
+            false => self.spoil(&mut bytes),
+        }
+        bytes
     }
 
     pub(crate) fn wake(&mut self, who: Who) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One connection: what the client knows, and what is on its way in both directions.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bfrops::BufferKind;
+use pmix_client::{Core, OperationId};
 use pmix_engine::PeerId;
-use pmix_proto::{ClientConnection, Command, Hello, Role, Tag};
+use pmix_proto::{Command, Hello, PeerForm, Role, Tag};
 use pmix_types::{Proc, Status};
 
 use crate::node::UID;
@@ -23,7 +24,16 @@ pub(crate) struct Client {
     pub(crate) proc: Option<ProcId>,
     /// Whose name a second connection claims.
     pub(crate) claims: Option<ProcId>,
-    pub(crate) session: Option<ClientConnection>,
+    /// What the process knows and waits for, while it has a connection.
+    pub(crate) core: Option<Core>,
+    /// How both sides pack, if this end says whom it belongs to.
+    pub(crate) form: Option<PeerForm>,
+    /// Whether its init has succeeded.
+    pub(crate) has_begun: bool,
+    /// What it has begun and what has not ended.
+    pub(crate) begun: BTreeMap<OperationId, Begun>,
+    /// When the core is to be woken.
+    pub(crate) alarm: Option<Duration>,
     /// Whether this end is open.
     pub(crate) is_open: bool,
     /// Whether the other end is.
@@ -35,8 +45,14 @@ pub(crate) struct Client {
     /// While it does not read: how many packets wait.
     pub(crate) held: Option<usize>,
     pub(crate) asked: BTreeMap<Tag, Asked>,
-    /// The answer without which it does not go on.
-    pub(crate) waits: Option<Tag>,
+    /// The operation without whose end it does not go on.
+    pub(crate) waits: Option<OperationId>,
+    /// The last that it was told by gets, of whom and under which key.
+    pub(crate) told: BTreeMap<(ProcId, String), Stamp>,
+    /// What was known of its peers when it last heard anything but the answer to a get.
+    pub(crate) known: Vec<Known>,
+    /// How many of the events that it heard were handed to the program.
+    pub(crate) num_handed_out: usize,
     /// What it may rely on: fences have brought it that much.
     pub(crate) learned: BTreeMap<ProcId, Stamp>,
     /// Whether it has asked for the events of processes, and whether it was told that it gets them.
@@ -44,14 +60,37 @@ pub(crate) struct Client {
     pub(crate) gets_events: bool,
     /// The events that it was told of.
     pub(crate) heard: Vec<u32>,
+    /// The processes whose data it was told, asked for or not, where it did not say how much it takes.
+    pub(crate) brought: BTreeSet<ProcId>,
     /// The groups that it is in, as it was told: who made them, and which of theirs.
     pub(crate) groups: Vec<(Meeting, usize)>,
     /// Those that it was told are taken apart.
     pub(crate) taken_apart: Vec<(Meeting, usize)>,
-    /// Whether it was told that it hears of invitations.
+    /// Whether it was told that it hears of invitations, and of what becomes of them.
+    pub(crate) hears_invitations: bool,
     pub(crate) hears_groups: bool,
     /// Whether bytes were sent that no client sends.
     pub(crate) is_spoiled: bool,
+    /// Whether bytes came that its server did not send.
+    pub(crate) is_lied_to: bool,
+}
+
+/// An operation of a core that has not ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Begun {
+    pub(crate) what: What,
+    /// The request that it sent; none if it needed none, or sends several.
+    pub(crate) tag: Option<Tag>,
+    /// When it has ended at the latest.
+    pub(crate) end: Option<Duration>,
+    pub(crate) is_cancelled: bool,
+}
+
+/// What a process that asks nobody else may rely on of another.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) floor: Option<Stamp>,
+    pub(crate) first_life: u16,
 }
 
 /// A request and what became of it.
@@ -62,6 +101,8 @@ pub(crate) struct Asked {
     pub(crate) at: Duration,
     /// What the server answered, when it did; it may still be on its way.
     pub(crate) answer: Option<Status>,
+    /// What it brings of the process that is asked about.
+    pub(crate) values: Vec<(String, Stamp)>,
 }
 
 /// What was asked, as far as it matters for the answer.
@@ -71,8 +112,16 @@ pub(crate) enum What {
     Any,
     Commit(Stamp),
     Meet(Meeting, usize),
-    /// Whose which key, within which time; what is there at least, and of which life on.
-    Get(ProcId, &'static str, Option<Duration>, Option<Stamp>, u16),
+    /// Whose which key, within which time; what is there at least, and of which life on. Of which life on
+    /// others may be told of, if it does not say how much it takes of them.
+    Get(
+        ProcId,
+        &'static str,
+        Option<Duration>,
+        Option<Stamp>,
+        u16,
+        Option<Vec<u16>>,
+    ),
     Lookup(ProcId),
     /// To hear of events; whether those of processes are among them.
     Listen(bool),
@@ -81,8 +130,14 @@ pub(crate) enum What {
     Finalize,
     /// To leave a group; whether it is in it.
     Leave(bool),
-    /// To hear of invitations.
+    /// To be let in and told about the job.
+    Init,
+    /// To hear of invitations, and of what becomes of them.
+    HearInvitations,
     HearGroups,
+    /// To lead, or to join, the group of an invitation of a number.
+    Lead(usize),
+    Join(usize),
     /// To say something about the invitation of a number.
     Invitation(usize, Saying),
 }
@@ -95,6 +150,8 @@ pub(crate) enum Saying {
     Decline,
     Complete,
     Abort,
+    /// That it does not lead in the place of a leader that is lost.
+    Follow,
 }
 
 /// One direction of a connection.
@@ -120,7 +177,11 @@ impl Client {
             peer,
             proc: None,
             claims: None,
-            session: None,
+            core: None,
+            form: None,
+            has_begun: false,
+            begun: BTreeMap::new(),
+            alarm: None,
             is_open: true,
             is_known: true,
             is_in: false,
@@ -129,14 +190,20 @@ impl Client {
             held: None,
             asked: BTreeMap::new(),
             waits: None,
+            told: BTreeMap::new(),
+            known: Vec::new(),
+            num_handed_out: 0,
             learned: BTreeMap::new(),
             wants_events: false,
             gets_events: false,
             heard: Vec::new(),
+            brought: BTreeSet::new(),
             groups: Vec::new(),
             taken_apart: Vec::new(),
+            hears_invitations: false,
             hears_groups: false,
             is_spoiled: false,
+            is_lied_to: false,
         }
     }
 
@@ -146,7 +213,7 @@ impl Client {
     }
 }
 
-/// A client of 5.0.
+/// A client of 5.0 that reads what is shared.
 pub(crate) fn hello(proc: Proc<'static>) -> Hello<'static> {
     Hello {
         psec: "native".into(),
@@ -157,7 +224,7 @@ pub(crate) fn hello(proc: Proc<'static>) -> Hello<'static> {
         version: "5.0.11".into(),
         module: "v41".into(),
         buffer: BufferKind::NonDescribed,
-        gds: "hash".into(),
+        gds: "pmixrs,hash".into(),
         infos: vec![],
     }
 }

@@ -70,6 +70,10 @@ faults! {
     Jump,
     /// A process asks much without waiting for answers.
     Flood,
+    /// What a server sends comes changed, or twice.
+    Lie,
+    /// A process gives up what it waits for, or has little time for it.
+    Haste,
 }
 
 impl Fault {

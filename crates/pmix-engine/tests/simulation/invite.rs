@@ -1,41 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that invite others to groups, and answer: as a client library does it.
+//! Processes that invite others to groups, and answer.
 
 use std::time::Duration;
 
-use pmix_proto::{Event, Frame, Request, Tag, request};
-use pmix_types::{DataArray, DataRange, Info, Proc, Status, Value, keys};
+use pmix_client::OperationId;
+use pmix_types::{Info, Status, Value, keys};
 
-use crate::agenda;
-use crate::client::{Saying, What, Who};
-use crate::oracle::groups::{Invitation, Outcome};
+use crate::client::{What, Who};
+use crate::fault::Fault;
+use crate::oracle::groups::Invitation;
 use crate::process::ProcId;
 use crate::world::World;
 
-/// How long a leader waits for answers.
+/// How long a leader waits for answers, and who has answered for the leader.
 const PATIENCE: Duration = Duration::from_secs(9);
-
-/// The events that processes hear of who take part in invitations.
-const CODES: [Status; 7] = [
-    Status::GROUP_INVITED,
-    Status::GROUP_INVITE_ACCEPTED,
-    Status::GROUP_INVITE_DECLINED,
-    Status::GROUP_INVITE_FAILED,
-    Status::GROUP_CONSTRUCT_COMPLETE,
-    Status::GROUP_CONSTRUCT_ABORT,
-    Status::GROUP_LEADER_FAILED,
-];
+const JOIN_TIME: Duration = Duration::from_secs(25);
 
 impl World {
-    /// A process invites some others; first it has to hear of their answers.
-    pub(crate) fn do_invite(&mut self, who: Who, place: ProcId) -> Option<Tag> {
-        if !self.clients[who].hears_groups {
-            let register = request::RegisterEvents {
-                codes: CODES.to_vec(),
-                infos: vec![],
-            };
-            let request = Request::RegisterEvents(register);
-            return Some(self.ask(who, &request, What::HearGroups, Some(Duration::ZERO)));
+    /// A process invites some others; first it asks to hear of invitations itself.
+    pub(crate) fn do_invite(&mut self, who: Who, place: ProcId) -> Option<OperationId> {
+        let soon = Some(Duration::ZERO);
+        if !self.clients[who].hears_invitations {
+            let codes = [Status::GROUP_INVITED];
+            return Some(self.ask(who, What::HearInvitations, soon, |core, end| {
+                core.register_events(&codes, &[], end)
+            }));
         }
         let others = (0..self.procs.len()).filter(|other| *other != place);
         let mut invited: Vec<_> = others.collect();
@@ -46,110 +35,38 @@ impl World {
         let number = self.oracle.invitations.len();
         let invitation = Invitation::new(place, who, self.procs[place].stamp.life, invited.clone());
         self.oracle.invitations.push(invitation);
-        let to = self.names(&invited);
-        self.after(PATIENCE, agenda::Event::Patience(number));
-        Some(self.tell_of(who, number, Saying::Invite, to, vec![]))
-    }
-
-    fn names(&self, procs: &[ProcId]) -> Vec<Proc<'static>> {
-        procs.iter().map(|proc| self.procs[*proc].name()).collect()
-    }
-
-    /// Says something about an invitation.
-    fn tell_of(
-        &mut self,
-        who: Who,
-        number: usize,
-        saying: Saying,
-        to: Vec<Proc<'static>>,
-        more: Vec<Info<'static>>,
-    ) -> Tag {
-        let status = match saying {
-            Saying::Invite => Status::GROUP_INVITED,
-            Saying::Accept => Status::GROUP_INVITE_ACCEPTED,
-            Saying::Decline => Status::GROUP_INVITE_DECLINED,
-            Saying::Complete => Status::GROUP_CONSTRUCT_COMPLETE,
-            Saying::Abort => Status::GROUP_CONSTRUCT_ABORT,
-        };
-        let mut infos = vec![
-            Info::new(keys::EVENT_CUSTOM_RANGE, to),
-            Info::new(keys::EVENT_NON_DEFAULT, true),
-            Info::new(keys::GROUP_ID, format!("invited-{number}")),
-        ];
-        if saying != Saying::Invite {
-            infos.push(Info::new(keys::EVENT_DO_NOT_CACHE, true));
-        }
-        infos.extend(more);
-        let range = DataRange::CUSTOM;
-        let request = Request::Notify(request::Notify {
-            status,
-            range,
-            infos,
+        let all = invited.into_iter().chain([place]);
+        let all = all.map(|proc| self.procs[proc].name()).collect();
+        let (name, now) = (name_of(number), self.instant());
+        let id = self.ask_in_steps(who, What::Lead(number), PATIENCE, |core, end| {
+            core.group_invite(&name, all, &[], end, now)
         });
-        let what = What::Invitation(number, saying);
-        self.ask(who, &request, what, Some(Duration::ZERO))
+        self.random.once_in(3).then_some(id)
     }
 
-    /// A client hears of what concerns groups.
-    pub(crate) fn hear_of_groups(&mut self, who: Who, notices: &[Frame]) {
-        let session = self.clients[who].session.as_ref().unwrap();
-        let form = *session.form();
-        for notice in notices {
-            if notice.header.tag != Tag::EVENT || !self.clients[who].is_live() {
-                continue;
-            }
-            let event = Event::decode(&form, None, &notice.payload).unwrap();
-            if let Some(number) = number_of(&event.infos) {
-                self.hear_of_invitation(who, number, event.status);
-            }
+    /// A process answers an invitation.
+    pub(crate) fn answer_invitation(&mut self, who: Who, number: usize) {
+        let leader = self.procs[self.oracle.invitations[number].leader].name();
+        let (name, now) = (name_of(number), self.instant());
+        if self.random.once_in(4) {
+            let what = What::Invitation(number, crate::client::Saying::Decline);
+            self.ask(who, what, Some(Duration::ZERO), |core, end| {
+                core.group_decline(&name, &leader, end)
+            });
+            return;
         }
+        let time = match self.strikes(Fault::Haste, 4) {
+            true => self.random.millis(0, 5000),
+            false => JOIN_TIME,
+        };
+        self.ask_in_steps(who, What::Join(number), time, |core, end| {
+            core.group_join(&name, &leader, &[], end, now)
+        });
     }
+}
 
-    fn hear_of_invitation(&mut self, who: Who, number: usize, status: Status) {
-        let place = self.clients[who].proc.unwrap();
-        let invitation = &mut self.oracle.invitations[number];
-        let leader = invitation.leader;
-        match status {
-            Status::GROUP_INVITED => {
-                let saying = match self.random.once_in(4) {
-                    true => Saying::Decline,
-                    false => Saying::Accept,
-                };
-                let to = self.names(&[leader]);
-                self.tell_of(who, number, saying, to, vec![]);
-            }
-            Status::GROUP_INVITE_ACCEPTED if invitation.led_by == who => {
-                invitation.num_answers += 1;
-                if invitation.num_answers == invitation.invited.len() && invitation.end.is_none() {
-                    invitation.end = Some(Outcome::Complete);
-                    let mut members = invitation.invited.clone();
-                    members.push(place);
-                    let members = self.names(&members);
-                    let list = Value::DataArray(DataArray::Proc(members.clone()));
-                    let more = vec![Info::new(keys::GROUP_MEMBERSHIP, list)];
-                    self.tell_of(who, number, Saying::Complete, members, more);
-                }
-            }
-            Status::GROUP_INVITE_DECLINED | Status::GROUP_INVITE_FAILED
-                if invitation.led_by == who =>
-            {
-                self.abort(number);
-            }
-            _ => {}
-        }
-    }
-
-    /// A leader gives an invitation up, if it is still open and the leader is there.
-    pub(crate) fn abort(&mut self, number: usize) {
-        let invitation = &mut self.oracle.invitations[number];
-        let who = invitation.led_by;
-        if invitation.end.is_none() && self.clients[who].is_live() {
-            invitation.end = Some(Outcome::Aborted);
-            let to = invitation.invited.clone();
-            let to = self.names(&to);
-            self.tell_of(who, number, Saying::Abort, to, vec![]);
-        }
-    }
+fn name_of(number: usize) -> String {
+    format!("invited-{number}")
 }
 
 /// The number of the invitation that infos are about.

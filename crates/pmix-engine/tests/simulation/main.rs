@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A seeded simulation: engines, clients and a host in one process, and everything that can go
+//! A seeded simulation: engines, the cores of clients and a host in one process, and everything that can go
 //! wrong between them.
 //!
 //! A seed says how many nodes and jobs there are, what the processes do and which faults happen;
@@ -11,9 +11,13 @@
 //! - All participants of a collective are told the same, and success only if all have come.
 //! - Who was invited to a group, and who leads it, agree whether it is formed; who waits for one that is
 //!   gone is told so.
-//! - A get brings what its process committed last, never another's or an older life's.
+//! - A get brings what its process committed last, never another's or an older life's. What it brings of
+//!   others is for who asks, and comes once.
 //! - Who listens to events hears each once, in the order in which its server took them in.
 //! - No engine holds more than its configuration allows, and nothing once everybody has left.
+//! - Every operation of a client's core ends once and in time, with what its server answered. What the
+//!   core says by itself is not older than what the client has heard. Nothing is left in it at the end, and
+//!   whatever a server sends, it does not panic.
 //! - What an engine counts is what it holds, and each of its timers is that of something it holds.
 #![allow(clippy::disallowed_methods, reason = "a test begins at some instant")]
 
@@ -21,6 +25,7 @@ mod act;
 mod agenda;
 mod carry;
 mod client;
+mod drive;
 mod fault;
 mod host;
 mod invite;
@@ -92,7 +97,10 @@ fn ten_thousand_seeds() {
         .map(|fault| format!("{fault} {}", sum.of(*fault)));
     let counts: Vec<_> = counts.collect();
     writeln!(out, "\n{num_seeds} seeds, faults: {}", counts.join(", ")).unwrap();
+    let unasked = oracle::data::NUM_UNASKED.load(Ordering::Relaxed);
+    writeln!(out, "{unasked} processes were told of unasked").unwrap();
     if num_seeds >= NUM_SEEDS {
+        assert!(unasked > 100, "hardly any");
         let never = Fault::ALL.iter().filter(|fault| sum.of(**fault) == 0);
         assert_eq!(
             never.collect::<Vec<_>>(),

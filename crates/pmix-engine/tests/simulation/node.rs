@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A node and the engine that serves it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use gds_hash::{LocalNode, Store};
-use pmix_engine::{Claim, Config, Engine, Error, HostObject, PeerId, Psec, Verification, Verified};
-use pmix_types::{Info, Proc, Rank, Status, keys};
+use pmix_engine::{
+    Claim, Config, Engine, Error, HostObject, PeerId, Psec, SharedChange, Verification, Verified,
+};
+use pmix_proto::shared::SharedKey;
+use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
 use preg_core::{Params, Preg};
 
 use crate::client::Who;
@@ -31,6 +34,8 @@ pub(crate) struct Node {
     pub(crate) alarm: Option<Instant>,
     /// The number of the last message that arrived, for telling that one was overtaken.
     pub(crate) last_arrived: u64,
+    /// What its clients read without asking, by job and key.
+    pub(crate) shared: BTreeMap<(Nspace<'static>, Vec<u8>), Vec<u8>>,
     /// What its security module says later, if it does not say it at once.
     late: Option<Asked>,
 }
@@ -56,6 +61,7 @@ impl Node {
         Self {
             engine: Engine::new(config, Arc::clone(&store), vec![Box::new(psec)]),
             late,
+            shared: BTreeMap::new(),
             store,
             life,
             peers: HashMap::new(),
@@ -70,6 +76,41 @@ impl Node {
         let late = self.late.as_ref();
         late.map(|asked| std::mem::take(&mut *asked.lock().unwrap()))
             .unwrap_or_default()
+    }
+
+    /// Changes what clients share. What stands there of a process is what a get is answered with: nothing of
+    /// a life that is lost, nothing that was put again since.
+    pub(crate) fn share(&mut self, jobs: &[Job]) {
+        self.change_shared();
+        for job in jobs {
+            for rank in (0..job.size()).map(Rank::new) {
+                let proc = Proc::new(job.nspace, rank);
+                let key = (job.nspace.into(), SharedKey::Puts(rank).to_bytes());
+                let stands = self.shared.get(&key);
+                let expected = self.engine.shared_puts_of(&proc);
+                assert_eq!(stands, expected.as_ref(), "{proc:?}");
+            }
+        }
+    }
+
+    fn change_shared(&mut self) {
+        while let Some(change) = self.engine.poll_shared() {
+            match change {
+                SharedChange::Put { nspace, key, value } => {
+                    self.shared.insert((nspace, key), value);
+                }
+                SharedChange::Remove { nspace, key } => {
+                    assert!(self.shared.remove(&(nspace, key)).is_some());
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// A job is gone.
+    pub(crate) fn forget_shared(&mut self, nspace: &Nspace<'_>) {
+        self.change_shared();
+        self.shared.retain(|(of, _), _| of != nspace);
     }
 
     /// Registers a job that has processes here, and these before it if the host is of that kind.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What has to be true, whatever goes wrong.
 
-mod data;
+pub(crate) mod data;
 pub(crate) mod events;
 pub(crate) mod groups;
 mod meeting;
 mod news;
+mod operations;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -126,9 +127,8 @@ impl World {
     /// A server sends a message that belongs to a tag.
     pub(crate) fn answered(&mut self, who: Who, tag: Tag, payload: &[u8]) {
         if tag == Tag::EVENT
-            && let Some(session) = &self.clients[who].session
+            && let Some(form) = self.clients[who].form
         {
-            let form = *session.form();
             self.event_sent(who, &form, payload);
             self.group_event_sent(who, &form, payload);
         }
@@ -136,9 +136,8 @@ impl World {
             return;
         }
         let client = &mut self.clients[who];
-        let (form, is_spoiled) = match &client.session {
-            Some(session) => (*session.form(), client.is_spoiled),
-            None => return,
+        let (Some(form), is_spoiled) = (client.form, client.is_spoiled) else {
+            return;
         };
         let Some(asked) = client.asked.get_mut(&tag) else {
             assert!(
@@ -153,7 +152,9 @@ impl World {
         let status =
             status.or_else(|_| reply::Done::decode(&form, None, payload).map(|d| d.status));
         let status = status.expect("an answer that can be read");
-        if let Some(before) = asked.answer.replace(status) {
+        let before = asked.answer.replace(status);
+        // Garbage may ask by a tag that was used.
+        if let Some(before) = before.filter(|_| !is_spoiled) {
             panic!(
                 "connection {who}: {:?} is answered twice: {before}, {status}",
                 asked.what
@@ -173,11 +174,20 @@ impl World {
             )
         });
         self.check_answer(who, &asked, status, payload);
+        if let (What::Get(of, ..), true) = (&asked.what, status.is_success()) {
+            let values = data::values(&form, payload, &self.procs[*of].name());
+            let values = values.into_iter().filter(|(_, owner, _)| owner == of);
+            let values = values.map(|(name, _, stamp)| (name, stamp)).collect();
+            if let Some(asked) = self.clients[who].asked.get_mut(&tag) {
+                asked.values = values;
+            }
+        }
     }
 
     fn check_answer(&mut self, who: Who, asked: &Asked, status: Status, payload: &[u8]) {
         match &asked.what {
-            What::Any => {}
+            What::Any | What::Init | What::HearInvitations => {}
+            What::Lead(_) | What::Join(_) => {}
             What::Finalize => {
                 self.check_heard(who);
                 self.expect_news_of_leaving(who);
@@ -202,7 +212,7 @@ impl World {
                 }
                 self.check_meeting(who, meeting, *place, status);
             }
-            What::Get(proc, key, _, floor, first_life) => {
+            What::Get(proc, key, _, floor, first_life, lives) => {
                 let (of, floor, first_life) = (*proc, *floor, *first_life);
                 let wanted = data::Wanted {
                     of,
@@ -211,9 +221,14 @@ impl World {
                     first_life,
                 };
                 self.check_get(who, &wanted, status, payload);
+                if let Some(lives) = lives
+                    && status.is_success()
+                {
+                    self.check_unasked(who, of, lives, payload);
+                }
             }
             What::Leave(is_in) => self.check_left(who, *is_in, status),
-            What::HearGroups => {}
+            What::HearGroups => self.clients[who].hears_groups |= status.is_success(),
             What::Invitation(number, saying) => self.check_said(who, *number, *saying, status),
             What::Lookup(proc) => self.check_lookup(who, *proc, status, payload),
         }
@@ -236,7 +251,8 @@ impl World {
             );
             return;
         }
-        if !client.is_known || client.is_spoiled {
+        // Who was lied to may stay when it has said that it leaves.
+        if !client.is_known || client.is_spoiled || client.is_lied_to {
             return;
         }
         // Answers are made when there is room for them: soon after it reads again.
@@ -338,6 +354,7 @@ impl World {
                 !client.is_open || client.proc.is_none(),
                 "connection {who} is still open"
             );
+            assert!(client.core.is_none(), "connection {who} still has a core");
         }
     }
 }

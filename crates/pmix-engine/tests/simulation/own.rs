@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use gds_hash::{Codec, ModexStore};
-use pmix_proto::{Request, Tag, request};
+use pmix_client::OperationId;
+use pmix_proto::{Request, request};
 use pmix_types::{DataRange, Info, IofChannel, Key, Proc, Query, Rank, Status, Value, keys};
 
-use crate::client::{Client, What, Who};
+use crate::client::{What, Who};
 use crate::oracle::events::{NUMBER, names_it};
 use crate::process::{KEYS, ProcId};
 use crate::world::World;
@@ -17,7 +17,7 @@ pub(crate) const EVENT: Status = Status::from_raw(-3000);
 
 impl World {
     /// Something that a process does alone. Tells for which answer it waits.
-    pub(crate) fn do_own(&mut self, who: Who, place: ProcId) -> Option<Tag> {
+    pub(crate) fn do_own(&mut self, who: Who, place: ProcId) -> Option<OperationId> {
         let soon = Some(Duration::ZERO);
         let tag = match self.random.below(34) {
             0..=5 => self.commit(who, place),
@@ -30,23 +30,21 @@ impl World {
                 let codes = codes[..1 + self.random.below(3)].to_vec();
                 let is_named = names_it(&codes);
                 self.clients[who].wants_events |= is_named;
-                let infos = Vec::new();
-                let register = request::RegisterEvents { codes, infos };
                 let what = What::Listen(is_named);
-                self.ask(who, &Request::RegisterEvents(register), what, soon)
+                self.ask(who, what, soon, |core, end| {
+                    core.register_events(&codes, &[], end)
+                })
             }
             17 => {
                 self.num_events += 1;
                 let number = self.num_events;
-                let notify = request::Notify {
-                    status: EVENT,
-                    range: DataRange::GLOBAL,
-                    infos: vec![Info::new(NUMBER, number)],
-                };
+                let infos = [Info::new(NUMBER, number)];
                 let what = What::Report(number);
-                self.ask(who, &Request::Notify(notify), what, soon)
+                self.ask(who, what, soon, |core, end| {
+                    core.notify(EVENT, DataRange::GLOBAL, &infos, end)
+                })
             }
-            18 => self.ask(who, &Request::JobInfo, What::Any, soon),
+            18 => self.request(who, &Request::JobInfo, What::Any, soon),
             20..=27 => return self.do_rare(who, place),
             28 => return self.leave_group(who, place),
             29..=33 => return self.do_invite(who, place),
@@ -56,14 +54,14 @@ impl World {
                     qualifiers: vec![],
                 }];
                 let query = request::Query { queries };
-                self.ask(who, &Request::Query(query), What::Any, soon)
+                self.request(who, &Request::Query(query), What::Any, soon)
             }
         };
         Some(tag)
     }
 
     /// Something that only few processes do: output, monitors, cleanups, other jobs as a whole.
-    fn do_rare(&mut self, who: Who, place: ProcId) -> Option<Tag> {
+    fn do_rare(&mut self, who: Who, place: ProcId) -> Option<OperationId> {
         let soon = Some(Duration::ZERO);
         let own = Proc::new(self.procs[place].nspace, Rank::WILDCARD);
         let request = match self.random.below(8) {
@@ -109,7 +107,7 @@ impl World {
                 key: None,
             }),
         };
-        Some(self.ask(who, &request, What::Any, soon))
+        Some(self.request(who, &request, What::Any, soon))
     }
 
     /// A process writes, and the host delivers it to the server of its node.
@@ -127,18 +125,20 @@ impl World {
     }
 
     /// Publishes a value under a key of this life.
-    fn publish(&mut self, who: Who, place: ProcId) -> Tag {
+    fn publish(&mut self, who: Who, place: ProcId) -> OperationId {
         let stamp = self.procs[place].stamp;
         let value = stamp.value(place, "card");
         let infos = vec![
             Info::new(board_key(place, stamp.life), value),
             Info::new(keys::RANGE, DataRange::GLOBAL),
         ];
-        let publish = Request::Publish(request::Publish { uid: 0, infos });
-        self.ask(who, &publish, What::Any, Some(Duration::ZERO))
+        let soon = Some(Duration::ZERO);
+        self.ask(who, What::Any, soon, |core, end| {
+            core.publish(0, &infos, end)
+        })
     }
 
-    fn lookup(&mut self, who: Who) -> Tag {
+    fn lookup(&mut self, who: Who) -> OperationId {
         let of = self.random.below(self.procs.len());
         let mut infos = vec![
             Info::new(keys::RANGE, DataRange::GLOBAL),
@@ -147,29 +147,29 @@ impl World {
         if self.random.once_in(2) {
             infos.push(Info::new(keys::WAIT, 0_i32));
         }
-        let keys = vec![Key::new(board_key(of, self.procs[of].stamp.life))];
-        let (uid, own) = (0, Some(Duration::from_secs(2)));
-        let lookup = Request::Lookup(request::Lookup { uid, keys, infos });
-        self.ask(who, &lookup, What::Lookup(of), own)
+        let key = board_key(of, self.procs[of].stamp.life);
+        let own = Some(Duration::from_secs(2));
+        self.ask(who, What::Lookup(of), own, |core, end| {
+            core.lookup(0, &[&key], &infos, end)
+        })
     }
 
-    fn commit(&mut self, who: Who, place: ProcId) -> Tag {
+    fn commit(&mut self, who: Who, place: ProcId) -> OperationId {
         let proc = &mut self.procs[place];
-        proc.stamp.version += 1;
+        if !self.is_steady || proc.stamp.version == 0 {
+            proc.stamp.version += 1;
+        }
         let stamp = proc.stamp;
         proc.committed.push(stamp);
-        let rank = Rank::new(proc.rank);
-        let mut puts = ModexStore::default();
+        let core = self.clients[who].core.as_mut().unwrap();
         for (key, scope) in KEYS {
             if stamp.has(key) {
                 let info = Info::new(key, stamp.value(place, key));
-                puts.put(rank, scope, info).unwrap();
+                core.put(scope, info).unwrap();
             }
         }
-        let layout = self.clients[who].session.as_ref().unwrap().form().layout;
-        let blocks = puts.commit_message(&Codec::new(layout), rank).unwrap();
-        let commit = Request::Commit(request::Commit { blocks: &blocks });
-        self.ask(who, &commit, What::Commit(stamp), Some(Duration::ZERO))
+        let (what, soon) = (What::Commit(stamp), Some(Duration::ZERO));
+        self.ask(who, what, soon, |core, end| core.commit(end))
     }
 
     /// Somebody on another node asks for what a process has put.
@@ -177,11 +177,7 @@ impl World {
         let node = self.procs[of].node;
         let clients = self.clients.iter().enumerate();
         let live = clients.filter(|(_, client)| client.is_live() && client.node != node);
-        let is_in = |client: &Client| {
-            let session = client.session.as_ref();
-            session.is_some_and(|session| session.welcome().is_some())
-        };
-        let live = live.filter(|(_, client)| client.proc.is_some() && is_in(client));
+        let live = live.filter(|(_, client)| client.proc.is_some() && client.has_begun);
         let live: Vec<_> = live.map(|(who, _)| who).collect();
         if !live.is_empty() && !self.is_over {
             let who = *self.random.pick(&live);
@@ -189,12 +185,12 @@ impl World {
         }
     }
 
-    pub(crate) fn get(&mut self, who: Who) -> Tag {
+    pub(crate) fn get(&mut self, who: Who) -> OperationId {
         let of = self.random.below(self.procs.len());
         self.get_of(who, of)
     }
 
-    fn get_of(&mut self, who: Who, of: ProcId) -> Tag {
+    fn get_of(&mut self, who: Who, of: ProcId) -> OperationId {
         let (mut key, _) = *self.random.pick(&KEYS);
         if self.random.once_in(12) {
             key = "nobody's";
@@ -209,28 +205,41 @@ impl World {
             infos.push(Info::new(keys::TIMEOUT, seconds));
             limit = Some(Duration::from_secs(seconds.into()));
         }
-        if self.random.once_in(3) {
-            infos.push(Info::new(request::PREFETCH, 1_u32 << 16));
-        }
         let proc = &self.procs[of];
-        let get = request::Get {
-            nspace: proc.nspace.into(),
-            rank: Rank::new(proc.rank),
-            infos,
-            key: Some(Key::new(key)),
-        };
+        let name = proc.name();
         let floor = self
             .floor(who, of)
             .filter(|_| limit != Some(Duration::ZERO));
         let first_life = self.first_life(who, of);
         let stated = limit.filter(|limit| *limit > Duration::ZERO);
         self.say(|| format!("connection {who} wants {key} of process {of} within {limit:?}"));
-        self.ask(
-            who,
-            &Request::Get(get),
-            What::Get(of, key, stated, floor, first_life),
-            limit,
-        )
+        let what = |floor, lives| What::Get(of, key, stated, floor, first_life, lives);
+        if self.random.once_in(2) {
+            let mut floor = floor;
+            if self.random.once_in(4) {
+                // What a fence brought is not asked for.
+                floor = None;
+                infos.push(Info::new(keys::GET_REFRESH_CACHE, true));
+            }
+            return self.ask(who, what(floor, None), limit, |core, end| {
+                core.get(&name, key, &infos, end)
+            });
+        }
+        // The same without a cache in between.
+        let mut lives = None;
+        if self.random.once_in(3) {
+            infos.push(Info::new(request::PREFETCH, 1_u32 << 16));
+        } else {
+            let all = 0..self.procs.len();
+            lives = Some(all.map(|of| self.first_life(who, of)).collect());
+        }
+        let get = request::Get {
+            nspace: name.nspace,
+            rank: name.rank,
+            infos,
+            key: Some(Key::new(key)),
+        };
+        self.request(who, &Request::Get(get), what(floor, lives), limit)
     }
 }
 

@@ -40,10 +40,7 @@ impl World {
     fn strike_somebody(&mut self, fault: Fault) -> bool {
         let clients = self.clients.iter().enumerate();
         let live = clients.filter(|(_, client)| client.is_live() && client.proc.is_some());
-        let live = live.filter(|(_, client)| {
-            let session = client.session.as_ref();
-            session.is_some_and(|session| session.welcome().is_some())
-        });
+        let live = live.filter(|(_, client)| client.has_begun);
         let live: Vec<_> = live.map(|(who, _)| who).collect();
         if live.is_empty() {
             return false;
@@ -65,7 +62,7 @@ impl World {
                 let after = self.random.millis(500, 4000);
                 self.after(after, Event::Wake(who));
                 for _ in 0..self.random.below(30) {
-                    self.ask(who, &Request::JobInfo, What::Any, None);
+                    self.request(who, &Request::JobInfo, What::Any, None);
                 }
             }
             Fault::HitAndRun => {
@@ -166,7 +163,7 @@ impl World {
         self.procs[place].is_restless = true;
         for _ in 0..self.random.below(30) {
             match self.random.once_in(3) {
-                true => self.ask(who, &Request::JobInfo, What::Any, Some(Duration::ZERO)),
+                true => self.request(who, &Request::JobInfo, What::Any, Some(Duration::ZERO)),
                 false => self.get(who),
             };
         }
@@ -219,6 +216,7 @@ impl World {
             let is_here = self.jobs[job].ranks_on(place).next().is_some();
             let done = engine.deregister_nspace(&nspace.into());
             assert_eq!(done.is_ok(), is_here, "{done:?}");
+            self.nodes[place].forget_shared(&nspace.into());
             self.drain(place);
         }
         let stopped = self.host.board.job_ended(&nspace.into());

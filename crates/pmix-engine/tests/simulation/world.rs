@@ -45,6 +45,8 @@ pub(crate) struct World {
     pub(crate) num_events: u32,
     pub(crate) is_over: bool,
     /// What happened, if somebody wants to read it.
+    /// Whether processes commit the same again, and nothing else in a life.
+    pub(crate) is_steady: bool,
     pub(crate) trace: Option<Vec<String>>,
     /// A number that sums up what happened.
     pub(crate) digest: u64,
@@ -67,6 +69,7 @@ impl World {
             })
         });
         let procs = procs.collect();
+        let is_steady = seed.is_multiple_of(3);
         let nodes = (0..num_nodes).map(|place| Node::new(place, 0, &config));
         let nodes = nodes.collect();
         Self {
@@ -87,6 +90,7 @@ impl World {
             num_packets: 0,
             num_events: 0,
             is_over: false,
+            is_steady,
             trace: is_traced.then(Vec::new),
             digest: 0,
         }
@@ -190,7 +194,10 @@ impl World {
                 self.drain(node);
             }
             Event::Deadline(who, tag) => self.check_deadline(who, tag),
-            Event::Patience(number) => self.abort(number),
+            Event::Limit(who) => self.limit(who),
+            Event::Listen(who) => self.listen(who),
+            Event::Overdue(who, id) => self.check_overdue(who, id),
+            Event::Cancel(who, id) => self.cancel(who, id),
             Event::Joined(number, who) => self.check_joined(number, who),
             Event::LeaderGone(number) => self.check_leader_gone(number),
             Event::Failed(number, lost) => self.check_failed(number, lost),
@@ -280,6 +287,7 @@ impl World {
             let soon = self.random.millis(0, 200);
             self.after(soon, Event::Verified(node, life, peer, answer));
         }
+        self.nodes[node].share(&self.jobs);
         while let Some(transmit) = self.nodes[node].engine.poll_transmit() {
             self.transmit(node, &transmit);
         }

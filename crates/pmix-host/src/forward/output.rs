@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 use mio::unix::SourceFd;
 use mio::unix::pipe::Receiver;
 use mio::{Interest, Registry, Token};
-use pmix_types::{IofChannel, Rank};
+use pmix_types::{IofChannel, Nspace, Proc};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::lines::Lines;
@@ -45,11 +45,23 @@ impl OutputStream {
     }
 }
 
+/// Says how what a process writes goes out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LineForm {
+    /// Bytes go out as they come.
+    #[default]
+    Plain,
+    /// Lines go out whole, so that no line of a process has one of another in it.
+    Whole,
+    /// Lines go out whole, each behind the name of the process and of the stream: `[<nspace>,0]<stdout>: `.
+    Tagged,
+}
+
 /// Describes a stream that somebody holds open although its process has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldStream {
-    /// The rank of the process.
-    pub rank: Rank,
+    /// The process.
+    pub source: Proc<'static>,
     /// The stream.
     pub kind: OutputStream,
     /// The number of bytes that were in the pipe when it was no longer waited for.
@@ -59,21 +71,19 @@ pub struct HeldStream {
 /// The number of bytes that are read from one stream before the others get their turn.
 const TURN: usize = 64 << 10;
 
-/// Copies the output of the processes of one job to two streams of the host, with a tag in front of
-/// each line where that is asked for, and keeps a copy for those who pull it.
+/// Copies the output of processes to two streams of the host, with a tag in front of each line where
+/// that is asked for, and keeps a copy for those who pull it.
 ///
 /// The host adds the pipes of each process ([`add`](Self::add)), tells it of every token that the poll
 /// names ([`handle_ready`](Self::handle_ready)) and then calls [`turn`](Self::turn), which never waits. While
 /// [`is_busy`](Self::is_busy) it is to be called again without waiting for the poll. At most 256 KiB
 /// wait for each reader; when there is more, the pipes are not read, and the processes wait.
 pub struct OutputForwarder<'a> {
-    /// The name of the job, if lines are to be tagged.
-    tag: Option<String>,
-    /// Whether lines that are not tagged go out whole all the same.
-    whole_lines: bool,
     /// Where the tokens of the streams begin; the two in front are those of the sinks.
     first: usize,
     streams: Vec<Option<Stream>>,
+    /// The places of streams that were closed.
+    free: Vec<usize>,
     num_open: usize,
     sinks: [Sink<'a>; 2],
     /// Whether the poll tells when the sink has room.
@@ -88,8 +98,8 @@ pub struct OutputForwarder<'a> {
 /// Holds a piece of what a process wrote; one without bytes is the end of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputChunk {
-    /// The rank of the process.
-    pub rank: Rank,
+    /// The process.
+    pub source: Proc<'static>,
     /// The stream.
     pub kind: OutputStream,
     /// What was written.
@@ -97,7 +107,7 @@ pub struct OutputChunk {
 }
 
 struct Stream {
-    rank: Rank,
+    source: Proc<'static>,
     pipe: Receiver,
     kind: OutputStream,
     lines: Option<Lines>,
@@ -109,20 +119,13 @@ struct Stream {
 
 impl<'a> OutputForwarder<'a> {
     /// Creates a forwarder without pipes that writes to two streams. It uses the token `first` of the
-    /// poll and all above. With the name of a job as tag, each line of rank 0 on standard output begins
-    /// with `[<name>,0]<stdout>: `.
+    /// poll and all above.
     #[must_use]
-    pub fn new(
-        first: usize,
-        output: BorrowedFd<'a>,
-        errors: BorrowedFd<'a>,
-        tag: Option<String>,
-    ) -> Self {
+    pub fn new(first: usize, output: BorrowedFd<'a>, errors: BorrowedFd<'a>) -> Self {
         Self {
-            tag,
-            whole_lines: false,
             first: first + 2,
             streams: Vec::new(),
+            free: Vec::new(),
             num_open: 0,
             sinks: [Sink::new(output), Sink::new(errors)],
             awaited: [false; 2],
@@ -130,14 +133,6 @@ impl<'a> OutputForwarder<'a> {
             chunks: None,
             piece: vec![0; TURN],
         }
-    }
-
-    /// Sets whether lines that have no tag go out whole, too, so that no line of a process has one of
-    /// another in it; bytes go out as they come otherwise.
-    #[must_use]
-    pub fn whole_lines_if(mut self, whole: bool) -> Self {
-        self.whole_lines = whole;
-        self
     }
 
     /// Keeps what is read until [`take_chunks`](Self::take_chunks) is called, if `kept` says so.
@@ -160,29 +155,39 @@ impl<'a> OutputForwarder<'a> {
     pub fn add(
         &mut self,
         registry: &Registry,
-        rank: Rank,
+        source: Proc<'static>,
+        form: LineForm,
         kind: OutputStream,
         mut pipe: Receiver,
     ) -> io::Result<()> {
-        let index = self.streams.len();
+        let index = self.free.last().copied().unwrap_or(self.streams.len());
         registry.register(&mut pipe, Token(self.first + index), Interest::READABLE)?;
-        let lines = self.lines(rank, kind);
-        self.streams.push(Some(Stream {
-            rank,
+        let stream = Some(Stream {
+            lines: lines(&source, form, kind),
+            source,
             pipe,
             kind,
-            lines,
             queued: false,
             left: None,
-        }));
+        });
+        match self.free.pop() {
+            Some(index) => self.streams[index] = stream,
+            None => self.streams.push(stream),
+        }
         self.num_open += 1;
         Ok(())
     }
 
-    /// Writes something in the name of a process, for example what it asked to be logged, behind the
-    /// tag of its lines.
-    pub fn write_as(&mut self, rank: Rank, kind: OutputStream, bytes: &[u8]) {
-        let lines = self.lines(rank, kind);
+    /// Writes something in the name of a process, for example what it asked to be logged, in the form
+    /// of its lines.
+    pub fn write_as(
+        &mut self,
+        source: &Proc<'_>,
+        form: LineForm,
+        kind: OutputStream,
+        bytes: &[u8],
+    ) {
+        let lines = lines(source, form, kind);
         let out = self.sinks[kind as usize].buffer();
         match lines {
             Some(mut lines) => {
@@ -198,14 +203,6 @@ impl<'a> OutputForwarder<'a> {
         let errors = &mut self.sinks[OutputStream::Errors as usize];
         errors.buffer().extend_from_slice(text);
         errors.flush();
-    }
-
-    fn lines(&self, rank: Rank, kind: OutputStream) -> Option<Lines> {
-        let stream = kind.name();
-        match &self.tag {
-            Some(job) => Some(Lines::new(format!("[{job},{rank}]<{stream}>: "))),
-            None => self.whole_lines.then(|| Lines::new("")),
-        }
     }
 
     /// Returns whether a stream of the host takes more now.
@@ -224,6 +221,13 @@ impl<'a> OutputForwarder<'a> {
     #[must_use]
     pub fn num_open(&self) -> usize {
         self.num_open
+    }
+
+    /// Returns whether pipes of a job are open.
+    #[must_use]
+    pub fn has_open(&self, nspace: &Nspace<'_>) -> bool {
+        let mut open = self.streams.iter().flatten();
+        open.any(|stream| stream.source.nspace == *nspace)
     }
 
     /// Returns whether all that was read has been written.
@@ -289,19 +293,22 @@ impl<'a> OutputForwarder<'a> {
         }
     }
 
-    /// Waits no longer for pipes that somebody still holds open: what is in them by now is still copied,
-    /// and then they are closed. Returns which these are and how many bytes are in them.
-    pub fn drain_and_close(&mut self) -> Vec<HeldStream> {
+    /// Waits no longer for pipes of a job that somebody still holds open: what is in them by now is
+    /// still copied, and then they are closed. Returns which these are and how many bytes are in them.
+    pub fn drain_and_close(&mut self, nspace: &Nspace<'_>) -> Vec<HeldStream> {
         let mut held = Vec::new();
         for index in 0..self.streams.len() {
             let Some(stream) = &mut self.streams[index] else {
                 continue;
             };
+            if stream.source.nspace != *nspace {
+                continue;
+            }
             if stream.is_held() {
                 let num_bytes = stream.num_unread();
                 stream.left = Some(num_bytes);
                 held.push(HeldStream {
-                    rank: stream.rank,
+                    source: stream.source.clone(),
                     kind: stream.kind,
                     num_bytes,
                 });
@@ -331,6 +338,7 @@ impl<'a> OutputForwarder<'a> {
     fn close(&mut self, index: usize) {
         if let Some(mut stream) = self.streams[index].take() {
             self.num_open -= 1;
+            self.free.push(index);
             if let Some(chunks) = &mut self.chunks {
                 chunks.push(stream.chunk(&[]));
             }
@@ -383,6 +391,19 @@ impl<'a> OutputForwarder<'a> {
     }
 }
 
+/// What puts the lines of a stream together, if that is asked for.
+fn lines(source: &Proc<'_>, form: LineForm, kind: OutputStream) -> Option<Lines> {
+    let stream = kind.name();
+    match form {
+        LineForm::Plain => None,
+        LineForm::Whole => Some(Lines::new("")),
+        LineForm::Tagged => {
+            let Proc { nspace, rank } = source;
+            Some(Lines::new(format!("[{nspace},{rank}]<{stream}>: ")))
+        }
+    }
+}
+
 /// How reading went.
 enum Read {
     /// There may be more.
@@ -396,7 +417,7 @@ enum Read {
 impl Stream {
     fn chunk(&self, bytes: &[u8]) -> OutputChunk {
         OutputChunk {
-            rank: self.rank,
+            source: self.source.clone(),
             kind: self.kind,
             bytes: bytes.to_vec(),
         }

@@ -7,31 +7,23 @@
 
 mod channel;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use pmix_server::upcall::{
     Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex,
     Disconnect, Fence, GetCredential, Group, IofPull, JobControl, Log, Lookup, Monitor,
     NotifyEvent, Publish, PushStdin, Query, RegisterEvents, Spawn, Unpublish, ValidateCredential,
 };
 use pmix_server::{Cleanup, Collective, Completion, Credential, GroupChange, Host, ServerEvent};
-use pmix_types::{GroupOperation, Info, Nspace, Pdata, Proc, Status, Text, Value, keys};
+use pmix_types::{Info, Nspace, Pdata, Proc, Status, Text};
 
 pub(crate) use channel::{HostReceiver, HostSender, host_channel};
 
 /// The launcher as the host of its server: a host of one node.
 ///
-/// What it leaves out or refuses is answered "not supported": it starts no further jobs, allocates nothing,
-/// and has no fabric.
+/// What it leaves out or refuses is answered "not supported": it allocates nothing, and has no fabric.
 pub(crate) struct LocalHost {
     messages: HostSender,
-    /// The job, the only one that there is.
-    nspace: Nspace<'static>,
     /// Whether output and input pass through the launcher.
     forwards: bool,
-    /// The context id of the last group that was assigned one. No two groups have the same, and
-    /// none has 0.
-    last_context: AtomicU64,
 }
 
 /// An upcall that the watched job answers, or something it is to know.
@@ -39,6 +31,11 @@ pub(crate) enum HostMessage {
     Connected(Proc<'static>),
     Finalized(Proc<'static>),
     Abort(Abort, Completion<()>),
+    Fence(Fence, Completion<Vec<u8>>),
+    Connect(Connect, Completion<()>),
+    Disconnect(Disconnect, Completion<()>),
+    Group(Group, Completion<Vec<Info<'static>>>),
+    Spawn(Spawn, Completion<Nspace<'static>>),
     Publish(Publish, Completion<()>),
     Lookup(Lookup, Completion<Vec<Pdata<'static>>>),
     Unpublish(Unpublish, Completion<()>),
@@ -49,7 +46,7 @@ pub(crate) enum HostMessage {
     /// What processes do together ended without success, and who did not come.
     Missing(Failed),
     /// What became of a group.
-    Group(Text<'static>, GroupChange),
+    GroupChanged(Text<'static>, GroupChange),
     /// What a user wants removed, as a process or the job has ended.
     Cleanup(u32, Cleanup),
     /// A process asked for something that no launcher of one node does.
@@ -69,23 +66,8 @@ pub(crate) struct Failed {
 }
 
 impl LocalHost {
-    pub(crate) fn new(messages: HostSender, nspace: Nspace<'static>, forwards: bool) -> Self {
-        Self {
-            messages,
-            nspace,
-            forwards,
-            last_context: AtomicU64::new(0),
-        }
-    }
-
-    /// Whether all participants are of the job; who else is named does not exist.
-    fn exist(&self, operation: Collective, procs: &[Proc<'_>]) -> bool {
-        let stranger = procs.iter().find(|proc| proc.nspace != self.nspace);
-        if let Some(proc) = stranger {
-            let (nspace, rank) = (&proc.nspace, proc.rank);
-            tracing::warn!(%operation, %nspace, %rank, "a participant that does not exist");
-        }
-        stranger.is_none()
+    pub(crate) fn new(messages: HostSender, forwards: bool) -> Self {
+        Self { messages, forwards }
     }
 
     fn refuse(&self, proc: Proc<'static>, what: &'static str) {
@@ -113,10 +95,7 @@ impl Host for LocalHost {
     /// Participants on other nodes are only described ([`Layout::of_maps`](crate::Layout)): they
     /// count as arrived, with nothing to say.
     fn fence(&self, call: Fence, done: Completion<Vec<u8>>) {
-        match self.exist(Collective::Fence, &call.procs) {
-            true => done.succeed(call.data),
-            false => done.fail(Status::ERR_NOT_FOUND),
-        }
+        self.messages.send(HostMessage::Fence(call, done));
     }
 
     /// Processes on other nodes are only described: they never put anything.
@@ -138,42 +117,15 @@ impl Host for LocalHost {
     }
 
     fn connect(&self, call: Connect, done: Completion<()>) {
-        match self.exist(Collective::Connect, &call.procs) {
-            true => done.succeed(()),
-            false => done.fail(Status::ERR_NOT_FOUND),
-        }
+        self.messages.send(HostMessage::Connect(call, done));
     }
 
     fn disconnect(&self, call: Disconnect, done: Completion<()>) {
-        match self.exist(Collective::Disconnect, &call.procs) {
-            true => done.succeed(()),
-            false => done.fail(Status::ERR_NOT_FOUND),
-        }
+        self.messages.send(HostMessage::Disconnect(call, done));
     }
 
-    /// All members are of the job, so that there is nobody to agree with: they are those who were
-    /// named, and the context id is assigned here.
     fn group(&self, call: Group, done: Completion<Vec<Info<'static>>>) {
-        let is_new = call.operation == GroupOperation::CONSTRUCT;
-        let operation = match is_new {
-            true => Collective::GroupConstruct,
-            false => Collective::GroupDestruct,
-        };
-        if !self.exist(operation, &call.procs) {
-            return done.fail(Status::ERR_NOT_FOUND);
-        }
-        let mut infos = Vec::new();
-        if is_new {
-            let wants_context = |info: &Info<'_>| {
-                info.key.is(keys::GROUP_ASSIGN_CONTEXT_ID) && info.truth().is_true()
-            };
-            if call.directives.iter().any(wants_context) {
-                let last = self.last_context.fetch_add(1, Ordering::Relaxed);
-                let context = Value::Size(last.saturating_add(1));
-                infos.push(Info::new(keys::GROUP_CONTEXT_ID, context));
-            }
-        }
-        done.succeed(infos);
+        self.messages.send(HostMessage::Group(call, done));
     }
 
     /// All who could cause an event are on this node.
@@ -215,8 +167,7 @@ impl Host for LocalHost {
     }
 
     fn spawn(&self, call: Spawn, done: Completion<Nspace<'static>>) {
-        self.refuse(call.proc, "start another job (PMIx_Spawn)");
-        done.not_supported();
+        self.messages.send(HostMessage::Spawn(call, done));
     }
 
     fn allocate(&self, call: Alloc, done: Completion<Vec<Info<'static>>>) {
@@ -258,7 +209,7 @@ impl Host for LocalHost {
                 missing,
             })),
             ServerEvent::Group { name, change } => {
-                self.messages.send(HostMessage::Group(name, change));
+                self.messages.send(HostMessage::GroupChanged(name, change));
             }
             other => tracing::debug!("{other:?}"),
         }

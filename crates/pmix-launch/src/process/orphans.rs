@@ -8,16 +8,14 @@
 use std::fs;
 
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, set_child_subreaper, waitid,
+    Pid, Signal, WaitId, WaitIdOptions, getpgid, getpid, kill_process, set_child_subreaper, waitid,
 };
-
-use super::Table;
 
 /// Adopts what the processes of a job leave behind, if it is asked to; what is left of it when
 /// this is dropped is killed.
 ///
-/// To be dropped after the table of processes: by then every other child of the launcher is one
-/// that it adopted.
+/// To be dropped after the tables of processes: by then every other child of the launcher is one
+/// that it adopted. Who is a process of a job, and not what one left behind, its methods are told.
 pub(crate) struct Orphans {
     adopts: bool,
     /// Nobody waits for them any longer.
@@ -51,8 +49,19 @@ impl Orphans {
 
     /// Whether the job waits for some of them: they may have something to finish, `tee` for
     /// example.
-    pub(crate) fn are_awaited(&self, table: &Table) -> bool {
-        !self.abandoned && !self.others(table).is_empty()
+    pub(crate) fn are_awaited(&self, is_process: impl Fn(Pid) -> bool) -> bool {
+        !self.abandoned && !self.others(is_process).is_empty()
+    }
+
+    /// Whether some of them are in process groups that these processes lead.
+    pub(crate) fn are_in(
+        &self,
+        is_process: impl Fn(Pid) -> bool,
+        is_leader: impl Fn(Pid) -> bool,
+    ) -> bool {
+        let others = self.others(is_process);
+        let mut groups = others.into_iter().map(|pid| getpgid(Some(pid)));
+        groups.any(|group| group.is_ok_and(&is_leader))
     }
 
     /// Waits for them no longer.
@@ -61,8 +70,8 @@ impl Orphans {
     }
 
     /// Reaps those that ended.
-    pub(crate) fn reap(&self, table: &Table) {
-        for pid in self.others(table) {
+    pub(crate) fn reap(&self, is_process: impl Fn(Pid) -> bool) {
+        for pid in self.others(is_process) {
             let _ = waitid(
                 WaitId::Pid(pid),
                 WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
@@ -71,20 +80,18 @@ impl Orphans {
     }
 
     /// Kills them all.
-    pub(crate) fn kill(&self, table: &Table) {
-        for pid in self.others(table) {
+    pub(crate) fn kill(&self, is_process: impl Fn(Pid) -> bool) {
+        for pid in self.others(is_process) {
             kill(pid);
         }
     }
 
-    fn others(&self, table: &Table) -> Vec<Pid> {
+    fn others(&self, is_process: impl Fn(Pid) -> bool) -> Vec<Pid> {
         if !self.adopts {
             return Vec::new();
         }
         let mut children = children();
-        children.retain(|&pid| {
-            self.spared != Some(pid) && table.iter().all(|process| process.pid != pid)
-        });
+        children.retain(|&pid| self.spared != Some(pid) && !is_process(pid));
         children
     }
 }

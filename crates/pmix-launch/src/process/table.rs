@@ -31,6 +31,8 @@ pub(crate) struct Process {
     /// What it is bound to.
     pub(crate) cpus: Option<Cpuset>,
     pub(crate) link: Link,
+    /// Whether somebody who controls it told it to end.
+    pub(crate) was_told: bool,
     pub(crate) started: Instant,
     pub(crate) ended: Option<(Ending, Instant)>,
 }
@@ -49,6 +51,7 @@ impl Process {
             pid,
             cpus,
             link: Link::None,
+            was_told: false,
             started,
             ended: None,
         }
@@ -85,6 +88,11 @@ impl Table {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Process> {
         self.processes.iter()
+    }
+
+    /// Whether a process is one of them.
+    pub(crate) fn has(&self, pid: Pid) -> bool {
+        self.processes.iter().any(|process| process.pid == pid)
     }
 
     pub(crate) fn get(&self, index: usize) -> Option<&Process> {
@@ -135,15 +143,20 @@ impl Table {
 
     /// Sends a signal to the processes of some ranks that have not ended, and to what they
     /// started. Returns how many these are.
-    pub(crate) fn signal_some(&self, ranks: &BTreeSet<Rank>, signal: Signal) -> usize {
+    pub(crate) fn signal_some(&mut self, ranks: &BTreeSet<Rank>, signal: Signal) -> usize {
         // Some numbers stand for many ranks; they are above those that name one.
         let patterns: Vec<_> = ranks.range(Rank::MAX_VALID..).collect();
-        let meant = |process: &&Process| {
+        let ends = signal == Signal::KILL || signal == Signal::TERM;
+        let meant = |process: &&mut Process| {
             let mut patterns = patterns.iter();
             ranks.contains(&process.rank) || patterns.any(|rank| rank.matches(process.rank))
         };
-        let running = self.processes.iter().filter(|p| p.ended.is_none());
-        running.filter(meant).map(|p| p.signal(signal)).count()
+        let running = self.processes.iter_mut().filter(|p| p.ended.is_none());
+        let told = running.filter(meant).map(|process| {
+            process.was_told |= ends;
+            process.signal(signal);
+        });
+        told.count()
     }
 }
 

@@ -8,6 +8,7 @@
 //! (`PR_SET_PDEATHSIG`): only a process itself can ask for that, so each would be started by way of
 //! another program, and what it starts in turn would still go on.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -18,6 +19,9 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, p
 
 /// What a launcher says that ends by itself.
 const OVER: &str = "over";
+
+/// What stands in front of a process that was reaped with all of its group.
+const GONE: &str = "gone ";
 
 /// What stands in front of the directory of the session.
 const SESSION: &str = "session ";
@@ -78,6 +82,11 @@ impl Watcher {
         self.write(&format!("{}\n", pid.as_raw_nonzero()));
     }
 
+    /// Tells it that nothing is left of a process and its group: its number may be another's now.
+    pub(crate) fn forget(&mut self, pid: Pid) {
+        self.write(&format!("{GONE}{}\n", pid.as_raw_nonzero()));
+    }
+
     /// Nothing of the job is left, so there is nothing to end.
     pub(crate) fn end(&mut self) {
         self.write(&format!("{OVER}\n"));
@@ -110,7 +119,7 @@ impl Drop for Watcher {
 /// # Errors
 /// Standard input is not what a launcher writes, or cannot be read; nobody is killed then.
 pub fn end_with_launcher(input: impl Read) -> io::Result<usize> {
-    let mut groups = Vec::new();
+    let mut groups = BTreeSet::new();
     let mut session = None;
     for line in BufReader::new(input).lines() {
         let line = line?;
@@ -121,11 +130,14 @@ pub fn end_with_launcher(input: impl Read) -> io::Result<usize> {
             session = Some(name.to_owned());
             continue;
         }
-        let pid = line.parse().ok().filter(|pid| *pid > 1);
-        let pid = pid.and_then(Pid::from_raw);
-        groups.push(pid.ok_or(io::ErrorKind::InvalidData)?);
+        let number = |word: &str| word.parse::<i32>().ok().filter(|pid| *pid > 1);
+        if let Some(gone) = line.strip_prefix(GONE) {
+            groups.remove(&number(gone).ok_or(io::ErrorKind::InvalidData)?);
+            continue;
+        }
+        groups.insert(number(&line).ok_or(io::ErrorKind::InvalidData)?);
     }
-    for &group in &groups {
+    for group in groups.iter().copied().filter_map(Pid::from_raw) {
         // One that has ended with all that it started is killed in vain.
         let _ = kill_process_group(group, Signal::KILL);
     }
@@ -218,7 +230,9 @@ mod tests {
             end_with_launcher(format!("{pid}\nover\n").as_bytes()).unwrap(),
             1
         );
-        for bad in ["0", "1", "-1", "x", ""] {
+        let forgotten = format!("{pid}\ngone {pid}\n");
+        assert_eq!(end_with_launcher(forgotten.as_bytes()).unwrap(), 0);
+        for bad in ["0", "1", "-1", "x", "", "gone x"] {
             let said = format!("{pid}\n{bad}\n");
             assert!(end_with_launcher(said.as_bytes()).is_err(), "{bad}");
         }

@@ -4,13 +4,14 @@
 use std::time::{Duration, Instant};
 
 use pmix_host::cleanup;
-use pmix_server::Collective;
-use pmix_server::upcall::Abort;
-use pmix_types::{Proc, Status};
+use pmix_server::upcall::{Abort, Group};
+use pmix_server::{Collective, Completion};
+use pmix_types::{GroupOperation, Info, Nspace, Proc, Status, Value, keys};
 
 use super::job::Job;
+use super::session::Session;
 use crate::host::HostMessage;
-use crate::process::{Link, Process};
+use crate::process::Link;
 use crate::{Cause, Error};
 
 /// How long messages are answered before signals, time limits and output get their turn.
@@ -19,7 +20,7 @@ const ANSWERING: Duration = Duration::from_millis(20);
 /// How long the server goes on for what processes said before they ended.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-impl Job<'_> {
+impl Session<'_> {
     /// Lets the server do what there is to do, and answers what it asks for its clients, until
     /// nothing more comes. Clients that never stop asking are left for the next turn.
     pub(super) fn serve(&mut self) {
@@ -94,17 +95,50 @@ impl Job<'_> {
                 self.warn_of_missing(failed.operation, failed.status, &failed.missing);
                 self.groups.failed(failed);
             }
-            HostMessage::Group(name, change) => self.groups.changed(name, change),
+            HostMessage::Fence(call, done) => match self.exist(Collective::Fence, &call.procs) {
+                true => done.succeed(call.data),
+                false => done.fail(Status::ERR_NOT_FOUND),
+            },
+            HostMessage::Connect(call, done) => {
+                match self.exist(Collective::Connect, &call.procs) {
+                    true => {
+                        if call.failed.is_none() {
+                            self.connected.connect(&call.procs);
+                        }
+                        done.succeed(());
+                    }
+                    false => done.fail(Status::ERR_NOT_FOUND),
+                }
+            }
+            HostMessage::Disconnect(call, done) => {
+                match self.exist(Collective::Disconnect, &call.procs) {
+                    true => {
+                        self.connected.disconnect(&call.procs);
+                        done.succeed(());
+                    }
+                    false => done.fail(Status::ERR_NOT_FOUND),
+                }
+            }
+            HostMessage::Spawn(call, done) => self.spawn_later(call, done),
+            HostMessage::Group(call, done) => self.group(&call, done),
+            HostMessage::GroupChanged(name, change) => self.groups.changed(name, change),
             HostMessage::Cleanup(uid, cleanup) => {
                 for error in cleanup::remove(&cleanup, uid, &self.protected) {
                     tracing::warn!("{error}");
                 }
             }
             HostMessage::PushStdin(call, done) => self.input.push(self.plan, call, done),
-            HostMessage::Log(call, done) => self.logs.log(call, done, &mut self.forward),
+            HostMessage::Log(call, done) => {
+                let job = self
+                    .jobs
+                    .named(&call.proc.nspace)
+                    .or_else(|| self.jobs.get(0));
+                let form = job.map(Job::form).unwrap_or_default();
+                self.logs.log(call, form, done, &mut self.forward);
+            }
             HostMessage::Refused(proc, what) => {
-                let rank = proc.rank;
-                let line = format!("rank {rank} asked to {what}, which pmix run does not do");
+                let who = self.called(&proc);
+                let line = format!("{who} asked to {what}, which pmix run does not do");
                 self.missing.warn_of(line, Instant::now());
             }
         }
@@ -112,7 +146,7 @@ impl Job<'_> {
 
     /// Says who keeps the others waiting; once the job is being ended that is no news.
     fn warn_of_missing(&mut self, operation: Collective, status: Status, missing: &[Proc<'_>]) {
-        if self.stop.cause().is_none() {
+        if self.cause.is_none() {
             let host = String::from_utf8_lossy(self.plan.layout.host());
             self.missing
                 .warn(&host, operation, status, missing, Instant::now());
@@ -120,27 +154,82 @@ impl Job<'_> {
     }
 
     fn linked(&mut self, proc: &Proc<'_>, link: Link) {
-        if let Some(process) = self.process(proc) {
+        if let Some(process) = self.jobs.process(proc) {
             process.link = link;
         }
     }
 
-    /// A process of the job.
-    pub(super) fn process(&mut self, proc: &Proc<'_>) -> Option<&mut Process> {
-        let is_ours = proc.nspace.as_bytes() == self.plan.nspace.as_bytes();
-        is_ours.then(|| self.table.of_rank(proc.rank)).flatten()
+    /// All members are of jobs of this node, so that there is nobody to agree with: they are those who
+    /// were named, and the context id is assigned here.
+    fn group(&mut self, call: &Group, done: Completion<Vec<Info<'static>>>) {
+        let is_new = call.operation == GroupOperation::CONSTRUCT;
+        let operation = match is_new {
+            true => Collective::GroupConstruct,
+            false => Collective::GroupDestruct,
+        };
+        if !self.exist(operation, &call.procs) {
+            return done.fail(Status::ERR_NOT_FOUND);
+        }
+        let mut infos = Vec::new();
+        if is_new {
+            let wants_context = |info: &Info<'_>| {
+                info.key.is(keys::GROUP_ASSIGN_CONTEXT_ID) && info.truth().is_true()
+            };
+            if call.directives.iter().any(wants_context) {
+                self.last_context = self.last_context.saturating_add(1);
+                let context = Value::Size(self.last_context);
+                infos.push(Info::new(keys::GROUP_CONTEXT_ID, context));
+            }
+        }
+        done.succeed(infos);
     }
 
-    /// Whichever processes are meant, without them the job cannot go on.
+    /// Whether all participants are of a job that there is.
+    fn exist(&self, operation: Collective, procs: &[Proc<'_>]) -> bool {
+        let stranger = procs
+            .iter()
+            .find(|proc| self.jobs.named(&proc.nspace).is_none());
+        if let Some(proc) = stranger {
+            let (nspace, rank) = (&proc.nspace, proc.rank);
+            tracing::warn!(%operation, %nspace, %rank, "a participant that does not exist");
+        }
+        stranger.is_none()
+    }
+
+    /// What a process is called in messages: by its rank alone where it is of the first job.
+    pub(super) fn called(&self, proc: &Proc<'_>) -> String {
+        let Proc { nspace, rank } = proc;
+        match nspace.as_bytes() == self.plan.nspace.as_bytes() {
+            true => format!("rank {rank}"),
+            false => format!("rank {rank} of {nspace}"),
+        }
+    }
+
+    /// Whichever processes are meant, without them their jobs cannot go on, nor can that of who asks.
     fn abort(&mut self, call: &Abort) {
+        let now = Instant::now();
         let message = call.message.as_ref();
         let cause = Cause::Aborted {
             rank: call.proc.rank,
             status: call.status.as_raw(),
             message: message.map_or_else(String::new, |text| text.to_str_lossy().into_owned()),
         };
-        if let Some(order) = self.stop.fail(cause, Instant::now()) {
-            self.obey(order);
+        let code = i32::from(cause.exit_code());
+        let aborted = Status::ERR_PROC_REQUESTED_ABORT;
+        self.tell_of_process(aborted, &call.proc, Some(code));
+        for index in 0..self.jobs.len() {
+            let is_meant = |nspace: &Nspace<'_>| {
+                call.proc.nspace == *nspace
+                    || call.targets.iter().any(|proc| proc.nspace == *nspace)
+            };
+            if self
+                .jobs
+                .get(index)
+                .is_some_and(|job| is_meant(&job.nspace))
+            {
+                self.fail(index, cause.clone(), now);
+            }
         }
+        self.spread_failures(now);
     }
 }

@@ -4,12 +4,12 @@
 use std::collections::{BTreeSet, HashSet};
 
 use pmix_server::upcall::JobControl;
-use pmix_types::{Info, Rank, Status, keys};
+use pmix_types::{Info, Proc, Rank, Status, keys};
 use rustix::process::Signal;
 
-use super::job::Job;
+use super::session::Session;
 
-impl Job<'_> {
+impl Session<'_> {
     /// Does to the processes that are meant what is asked for: whatever comes down to a signal.
     pub(super) fn control(&mut self, call: &JobControl) -> Status {
         let signals: Result<Vec<_>, Status> = call.directives.iter().map(signal_of).collect();
@@ -26,19 +26,21 @@ impl Job<'_> {
                 false => Status::ERR_NOT_SUPPORTED,
             };
         }
-        let own = |nspace: &[u8]| nspace == self.plan.nspace.as_bytes();
-        let targets: BTreeSet<Rank> = match call.targets.is_empty() {
-            true if own(call.proc.nspace.as_bytes()) => BTreeSet::from([Rank::WILDCARD]),
-            true => return Status::ERR_NOT_FOUND,
-            false => {
-                let meant = call.targets.iter();
-                let meant = meant.filter(|proc| own(proc.nspace.as_bytes()));
-                meant.map(|proc| proc.rank).collect()
-            }
+        let own_job = [Proc::new(call.proc.nspace.clone(), Rank::WILDCARD)];
+        let targets = match call.targets.is_empty() {
+            true => &own_job[..],
+            false => &call.targets,
         };
         let mut num_told = 0;
-        for signal in signals {
-            num_told += self.table.signal_some(&targets, signal);
+        for job in self.jobs.iter_mut() {
+            let meant = targets.iter().filter(|proc| proc.nspace == job.nspace);
+            let ranks: BTreeSet<Rank> = meant.map(|proc| proc.rank).collect();
+            if !ranks.is_empty() {
+                let told = signals
+                    .iter()
+                    .map(|signal| job.table.signal_some(&ranks, *signal));
+                num_told += told.sum::<usize>();
+            }
         }
         match num_told {
             0 => Status::ERR_NOT_FOUND,

@@ -3,10 +3,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use pmix_host::forward::{OutputForwarder, OutputStream};
+use pmix_host::forward::{LineForm, OutputForwarder, OutputStream};
 use pmix_server::Completion;
 use pmix_server::upcall::Log;
-use pmix_types::{Info, Rank, Status, Value, keys};
+use pmix_types::{Info, Proc, Status, Value, keys};
 
 /// How many bytes of one process wait for room; what is beyond is refused.
 const MOST_OF_ONE: usize = 1 << 20;
@@ -22,12 +22,13 @@ pub(super) struct Logs {
     waiting: VecDeque<Entry>,
     num_bytes: usize,
     /// How many of them are of which process.
-    of_rank: HashMap<Rank, usize>,
+    of_proc: HashMap<Proc<'static>, usize>,
 }
 
 /// What one request asks for.
 pub(super) struct Entry {
-    rank: Rank,
+    source: Proc<'static>,
+    form: LineForm,
     texts: Vec<(OutputStream, Vec<u8>)>,
     /// What is answered when all of it is on its way.
     status: Status,
@@ -39,12 +40,13 @@ impl Logs {
     pub(super) fn log(
         &mut self,
         call: Log,
+        form: LineForm,
         done: Completion<()>,
         forward: &mut OutputForwarder<'_>,
     ) {
         let once = (call.directives.iter())
             .any(|info| info.key.is(keys::LOG_ONCE) && info.truth().is_true());
-        let rank = call.proc.rank;
+        let source = call.proc.clone();
         let (mut texts, mut refused) = (Vec::new(), 0);
         for info in call.data {
             let is_log = info.key.as_bytes().starts_with(b"pmix.log");
@@ -62,7 +64,8 @@ impl Logs {
             _ => Status::ERR_PARTIAL_SUCCESS,
         };
         let entry = Entry {
-            rank,
+            source,
+            form,
             texts,
             status,
             done,
@@ -71,7 +74,7 @@ impl Logs {
             return entry.write(forward);
         }
         if let Err(refused) = self.push(entry) {
-            tracing::debug!("rank {rank} logs more than is read");
+            tracing::debug!("{:?} logs more than is read", refused.source);
             refused.done.fail(Status::ERR_OUT_OF_RESOURCE);
         }
     }
@@ -90,14 +93,14 @@ impl Logs {
     /// Keeps a text until there is room; hands it back if too many bytes wait.
     fn push(&mut self, entry: Entry) -> Result<(), Entry> {
         let len = entry.len();
-        let of_rank = self.of_rank.get(&entry.rank).copied().unwrap_or(0);
+        let of_proc = self.of_proc.get(&entry.source).copied().unwrap_or(0);
         // One alone may be of any size that the server takes.
-        let fits = of_rank + len <= MOST_OF_ONE && self.num_bytes + len <= MOST;
+        let fits = of_proc + len <= MOST_OF_ONE && self.num_bytes + len <= MOST;
         if !fits && !self.waiting.is_empty() {
             return Err(entry);
         }
         self.num_bytes += len;
-        *self.of_rank.entry(entry.rank).or_default() += len;
+        *self.of_proc.entry(entry.source.clone()).or_default() += len;
         self.waiting.push_back(entry);
         Ok(())
     }
@@ -126,10 +129,10 @@ impl Logs {
     fn forget(&mut self, entry: &Entry) {
         let len = entry.len();
         self.num_bytes -= len;
-        if let Some(of_rank) = self.of_rank.get_mut(&entry.rank) {
-            *of_rank -= len;
-            if *of_rank == 0 {
-                self.of_rank.remove(&entry.rank);
+        if let Some(of_proc) = self.of_proc.get_mut(&entry.source) {
+            *of_proc -= len;
+            if *of_proc == 0 {
+                self.of_proc.remove(&entry.source);
             }
         }
     }
@@ -146,7 +149,7 @@ impl Entry {
 
     fn write(self, forward: &mut OutputForwarder<'_>) {
         for (kind, text) in &self.texts {
-            forward.write_as(self.rank, *kind, text);
+            forward.write_as(&self.source, self.form, *kind, text);
         }
         answer(self.done, self.status);
     }

@@ -2,12 +2,18 @@
 //! Running a job: everything is started, then one thread waits for all there is to wait for.
 
 mod answer;
+mod children;
+mod connected;
 mod control;
+mod events;
 mod groups;
 mod job;
 mod log;
 mod missing;
 mod query;
+mod request;
+mod session;
+mod spawn;
 mod start;
 mod stop;
 
@@ -17,7 +23,7 @@ use std::time::Instant;
 use pmix_server::WireObserver;
 
 use crate::{Error, Outcome, Plan};
-use job::Job;
+use session::Session;
 
 /// The standard streams of the launcher.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +54,7 @@ pub fn launch(
 ) -> Result<Outcome, Error> {
     plan.check()?;
     let began = Instant::now();
-    let mut job = Job::start(plan, standard, observer)?;
-    job.watch()?;
-    Ok(job.end(began))
+    let mut session = Session::start(plan, standard, observer)?;
+    session.watch()?;
+    Ok(session.end(began))
 }

@@ -5,12 +5,42 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use pmix_server::upcall::Query;
-use pmix_types::{DataArray, Info, Proc, ProcInfo, ProcState, Status, Text, Value, keys};
+use pmix_types::{DataArray, Info, ProcInfo, ProcState, Status, Text, Value, keys};
 
 use super::job::Job;
+use super::session::Session;
 use crate::process::{Ending, Link, Process};
 
-impl Job<'_> {
+/// The attributes of a spawn that are obeyed.
+const SPAWN_ATTRIBUTES: &[&str] = &[
+    keys::ABORT_NON_ZERO_TERM,
+    keys::ADD_ENVAR,
+    keys::APPEND_ENVAR,
+    keys::BINDTO,
+    keys::CPUS_PER_PROC,
+    keys::CPU_LIST,
+    keys::DISPLAY_MAP,
+    keys::FIRST_ENVAR,
+    keys::HOST,
+    keys::IOF_OUTPUT_TO_DIRECTORY,
+    keys::IOF_TAG_OUTPUT,
+    keys::JOB_CONTINUOUS,
+    keys::JOB_RECOVERABLE,
+    keys::JOB_TIMEOUT,
+    keys::MAPBY,
+    keys::OUTPUT_TO_DIRECTORY,
+    keys::PERSONALITY,
+    keys::PREPEND_ENVAR,
+    keys::RANKBY,
+    keys::REPORT_BINDINGS,
+    keys::SET_ENVAR,
+    keys::SPAWN_CHILD_SEP,
+    keys::TAG_OUTPUT,
+    keys::UNSET_ENVAR,
+    keys::WDIR,
+];
+
+impl Session<'_> {
     /// What there is of the keys that are asked, and whether that is all of them.
     pub(super) fn query(&self, call: &Query) -> (Status, Vec<Info<'static>>) {
         let mut found = Vec::new();
@@ -18,11 +48,12 @@ impl Job<'_> {
         // A table of all processes is long; one is enough.
         let mut seen = HashSet::new();
         for query in &call.queries {
-            let own = query.qualifiers.iter().all(|info| self.concerns(info));
+            let job = self.meant(call, &query.qualifiers);
+            let name = job.map(|job| job.nspace.as_bytes());
             for key in &query.keys {
-                if seen.insert((own, key.as_bytes())) {
+                if seen.insert((name, key.as_bytes())) {
                     num_asked += 1;
-                    found.extend(own.then(|| self.known(key.as_bytes())).flatten());
+                    found.extend(job.and_then(|job| self.known(job, key.as_bytes())));
                 }
             }
         }
@@ -34,44 +65,50 @@ impl Job<'_> {
         (status, found)
     }
 
-    /// Whether a qualifier does not mean another job.
-    fn concerns(&self, info: &Info<'_>) -> bool {
-        let nspace = match &info.value {
-            Value::String(Some(text)) => text.as_bytes(),
-            _ => return true,
-        };
-        !info.key.is(keys::NSPACE) || nspace == self.plan.nspace.as_bytes()
+    /// The job that is asked about: that of the qualifiers, else that of who asks, else the first.
+    fn meant(&self, call: &Query, qualifiers: &[Info<'_>]) -> Option<&Job<'_>> {
+        let named = qualifiers.iter().find_map(|info| match &info.value {
+            Value::String(Some(text)) if info.key.is(keys::NSPACE) => Some(text),
+            _ => None,
+        });
+        match named {
+            Some(text) => (self.jobs.iter()).find(|job| job.nspace.as_bytes() == text.as_bytes()),
+            None => self
+                .jobs
+                .named(&call.proc.nspace)
+                .or_else(|| self.jobs.get(0)),
+        }
     }
 
-    fn known(&self, key: &[u8]) -> Option<Info<'static>> {
+    fn known(&self, job: &Job<'_>, key: &[u8]) -> Option<Info<'static>> {
         let is = |known: &str| key == known.as_bytes();
         let table = [keys::QUERY_PROC_TABLE, keys::QUERY_LOCAL_PROC_TABLE];
         if let Some(key) = table.into_iter().find(|key| is(key)) {
-            let processes = self.table.iter().map(|process| self.about(process));
+            let processes = job.table.iter().map(|process| about(job, process));
             let array = DataArray::ProcInfo(processes.collect());
             return Some(Info::new(key, Value::DataArray(array)));
         }
         if is(keys::TIME_REMAINING) {
-            let left = self.stop.time_left(Instant::now())?.as_secs();
+            let left = job.stop.time_left(Instant::now())?.as_secs();
             return Some(Info::new(keys::TIME_REMAINING, u32::try_from(left).ok()?));
         }
-        // No attribute of a spawn is supported, as no spawn is.
-        is(keys::QUERY_SPAWN_SUPPORT).then(|| Info::new(keys::QUERY_SPAWN_SUPPORT, ""))
+        let known = SPAWN_ATTRIBUTES.join(",");
+        is(keys::QUERY_SPAWN_SUPPORT).then(|| Info::new(keys::QUERY_SPAWN_SUPPORT, known))
     }
+}
 
-    fn about(&self, process: &Process) -> ProcInfo<'static> {
-        let program = self.plan.apps.get(process.app).map(|app| &app.program);
-        let text = |bytes: &[u8]| Some(Text::new(bytes.to_vec()));
-        ProcInfo {
-            proc: Proc::new(self.plan.nspace.clone(), process.rank),
-            hostname: text(self.plan.layout.host()),
-            executable_name: program.and_then(|name| text(name.as_encoded_bytes())),
-            pid: process.pid.as_raw_nonzero().get(),
-            exit_code: process
-                .ended
-                .map_or(0, |(ending, _)| ending.exit_code().into()),
-            state: state(process),
-        }
+fn about(job: &Job<'_>, process: &Process) -> ProcInfo<'static> {
+    let program = job.plan.apps.get(process.app).map(|app| &app.program);
+    let text = |bytes: &[u8]| Some(Text::new(bytes.to_vec()));
+    ProcInfo {
+        proc: job.proc(process.rank),
+        hostname: text(job.plan.layout.host()),
+        executable_name: program.and_then(|name| text(name.as_encoded_bytes())),
+        pid: process.pid.as_raw_nonzero().get(),
+        exit_code: process
+            .ended
+            .map_or(0, |(ending, _)| ending.exit_code().into()),
+        state: state(process),
     }
 }
 

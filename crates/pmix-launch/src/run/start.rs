@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Starting a job.
+//! Starting jobs.
 
+use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -13,21 +14,23 @@ use pmix_server::{HostObject, Registration, WireObserver};
 use pmix_types::{Nspace, Proc, Text};
 
 use super::Standard;
+use super::connected::Connected;
 use super::groups::Groups;
-use super::job::{FORWARD, INPUT, Job, SIGNALS};
+use super::job::{Job, Jobs, Origin, PlanRef};
 use super::log::Logs;
 use super::missing::Missing;
+use super::session::{FORWARD, INPUT, SIGNALS, Session};
 use super::stop::Stop;
 use crate::host::{LocalHost, host_channel};
 use crate::input::{self, Input};
 use crate::job_info::{self, Bound};
 use crate::output::Route;
 use crate::process::{self, Orphans, Spawner, Started, Table, Watcher, limits};
-use crate::session_dir::SessionDir;
+use crate::session_dir::{JobDir, SessionDir};
 use crate::signals::Signals;
-use crate::{Error, Output, Plan, service};
+use crate::{Error, Plan, service};
 
-impl<'a> Job<'a> {
+impl<'a> Session<'a> {
     /// Starts every process of this node.
     pub(super) fn start(
         plan: &'a Plan,
@@ -35,19 +38,65 @@ impl<'a> Job<'a> {
         observer: Option<Box<dyn WireObserver>>,
     ) -> Result<Self, Error> {
         // Before anything is made that would have to be taken back.
-        let num_here = plan.layout.here().len();
-        let num_pipes = Route::num_pipes(plan, standard.output, standard.errors);
-        limits::check(num_here, num_pipes)?;
+        check_limits(plan, standard)?;
         let bound = job_info::bind(plan)?;
         let spawner = Spawner::new(plan, &bound)?;
-        let mut job = Self::prepare(plan, standard, observer)?;
-        let route = Route::new(plan, standard.output, standard.errors)?;
+        let mut session = Self::prepare(plan, standard, observer)?;
+        session.start_prepared(PlanRef::Given(plan), None, &bound, &spawner)?;
+        Ok(session)
+    }
+
+    /// Starts one more job. What was started of one that fails is there until it is dismissed.
+    pub(super) fn start_job(
+        &mut self,
+        plan: PlanRef<'a>,
+        origin: Option<Origin>,
+    ) -> Result<(), Error> {
+        let prepared = plan.clone();
+        let bound = job_info::bind(&prepared)?;
+        let spawner = Spawner::new(&prepared, &bound)?;
+        self.start_prepared(plan, origin, &bound, &spawner)
+    }
+
+    fn start_prepared(
+        &mut self,
+        plan: PlanRef<'a>,
+        origin: Option<Origin>,
+        bound: &Bound,
+        spawner: &Spawner<'_>,
+    ) -> Result<(), Error> {
+        let index = self.jobs.len();
+        let route = Route::new(&plan, self.standard.output, self.standard.errors)?;
         // The server has opened what it needs by now.
-        limits::check(num_here, num_pipes)?;
-        job.register(&bound)?;
-        job.announce(&bound);
-        job.spawn(&spawner, &route, &bound)?;
-        Ok(job)
+        check_limits(&plan, self.standard)?;
+        let number = origin.as_ref().map(|origin| origin.number);
+        let job = Job {
+            nspace: Nspace::new(plan.nspace.clone()).to_shared(),
+            dir: JobDir::create(&self.dir, number, plan.layout.here())?,
+            stop: Stop::new(&plan, Instant::now()),
+            table: Table::default(),
+            has_failed: false,
+            is_abandoned: false,
+            origin,
+            plan: plan.clone(),
+        };
+        // The name is not used again, whatever comes of it.
+        self.num_jobs += 1;
+        if let Err(error) = self.register(&job, bound) {
+            if let Err(e) = self.server.deregister_nspace(&job.nspace) {
+                tracing::debug!("{} is not deregistered: {e}", job.nspace);
+            }
+            return Err(error);
+        }
+        let num_procs = u32::try_from(plan.layout.num_procs()).unwrap_or(u32::MAX);
+        self.num_procs = self.num_procs.saturating_add(num_procs);
+        self.announce(&plan, bound);
+        self.jobs.push(job);
+        self.run(index, &plan, spawner, &route, bound)?;
+        if let Some(job) = self.jobs.get(index) {
+            self.tell_start(job);
+        }
+        Ok(())
     }
 
     /// Everything but the processes.
@@ -61,34 +110,38 @@ impl<'a> Job<'a> {
         let registry = poll.registry();
         let signals = Signals::take(registry, Token(SIGNALS))?;
         let (host_channel, messages) = host_channel();
-        let session = SessionDir::create(&plan.tmpdir, plan.layout.here())?;
-        let server = service::start(
-            plan,
-            &session,
-            LocalHost::new(host_channel, plan.nspace.clone().into(), plan.forward_io),
-            observer,
-        )?;
+        let dir = SessionDir::create(&plan.tmpdir)?;
+        let host = LocalHost::new(host_channel, plan.forward_io);
+        let server = service::start(plan, &dir, host, observer)?;
         let watched = server.watch(registry.as_fd());
         watched.map_err(|e| Error::server("the server does not wait for the launcher", e))?;
-        let tag = (plan.output == Output::Tagged).then(|| plan.nspace.clone());
+        let watcher = Watcher::start(plan.watcher.as_deref(), dir.path());
+        let mut orphans = Orphans::adopt(plan.adopt);
+        orphans.spare(watcher.pid());
         Ok(Self {
             plan,
             standard,
             signals,
-            table: Table::default(),
-            watcher: Watcher::start(plan.watcher.as_deref(), session.path()),
-            orphans: Orphans::adopt(plan.adopt),
+            began: Instant::now(),
+            jobs: Jobs::default(),
+            watcher,
+            orphans,
             server,
-            session,
-            forward: OutputForwarder::new(FORWARD, standard.output, standard.errors, tag)
-                .whole_lines_if(plan.output == Output::Lines)
+            dir,
+            forward: OutputForwarder::new(FORWARD, standard.output, standard.errors)
                 .keep_chunks_if(plan.forward_io),
             logs: Logs::default(),
             missing: Missing::default(),
             groups: Groups::default(),
             written: 0,
             input: Input::Own,
-            stop: Stop::new(plan, Instant::now()),
+            waiting: VecDeque::new(),
+            connected: Connected::default(),
+            num_jobs: 0,
+            num_procs: 0,
+            last_context: 0,
+            cause: None,
+            spawned: Vec::new(),
             messages,
             published: PublishService::default(),
             protected: ProtectedPaths::new(kept(plan)),
@@ -97,30 +150,37 @@ impl<'a> Job<'a> {
     }
 
     /// Tells the server of the job and of its processes here.
-    fn register(&self, bound: &Bound) -> Result<(), Error> {
-        let here = self.plan.layout.here();
+    fn register(&self, job: &Job<'_>, bound: &Bound) -> Result<(), Error> {
+        let (plan, nspace) = (&*job.plan, &job.nspace);
+        let here = plan.layout.here();
         let server = service::name(&self.plan.nspace);
-        let infos = job_info::of_job(self.plan, &self.session, bound, &server);
-        let layout = &self.plan.layout;
+        let places = job_info::Places {
+            session: &self.dir,
+            job: &job.dir,
+            server: &server,
+            parent: job.origin.as_ref().map(|origin| &origin.parent),
+            offset: job.origin.as_ref().map_or(0, |origin| origin.offset),
+        };
+        let infos = job_info::of_job(plan, bound, &places);
+        let layout = &plan.layout;
         let maps = (layout.nodes().clone(), layout.procs().clone());
         let registration = Registration::new(&infos).with_maps(maps.0, maps.1);
-        let nspace = Nspace::new(self.plan.nspace.as_str());
         let num_here = u32::try_from(here.len()).unwrap_or(u32::MAX);
         let refused = |e| Error::server("the job cannot be registered", e);
-        (self.server.register_nspace(&nspace, num_here, registration)).map_err(refused)?;
+        (self.server.register_nspace(nspace, num_here, registration)).map_err(refused)?;
         let uid = rustix::process::getuid().as_raw();
         let gid = rustix::process::getgid().as_raw();
         for &rank in here {
-            let proc = Proc::new(nspace.clone(), rank);
+            let proc = job.proc(rank);
             let object = HostObject(u64::from(rank.as_raw()));
             (self
                 .server
                 .register_client(&proc, pmix_server::Credentials::new(uid, gid), object))
             .map_err(refused)?;
         }
-        for set in &self.plan.process_sets {
+        for set in &plan.process_sets {
             let name = Text::from(set.name.as_str());
-            let members = set.ranks().map(|rank| Proc::new(nspace.clone(), rank));
+            let members = set.ranks().map(|rank| job.proc(rank));
             let members: Vec<_> = members.collect();
             (self.server.define_process_set(&name, &members)).map_err(refused)?;
         }
@@ -128,12 +188,12 @@ impl<'a> Job<'a> {
     }
 
     /// Says where each process will run, if that is asked for.
-    fn announce(&mut self, bound: &Bound) {
-        if !self.plan.announce {
+    fn announce(&mut self, plan: &Plan, bound: &Bound) {
+        if !plan.announce {
             return;
         }
-        let host = String::from_utf8_lossy(self.plan.layout.host());
-        let lines: String = (self.plan.layout.here().iter().enumerate())
+        let host = String::from_utf8_lossy(plan.layout.host());
+        let lines: String = (plan.layout.here().iter().enumerate())
             .map(|(index, rank)| match bound.cpus.get(index) {
                 Some(cpus) => format!("rank {rank} on {host}: bound to processors {cpus}\n"),
                 None => format!("rank {rank} on {host}: not bound\n"),
@@ -142,36 +202,42 @@ impl<'a> Job<'a> {
         self.forward.write_error(lines.as_bytes());
     }
 
-    fn spawn(
+    /// Starts the processes of a job.
+    fn run(
         &mut self,
+        index: usize,
+        plan: &Plan,
         spawner: &Spawner<'_>,
         route: &Route<'_>,
         bound: &Bound,
     ) -> Result<(), Error> {
-        let plan = self.plan;
-        self.orphans.spare(self.watcher.pid());
-        for (index, &rank) in plan.layout.here().iter().enumerate() {
+        let nspace = Nspace::new(plan.nspace.clone()).to_shared();
+        for (place, &rank) in plan.layout.here().iter().enumerate() {
             let [output, errors] = route.of(rank)?;
             let standard = process::Standard {
                 input: input::of(plan, rank, self.standard.input)?,
                 output,
                 errors,
             };
-            let proc = Proc::new(plan.nspace.as_str(), rank);
+            let proc = Proc::new(nspace.clone(), rank);
             let vars = self.server.setup_fork(&proc);
             let vars = vars.map_err(|e| Error::server("the server has no address", e))?;
-            let started = spawner.start(rank, bound.cpus.get(index), &vars, standard)?;
-            self.adopt(started)?;
+            let started = spawner.start(rank, bound.cpus.get(place), &vars, standard)?;
+            self.adopt(index, started)?;
             // Those that run are not kept waiting for those that do not.
             self.serve();
         }
         Ok(())
     }
 
-    fn adopt(&mut self, started: Started) -> Result<(), Error> {
+    fn adopt(&mut self, index: usize, started: Started) -> Result<(), Error> {
         let rank = started.process.rank;
         self.watcher.tell(started.process.pid);
-        self.table.push(started.process);
+        let Some(job) = self.jobs.get_mut(index) else {
+            return Err(Error::request("the job is over before it has started"));
+        };
+        job.table.push(started.process);
+        let (source, form) = (job.proc(rank), job.form());
         let registry = self.poll.registry();
         let streams = [
             (OutputStream::Output, started.output),
@@ -179,7 +245,7 @@ impl<'a> Job<'a> {
         ];
         for (kind, pipe) in streams {
             if let Some(pipe) = pipe {
-                let added = self.forward.add(registry, rank, kind, pipe);
+                let added = (self.forward).add(registry, source.clone(), form, kind, pipe);
                 added.map_err(|e| Error::system(format!("cannot read from rank {rank}"), e))?;
             }
         }
@@ -189,6 +255,12 @@ impl<'a> Job<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether the processes of a plan may be started beside what there is.
+fn check_limits(plan: &Plan, standard: Standard<'_>) -> Result<(), Error> {
+    let num_pipes = Route::num_pipes(plan, standard.output, standard.errors);
+    limits::check(plan.layout.here().len(), num_pipes)
 }
 
 /// What is not removed whoever asks: where the job and the launcher work, and the user's home.

@@ -112,6 +112,11 @@ impl Stop {
         }
     }
 
+    /// Whether the processes were asked to end, or killed.
+    pub(super) fn is_ending(&self) -> bool {
+        self.killed || matches!(self.next, Some((_, Step::Kill)))
+    }
+
     /// What went wrong first.
     pub(super) fn cause(&self) -> Option<&Cause> {
         self.cause.as_ref()

@@ -6,6 +6,7 @@
 )]
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use pmix_client::{Client, Fence, Settings};
 use pmix_proto::{Request, reply, request};
@@ -21,6 +22,12 @@ fn actor() {
         return;
     };
     let settings = Settings::from_env().unwrap();
+    // What a process asks for inherits its variables.
+    let is_child = !settings.proc.nspace.as_bytes().ends_with(b"@1");
+    if act == "spawn" && is_child {
+        child(connected(settings));
+        std::process::exit(0);
+    }
     let rank = settings.proc.rank.as_raw();
     // Who fails says why, and is not taken for a test.
     match act.as_str() {
@@ -36,6 +43,8 @@ fn actor() {
         "flood" => flood(connected(settings)),
         "cleanup" => cleanup(connected(settings)),
         "spawn" => spawn(connected(settings)),
+        "listen" => listen(connected(settings)),
+        "refused" => refused(connected(settings)),
         "forward" => forward(connected(settings)),
         "machine" => machine(connected(settings)),
         other => panic!("no act is called {other}"),
@@ -179,6 +188,8 @@ fn log(mut client: Client) {
 /// Rank 1 logs for as long as the job runs, which is as long as rank 0 needs for its fences.
 fn flood(mut client: Client) {
     let own = [peer(&client, 0)];
+    // What the test runner says of the actor is written by then: it would wait for a reader, too.
+    client.fence(&Fence::new()).unwrap();
     if rank(&client) == 0 {
         for _ in 0..100 {
             client.fence(&Fence::new().of(own.clone())).unwrap();
@@ -271,18 +282,119 @@ fn machine(mut client: Client) {
     client.finalize().unwrap();
 }
 
+/// Asks for a job of what `CHILD` says, rank 1 of what `OTHER` does if it says something, as often as `TIMES` does, and says what comes of it.
 fn spawn(mut client: Client) {
+    for _ in 0..number("TIMES") {
+        spawn_one(&mut client);
+    }
+    client.finalize().unwrap();
+}
+
+/// The number that a variable holds, or 1.
+fn number(name: &str) -> usize {
+    let value = std::env::var(name).ok();
+    value.and_then(|value| value.parse().ok()).unwrap_or(1)
+}
+
+fn spawn_one(client: &mut Client) {
+    let name = match rank(client) {
+        1 if std::env::var_os("OTHER").is_some() => "OTHER",
+        _ => "CHILD",
+    };
+    let child = std::env::var(name).unwrap_or_else(|_| "true".to_owned());
+    let words = child.split(' ').map(|word| word.to_owned().into());
+    let argv: Vec<_> = words.collect();
     let app = App {
-        cmd: Some("true".into()),
-        maxprocs: 1,
+        cmd: argv.first().cloned(),
+        argv,
+        env: vec![
+            "ACT=spawn".into(),
+            "GIVEN=by the parent".into(),
+            "OMPI_COMM_WORLD_RANK=99".into(),
+        ],
+        maxprocs: i32::try_from(number("SIZE")).unwrap(),
         ..App::default()
     };
     let request = request::Spawn {
         infos: Vec::new(),
-        apps: vec![app],
+        apps: vec![app; number("APPS")],
     };
     let payload = client.request(&Request::Spawn(request)).unwrap();
     let answer = reply::Spawned::decode(client.form(), None, &payload).unwrap();
-    println!("{}", answer.status);
+    let name = answer.nspace.map(|name| format!(" {name}"));
+    println!("{}{}", answer.status, name.unwrap_or_default());
+}
+
+/// Asks for a job as [`spawn`] does, and says what it hears of jobs and processes until that one ends.
+fn listen(mut client: Client) {
+    let codes = [
+        Status::EVENT_JOB_START,
+        Status::EVENT_JOB_END,
+        Status::EVENT_PROC_TERMINATED,
+        Status::ERR_EXIT_NONZERO_TERM,
+        Status::ERR_PROC_ABORTED_BY_SIG,
+    ];
+    client.register_events(&codes, &[]).unwrap();
+    spawn_one(&mut client);
+    let mut is_over = false;
+    while !is_over {
+        let event = client.next_event(Duration::from_secs(50)).unwrap();
+        let event = event.expect("an event comes in time");
+        let about = |key: &str| {
+            let info = event.infos.iter().find(|info| info.key.is(key));
+            info.map_or_else(String::new, |info| format!(" {:?}", info.value))
+        };
+        let (whom, code) = (about(keys::EVENT_AFFECTED_PROC), about(keys::EXIT_CODE));
+        let (status, why) = (event.status, about(keys::JOB_TERM_STATUS));
+        println!("{status} of {}{whom}{code}{why}", event.source.nspace);
+        is_over =
+            event.status == Status::EVENT_JOB_END && event.source.nspace != client.proc().nspace;
+    }
+    client.finalize().unwrap();
+}
+
+/// Asks for a job with something that no launcher of one node does, and with what one does.
+fn refused(mut client: Client) {
+    for (key, value) in [
+        (keys::PRELOAD_BIN, Value::Bool(true)),
+        (keys::HOST, Value::from("elsewhere")),
+        (keys::TAG_OUTPUT, Value::Bool(true)),
+    ] {
+        let app = App {
+            cmd: Some("echo".into()),
+            argv: vec!["echo".into(), "said".into()],
+            maxprocs: 1,
+            ..App::default()
+        };
+        let request = request::Spawn {
+            infos: vec![Info::new(key, value)],
+            apps: vec![app],
+        };
+        let payload = client.request(&Request::Spawn(request)).unwrap();
+        let answer = reply::Spawned::decode(client.form(), None, &payload).unwrap();
+        println!("{}", answer.status);
+    }
+    client.finalize().unwrap();
+}
+
+/// Says what a process that another job asked for is told.
+fn child(mut client: Client) {
+    let own = client.proc().clone();
+    println!(
+        "spawned {:?}",
+        client.get(&own, keys::SPAWNED, &[]).unwrap()
+    );
+    println!("parent {:?}", client.get_of_job(keys::PARENT_ID).unwrap());
+    println!(
+        "offset {:?}",
+        client.get_of_job(keys::NPROC_OFFSET).unwrap()
+    );
+    println!(
+        "node rank {:?}",
+        client.get(&own, keys::NODE_RANK, &[]).unwrap()
+    );
+    for name in ["GIVEN", "OMPI_COMM_WORLD_RANK"] {
+        println!("{name} {:?}", std::env::var(name));
+    }
     client.finalize().unwrap();
 }

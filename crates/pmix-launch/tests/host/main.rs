@@ -5,6 +5,7 @@
 //! ([`actors`]).
 
 mod actors;
+mod children;
 mod stage;
 
 use pmix_launch::{Cause, Ending, MapBy, Policy};
@@ -173,11 +174,4 @@ fn output_is_pulled_and_input_pushed_where_they_pass_through_the_launcher() {
     let said = "pull: PMIX_ERR_NOT_SUPPORTED (-47)\npush to 0: PMIX_ERR_NOT_SUPPORTED (-47)\n\
                 push to 1: PMIX_ERR_NOT_SUPPORTED (-47)\nrank 0 read \"\"\n";
     assert_eq!(played.output, said);
-}
-
-#[test]
-fn no_job_is_started_from_a_job() {
-    let played = play("spawn", 1);
-    assert_eq!(played.outcome.cause, None, "{}", played.errors);
-    assert_eq!(played.output, "PMIX_ERR_NOT_SUPPORTED (-47)\n");
 }

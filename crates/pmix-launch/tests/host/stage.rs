@@ -6,6 +6,7 @@ use std::io::{Read as _, Seek as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pmix_launch::{
@@ -67,10 +68,12 @@ pub(crate) fn play_unread(
     let tmp = tempfile::tempdir().unwrap();
     let plan = plan_of(act, num_procs, vars, &tmp);
     let (mut reader, writer) = std::io::pipe().unwrap();
-    let (input, errors) = (null(), scratch());
+    let (input, mut errors) = (null(), scratch());
+    // Who waits for the file of a job that failed would wait for ever.
+    let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let read = scope.spawn(move || {
-            while !until.exists() {
+        let read = scope.spawn(|| {
+            while !until.exists() && !is_over.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
             let mut text = Vec::new();
@@ -82,9 +85,12 @@ pub(crate) fn play_unread(
             output: writer.as_fd(),
             errors: errors.as_fd(),
         };
-        let outcome = launch(&plan, standard, None).unwrap();
+        let outcome = launch(&plan, standard, None);
+        is_over.store(true, Ordering::Relaxed);
         drop(writer);
-        (outcome, read.join().unwrap())
+        let (outcome, read) = (outcome.unwrap(), read.join().unwrap());
+        assert!(until.exists(), "{outcome:?}: {}", spoken(&mut errors));
+        (outcome, read)
     })
 }
 
@@ -117,6 +123,7 @@ fn plan_of(act: &str, num_procs: u32, vars: &[(&str, &Path)], tmp: &TempDir) -> 
         keep_going: act == "control",
         adopt: false,
         forward_io: false,
+        max_spawned: 16,
         watcher: None,
         cpus: None,
         compat_env: true,

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::mem::{align_of, offset_of, size_of};
+use std::mem::{MaybeUninit, align_of, offset_of, size_of};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -23,6 +23,14 @@ const MAX_NAME: usize = 32;
 const MAX_ABOUT: usize = 1024;
 /// No version of a struct of the ABI will be larger.
 const MAX_STRUCT: usize = 1 << 16;
+/// A component with more parameters is a mistake.
+const MAX_PARAMS: usize = 256;
+/// Longer names of parameters are a mistake.
+const MAX_PARAM_NAME: usize = 128;
+/// The header of minor version 0 ends here.
+const HEADER_0: usize = offset_of!(abi::ComponentHeader, params);
+/// The parameters that each component has.
+const SWITCHES: &[&str] = &["priority", "enabled", "parse"];
 /// Words that a component cannot be called, as parameter names would be ambiguous.
 const RESERVED: &[&str] = &["base", "select"];
 
@@ -47,10 +55,23 @@ pub struct Loaded {
     pub priority: i32,
     /// Whether it is active when nothing is configured.
     pub enabled: bool,
+    /// Its own parameters; `None` if it does not say what it understands.
+    pub params: Option<Vec<LoadedParam>>,
     /// Creates its module.
     pub query: Option<abi::Query>,
     /// The operations that it has; slots that its version does not have are `None`.
     pub operations: abi::Operations,
+}
+
+/// Describes a parameter that a loaded component understands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadedParam {
+    /// The full MCA name, for example `preg_rle_least`.
+    pub name: String,
+    /// The built-in value as text; it also tells the kind of value, see [`Kind::of`](crate::Kind::of).
+    pub default: String,
+    /// The help, in one line.
+    pub help: String,
 }
 
 /// Opens a file as a component of a framework whose interface has this version. The library stays
@@ -160,9 +181,16 @@ fn copy_header(header: *const abi::ComponentHeader) -> Result<abi::ComponentHead
         return Err(LoadFault::AbiVersion { major, minor });
     }
     let size = usize::try_from(size).unwrap_or(usize::MAX);
-    check_size("component header", size, size_of::<abi::ComponentHeader>())?;
-    // SAFETY: the plugin says that the struct is as large as ours or larger.
-    Ok(unsafe { header.read() })
+    check_size("component header", size, HEADER_0)?;
+    let whole = size_of::<abi::ComponentHeader>();
+    let covered = if size >= whole { whole } else { HEADER_0 };
+    let mut copy = MaybeUninit::<abi::ComponentHeader>::zeroed();
+    // SAFETY: the plugin says that the struct has at least so many bytes; the copy has room for them. All
+    // fields may be zero: the function and the pointers are NULL then.
+    unsafe {
+        ptr::copy_nonoverlapping(bytes, copy.as_mut_ptr().cast::<u8>(), covered);
+        Ok(copy.assume_init())
+    }
 }
 
 fn check_pointer(pointer: *const u8, align: usize) -> Result<(), LoadFault> {
@@ -200,9 +228,11 @@ fn read_header(
     }
     let kind = utf8("regex2 type", header.kind, MAX_NAME)?;
     let about = utf8("description", header.about, MAX_ABOUT)?;
+    let name = component_name(header.name)?;
     Ok(Loaded {
         path: path.to_path_buf(),
-        name: component_name(header.name)?,
+        params: copy_params(header, &format!("{framework}_{name}_"))?,
+        name,
         about: about.replace(char::is_control, " "),
         tag: tag(header.tag)?,
         kind: (!kind.is_empty()).then_some(kind),
@@ -213,6 +243,69 @@ fn read_header(
         query: header.query,
         operations: copy_operations(header.operations)?,
     })
+}
+
+/// Copies the parameters that a component declares, whose names begin as it demands.
+fn copy_params(
+    header: &abi::ComponentHeader,
+    prefix: &str,
+) -> Result<Option<Vec<LoadedParam>>, LoadFault> {
+    if header.params.is_null() {
+        return Ok(None);
+    }
+    let (count, size) = (header.num_params, header.param_size);
+    if count == 0 {
+        // Where there would be one is of no matter.
+        return Ok(Some(Vec::new()));
+    }
+    check_pointer(header.params.cast(), align_of::<abi::Parameter>())?;
+    check_size("parameter", size, size_of::<abi::Parameter>())?;
+    if !size.is_multiple_of(align_of::<abi::Parameter>()) {
+        let least = size_of::<abi::Parameter>();
+        let what = "parameter";
+        return Err(LoadFault::Size {
+            what,
+            found: size,
+            least,
+        });
+    }
+    if count > MAX_PARAMS {
+        let why = format!("are {count}, at most {MAX_PARAMS} are allowed");
+        return Err(LoadFault::Text {
+            what: "parameters",
+            why,
+        });
+    }
+    let mut params: Vec<LoadedParam> = Vec::with_capacity(count);
+    for index in 0..count {
+        // SAFETY: the plugin says that there are so many, each as large as it says; the numbers are sane and
+        // the pointer is aligned.
+        let raw = unsafe { header.params.byte_add(index * size).read() };
+        let name = utf8("parameter name", raw.name, MAX_PARAM_NAME)?;
+        let own = name.strip_prefix(prefix).unwrap_or_default();
+        let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+        let why = if own.is_empty() || !own.bytes().all(legal) {
+            format!("{name:?} must be {prefix} and lower-case letters, digits and `_`")
+        } else if SWITCHES.contains(&own) {
+            format!("{name:?} is one that every component has")
+        } else if params.iter().any(|known| known.name == name) {
+            format!("{name:?} is declared twice")
+        } else {
+            let default = utf8("value of a parameter", raw.default, MAX_ABOUT)?;
+            let help = utf8("help of a parameter", raw.help, MAX_ABOUT)?;
+            params.push(LoadedParam {
+                name,
+                default,
+                help: help.replace(char::is_control, " "),
+            });
+            continue;
+        };
+        return Err(LoadFault::Text {
+            what: "parameter name",
+            why,
+        });
+    }
+    Ok(Some(params))
 }
 
 /// Copies as many slots as the plugin's version has.

@@ -6,18 +6,20 @@ use std::sync::Arc;
 
 use gds_hash::Store;
 use pmix_engine::{Config, Engine, Psec};
-use pmix_mca::{Catalog, Environment, ParamSpec, Params};
+use pmix_mca::Environment;
 use pmix_topology::Topology;
 use pmix_types::Text;
 
 use super::Builder;
 use super::contact::{publish, user};
+use super::limits::{limit_replies, shared_bytes};
 use super::names::{Place, own_nspace, uri};
 use crate::driver::{Driver, Parts};
 use crate::fork::{Fork, LocalSupport};
 use crate::psec::LateAnswers;
 use crate::rendezvous::Locations;
 use crate::server::Modes;
+use crate::shared::SharedTables;
 use crate::{Error, Server, psec};
 
 /// Opens a server with these settings.
@@ -47,9 +49,14 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     let files = rendezvous.paths();
     let mut fork = fork(uri, &psec, &place, environment);
     fork.open_mpi_4 = settings.open_mpi_4;
+    fork.shared = Arc::new(SharedTables::new(shared_bytes(
+        &params,
+        settings.share_data,
+    )?));
     let store = Arc::new(Store::new(preg.clone(), place.node()));
     let driver = Driver::new(Parts {
         engine: Engine::new(settings.config, store, psec),
+        shared: Arc::clone(&fork.shared),
         host: settings.host,
         is_gateway: settings.gateway,
         listener,
@@ -90,32 +97,6 @@ fn limit_greetings(config: &mut Config) {
     }
 }
 
-/// How large jobs may be that are told to clients whole, or with the place of each process.
-const REPLY: [ParamSpec; 2] = [
-    ParamSpec {
-        name: "gds_hash_whole",
-        default: "1024",
-        help: "up to how many processes a job may have to be told to its clients whole",
-    },
-    ParamSpec {
-        name: "gds_hash_places",
-        default: "131072",
-        help: "up to how many processes a larger job may have for its clients to be told where \
-               each is; -1: any number",
-    },
-];
-
-/// The parameters, where they are set, outrank what the host configured.
-fn limit_replies(config: &mut Config, params: &Params) -> Result<(), Error> {
-    Catalog::new("gds_hash", &REPLY).check(params)?;
-    let limits = [&mut config.reply.whole, &mut config.reply.places];
-    for (limit, spec) in limits.into_iter().zip(&REPLY) {
-        let size = params.size(spec.name, u64::from(*limit))?;
-        *limit = u32::try_from(size).unwrap_or(u32::MAX);
-    }
-    Ok(())
-}
-
 /// Where the rendezvous files go, and who may read them.
 fn places<'p>(settings: &Builder, place: &'p Place) -> Locations<'p> {
     let readable = if settings.config.foreign_tools {
@@ -145,5 +126,6 @@ fn fork(uri: String, psec: &[Box<dyn Psec>], place: &Place, environment: Environ
         environment,
         open_mpi_4: false,
         local_support: LocalSupport::default(),
+        shared: Arc::new(SharedTables::new(0)),
     }
 }

@@ -19,6 +19,7 @@ fn fork(vars: &[(&str, &str)]) -> Fork {
         },
         open_mpi_4: false,
         local_support: LocalSupport::default(),
+        shared: Arc::new(SharedTables::new(1 << 20)),
     }
 }
 

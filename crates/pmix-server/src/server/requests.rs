@@ -55,7 +55,12 @@ impl Server {
             Some(infos) => registration.with_infos(infos),
             None => registration,
         };
-        handle.request(|engine, _| engine.register_nspace(nspace, num_local_procs, registration))
+        handle
+            .request(|engine, _| engine.register_nspace(nspace, num_local_procs, registration))?;
+        if num_local_procs > 0 {
+            self.0.fork.shared.open(nspace);
+        }
+        Ok(())
     }
 
     /// The infos of a job and what this node is made of, if processes are told and the host does not
@@ -77,9 +82,12 @@ impl Server {
     /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if it is not registered.
     pub fn deregister_nspace(&self, nspace: &Nspace<'_>) -> Result<(), Error> {
         self.0.fork.local_support.forget(nspace);
-        self.0
+        let removed = self
+            .0
             .handle
-            .request(|engine, _| engine.deregister_nspace(nspace))
+            .request(|engine, _| engine.deregister_nspace(nspace));
+        self.0.fork.shared.close(nspace);
+        removed
     }
 
     /// Returns what is known here of a process or its job (`PMIx_Get`, called by a server): what was

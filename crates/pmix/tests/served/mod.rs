@@ -20,8 +20,18 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>
 /// Starts a server without a host, registers a job of so many processes on its node, and returns the
 /// settings with which each of them connects.
 pub(crate) fn serve(folder: &Path, size: u32) -> Result<(Server, Vec<Settings>)> {
+    serve_with(folder, size, |builder| builder)
+}
+
+/// As [`serve`], by a server that is configured further.
+pub(crate) fn serve_with(
+    folder: &Path,
+    size: u32,
+    configure: impl FnOnce(pmix::server::Builder) -> pmix::server::Builder,
+) -> Result<(Server, Vec<Settings>)> {
     let server = Server::builder().host(NoHost).hostname("n00");
-    let server = server.server_tmpdir(folder).system_tmpdir(folder).build()?;
+    let server = server.server_tmpdir(folder).system_tmpdir(folder);
+    let server = configure(server).build()?;
     server.start()?;
     let nodes = NodeList::parse_text(b"n00", &Limits::default())?;
     let ranks = format!("0-{}", size - 1);

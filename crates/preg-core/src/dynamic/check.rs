@@ -110,6 +110,9 @@ pub struct PluginReport {
     pub tag: Vec<u8>,
     /// The type of its regex2 form, if it has one.
     pub kind: Option<String>,
+    /// The parameters it declares, by their full MCA names with their built-in values; `None` if it does not
+    /// say.
+    pub params: Option<Vec<(String, String)>>,
     /// The operations it has.
     pub operations: Vec<&'static str>,
     /// The outcome of each sample.
@@ -205,6 +208,10 @@ fn report(loaded: Loaded, samples: Vec<Sample>) -> PluginReport {
         enabled: loaded.enabled,
         tag: loaded.tag,
         kind: loaded.kind,
+        params: loaded.params.map(|params| {
+            let params = params.into_iter();
+            params.map(|param| (param.name, param.default)).collect()
+        }),
         operations: present
             .iter()
             .filter(|(_, has)| *has)

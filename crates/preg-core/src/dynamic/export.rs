@@ -67,6 +67,13 @@ pub fn header<E: Exported>() -> ComponentHeader {
         let scheme = (component.query)(&Params::default()).ok().flatten()?;
         scheme.kind().map(|kind| &*kind.to_owned().leak())
     });
+    let params = component.params.iter().map(|spec| abi::Parameter {
+        name: abi::Text::of(spec.name.as_bytes()),
+        default: abi::Text::of(spec.default.as_bytes()),
+        help: abi::Text::of(spec.help.as_bytes()),
+    });
+    // A header is made once and stays while the process lives.
+    let params: &'static [abi::Parameter] = params.collect::<Vec<_>>().leak();
     ComponentHeader {
         magic: abi::MAGIC,
         abi_major: abi::ABI_MAJOR,
@@ -87,6 +94,9 @@ pub fn header<E: Exported>() -> ComponentHeader {
         reserved: 0,
         query: Some(query::<E>),
         operations: &raw const OPERATIONS,
+        params: params.as_ptr(),
+        num_params: params.len(),
+        param_size: size_of::<abi::Parameter>(),
     }
 }
 

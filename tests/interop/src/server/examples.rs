@@ -92,10 +92,10 @@ const EXAMPLES: &[Example] = &[
         ],
         never: &["PMIx_Get hostname", "node list failed", "job size failed"],
     },
-    // Spawns, which is answered with not supported.
+    // Spawns a program that is not there.
     Example {
         name: "dynamic",
-        says: &[(FINALIZED, each), ("PMIx_Spawn failed: -47", once)],
+        says: &[(FINALIZED, each), ("PMIx_Spawn failed: -190", once)],
         never: &["PMIx_Fence failed", "PMIx_Get job size failed"],
     },
     // Ranks 0, 2 and 3 are the group.

@@ -19,7 +19,8 @@ pub enum Launcher {
     Prterun(PathBuf, String),
 }
 
-const HOST: &[&str] = &["board.c", "children.c", "job.c", "main.c", "upcalls.c"];
+/// The sources of the host around a library.
+pub(crate) const HOST: &[&str] = &["board.c", "children.c", "job.c", "main.c", "upcalls.c"];
 
 impl Launcher {
     /// The host around a peer's library.

@@ -17,6 +17,17 @@ const PROGRAMS: [(&[&str], &[u32]); 2] = [
     (&["bcast", "ring", "window", "shared", "about"], &[1, 3, 8]),
 ];
 
+/// How programs start others, on how many processes, and the exit code that follows.
+const SPAWNS: [(&str, u32, i32); 7] = [
+    ("once", 2, 0),
+    ("multiple", 1, 0),
+    ("nested", 1, 0),
+    ("row", 1, 0),
+    ("fails", 2, 0),
+    ("dies", 2, 3),
+    ("parent", 2, 5),
+];
+
 /// Nodes of a larger job that are not here.
 const FAR: Far = Far(&[(3, 4)]);
 
@@ -87,6 +98,19 @@ impl Release {
         Ok(self.run(name, command, launcher, Judge::Code(0)))
     }
 
+    /// Processes that start others.
+    fn spawn(&self, kind: &str, size: u32, code: i32, launcher: &Launcher) -> Result<Case, String> {
+        let mut command = launcher.command(size);
+        command.arg(self.compile("spawn")?);
+        command.args([&size.to_string(), kind]);
+        Ok(self.run(
+            format!("spawn {kind} on {size}"),
+            command,
+            launcher,
+            Judge::Code(code),
+        ))
+    }
+
     /// Whether it is one of MPI 4.
     fn has_sessions(&self) -> bool {
         let major = self.name.split('.').next();
@@ -131,7 +155,7 @@ pub(super) fn cases(peers: &[Peer], launcher: &Launcher) -> Vec<Result<Case, Str
             }
         }
         cases.push(release.part(4, launcher));
-        cases.push(release.case("spawn", 2, launcher, Judge::Code(0)));
+        cases.extend(SPAWNS.map(|(kind, size, code)| release.spawn(kind, size, code, launcher)));
         cases.push(release.case("abort", 4, launcher, Judge::Code(9)));
     }
     cases
@@ -141,6 +165,18 @@ pub(super) fn cases(peers: &[Peer], launcher: &Launcher) -> Vec<Result<Case, Str
 const MPI4PY: &str = "from mpi4py import MPI; world = MPI.COMM_WORLD; \
      total = world.allreduce(world.rank); assert total == 6, total; \
      print('rank', world.rank, 'of', world.size, 'is content')";
+
+/// A process in Python that starts three.
+const MPI4PY_SPAWN: &str = "import sys\nfrom mpi4py import MPI\nchild = MPI.Comm.Get_parent()\n\
+     if child == MPI.COMM_NULL:\n\
+     \x20   some = MPI.COMM_SELF.Spawn(sys.executable, args=['-c', sys.argv[1], sys.argv[1]], maxprocs=3)\n\
+     \x20   total = some.reduce(None, op=MPI.SUM, root=MPI.ROOT)\n\
+     \x20   assert total == 3, total\n\
+     \x20   some.Disconnect()\n\
+     \x20   print('the parent is content')\n\
+     else:\n\
+     \x20   child.reduce(child.rank, op=MPI.SUM, root=0)\n\
+     \x20   child.Disconnect()\n";
 
 /// The clients in Python: mpi4py on the wheel, and the wrapper of Debian's library.
 pub(super) fn python(launcher: &Launcher) -> Vec<Result<Case, String>> {
@@ -158,6 +194,17 @@ pub(super) fn python(launcher: &Launcher) -> Vec<Result<Case, String>> {
     let mpi4py = install::pip("mpi4py")
         .and_then(|()| install::venv())
         .map(|python| case("mpi4py", &python, &["-c", MPI4PY]));
+    let spawning = install::venv().map(|python| {
+        let mut command = launcher.command(1);
+        command.arg(python).args(["-c", MPI4PY_SPAWN, MPI4PY_SPAWN]);
+        Case {
+            what: format!("server: Python under {}", launcher.title()),
+            name: "mpi4py that spawns".to_owned(),
+            command,
+            limit: Duration::from_secs(60),
+            judge: Judge::Says(vec![("is content", 1)], &["Traceback"]),
+        }
+    });
     let client = process::root().join("tests/server/python/client.py");
     let client = client.display().to_string();
     // The package is for the system's Python, whichever other is first on the path.
@@ -166,5 +213,5 @@ pub(super) fn python(launcher: &Launcher) -> Vec<Result<Case, String>> {
         true => Err("no Python wrapper: install python3-pmix".to_owned()),
         false => Ok(wrapper),
     };
-    vec![mpi4py, wrapper]
+    vec![mpi4py, spawning, wrapper]
 }

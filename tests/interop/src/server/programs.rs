@@ -58,6 +58,10 @@ fn programs() -> Vec<Program> {
             left_out: refusing,
             ..program("refused", &[12])
         },
+        Program {
+            left_out: bringing,
+            ..program("unasked", &[4, 24])
+        },
         program("fences", &[4, 24]),
         program("events", &[4]),
         Program {
@@ -123,6 +127,11 @@ fn refusing(launcher: &Launcher, _: &str) -> Option<&'static str> {
     (!ours).then_some("real servers have other limits, or none")
 }
 
+fn bringing(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    let ours = matches!(launcher, Launcher::Ours(_));
+    (!ours).then_some("real servers answer what was asked for")
+}
+
 fn aborting(launcher: &Launcher, _: &str) -> Option<&'static str> {
     matches!(launcher, Launcher::Prterun(..)).then_some("prterun does not always end then")
 }
@@ -145,7 +154,7 @@ fn attaching(launcher: &Launcher, _: &str) -> Option<&'static str> {
 }
 
 fn spawning(launcher: &Launcher, _: &str) -> Option<&'static str> {
-    matches!(launcher, Launcher::Prterun(..)).then_some("prterun does spawn")
+    (!matches!(launcher, Launcher::Host(..))).then_some("it does spawn")
 }
 
 /// Compiles a file of `tests/server/programs` against a peer's library.

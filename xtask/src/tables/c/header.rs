@@ -124,7 +124,9 @@ pub(crate) fn common() -> Result<String, String> {
     let structs = structs()?;
     let of_server = |one: &&Struct| one.name == "pmix_server_module_t";
     for one in structs.iter().filter(|one| !of_server(one)) {
-        let _ = writeln!(text, "typedef struct {} {};", one.tag(), one.name);
+        if let Some(tag) = one.tag() {
+            let _ = writeln!(text, "typedef struct {tag} {};", one.name);
+        }
     }
     for one in structs.iter().filter(|one| !of_server(one)) {
         structure(&mut text, one);
@@ -181,7 +183,10 @@ fn scalars(text: &mut String, enums: &Sheet) -> Result<(), String> {
 }
 
 fn structure(text: &mut String, one: &Struct) {
-    let _ = write!(text, "\nstruct {} {{\n", one.tag());
+    let _ = match one.tag() {
+        Some(tag) => write!(text, "\nstruct {tag} {{\n"),
+        None => write!(text, "\ntypedef struct {{\n"),
+    };
     for member in &one.members {
         if member.c_type == UNION {
             text.push_str("    union {\n");
@@ -193,7 +198,10 @@ fn structure(text: &mut String, one: &Struct) {
             let _ = writeln!(text, "    {};", declaration(&member.c_type, &member.name));
         }
     }
-    text.push_str("};\n");
+    let _ = match one.tag() {
+        Some(_) => writeln!(text, "}};"),
+        None => writeln!(text, "}} {};", one.name),
+    };
 }
 
 fn declaration(c_type: &str, name: &str) -> String {
@@ -264,7 +272,9 @@ pub(crate) fn server() -> Result<String, String> {
             "\n/** What a host does for its server; slots that it leaves out are NULL. */",
         );
         structure(&mut text, one);
-        let _ = write!(text, "typedef struct {} {};\n\n", one.tag(), one.name);
+        if let Some(tag) = one.tag() {
+            let _ = write!(text, "typedef struct {tag} {};\n\n", one.name);
+        }
     }
     functions(&mut text, "pmix_server.h")?;
     end(&mut text, "");

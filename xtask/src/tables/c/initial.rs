@@ -31,7 +31,7 @@ pub(crate) fn all(structs: &[Struct]) -> String {
         .iter()
         .filter(|one| !NONE.contains(&one.name.as_str()))
     {
-        let short = one.tag().trim_start_matches("pmix_").to_uppercase();
+        let short = one.short().trim_start_matches("pmix_").to_uppercase();
         let known = NAMES.iter().find(|(name, _)| *name == one.name);
         let short = known.map_or(short.as_str(), |(_, macro_name)| macro_name);
         let _ = writeln!(

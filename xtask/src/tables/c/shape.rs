@@ -31,11 +31,33 @@ pub(crate) struct Struct {
 }
 
 impl Struct {
-    /// The name without `_t`, as the tag of the structure.
-    pub(crate) fn tag(&self) -> &str {
+    /// The tag of the structure, as in the headers of 4.2.2 and 5.0.11: functions in C++ have it in
+    /// their symbols. `None` if it has none there; most are the name without `_t`.
+    pub(crate) fn tag(&self) -> Option<&str> {
+        match TAGS.iter().find(|(name, _)| *name == self.name) {
+            Some((_, tag)) => *tag,
+            None => Some(self.short()),
+        }
+    }
+
+    /// The name without `_t`.
+    pub(crate) fn short(&self) -> &str {
         self.name.strip_suffix("_t").unwrap_or(&self.name)
     }
 }
+
+/// Structures with another tag, or without one.
+const TAGS: &[(&str, Option<&str>)] = &[
+    ("pmix_cpuset_t", None),
+    ("pmix_disk_stats_t", None),
+    ("pmix_envar_t", None),
+    ("pmix_fabric_t", Some("pmix_fabric_s")),
+    ("pmix_net_stats_t", None),
+    ("pmix_node_stats_t", None),
+    ("pmix_regattr_t", Some("pmix_regattr_t")),
+    ("pmix_server_module_t", Some("pmix_server_module_4_0_0_t")),
+    ("pmix_topology_t", None),
+];
 
 /// Every structure, each behind those that it holds.
 ///
@@ -85,13 +107,18 @@ fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// Those first that hold no others.
+/// Those first that hold no others, and point to none that has no tag: it has no name before it is
+/// whole.
 fn ordered(mut left: BTreeMap<String, Struct>) -> Vec<Struct> {
     let mut order: Vec<Struct> = Vec::new();
     while !left.is_empty() {
         let ready = |one: &Struct| {
-            let all = one.members.iter().chain(&one.union);
-            all.into_iter().all(|m| !left.contains_key(&m.c_type))
+            let mut all = one.members.iter().chain(&one.union);
+            let waits = |m: &Member| {
+                let pointed = left.get(m.c_type.trim_end_matches('*'));
+                left.contains_key(&m.c_type) || pointed.is_some_and(|s| s.tag().is_none())
+            };
+            !all.any(waits)
         };
         let names: Vec<_> = left
             .values()

@@ -24,39 +24,44 @@ pub(super) struct ProcData {
 }
 
 impl ProcData {
-    /// Stores a value for a set of scopes; all others see the key no longer.
-    pub(super) fn replace(&mut self, entry: Entry, scopes: ScopeSet) {
+    /// Stores a value for a set of scopes; all others see the key no longer. Tells whether another value
+    /// was there.
+    pub(super) fn replace(&mut self, entry: Entry, scopes: ScopeSet) -> bool {
         let key = entry.key();
         let lost = self.take(key.as_bytes(), ScopeSet::ALL, |old| old.excludes(&entry));
         if lost.meets(ScopeSet::REMOTE) && !scopes.meets(ScopeSet::REMOTE) {
             self.withdraw(key.clone());
         }
         self.insert(entry, scopes);
+        lost != ScopeSet::NONE
     }
 
     /// Stores values for a set of scopes; what others see stays. Of several for one key the last
-    /// counts, and one of no type says that the key is gone.
-    pub(super) fn merge(&mut self, mut batch: Vec<Entry>, scopes: ScopeSet) {
+    /// counts, and one of no type says that the key is gone. Tells whether other values were there.
+    pub(super) fn merge(&mut self, mut batch: Vec<Entry>, scopes: ScopeSet) -> bool {
         // Entries of one chunk follow each other.
         batch.sort_by(|a, b| a.key().cmp(b.key()));
         self.entries.expect(batch.len());
+        let mut lost = ScopeSet::NONE;
         for entry in batch {
-            self.merge_one(entry, scopes);
+            lost = lost | self.merge_one(entry, scopes);
         }
+        lost != ScopeSet::NONE
     }
 
-    fn merge_one(&mut self, entry: Entry, scopes: ScopeSet) {
+    /// Stores a value, and says who saw another one in its place.
+    fn merge_one(&mut self, entry: Entry, scopes: ScopeSet) -> ScopeSet {
         let key = entry.key().as_bytes();
+        let mut lost = ScopeSet::NONE;
         if entry.is_deletion() {
-            self.take(key, scopes, |_| true);
-            return;
+            return self.take(key, scopes, |_| true);
         }
         let known = self.entries.of_key(key);
         match known.iter().find(|old| old.is_twin(&entry)) {
             Some(twin) if twin.scopes & scopes == scopes => {}
             Some(_) => {
                 if known.len() > 1 {
-                    self.take(key, scopes, |old| {
+                    lost = self.take(key, scopes, |old| {
                         !old.is_twin(&entry) && old.excludes(&entry)
                     });
                 }
@@ -69,19 +74,21 @@ impl ProcData {
             }
             None => {
                 if !known.is_empty() {
-                    self.take(key, scopes, |old| old.excludes(&entry));
+                    lost = self.take(key, scopes, |old| old.excludes(&entry));
                 }
                 self.insert(entry, scopes);
             }
         }
+        lost
     }
 
-    /// Removes a key for a set of scopes.
-    pub(super) fn remove(&mut self, key: &[u8], scopes: ScopeSet) {
+    /// Removes a key for a set of scopes. Tells whether anybody saw it.
+    pub(super) fn remove(&mut self, key: &[u8], scopes: ScopeSet) -> bool {
         let lost = self.take(key, scopes, |_| true);
         if lost.meets(ScopeSet::REMOTE) {
             self.withdraw(Key::new(key.to_vec()));
         }
+        lost != ScopeSet::NONE
     }
 
     /// Takes the matching entries of a key away from a set of scopes, and says who saw one of them.

@@ -408,3 +408,35 @@ fn the_others_come_from_the_next_rank_on() {
     assert_eq!(after(70_000), [0, 3, 255, 256, 257]);
     assert_eq!(after(u32::MAX), [0, 3, 255, 256, 257, 70_000]);
 }
+
+#[test]
+fn a_value_that_is_said_again_is_no_change_and_another_one_is() {
+    let rank = Rank::new(1);
+    let mut puts = ModexStore::default();
+    puts.commit(&codec(), rank, &hex(COMMIT)).unwrap();
+    // Clients up to 5.0 repeat everything, and add to it.
+    puts.commit(&codec(), rank, &hex(COMMIT)).unwrap();
+    puts.commit(&codec(), rank, &hex("0201 02 01 0b 020e6d792e6e6577000205"))
+        .unwrap();
+    let mut far = ModexStore::default();
+    for _ in 0..2 {
+        let direct = puts.direct(&codec(), rank).unwrap();
+        far.absorb_direct(&codec(), rank, &direct).unwrap();
+    }
+    assert!(!puts.has_changed() && !far.has_changed());
+
+    let before = puts.clone();
+    let changed = hex("0201 02 01 0b 020e6d792e6e6577000206");
+    puts.commit(&codec(), rank, &changed).unwrap();
+    assert!(puts.has_changed() && !before.has_changed());
+    let mut removed = before.clone();
+    let deletion = hex("0205 02 01 0a 020e6d792e6c6f630000");
+    removed.commit(&codec(), rank, &deletion).unwrap();
+    assert!(removed.has_changed());
+    let mut broken = before.clone();
+    let cut = [&changed[..], &[2]].concat();
+    assert!(broken.commit(&codec(), rank, &cut).is_err() && !broken.has_changed());
+    let mut lost = before;
+    lost.forget(rank);
+    assert!(lost.has_changed());
+}

@@ -13,6 +13,12 @@ pub(super) fn named(text: &str) -> Option<Command> {
     found.or_else(|| Some(Command(text.parse().ok()?)).filter(|command| command.name().is_some()))
 }
 
+/// The names of all commands, for messages.
+pub(super) fn names() -> String {
+    let names = Command::ALL.iter().filter_map(|command| command.name());
+    names.collect::<Vec<_>>().join(", ")
+}
+
 /// What the value of this key is made of, if it is a packed buffer itself.
 pub(super) fn blob(key: &str) -> Option<Vec<Part>> {
     let first = match key {

@@ -80,9 +80,10 @@ impl Plan {
 
 pub(super) fn run(context: &mut Context, args: &WireDecode) -> Result<Exit, Failure> {
     let assumed = args.command.as_deref().map(|name| {
-        let cure = "docs/cli.md names the commands";
-        commands::named(name)
-            .ok_or_else(|| Failure::usage(format!("no command is called {name:?}")).cure(cure))
+        commands::named(name).ok_or_else(|| {
+            let cure = format!("the commands are {}", commands::names());
+            Failure::usage(format!("no command is called {name:?}")).cure(cure)
+        })
     });
     let assumed = assumed.transpose()?;
     let source = super::bytes::source(args)?;

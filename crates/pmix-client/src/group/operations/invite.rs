@@ -57,6 +57,26 @@ impl Invite {
         Ok((invite, to))
     }
 
+    /// The invitation of one that leads in the place of another: those who are left, with itself. Returns
+    /// those who are to be invited, too.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub(super) fn in_place(
+        own: &Proc<'static>,
+        procs: Vec<Proc<'static>>,
+        (is_optional, notifies): (bool, bool),
+    ) -> Result<(Self, Vec<Proc<'static>>), Error> {
+        let (invite, to) = Self::new(own, procs, &[])?;
+        let invite = Self {
+            is_optional,
+            notifies,
+            ..invite
+        };
+        Ok((invite, to))
+    }
+
     /// Whether it waits for an event about its group.
     pub(super) fn wants(&self, event: &Event<'static>) -> bool {
         let is_member = |proc: &Proc<'static>| self.everyone.contains(proc) && !self.is_out(proc);
@@ -96,16 +116,31 @@ impl Invite {
         self.is_optional.then_some(Decision::GoOnWithout)
     }
 
-    /// Adds others. Returns those who are to be invited: who is listed is not invited again.
-    pub(super) fn replace(&mut self, procs: Vec<Proc<'static>>) -> Vec<Proc<'static>> {
-        let mut to = Vec::new();
+    /// Whether these processes may be invited in the place of another.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` if there is none, or one twice, or one that was invited before.
+    pub(super) fn check_replacement(&self, procs: &[Proc<'static>]) -> Result<(), Error> {
+        let mut seen = HashSet::new();
+        if procs.is_empty() {
+            return Err(bad("nobody is invited in the place of another"));
+        }
         for proc in procs {
-            if proc.rank.is_valid() && self.everyone.insert(proc.clone()) {
-                self.waiting.insert(proc.clone());
-                self.listed.push(proc.clone());
-                to.push(proc);
+            if self.everyone.contains(proc) || !seen.insert(proc) {
+                let (nspace, rank) = (&proc.nspace, proc.rank);
+                return Err(bad(format!("{nspace} rank {rank} is invited already")));
             }
         }
+        Ok(())
+    }
+
+    /// Adds others, who were checked. Returns those who are to be invited.
+    pub(super) fn replace(&mut self, procs: Vec<Proc<'static>>) -> Vec<Proc<'static>> {
+        let mut to = procs;
+        to.retain(|proc| proc.rank.is_valid() && self.everyone.insert(proc.clone()));
+        self.waiting.extend(to.iter().cloned());
+        self.listed.extend(to.iter().cloned());
         to
     }
 

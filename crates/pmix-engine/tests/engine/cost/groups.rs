@@ -2,7 +2,7 @@
 //! Groups with long lists.
 
 use pmix_proto::{Request, request};
-use pmix_types::{Info, Proc, Query, Rank, Status, Text, Value, keys};
+use pmix_types::{DataRange, Info, Proc, Query, Rank, Status, Text, Value, keys};
 
 use super::{count, far, is_linear, requests_are_linear, with_client};
 use crate::world::World;
@@ -86,4 +86,41 @@ fn members_of_many_groups_that_one_request_asks_for() {
         world
     };
     is_linear("queries for members", 200, prepare, World::run);
+}
+
+#[test]
+fn processes_that_are_lost_where_others_were_invited() {
+    let prepare = |size| {
+        let (mut world, who) = with_client();
+        for n in 0..count(size) {
+            let to = Proc::new("far", Rank::new(n));
+            let invite = request::Notify {
+                status: Status::GROUP_INVITED,
+                range: DataRange::CUSTOM,
+                infos: vec![
+                    Info::new(keys::EVENT_CUSTOM_RANGE, to),
+                    Info::new(keys::GROUP_ID, format!("g{n}")),
+                ],
+            };
+            world.ask(who, &Request::Notify(invite));
+        }
+        world.run();
+        // The job is known, so that nothing is kept for when it comes.
+        let lost = (0..count(size)).map(|n| Proc::new("job", Rank::new(2 + n)));
+        let lost: Vec<_> = lost.collect();
+        (world, [Info::new(keys::EVENT_AFFECTED_PROCS, lost)])
+    };
+    is_linear(
+        "losses beside invitations",
+        200,
+        prepare,
+        |(world, infos)| {
+            let source = Proc::new("host", Rank::new(0));
+            let (status, now) = (Status::ERR_PROC_ABORTED, world.now);
+            let engine = &mut world.nodes[0].engine;
+            engine
+                .notify(status, &source, DataRange::GLOBAL, infos, now)
+                .unwrap();
+        },
+    );
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What gets and lookups bring.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pmix_proto::{PeerForm, reply};
@@ -11,6 +12,9 @@ use crate::client::Who;
 use crate::fault::Fault;
 use crate::process::{KEYS, Meeting, ProcId, Stamp};
 use crate::world::World;
+
+/// How many processes were told of in all runs to who had not asked about them.
+pub(crate) static NUM_UNASKED: AtomicUsize = AtomicUsize::new(0);
 
 /// A get, as far as it matters for what it brings.
 pub(super) struct Wanted<'g> {
@@ -82,7 +86,7 @@ impl World {
             );
             return;
         }
-        let form = self.clients[who].session.as_ref().unwrap().form();
+        let form = self.clients[who].form.as_ref().unwrap();
         let values = values(form, payload, &self.procs[of].name());
         for (name, owner, stamp) in &values {
             assert_eq!(*owner, of, "{name} of another process");
@@ -106,7 +110,7 @@ impl World {
     /// its server knows to be lost.
     fn check_prefetch(&self, who: Who, asked: ProcId, payload: &[u8]) {
         let client = &self.clients[who];
-        let form = client.session.as_ref().unwrap().form();
+        let form = client.form.as_ref().unwrap();
         let objects = reply::Objects::decode(form, None, payload).unwrap();
         let objects = objects.procs(form, None).map(Result::unwrap);
         let of_procs = objects.filter(|object| object.of.rank.is_valid());
@@ -132,6 +136,39 @@ impl World {
         }
     }
 
+    /// Who does not say how much it takes of others is told of each once, and of no life that its server
+    /// knew to be lost when it asked.
+    pub(super) fn check_unasked(&mut self, who: Who, asked: ProcId, lives: &[u16], payload: &[u8]) {
+        let client = &self.clients[who];
+        let form = client.form.as_ref().unwrap();
+        let own = client.proc.or(client.claims).map(|own| self.procs[own].job);
+        let mut told = Vec::new();
+        for (place, proc) in self.procs.iter().enumerate() {
+            let values = values(form, payload, &proc.name());
+            if Some(proc.job) != own || values.is_empty() {
+                continue;
+            }
+            told.push(place);
+            if place == asked {
+                continue;
+            }
+            assert!(
+                !client.brought.contains(&place),
+                "process {place} comes twice"
+            );
+            for (name, _, stamp) in values {
+                let is_new = stamp.life >= lives[place] || self.plan.has(Fault::HostNonsense);
+                assert!(
+                    is_new,
+                    "{name} of process {place} is of a life that is lost"
+                );
+            }
+        }
+        let others = told.iter().filter(|place| **place != asked).count();
+        NUM_UNASKED.fetch_add(others, Ordering::Relaxed);
+        self.clients[who].brought.extend(told);
+    }
+
     /// On its node the last value is to be seen, elsewhere at least the one that a fence brought.
     fn check_age(&self, wanted: &Wanted<'_>, stamp: Stamp, is_local: bool) {
         let Wanted { of, key, floor, .. } = *wanted;
@@ -153,7 +190,7 @@ impl World {
         if !status.is_success() {
             return;
         }
-        let form = *self.clients[who].session.as_ref().unwrap().form();
+        let form = self.clients[who].form.unwrap();
         let found = reply::Found::decode(&form, None, payload).unwrap();
         for data in found.data.into_iter().flatten() {
             let (owner, _) = Stamp::of(&data.value).expect("what was published");
@@ -174,7 +211,11 @@ fn is_there(key: &str, is_local: bool, floor: Option<Stamp>) -> bool {
 }
 
 /// What the answer to a get brings of a process: keys, and whose values they say they are.
-fn values(form: &PeerForm, payload: &[u8], of: &Proc<'_>) -> Vec<(String, ProcId, Stamp)> {
+pub(super) fn values(
+    form: &PeerForm,
+    payload: &[u8],
+    of: &Proc<'_>,
+) -> Vec<(String, ProcId, Stamp)> {
     let objects = reply::Objects::decode(form, None, payload).unwrap();
     let mut values = Vec::new();
     for object in objects.procs(form, None).map(Result::unwrap) {

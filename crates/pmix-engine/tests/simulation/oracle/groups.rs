@@ -18,6 +18,9 @@ use crate::world::World;
 /// Within which time servers tell of what they know.
 const SOON: Duration = Duration::from_secs(4);
 
+/// Within which time somebody leads in the place of a leader that is lost, or nobody.
+const CHOSEN_BY: Duration = Duration::from_secs(10);
+
 /// An invitation, and what was seen of it.
 #[derive(Debug)]
 pub(crate) struct Invitation {
@@ -26,8 +29,6 @@ pub(crate) struct Invitation {
     pub(crate) led_by: Who,
     life: u16,
     pub(crate) invited: Vec<ProcId>,
-    /// How many of them the leader knows to have accepted.
-    pub(crate) num_answers: usize,
     /// How it ends, as the leader wants it.
     pub(crate) end: Option<Outcome>,
     /// Whether the server took that.
@@ -37,7 +38,12 @@ pub(crate) struct Invitation {
     /// Who was told that its acceptance is on its way.
     joined: BTreeSet<Who>,
     /// What each was told about the end.
-    told: BTreeMap<Who, Outcome>,
+    pub(super) told: BTreeMap<Who, Outcome>,
+    pub(super) told_at: BTreeMap<Who, Duration>,
+    /// Who waits for its end no longer.
+    pub(crate) given_up: BTreeSet<Who>,
+    /// Whether the leader took back that it is complete, as its server did not take that.
+    pub(super) is_unclear: bool,
     /// Of whose loss the leader was told.
     failed: BTreeSet<ProcId>,
 }
@@ -57,12 +63,14 @@ impl Invitation {
             led_by,
             life,
             invited,
-            num_answers: 0,
             end: None,
             is_ended: false,
             is_open: false,
             joined: BTreeSet::new(),
             told: BTreeMap::new(),
+            told_at: BTreeMap::new(),
+            given_up: BTreeSet::new(),
+            is_unclear: false,
             failed: BTreeSet::new(),
         }
     }
@@ -128,6 +136,17 @@ impl World {
         }
     }
 
+    /// A leader says how an invitation ends.
+    pub(crate) fn ends_invitation(&mut self, number: usize, saying: Saying) {
+        let invitation = &mut self.oracle.invitations[number];
+        let end = match saying {
+            Saying::Complete => Outcome::Complete,
+            _ => Outcome::Aborted,
+        };
+        let before = invitation.end.replace(end);
+        invitation.is_unclear |= before.is_some_and(|before| before != end);
+    }
+
     /// Nobody is told that an invitation is not open which is.
     fn check_is_ended(&self, number: usize, who: Who) {
         let invitation = &self.oracle.invitations[number];
@@ -179,6 +198,13 @@ impl World {
             Status::GROUP_CONSTRUCT_COMPLETE => Outcome::Complete,
             Status::GROUP_CONSTRUCT_ABORT => Outcome::Aborted,
             Status::GROUP_LEADER_FAILED => Outcome::LeaderFailed,
+            // Who asked to hear of it after the loss hears of this alone.
+            Status::GROUP_LEADER_SELECTED => {
+                assert_eq!(about, Some(invitation.leader));
+                let told = invitation.told.entry(who);
+                told.or_insert(Outcome::LeaderFailed);
+                return;
+            }
             Status::GROUP_INVITE_FAILED => {
                 let about = about.expect("a process that is gone");
                 assert!(invitation.invited.contains(&about), "it was not invited");
@@ -197,14 +223,26 @@ impl World {
                 // The server says first that it closes the connection, and then closes it.
                 self.after(SOON, agenda::Event::LeaderGone(number));
             }
-            outcome => assert_eq!(Some(outcome), invitation.end, "invitation {number}"),
+            outcome => assert!(
+                Some(outcome) == invitation.end || invitation.is_unclear,
+                "invitation {number} is {outcome:?}: {invitation:?}"
+            ),
         }
         self.say(|| format!("connection {who} is told that invitation {number} is {outcome:?}"));
         let leader = self.oracle.invitations[number].leader;
         // From another node, the loss of a leader may come before what it said last.
         let is_elsewhere = self.procs[leader].node != self.clients[who].node;
-        let before = self.oracle.invitations[number].told.insert(who, outcome);
+        let now = self.now;
+        let invitation = &mut self.oracle.invitations[number];
+        // Others may be asked first whether they lead.
+        let known_at = match outcome {
+            Outcome::LeaderFailed => now + CHOSEN_BY,
+            _ => now,
+        };
+        invitation.told_at.entry(who).or_insert(known_at);
+        let before = invitation.told.insert(who, outcome);
         let is_overtaken = is_elsewhere && before == Some(Outcome::LeaderFailed);
+        let is_overtaken = is_overtaken || invitation.is_unclear;
         assert!(
             before.is_none() || is_overtaken,
             "connection {who} is told {before:?} and {outcome:?} about invitation {number}"
@@ -224,7 +262,7 @@ impl World {
         let invitation = &self.oracle.invitations[number];
         let client = &self.clients[who];
         let is_there = client.is_live() && !client.is_spoiled && client.hears_groups;
-        let is_told = invitation.told.contains_key(&who);
+        let is_told = invitation.told.contains_key(&who) || invitation.given_up.contains(&who);
         // What the leader says last may never come to its server.
         let is_known = invitation.is_ended || !self.leads_on(number);
         assert!(

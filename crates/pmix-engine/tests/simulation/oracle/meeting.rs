@@ -57,8 +57,8 @@ impl World {
     /// A group is its members, but for those that were lost while it was formed, and has the context
     /// id that the host gave it.
     pub(super) fn check_group(&self, who: Who, meeting: &Meeting, place: usize, payload: &[u8]) {
-        let session = self.clients[who].session.as_ref().unwrap();
-        let group = reply::Group::decode(session.form(), None, payload).unwrap();
+        let form = self.clients[who].form.as_ref().unwrap();
+        let group = reply::Group::decode(form, None, payload).unwrap();
         let jobs = meeting.members.iter().map(|proc| self.procs[*proc].job);
         let are_known = { jobs }.all(|job| !self.jobs[job].is_gone);
         let mut members = group.members;

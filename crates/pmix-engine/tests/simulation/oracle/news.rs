@@ -21,7 +21,8 @@ impl World {
     /// A process is gone from its node and will not come back, which fences there learn after a
     /// time. Nobody waits for it much longer than that.
     pub(super) fn expect_bad_news(&mut self, node: usize, lost: ProcId, after: Duration) {
-        let faults = [Fault::Again, Fault::Duplicate, Fault::Dismiss];
+        // Who does not understand that it may leave stays.
+        let faults = [Fault::Again, Fault::Duplicate, Fault::Dismiss, Fault::Lie];
         if self.has_any(&faults) {
             return;
         }

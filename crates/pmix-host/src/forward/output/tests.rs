@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll};
 
+use pmix_types::Rank;
+
 use super::*;
 
 /// How long anything may take here before it counts as stuck.
@@ -54,22 +56,24 @@ fn lines_of_both_streams_arrive_behind_their_tags_and_are_kept_for_those_who_pul
     let (output, output_end) = io::pipe().unwrap();
     let (errors, errors_end) = io::pipe().unwrap();
     {
-        let tag = Some("job".to_owned());
-        let mut forwarder = OutputForwarder::new(3, output_end.as_fd(), errors_end.as_fd(), tag)
-            .keep_chunks_if(true);
+        let mut forwarder =
+            OutputForwarder::new(3, output_end.as_fd(), errors_end.as_fd()).keep_chunks_if(true);
         for (rank, kind) in [(0, OutputStream::Output), (1, OutputStream::Errors)] {
             let (reader, mut writer) = pipe();
             writer
                 .write_all(format!("one {rank}\ntwo").as_bytes())
                 .unwrap();
-            let added = forwarder.add(poll.registry(), Rank::new(rank), kind, reader);
+            let (source, form) = (Proc::new("job", Rank::new(rank)), LineForm::Tagged);
+            let added = forwarder.add(poll.registry(), source, form, kind, reader);
             added.unwrap();
         }
         finish(&mut forwarder, &mut poll);
         let chunks = forwarder.take_chunks();
         let ends = chunks.iter().filter(|chunk| chunk.bytes.is_empty()).count();
         assert_eq!(ends, 2, "{chunks:?}");
-        let of_rank_1 = chunks.iter().filter(|chunk| chunk.rank == Rank::new(1));
+        let of_rank_1 = chunks
+            .iter()
+            .filter(|chunk| chunk.source.rank == Rank::new(1));
         let bytes: Vec<u8> = of_rank_1
             .clone()
             .flat_map(|chunk| chunk.bytes.clone())
@@ -101,16 +105,20 @@ fn a_pipe_that_somebody_holds_is_closed_behind_what_is_in_it() {
     let (reader, mut held) = pipe();
     held.write_all(b"last words").unwrap();
     {
-        let mut forwarder = OutputForwarder::new(0, output_end.as_fd(), errors_end.as_fd(), None);
+        let mut forwarder = OutputForwarder::new(0, output_end.as_fd(), errors_end.as_fd());
         let kind = OutputStream::Output;
-        let rank = Rank::new(7);
-        forwarder.add(poll.registry(), rank, kind, reader).unwrap();
+        let source = Proc::new("job", Rank::new(7));
+        let form = LineForm::Plain;
+        let added = forwarder.add(poll.registry(), source.clone(), form, kind, reader);
+        added.unwrap();
+        assert_eq!(forwarder.drain_and_close(&Nspace::new("other")), []);
         let expected = HeldStream {
-            rank,
+            source,
             kind,
             num_bytes: 10,
         };
-        assert_eq!(forwarder.drain_and_close(), [expected]);
+        assert_eq!(forwarder.drain_and_close(&Nspace::new("job")), [expected]);
+        assert!(forwarder.has_open(&Nspace::new("job")));
         finish(&mut forwarder, &mut poll);
     }
     drop(output_end);

@@ -117,6 +117,7 @@ fn loaded() -> pmix_mca::Loaded {
         interface: header.interface,
         priority: header.priority,
         enabled: header.flags & abi::OFF_BY_DEFAULT == 0,
+        params: None,
         query: header.query,
         // SAFETY: as above.
         operations: unsafe { *header.operations },

@@ -5,11 +5,12 @@
 
 use std::time::Duration;
 
-use pmix_proto::{Event, Request, request};
+use pmix_proto::Event;
 use pmix_types::{DataRange, Info, Status};
 
+use super::Client;
+use crate::Error;
 use crate::connection::Deadline;
-use crate::{Client, Error};
 
 impl Client {
     /// Registers for events, for all if no codes are named (`PMIx_Register_event_handler`).
@@ -18,10 +19,8 @@ impl Client {
     ///
     /// What the server answers, or that it does not.
     pub fn register_events(&mut self, codes: &[Status], infos: &[Info<'_>]) -> Result<(), Error> {
-        self.done(&Request::RegisterEvents(request::RegisterEvents {
-            codes: codes.to_vec(),
-            infos: infos.to_vec(),
-        }))
+        self.wait(|core, end| core.register_events(codes, infos, end))?;
+        Ok(())
     }
 
     /// Takes back the registration for events (`PMIx_Deregister_event_handler`).
@@ -30,14 +29,9 @@ impl Client {
     ///
     /// If the server was lost, or takes nothing in time; it does not answer.
     pub fn deregister_events(&mut self, codes: &[Status]) -> Result<(), Error> {
-        let codes = match codes.is_empty() {
-            true => vec![request::DeregisterEvents::DEFAULT],
-            false => codes.to_vec(),
-        };
-        let request = request::DeregisterEvents { codes };
-        let end = self.end();
-        self.connection
-            .say(&Request::DeregisterEvents(request), end)
+        self.say("the end of a registration", |core| {
+            core.deregister_events(codes)
+        })
     }
 
     /// Reports an event to others (`PMIx_Notify_event`).
@@ -51,11 +45,8 @@ impl Client {
         range: DataRange,
         infos: &[Info<'_>],
     ) -> Result<(), Error> {
-        self.done(&Request::Notify(request::Notify {
-            status,
-            range,
-            infos: infos.to_vec(),
-        }))
+        self.wait(|core, end| core.notify(status, range, infos, end))?;
+        Ok(())
     }
 
     /// Returns the next event, if one comes within the time.
@@ -67,18 +58,28 @@ impl Client {
     ///
     /// If the server was lost.
     pub fn next_event(&mut self, within: Duration) -> Result<Option<Event<'static>>, Error> {
-        let event = self.connection.event(Deadline::after(Some(within)));
-        self.prefetch.clear();
-        if let Ok(Some(event)) = &event {
-            self.hear_late(event);
-        }
-        event
+        let end = Deadline::after(Some(within));
+        let event = loop {
+            if let Some(event) = self.core.poll_event() {
+                break Some(event);
+            }
+            if let Some(error) = self.core.lost() {
+                return Err(error.clone());
+            }
+            if end.has_passed() {
+                break None;
+            }
+            self.turn(end);
+        };
+        // Time has passed, in which others may have committed.
+        self.core.drop_prefetched();
+        Ok(event)
     }
 
     /// Returns the number of events that were dropped because too many waited for
     /// [`Self::next_event`].
     #[must_use]
     pub const fn num_lost_events(&self) -> u64 {
-        self.connection.num_lost_events()
+        self.core.num_lost_events()
     }
 }

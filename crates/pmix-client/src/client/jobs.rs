@@ -4,11 +4,12 @@
 //! Source: PMIx Standard, chapters "Process Management" (`PMIx_Connect`) and "Publish/Lookup
 //! Operations".
 
-use pmix_proto::reply::{Found, Objects};
 use pmix_proto::{Request, request};
-use pmix_types::{Info, IntoOwned, Key, Pdata, Proc};
+use pmix_types::{Info, Pdata, Proc, Status};
 
-use crate::{Client, Error};
+use super::Client;
+use crate::Error;
+use crate::core::Answer;
 
 impl Client {
     /// Joins a connect: its participants are treated as one job afterwards, and the job info of
@@ -18,16 +19,8 @@ impl Client {
     ///
     /// What the server answers, or that it does not.
     pub fn connect(&mut self, procs: &[Proc<'_>], infos: &[Info<'_>]) -> Result<(), Error> {
-        let connect = Request::Connect(request::Connect {
-            procs: procs.to_vec(),
-            infos: infos.to_vec(),
-        });
-        let payload = self.request(&connect)?;
-        let objects = Objects::decode(self.form(), None, &payload)?;
-        match objects.status.is_success() {
-            true => self.cache.absorb_jobs(&objects),
-            false => Err(Error::answered(objects.status, connect.command())),
-        }
+        self.wait(|core, end| core.connect(procs, infos, end))?;
+        Ok(())
     }
 
     /// Ends what [`connect`](Self::connect) began (`PMIx_Disconnect`).
@@ -49,10 +42,8 @@ impl Client {
     ///
     /// What the server answers, or that it does not.
     pub fn publish(&mut self, infos: &[Info<'_>]) -> Result<(), Error> {
-        self.done(&Request::Publish(request::Publish {
-            uid: uid(),
-            infos: infos.to_vec(),
-        }))
+        self.wait(|core, end| core.publish(uid(), infos, end))?;
+        Ok(())
     }
 
     /// Returns what was published under these keys (`PMIx_Lookup`).
@@ -65,16 +56,12 @@ impl Client {
         keys: &[&str],
         infos: &[Info<'_>],
     ) -> Result<Vec<Pdata<'static>>, Error> {
-        let lookup = Request::Lookup(request::Lookup {
-            uid: uid(),
-            keys: keys.iter().copied().map(Key::from).collect(),
-            infos: infos.to_vec(),
-        });
-        let payload = self.request(&lookup)?;
-        let found = Found::decode(self.form(), None, &payload)?;
-        match found.status.is_success() {
-            true => Ok(found.data.unwrap_or_default().into_owned()),
-            false => Err(Error::answered(found.status, lookup.command())),
+        match self.wait(|core, end| core.lookup(uid(), keys, infos, end))? {
+            Answer::Found(found) => Ok(found),
+            _ => Err(Error::new(
+                Status::ERR_COMM_FAILURE,
+                "a lookup without data",
+            )),
         }
     }
 
@@ -84,11 +71,8 @@ impl Client {
     ///
     /// What the server answers, or that it does not.
     pub fn unpublish(&mut self, keys: &[&str], infos: &[Info<'_>]) -> Result<(), Error> {
-        self.done(&Request::Unpublish(request::Unpublish {
-            uid: uid(),
-            keys: keys.iter().copied().map(Key::from).collect(),
-            infos: infos.to_vec(),
-        }))
+        self.wait(|core, end| core.unpublish(uid(), keys, infos, end))?;
+        Ok(())
     }
 }
 

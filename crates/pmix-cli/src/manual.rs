@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Manual pages: what the parser knows of each command, and what docs/cli.md says of it.
+//!
+//! Source: man-pages(7), the sections of a page and their order.
+
+mod roff;
+
+use clap::CommandFactory as _;
+use clap_mangen::Man;
+
+use crate::args::Cli;
+use roff::{Section, sections, text};
+
+/// What users read of the commands, and of the JSON form of data.
+const COMMANDS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/cli.md"));
+const JSON: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/json.md"));
+
+/// A page: the name of its file, and its text for man(1).
+pub(crate) struct Page {
+    pub(crate) file: String,
+    pub(crate) text: String,
+}
+
+impl Page {
+    /// The section of the manual that the page belongs to.
+    pub(crate) fn section(&self) -> &str {
+        self.file.rsplit('.').next().unwrap_or_default()
+    }
+}
+
+/// The chapters that are about other commands than the one they are called after.
+const CHAPTERS: &[(&str, &[&str])] = &[
+    ("encode", &["pmix-map-encode"]),
+    ("decode", &["pmix-map-decode"]),
+    ("convert", &["pmix-map-convert"]),
+    ("count and nth", &["pmix-map-count", "pmix-map-nth"]),
+    (
+        "Set work",
+        &[
+            "pmix-map-sort",
+            "pmix-map-unique",
+            "pmix-map-union",
+            "pmix-map-minus",
+            "pmix-map-intersection",
+            "pmix-map-xor",
+            "pmix-map-slice",
+            "pmix-map-split",
+            "pmix-map-chop",
+            "pmix-map-position",
+        ],
+    ),
+    ("diff", &["pmix-map-diff"]),
+    ("explain", &["pmix-map-explain"]),
+    ("size", &["pmix-map-size"]),
+    ("verify", &["pmix-map-verify"]),
+    ("where and who", &["pmix-map-where", "pmix-map-who"]),
+    ("draw", &["pmix-map-draw"]),
+    ("batch", &["pmix-map-batch"]),
+    ("wire decode", &["pmix-wire-decode"]),
+    ("wire encode", &["pmix-wire-encode"]),
+    ("wire --jsonl", &["pmix-wire-decode", "pmix-wire-encode"]),
+    (
+        "plugins",
+        &["pmix-plugins", "pmix-plugins-list", "pmix-plugins-check"],
+    ),
+    (
+        "Completions and manual pages",
+        &["pmix-completions", "pmix-man"],
+    ),
+    ("Options of every command", &["pmix"]),
+    ("What is a map", &[MAPS]),
+];
+
+/// The pages that are about no command.
+const MAPS: &str = "pmix-maps";
+const FORM: &str = "pmix-json";
+
+/// All pages: `pmix`, one for each of its commands, the grammar of maps, and the JSON form.
+pub(crate) fn pages() -> Vec<Page> {
+    let chapters = sections(COMMANDS, 2);
+    let mut pages = Vec::new();
+    let mut root = Cli::command().disable_help_subcommand(true);
+    root.build();
+    let mut due = vec![root];
+    while let Some(command) = due.pop() {
+        let inside = command.get_subcommands().filter(|one| !one.is_hide_set());
+        due.extend(inside.cloned());
+        pages.push(command_page(command, &chapters));
+    }
+    pages.push(topic(
+        MAPS,
+        "node maps and process maps, as pmix reads them",
+        &about(MAPS, &chapters),
+    ));
+    let form = sections(JSON, 1).into_iter().collect::<Vec<_>>();
+    pages.push(topic(FORM, "PMIx data as JSON", &form));
+    pages.sort_by(|one, other| one.file.cmp(&other.file));
+    pages
+}
+
+/// The page of the command itself.
+pub(crate) fn first_page() -> String {
+    let page = pages().into_iter().find(|page| page.file == "pmix.1");
+    page.map(|page| page.text).unwrap_or_default()
+}
+
+/// The chapters about a page.
+fn about<'t>(page: &str, chapters: &[Section<'t>]) -> Vec<Section<'t>> {
+    let is_about = |chapter: &&Section<'_>| {
+        let listed = CHAPTERS.iter().find(|(title, _)| *title == chapter.title);
+        match listed {
+            Some((_, pages)) => pages.contains(&page),
+            None => page.strip_prefix("pmix-") == Some(chapter.title),
+        }
+    };
+    chapters.iter().filter(is_about).copied().collect()
+}
+
+fn command_page(command: clap::Command, chapters: &[Section<'_>]) -> Page {
+    let name = command.get_display_name().unwrap_or("pmix").to_owned();
+    let is_first = name == "pmix";
+    let has_commands = command.get_subcommands().any(|one| !one.is_hide_set());
+    let has_examples = command.get_after_help().is_some();
+    let source = format!("pmix {}", env!("CARGO_PKG_VERSION"));
+    let man = Man::new(command).manual("pmix-rs").source(source);
+    let mut page = Vec::new();
+    // A buffer takes everything.
+    let _ = man.render_title(&mut page);
+    let _ = man.render_name_section(&mut page);
+    let _ = man.render_synopsis_section(&mut page);
+    let _ = man.render_description_section(&mut page);
+    if has_commands {
+        let _ = man.render_subcommands_section(&mut page);
+    }
+    let _ = man.render_options_section(&mut page);
+    if has_examples {
+        let _ = man.render_extra_section(&mut page);
+    }
+    // Each section defines the apostrophe anew.
+    let page = String::from_utf8_lossy(&page);
+    let (apostrophe, _) = page.split_once(".TH").unwrap_or_default();
+    let mut page = format!("{apostrophe}{}", page.replace(apostrophe, ""));
+    for chapter in about(&name, chapters) {
+        let title = match is_first {
+            true => "USE",
+            false => "DETAILS",
+        };
+        section(&mut page, title, chapter);
+    }
+    let mut others = vec![(MAPS, 7), (FORM, 7)];
+    if !is_first {
+        others.insert(0, ("pmix", 1));
+    }
+    see_also(&mut page, &others);
+    Page {
+        file: format!("{name}.1"),
+        text: page,
+    }
+}
+
+/// A page of section 7.
+fn topic(name: &str, about: &str, chapters: &[Section<'_>]) -> Page {
+    let version = env!("CARGO_PKG_VERSION");
+    let title = name.to_ascii_uppercase();
+    let mut page = format!(".TH \"{title}\" 7 \"\" \"pmix {version}\" \"pmix-rs\"\n.SH NAME\n");
+    page.push_str(&format!("{} \\- {about}\n", name.replace('-', "\\-")));
+    for chapter in chapters {
+        section(&mut page, "DESCRIPTION", *chapter);
+    }
+    let other = if name == MAPS { FORM } else { MAPS };
+    see_also(&mut page, &[("pmix", 1), (other, 7)]);
+    Page {
+        file: format!("{name}.7"),
+        text: page,
+    }
+}
+
+fn section(page: &mut String, title: &str, chapter: Section<'_>) {
+    page.push_str(&format!(".SH {title}\n"));
+    page.push_str(&text(chapter.text));
+}
+
+fn see_also(page: &mut String, others: &[(&str, u8)]) {
+    let others = others.iter().map(|(name, section)| {
+        let name = name.replace('-', "\\-");
+        format!("\\fB{name}\\fR({section})")
+    });
+    let others = others.collect::<Vec<_>>().join(", ");
+    page.push_str(&format!(".SH \"SEE ALSO\"\n{others}\n"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_chapter_is_in_a_page_and_every_command_has_one() {
+        let pages = pages();
+        let files: Vec<_> = pages.iter().map(|page| page.file.as_str()).collect();
+        let is_page = |name: &str| {
+            let has = |section| files.contains(&format!("{name}.{section}").as_str());
+            has(1) || has(7)
+        };
+        for chapter in sections(COMMANDS, 2) {
+            let listed = CHAPTERS.iter().find(|(title, _)| *title == chapter.title);
+            match listed {
+                Some((_, pages)) => {
+                    for page in *pages {
+                        assert!(is_page(page), "{page} of {:?}", chapter.title);
+                    }
+                }
+                None => {
+                    let name = format!("pmix-{}", chapter.title);
+                    assert!(is_page(&name), "{:?} is in no page", chapter.title);
+                }
+            }
+        }
+        // Those that only lead to others say it in their list of commands.
+        let leads = ["pmix-map.1", "pmix-wire.1"];
+        for page in &pages {
+            let has_prose = [
+                ".SH USE",
+                ".SH DETAILS",
+                ".SH DESCRIPTION\nA",
+                ".SH DESCRIPTION\n.PP",
+            ];
+            let has_prose = has_prose.iter().any(|title| page.text.contains(title));
+            let leads = leads.contains(&page.file.as_str());
+            assert!(has_prose || leads || page.section() == "7", "{}", page.file);
+        }
+    }
+
+    #[test]
+    fn pages_name_the_files_that_are_installed_with_them() {
+        for page in pages() {
+            for line in page.text.lines() {
+                assert!(!line.contains("docs/"), "{}: {line}", page.file);
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Markdown as man(1) reads it.
+//!
+//! Source: groff_man(7).
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+/// A part of a document, from one heading to the next of its level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Section<'t> {
+    /// The heading.
+    pub(super) title: &'t str,
+    /// What stands below it.
+    pub(super) text: &'t str,
+}
+
+/// The sections of a document at a level of headings.
+pub(super) fn sections(document: &str, level: usize) -> Vec<Section<'_>> {
+    let mark = format!("{} ", "#".repeat(level));
+    let mut starts = Vec::new();
+    let (mut at, mut is_code) = (0, false);
+    for line in document.split_inclusive('\n') {
+        is_code ^= line.starts_with("```");
+        if let Some(title) = line.strip_prefix(&*mark)
+            && !is_code
+        {
+            starts.push((at, at + line.len(), title.trim()));
+        }
+        at += line.len();
+    }
+    let ends = starts.iter().skip(1).map(|(start, ..)| *start);
+    let ends: Vec<_> = ends.chain([document.len()]).collect();
+    let parts = starts.into_iter().zip(ends);
+    let part = |((_, body, title), end)| Section {
+        title,
+        text: document.get(body..end).unwrap_or_default(),
+    };
+    parts.map(part).collect()
+}
+
+/// A document as man(1) reads it: headings are those of subsections, a row of a table is a term and what
+/// is said of it.
+pub(super) fn text(markdown: &str) -> String {
+    let mut writer = Writer::default();
+    for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
+        writer.take(event);
+    }
+    writer.page
+}
+
+#[derive(Default)]
+struct Writer {
+    page: String,
+    /// The line that is being written.
+    line: String,
+    /// How deep in lists.
+    depth: usize,
+    /// The cells of the row that is being read.
+    cells: Vec<String>,
+    is_code: bool,
+}
+
+impl Writer {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.begin(&tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) if self.is_code => self.code(&text),
+            Event::Text(text) => self.line.push_str(&escaped(&text)),
+            Event::Code(text) => {
+                self.line.push_str(&format!("\\fB{}\\fR", escaped(&text)));
+            }
+            Event::SoftBreak | Event::HardBreak => self.line.push(' '),
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, tag: &Tag<'_>) {
+        match tag {
+            Tag::Paragraph if self.depth == 0 => self.request(".PP"),
+            Tag::CodeBlock(_) => {
+                self.flush();
+                self.request(".PP\n.RS 4\n.nf");
+                self.is_code = true;
+            }
+            Tag::List(_) => {
+                self.flush();
+                self.depth += 1;
+            }
+            Tag::Item => self.request(".IP \\(bu 2"),
+            Tag::Strong => self.line.push_str("\\fB"),
+            Tag::Emphasis => self.line.push_str("\\fI"),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Heading(_) => {
+                let title = std::mem::take(&mut self.line).replace('"', "\\(dq");
+                self.request(&format!(".SS \"{title}\""));
+            }
+            TagEnd::Paragraph | TagEnd::Item => self.flush(),
+            TagEnd::CodeBlock => {
+                self.is_code = false;
+                self.request(".fi\n.RE");
+            }
+            TagEnd::List(_) => {
+                self.flush();
+                self.depth = self.depth.saturating_sub(1);
+            }
+            TagEnd::Strong | TagEnd::Emphasis => self.line.push_str("\\fR"),
+            TagEnd::TableCell => self.cells.push(std::mem::take(&mut self.line)),
+            TagEnd::TableHead => self.cells.clear(),
+            TagEnd::TableRow => self.row(),
+            _ => {}
+        }
+    }
+
+    /// A row: its first cell, and the others below.
+    fn row(&mut self) {
+        let cells = std::mem::take(&mut self.cells);
+        let mut cells = cells.into_iter().filter(|cell| !cell.is_empty());
+        self.request(".TP");
+        self.line = cells.next().unwrap_or_default();
+        self.flush();
+        self.line = cells.collect::<Vec<_>>().join("; ");
+        self.flush();
+    }
+
+    fn code(&mut self, text: &str) {
+        for line in text.lines() {
+            self.line = escaped(line);
+            if self.line.is_empty() {
+                self.page.push('\n');
+            }
+            self.flush();
+        }
+    }
+
+    /// Writes a request in a line of its own.
+    fn request(&mut self, request: &str) {
+        self.flush();
+        self.page.push_str(request);
+        self.page.push('\n');
+    }
+
+    /// Writes the line; one that begins like a request is none.
+    fn flush(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let line = if self.is_code {
+            line.as_str()
+        } else {
+            line.trim()
+        };
+        if line.is_empty() {
+            return;
+        }
+        if line.starts_with(['.', '\'']) {
+            self.page.push_str("\\&");
+        }
+        self.page.push_str(line);
+        self.page.push('\n');
+    }
+}
+
+/// Text in which nothing is an escape, and a hyphen is one that can be copied; what is not ASCII is named
+/// by its number, which is read in any locale.
+fn escaped(text: &str) -> String {
+    let mut to = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' => to.push_str("\\e"),
+            '-' => to.push_str("\\-"),
+            c if c.is_ascii() => to.push(c),
+            c => to.push_str(&format!("\\[u{:04X}]", u32::from(c))),
+        }
+    }
+    to
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_markdown_says_a_page_says() {
+        let page = text(
+            "A `word` of -- [text](x.md), and\nanother\u{2026}\n\n- one\n- `.two`\n\n```\n.code  \\x\n\nend\n```\n\n\
+             | name | what |\n| --- | --- |\n| `a` | first |\n\n### Part \"1\"\n\n'quoted'\n",
+        );
+        assert_eq!(
+            page,
+            ".PP\nA \\fBword\\fR of \\-\\- text, and another\\[u2026]\n.IP \\(bu 2\none\n.IP \\(bu 2\n\
+             \\fB.two\\fR\n.PP\n.RS 4\n.nf\n\\&.code  \\ex\n\nend\n.fi\n.RE\n.TP\n\\fBa\\fR\nfirst\n\
+             .SS \"Part \\(dq1\\(dq\"\n.PP\n\\&'quoted'\n"
+        );
+    }
+
+    #[test]
+    fn a_document_falls_into_its_sections() {
+        let document = "# Top\n\n## One\na\n### Inner\n```\n## none\n```\n## Two\nb\n";
+        let found: Vec<_> = sections(document, 2)
+            .iter()
+            .map(|section| (section.title, section.text))
+            .collect();
+        assert_eq!(
+            found,
+            [("One", "a\n### Inner\n```\n## none\n```\n"), ("Two", "b\n")]
+        );
+    }
+}

@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One process and its server, without a socket: bytes, calls and times in; bytes, answers and events
+//! out.
+//!
+//! Source: PMIx Standard, chapters "Client Initialization and Finalization" and "Data Access and
+//! Sharing"; OpenPMIx for the order of messages at init.
+
+mod calls;
+mod events;
+mod get;
+mod groups;
+mod operation;
+mod reply;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::{Duration, Instant};
+
+use gds_hash::ModexStore;
+use pmix_proto::{
+    ClientConnection, Command, Event, Frame, Hello, Incoming, PeerForm, Request, Response, Tag,
+    Welcome,
+};
+use pmix_types::{IntoOwned as _, Proc, Rank, Status};
+
+use self::events::EventQueue;
+use self::groups::Hearing;
+pub use self::operation::{Answer, Completed, OperationId};
+use self::operation::{Asker, Limited, Operations, Waiting};
+use crate::cache::JobCache;
+use crate::group;
+use crate::prefetch::Prefetch;
+use crate::shared_data::SharedData;
+use crate::{Error, Question, Settings};
+
+/// How long the server has for what an invitation says where [`Settings::time_limit`] sets no time.
+const SAY_TIME: Duration = Duration::from_secs(60);
+
+/// Holds the state of one process towards its server, without a socket, a thread or a clock.
+///
+/// Whoever drives it connects a stream, sends what [`poll_transmit`](Self::poll_transmit) hands out,
+/// gives what arrives to [`handle_input`](Self::handle_input), says with
+/// [`handle_closed`](Self::handle_closed) that the stream has ended, and calls
+/// [`handle_timeout`](Self::handle_timeout) when the time that [`poll_timeout`](Self::poll_timeout)
+/// names has come. Then it takes what has ended ([`poll_completed`](Self::poll_completed)), what has
+/// happened ([`poll_event`](Self::poll_event)) and what is to be decided
+/// ([`poll_question`](Self::poll_question)), until there is none of it.
+///
+/// A call that may wait begins an operation and returns its number. Each operation ends once: it is
+/// answered, its time is over (`PMIX_ERR_TIMEOUT`), it is [cancelled](Self::cancel), or the server is
+/// lost. [`INIT`](Self::INIT) is the first, and the only one before it has ended. An invitation that
+/// everybody has answered ends when the server knows, which may be up to [`Settings::time_limit`] (60 s
+/// where there is none) past its time.
+///
+/// What a server sends is bounded as [`Settings`] say; up to 4,096 events and 16 MiB of them wait to be
+/// taken, and the rest is counted.
+///
+/// ```
+/// use pmix_client::{Core, Settings, Uri};
+/// # use pmix_proto::{Hello, Role};
+/// # use pmix_types::{Proc, Rank};
+/// # use std::time::Instant;
+/// # let uri: Uri = "server.0;tcp4://127.0.0.1:1".parse()?;
+/// let settings = Settings::new(Proc::new("job", Rank::new(0)), uri);
+/// # let hello = Hello {
+/// #     psec: "none".into(), credential: &[], role: Role::CLIENT, ids: None,
+/// #     proc: Some(settings.proc.clone()), version: "5.0.11".into(),
+/// #     module: settings.layout.module.name().into(), buffer: settings.layout.buffer,
+/// #     gds: "hash".into(), infos: vec![],
+/// # };
+/// let mut core = Core::new(settings, &hello, None)?;
+/// assert!(core.poll_transmit().is_some()); // the hello
+/// core.handle_closed(std::io::ErrorKind::UnexpectedEof.into());
+/// let (operation, outcome) = core.poll_completed().unwrap();
+/// assert_eq!(operation, Core::INIT);
+/// assert!(outcome.is_err());
+/// # Ok::<(), pmix_client::Error>(())
+/// ```
+pub struct Core {
+    settings: Settings,
+    form: PeerForm,
+    link: Link,
+    /// What is known of jobs, since the server said what it knows of the own one.
+    cache: Option<JobCache>,
+    /// What is read without asking, until the cache has it.
+    shared: Option<SharedData>,
+    own: ModexStore,
+    prefetch: Prefetch,
+    operations: Operations,
+    groups: group::Operations,
+    hearing: Hearing,
+    events: EventQueue,
+    questions: VecDeque<(Question, Event<'static>)>,
+}
+
+/// The connection, or why there is none any longer.
+enum Link {
+    Open(Box<ClientConnection>),
+    Lost(Error),
+}
+
+/// Counts what a [`Core`] holds that goes when it is dealt with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CoreStats {
+    /// Operations that have not ended.
+    pub num_operations: usize,
+    /// Requests whose reply is waited for.
+    pub num_requests: usize,
+    /// Time limits of operations and requests.
+    pub num_limits: usize,
+    /// Operations that have ended and were not taken.
+    pub num_completed: usize,
+    /// Invitations and acceptances that have not ended.
+    pub num_invitations: usize,
+    /// Events that were not taken.
+    pub num_events: usize,
+    /// Bytes that they took on the wire.
+    pub event_bytes: usize,
+    /// Questions that were not taken.
+    pub num_questions: usize,
+    /// Processes of which data came that nobody has asked for.
+    pub num_prefetched: usize,
+}
+
+/// What a core is taken apart into, for those who hold the same pieces otherwise.
+pub(crate) struct Parts {
+    pub(crate) connection: ClientConnection,
+    pub(crate) cache: JobCache,
+    pub(crate) own: ModexStore,
+    pub(crate) prefetch: Prefetch,
+    pub(crate) groups: group::Operations,
+    pub(crate) settings: Settings,
+    pub(crate) events: Vec<Event<'static>>,
+}
+
+impl Core {
+    /// The operation by which a core begins: the hello, and what the server says of the job.
+    pub const INIT: OperationId = OperationId(0);
+
+    /// Begins a connection with a hello, which is to end by a time, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If the hello cannot be packed, or if its module is not known here.
+    pub fn new(settings: Settings, hello: &Hello<'_>, end: Option<Instant>) -> Result<Self, Error> {
+        let connection = ClientConnection::connect(hello, settings.max_reply_bytes)?;
+        let mut operations = Operations::default();
+        operations.begin(Waiting::Welcome, end);
+        Ok(Self {
+            form: *connection.form(),
+            link: Link::Open(Box::new(connection)),
+            cache: None,
+            shared: None,
+            own: ModexStore::default(),
+            prefetch: Prefetch::new(settings.max_prefetch_bytes),
+            operations,
+            groups: group::Operations::new(settings.proc.clone()),
+            hearing: Hearing::No,
+            events: EventQueue::default(),
+            questions: VecDeque::new(),
+            settings,
+        })
+    }
+
+    /// Reads what processes of the node share with the server, which the hello said.
+    pub(crate) fn reading(mut self, shared: Option<SharedData>) -> Self {
+        self.shared = shared;
+        self
+    }
+
+    /// Returns the name of this process. A tool has the one that its server gave it once
+    /// [`INIT`](Self::INIT) has ended.
+    #[must_use]
+    pub const fn proc(&self) -> &Proc<'static> {
+        &self.settings.proc
+    }
+
+    /// Returns the job of this process as a whole (the wildcard rank), of which job info is asked.
+    #[must_use]
+    pub fn job(&self) -> Proc<'static> {
+        Proc::new(self.settings.proc.nspace.clone(), Rank::WILDCARD)
+    }
+
+    /// Returns the settings, with the names of this process and the server as they became known.
+    #[must_use]
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns the form in which both sides pack.
+    #[must_use]
+    pub const fn form(&self) -> &PeerForm {
+        &self.form
+    }
+
+    /// Returns why the server is lost, if it is.
+    #[must_use]
+    pub const fn lost(&self) -> Option<&Error> {
+        match &self.link {
+            Link::Lost(error) => Some(error),
+            Link::Open(_) => None,
+        }
+    }
+
+    /// Takes bytes that the server sent. What is wrong with them ends the connection.
+    pub fn handle_input(&mut self, bytes: &[u8], now: Instant) {
+        let Link::Open(connection) = &mut self.link else {
+            return;
+        };
+        let read = connection.handle_input(bytes);
+        self.welcome();
+        // In their order: what came before the answer to an acceptance is about another group.
+        while let Some(incoming) = self.poll_incoming() {
+            match incoming {
+                Incoming::Reply(response) => self.handle_reply(&response, now),
+                Incoming::Unsolicited(notice) => self.handle_notice(&notice, now),
+            }
+        }
+        if let Err(error) = read {
+            self.lose(&error.into());
+        }
+    }
+
+    /// Takes in that the stream has ended, or cannot be used: the server is lost.
+    pub fn handle_closed(&mut self, cause: io::Error) {
+        self.lose(&Error::lost("the server was lost", cause));
+    }
+
+    /// Ends what has run out of time.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(late) = self.operations.take_late(now) {
+            match late {
+                Limited::Operation(id) => self.handle_late(id, now),
+                Limited::Request(tag) => {
+                    if let Some(asker) = self.operations.take_asker(tag) {
+                        let error = Error::timeout("what was said of an invitation");
+                        self.said(asker, Err(error));
+                    }
+                }
+            }
+        }
+        self.advance_groups(now);
+    }
+
+    /// Returns the next bytes for the server, oldest first.
+    pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+        match &mut self.link {
+            Link::Open(connection) => connection.poll_transmit(),
+            Link::Lost(_) => None,
+        }
+    }
+
+    /// Returns the next operation that has ended, and how.
+    pub fn poll_completed(&mut self) -> Option<Completed> {
+        self.operations.poll()
+    }
+
+    /// Returns the next event, oldest first.
+    pub fn poll_event(&mut self) -> Option<Event<'static>> {
+        self.events.pop()
+    }
+
+    /// Returns the number of events that were dropped because too many waited.
+    #[must_use]
+    pub const fn num_lost_events(&self) -> u64 {
+        self.events.num_lost()
+    }
+
+    /// Returns the next process that was invited to a group of this one and does not take part, or the
+    /// leader of a group that this one joins and that is lost, with the event that says so.
+    /// [`decide`](Self::decide) says how it goes on.
+    pub fn poll_question(&mut self) -> Option<(Question, Event<'static>)> {
+        self.questions.pop_front()
+    }
+
+    /// Returns when [`handle_timeout`](Self::handle_timeout) is to be called, if there is such a time.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.operations.next_limit()
+    }
+
+    /// Ends an operation without its answer, which is ignored if it comes. The status is
+    /// `PMIX_ERR_NOT_AVAILABLE`. One that has ended is left as it is.
+    pub fn cancel(&mut self, id: OperationId, now: Instant) {
+        let cancelled = Error::new(Status::ERR_NOT_AVAILABLE, "the operation was cancelled");
+        match self.operations.waiting(id) {
+            None => {}
+            Some(Waiting::Welcome | Waiting::JobInfo) => self.lose(&cancelled),
+            Some(Waiting::Group(of)) => {
+                let of = *of;
+                self.give_up(id, of, cancelled);
+                self.advance_groups(now);
+            }
+            Some(_) => self.operations.complete(id, Err(cancelled)),
+        }
+    }
+
+    /// Drops the data of other processes that came and were not asked for, so that the next get brings
+    /// what its process has committed by now. A program that learns otherwise than by the server that
+    /// a process has committed calls it.
+    pub fn drop_prefetched(&mut self) {
+        self.prefetch.clear();
+    }
+
+    /// Counts what is held.
+    #[must_use]
+    pub fn stats(&self) -> CoreStats {
+        let [num_operations, num_requests, num_limits, num_completed] = self.operations.counts();
+        let (num_events, event_bytes) = self.events.held();
+        CoreStats {
+            num_operations,
+            num_requests,
+            num_limits,
+            num_completed,
+            num_invitations: self.groups.num_open(),
+            num_events,
+            event_bytes,
+            num_questions: self.questions.len(),
+            num_prefetched: self.prefetch.num_held(),
+        }
+    }
+
+    /// Takes the core apart; nothing if it has not begun, or its server is lost.
+    pub(crate) fn into_parts(mut self) -> Result<Parts, Error> {
+        let events = std::iter::from_fn(|| self.poll_event()).collect();
+        match (self.link, self.cache) {
+            (Link::Lost(error), _) => Err(error),
+            (Link::Open(_), None) => Err(not_begun()),
+            (Link::Open(connection), Some(cache)) => Ok(Parts {
+                connection: *connection,
+                cache,
+                own: self.own,
+                prefetch: self.prefetch,
+                groups: self.groups,
+                settings: self.settings,
+                events,
+            }),
+        }
+    }
+
+    fn poll_incoming(&mut self) -> Option<Incoming> {
+        match &mut self.link {
+            Link::Open(connection) => connection.poll_incoming(),
+            Link::Lost(_) => None,
+        }
+    }
+
+    /// Asks about the job once the server has answered the hello.
+    fn welcome(&mut self) {
+        if !matches!(self.operations.waiting(Self::INIT), Some(Waiting::Welcome)) {
+            return;
+        }
+        let Link::Open(connection) = &mut self.link else {
+            return;
+        };
+        match connection.welcome() {
+            None => return,
+            Some(Welcome::Assigned { proc, server }) => {
+                self.settings.proc = proc.clone();
+                self.settings.server.server = server.clone();
+                self.groups = group::Operations::new(proc.clone());
+            }
+            Some(Welcome::Server { server }) => self.settings.server.server = server.clone(),
+            Some(_) => {}
+        }
+        if let Some(shared) = self.shared.take().filter(SharedData::has_job_info) {
+            let (proc, host) = (&self.settings.proc, self.settings.host.as_deref());
+            self.cache = Some(JobCache::of_shared(self.form, proc, host, shared));
+            return self.operations.complete(Self::INIT, Ok(Answer::Done));
+        }
+        match connection.request(&Request::JobInfo, None) {
+            Ok(tag) => self.operations.ask(Self::INIT, tag, Some(Waiting::JobInfo)),
+            Err(error) => self.lose(&error.into()),
+        }
+    }
+
+    fn handle_reply(&mut self, response: &Response, now: Instant) {
+        // What a get brings says nothing about what else may have changed.
+        if response.command != Command::GETNB {
+            self.prefetch.clear();
+        }
+        match self.operations.take_asker(response.tag) {
+            // The reply to what was given up is nobody's.
+            None => {}
+            Some(Asker::Operation(id)) => self.answer(id, &response.payload),
+            Some(asker) => {
+                let done = self.read_done(response.command, &response.payload);
+                self.said(asker, done.map(drop));
+                self.advance_groups(now);
+            }
+        }
+    }
+
+    /// Takes events in; other messages that nobody asked for are not for a client like this.
+    fn handle_notice(&mut self, notice: &Frame, now: Instant) {
+        let tag = notice.header.tag;
+        if tag != Tag::EVENT {
+            return tracing::debug!("ignored a message with tag {tag}");
+        }
+        self.prefetch.clear();
+        let len = notice.payload.len();
+        if !self.events.has_room(len) && !self.groups.listens() {
+            return self.events.lose();
+        }
+        match Event::decode(&self.form, None, &notice.payload) {
+            Ok(event) => {
+                let event = event.into_owned();
+                if !self.hear(&event, now) {
+                    self.events.keep(event, len);
+                }
+            }
+            Err(error) => tracing::warn!("an event cannot be read: {error}"),
+        }
+    }
+
+    /// Ends an operation whose time is over.
+    fn handle_late(&mut self, id: OperationId, now: Instant) {
+        match self.operations.waiting(id) {
+            None => {}
+            Some(waiting @ (Waiting::Welcome | Waiting::JobInfo)) => {
+                let late = waiting.late();
+                self.lose(&late);
+            }
+            Some(Waiting::Group(of)) => {
+                let of = *of;
+                self.handle_late_group(id, of, now);
+            }
+            Some(waiting) => {
+                let late = waiting.late();
+                self.operations.complete(id, Err(late));
+            }
+        }
+    }
+
+    /// The server is lost: everything ends.
+    fn lose(&mut self, error: &Error) {
+        if self.lost().is_some() {
+            return;
+        }
+        self.link = Link::Lost(error.clone());
+        self.operations.lose();
+        self.groups.lose(error);
+        self.end_groups();
+        self.prefetch.clear();
+        for id in self.operations.all_open() {
+            self.operations.complete(id, Err(error.clone()));
+        }
+    }
+
+    /// Sends a request, once the core has begun.
+    fn send(&mut self, request: &Request<'_>) -> Result<Tag, Error> {
+        match &mut self.link {
+            Link::Lost(error) => Err(error.clone()),
+            Link::Open(_) if self.cache.is_none() => Err(not_begun()),
+            Link::Open(connection) => Ok(connection.request(request, None)?),
+        }
+    }
+
+    /// Begins an operation that waits for the reply to a request.
+    fn begin(
+        &mut self,
+        request: &Request<'_>,
+        waiting: Waiting,
+        end: Option<Instant>,
+    ) -> Result<OperationId, Error> {
+        let command = request.command();
+        if !command.is_answered() {
+            let message = format!("{command} has no reply to wait for");
+            return Err(Error::new(Status::ERR_BAD_PARAM, message));
+        }
+        let tag = self.send(request)?;
+        let id = self.operations.begin(waiting, end);
+        self.operations.ask(id, tag, None);
+        Ok(id)
+    }
+
+    /// Begins an operation that has ended already.
+    fn ended(&mut self, outcome: Result<Answer, Error>) -> OperationId {
+        let id = self.operations.begin(Waiting::Welcome, None);
+        self.operations.complete(id, outcome);
+        id
+    }
+}
+
+fn not_begun() -> Error {
+    let message = "the server has not said yet what it knows of the job";
+    Error::new(Status::ERR_NOT_AVAILABLE, message)
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The calls of a process that wait for one reply.
+//!
+//! Source: PMIx Standard, the chapter of the function that each method names.
+
+use std::time::Instant;
+
+use gds_hash::Codec;
+use pmix_proto::{Request, request};
+use pmix_types::{DataRange, Info, Key, Proc, Scope, Status};
+
+use super::operation::{Answer, OperationId, Waiting};
+use super::{Core, Link};
+use crate::{Error, Fence};
+
+/// Until when an operation is to end; without a time it waits for as long as its server is there.
+type End = Option<Instant>;
+
+impl Core {
+    /// Puts a value for the processes that the scope names; they can see it after a
+    /// [`commit`](Self::commit) (`PMIx_Put`).
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` for a scope that is none, and for a key that is empty or too long.
+    pub fn put(&mut self, scope: Scope, info: Info<'_>) -> Result<(), Error> {
+        let rank = self.settings.proc.rank;
+        Ok(self.own.put(rank, scope, info)?)
+    }
+
+    /// Hands what was put to the server (`PMIx_Commit`): [`Answer::Done`], at once if nothing was.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be packed, or that the server was lost; nothing has begun then. So it is of all
+    /// calls that begin an operation.
+    pub fn commit(&mut self, end: End) -> Result<OperationId, Error> {
+        let wire = Codec::new(self.form.layout);
+        let blocks = self.own.commit_message(&wire, self.settings.proc.rank)?;
+        match (blocks.is_empty(), &self.link) {
+            (_, Link::Lost(error)) => Err(error.clone()),
+            (true, _) => Ok(self.ended(Ok(Answer::Done))),
+            (false, _) => self.done(&Request::Commit(request::Commit { blocks: &blocks }), end),
+        }
+    }
+
+    /// Waits until all participants of a fence have arrived (`PMIx_Fence`): [`Answer::Done`].
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    pub fn fence(&mut self, fence: &Fence<'_>, end: End) -> Result<OperationId, Error> {
+        let request = fence.request(self.job());
+        self.done(&request, end)
+    }
+
+    /// Joins a connect; the job info of each participant is known afterwards (`PMIx_Connect`):
+    /// [`Answer::Done`].
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    pub fn connect(
+        &mut self,
+        procs: &[Proc<'_>],
+        infos: &[Info<'_>],
+        end: End,
+    ) -> Result<OperationId, Error> {
+        let (procs, infos) = (procs.to_vec(), infos.to_vec());
+        let connect = Request::Connect(request::Connect { procs, infos });
+        self.begin(&connect, Waiting::Jobs, end)
+    }
+
+    /// Publishes data of a user (`PMIx_Publish`): [`Answer::Done`].
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    pub fn publish(
+        &mut self,
+        uid: u32,
+        infos: &[Info<'_>],
+        end: End,
+    ) -> Result<OperationId, Error> {
+        let infos = infos.to_vec();
+        let publish = request::Publish { uid, infos };
+        self.done(&Request::Publish(publish), end)
+    }
+
+    /// Looks for what was published under these keys (`PMIx_Lookup`): [`Answer::Found`].
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    pub fn lookup(
+        &mut self,
+        uid: u32,
+        keys: &[&str],
+        infos: &[Info<'_>],
+        end: End,
+    ) -> Result<OperationId, Error> {
+        let keys = keys.iter().copied().map(Key::from).collect();
+        let infos = infos.to_vec();
+        let lookup = Request::Lookup(request::Lookup { uid, keys, infos });
+        self.begin(&lookup, Waiting::Found, end)
+    }
+
+    /// Withdraws what this process published under these keys (`PMIx_Unpublish`): [`Answer::Done`].
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    pub fn unpublish(
+        &mut self,
+        uid: u32,
+        keys: &[&str],
+        infos: &[Info<'_>],
+        end: End,
+    ) -> Result<OperationId, Error> {
+        let keys = keys.iter().copied().map(Key::from).collect();
+        let infos = infos.to_vec();
+        let unpublish = request::Unpublish { uid, keys, infos };
+        self.done(&Request::Unpublish(unpublish), end)
+    }
+
+    /// Registers for events, for all if no codes are named (`PMIx_Register_event_handler`):
+    /// [`Answer::Done`].
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    pub fn register_events(
+        &mut self,
+        codes: &[Status],
+        infos: &[Info<'_>],
+        end: End,
+    ) -> Result<OperationId, Error> {
+        let (codes, infos) = (codes.to_vec(), infos.to_vec());
+        let register = request::RegisterEvents { codes, infos };
+        self.done(&Request::RegisterEvents(register), end)
+    }
+
+    /// Reports an event to others (`PMIx_Notify_event`): [`Answer::Done`].
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    pub fn notify(
+        &mut self,
+        status: Status,
+        range: DataRange,
+        infos: &[Info<'_>],
+        end: End,
+    ) -> Result<OperationId, Error> {
+        let infos = infos.to_vec();
+        let notify = request::Notify {
+            status,
+            range,
+            infos,
+        };
+        self.done(&Request::Notify(notify), end)
+    }
+
+    /// Leaves the server (`PMIx_Finalize`): [`Answer::Done`]. The stream is to be closed then.
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    pub fn finalize(&mut self, end: End) -> Result<OperationId, Error> {
+        self.done(&Request::Finalize, end)
+    }
+
+    /// Makes a request that is answered with a status alone: [`Answer::Done`].
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit); `PMIX_ERR_BAD_PARAM` for a request that has no reply.
+    pub fn done(&mut self, request: &Request<'_>, end: End) -> Result<OperationId, Error> {
+        self.begin(request, Waiting::Done(request.command()), end)
+    }
+
+    /// Makes any request: [`Answer::Payload`], to be read by the types in [`pmix_proto::reply`].
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit); `PMIX_ERR_BAD_PARAM` for a request that has no reply.
+    pub fn request(&mut self, request: &Request<'_>, end: End) -> Result<OperationId, Error> {
+        self.begin(request, Waiting::Payload(request.command()), end)
+    }
+}

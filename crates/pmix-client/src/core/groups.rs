@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Groups: calls that the server answers, and invitations, which are events.
+//!
+//! Source: PMIx Standard, chapter "Process Sets and Groups".
+
+use std::time::Instant;
+
+use pmix_proto::{Event, Request, request};
+use pmix_types::{Info, IntoOwned as _, Proc, Rank, Status, Text};
+
+use super::events::EventQueue;
+use super::operation::{Answer, Asker, OperationId, Waiting};
+use super::{Core, SAY_TIME, not_begun};
+use crate::Error;
+use crate::group::{
+    Decision, HEARD, OpId, Question, Step, check_name, hears_all_the_same, invitation,
+};
+
+/// Whether the process hears of the events of invitations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hearing {
+    No,
+    Asked,
+    Yes,
+}
+
+impl Core {
+    /// Joins the construction of a group; all of its members must (`PMIx_Group_construct`):
+    /// [`Answer::Group`].
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    pub fn group_construct(
+        &mut self,
+        name: &str,
+        procs: &[Proc<'_>],
+        infos: &[Info<'_>],
+        end: Option<Instant>,
+    ) -> Result<OperationId, Error> {
+        let construct = Request::GroupConstruct(request::GroupConstruct {
+            group: Some(name.into()),
+            procs: procs.to_vec(),
+            infos: infos.to_vec(),
+        });
+        let name = Text::from(name).into_owned();
+        self.begin(&construct, Waiting::Constructed(name), end)
+    }
+
+    /// Leaves a group; the other members are told (`PMIx_Group_leave`): [`Answer::Done`].
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    pub fn group_leave(
+        &mut self,
+        name: &str,
+        infos: &[Info<'_>],
+        end: Option<Instant>,
+    ) -> Result<OperationId, Error> {
+        self.groups.forget(&name.into());
+        let leave = request::GroupLeave {
+            group: Some(name.into()),
+            infos: infos.to_vec(),
+        };
+        self.done(&Request::GroupLeave(leave), end)
+    }
+
+    /// Joins the destruction of a group; all of its members must (`PMIx_Group_destruct`):
+    /// [`Answer::Done`].
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    pub fn group_destruct(
+        &mut self,
+        name: &str,
+        infos: &[Info<'_>],
+        end: Option<Instant>,
+    ) -> Result<OperationId, Error> {
+        let procs = self.groups.forget(&name.into());
+        let destruct = request::GroupDestruct {
+            group: Some(name.into()),
+            procs,
+            infos: infos.to_vec(),
+        };
+        self.done(&Request::GroupDestruct(destruct), end)
+    }
+
+    /// Invites processes to a group that this one leads, and waits until all have answered
+    /// (`PMIx_Group_invite`): [`Answer::Group`]. This process is among them. Each is named: how many a
+    /// job has says `pmix.job.size` of it. For the directives see
+    /// [`Client::group_invite`](crate::Client::group_invite).
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit); `PMIX_ERR_BAD_PARAM` for a bad name or list.
+    pub fn group_invite(
+        &mut self,
+        name: &str,
+        procs: Vec<Proc<'static>>,
+        infos: &[Info<'_>],
+        end: Option<Instant>,
+        now: Instant,
+    ) -> Result<OperationId, Error> {
+        self.check_begun()?;
+        if procs
+            .iter()
+            .any(|proc| !proc.rank.is_valid() || proc.rank == Rank::WILDCARD)
+        {
+            let message = "those who are invited to a group are named one by one";
+            return Err(Error::new(Status::ERR_BAD_PARAM, message));
+        }
+        let name = Text::from(name).into_owned();
+        let of = self.groups.invite(&name, procs, infos, end)?;
+        Ok(self.begin_group(of, end, now))
+    }
+
+    /// Accepts the invitation of a leader, and waits until the group is formed (`PMIx_Group_join`):
+    /// [`Answer::Group`]. It came as the event `PMIX_GROUP_INVITED`, whose source is the leader.
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit); `PMIX_ERR_BAD_PARAM` for a bad name or leader;
+    /// `PMIX_ERR_NOT_SUPPORTED` for a directive that is required and not served.
+    pub fn group_join(
+        &mut self,
+        name: &str,
+        leader: &Proc<'_>,
+        infos: &[Info<'_>],
+        end: Option<Instant>,
+        now: Instant,
+    ) -> Result<OperationId, Error> {
+        self.check_begun()?;
+        let (name, leader) = (Text::from(name).into_owned(), leader.clone().into_owned());
+        let of = self.groups.join(&name, &leader, infos, end)?;
+        Ok(self.begin_group(of, end, now))
+    }
+
+    /// Declines the invitation of a leader (`PMIx_Group_join`): [`Answer::Done`].
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit); `PMIX_ERR_BAD_PARAM` for a bad name.
+    pub fn group_decline(
+        &mut self,
+        name: &str,
+        leader: &Proc<'_>,
+        end: Option<Instant>,
+    ) -> Result<OperationId, Error> {
+        let (name, leader) = (Text::from(name).into_owned(), leader.clone().into_owned());
+        check_name(&name)?;
+        let declined = invitation(Status::GROUP_INVITE_DECLINED, &name, &leader);
+        self.done(&Request::Notify(declined), end)
+    }
+
+    /// Says how an invitation goes on; without a decision as was said when it began.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` for a [`Decision::Invite`] of nobody, of a rank that is no process, or of one that
+    /// was invited already. Nothing is decided then.
+    pub fn decide(
+        &mut self,
+        question: &Question,
+        decision: Option<Decision>,
+        now: Instant,
+    ) -> Result<(), Error> {
+        if let Some(decision) = &decision {
+            self.groups.check(question, decision)?;
+        }
+        self.groups.decide(question, decision);
+        self.advance_groups(now);
+        Ok(())
+    }
+
+    fn check_begun(&self) -> Result<(), Error> {
+        match (self.lost(), &self.cache) {
+            (Some(error), _) => Err(error.clone()),
+            (None, None) => Err(not_begun()),
+            (None, Some(_)) => Ok(()),
+        }
+    }
+
+    fn begin_group(&mut self, of: OpId, end: Option<Instant>, now: Instant) -> OperationId {
+        let id = self.operations.begin(Waiting::Group(of), end);
+        self.advance_groups(now);
+        id
+    }
+
+    /// Takes an event in; tells whether the program is not to hear of it as of any other.
+    pub(super) fn hear(&mut self, event: &Event<'static>, now: Instant) -> bool {
+        let is_taken = self.groups.wants(event) && self.groups.hear(event);
+        self.advance_groups(now);
+        is_taken
+    }
+
+    /// What became of something that was said for invitations.
+    pub(super) fn said(&mut self, asker: Asker, outcome: Result<(), Error>) {
+        match (asker, outcome) {
+            (Asker::Said(of), outcome) => self.groups.sent(of, outcome),
+            (Asker::Heard, Err(error)) if !hears_all_the_same(&error) => {
+                self.hearing = Hearing::No;
+                self.groups.fail(&error);
+                self.end_groups();
+            }
+            (Asker::Heard, _) => self.hearing = Hearing::Yes,
+            (Asker::Operation(_), _) => {}
+        }
+    }
+
+    /// The time of an invitation or its acceptance is over.
+    pub(super) fn handle_late_group(&mut self, id: OperationId, of: OpId, now: Instant) {
+        if self.hearing == Hearing::Yes {
+            return self.groups.tick(now);
+        }
+        let late = Waiting::Group(of).late();
+        self.give_up(id, of, late);
+    }
+
+    /// Ends an invitation or its acceptance.
+    pub(super) fn give_up(&mut self, id: OperationId, of: OpId, error: Error) {
+        if self.hearing == Hearing::Yes {
+            return self.groups.cancel(of, error);
+        }
+        // Nothing of it was sent.
+        self.groups.give_up(of);
+        self.operations.complete(id, Err(error));
+    }
+
+    /// Tells those who wait for invitations that have ended, without anything to be sent.
+    pub(super) fn end_groups(&mut self) {
+        while let Some(step) = self.groups.poll() {
+            if let Step::End(of, outcome) = step {
+                self.end_group(of, outcome.map(Answer::Group));
+            }
+        }
+    }
+
+    fn end_group(&mut self, of: OpId, outcome: Result<Answer, Error>) {
+        if let Some(id) = self.operations.of_group(of) {
+            self.operations.complete(id, outcome);
+        }
+    }
+
+    /// Does what is next for invitations, once their events are heard of.
+    pub(super) fn advance_groups(&mut self, now: Instant) {
+        if self.hearing == Hearing::No && self.groups.num_open() > 0 {
+            let (codes, infos) = (HEARD.to_vec(), Vec::new());
+            let register = request::RegisterEvents { codes, infos };
+            match self.send(&Request::RegisterEvents(register)) {
+                Ok(tag) => {
+                    self.hearing = Hearing::Asked;
+                    self.operations.expect(tag, Asker::Heard, self.say_end(now));
+                }
+                Err(error) => {
+                    self.groups.fail(&error);
+                    self.end_groups();
+                }
+            }
+        }
+        while self.hearing == Hearing::Yes
+            && let Some(step) = self.groups.poll()
+        {
+            self.take_step(step, now);
+        }
+    }
+
+    fn take_step(&mut self, step: Step, now: Instant) {
+        match step {
+            Step::Notify(of, event) => match (self.send(&Request::Notify(event)), of) {
+                (Ok(tag), Some(of)) => {
+                    let end = self.say_end(now);
+                    self.operations.expect(tag, Asker::Said(of), end);
+                }
+                (Err(error), Some(of)) => self.groups.sent(of, Err(error)),
+                (_, None) => {}
+            },
+            // Who is out of the group already need not leave it.
+            Step::Leave(name) => {
+                let (group, infos) = (Some(name), Vec::new());
+                let leave = Request::GroupLeave(request::GroupLeave { group, infos });
+                if let Err(error) = self.say(&leave) {
+                    tracing::debug!("a group that was given up is not left: {error}");
+                }
+            }
+            Step::Ask(question, event) => match self.questions.len() < EventQueue::MAX_EVENTS {
+                true => self.questions.push_back((question, event)),
+                false => self.groups.decide(&question, None),
+            },
+            Step::Tell(event) => self.events.keep(event, 0),
+            Step::End(of, outcome) => self.end_group(of, outcome.map(Answer::Group)),
+        }
+    }
+
+    /// Until when the server is to have taken what an invitation says.
+    fn say_end(&self, now: Instant) -> Option<Instant> {
+        now.checked_add(self.settings.time_limit.unwrap_or(SAY_TIME))
+    }
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Operations that have begun: what each waits for, until when, and how it ended.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::fmt;
+use std::time::Instant;
+
+use pmix_proto::{Command, Tag};
+use pmix_types::{Info, Pdata, Proc, Text, Value};
+
+use crate::group::OpId;
+use crate::prefetch::Portion;
+use crate::{Error, Group};
+
+/// Names an operation of a [`Core`](crate::Core), until it has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OperationId(pub(super) u64);
+
+impl fmt::Display for OperationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Holds what an operation brought that succeeded.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// The value that a get found.
+    Value(Value<'static>),
+    /// What a lookup found.
+    Found(Vec<Pdata<'static>>),
+    /// The group that was formed.
+    Group(Group),
+    /// The payload of the reply to a [`request`](crate::Core::request), to be read by the types in
+    /// [`pmix_proto::reply`].
+    Payload(Vec<u8>),
+}
+
+/// Holds an operation that has ended, and how.
+pub type Completed = (OperationId, Result<Answer, Error>);
+
+/// What an operation waits for.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    /// The server's answer to the hello.
+    Welcome,
+    /// What the server says of the own job.
+    JobInfo,
+    /// The same, where the core has begun without.
+    MoreJobInfo,
+    /// A status.
+    Done(Command),
+    /// The payload of a reply, whatever it is.
+    Payload(Command),
+    /// What a process has put.
+    Get {
+        proc: Proc<'static>,
+        key: String,
+        infos: Vec<Info<'static>>,
+        portion: Option<Portion>,
+    },
+    /// The job info of the jobs of a connect.
+    Jobs,
+    /// Published data.
+    Found,
+    /// The group of a name that is constructed.
+    Constructed(Text<'static>),
+    /// An invitation or its acceptance.
+    Group(OpId),
+}
+
+impl Waiting {
+    /// What was not answered, for the error that says so.
+    pub(super) fn late(&self) -> Error {
+        match self {
+            Self::Welcome => Error::timeout("the hello"),
+            Self::JobInfo | Self::MoreJobInfo => Error::timeout(Command::REQ),
+            Self::Done(command) | Self::Payload(command) => Error::timeout(command),
+            Self::Get { .. } => Error::timeout(Command::GETNB),
+            Self::Jobs => Error::timeout(Command::CONNECT),
+            Self::Found => Error::timeout(Command::LOOKUP),
+            Self::Constructed(_) => Error::timeout(Command::GROUP_CONSTRUCT),
+            Self::Group(_) => Error::timeout("an invitation"),
+        }
+    }
+}
+
+/// Whom a reply is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    Operation(OperationId),
+    /// An invitation or its acceptance, which has sent an event.
+    Said(OpId),
+    /// All invitations: they hear of events.
+    Heard,
+}
+
+/// What there is a time limit for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Limited {
+    Operation(OperationId),
+    Request(Tag),
+}
+
+#[derive(Debug)]
+struct Open {
+    waiting: Waiting,
+    end: Option<Instant>,
+    tag: Option<Tag>,
+}
+
+#[derive(Debug)]
+struct Sent {
+    asker: Asker,
+    end: Option<Instant>,
+}
+
+/// The operations that have not ended, the requests whose replies are for somebody, their time limits,
+/// and what has ended and was not taken yet.
+#[derive(Debug, Default)]
+pub(super) struct Operations {
+    last: u64,
+    open: BTreeMap<OperationId, Open>,
+    sent: HashMap<Tag, Sent>,
+    limits: BTreeSet<(Instant, Limited)>,
+    completed: VecDeque<Completed>,
+}
+
+impl Operations {
+    /// Begins an operation.
+    pub(super) fn begin(&mut self, waiting: Waiting, end: Option<Instant>) -> OperationId {
+        let id = OperationId(self.last);
+        self.last += 1;
+        if let Some(end) = end {
+            self.limits.insert((end, Limited::Operation(id)));
+        }
+        let tag = None;
+        self.open.insert(id, Open { waiting, end, tag });
+        id
+    }
+
+    /// Records the tag of the request that an operation sent, and the reply that it waits for if that is another
+    /// than before.
+    pub(super) fn ask(&mut self, id: OperationId, tag: Tag, waiting: Option<Waiting>) {
+        if let Some(open) = self.open.get_mut(&id) {
+            open.tag = Some(tag);
+            if let Some(waiting) = waiting {
+                open.waiting = waiting;
+            }
+            let (asker, end) = (Asker::Operation(id), None);
+            self.sent.insert(tag, Sent { asker, end });
+        }
+    }
+
+    /// Notes that something was asked that is no operation.
+    pub(super) fn expect(&mut self, tag: Tag, asker: Asker, end: Option<Instant>) {
+        if let Some(end) = end {
+            self.limits.insert((end, Limited::Request(tag)));
+        }
+        self.sent.insert(tag, Sent { asker, end });
+    }
+
+    /// Whom a reply is for; nobody if it was given up.
+    pub(super) fn take_asker(&mut self, tag: Tag) -> Option<Asker> {
+        let sent = self.sent.remove(&tag)?;
+        if let Some(end) = sent.end {
+            self.limits.remove(&(end, Limited::Request(tag)));
+        }
+        Some(sent.asker)
+    }
+
+    pub(super) fn waiting(&self, id: OperationId) -> Option<&Waiting> {
+        self.open.get(&id).map(|open| &open.waiting)
+    }
+
+    /// The operation of an invitation or its acceptance.
+    pub(super) fn of_group(&self, of: OpId) -> Option<OperationId> {
+        let is_of = |open: &Open| matches!(open.waiting, Waiting::Group(group) if group == of);
+        let found = self.open.iter().find(|(_, open)| is_of(open))?;
+        Some(*found.0)
+    }
+
+    /// Takes an operation that ends out. Whoever does says how it ended.
+    pub(super) fn end(&mut self, id: OperationId) -> Option<Waiting> {
+        let open = self.open.remove(&id)?;
+        if let Some(end) = open.end {
+            self.limits.remove(&(end, Limited::Operation(id)));
+        }
+        if let Some(tag) = open.tag {
+            self.sent.remove(&tag);
+        }
+        Some(open.waiting)
+    }
+
+    /// Ends an operation.
+    pub(super) fn complete(&mut self, id: OperationId, outcome: Result<Answer, Error>) {
+        if self.end(id).is_some() {
+            self.completed.push_back((id, outcome));
+        }
+    }
+
+    /// Says how an operation ended that was taken out.
+    pub(super) fn completed(&mut self, id: OperationId, outcome: Result<Answer, Error>) {
+        self.completed.push_back((id, outcome));
+    }
+
+    /// The operations that have not ended.
+    pub(super) fn all_open(&self) -> Vec<OperationId> {
+        self.open.keys().copied().collect()
+    }
+
+    /// Forgets the requests that were sent: there will be no replies.
+    pub(super) fn lose(&mut self) {
+        self.sent.clear();
+        self.limits
+            .retain(|(_, limited)| matches!(limited, Limited::Operation(_)));
+    }
+
+    /// The next limit that has passed.
+    pub(super) fn take_late(&mut self, now: Instant) -> Option<Limited> {
+        let (end, _) = self.limits.first()?;
+        (*end <= now)
+            .then(|| self.limits.pop_first())?
+            .map(|(_, limited)| limited)
+    }
+
+    /// The time of the next limit.
+    pub(super) fn next_limit(&self) -> Option<Instant> {
+        self.limits.first().map(|(end, _)| *end)
+    }
+
+    pub(super) fn poll(&mut self) -> Option<Completed> {
+        self.completed.pop_front()
+    }
+
+    /// How many operations are open, requests are waited for, limits are set and answers were not taken.
+    pub(super) fn counts(&self) -> [usize; 4] {
+        [
+            self.open.len(),
+            self.sent.len(),
+            self.limits.len(),
+            self.completed.len(),
+        ]
+    }
+}

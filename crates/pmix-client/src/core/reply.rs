@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What replies say to the operations that wait for them.
+
+use pmix_proto::reply::{self, Done, Found, JobInfo, Objects};
+use pmix_proto::{Command, Request, request};
+use pmix_types::{IntoOwned as _, Status};
+
+use super::operation::{Answer, OperationId, Waiting};
+use super::{Core, Link, not_begun};
+use crate::cache::JobCache;
+use crate::{Error, Group};
+
+impl Core {
+    /// Ends an operation by the reply to its request.
+    pub(super) fn answer(&mut self, id: OperationId, payload: &[u8]) {
+        let Some(waiting) = self.operations.end(id) else {
+            return;
+        };
+        let is_init = matches!(waiting, Waiting::JobInfo);
+        let outcome = self.read(waiting, payload);
+        // Without what the server says of the job nothing can begin.
+        let refused = outcome.as_ref().err().filter(|_| is_init).cloned();
+        self.operations.completed(id, outcome);
+        if let Some(error) = refused {
+            self.lose(&error);
+        }
+    }
+
+    fn read(&mut self, waiting: Waiting, payload: &[u8]) -> Result<Answer, Error> {
+        match waiting {
+            Waiting::JobInfo => {
+                let info = JobInfo::decode(&self.form, None, payload)?;
+                let host = self.settings.host.as_deref();
+                let cache = JobCache::new(self.form, &self.settings.proc, host, &info)?;
+                self.cache = Some(cache);
+                Ok(Answer::Done)
+            }
+            Waiting::MoreJobInfo => {
+                let info = JobInfo::decode(&self.form, None, payload)?;
+                let cache = self.cache.as_ref().ok_or_else(not_begun)?;
+                cache.absorb_job_info(&info)?;
+                Ok(Answer::Done)
+            }
+            Waiting::Done(command) => self.read_done(command, payload),
+            Waiting::Payload(_) => Ok(Answer::Payload(payload.to_vec())),
+            Waiting::Get {
+                proc,
+                key,
+                infos,
+                portion,
+            } => self.read_get(&proc, &key, &infos, portion, payload),
+            Waiting::Jobs => {
+                let objects = Objects::decode(&self.form, None, payload)?;
+                let status = objects.status;
+                match &self.cache {
+                    Some(cache) if status.is_success() => cache.absorb_jobs(&objects)?,
+                    _ => return Err(Error::answered(status, Command::CONNECT)),
+                }
+                Ok(Answer::Done)
+            }
+            Waiting::Found => {
+                let found = Found::decode(&self.form, None, payload)?;
+                match found.status.is_success() {
+                    true => Ok(Answer::Found(found.data.unwrap_or_default().into_owned())),
+                    false => Err(Error::answered(found.status, Command::LOOKUP)),
+                }
+            }
+            Waiting::Constructed(name) => {
+                let made = reply::Group::decode(&self.form, None, payload)?;
+                let group = Group::constructed(name, made, Command::GROUP_CONSTRUCT)?;
+                self.groups.learn(&group);
+                Ok(Answer::Group(group))
+            }
+            // They have no reply of their own.
+            Waiting::Welcome | Waiting::Group(_) => {
+                Err(Error::new(Status::ERR_COMM_FAILURE, "a reply to nothing"))
+            }
+        }
+    }
+
+    /// Reads a reply that is a status alone.
+    pub(super) fn read_done(&self, command: Command, payload: &[u8]) -> Result<Answer, Error> {
+        let status = Done::decode(&self.form, None, payload)?.status;
+        match status {
+            // What a server did at once is done.
+            Status::SUCCESS | Status::OPERATION_SUCCEEDED => Ok(Answer::Done),
+            _ => Err(Error::answered(status, command)),
+        }
+    }
+
+    /// Says something that has no reply.
+    pub(super) fn say(&mut self, request: &Request<'_>) -> Result<(), Error> {
+        self.send(request).map(drop)
+    }
+
+    /// Says that the process is alive, to a server that was asked to monitor it.
+    ///
+    /// # Errors
+    ///
+    /// If the server was lost.
+    pub fn heartbeat(&mut self) -> Result<(), Error> {
+        match &mut self.link {
+            Link::Lost(error) => Err(error.clone()),
+            Link::Open(connection) => Ok(connection.heartbeat()?),
+        }
+    }
+
+    /// Takes back the registration for events, which the server does not answer
+    /// (`PMIx_Deregister_event_handler`).
+    ///
+    /// # Errors
+    ///
+    /// If the server was lost.
+    pub fn deregister_events(&mut self, codes: &[Status]) -> Result<(), Error> {
+        let codes = match codes.is_empty() {
+            true => vec![request::DeregisterEvents::DEFAULT],
+            false => codes.to_vec(),
+        };
+        let request = request::DeregisterEvents { codes };
+        self.say(&Request::DeregisterEvents(request))
+    }
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A core and a server of a few lines: what was asked is answered, late, never or with nonsense.
+
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+use bfrops::{Encoder, wire_type};
+use pmix_proto::{Command, Event, Header, Inbox, Role, Welcome, request};
+use pmix_types::{DataRange, Info, Kval, Value, keys};
+
+use super::*;
+use crate::group::Decision;
+use crate::{Fence, Uri};
+
+/// A core, and the requests that it made and that were not answered.
+struct Side {
+    core: Core,
+    inbox: Inbox,
+    asked: Vec<(Tag, Command)>,
+    now: Instant,
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+impl Side {
+    fn new(end: Option<Duration>) -> Self {
+        let uri: Uri = "server.0;tcp4://127.0.0.1:1".parse().unwrap();
+        let mut settings = Settings::new(Proc::new("job", Rank::new(0)), uri);
+        settings.max_prefetch_bytes = 1 << 16;
+        settings.max_reply_bytes = 1 << 16;
+        let hello = Hello {
+            psec: "none".into(),
+            credential: &[],
+            role: Role::CLIENT,
+            ids: None,
+            proc: Some(settings.proc.clone()),
+            version: "5.0.11".into(),
+            module: settings.layout.module.name().into(),
+            buffer: settings.layout.buffer,
+            gds: "hash".into(),
+            infos: vec![],
+        };
+        let now = Instant::now();
+        let mut core = Core::new(settings, &hello, end.map(|end| now + end)).unwrap();
+        let mut inbox = Inbox::of_server(1 << 20);
+        inbox.push(&core.poll_transmit().unwrap());
+        assert!(inbox.next_frame().unwrap().is_some());
+        Self {
+            core,
+            inbox,
+            asked: Vec::new(),
+            now,
+        }
+    }
+
+    /// A core whose init has ended.
+    fn begun() -> Self {
+        let mut side = Self::new(None);
+        let welcome = Welcome::Index { index: 5 }.encode().unwrap();
+        side.core.handle_input(&welcome, side.now);
+        assert_eq!(side.asked(), [Command::REQ]);
+        let mut info = Vec::new();
+        let mut encoder = Encoder::new(side.core.form().layout, &mut info);
+        let nspace = Some("job".into());
+        encoder.one::<wire_type::String>(&nspace).unwrap();
+        side.reply(Command::REQ, &info);
+        assert_eq!(
+            side.core.poll_completed(),
+            Some((Core::INIT, Ok(Answer::Done)))
+        );
+        side
+    }
+
+    /// Which commands were asked and have no answer.
+    fn asked(&mut self) -> Vec<Command> {
+        while let Some(bytes) = self.core.poll_transmit() {
+            self.inbox.push(&bytes);
+            while let Some(frame) = self.inbox.next_frame().unwrap() {
+                let request = Request::decode(self.core.form(), None, &frame.payload).unwrap();
+                self.asked.push((frame.header.tag, request.command()));
+            }
+        }
+        self.asked.iter().map(|(_, command)| *command).collect()
+    }
+
+    /// Answers the first request of a command.
+    fn reply(&mut self, command: Command, payload: &[u8]) {
+        self.asked();
+        let place = self.asked.iter().position(|(_, asked)| *asked == command);
+        let (tag, _) = self.asked.remove(place.expect("it was asked"));
+        self.send(tag, payload);
+    }
+
+    fn succeed(&mut self, command: Command) {
+        let status = pmix_proto::reply::status(self.core.form(), Status::SUCCESS).unwrap();
+        self.reply(command, &status);
+    }
+
+    fn send(&mut self, tag: Tag, payload: &[u8]) {
+        let header = Header::new(0, tag, u32::try_from(payload.len()).unwrap());
+        let bytes = [&header.encode()[..], payload].concat();
+        self.core.handle_input(&bytes, self.now);
+    }
+
+    fn event(&mut self, status: Status, infos: Vec<Info<'static>>) {
+        let event = Event {
+            status,
+            source: peer(1),
+            infos,
+            range: Some(DataRange::CUSTOM),
+        };
+        let event = event.encode(self.core.form(), None).unwrap();
+        self.send(Tag::EVENT, &event);
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.core.handle_timeout(self.now);
+    }
+
+    /// The operations that have ended since, and how.
+    fn ended(&mut self) -> Vec<(OperationId, Status)> {
+        let ended = std::iter::from_fn(|| self.core.poll_completed());
+        let status = |outcome: Result<Answer, Error>| match outcome {
+            Ok(_) => Status::SUCCESS,
+            Err(error) => error.status(),
+        };
+        ended.map(|(id, outcome)| (id, status(outcome))).collect()
+    }
+
+    fn end(&self) -> Option<Instant> {
+        Some(self.now + SECOND)
+    }
+}
+
+fn peer(rank: u32) -> Proc<'static> {
+    Proc::new("job", Rank::new(rank))
+}
+
+/// The reply to a get that brings a number of each of some processes.
+fn brought(form: &PeerForm, of: &[(u32, u32)]) -> Vec<u8> {
+    let mut objects = Vec::new();
+    for (rank, number) in of {
+        let kval = Kval {
+            key: "card".into(),
+            value: Value::Uint32(*number),
+        };
+        let kvals = pmix_proto::reply::pack_kvals(form, None, &[kval]).unwrap();
+        let object = pmix_proto::reply::Object {
+            of: peer(*rank),
+            kvals: &kvals,
+        };
+        objects.extend(object.encode(form).unwrap());
+    }
+    let reply = pmix_proto::reply::Objects {
+        status: Status::SUCCESS,
+        objects: &objects,
+    };
+    reply.encode(form, None).unwrap()
+}
+
+#[test]
+fn answers_find_their_operations_in_any_order() {
+    let mut side = Side::begun();
+    let fence = side.core.fence(&Fence::new(), None).unwrap();
+    let get = side.core.get(&peer(1), "card", &[], None).unwrap();
+    let form = *side.core.form();
+    side.reply(Command::GETNB, &brought(&form, &[(1, 7)]));
+    side.succeed(Command::FENCENB);
+    let first = side.core.poll_completed();
+    assert_eq!(first, Some((get, Ok(Answer::Value(Value::Uint32(7))))));
+    assert_eq!(side.ended(), [(fence, Status::SUCCESS)]);
+    assert_eq!(side.core.stats(), CoreStats::default());
+}
+
+#[test]
+fn an_operation_that_is_late_or_cancelled_ends_once_and_its_answer_is_nobodys() {
+    let mut side = Side::begun();
+    let end = side.end();
+    let late = side.core.fence(&Fence::new(), end).unwrap();
+    assert_eq!(side.core.poll_timeout(), end);
+    side.pass(SECOND / 2);
+    assert_eq!(side.ended(), []);
+    side.pass(SECOND / 2);
+    assert_eq!(side.ended(), [(late, Status::ERR_TIMEOUT)]);
+    let cancelled = side.core.finalize(None).unwrap();
+    side.core.cancel(cancelled, side.now);
+    assert_eq!(side.ended(), [(cancelled, Status::ERR_NOT_AVAILABLE)]);
+    side.succeed(Command::FENCENB);
+    side.succeed(Command::FINALIZE);
+    side.core.cancel(late, side.now);
+    assert_eq!(side.ended(), []);
+    assert_eq!(side.core.stats(), CoreStats::default());
+}
+
+#[test]
+fn when_the_server_is_lost_everything_ends_and_nothing_begins() {
+    let mut side = Side::begun();
+    let end = side.end();
+    let fence = side.core.fence(&Fence::new(), end).unwrap();
+    let join = side
+        .core
+        .group_join("g", &peer(1), &[], end, side.now)
+        .unwrap();
+    side.core.handle_closed(ErrorKind::ConnectionReset.into());
+    let lost = Status::ERR_UNREACH;
+    let mut ended = side.ended();
+    ended.sort_by_key(|(id, _)| *id);
+    assert_eq!(ended, [(fence, lost), (join, lost)]);
+    let again = side.core.fence(&Fence::new(), None).unwrap_err();
+    assert_eq!(again.status(), lost);
+    assert_eq!(side.core.stats(), CoreStats::default());
+    assert_eq!(side.core.poll_timeout(), None);
+}
+
+#[test]
+fn init_ends_by_its_time_by_a_refusal_and_by_nonsense() {
+    let mut late = Side::new(Some(SECOND));
+    late.pass(SECOND);
+    assert_eq!(late.ended(), [(Core::INIT, Status::ERR_TIMEOUT)]);
+    let mut refused = Side::new(None);
+    let status = Status::ERR_NOT_SUPPORTED.as_raw().to_be_bytes();
+    refused.core.handle_input(&status, refused.now);
+    assert_eq!(refused.ended(), [(Core::INIT, Status::ERR_NOT_SUPPORTED)]);
+    let mut puzzled = Side::new(None);
+    let welcome = Welcome::Index { index: 5 }.encode().unwrap();
+    puzzled.core.handle_input(&welcome, puzzled.now);
+    puzzled.reply(Command::REQ, &[1, 2, 3]);
+    let ended = puzzled.ended();
+    assert_eq!(ended.len(), 1);
+    assert_ne!(ended[0].1, Status::SUCCESS);
+    for side in [&mut late, &mut refused, &mut puzzled] {
+        assert!(side.core.lost().is_some());
+        assert!(side.core.fence(&Fence::new(), None).is_err());
+        assert_eq!(side.core.stats(), CoreStats::default());
+    }
+}
+
+#[test]
+fn data_that_came_unasked_go_when_the_server_says_anything_else() {
+    for is_event in [true, false] {
+        let mut side = Side::begun();
+        let form = *side.core.form();
+        side.core.get(&peer(1), "card", &[], None).unwrap();
+        side.reply(Command::GETNB, &brought(&form, &[(1, 7), (2, 8), (3, 9)]));
+        assert!(side.core.known(&peer(2), "card", &[]).is_some());
+        assert_eq!(side.core.stats().num_prefetched, 1);
+        match is_event {
+            true => side.event(Status::ERR_LOST_CONNECTION, vec![]),
+            false => {
+                side.core.fence(&Fence::new(), None).unwrap();
+                side.succeed(Command::FENCENB);
+            }
+        }
+        assert!(side.core.known(&peer(3), "card", &[]).is_none());
+        // What was asked for is kept.
+        assert!(side.core.known(&peer(1), "card", &[]).is_some());
+    }
+}
+
+#[test]
+fn who_joins_hears_of_events_first_and_may_decide() {
+    let mut side = Side::begun();
+    let end = side.end();
+    let join = side
+        .core
+        .group_join("g", &peer(1), &[], end, side.now)
+        .unwrap();
+    assert_eq!(side.asked(), [Command::REGEVENTS]);
+    side.succeed(Command::REGEVENTS);
+    assert_eq!(side.asked(), [Command::NOTIFY]);
+    side.succeed(Command::NOTIFY);
+    let group = Info::new(keys::GROUP_ID, "g");
+    let gone = Info::new(keys::EVENT_AFFECTED_PROC, peer(1));
+    side.event(Status::GROUP_LEADER_FAILED, vec![group.clone(), gone]);
+    assert_eq!(side.ended(), []);
+    let (question, event) = side.core.poll_question().unwrap();
+    assert_eq!(event.status, Status::GROUP_LEADER_FAILED);
+    let abort = Some(Decision::Abort);
+    side.core.decide(&question, abort, side.now).unwrap();
+    // The server of the leader is told.
+    assert_eq!(side.asked(), [Command::NOTIFY]);
+    side.succeed(Command::NOTIFY);
+    assert_eq!(side.ended(), [(join, Status::GROUP_CONSTRUCT_ABORT)]);
+    assert_eq!(side.core.poll_event(), None);
+    // The leader formed the group before it was lost, so this process leaves it.
+    let members = Info::new(keys::GROUP_MEMBERSHIP, Value::from(vec![peer(0), peer(1)]));
+    side.event(Status::GROUP_CONSTRUCT_COMPLETE, vec![group, members]);
+    assert_eq!(side.asked(), [Command::GROUP_LEAVE]);
+    assert!(side.core.poll_event().is_some());
+}
+
+#[test]
+fn a_join_whose_time_is_over_tells_its_leader() {
+    let mut side = Side::begun();
+    let end = side.end();
+    let early = side
+        .core
+        .group_join("a", &peer(1), &[], end, side.now)
+        .unwrap();
+    side.pass(SECOND);
+    // Nothing of it was sent.
+    assert_eq!(side.ended(), [(early, Status::ERR_TIMEOUT)]);
+    assert_eq!(side.asked(), [Command::REGEVENTS]);
+    side.succeed(Command::REGEVENTS);
+    assert_eq!(side.asked(), []);
+    let end = side.end();
+    let late = side
+        .core
+        .group_join("b", &peer(1), &[], end, side.now)
+        .unwrap();
+    side.succeed(Command::NOTIFY);
+    side.pass(SECOND);
+    assert_eq!(side.ended(), [(late, Status::ERR_TIMEOUT)]);
+    assert_eq!(side.asked(), [Command::NOTIFY]);
+    assert_eq!(side.core.stats(), CoreStats::default());
+}
+
+#[test]
+fn only_a_request_with_a_reply_is_waited_for() {
+    let mut side = Side::begun();
+    let no_reply = Request::DeregisterEvents(request::DeregisterEvents::default());
+    let error = side.core.request(&no_reply, None).unwrap_err();
+    assert_eq!(error.status(), Status::ERR_BAD_PARAM);
+    let error = side.core.done(&no_reply, None).unwrap_err();
+    assert_eq!(error.status(), Status::ERR_BAD_PARAM);
+    assert_eq!(side.core.stats(), CoreStats::default());
+}

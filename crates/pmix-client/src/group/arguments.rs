@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What calls about groups are given.
+//!
+//! Source: PMIx Standard, chapter "Process Sets and Groups".
+
+use std::time::Duration;
+
+use pmix_types::{Info, Proc, Rank, Status, Value, keys};
+
+use super::said::{bad, value};
+use crate::Error;
+
+/// The most processes that one call may name, whole jobs written out.
+const MAX_PROCS: usize = 1 << 20;
+
+/// Whether a refused registration is as good as another: a host that does not report events leaves
+/// those of the processes.
+pub(crate) fn hears_all_the_same(error: &Error) -> bool {
+    error.status() == Status::ERR_NOT_SUPPORTED
+}
+
+/// How long a call may wait, if it says so.
+///
+/// # Errors
+///
+/// `PMIX_ERR_BAD_PARAM` for a time that is no number of seconds.
+pub(crate) fn limit(infos: &[Info<'_>]) -> Result<Option<Duration>, Error> {
+    let Some(said) = value(infos, keys::TIMEOUT) else {
+        return Ok(None);
+    };
+    let seconds = said.to_number::<u32>();
+    let seconds = seconds.map_err(|_| bad("PMIX_TIMEOUT is no number of seconds"))?;
+    Ok((seconds > 0).then(|| Duration::from_secs(seconds.into())))
+}
+
+/// Writes whole jobs out, whose sizes `size` tells.
+///
+/// # Errors
+///
+/// What `size` answers; `PMIX_ERR_BAD_PARAM` for a rank that no process has;
+/// `PMIX_ERR_OUT_OF_RESOURCE` for more than 1,048,576 processes.
+pub(crate) fn each(
+    procs: &[Proc<'_>],
+    mut size: impl FnMut(&Proc<'_>) -> Result<Value<'static>, Error>,
+) -> Result<Vec<Proc<'static>>, Error> {
+    let mut each = Vec::with_capacity(procs.len());
+    for proc in procs {
+        let (first, count) = match proc.rank {
+            Rank::WILDCARD => {
+                let size = size(proc)?.to_number::<u32>();
+                (0, size.map_err(|_| bad("the size of a job is no number"))?)
+            }
+            rank if rank.is_valid() => (rank.as_raw(), 1),
+            rank => return Err(bad(format!("rank {rank} is no process to invite"))),
+        };
+        let len = usize::try_from(count).unwrap_or(usize::MAX);
+        if len > MAX_PROCS.saturating_sub(each.len()) {
+            let message = format!("more than {MAX_PROCS} processes are invited");
+            return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
+        }
+        let nspace = proc.nspace.to_shared();
+        let ranks = first..first.saturating_add(count);
+        each.extend(ranks.map(|rank| Proc::new(nspace.clone(), Rank::new(rank))));
+    }
+    Ok(each)
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A new leader in the place of one that is lost: what this process says about it, and what follows.
+
+use pmix_proto::Event;
+use pmix_types::{Info, Proc, Status, Text, Value, keys};
+
+use super::invite::Invite;
+use super::{Kind, OpId, Operations, Step};
+use crate::Error;
+use crate::group::Decision;
+use crate::group::said::{about, members, notify, value};
+
+impl Operations {
+    /// Says to the server of a leader that is lost what the program wants.
+    pub(super) fn decide_leader(
+        &mut self,
+        op: OpId,
+        name: &Text<'static>,
+        old: &Proc<'static>,
+        decision: Option<&Decision>,
+    ) {
+        // Another may lead by now.
+        match self.kind_of(op) {
+            Some(Kind::Join { leader, .. }) if leader == old => {}
+            _ => return,
+        }
+        let mut more = vec![Info::new(keys::EVENT_AFFECTED_PROC, old.clone())];
+        let status = match decision {
+            Some(Decision::Abort) => Status::GROUP_CONSTRUCT_ABORT,
+            Some(Decision::Lead) => {
+                more.push(Info::new(keys::GROUP_LEADER, true));
+                Status::GROUP_LEADER_FAILED
+            }
+            _ => Status::GROUP_LEADER_FAILED,
+        };
+        let said = notify(status, name, vec![old.clone()], more);
+        self.steps.push_back(Step::Notify(None, said));
+        if status == Status::GROUP_CONSTRUCT_ABORT {
+            self.leaderless(op, status);
+        }
+    }
+
+    /// It is known who leads in the place of one that is lost, if anybody does.
+    pub(super) fn selected(&mut self, op: OpId, event: &Event<'static>) {
+        let Some(Value::Proc(new)) = value(&event.infos, keys::GROUP_LEADER) else {
+            return self.leaderless(op, Status::GROUP_LEADER_FAILED);
+        };
+        if *new != self.own {
+            return self.follow(op, new);
+        }
+        let listed = Proc::owned_list(members(event).unwrap_or_default());
+        let (own, Some(operation)) = (&self.own, self.open.get_mut(&op)) else {
+            return;
+        };
+        let Kind::Join { directives, .. } = &operation.kind else {
+            return;
+        };
+        match Invite::in_place(own, listed, *directives) {
+            Ok((invite, to)) => {
+                let old = Info::new(keys::EVENT_AFFECTED_PROC, about(event).clone());
+                let invited = notify(Status::GROUP_INVITED, &operation.name, to, vec![old]);
+                let is_answered = invite.is_answered();
+                operation.kind = Kind::Invite(invite);
+                match is_answered {
+                    true => self.complete(op),
+                    false => self.steps.push_back(Step::Notify(Some(op), invited)),
+                }
+            }
+            Err(error) => self.end(op, Err(error)),
+        }
+    }
+
+    /// Waits for another leader from now on.
+    pub(super) fn follow(&mut self, op: OpId, new: &Proc<'static>) {
+        if let Some(Kind::Join {
+            leader,
+            has_answered,
+            is_lost,
+            ..
+        }) = self.kind_of(op)
+        {
+            leader.clone_from(new);
+            (*has_answered, *is_lost) = (false, false);
+        }
+    }
+
+    /// Accepts the invitation of the leader that this process waits for.
+    pub(super) fn accept(&mut self, op: OpId) {
+        if let Some(operation) = self.open.get(&op)
+            && let Some(leader) = operation.leader()
+        {
+            let accepted = Status::GROUP_INVITE_ACCEPTED;
+            let accepted = notify(accepted, &operation.name, vec![leader], Vec::new());
+            self.steps.push_back(Step::Notify(Some(op), accepted));
+        }
+    }
+
+    /// Ends a join whose leader is lost.
+    fn leaderless(&mut self, op: OpId, status: Status) {
+        let Some(operation) = self.open.get(&op) else {
+            return;
+        };
+        let (name, leader) = (operation.name.clone(), operation.leader());
+        if let Some(who) = leader {
+            let message = format!("{} rank {} led {name} and is lost", who.nspace, who.rank);
+            // What the leader said last may still come from another node.
+            self.remember((name, who));
+            self.end(op, Err(Error::new(status, message)));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the processes of a node share with their server in memory, as one of them reads it.
+//!
+//! Nothing here is needed: whatever is not found, cannot be opened or is damaged is asked for.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pmix_proto::PeerForm;
+use pmix_proto::shared::{self, SharedKey};
+use pmix_shm::{Address, Reader};
+use pmix_types::{IntoOwned as _, Nspace, Proc, Rank, Value};
+
+/// Reads what the processes of the own job on this node share.
+pub(crate) struct SharedData {
+    nspace: Nspace<'static>,
+    form: PeerForm,
+    table: Reader,
+    /// Whether the table was seen to be that of the own job, with its job info.
+    is_own: AtomicBool,
+    /// Whether damage was found: what is damaged once is not read again.
+    is_damaged: AtomicBool,
+}
+
+/// What a look into the table came to.
+enum Look<T> {
+    Found(T),
+    /// It is not there.
+    Absent,
+    /// It cannot be told: the table is being written, closed, damaged or another job's.
+    Unknown,
+}
+
+impl SharedData {
+    /// Opens what the server of a process shares, if it can be.
+    pub(crate) fn open(nspace: &Nspace<'static>, address: &str) -> Option<Self> {
+        let opened = address
+            .parse()
+            .and_then(|address: Address| Reader::open(&address));
+        let table = opened
+            .inspect_err(|error| tracing::debug!("nothing is read in shared memory: {error}"))
+            .ok()?;
+        Some(Self {
+            nspace: nspace.clone(),
+            form: shared::form(),
+            table,
+            is_own: AtomicBool::new(false),
+            is_damaged: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether the job info is there, and that of the own job: a process may have the environment of one of
+    /// another job.
+    pub(crate) fn has_job_info(&self) -> bool {
+        if self.is_own.load(Ordering::Relaxed) {
+            return true;
+        }
+        let is_own = match self.look(SharedKey::Job) {
+            Look::Found(name) => *name == *self.nspace.as_bytes(),
+            Look::Absent | Look::Unknown => false,
+        };
+        self.is_own.store(is_own, Ordering::Relaxed);
+        is_own
+    }
+
+    /// Returns job info: the value of a key of the own job, or of one of its processes.
+    pub(crate) fn info(&self, proc: &Proc<'_>, key: &str) -> Option<Value<'static>> {
+        if proc.nspace != self.nspace || !self.has_job_info() {
+            return None;
+        }
+        let find = |rank| match self.look(SharedKey::Info(rank, key.as_bytes())) {
+            Look::Found(bytes) => match shared::read_info(&bytes) {
+                Ok((value, is_for_all)) => Look::Found((value.into_owned(), is_for_all)),
+                Err(error) => self.damaged(&error),
+            },
+            Look::Absent => Look::Absent,
+            Look::Unknown => Look::Unknown,
+        };
+        match find(proc.rank) {
+            Look::Found((value, _)) => return Some(value),
+            // The value of the job is not that of a process whose own cannot be read just now.
+            Look::Unknown => return None,
+            Look::Absent if !proc.rank.is_valid() => return None,
+            Look::Absent => {}
+        }
+        let Look::Found((value, is_for_all)) = find(Rank::WILDCARD) else {
+            return None;
+        };
+        let described = || matches!(self.look(SharedKey::Described(proc.rank)), Look::Found(_));
+        (is_for_all || described()).then_some(value)
+    }
+
+    /// Returns a value that a process of the own job put, which no qualifiers tell apart from others.
+    pub(crate) fn put(&self, proc: &Proc<'_>, key: &str) -> Option<Value<'static>> {
+        if proc.nspace != self.nspace || !proc.rank.is_valid() || !self.has_job_info() {
+            return None;
+        }
+        let Look::Found(bytes) = self.look(SharedKey::Puts(proc.rank)) else {
+            return None;
+        };
+        match shared::find_put(&self.form, &bytes, key) {
+            Ok(found) => found.map(Value::into_owned),
+            Err(error) => {
+                self.damaged::<()>(&error);
+                None
+            }
+        }
+    }
+
+    fn look(&self, key: SharedKey<'_>) -> Look<Vec<u8>> {
+        if self.is_damaged.load(Ordering::Relaxed) {
+            return Look::Unknown;
+        }
+        match self.table.get(&key.to_bytes()) {
+            Ok(Some(found)) => Look::Found(found),
+            // A table that was closed has nothing to say.
+            Ok(None) if self.table.is_open() => Look::Absent,
+            Ok(None) | Err(pmix_shm::Error::Busy) => Look::Unknown,
+            Err(error) => self.damaged(&error),
+        }
+    }
+
+    fn damaged<T>(&self, error: &dyn std::fmt::Display) -> Look<T> {
+        if !self.is_damaged.swap(true, Ordering::Relaxed) {
+            tracing::warn!("shared memory is not read any longer: {error}");
+        }
+        Look::Unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_shm::Writer;
+    use pmix_types::{Kval, keys};
+
+    fn of_job(name: &str) -> Writer {
+        let mut table = Writer::create(1 << 20).unwrap();
+        let mut put = |key: SharedKey<'_>, value: &[u8]| table.put(&key.to_bytes(), value).unwrap();
+        let size = Kval {
+            key: keys::JOB_SIZE.into(),
+            value: Value::Uint32(4),
+        };
+        let size = shared::pack_info(&size, true).unwrap();
+        put(
+            SharedKey::Info(Rank::WILDCARD, keys::JOB_SIZE.as_bytes()),
+            &size,
+        );
+        put(SharedKey::Job, name.as_bytes());
+        table
+    }
+
+    #[test]
+    fn a_table_of_another_job_is_not_read() {
+        let table = of_job("job");
+        let address = table.address().to_string();
+        for (name, is_own) in [("job", true), ("another", false)] {
+            let shared = SharedData::open(&Nspace::new(name), &address).unwrap();
+            let job = Proc::new(Nspace::new(name), Rank::WILDCARD);
+            let size = shared.info(&job, keys::JOB_SIZE);
+            assert_eq!(shared.has_job_info(), is_own, "{name}");
+            assert_eq!(size, is_own.then_some(Value::Uint32(4)), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_table_that_is_gone_says_nothing_of_what_holds_for_all() {
+        let table = of_job("job");
+        let shared = SharedData::open(&Nspace::new("job"), &table.address().to_string()).unwrap();
+        let proc = Proc::new(Nspace::new("job"), Rank::new(1));
+        assert_eq!(shared.info(&proc, keys::JOB_SIZE), Some(Value::Uint32(4)));
+        drop(table);
+        assert_eq!(shared.info(&proc, keys::JOB_SIZE), None);
+    }
+}

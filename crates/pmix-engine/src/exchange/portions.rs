@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How much a client is brought of processes that it did not ask about: the policy, without data.
+//!
+//! | the client | its answer may bring of others |
+//! | --- | --- |
+//! | asks about a first process | [`FIRST_BYTES`] |
+//! | asks about a further one, after an answer that brought something | [`GROWTH`] times as much as that one might |
+//! | asks about a process that it was told of | nothing |
+//! | was brought as much as its connection may be | nothing |
+//!
+//! A client that finds in what it was brought what it wants next does not ask, so the portions grow only
+//! for one that goes on asking.
+
+use std::collections::BTreeMap;
+
+use pmix_types::Rank;
+
+use crate::UnaskedLimits;
+
+/// The bytes that the first answer may bring of others.
+const FIRST_BYTES: usize = 16 << 10;
+
+/// How much larger the next portion may be.
+const GROWTH: usize = 4;
+
+/// What one connection was told of the processes of its own job.
+#[derive(Debug, Default)]
+pub(super) struct Portions {
+    /// The processes whose data it has, asked for or not.
+    told: Ranks,
+    /// The bytes that it was brought without asking.
+    brought_bytes: usize,
+    /// How many answers brought something, or had no room for it.
+    num_portions: u32,
+}
+
+impl Portions {
+    /// The client is answered about a process. Returns how many bytes of others the answer may bring.
+    pub(super) fn asked(&mut self, rank: Rank, limits: UnaskedLimits) -> usize {
+        if !self.told.insert(rank) {
+            return 0;
+        }
+        let growth = GROWTH.saturating_pow(self.num_portions);
+        let left = limits.bytes_per_client.saturating_sub(self.brought_bytes);
+        let portion = FIRST_BYTES.saturating_mul(growth);
+        portion.min(limits.bytes_per_answer).min(left)
+    }
+
+    /// Whether the client has the data of a process.
+    pub(super) fn has(&self, rank: Rank) -> bool {
+        self.told.contains(rank)
+    }
+
+    /// An answer brings the data of a process, of so many bytes.
+    pub(super) fn bring(&mut self, rank: Rank, bytes: usize) {
+        self.told.insert(rank);
+        self.brought_bytes = self.brought_bytes.saturating_add(bytes);
+    }
+
+    /// An answer brought something, or there was something and no room for it: the next may bring more.
+    pub(super) fn grow(&mut self) {
+        self.num_portions = self.num_portions.saturating_add(1);
+    }
+}
+
+/// A set of ranks, in runs of consecutive ones: the first and the last of each.
+#[derive(Debug, Default)]
+struct Ranks(BTreeMap<u32, u32>);
+
+impl Ranks {
+    fn contains(&self, rank: Rank) -> bool {
+        let rank = rank.as_raw();
+        let run = self.0.range(..=rank).next_back();
+        run.is_some_and(|(_, last)| *last >= rank)
+    }
+
+    /// Adds a rank; tells whether it was not there.
+    fn insert(&mut self, rank: Rank) -> bool {
+        if self.contains(rank) {
+            return false;
+        }
+        let rank = rank.as_raw();
+        let behind = rank.checked_add(1).and_then(|next| self.0.remove(&next));
+        let last = behind.unwrap_or(rank);
+        match self.0.range_mut(..rank).next_back() {
+            Some((_, end)) if end.checked_add(1) == Some(rank) => *end = last,
+            _ => _ = self.0.insert(rank, last),
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn limits(bytes_per_answer: usize, bytes_per_client: usize) -> UnaskedLimits {
+        UnaskedLimits {
+            bytes_per_answer,
+            bytes_per_client,
+        }
+    }
+
+    fn rank(rank: u32) -> Rank {
+        Rank::new(rank)
+    }
+
+    #[test]
+    fn portions_grow_while_the_client_goes_on_asking() {
+        let mut portions = Portions::default();
+        let limits = limits(300 << 10, usize::MAX);
+        for (asked, kib) in [(0, 16), (10, 64), (20, 256), (30, 300), (40, 300)] {
+            assert_eq!(portions.asked(rank(asked), limits), kib << 10, "{asked}");
+            portions.bring(rank(asked + 1), 1);
+            portions.grow();
+        }
+        // What was brought is not asked about for the first time any more.
+        assert_eq!(portions.asked(rank(1), limits), 0);
+        assert_eq!(portions.asked(rank(20), limits), 0);
+        assert!(portions.has(rank(41)) && !portions.has(rank(42)));
+    }
+
+    #[test]
+    fn an_answer_that_brought_nothing_makes_the_next_no_larger() {
+        let mut portions = Portions::default();
+        for asked in 0..20 {
+            let room = portions.asked(rank(asked), UnaskedLimits::default());
+            assert_eq!(room, FIRST_BYTES);
+        }
+    }
+
+    #[test]
+    fn no_client_is_brought_more_than_its_share() {
+        let mut portions = Portions::default();
+        let limits = limits(1 << 20, 20 << 10);
+        assert_eq!(portions.asked(rank(0), limits), 16 << 10);
+        portions.bring(rank(1), 15 << 10);
+        portions.grow();
+        assert_eq!(portions.asked(rank(2), limits), 5 << 10);
+        portions.bring(rank(3), 5 << 10);
+        portions.grow();
+        assert_eq!(portions.asked(rank(4), limits), 0);
+    }
+
+    #[test]
+    fn a_limit_of_nothing_turns_it_off() {
+        for limits in [limits(0, 1 << 20), limits(1 << 20, 0)] {
+            assert_eq!(Portions::default().asked(rank(0), limits), 0);
+        }
+    }
+
+    #[test]
+    fn runs_of_ranks_are_the_set_that_was_added() {
+        let (mut ranks, mut model) = (Ranks::default(), BTreeSet::new());
+        let mut random = 7_u32;
+        for _ in 0..2_000 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let number = (random >> 16) % 97;
+            assert_eq!(ranks.insert(rank(number)), model.insert(number));
+            let runs: Vec<_> = ranks.0.iter().collect();
+            let apart = |pair: &[(&u32, &u32)]| pair[0].1 + 1 < *pair[1].0;
+            assert!(runs.windows(2).all(apart), "{runs:?}");
+            for number in 0..97 {
+                assert_eq!(ranks.contains(rank(number)), model.contains(&number));
+            }
+        }
+        assert_eq!(ranks.0.len(), 1);
+        for last in [u32::MAX, u32::MAX - 1] {
+            assert!(ranks.insert(rank(last)) && !ranks.insert(rank(last)));
+        }
+    }
+}

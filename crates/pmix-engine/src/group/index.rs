@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which groups or invitations name a process or a job, so that its loss costs as much as it concerns.
+
+use std::collections::{BTreeSet, HashMap};
+
+use pmix_types::{Nspace, Proc, Rank};
+
+/// Finds numbers by the processes that they stand for.
+#[derive(Debug, Default)]
+pub(super) struct ByProc {
+    named: HashMap<Proc<'static>, BTreeSet<u64>>,
+    of_jobs: HashMap<Nspace<'static>, BTreeSet<u64>>,
+}
+
+impl ByProc {
+    /// Notes that a number stands for some processes, whole jobs among them.
+    pub(super) fn insert<'p>(
+        &mut self,
+        id: u64,
+        procs: impl IntoIterator<Item = &'p Proc<'static>>,
+    ) {
+        for proc in procs {
+            self.named.entry(proc.clone()).or_default().insert(id);
+            if let Some(ids) = self.of_jobs.get_mut(proc.nspace.as_bytes()) {
+                ids.insert(id);
+                continue;
+            }
+            self.of_jobs
+                .insert(proc.nspace.clone(), BTreeSet::from([id]));
+        }
+    }
+
+    /// Forgets a number, with all of the processes that it stands for.
+    pub(super) fn remove<'p>(
+        &mut self,
+        id: u64,
+        procs: impl IntoIterator<Item = &'p Proc<'static>>,
+    ) {
+        for proc in procs {
+            if let Some(ids) = self.named.get_mut(proc)
+                && ids.remove(&id)
+                && ids.is_empty()
+            {
+                self.named.remove(proc);
+            }
+            if let Some(ids) = self.of_jobs.get_mut(proc.nspace.as_bytes())
+                && ids.remove(&id)
+                && ids.is_empty()
+            {
+                self.of_jobs.remove(proc.nspace.as_bytes());
+            }
+        }
+    }
+
+    /// The numbers that stand for a process, by its rank or with its whole job.
+    pub(super) fn of(&self, proc: &Proc<'static>) -> BTreeSet<u64> {
+        let whole_job = Proc::new(proc.nspace.clone(), Rank::WILDCARD);
+        let named = [proc, &whole_job].map(|proc| self.named.get(proc));
+        named.into_iter().flatten().flatten().copied().collect()
+    }
+
+    /// The numbers that stand for any process of a job.
+    pub(super) fn of_job(&self, nspace: &Nspace<'_>) -> Vec<u64> {
+        let ids = self.of_jobs.get(nspace.as_bytes());
+        ids.into_iter().flatten().copied().collect()
+    }
+
+    /// How many entries there are.
+    pub(super) fn len(&self) -> usize {
+        let named = self.named.values().map(BTreeSet::len).sum::<usize>();
+        named + self.of_jobs.values().map(BTreeSet::len).sum::<usize>()
+    }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The leader of an invitation is lost: those who accepted choose another, one and no more.
+
+use std::time::Duration;
+
+use pmix_engine::{Answer, Config};
+use pmix_proto::{Event, Request, request};
+use pmix_types::{DataRange, Info, Proc, Rank, Status, Value, keys};
+
+use crate::collective::{DONE, procs};
+use crate::group::{listen, world};
+use crate::world::{Reaction, Who, World};
+
+fn proc(rank: u32) -> Proc<'static> {
+    Proc::new("job", Rank::new(rank))
+}
+
+fn say(status: Status, to: &[u32], more: Vec<Info<'static>>) -> Request<'static> {
+    let to: Vec<_> = to.iter().map(|rank| ("job", *rank)).collect();
+    let mut infos = vec![
+        Info::new(keys::EVENT_CUSTOM_RANGE, procs(&to)),
+        Info::new(keys::EVENT_NON_DEFAULT, true),
+        Info::new(keys::GROUP_ID, "g"),
+    ];
+    infos.extend(more);
+    Request::Notify(request::Notify {
+        status,
+        range: DataRange::CUSTOM,
+        infos,
+    })
+}
+
+/// What is said about a leader that is lost.
+fn answer(status: Status, old: u32, leads: bool) -> Request<'static> {
+    let mut more = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc(old))];
+    if leads {
+        more.push(Info::new(keys::GROUP_LEADER, true));
+    }
+    say(status, &[old], more)
+}
+
+/// What is heard about leaders: who is lost, and who is chosen.
+fn heard(world: &World, who: Who) -> Vec<(Status, Option<Proc<'static>>)> {
+    let client = &world.clients[who];
+    let form = client.session.form();
+    let events = client.notices.iter();
+    let events = events.map(|notice| Event::decode(form, None, &notice.payload).unwrap());
+    let heard = events.filter_map(|event| {
+        let key = match event.status {
+            Status::GROUP_LEADER_FAILED => keys::EVENT_AFFECTED_PROC,
+            Status::GROUP_LEADER_SELECTED => keys::GROUP_LEADER,
+            Status::GROUP_CONSTRUCT_ABORT => return Some((event.status, None)),
+            _ => return None,
+        };
+        let mut infos = event.infos.iter();
+        let about = match infos.find(|info| info.key.is(key)).map(|info| &info.value) {
+            Some(Value::Proc(proc)) => Some(Proc::owned_list(std::slice::from_ref(proc)).remove(0)),
+            _ => None,
+        };
+        Some((event.status, about))
+    });
+    heard.collect()
+}
+
+/// The first of four invites the others, who accept, and is lost.
+fn leaderless(per_node: &[u32]) -> (World, Vec<Who>) {
+    let (mut world, all) = world(per_node);
+    let codes = [
+        Status::GROUP_LEADER_FAILED,
+        Status::GROUP_LEADER_SELECTED,
+        Status::GROUP_CONSTRUCT_ABORT,
+    ];
+    listen(&mut world, &all, &codes);
+    let invite = say(Status::GROUP_INVITED, &[1, 2, 3], vec![]);
+    assert_eq!(world.status_of(all[0], &invite), DONE);
+    for who in &all[1..] {
+        let accept = say(Status::GROUP_INVITE_ACCEPTED, &[0], vec![]);
+        assert_eq!(world.status_of(*who, &accept), DONE);
+    }
+    world.kill(all[0]);
+    world.run();
+    (world, all)
+}
+
+fn selected(leader: Option<u32>) -> Vec<(Status, Option<Proc<'static>>)> {
+    vec![
+        (Status::GROUP_LEADER_FAILED, Some(proc(0))),
+        (Status::GROUP_LEADER_SELECTED, leader.map(proc)),
+    ]
+}
+
+fn bytes(world: &World) -> usize {
+    let nodes = world.nodes.iter();
+    nodes.map(|node| node.engine.stats().group_bytes).sum()
+}
+
+const NODES: [&[u32]; 4] = [&[4], &[2, 2], &[1, 3], &[1, 1, 2]];
+
+#[test]
+fn the_first_that_wants_to_lead_does_and_all_hear_the_same() {
+    for per_node in NODES {
+        let (mut world, all) = leaderless(per_node);
+        for (rank, leads) in [(1, false), (3, true), (2, true)] {
+            let answer = answer(Status::GROUP_LEADER_FAILED, 0, leads);
+            assert_eq!(world.status_of(all[rank], &answer), DONE);
+        }
+        for who in &all[1..] {
+            assert_eq!(heard(&world, *who), selected(Some(3)), "{per_node:?}");
+        }
+        // It invites the others again, and the group is formed.
+        let invite = say(Status::GROUP_INVITED, &[1, 2], vec![]);
+        assert_eq!(world.status_of(all[3], &invite), DONE);
+        for rank in [1, 2] {
+            let accept = say(Status::GROUP_INVITE_ACCEPTED, &[3], vec![]);
+            assert_eq!(world.status_of(all[rank], &accept), DONE);
+        }
+        let complete = say(Status::GROUP_CONSTRUCT_COMPLETE, &[1, 2, 3], vec![]);
+        assert_eq!(world.status_of(all[3], &complete), DONE);
+        for who in &all[1..] {
+            world.kill(*who);
+            world.run();
+        }
+        assert_eq!(bytes(&world), 0);
+    }
+}
+
+#[test]
+fn all_hear_at_once_that_nobody_leads() {
+    for per_node in NODES {
+        let (mut world, all) = leaderless(per_node);
+        // Who is lost is not waited for.
+        world.kill(all[3]);
+        world.run();
+        for rank in [1, 2] {
+            assert_eq!(heard(&world, all[rank]).len(), 1);
+            let answer = answer(Status::GROUP_LEADER_FAILED, 0, false);
+            assert_eq!(world.status_of(all[rank], &answer), DONE);
+        }
+        for rank in [1, 2] {
+            assert_eq!(heard(&world, all[rank]), selected(None), "{per_node:?}");
+        }
+        assert_eq!(bytes(&world), 0);
+    }
+}
+
+#[test]
+fn who_says_nothing_is_waited_for_no_longer_than_the_time() {
+    let time = Config::default().leader_time;
+    for per_node in NODES {
+        let (mut world, all) = leaderless(per_node);
+        world.advance(time - Duration::from_millis(1));
+        assert_eq!(heard(&world, all[1]).len(), 1);
+        world.advance(Duration::from_millis(2));
+        for who in &all[1..] {
+            assert_eq!(heard(&world, *who), selected(None), "{per_node:?}");
+        }
+        assert_eq!(bytes(&world), 0);
+    }
+}
+
+#[test]
+fn a_server_that_never_hears_who_leads_ends_the_wait_of_its_own() {
+    let (mut world, all) = leaderless(&[1, 3]);
+    world.rule(|_, upcall| match upcall.name() {
+        "NotifyEvent" => Reaction::Answer(Answer::Done(Status::SUCCESS)),
+        _ => Reaction::Usual,
+    });
+    let answer = answer(Status::GROUP_LEADER_FAILED, 0, true);
+    assert_eq!(world.status_of(all[1], &answer), DONE);
+    world.advance(2 * Config::default().leader_time);
+    for who in &all[1..] {
+        assert_eq!(heard(&world, *who), selected(None));
+    }
+    assert_eq!(bytes(&world), 0);
+}
+
+#[test]
+fn one_that_gives_up_ends_it_for_all() {
+    for per_node in NODES {
+        let (mut world, all) = leaderless(per_node);
+        let abort = answer(Status::GROUP_CONSTRUCT_ABORT, 0, false);
+        assert_eq!(world.status_of(all[2], &abort), DONE);
+        let aborted = (Status::GROUP_CONSTRUCT_ABORT, None);
+        for rank in [1, 3] {
+            assert_eq!(
+                heard(&world, all[rank]).last(),
+                Some(&aborted),
+                "{per_node:?}"
+            );
+        }
+        world.advance(3 * Config::default().leader_time);
+        assert_eq!(heard(&world, all[1]).len(), 2);
+        assert_eq!(bytes(&world), 0);
+    }
+}
+
+#[test]
+fn one_that_was_chosen_and_is_lost_is_followed_by_another() {
+    for per_node in NODES {
+        let (mut world, all) = leaderless(per_node);
+        let lead = answer(Status::GROUP_LEADER_FAILED, 0, true);
+        assert_eq!(world.status_of(all[1], &lead), DONE);
+        world.kill(all[1]);
+        world.run();
+        let lead = answer(Status::GROUP_LEADER_FAILED, 1, true);
+        assert_eq!(world.status_of(all[2], &lead), DONE);
+        for who in &all[2..] {
+            let expected = [
+                selected(Some(1)),
+                vec![
+                    (Status::GROUP_LEADER_FAILED, Some(proc(1))),
+                    (Status::GROUP_LEADER_SELECTED, Some(proc(2))),
+                ],
+            ];
+            assert_eq!(heard(&world, *who), expected.concat(), "{per_node:?}");
+        }
+    }
+}
+
+#[test]
+fn processes_choose_no_leader_for_others() {
+    let (mut world, all) = world(&[2, 2]);
+    let codes = [Status::GROUP_LEADER_SELECTED];
+    listen(&mut world, &all, &codes);
+    let chosen = say(Status::GROUP_LEADER_SELECTED, &[0, 2], vec![]);
+    let denied = Some(Status::ERR_NO_PERMISSIONS);
+    assert_eq!(world.status_of(all[1], &chosen), denied);
+    // Nobody chooses one for a leader that is there.
+    let (mut world, all) = leaderless(&[2, 2]);
+    let lead = answer(Status::GROUP_LEADER_FAILED, 3, true);
+    assert_eq!(world.status_of(all[1], &lead), DONE);
+    assert_eq!(heard(&world, all[2]).len(), 1);
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the engine says is to be shared in memory, and when.
+
+use std::collections::BTreeMap;
+
+use gds_hash::{Codec, ModexStore};
+use pmix_engine::SharedChange;
+use pmix_proto::shared::{self, SharedKey, find_put, read_info};
+use pmix_proto::{Request, request};
+use pmix_types::{Info, IntoOwned as _, Proc, Rank, Scope, Value, keys};
+
+use crate::exchange::commit;
+use crate::world::{Who, World, hello};
+
+/// What stands in the memory of a node.
+#[derive(Default)]
+struct Table(BTreeMap<Vec<u8>, Vec<u8>>);
+
+impl Table {
+    /// Makes the changes that the engine of a node asks for, and returns how many there were.
+    fn change(&mut self, world: &mut World, node: usize) -> usize {
+        let mut count = 0;
+        while let Some(change) = world.nodes[node].engine.poll_shared() {
+            count += 1;
+            match change {
+                SharedChange::Put { nspace, key, value } => {
+                    assert_eq!(nspace, "job");
+                    self.0.insert(key, value);
+                }
+                SharedChange::Remove { key, .. } => assert!(self.0.remove(&key).is_some()),
+                other => panic!("{other:?}"),
+            }
+        }
+        count
+    }
+
+    fn put(&self, rank: u32, key: &str) -> Option<Value<'static>> {
+        let bytes = self.0.get(&SharedKey::Puts(Rank::new(rank)).to_bytes())?;
+        let found = find_put(&shared::form(), bytes, key).unwrap();
+        found.map(Value::into_owned)
+    }
+
+    fn has(&self, rank: u32) -> bool {
+        (self.0).contains_key(&SharedKey::Puts(Rank::new(rank)).to_bytes())
+    }
+
+    fn info(&self, rank: Rank, key: &str) -> Option<Value<'static>> {
+        let bytes = self
+            .0
+            .get(&SharedKey::Info(rank, key.as_bytes()).to_bytes())?;
+        Some(read_info(bytes).unwrap().0.into_owned())
+    }
+}
+
+/// Two nodes with two processes each, of which those on the first read what is shared.
+fn world() -> (World, Vec<Who>) {
+    let mut world = World::new(2);
+    world.job("job", &[2, 2]);
+    let all = (0..4_u32).map(|rank| {
+        let mut hello = hello("job", rank);
+        if rank < 2 {
+            hello.gds = "pmixrs,hash".into();
+        }
+        let who = world.connect(usize::from(rank >= 2), &hello);
+        world.run();
+        who
+    });
+    let all = all.collect();
+    (world, all)
+}
+
+fn fence(world: &mut World, all: &[Who], collects: bool) {
+    let fence = Request::Fence(request::Fence {
+        procs: vec![Proc::new("job", Rank::WILDCARD)],
+        infos: vec![Info::new(keys::COLLECT_DATA, collects)],
+    });
+    for who in all {
+        world.ask(*who, &fence);
+    }
+    world.run();
+}
+
+#[test]
+fn nothing_is_shared_where_nobody_reads_it() {
+    let (mut world, all) = world();
+    let (mut first, mut second) = (Table::default(), Table::default());
+    assert!(first.change(&mut world, 0) > 10);
+    for (rank, who) in (0..).zip(&all) {
+        commit(&mut world, *who, rank, &[(Scope::GLOBAL, "card", rank)]);
+    }
+    fence(&mut world, &all, true);
+    assert_eq!(first.change(&mut world, 0), 4);
+    assert_eq!(second.change(&mut world, 1), 0);
+}
+
+#[test]
+fn a_fence_that_collects_shares_what_each_side_is_to_see() {
+    let (mut world, all) = world();
+    let mut table = Table::default();
+    for (rank, who) in (0..).zip(&all) {
+        let data = [
+            (Scope::GLOBAL, "card", rank),
+            (Scope::LOCAL, "near", rank),
+            (Scope::REMOTE, "far", rank),
+        ];
+        commit(&mut world, *who, rank, &data);
+    }
+    fence(&mut world, &all, false);
+    table.change(&mut world, 0);
+    assert!((0..4).all(|rank| !table.has(rank)));
+    fence(&mut world, &all, true);
+    table.change(&mut world, 0);
+    for rank in 0..4 {
+        let number = Some(Value::Uint32(rank));
+        let (near, far) = match rank < 2 {
+            true => (number.clone(), None),
+            false => (None, number.clone()),
+        };
+        assert_eq!(table.put(rank, "card"), number);
+        assert_eq!(table.put(rank, "near"), near, "{rank}");
+        assert_eq!(table.put(rank, "far"), far, "{rank}");
+    }
+}
+
+#[test]
+fn what_is_put_again_is_removed_before_the_reply() {
+    let (mut world, all) = world();
+    let mut table = Table::default();
+    for (rank, who) in (0..).zip(&all) {
+        commit(&mut world, *who, rank, &[(Scope::GLOBAL, "card", rank)]);
+    }
+    fence(&mut world, &all, true);
+    table.change(&mut world, 0);
+    let client = &mut world.clients[all[1]];
+    let mut puts = ModexStore::default();
+    let (rank, info) = (Rank::new(1), Info::new("card", 7_u32));
+    puts.put(rank, Scope::GLOBAL, info).unwrap();
+    let wire = Codec::new(client.session.form().layout);
+    let blocks = puts.commit_message(&wire, rank).unwrap();
+    let commit = Request::Commit(request::Commit { blocks: &blocks });
+    client.session.request(&commit, None).unwrap();
+    let bytes = client.session.poll_transmit().unwrap();
+    let (peer, now) = (client.peer.unwrap(), world.now);
+    let engine = &mut world.nodes[0].engine;
+    engine.handle_input(peer, &bytes, now);
+    // The reply waits to be sent, and the change was made.
+    assert_eq!(table.change(&mut world, 0), 1);
+    assert!(!table.has(1) && table.has(0));
+    assert!(world.nodes[0].engine.poll_transmit().is_some());
+    // Without a fence it stays so; with one it is there anew, and the others are as they were.
+    fence(&mut world, &all, false);
+    assert_eq!(table.change(&mut world, 0), 0);
+}
+
+#[test]
+fn data_of_a_process_that_is_lost_go_and_those_of_its_next_life_come() {
+    let (mut world, all) = world();
+    let mut table = Table::default();
+    for (rank, who) in (0..).zip(&all) {
+        commit(&mut world, *who, rank, &[(Scope::GLOBAL, "card", rank)]);
+    }
+    fence(&mut world, &all, true);
+    table.change(&mut world, 0);
+    assert!(table.has(1));
+    world.kill(all[1]);
+    world.run();
+    table.change(&mut world, 0);
+    assert!(!table.has(1));
+    let again = world.join(0, "job", 1);
+    let all = [all[0], again, all[2], all[3]];
+    commit(&mut world, again, 1, &[(Scope::GLOBAL, "card", 9)]);
+    fence(&mut world, &all, true);
+    table.change(&mut world, 0);
+    assert_eq!(table.put(1, "card"), Some(Value::Uint32(9)));
+    assert_eq!(table.put(3, "card"), Some(Value::Uint32(3)));
+}
+
+#[test]
+fn what_is_known_of_a_job_is_shared_as_it_changes() {
+    let (mut world, _) = world();
+    let mut table = Table::default();
+    table.change(&mut world, 0);
+    let job = |table: &Table, key| table.info(Rank::WILDCARD, key);
+    assert_eq!(job(&table, keys::JOB_SIZE), Some(Value::Uint32(4)));
+    assert_eq!(job(&table, keys::LOCAL_PEERS), Some(Value::from("0,1")));
+    assert_eq!(job(&table, keys::JOBID), None);
+    let of_rank = table.info(Rank::new(1), keys::LOCAL_RANK);
+    assert_eq!(of_rank, Some(Value::Uint16(1)));
+    assert_eq!(table.info(Rank::new(2), keys::LOCAL_RANK), None);
+    let more = [Info::new(keys::JOBID, "17")];
+    let engine = &mut world.nodes[0].engine;
+    engine.register_nspace(&"job".into(), 2, &more).unwrap();
+    table.change(&mut world, 0);
+    assert_eq!(job(&table, keys::JOBID), Some(Value::from("17")));
+    assert_eq!(job(&table, keys::JOB_SIZE), Some(Value::Uint32(4)));
+    let engine = &mut world.nodes[0].engine;
+    engine.deregister_nspace(&"job".into()).unwrap();
+    assert_eq!(world.nodes[0].engine.stats().num_shared_jobs, 0);
+}

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The core of a process, and what drives it: bytes, calls and times go in, and what comes out is
+//! looked at and obeyed.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use pmix_client::{Answer, Core, CoreStats, Error, OperationId, Settings, Uri};
+use pmix_proto::{Header, Request, request};
+use pmix_types::{Proc, Rank, Status};
+
+use crate::agenda;
+use crate::client::{Asked, Begun, Known, Saying, What, Who, hello};
+use crate::fault::Fault;
+use crate::invite::number_of;
+use crate::oracle::groups::Outcome;
+use crate::process::{Kind, ProcId};
+use crate::world::World;
+
+/// How long the server has for what a core says about an invitation.
+const SAY_TIME: Duration = Duration::from_secs(15);
+
+impl World {
+    /// A core for a connection of a process.
+    pub(crate) fn begin_core(&mut self, who: Who, proc: ProcId) {
+        let server = Uri {
+            server: Proc::new("server", Rank::new(0)),
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
+        };
+        let name = self.procs[proc].name();
+        let hello = hello(name.clone());
+        let mut settings = Settings::new(name, server);
+        settings.time_limit = Some(SAY_TIME);
+        settings.max_reply_bytes = 16 << 20;
+        // One that says nothing keeps what it is brought, and may read it old (docs/decisions/0024).
+        settings.max_prefetch_bytes = if self.random.once_in(2) { 1 << 16 } else { 1 };
+        let time = self.time_for(Some(Duration::from_secs(3)));
+        let end = time.map(|time| self.instant() + time);
+        let core = Core::new(settings, &hello, end).unwrap();
+        let client = &mut self.clients[who];
+        client.form = Some(*core.form());
+        client.core = Some(core);
+        self.has_begun(who, Core::INIT, What::Init, time);
+        self.pump(who, None);
+        self.set_limit(who);
+    }
+
+    /// Begins an operation; by the time it has its answer, if there is one.
+    pub(crate) fn ask(
+        &mut self,
+        who: Who,
+        what: What,
+        own: Option<Duration>,
+        begin: impl FnOnce(&mut Core, Option<Instant>) -> Result<OperationId, Error>,
+    ) -> OperationId {
+        let time = self.time_for(own);
+        // What the core has said by itself comes first.
+        self.pump(who, None);
+        let id = self.begin_call(who, what.clone(), time, begin);
+        self.pump(who, Some((id, what, own)));
+        self.settle_soon(who);
+        id
+    }
+
+    /// Begins an operation that goes by several requests.
+    pub(crate) fn ask_in_steps(
+        &mut self,
+        who: Who,
+        what: What,
+        time: Duration,
+        begin: impl FnOnce(&mut Core, Option<Instant>) -> Result<OperationId, Error>,
+    ) -> OperationId {
+        let id = self.begin_call(who, what, Some(time), begin);
+        self.pump(who, None);
+        self.settle_soon(who);
+        id
+    }
+
+    /// Makes a request of which the core knows no more than that it is one.
+    pub(crate) fn request(
+        &mut self,
+        who: Who,
+        request: &Request<'_>,
+        what: What,
+        own: Option<Duration>,
+    ) -> OperationId {
+        self.ask(who, what, own, |core, end| core.request(request, end))
+    }
+
+    fn begin_call(
+        &mut self,
+        who: Who,
+        what: What,
+        time: Option<Duration>,
+        begin: impl FnOnce(&mut Core, Option<Instant>) -> Result<OperationId, Error>,
+    ) -> OperationId {
+        let end = time.map(|time| self.instant() + time);
+        let core = self.clients[who].core.as_mut().expect("a live client");
+        let id = begin(core, end).expect("a core that is not lost");
+        self.say(|| format!("connection {who} begins {id}: {what:?} within {time:?}"));
+        self.has_begun(who, id, what, time);
+        id
+    }
+
+    fn has_begun(&mut self, who: Who, id: OperationId, what: What, time: Option<Duration>) {
+        let grace = match what {
+            What::Lead(_) => SAY_TIME,
+            _ => Duration::ZERO,
+        };
+        let end = time.map(|time| self.now + time);
+        if let Some(time) = time {
+            let after = time + grace + Duration::from_millis(1);
+            self.after(after, agenda::Event::Overdue(who, id));
+        }
+        if self.strikes(Fault::Haste, 20) {
+            let after = self.random.millis(0, 2000);
+            self.after(after, agenda::Event::Cancel(who, id));
+        }
+        let begun = Begun {
+            what,
+            tag: None,
+            end,
+            is_cancelled: false,
+        };
+        let before = self.clients[who].begun.insert(id, begun);
+        assert!(before.is_none(), "connection {who}: {id} begins twice");
+    }
+
+    /// How long a process waits for what its server answers within a time.
+    fn time_for(&mut self, own: Option<Duration>) -> Option<Duration> {
+        if self.strikes(Fault::Haste, 10) {
+            return Some(self.random.millis(0, 3000));
+        }
+        let own = own.unwrap_or(Duration::from_secs(20));
+        (!self.random.once_in(10)).then(|| self.deadline(own) + Duration::from_secs(5))
+    }
+
+    /// Hands on what a core has to say: for an operation, or by itself.
+    fn pump(&mut self, who: Who, mut of: Option<(OperationId, What, Option<Duration>)>) {
+        while let Some(bytes) = self.clients[who]
+            .core
+            .as_mut()
+            .and_then(Core::poll_transmit)
+        {
+            self.sent(who, &bytes, of.take());
+            self.send(who, bytes, true);
+        }
+    }
+
+    fn sent(&mut self, who: Who, bytes: &[u8], of: Option<(OperationId, What, Option<Duration>)>) {
+        let (head, payload) = bytes.split_first_chunk::<{ Header::LEN }>().unwrap();
+        let tag = Header::decode(head).tag;
+        if !tag.is_request() {
+            return;
+        }
+        let client = &mut self.clients[who];
+        let request = Request::decode(client.form.as_ref().unwrap(), None, payload).unwrap();
+        let command = request.command();
+        let is_init = client.begun.contains_key(&Core::INIT);
+        let of = of.or_else(|| is_init.then_some((Core::INIT, What::Init, Some(Duration::ZERO))));
+        let (what, own) = match of {
+            Some((id, what, own)) => {
+                let begun = client.begun.get_mut(&id).expect("what has begun");
+                assert_eq!(begun.tag.replace(tag), None, "{id} asks twice");
+                (what, own)
+            }
+            None => (by_itself(&request), Some(Duration::ZERO)),
+        };
+        let asked = Asked {
+            command,
+            what: what.clone(),
+            at: self.now,
+            answer: None,
+            values: Vec::new(),
+        };
+        let before = client.asked.insert(tag, asked);
+        assert!(before.is_none(), "connection {who} uses tag {tag} twice");
+        self.say(|| format!("connection {who} asks {command}, tag {tag}: {what:?}"));
+        if let What::Invitation(number, saying @ (Saying::Complete | Saying::Abort)) = what {
+            self.ends_invitation(number, saying);
+        }
+        if let Some(own) = own {
+            self.deadline_of(who, tag, own);
+        }
+    }
+
+    /// Bytes reach a client.
+    pub(crate) fn hear(&mut self, who: Who, bytes: &[u8]) {
+        let now = self.instant();
+        if let Some(core) = &mut self.clients[who].core {
+            let before = core.stats().num_events;
+            core.handle_input(bytes, now);
+            if core.stats().num_events > before {
+                self.note_known(who);
+            }
+            self.settle(who);
+        }
+    }
+
+    /// The time of something may be up.
+    pub(crate) fn limit(&mut self, who: Who) {
+        let now = self.instant();
+        let client = &mut self.clients[who];
+        client.alarm = None;
+        if let Some(core) = &mut client.core {
+            core.handle_timeout(now);
+            self.settle(who);
+        }
+    }
+
+    /// A process gives up what it waits for.
+    pub(crate) fn cancel(&mut self, who: Who, id: OperationId) {
+        let now = self.instant();
+        let client = &mut self.clients[who];
+        if let (Some(begun), Some(core)) = (client.begun.get_mut(&id), &mut client.core) {
+            begun.is_cancelled = true;
+            core.cancel(id, now);
+            self.say(|| format!("connection {who} cancels {id}"));
+            self.settle(who);
+        }
+    }
+
+    /// What a call brought at once is looked at when the caller has returned.
+    fn settle_soon(&mut self, who: Who) {
+        let core = self.clients[who].core.as_ref();
+        if core.is_some_and(|core| core.stats().num_completed > 0) {
+            self.after(Duration::ZERO, agenda::Event::Limit(who));
+        }
+        self.set_limit(who);
+    }
+
+    fn set_limit(&mut self, who: Who) {
+        let now = self.instant();
+        let client = &mut self.clients[who];
+        let Some(at) = client.core.as_ref().and_then(Core::poll_timeout) else {
+            return;
+        };
+        let after = at.saturating_duration_since(now);
+        let at = self.now + after;
+        if client.alarm.is_none_or(|known| at < known) {
+            client.alarm = Some(at);
+            self.after(after, agenda::Event::Limit(who));
+        }
+    }
+
+    /// Takes what a core has to tell its process, which goes on then, or leaves.
+    fn settle(&mut self, who: Who) {
+        let (may_go_on, leaves) = self.take_completed(who);
+        if self.clients[who].proc.is_none() {
+            return self.leave(who);
+        }
+        // A program may be busy when an event comes.
+        match self.random.once_in(4) {
+            true => {
+                let later = self.random.millis(1, 200);
+                self.after(later, agenda::Event::Listen(who));
+            }
+            false => self.take_events(who),
+        }
+        self.pump(who, None);
+        self.check_held(who);
+        let client = &self.clients[who];
+        let Some(core) = &client.core else {
+            return;
+        };
+        if let Some(error) = core.lost() {
+            let has_reason = client.is_lied_to || client.is_spoiled || !client.has_begun;
+            assert!(has_reason, "connection {who} is given up: {error}");
+            return self.leave(who);
+        }
+        if leaves {
+            return self.leave(who);
+        }
+        self.settle_soon(who);
+        if may_go_on {
+            let pause = self.random.millis(0, 60);
+            self.after(pause, agenda::Event::Step(who));
+        }
+    }
+
+    /// Tells whether the process goes on, and whether it leaves.
+    fn take_completed(&mut self, who: Who) -> (bool, bool) {
+        let (mut may_go_on, mut leaves, mut is_news) = (false, false, false);
+        while let Some((id, outcome)) = self.clients[who]
+            .core
+            .as_mut()
+            .and_then(Core::poll_completed)
+        {
+            let begun = self.clients[who].begun.remove(&id);
+            let begun = begun.unwrap_or_else(|| panic!("connection {who}: {id} ends twice"));
+            self.say(|| format!("connection {who}: {id} ends: {:?}", status(&outcome)));
+            self.check_completed(who, id, &begun, &outcome);
+            let client = &mut self.clients[who];
+            is_news |= begun.tag.is_some() && !matches!(begun.what, What::Get(..));
+            if client.waits == Some(id) {
+                client.waits = None;
+                may_go_on = true;
+            }
+            match begun.what {
+                What::Init if outcome.is_ok() => {
+                    client.has_begun = true;
+                    may_go_on = true;
+                }
+                What::Finalize => leaves = true,
+                What::Meet(meeting, round) if outcome.is_ok() => match meeting.kind {
+                    Kind::Group(_) => client.groups.push((meeting, round)),
+                    Kind::Destruct(_) => client.taken_apart.push((meeting, round)),
+                    _ => {}
+                },
+                What::HearInvitations => client.hears_invitations |= outcome.is_ok(),
+                What::Lead(number) => self.led(who, number, outcome.is_ok()),
+                What::Join(number) if outcome.is_err() => {
+                    self.oracle.invitations[number].given_up.insert(who);
+                }
+                _ => {}
+            }
+        }
+        if is_news {
+            self.note_known(who);
+        }
+        (may_go_on, leaves)
+    }
+
+    /// An invitation has ended for who made it.
+    fn led(&mut self, who: Who, number: usize, is_formed: bool) {
+        let core = self.clients[who].core.as_ref();
+        if core.is_some_and(|core| core.lost().is_none()) {
+            let end = match is_formed {
+                true => Outcome::Complete,
+                false => Outcome::Aborted,
+            };
+            self.oracle.invitations[number].end.get_or_insert(end);
+        }
+    }
+
+    /// A program looks at events that came while it was busy.
+    pub(crate) fn listen(&mut self, who: Who) {
+        if self.clients[who].proc.is_some() {
+            self.take_events(who);
+            self.pump(who, None);
+            self.settle_soon(who);
+        }
+    }
+
+    fn take_events(&mut self, who: Who) {
+        let now = self.instant();
+        while let Some(event) = self.clients[who].core.as_mut().and_then(Core::poll_event) {
+            self.check_handed_out(who, &event);
+            let number = number_of(&event.infos);
+            let client = &self.clients[who];
+            let is_lost = client
+                .core
+                .as_ref()
+                .is_none_or(|core| core.lost().is_some());
+            let may_answer = client.is_live() && !client.is_lied_to && !is_lost;
+            if let Some(number) = number.filter(|_| may_answer)
+                && event.status == Status::GROUP_INVITED
+            {
+                self.answer_invitation(who, number);
+            }
+        }
+        if let Some(core) = &mut self.clients[who].core {
+            while let Some((question, _)) = core.poll_question() {
+                core.decide(&question, None, now).unwrap();
+            }
+        }
+    }
+
+    /// Notes what a process may rely on that has heard anything but the answer to a get.
+    fn note_known(&mut self, who: Who) {
+        let known = (0..self.procs.len()).map(|of| {
+            let is_local = self.procs[of].node == self.clients[who].node;
+            Known {
+                floor: self.floor(who, of),
+                first_life: match is_local {
+                    true => self.procs[of].floor,
+                    false => self.first_life(who, of),
+                },
+            }
+        });
+        self.clients[who].known = known.collect();
+    }
+
+    /// The connection has ended: so does all that waits, and nothing is left.
+    pub(crate) fn lose(&mut self, who: Who) {
+        let Some(core) = &mut self.clients[who].core else {
+            return;
+        };
+        core.handle_closed(ErrorKind::BrokenPipe.into());
+        self.take_completed(who);
+        self.take_events(who);
+        let client = &mut self.clients[who];
+        client.waits = None;
+        let mut core = client.core.take().unwrap();
+        let begun = &client.begun;
+        assert!(begun.is_empty(), "connection {who}: {begun:?} does not end");
+        while core.poll_event().is_some() {}
+        while core.poll_question().is_some() {}
+        assert_eq!(
+            core.stats(),
+            CoreStats::default(),
+            "what connection {who} leaves"
+        );
+        assert_eq!(core.poll_timeout(), None);
+        assert_eq!(core.poll_transmit(), None);
+    }
+}
+
+fn status(outcome: &Result<Answer, Error>) -> Status {
+    match outcome {
+        Ok(_) => Status::SUCCESS,
+        Err(error) => error.status(),
+    }
+}
+
+/// What a core asks for that nobody told it to.
+fn by_itself(request: &Request<'_>) -> What {
+    match request {
+        Request::RegisterEvents(_) => What::HearGroups,
+        Request::Notify(request::Notify { status, infos, .. }) => {
+            let number = number_of(infos).expect("an invitation");
+            let saying = match *status {
+                Status::GROUP_INVITED => Saying::Invite,
+                Status::GROUP_INVITE_ACCEPTED => Saying::Accept,
+                Status::GROUP_INVITE_DECLINED => Saying::Decline,
+                Status::GROUP_CONSTRUCT_COMPLETE => Saying::Complete,
+                Status::GROUP_CONSTRUCT_ABORT => Saying::Abort,
+                Status::GROUP_LEADER_FAILED => Saying::Follow,
+                status => panic!("a core says {status} by itself"),
+            };
+            What::Invitation(number, saying)
+        }
+        // A group that was formed too late is left.
+        Request::GroupLeave(_) => What::Any,
+        other => panic!("a core asks {} by itself", other.command()),
+    }
+}

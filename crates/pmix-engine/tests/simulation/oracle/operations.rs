@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How operations of clients end: once, in time, and as their server answered.
+
+use pmix_client::{Answer, Error, OperationId};
+use pmix_proto::{Event, reply};
+use pmix_types::{Status, Value};
+
+use super::events::number;
+use super::groups::Outcome;
+use crate::client::{Asked, Begun, What, Who};
+use crate::fault::Fault;
+use crate::own::EVENT;
+use crate::process::{ProcId, Stamp};
+use crate::world::World;
+
+impl World {
+    /// An operation has ended by the time that was set for it.
+    pub(crate) fn check_overdue(&self, who: Who, id: OperationId) {
+        let late = self.clients[who].begun.get(&id);
+        assert!(late.is_none(), "connection {who}: {id}, {late:?} is late");
+    }
+
+    /// A core holds what it was asked for and has not ended, and no request that is nobody's.
+    pub(crate) fn check_held(&self, who: Who) {
+        let client = &self.clients[who];
+        let Some(core) = client.core.as_ref().filter(|core| core.lost().is_none()) else {
+            return;
+        };
+        let held = core.stats();
+        let begun = client.begun.values();
+        let num_asking = begun.filter(|begun| begun.tag.is_some()).count();
+        // What was said of an invitation may outlast it; all of them wait to hear of events.
+        let by_itself = |asked: &&Asked| matches!(asked.what, What::Invitation(..));
+        let most = num_asking + client.asked.values().filter(by_itself).count() + 1;
+        let num_open = held.num_operations + held.num_completed;
+        assert!(
+            held.num_requests <= most && num_open == client.begun.len(),
+            "connection {who} holds {held:?}, and began {:?}",
+            client.begun
+        );
+        let most = held.num_operations + held.num_requests;
+        assert!(held.num_limits <= most, "connection {who} holds {held:?}");
+    }
+
+    /// An operation ends as its server answered it, or for a reason of the client's own.
+    pub(crate) fn check_completed(
+        &mut self,
+        who: Who,
+        id: OperationId,
+        begun: &Begun,
+        outcome: &Result<Answer, Error>,
+    ) {
+        let client = &self.clients[who];
+        // It ends; what with is not sure for anybody.
+        if client.is_lied_to || client.is_spoiled {
+            return;
+        }
+        let asked = begun.tag.and_then(|tag| client.asked.get(&tag)).cloned();
+        let answer = match outcome {
+            Ok(answer) => answer,
+            Err(error) => return self.check_failure(who, id, begun, asked.as_ref(), error),
+        };
+        let told = asked.as_ref().map(|asked| asked.answer);
+        let is_done = |status: Status| status.is_success() || status == Status::OPERATION_SUCCEEDED;
+        match (&begun.what, answer) {
+            (What::Get(of, key, ..), Answer::Value(value)) => {
+                self.check_value(who, *of, key, asked.as_ref(), value);
+            }
+            (_, Answer::Payload(payload)) => {
+                let asked = asked.expect("a request");
+                let form = client.form.as_ref().unwrap();
+                let read = reply::Reply::decode(asked.command, form, None, payload);
+                let status = read.map(|reply| reply.status());
+                let status =
+                    status.or_else(|_| reply::Done::decode(form, None, payload).map(|d| d.status));
+                assert_eq!(
+                    status.ok(),
+                    asked.answer,
+                    "connection {who}: {id}, {asked:?}"
+                );
+                return;
+            }
+            (What::Lookup(of), Answer::Found(found)) => {
+                for data in found {
+                    let (owner, _) = Stamp::of(&data.value).expect("what was published");
+                    assert_eq!(owner, *of, "connection {who} looked for another process");
+                }
+            }
+            (What::Lead(number), Answer::Group(_)) => {
+                let invitation = &self.oracle.invitations[*number];
+                assert_eq!(invitation.end, Some(Outcome::Complete), "{invitation:?}");
+            }
+            (What::Join(number), Answer::Group(_)) => {
+                let invitation = &self.oracle.invitations[*number];
+                let told = invitation.told.get(&who);
+                assert_eq!(told, Some(&Outcome::Complete), "{invitation:?}");
+            }
+            (What::Meet(..), Answer::Group(_)) | (_, Answer::Done) => {}
+            (what, answer) => panic!("connection {who}: {what:?} ends with {answer:?}"),
+        }
+        if let Some(told) = told {
+            assert!(
+                told.is_some_and(is_done),
+                "connection {who}: {begun:?} succeeds, but is answered {told:?}"
+            );
+        } else {
+            let is_by_itself = matches!(
+                begun.what,
+                What::Get(..) | What::Commit(_) | What::Lead(_) | What::Join(_)
+            );
+            assert!(is_by_itself, "connection {who}: nobody was asked {begun:?}");
+        }
+    }
+
+    fn check_failure(
+        &self,
+        who: Who,
+        id: OperationId,
+        begun: &Begun,
+        asked: Option<&Asked>,
+        error: &Error,
+    ) {
+        let client = &self.clients[who];
+        let status = error.status();
+        let is_late = status == Status::ERR_TIMEOUT && begun.end.is_some_and(|end| end <= self.now);
+        let is_cancelled = begun.is_cancelled && status == Status::ERR_NOT_AVAILABLE;
+        let lost = client.core.as_ref().and_then(|core| core.lost());
+        let is_lost = lost.is_some_and(|lost| lost.status() == status);
+        if is_late {
+            self.check_not_told(who, begun);
+        }
+        if is_late || is_cancelled || is_lost {
+            return;
+        }
+        let is_answered = match begun.what {
+            // Its server says that the invitation has ended, or the events do.
+            What::Join(number) => {
+                let told = self.oracle.invitations[number].told.get(&who);
+                match status {
+                    Status::GROUP_LEADER_FAILED => told == Some(&Outcome::LeaderFailed),
+                    Status::GROUP_CONSTRUCT_ABORT => {
+                        let refused = |asked: &Asked| {
+                            matches!(asked.what, What::Invitation(of, _) if of == number)
+                                && asked.answer == Some(status)
+                        };
+                        let mut asked = client.asked.values();
+                        told.is_some() || asked.any(refused)
+                    }
+                    _ => self.said_with(who, number, status),
+                }
+            }
+            What::Lead(number) => {
+                let is_refused = [
+                    Status::GROUP_INVITE_DECLINED,
+                    Status::GROUP_INVITE_FAILED,
+                    Status::GROUP_CONSTRUCT_ABORT,
+                ];
+                is_refused.contains(&status) || self.said_with(who, number, status)
+            }
+            What::Get(..) if self.plan.has(Fault::HostNonsense) => true,
+            _ => asked.is_some_and(|asked| asked.answer == Some(status)),
+        };
+        assert!(
+            is_answered,
+            "connection {who}: {id}, {begun:?} ends with {error}, but {asked:?}"
+        );
+    }
+
+    /// Whether something that was said about an invitation, or before it, was answered with a status, or
+    /// not in time.
+    fn said_with(&self, who: Who, number: usize, status: Status) -> bool {
+        let is_of = |asked: &&Asked| match asked.what {
+            What::Invitation(of, _) => of == number,
+            What::HearGroups => true,
+            _ => false,
+        };
+        let mut asked = self.clients[who].asked.values().filter(is_of);
+        asked.any(|asked| asked.answer.is_none_or(|answer| answer == status))
+    }
+
+    /// Who joins and was told how it ended does not wait for it.
+    fn check_not_told(&self, who: Who, begun: &Begun) {
+        let What::Join(number) = begun.what else {
+            return;
+        };
+        let invitation = &self.oracle.invitations[number];
+        let is_slow = self.plan.has(Fault::Slow) || self.plan.has(Fault::Delay);
+        let told_at = invitation.told_at.get(&who);
+        let is_long_ago = told_at.is_some_and(|at| {
+            *at + std::time::Duration::from_secs(1) < begun.end.unwrap_or_default()
+        });
+        assert!(
+            !is_long_ago || is_slow || invitation.is_unclear,
+            "connection {who} waits for invitation {number}, which it was told of: {invitation:?}"
+        );
+    }
+
+    /// A value is the one that the server brought. What the core answers by itself is what it was told or
+    /// newer, or else not older than what was known when its process last heard anything.
+    fn check_value(
+        &mut self,
+        who: Who,
+        of: ProcId,
+        key: &str,
+        asked: Option<&Asked>,
+        value: &Value<'static>,
+    ) {
+        if self.plan.has(Fault::HostNonsense) {
+            return;
+        }
+        let (owner, stamp) = Stamp::of(value).expect("a value of a process");
+        assert_eq!(owner, of, "connection {who}: {key} of another process");
+        assert!(
+            stamp.has(key),
+            "connection {who}: {key} is not of {stamp:?}"
+        );
+        let is_own = self.clients[who].proc == Some(of);
+        let own = self.procs[of].stamp;
+        let told = &mut self.clients[who].told;
+        let place = (of, key.to_owned());
+        let Some(asked) = asked else {
+            // Before it has put anything, it may be told what it put in an earlier life.
+            if is_own && own.version > 0 {
+                return assert_eq!(stamp, own, "connection {who}: {key} of its own");
+            }
+            if let Some(told) = told.insert(place, stamp) {
+                assert!(
+                    stamp >= told,
+                    "connection {who} was told {told:?}, now {stamp:?}"
+                );
+                return;
+            }
+            let known = self.clients[who].known.get(of).copied().unwrap_or_default();
+            let is_new = known.floor.is_none_or(|floor| stamp >= floor);
+            assert!(
+                is_new && stamp.life >= known.first_life,
+                "connection {who}: {key} of process {of} is {stamp:?}, but {known:?} is known"
+            );
+            return;
+        };
+        let brought = asked.values.iter().find(|(name, _)| name == key);
+        assert!(
+            is_own || brought.is_some_and(|(_, brought)| *brought == stamp),
+            "connection {who}: {key} of process {of} is {stamp:?}, but {asked:?}"
+        );
+        for (name, stamp) in &asked.values {
+            told.insert((of, name.clone()), *stamp);
+        }
+    }
+
+    /// Events are handed to a program in the order in which they came.
+    pub(crate) fn check_handed_out(&mut self, who: Who, event: &Event<'_>) {
+        let client = &mut self.clients[who];
+        if client.is_lied_to || event.status != EVENT {
+            return;
+        }
+        if let Some(number) = number(&event.infos) {
+            let next = client.heard.get(client.num_handed_out).copied();
+            assert_eq!(next, Some(number), "the next event of connection {who}");
+            client.num_handed_out += 1;
+        }
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What jobs of one session have to do with each other's ends.
+//!
+//! A job that fails takes those with it that its processes asked for, unless these were said to be
+//! separate (`PMIX_SPAWN_CHILD_SEP`), and those that it is connected with. One that ends well takes
+//! nobody with it: what it started goes on until it ends by itself.
+
+use std::time::{Duration, Instant};
+
+use super::session::{Session, is_sound};
+use crate::Cause;
+use crate::outcome::JobOutcome;
+
+/// How many spawned jobs a report names; more are counted alone.
+const MAX_KEPT: usize = 1000;
+
+impl Session<'_> {
+    /// Ends the jobs that do not go on without one that failed or ended.
+    pub(super) fn spread_failures(&mut self, now: Instant) {
+        // A job that is ended so may take others with it in turn.
+        while let Some(index) = self.next_failure() {
+            let Some(job) = self.jobs.get_mut(index) else {
+                return;
+            };
+            job.has_failed = true;
+            let nspace = job.nspace.clone();
+            let cause = job.stop.cause().cloned();
+            let is_spawned = job.origin.is_some();
+            if let Some(cause) = cause
+                && self.cause.is_none()
+                && !matches!(cause, Cause::WithJob { .. })
+            {
+                let name = nspace.to_string();
+                self.cause = Some(match is_spawned {
+                    true => Cause::Spawned {
+                        nspace: name,
+                        cause: Box::new(cause),
+                    },
+                    false => cause,
+                });
+            }
+            if self.goes_on(index) {
+                continue;
+            }
+            for other in 0..self.jobs.len() {
+                let Some(job) = self.jobs.get(other) else {
+                    return;
+                };
+                let is_child = job.is_child_of(&nspace);
+                let is_separate = job.origin.as_ref().is_some_and(|origin| origin.is_separate);
+                let ends = is_child && !is_separate || self.connected.are(&nspace, &job.nspace);
+                if ends && other != index && job.stop.cause().is_none() {
+                    let nspace = nspace.to_string();
+                    self.fail(other, Cause::WithJob { nspace }, now);
+                }
+            }
+        }
+        self.end_with_parents(now);
+    }
+
+    /// A job with a cause to end that has had no consequences yet.
+    fn next_failure(&self) -> Option<usize> {
+        let mut jobs = self.jobs.iter();
+        jobs.position(|job| !job.has_failed && job.stop.cause().is_some())
+    }
+
+    /// Whether the others of a job go on although one of its processes failed.
+    fn goes_on(&self, index: usize) -> bool {
+        let job = self.jobs.get(index);
+        job.is_some_and(|job| job.plan.keep_going && !job.stop.is_ending())
+    }
+
+    /// Ends jobs that are to end with the one that asked for them, however that ends.
+    fn end_with_parents(&mut self, now: Instant) {
+        for index in 0..self.jobs.len() {
+            let Some(job) = self.jobs.get(index) else {
+                return;
+            };
+            let parent = (job.origin.as_ref())
+                .filter(|origin| origin.ends_with_parent && job.stop.cause().is_none())
+                .map(|origin| origin.parent.nspace.clone());
+            let Some(nspace) = parent else {
+                continue;
+            };
+            let parent = self.jobs.named(&nspace);
+            if parent.is_none_or(|parent| parent.table.num_running() == 0) {
+                let nspace = nspace.to_string();
+                self.fail(index, Cause::WithJob { nspace }, now);
+            }
+        }
+    }
+
+    /// Takes leave of spawned jobs that are over.
+    pub(super) fn dismiss_ended(&mut self) {
+        let mut index = 1;
+        while let Some(job) = self.jobs.get(index) {
+            let is_left = job.table.num_running() == 0
+                && !self.forward.has_open(&job.nspace)
+                && (job.is_abandoned
+                    || !(self.orphans).are_in(|pid| self.jobs.has(pid), |pid| job.table.has(pid)));
+            match is_left {
+                true => self.dismiss(index),
+                false => index += 1,
+            }
+        }
+    }
+
+    /// Ends what is left of a spawned job.
+    pub(super) fn dismiss(&mut self, index: usize) {
+        let mut job = self.jobs.remove(index);
+        if self.spawned.len() < MAX_KEPT {
+            // Who was never started did not end well.
+            let endings = job.table.iter().map(|process| process.ended);
+            let codes =
+                endings.map(|ended| ended.map_or(u8::MAX, |(ending, _)| ending.exit_code()));
+            let began = job.table.iter().map(|process| process.started).min();
+            self.spawned.push(JobOutcome {
+                nspace: job.nspace.to_string(),
+                parent: job.origin.as_ref().map_or_else(String::new, |origin| {
+                    let parent = &origin.parent;
+                    format!("{},{}", parent.nspace, parent.rank)
+                }),
+                num_procs: job.plan.layout.num_procs(),
+                exit_code: (job.stop.cause())
+                    .map_or_else(|| codes.max().unwrap_or(u8::MAX), Cause::exit_code),
+                cause: job.stop.cause().cloned(),
+                num_failed: job
+                    .table
+                    .iter()
+                    .filter(|process| !is_sound(process))
+                    .count(),
+                elapsed: began.map_or(Duration::ZERO, |began| began.elapsed()),
+            });
+        }
+        let pids: Vec<_> = job.table.iter().map(|process| process.pid).collect();
+        // Their numbers are free when they are reaped.
+        drop(std::mem::take(&mut job.table));
+        pids.into_iter().for_each(|pid| self.watcher.forget(pid));
+        self.connected.forget(&job.nspace);
+        self.published.job_ended(&job.nspace);
+        if let Err(e) = self.server.deregister_nspace(&job.nspace) {
+            tracing::debug!("{} is not deregistered: {e}", job.nspace);
+        }
+        self.serve();
+    }
+}

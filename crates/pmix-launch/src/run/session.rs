@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A session: the job that was to be started, those that its processes spawn, and all that they share.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll, Token};
+use pmix_host::cleanup::ProtectedPaths;
+use pmix_host::forward::{HeldStream, OutputForwarder};
+use pmix_host::publish::PublishService;
+use pmix_server::Server;
+use pmix_types::Nspace;
+use rustix::process::Signal;
+use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
+
+use super::Standard;
+use super::connected::Connected;
+use super::groups::Groups;
+use super::job::{Jobs, Waiting};
+use super::log::Logs;
+use super::missing::Missing;
+use super::stop::{Interrupt, Order};
+use crate::host::HostReceiver;
+use crate::input::Input;
+use crate::outcome::JobOutcome;
+use crate::process::{Link, Orphans, Process, Watcher};
+use crate::session_dir::SessionDir;
+use crate::signals::Signals;
+use crate::{Cause, Ending, Error, Outcome, Plan, RankOutcome};
+
+/// The token of signals.
+pub(super) const SIGNALS: usize = 0;
+/// The first of the two tokens of input.
+pub(super) const INPUT: usize = 1;
+/// The first of all the tokens of output.
+pub(super) const FORWARD: usize = 3;
+
+/// How many readiness events are taken at once.
+const EVENTS: usize = 256;
+
+/// Jobs that run. Fields are dropped in this order: nothing runs any more when the directory of the
+/// session goes.
+pub(super) struct Session<'a> {
+    /// The first job's, which says what holds for all.
+    pub(super) plan: &'a Plan,
+    pub(super) standard: Standard<'a>,
+    pub(super) jobs: Jobs<'a>,
+    pub(super) watcher: Watcher,
+    pub(super) orphans: Orphans,
+    pub(super) server: Server,
+    pub(super) dir: SessionDir,
+    pub(super) forward: OutputForwarder<'a>,
+    pub(super) logs: Logs,
+    pub(super) missing: Missing,
+    pub(super) groups: Groups,
+    pub(super) input: Input<'a>,
+    /// The jobs that processes asked for and that were not started yet.
+    pub(super) waiting: VecDeque<Waiting>,
+    /// Which jobs are connected with which.
+    pub(super) connected: Connected,
+    /// How many jobs and how many processes were started so far.
+    pub(super) num_jobs: u64,
+    pub(super) num_procs: u32,
+    /// The context id of the last group that was assigned one. No two groups have the same, and none
+    /// has 0.
+    pub(super) last_context: u64,
+    /// When everything began.
+    pub(super) began: Instant,
+    /// What went wrong first.
+    pub(super) cause: Option<Cause>,
+    /// The spawned jobs that are over.
+    pub(super) spawned: Vec<JobOutcome>,
+    /// How much readers had taken when it was last looked at because of the end.
+    pub(super) written: u64,
+    pub(super) messages: HostReceiver,
+    pub(super) published: PublishService,
+    pub(super) protected: ProtectedPaths,
+    pub(super) signals: Signals,
+    /// All but the sockets of the server, which waits for this poll with them.
+    pub(super) poll: Poll,
+}
+
+impl Session<'_> {
+    /// Waits until all jobs are over.
+    pub(super) fn watch(&mut self) -> Result<(), Error> {
+        let mut events = Events::with_capacity(EVENTS);
+        loop {
+            self.logs.write(&mut self.forward);
+            self.forward.turn(self.poll.registry());
+            self.tell_output();
+            self.dismiss_ended();
+            if self.is_over() {
+                return Ok(());
+            }
+            self.start_waiting();
+            let until = self.patience();
+            let mut news = self.wait_and_serve(until)?;
+            // The server says once that there is news, however much.
+            while news {
+                match self.poll.poll(&mut events, Some(Duration::ZERO)) {
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                    result => result.map_err(|e| Error::system("cannot poll", e))?,
+                }
+                let mut taken = 0;
+                for event in &events {
+                    taken += 1;
+                    self.notice(event.token());
+                }
+                news = taken == EVENTS;
+            }
+            let now = Instant::now();
+            self.published.tick(now);
+            self.missing.tick(now);
+            for index in 0..self.jobs.len() {
+                let order = self.jobs.get_mut(index).and_then(|job| job.stop.tick(now));
+                if let Some(order) = order {
+                    self.obey(index, order);
+                }
+            }
+            self.spread_failures(now);
+        }
+    }
+
+    fn notice(&mut self, token: Token) {
+        if self.forward.handle_ready(token) {
+            return;
+        }
+        match token.0 {
+            SIGNALS => {
+                for signal in self.signals.pending() {
+                    self.signal(signal);
+                }
+            }
+            _ => self.input.turn(self.poll.registry()),
+        }
+    }
+
+    /// Tells the server what processes wrote, for those who pull it.
+    fn tell_output(&mut self) {
+        for chunk in self.forward.take_chunks() {
+            let channel = chunk.kind.channel();
+            let told = (self.server).iof_deliver(&chunk.source, channel, chunk.bytes, &[]);
+            if let Err(e) = told {
+                tracing::warn!("output is not forwarded: {e}");
+            }
+        }
+    }
+
+    fn signal(&mut self, number: i32) {
+        match number {
+            SIGCHLD => self.collect(),
+            SIGUSR1 => self.signal_all(Signal::USR1),
+            SIGUSR2 => self.signal_all(Signal::USR2),
+            SIGTSTP => {
+                self.signal_all(Signal::TSTP);
+                // Now we stop too, as the shell expects.
+                let own = rustix::process::getpid();
+                if let Err(e) = rustix::process::kill_process(own, Signal::STOP) {
+                    tracing::debug!("the launcher goes on: {e}");
+                }
+            }
+            SIGCONT => {
+                self.signal_all(Signal::CONT);
+                self.input.turn(self.poll.registry());
+            }
+            // The error of the write says more.
+            SIGXFSZ => {}
+            ending => self.end_by(ending),
+        }
+    }
+
+    /// Sends a signal to the processes of all jobs.
+    fn signal_all(&self, signal: Signal) {
+        self.jobs.iter().for_each(|job| job.table.signal(signal));
+    }
+
+    /// A signal that ends programs: handed on, and the second of a kind ends all jobs whatever their
+    /// processes do about it.
+    fn end_by(&mut self, number: i32) {
+        let now = Instant::now();
+        let nobody_runs = self.jobs.num_running() == 0;
+        let interrupts = (self.jobs.iter_mut()).map(|job| job.stop.interrupted(number, now));
+        // The first job is there all the time.
+        let interrupt = match interrupts.collect::<Vec<_>>().first() {
+            Some(interrupt) if !nobody_runs => *interrupt,
+            _ => Interrupt::Again,
+        };
+        match (interrupt, Signal::from_named_raw(number)) {
+            (Interrupt::HandOn, Some(signal)) => self.signal_all(signal),
+            (Interrupt::HandOn | Interrupt::Same, _) => {}
+            (Interrupt::Again, _) => {
+                self.refuse_waiting();
+                for index in 0..self.jobs.len() {
+                    self.fail(index, Cause::Interrupted { signal: number }, now);
+                }
+            }
+        }
+    }
+
+    /// Something is reason enough to end a job.
+    pub(super) fn fail(&mut self, index: usize, cause: Cause, now: Instant) {
+        let order = (self.jobs.get_mut(index)).and_then(|job| job.stop.fail(cause, now));
+        if let Some(order) = order {
+            self.obey(index, order);
+        }
+    }
+
+    /// Notes who ended.
+    fn collect(&mut self) {
+        let now = Instant::now();
+        let ended: Vec<_> = (self.jobs.iter_mut().enumerate())
+            .map(|(index, job)| (index, job.table.ended(now)))
+            .filter(|(_, ended)| !ended.is_empty())
+            .collect();
+        // News of several ends may come as one.
+        if ended.is_empty() || self.jobs.num_running() == 0 {
+            self.orphans.reap(|pid| self.jobs.has(pid));
+        }
+        // What they said before they ended is there by now.
+        self.serve();
+        for (index, places) in ended {
+            for place in places {
+                self.collect_one(index, place, now);
+            }
+            let job = self.jobs.get_mut(index);
+            if let Some(job) = job.filter(|job| job.table.num_running() == 0) {
+                job.stop.all_ended(now);
+                if let Some(job) = self.jobs.get(index) {
+                    self.tell_end_of_job(job);
+                }
+            }
+        }
+        self.spread_failures(now);
+    }
+
+    fn collect_one(&mut self, index: usize, place: usize, now: Instant) {
+        let Some(job) = self.jobs.get_mut(index) else {
+            return;
+        };
+        let Some(&Process {
+            rank,
+            link,
+            ended: Some((ending, _)),
+            ..
+        }) = job.table.get(place)
+        else {
+            return;
+        };
+        tracing::debug!("rank {rank} of {} ended: {ending}", job.nspace);
+        let proc = job.proc(rank);
+        let order = job.stop.ended(rank, ending, link, now);
+        self.published.proc_ended(&proc);
+        // Nobody is to wait for it; of one that is connected the server sees the end itself.
+        if link != Link::Connected
+            && let Err(e) = self.server.deregister_client(&proc)
+        {
+            tracing::debug!("rank {rank} is not deregistered: {e}");
+        }
+        if let Some(job) = self.jobs.get(index)
+            && let Some(process) = job.table.get(place)
+        {
+            self.tell_end_of_process(job, process);
+        }
+        if let Some(order) = order {
+            self.obey(index, order);
+        }
+    }
+
+    pub(super) fn obey(&mut self, index: usize, order: Order) {
+        let Some(job) = self.jobs.get(index) else {
+            return;
+        };
+        tracing::debug!("{}: {order:?}", job.nspace);
+        match order {
+            Order::Ask => {
+                job.table.signal(Signal::TERM);
+                // Who is stopped cannot end.
+                job.table.signal(Signal::CONT);
+            }
+            Order::Kill => {
+                job.table.signal(Signal::KILL);
+                // Whose they are nobody knows while several jobs run.
+                if self.is_last(index) {
+                    self.orphans.kill(|pid| self.jobs.has(pid));
+                }
+            }
+            // Somebody still runs who cannot be killed at once.
+            Order::Abandon | Order::Lose if job.table.num_running() > 0 => {}
+            Order::Abandon => {
+                warn_of_held(&self.forward.drain_and_close(&job.nspace));
+                self.abandon(index);
+            }
+            Order::Lose => {
+                self.abandon(index);
+                if self.is_last(index) {
+                    self.lose(index);
+                }
+            }
+        }
+    }
+
+    /// What a job left behind is not waited for any longer.
+    fn abandon(&mut self, index: usize) {
+        if self.is_last(index) {
+            self.orphans.abandon();
+        }
+        if let Some(job) = self.jobs.get_mut(index) {
+            job.is_abandoned = true;
+        }
+    }
+
+    /// Whether no process of another job runs.
+    fn is_last(&self, index: usize) -> bool {
+        let mut others = (self.jobs.iter().enumerate()).filter(|(other, _)| *other != index);
+        others.all(|(_, job)| job.table.num_running() == 0)
+    }
+
+    /// Ends without what readers did not take, unless they have begun to take it.
+    fn lose(&mut self, index: usize) {
+        let written = self.forward.num_written();
+        let has_more = written > std::mem::replace(&mut self.written, written);
+        if let Some(job) = self.jobs.get_mut(index)
+            && !job.stop.is_impatient()
+            && has_more
+        {
+            return job.stop.wait_for_readers(Instant::now());
+        }
+        let lost = self.forward.discard() + self.logs.lose();
+        if lost > 0 {
+            tracing::warn!("nobody read the last {lost} bytes of output: they are lost");
+        }
+    }
+
+    /// Whether all have ended, what they left behind has too, and all they wrote went out.
+    fn is_over(&self) -> bool {
+        self.jobs.num_running() == 0
+            && self.waiting.is_empty()
+            && self.forward.num_open() == 0
+            && self.forward.is_drained()
+            && self.logs.is_empty()
+            && !self.orphans.are_awaited(|pid| self.jobs.has(pid))
+    }
+
+    /// Until when to wait for news.
+    fn patience(&mut self) -> Option<Instant> {
+        let is_busy = self.forward.is_busy() || self.logs.is_busy(&self.forward);
+        if is_busy || self.messages.is_waiting() || !self.waiting.is_empty() {
+            return Some(Instant::now());
+        }
+        let stops = self.jobs.iter().map(|job| job.stop.deadline());
+        let others = [self.published.deadline(), self.missing.deadline()];
+        stops.chain(others).flatten().min()
+    }
+
+    /// What became of it, when nothing of it is left.
+    pub(super) fn end(mut self, began: Instant) -> Outcome {
+        let first = self.jobs.iter().next();
+        let processes = || first.iter().flat_map(|job| job.table.iter());
+        let mut outcome = Outcome {
+            nspace: self.plan.nspace.clone(),
+            host: self.plan.layout.host().to_vec(),
+            ranks: processes()
+                .map(|process| of_process(process, began))
+                .collect(),
+            cause: self.cause.clone(),
+            spawned: Vec::new(),
+            num_spawned: self.num_jobs.saturating_sub(1),
+            groups: Vec::new(),
+            num_groups: 0,
+            elapsed: Duration::ZERO,
+            processor_time: Duration::ZERO,
+        };
+        let unsound = processes().filter(|process| !is_sound(process));
+        let unsound: BTreeSet<_> = unsound.map(|process| process.rank).collect();
+        // Nothing runs any more when files are removed.
+        while self.jobs.len() > 1 {
+            self.dismiss(self.jobs.len() - 1);
+        }
+        for job in self.jobs.iter_mut() {
+            drop(std::mem::take(&mut job.table));
+        }
+        self.watcher.end();
+        self.orphans.end();
+        self.close();
+        outcome.spawned = std::mem::take(&mut self.spawned);
+        let groups = std::mem::take(&mut self.groups);
+        outcome.num_groups = groups.num_formed();
+        outcome.groups = groups.outcomes(&unsound);
+        drop(self);
+        outcome.elapsed = began.elapsed();
+        outcome.processor_time = processor_time();
+        outcome
+    }
+
+    /// Ends the server, and does what it was asked to do at the end of the job.
+    fn close(&mut self) {
+        let nspace = Nspace::new(self.plan.nspace.as_str());
+        let ended = self.server.deregister_nspace(&nspace);
+        self.serve();
+        self.missing.write();
+        if let Err(e) = ended.and_then(|()| self.server.finalize()) {
+            tracing::warn!("the server did not end as it should: {e}");
+        }
+    }
+}
+
+/// Says what is not waited for, as somebody holds it who left his process group and the job.
+fn warn_of_held(held: &[HeldStream]) {
+    const NAMED: usize = 4;
+    if held.is_empty() {
+        return;
+    }
+    let mut named: Vec<_> = held
+        .iter()
+        .take(NAMED)
+        .map(|held| {
+            let (rank, stream) = (held.source.rank, held.kind.name());
+            format!("{stream} of rank {rank} ({} bytes)", held.num_bytes)
+        })
+        .collect();
+    if held.len() > NAMED {
+        named.push(format!("{} more", held.len() - NAMED));
+    }
+    tracing::warn!(
+        "something that the processes left behind still holds their output and is not waited for; \
+         what is there is kept, how much follows is unknown: {}",
+        named.join(", ")
+    );
+}
+
+fn processor_time() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(used).unwrap_or_default()
+}
+
+/// Whether a process ended as one does that the others can do without: well, and not between init and
+/// finalize.
+pub(super) fn is_sound(process: &Process) -> bool {
+    let is_well = process
+        .ended
+        .is_some_and(|(ending, _)| ending.exit_code() == 0);
+    is_well && process.link != Link::Connected
+}
+
+fn of_process(process: &Process, began: Instant) -> RankOutcome {
+    let (ending, at) = process
+        .ended
+        .unwrap_or((Ending::Exited(u8::MAX), process.started));
+    RankOutcome {
+        rank: process.rank,
+        app: process.app,
+        pid: process.pid.as_raw_nonzero().get(),
+        cpus: process.cpus.clone(),
+        started: process.started.saturating_duration_since(began),
+        elapsed: at.saturating_duration_since(process.started),
+        ending,
+    }
+}

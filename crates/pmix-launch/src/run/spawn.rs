@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Jobs that processes and tools ask for (`PMIx_Spawn`).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use pmix_server::Completion;
+use pmix_server::upcall::Spawn;
+use pmix_topology::Level;
+use pmix_types::{Nspace, Status};
+
+use super::job::{Origin, PlanRef, Waiting};
+use super::request::{Refusal, Request};
+use super::session::Session;
+use crate::{Error, Layout, MapBy, Output, Plan, Policy};
+
+impl Session<'_> {
+    /// Keeps a request until there is time to start a job.
+    pub(super) fn spawn_later(&mut self, call: Spawn, done: Completion<Nspace<'static>>) {
+        self.waiting.push_back(Waiting { call, done });
+    }
+
+    /// Refuses the jobs that were asked for and not started, because everything ends.
+    pub(super) fn refuse_waiting(&mut self) {
+        for waiting in self.waiting.drain(..) {
+            waiting.done.fail(Status::ERR_JOB_CANCELED);
+        }
+    }
+
+    /// Starts the next job that was asked for: one, so that others have their turn.
+    pub(super) fn start_waiting(&mut self) {
+        let Some(Waiting { call, done }) = self.waiting.pop_front() else {
+            return;
+        };
+        let asker = call.proc.clone();
+        match self.spawn(call) {
+            Ok(nspace) => done.succeed(nspace),
+            Err(refusal) => {
+                let Refusal { status, why } = refusal;
+                let line = format!("{} asked for a job: {why}", self.called(&asker));
+                self.missing.warn_of(line, Instant::now());
+                done.fail(status);
+            }
+        }
+    }
+
+    fn spawn(&mut self, call: Spawn) -> Result<Nspace<'static>, Refusal> {
+        // Each application has one process at least, and costs as much as one to prepare.
+        self.check_room(u32::try_from(call.apps.len()).unwrap_or(u32::MAX))?;
+        let request = Request::of(&call, self.plan.layout.host())?;
+        let parent = self.jobs.named(&call.proc.nspace);
+        if parent.is_some_and(|parent| parent.stop.is_ending()) {
+            let why = "it is being ended";
+            return Err(Refusal::new(Status::ERR_JOB_CANCELED, why));
+        }
+        let num_procs = request.num_procs()?;
+        self.check_room(num_procs)?;
+        let nspace = self.next_nspace();
+        let plan = self.plan_of(&request, nspace.clone(), num_procs)?;
+        let origin = Origin {
+            parent: call.proc,
+            number: self.num_jobs,
+            offset: self.num_procs,
+            is_separate: request.is_separate == Some(true),
+            ends_with_parent: request.is_separate == Some(false),
+        };
+        let plan = PlanRef::Spawned(Arc::new(plan));
+        let started = self.start_job(plan, Some(origin));
+        let nspace = Nspace::new(nspace);
+        match started {
+            Ok(()) => Ok(nspace),
+            Err(error) => {
+                if let Some(index) = self.jobs.place(&nspace).filter(|index| *index > 0) {
+                    if let Some(job) = self.jobs.get(index) {
+                        self.tell_failed_start(job);
+                    }
+                    self.dismiss(index);
+                }
+                Err(Refusal::of(&error))
+            }
+        }
+    }
+
+    /// Whether so many more processes may be started by requests.
+    fn check_room(&self, num_procs: u32) -> Result<(), Refusal> {
+        let most = self.plan.max_spawned;
+        let running = self.jobs.num_spawned();
+        let room = usize::try_from(most)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(running);
+        match usize::try_from(num_procs) {
+            Ok(num_procs) if num_procs <= room => Ok(()),
+            _ => {
+                let why = format!(
+                    "{num_procs} processes beside the {running} spawned ones that there are: --max-spawned is {most}"
+                );
+                Err(Refusal::new(Status::ERR_OUT_OF_RESOURCE, why))
+            }
+        }
+    }
+
+    /// The name of the next job: that of the first one, with another number behind it.
+    fn next_nspace(&self) -> String {
+        let first = &self.plan.nspace;
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let (base, number) = match first.rsplit_once('@') {
+            Some((base, number)) if is_number(number) => (base, number.parse().unwrap_or(0)),
+            _ => (first.as_str(), 1u64),
+        };
+        let suffix = format!("@{}", number.saturating_add(self.num_jobs));
+        let mut most = base.len().min(Nspace::MAX_LEN - suffix.len());
+        while !base.is_char_boundary(most) {
+            most -= 1;
+        }
+        format!("{}{suffix}", &base[..most])
+    }
+
+    /// The plan of a job that is asked for: what is not said is as in the first one.
+    fn plan_of(&self, request: &Request, nspace: String, num_procs: u32) -> Result<Plan, Refusal> {
+        let refused = |error: Error| Refusal::of(&error);
+        let layout = Layout::on_one_node(self.plan.layout.host(), num_procs).map_err(refused)?;
+        let timeout = [self.time_left(), request.timeout]
+            .into_iter()
+            .flatten()
+            .min();
+        let output = match (&request.output_dir, request.tags_output, &self.plan.output) {
+            (Some(dir), ..) => Output::Files(dir.clone()),
+            (None, Some(true), _) => Output::Tagged,
+            (None, Some(false), Output::Tagged) => Output::Plain,
+            (None, _, Output::Files(dir)) => Output::Files(dir.join(&nspace)),
+            (None, _, output) => output.clone(),
+        };
+        if self.plan.forward_io && matches!(output, Output::Files(_)) {
+            let why = "output that goes to files does not pass through the launcher (--forward-io)";
+            return Err(Refusal::new(Status::ERR_NOT_SUPPORTED, why));
+        }
+        Ok(Plan {
+            nspace,
+            apps: request.apps.clone(),
+            layout,
+            output,
+            timeout,
+            policy: policy_of(request, self.plan.policy),
+            cpus: request.cpus.clone().or_else(|| self.plan.cpus.clone()),
+            keep_going: request.keep_going.unwrap_or(self.plan.keep_going),
+            announce: request.announce.unwrap_or(false),
+            stdin_rank: None,
+            process_sets: Vec::new(),
+            ..self.plan.clone()
+        })
+    }
+
+    /// How much of the time limit of the launcher is left.
+    fn time_left(&self) -> Option<std::time::Duration> {
+        let limit = self.plan.timeout?;
+        Some(limit.saturating_sub(self.began.elapsed()))
+    }
+}
+
+/// How processes are placed: as is asked for, else as those of the first job.
+fn policy_of(request: &Request, first: Policy) -> Policy {
+    let map_by = request.map_by.unwrap_or(first.map_by);
+    // Who names a part of the node means that part, as on the command line.
+    let named = match (request.map_by, request.cores_each) {
+        (_, Some(_)) => Some(Some(Level::Core)),
+        (Some(MapBy::Level(level)), None) if level != Level::Node => Some(Some(level)),
+        (Some(_), None) => Some(None),
+        // Who names processors means that they be used.
+        (None, None) => request.cpus.as_ref().map(|_| Some(Level::Node)),
+    };
+    Policy {
+        map_by,
+        bind_to: request.bind_to.or(named).unwrap_or(first.bind_to),
+        parts_each: request.cores_each.unwrap_or(first.parts_each),
+        procs_each: match request.map_by {
+            Some(_) => 1,
+            None => first.procs_each,
+        },
+    }
+}

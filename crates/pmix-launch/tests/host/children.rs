@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Jobs that processes of a job ask for.
+
+use std::path::Path;
+
+use pmix_launch::Cause;
+
+use crate::stage::play_with;
+
+#[test]
+fn a_job_is_started_for_a_process_and_ends_before_the_launcher() {
+    let vars = [("CHILD", Path::new("true")), ("SIZE", Path::new("2"))];
+    let played = play_with("spawn", 1, &vars);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    assert_eq!(played.output, "PMIX_SUCCESS (0) spawn@2\n");
+    let [child] = &played.outcome.spawned[..] else {
+        panic!("{:?}", played.outcome.spawned);
+    };
+    assert_eq!(child.nspace, "spawn@2");
+    assert_eq!(child.parent, "spawn@1,0");
+    assert_eq!(
+        (child.num_procs, child.num_failed, child.exit_code),
+        (2, 0, 0)
+    );
+}
+
+#[test]
+fn a_spawned_process_knows_its_parent_and_gets_its_variables() {
+    let program = std::env::current_exe().unwrap();
+    let arguments = "--exact actors::actor --ignored --nocapture";
+    let child = format!("{} {arguments}", program.display());
+    let played = play_with("spawn", 2, &[("CHILD", Path::new(&child))]);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    assert_eq!(played.outcome.num_spawned, 2, "{}", played.errors);
+    for line in [
+        "spawned Bool(true)",
+        "parent Proc(Proc { nspace: \"spawn@1\", rank: 0 })",
+        "parent Proc(Proc { nspace: \"spawn@1\", rank: 1 })",
+        "offset Rank(2)",
+        "offset Rank(3)",
+        "node rank Uint16(2)",
+        "GIVEN Ok(\"by the parent\")",
+        "OMPI_COMM_WORLD_RANK Ok(\"0\")",
+    ] {
+        assert!(played.output.contains(line), "{line} in {}", played.output);
+    }
+}
+
+#[test]
+fn jobs_that_are_asked_for_at_one_time_run_at_one_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("fifo").display().to_string();
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.unwrap().success());
+    // Each waits for the other.
+    let (reads, writes) = (format!("cat {fifo}"), format!("cp /dev/null {fifo}"));
+    let vars = [("CHILD", Path::new(&reads)), ("OTHER", Path::new(&writes))];
+    let played = play_with("spawn", 2, &vars);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    assert_eq!(played.outcome.num_spawned, 2);
+}
+
+#[test]
+fn a_program_that_is_not_there_is_told_and_the_job_goes_on() {
+    let played = play_with("spawn", 1, &[("CHILD", Path::new("/no/such/program"))]);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    assert_eq!(played.output, "PMIX_ERR_JOB_EXE_NOT_FOUND (-190)\n");
+    assert_eq!(played.outcome.num_spawned, 0);
+}
+
+#[test]
+fn a_job_that_fails_is_the_launchers_failure_and_its_parent_goes_on() {
+    let played = play_with("spawn", 1, &[("CHILD", Path::new("false"))]);
+    assert!(
+        played.output.starts_with("PMIX_SUCCESS"),
+        "{}",
+        played.output
+    );
+    let Some(Cause::Spawned { nspace, .. }) = &played.outcome.cause else {
+        panic!("{:?}: {}", played.outcome.cause, played.errors);
+    };
+    assert_eq!(nspace, "spawn@2");
+    assert_eq!(played.outcome.exit_code(), 1);
+    assert_eq!(played.outcome.spawned[0].num_failed, 1);
+}
+
+#[test]
+fn who_asks_without_end_is_refused_at_the_limit() {
+    let vars = [
+        ("CHILD", Path::new("sleep 1")),
+        ("SIZE", Path::new("6")),
+        ("TIMES", Path::new("4")),
+    ];
+    let played = play_with("spawn", 1, &vars);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    let refused = played.output.matches("PMIX_ERR_OUT_OF_RESOURCE").count();
+    assert_eq!(refused, 2, "{}", played.output);
+    assert_eq!(played.outcome.num_spawned, 2);
+}
+
+#[test]
+fn a_request_of_more_applications_than_processes_may_be_is_refused_before_it_is_read() {
+    // None of them has a process, which would be refused as such when they are counted.
+    let vars = [("APPS", Path::new("17")), ("SIZE", Path::new("0"))];
+    let played = play_with("spawn", 1, &vars);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    assert!(
+        played.output.contains("PMIX_ERR_OUT_OF_RESOURCE"),
+        "{}",
+        played.output
+    );
+    assert_eq!(played.outcome.num_spawned, 0);
+}
+
+#[test]
+fn who_registers_hears_of_the_start_and_the_end_of_processes_and_jobs() {
+    for (child, ended) in [
+        (
+            "false",
+            "PMIX_ERR_EXIT_NONZERO_TERM (-404) of listen@2 \
+             Proc(Proc { nspace: \"listen@2\", rank: 0 }) Int32(1)\n",
+        ),
+        (
+            "true",
+            "PMIX_EVENT_PROC_TERMINATED (-201) of listen@2 \
+             Proc(Proc { nspace: \"listen@2\", rank: 0 })\n",
+        ),
+    ] {
+        let played = play_with("listen", 1, &[("CHILD", Path::new(child))]);
+        let over = match child {
+            "true" => {
+                "Proc(Proc { nspace: \"listen@2\", rank: 4294967294 }) Status(PMIX_SUCCESS (0))\n"
+            }
+            _ => {
+                "Proc(Proc { nspace: \"listen@2\", rank: 0 }) Int32(1) \
+                 Status(PMIX_ERR_JOB_NON_ZERO_TERM (-187))\n"
+            }
+        };
+        for line in [
+            "PMIX_EVENT_JOB_START (-191) of listen@2\n",
+            ended,
+            &format!("(-145) of listen@2 {over}"),
+        ] {
+            assert!(played.output.contains(line), "{line} in {}", played.output);
+        }
+    }
+}
+
+#[test]
+fn what_is_asked_of_a_job_is_obeyed_or_refused_by_its_name() {
+    let played = play_with("refused", 1, &[]);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    for line in [
+        "PMIX_ERR_NOT_SUPPORTED (-47)\n",
+        "PMIX_ERR_JOB_FAILED_TO_MAP (-179)\n",
+        "[refused@2,0]<stdout>: said\n",
+    ] {
+        assert!(played.output.contains(line), "{line} in {}", played.output);
+    }
+}

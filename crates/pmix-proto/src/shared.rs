@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The data that a server of this project and its clients on the node share in memory: what its keys are,
+//! how its values are packed, and how the two sides say that they know it.
+//!
+//! | key | value |
+//! | --- | --- |
+//! | `j` | the name of the job; there when the job info is |
+//! | `i`, rank (4 bytes, big-endian), name of a key | 1 byte: 1 if it holds for every process of the job; then `PMIX_KVAL` |
+//! | `i`, rank | nothing; there if all that is known of this process is |
+//! | `p`, rank | `PMIX_KVAL` each: what the process put, as a reply to a get has it |
+//!
+//! Frozen: append only. All values are packed as for a client of [`form`], whatever its connection uses.
+
+use bfrops::{Layout, Module};
+use pmix_types::{Kval, Rank, Value};
+
+use crate::codec::Reader;
+use crate::reply::pack_kvals;
+use crate::{Error, PeerForm, wire_type};
+
+/// The environment variable that says where the data are: the name of the server, as its address begins
+/// with it, a space, and what opens them. A server of another kind that a process starts does not change the
+/// variable, so the name tells whether it is meant.
+pub const VARIABLE: &str = "PMIXRS_SHARED_DATA";
+
+/// The module of the data store that a client names in its hello, before `hash`, when it reads them.
+pub const MODULE: &str = "pmixrs";
+
+/// Names an entry of the shared data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedKey<'k> {
+    /// That the job info is there.
+    Job,
+    /// The value of a key of the job, or of a process of this node.
+    Info(Rank, &'k [u8]),
+    /// That the values of a process are there which differ from those of its job.
+    Described(Rank),
+    /// What a process put.
+    Puts(Rank),
+}
+
+impl SharedKey<'_> {
+    /// Returns whether the bytes of a key name what a process put; all others are job info.
+    #[must_use]
+    pub fn is_of_puts(bytes: &[u8]) -> bool {
+        bytes.first() == Some(&b'p')
+    }
+
+    /// Returns the key as bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let of = |kind: u8, rank: Rank, name: &[u8]| {
+            let mut bytes = Vec::with_capacity(5 + name.len());
+            bytes.push(kind);
+            bytes.extend_from_slice(&rank.as_raw().to_be_bytes());
+            bytes.extend_from_slice(name);
+            bytes
+        };
+        match self {
+            Self::Job => vec![b'j'],
+            Self::Info(rank, name) => of(b'i', *rank, name),
+            Self::Described(rank) => of(b'i', *rank, b""),
+            Self::Puts(rank) => of(b'p', *rank, b""),
+        }
+    }
+}
+
+/// Returns the form in which values are packed.
+#[must_use]
+pub fn form() -> PeerForm {
+    PeerForm::new(Layout::new(Module::V41), b"5.0.11")
+}
+
+/// Packs the value of a key.
+///
+/// # Errors
+///
+/// `PMIX_ERR_UNKNOWN_DATA_TYPE` if the form does not have its type, `PMIX_ERR_PACK_FAILURE` if it cannot be
+/// packed.
+pub fn pack_info(kval: &Kval<'_>, is_for_all: bool) -> Result<Vec<u8>, Error> {
+    let mut bytes = vec![u8::from(is_for_all)];
+    bytes.extend(pack_kvals(&form(), None, std::slice::from_ref(kval))?);
+    Ok(bytes)
+}
+
+/// Reads what [`pack_info`] packed: the value, and whether it holds for every process of the job.
+///
+/// # Errors
+///
+/// What is wrong and at which byte.
+pub fn read_info(bytes: &[u8]) -> Result<(Value<'_>, bool), Error> {
+    let (is_for_all, kval) = bytes.split_first().unwrap_or((&0, &[]));
+    let form = form();
+    let kval = Reader::new(&form, None, kval).one::<wire_type::Kval>()?;
+    Ok((kval.value, *is_for_all == 1))
+}
+
+/// Returns the value of a key among what a process put.
+///
+/// # Errors
+///
+/// What is wrong and at which byte, if it is before the key.
+pub fn find_put<'a>(
+    form: &PeerForm,
+    bytes: &'a [u8],
+    key: &str,
+) -> Result<Option<Value<'a>>, Error> {
+    let mut reader = Reader::new(form, None, bytes);
+    while !reader.is_empty() {
+        let kval = reader.one::<wire_type::Kval>()?;
+        if kval.key.is(key) {
+            return Ok(Some(kval.value));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_types::keys;
+
+    #[test]
+    fn no_two_entries_have_one_key() {
+        let (a, b) = (Rank::new(1), Rank::WILDCARD);
+        let all = [
+            SharedKey::Job,
+            SharedKey::Info(a, b"x"),
+            SharedKey::Info(b, b"x"),
+            SharedKey::Info(a, b"xy"),
+            SharedKey::Described(a),
+            SharedKey::Puts(a),
+            SharedKey::Puts(b),
+        ];
+        let mut bytes: Vec<_> = all.iter().map(SharedKey::to_bytes).collect();
+        bytes.sort();
+        bytes.dedup();
+        assert_eq!(bytes.len(), all.len());
+        let info = SharedKey::Info(Rank::new(258), b"pmix.x").to_bytes();
+        assert_eq!(info, b"i\0\0\x01\x02pmix.x");
+    }
+
+    #[test]
+    fn a_value_survives_and_a_cut_one_is_an_error() {
+        let kval = Kval {
+            key: keys::HOSTNAME.into(),
+            value: Value::from("n01"),
+        };
+        for is_for_all in [false, true] {
+            let bytes = pack_info(&kval, is_for_all).unwrap();
+            let read = read_info(&bytes).unwrap();
+            assert_eq!(read, (kval.value.clone(), is_for_all));
+            for len in 0..bytes.len() {
+                assert!(read_info(&bytes[..len]).is_err(), "{len}");
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The memory that clients share with this server: one table for each job
+//! (`docs/decisions/0023-shared-data-is-a-sealed-table.md`).
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use pmix_engine::SharedChange;
+use pmix_proto::shared::SharedKey;
+use pmix_shm::{Address, Error, Writer};
+use pmix_types::{IntoOwned as _, Nspace};
+
+/// How many jobs have a table: each is a descriptor, which connections need, too.
+const MAX_TABLES: usize = 128;
+
+/// Holds the tables of the jobs of a server.
+pub(crate) struct SharedTables {
+    /// The bytes that a table may have; 0 for no tables.
+    max_bytes: usize,
+    tables: Mutex<HashMap<Nspace<'static>, Writer>>,
+    /// Where they are, for whoever must not wait for a lock.
+    addresses: ArcSwap<HashMap<Nspace<'static>, Address>>,
+}
+
+impl SharedTables {
+    pub(crate) fn new(max_bytes: usize) -> Self {
+        Self {
+            max_bytes,
+            tables: Mutex::default(),
+            addresses: ArcSwap::default(),
+        }
+    }
+
+    /// Makes a table for a job, unless it has one. Without one its processes send messages.
+    pub(crate) fn open(&self, nspace: &Nspace<'_>) {
+        let mut tables = self.lock();
+        if self.max_bytes == 0 || tables.contains_key(nspace.as_bytes()) {
+            return;
+        }
+        if tables.len() >= MAX_TABLES {
+            return tracing::debug!("{MAX_TABLES} jobs share memory; job {nspace} does not");
+        }
+        match Writer::create(self.max_bytes) {
+            Ok(table) => {
+                tables.insert(nspace.clone().into_owned(), table);
+                self.publish(&tables);
+            }
+            Err(error) => tracing::debug!("job {nspace} shares no memory: {error}"),
+        }
+    }
+
+    /// Removes the table of a job; what its processes have mapped is empty from now on.
+    pub(crate) fn close(&self, nspace: &Nspace<'_>) {
+        let mut tables = self.lock();
+        if tables.remove(nspace.as_bytes()).is_some() {
+            self.publish(&tables);
+        }
+    }
+
+    /// Removes all tables.
+    pub(crate) fn close_all(&self) {
+        let mut tables = self.lock();
+        tables.clear();
+        self.publish(&tables);
+    }
+
+    /// Returns where the table of a job is; no lock is taken.
+    pub(crate) fn address(&self, nspace: &Nspace<'_>) -> Option<Address> {
+        self.addresses.load().get(nspace.as_bytes()).copied()
+    }
+
+    /// Makes the changes that an engine asks for.
+    pub(crate) fn apply(&self, changes: impl Iterator<Item = SharedChange>) {
+        let mut changes = changes.peekable();
+        if changes.peek().is_none() {
+            return;
+        }
+        let mut tables = self.lock();
+        let mut is_any_closed = false;
+        for change in changes {
+            match change {
+                SharedChange::Put { nspace, key, value } => {
+                    let table = tables.get_mut(nspace.as_bytes());
+                    let Some(Err(error)) = table.map(|table| table.put(&key, &value)) else {
+                        continue;
+                    };
+                    match error {
+                        Error::Full => {
+                            tracing::debug!("job {nspace} shares no more: there is no room");
+                        }
+                        error => tracing::warn!("job {nspace} shares less: {error}"),
+                    }
+                    // Of job info that is there in part nobody could tell what is missing.
+                    if !SharedKey::is_of_puts(&key) {
+                        is_any_closed |= tables.remove(nspace.as_bytes()).is_some();
+                    }
+                }
+                SharedChange::Remove { nspace, key } => {
+                    if let Some(table) = tables.get_mut(nspace.as_bytes()) {
+                        table.remove(&key);
+                    }
+                }
+                other => tracing::debug!(?other, "a change that nobody makes"),
+            }
+        }
+        if is_any_closed {
+            self.publish(&tables);
+        }
+    }
+
+    fn publish(&self, tables: &HashMap<Nspace<'static>, Writer>) {
+        let addresses = tables.iter();
+        let addresses = addresses.map(|(nspace, table)| (nspace.clone(), table.address()));
+        self.addresses
+            .store(addresses.collect::<HashMap<_, _>>().into());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Nspace<'static>, Writer>> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be wrong with a table.
+
+use std::fmt;
+use std::io;
+
+use rustix::io::Errno;
+
+/// Says why a table cannot be made, opened, read or written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system refuses something: what, and how.
+    System(&'static str, io::ErrorKind),
+    /// The text is no address.
+    Address,
+    /// It is not the object that the address means.
+    Foreign(&'static str),
+    /// It is the object, and what it holds contradicts itself.
+    Damaged(&'static str),
+    /// There is no room for another value.
+    Full,
+    /// A value is being written, again and again: whether it is there cannot be told.
+    Busy,
+}
+
+impl Error {
+    pub(crate) fn system(what: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |error| Self::System(what, io::Error::from(error).kind())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(what, kind) => write!(f, "{what}: {kind}"),
+            Self::Address => f.write_str("no address of a memory object"),
+            Self::Foreign(why) => write!(f, "another memory object: {why}"),
+            Self::Damaged(why) => write!(f, "a damaged memory object: {why}"),
+            Self::Busy => f.write_str("a value of a memory object is being written"),
+            Self::Full => f.write_str("a memory object has no room left"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

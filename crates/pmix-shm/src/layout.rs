@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Positions, hashes and checksums of the layout that the crate's documentation shows.
+
+/// "pmix-rs" and a zero byte, as a number.
+pub(crate) const MAGIC: u64 = 0x0073_722d_7869_6d70;
+pub(crate) const VERSION: u64 = 1;
+
+pub(crate) const AT_MAGIC: u64 = 0;
+pub(crate) const AT_VERSION: u64 = 8;
+pub(crate) const AT_TOKEN: u64 = 16;
+pub(crate) const AT_LEN: u64 = 32;
+pub(crate) const AT_NUM_CHAINS: u64 = 40;
+pub(crate) const AT_STATE: u64 = 48;
+pub(crate) const AT_END: u64 = 56;
+pub(crate) const AT_CHAINS: u64 = 128;
+
+pub(crate) const OPEN: u64 = 1;
+pub(crate) const CLOSED: u64 = 2;
+
+/// The words of a record, as distances from its position.
+pub(crate) const NEXT: u64 = 8;
+pub(crate) const HASH: u64 = 16;
+pub(crate) const KEY_LEN: u64 = 24;
+pub(crate) const ROOM: u64 = 32;
+pub(crate) const VALUE_LEN: u64 = 40;
+pub(crate) const CHECKSUM: u64 = 48;
+pub(crate) const KEY: u64 = 56;
+
+pub(crate) const WORD: u64 = 8;
+
+/// The lower bits of the version of a value, and what they say.
+const STATE_OF_VALUE: u64 = 3;
+const REMOVED: u64 = 0;
+const BEING_WRITTEN: u64 = 1;
+const THERE: u64 = 2;
+
+/// What the version of a value becomes when it is written, and when that is done.
+pub(crate) const fn versions(version: u64) -> (u64, u64) {
+    let next = removed(version);
+    (next | BEING_WRITTEN, next | THERE)
+}
+
+/// What the version of a value becomes when it is removed.
+pub(crate) const fn removed(version: u64) -> u64 {
+    (version & !STATE_OF_VALUE).wrapping_add(STATE_OF_VALUE + 1) | REMOVED
+}
+
+pub(crate) const fn is_there(version: u64) -> bool {
+    version & STATE_OF_VALUE == THERE
+}
+
+pub(crate) const fn is_being_written(version: u64) -> bool {
+    version & STATE_OF_VALUE == BEING_WRITTEN
+}
+
+/// So many bytes in whole words; none if there is no such number.
+pub(crate) const fn whole_words(len: u64) -> Option<u64> {
+    match len.checked_add(WORD - 1) {
+        Some(up) => Some(up & !(WORD - 1)),
+        None => None,
+    }
+}
+
+/// Where the chain of a hash begins.
+pub(crate) const fn chain(hash: u64, num_chains: u64) -> u64 {
+    AT_CHAINS + (hash & (num_chains - 1)) * WORD
+}
+
+/// Bytes as words, the last one filled up with zeros.
+pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    let (whole, rest) = bytes.as_chunks::<8>();
+    let last = (!rest.is_empty()).then(|| {
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        u64::from_ne_bytes(last)
+    });
+    whole
+        .iter()
+        .map(|word| u64::from_ne_bytes(*word))
+        .chain(last)
+}
+
+/// The hash by which a key is found.
+pub(crate) fn hash(key: &[u8]) -> u64 {
+    let mut sum = Checksum::new(key.len() as u64);
+    words(key).for_each(|word| sum.add(word));
+    sum.finish()
+}
+
+/// Sums up words, four at a time as far as the processor can.
+///
+/// It finds what was damaged by accident, not what somebody made up: nobody but the writer can.
+pub(crate) struct Checksum {
+    lanes: [u64; 4],
+    at: usize,
+}
+
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Checksum {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self {
+            lanes: [seed ^ FACTOR, 0x1234_5678, 0x5a5a_a5a5, !seed],
+            at: 0,
+        }
+    }
+
+    pub(crate) const fn add(&mut self, word: u64) {
+        let lane = &mut self.lanes[self.at & 3];
+        *lane = (*lane ^ word).wrapping_mul(FACTOR).rotate_left(23);
+        self.at += 1;
+    }
+
+    pub(crate) fn finish(self) -> u64 {
+        let mut sum = self.at as u64;
+        for lane in self.lanes {
+            sum = (sum ^ lane).wrapping_mul(FACTOR);
+            sum ^= sum >> 29;
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bit_changes_the_checksum() {
+        let of = |bytes: &[u8]| {
+            let mut sum = Checksum::new(7);
+            words(bytes).for_each(|word| sum.add(word));
+            sum.finish()
+        };
+        let bytes: Vec<u8> = (0..=99).collect();
+        let whole = of(&bytes);
+        for bit in 0..bytes.len() * 8 {
+            let mut other = bytes.clone();
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert_ne!(of(&other), whole, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn words_are_filled_up() {
+        assert_eq!(words(b"").count(), 0);
+        let one = u64::from_ne_bytes(*b"abc\0\0\0\0\0");
+        assert_eq!(words(b"abc").collect::<Vec<_>>(), [one]);
+        assert_eq!((whole_words(0), whole_words(9)), (Some(0), Some(16)));
+        assert_eq!(whole_words(u64::MAX), None);
+    }
+}

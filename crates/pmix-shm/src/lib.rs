@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A table in shared memory that one process writes and others read without a lock.
+//!
+//! A [`Writer`] makes a memory object and is the only one that can ever write it: it is sealed against
+//! being shortened, lengthened, and written through any other mapping or descriptor. A [`Reader`] opens it
+//! by its [`Address`], which the processes that may read it are told. What a reader finds is checked before
+//! it is believed (seals, owner, form, positions, checksums) and copied before it is handed out, so a
+//! damaged or foreign object is an [`Error`] and never a fault of the program.
+//!
+//! ```
+//! use pmix_shm::{Reader, Writer};
+//! let mut writer = Writer::create(1 << 20)?;
+//! writer.put(b"rank 3", b"ib0:17")?;
+//! let reader = Reader::open(&writer.address())?;
+//! assert_eq!(reader.get(b"rank 3")?.as_deref(), Some(&b"ib0:17"[..]));
+//! writer.remove(b"rank 3");
+//! assert_eq!(reader.get(b"rank 3")?, None);
+//! # Ok::<(), pmix_shm::Error>(())
+//! ```
+//!
+//! # Layout (version 1, frozen: append only)
+//!
+//! Words of 64 bits in the byte order of the machine; positions count bytes from the start.
+//!
+//! | position | words | content |
+//! | --- | --- | --- |
+//! | 0 | 1 | magic, which reads otherwise on a machine of the other byte order |
+//! | 8 | 1 | version |
+//! | 16 | 2 | token: what tells this object from all others |
+//! | 32 | 1 | length of the object in bytes |
+//! | 40 | 1 | number of chains, a power of two |
+//! | 48 | 1 | state: 1 is open, all else closed |
+//! | 56 | 1 | end of the records |
+//! | 128 | number of chains | position of the newest record of each chain; 0 for none |
+//! | behind | | records |
+//!
+//! A record:
+//!
+//! | words | content |
+//! | --- | --- |
+//! | 1 | version of the value, which only grows; its lower two bits: 0 removed, 1 being written, 2 there |
+//! | 1 | position of the next older record of the chain; 0 for none |
+//! | 1 | hash of the key; its lower bits choose the chain |
+//! | 1 | length of the key in bytes |
+//! | 1 | room for the value in bytes |
+//! | 1 | length of the value in bytes |
+//! | 1 | checksum of key and value |
+//! | | the key, then the room of the value, each filled up to whole words |
+#![deny(unsafe_code)]
+
+mod address;
+mod error;
+mod layout;
+mod mapping;
+mod reader;
+mod writer;
+
+pub use address::Address;
+pub use error::Error;
+pub use reader::Reader;
+pub use writer::Writer;

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processes that read a table.
+
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::fence;
+
+use rustix::fs::{FileType, Mode, OFlags};
+
+use crate::layout::{
+    AT_CHAINS, AT_END, AT_LEN, AT_MAGIC, AT_NUM_CHAINS, AT_STATE, AT_TOKEN, AT_VERSION, CHECKSUM,
+    Checksum, HASH, KEY, KEY_LEN, MAGIC, NEXT, OPEN, ROOM, VALUE_LEN, VERSION, WORD, chain, hash,
+    is_being_written, is_there, whole_words, words,
+};
+use crate::mapping::Mapping;
+use crate::writer::{NAME, SEALS, token_words};
+use crate::{Address, Error};
+
+/// How often a value is read again that was written meanwhile, before it counts as not there.
+const TRIES: usize = 4;
+
+/// Reads a table that another process writes. Any number of threads may read at once; none waits for
+/// another or for the writer.
+pub struct Reader {
+    mapping: Mapping,
+    num_chains: u64,
+}
+
+impl Reader {
+    /// Opens the table at an address.
+    ///
+    /// # Errors
+    ///
+    /// The object cannot be opened or mapped: its process is gone, runs as another user or is not seen
+    /// from here. [`Error::Foreign`] if it is another one than the address means, of another version,
+    /// or not sealed; [`Error::Damaged`] if what it says of itself cannot be.
+    pub fn open(address: &Address) -> Result<Self, Error> {
+        let object = open(address)?;
+        let stat = rustix::fs::fstat(&object).map_err(Error::system("a memory object"))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(Error::Foreign("no memory"));
+        }
+        if stat.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(Error::Foreign("another user's"));
+        }
+        let seals = rustix::fs::fcntl_get_seals(&object).map_err(|_| Error::Foreign("a file"))?;
+        if !seals.contains(SEALS) {
+            return Err(Error::Foreign("it can be changed by others"));
+        }
+        let len = u64::try_from(stat.st_size).map_err(|_| Error::Damaged("its length"))?;
+        let address_space = usize::try_from(len).map_err(|_| Error::Damaged("its length"))?;
+        if len < AT_CHAINS {
+            return Err(Error::Damaged("its length"));
+        }
+        let mapping = Mapping::new(&object, address_space, false)?;
+        let mut reader = Self {
+            mapping,
+            num_chains: 0,
+        };
+        reader.check_head(address.token, len)?;
+        Ok(reader)
+    }
+
+    fn check_head(&mut self, token: u128, len: u64) -> Result<(), Error> {
+        if self.load(AT_MAGIC)? != MAGIC {
+            return Err(Error::Foreign("it begins otherwise"));
+        }
+        fence(Acquire);
+        if self.load(AT_VERSION)? != VERSION {
+            return Err(Error::Foreign("of another version"));
+        }
+        let told = [self.load(AT_TOKEN)?, self.load(AT_TOKEN + WORD)?];
+        if told != token_words(token) {
+            return Err(Error::Foreign("another token"));
+        }
+        if self.load(AT_LEN)? != len {
+            return Err(Error::Damaged("its length"));
+        }
+        let num_chains = self.load(AT_NUM_CHAINS)?;
+        let most = (len - AT_CHAINS) / WORD;
+        if !num_chains.is_power_of_two() || num_chains > most {
+            return Err(Error::Damaged("the number of chains"));
+        }
+        self.num_chains = num_chains;
+        Ok(())
+    }
+
+    /// Returns whether the writer still keeps the table; nothing is found in one that it does not.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.load(AT_STATE) == Ok(OPEN)
+    }
+
+    /// Returns the value of a key as it is now; none if there is none, or if the table is closed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Busy`] if the writer changes the value again and again meanwhile; [`Error::Damaged`] if what stands there contradicts itself: the table is not to be read again.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        if !self.is_open() {
+            return Ok(None);
+        }
+        let Some(record) = self.find(key)? else {
+            return Ok(None);
+        };
+        for _ in 0..TRIES {
+            let before = self.load(record)?;
+            if is_being_written(before) {
+                std::hint::spin_loop();
+                continue;
+            }
+            if !is_there(before) {
+                return Ok(None);
+            }
+            fence(Acquire);
+            let copy = self.copy(record, key);
+            fence(Acquire);
+            // What was written meanwhile may be anything.
+            if self.load(record)? == before {
+                // A table that was closed meanwhile may be outdated.
+                return copy.map(|copy| self.is_open().then_some(copy));
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// The position of the record of a key.
+    fn find(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        let hash = hash(key);
+        let mut record = self.load(chain(hash, self.num_chains))?;
+        fence(Acquire);
+        let end = self.load(AT_END)?;
+        let first = AT_CHAINS + self.num_chains * WORD;
+        let mut before = end;
+        while record != 0 {
+            // Older records stand before newer ones, so a chain has an end.
+            if record < first || record >= before || !record.is_multiple_of(WORD) {
+                return Err(Error::Damaged("a position"));
+            }
+            if self.load(record + HASH)? == hash && self.has_key(record, key)? {
+                return Ok(Some(record));
+            }
+            before = record;
+            record = self.load(record + NEXT)?;
+        }
+        Ok(None)
+    }
+
+    fn has_key(&self, record: u64, key: &[u8]) -> Result<bool, Error> {
+        let len = key.len() as u64;
+        if self.load(record + KEY_LEN)? != len {
+            return Ok(false);
+        }
+        let num_words = len.div_ceil(WORD);
+        let there = self.mapping.words(record + KEY, num_words);
+        let there = there.ok_or(Error::Damaged("a key"))?;
+        Ok(there
+            .iter()
+            .zip(words(key))
+            .all(|(there, word)| there.load(Relaxed) == word))
+    }
+
+    /// A copy of the value of a record, if it has the sum that it should have.
+    fn copy(&self, record: u64, key: &[u8]) -> Result<Vec<u8>, Error> {
+        let (len, room) = (self.load(record + VALUE_LEN)?, self.load(record + ROOM)?);
+        if len > room {
+            return Err(Error::Damaged("the length of a value"));
+        }
+        let key_words = whole_words(key.len() as u64).ok_or(Error::Damaged("a key"))?;
+        let there = self
+            .mapping
+            .words(record + KEY + key_words, len.div_ceil(WORD));
+        let there = there.ok_or(Error::Damaged("the length of a value"))?;
+        let len_here = usize::try_from(len).map_err(|_| Error::Damaged("a length"))?;
+        let mut sum = Checksum::new(len);
+        words(key).for_each(|word| sum.add(word));
+        // Not longer than what is mapped.
+        let mut copy = vec![0; there.len() * size_of::<u64>()];
+        let (places, _) = copy.as_chunks_mut::<8>();
+        for (word, place) in there.iter().zip(places) {
+            let word = word.load(Relaxed);
+            sum.add(word);
+            *place = word.to_ne_bytes();
+        }
+        copy.truncate(len_here);
+        if sum.finish() != self.load(record + CHECKSUM)? {
+            return Err(Error::Damaged("a checksum"));
+        }
+        Ok(copy)
+    }
+
+    fn load(&self, position: u64) -> Result<u64, Error> {
+        let word = self.mapping.word(position);
+        word.map(|word| word.load(Relaxed))
+            .ok_or(Error::Damaged("a position"))
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader")
+            .field("is_open", &self.is_open())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens the object for reading; what else may be under the number of a descriptor is not touched.
+fn open(address: &Address) -> Result<OwnedFd, Error> {
+    let path = address.path();
+    let link = rustix::fs::readlink(&path, Vec::new());
+    let link = link.map_err(Error::system("a memory object of the server"))?;
+    if !link
+        .as_bytes()
+        .starts_with(format!("/memfd:{NAME}").as_bytes())
+    {
+        return Err(Error::Foreign("another descriptor"));
+    }
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let opened = rustix::fs::open(&path, flags, Mode::empty());
+    opened.map_err(Error::system("a memory object of the server"))
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a step leaves behind that is cancelled, and what fifty leave behind one after another.
+
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::super::machines::SHARED;
+use super::cluster::Cluster;
+use crate::server::case::{Case, Judge};
+
+/// How many steps are run one after another, and how many before memory is read first.
+const STEPS: u32 = 50;
+const FIRST: u32 = 10;
+
+/// How much the daemon of a node may grow by them, in KiB; it keeps what it knows of a job.
+const GROWTH: u64 = 512;
+
+/// How long the processes of a step that ended may stay.
+const LEAVE: Duration = Duration::from_secs(20);
+
+/// A step that waits in a fence for ever is cancelled, and ends.
+///
+/// # Errors
+/// It does not, or something of it stays.
+pub(super) fn cancelled(
+    cluster: &Cluster,
+    what: &str,
+    stuck: &Path,
+    until: Instant,
+) -> Result<(), String> {
+    let script = format!(
+        "srun --mpi=pmix_v4 --quiet --time=3 --job-name=hung -N 2 -n 4 {} >{SHARED}/hung 2>&1 & job=$!; \
+         until grep -q 'the last process waits' {SHARED}/hung; do sleep 0.1; done; \
+         scancel --name=hung; wait $job",
+        stuck.display()
+    );
+    let mut command = cluster.inside("sh");
+    command.args(["-c", &script]);
+    let case = Case {
+        what: what.to_owned(),
+        name: "scancel of a fence".to_owned(),
+        command,
+        limit: Duration::from_secs(60),
+        judge: Judge::Fails,
+    };
+    cluster.run(case, until)?;
+    nothing_left(cluster, stuck)
+}
+
+/// Waits until no process of a program and no `slurmstepd` is left, and no socket of theirs.
+fn nothing_left(cluster: &Cluster, program: &Path) -> Result<(), String> {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    // What is asked must not find itself.
+    let script = format!(
+        "cd /proc; for p in [0-9]*; do read -r name 2>/dev/null < $p/comm || continue; \
+         case $name in slurmstepd|{name:.15}) echo $name $p;; esac; done; \
+         find {SHARED}/spool.* -name '*pmix*' 2>/dev/null; true"
+    );
+    let begun = Instant::now();
+    loop {
+        let left = cluster.ask(&script)?;
+        if left.trim().is_empty() {
+            return Ok(());
+        }
+        if begun.elapsed() > LEAVE {
+            return Err(format!("left behind: {}", left.trim().replace('\n', ", ")));
+        }
+        sleep(Duration::from_millis(100));
+    }
+}
+
+/// Resident memory in KiB and open files of the daemon of each node.
+fn daemons(cluster: &Cluster) -> Result<Vec<(u64, u64)>, String> {
+    let read = |name: &str| {
+        let script = format!(
+            "pid=$(cat {SHARED}/{name}.pid); grep VmRSS /proc/$pid/status | tr -dc 0-9; echo; \
+             ls /proc/$pid/fd | wc -l"
+        );
+        let text = cluster.ask(&script)?;
+        let mut numbers = text.lines().map(|line| line.trim().parse::<u64>());
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(kib)), Some(Ok(files))) => Ok((kib, files)),
+            _ => Err(format!("the daemon of {name} is {text:?}")),
+        }
+    };
+    cluster.nodes().take(2).map(read).collect()
+}
+
+/// Runs the steps one after another in one allocation.
+fn in_a_row(
+    cluster: &Cluster,
+    what: &str,
+    program: &Path,
+    number: u32,
+    until: Instant,
+) -> Result<(), String> {
+    let script = format!(
+        "i=0; while [ $i -lt {number} ]; do srun --mpi=pmix_v4 -n 4 {} || exit 1; i=$((i+1)); done",
+        program.display()
+    );
+    let mut command = cluster.inside("salloc");
+    command.args([
+        "-N",
+        "2",
+        "-n",
+        "4",
+        "--nodelist=n1,n2",
+        "--time=5",
+        "--quiet",
+    ]);
+    command.args(["sh", "-c", &script]);
+    let case = Case {
+        what: what.to_owned(),
+        name: format!("{number} steps in a row"),
+        command,
+        limit: Duration::from_secs(180),
+        judge: Judge::Code(0),
+    };
+    cluster.run(case, until)
+}
+
+/// Fifty steps leave the daemons of the nodes as they were.
+///
+/// # Errors
+/// One fails, something stays, or a daemon grew.
+pub(super) fn fifty(
+    cluster: &Cluster,
+    what: &str,
+    program: &Path,
+    until: Instant,
+) -> Result<(), String> {
+    in_a_row(cluster, what, program, FIRST, until)?;
+    nothing_left(cluster, program)?;
+    let before = daemons(cluster)?;
+    in_a_row(cluster, what, program, STEPS, until)?;
+    nothing_left(cluster, program)?;
+    let after = daemons(cluster)?;
+    println!("{what}: {STEPS} steps, KiB and files of slurmd {before:?}, then {after:?}");
+    for ((kib, files), (kib_then, files_then)) in before.into_iter().zip(after) {
+        if kib_then > kib + GROWTH || files_then > files {
+            return Err(format!(
+                "slurmd grew from {kib} KiB and {files} files to {kib_then} KiB and {files_then}"
+            ));
+        }
+    }
+    Ok(())
+}

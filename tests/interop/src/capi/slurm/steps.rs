@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The job steps that are run on a cluster: who runs where, and what must come of it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::super::machines::SHARED;
+use super::cluster::Cluster;
+use crate::server::case::{Case, Judge};
+
+/// How long a step may take.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// The file that says which process is where, for a step that has its own order of nodes.
+const ORDER: &str = "order";
+
+/// One step.
+#[derive(Clone, Copy)]
+pub(super) struct Step {
+    /// A file of `tests/server/programs` or `tests/server/mpi`, and its argument.
+    program: &'static str,
+    argument: Option<&'static str>,
+    /// How many nodes and processes.
+    nodes: u32,
+    tasks: u32,
+    /// What `srun` is told.
+    options: &'static [&'static str],
+    /// The node of each process, where that is stated.
+    order: &'static [&'static str],
+    /// Whether the servers talk to each other themselves, or through Slurm's daemons; these lose messages
+    /// of three and more nodes at times, with the installed library alone, too.
+    direct: bool,
+    judge: fn() -> Judge,
+    /// Whether a form of CI has it.
+    pub(super) short: bool,
+    /// Whether clients of every release run it.
+    pub(super) every: bool,
+    /// Whether it is only for nodes which all have ours.
+    pub(super) whole: bool,
+}
+
+fn goes_well() -> Judge {
+    Judge::Code(0)
+}
+
+fn fails() -> Judge {
+    Judge::Fails
+}
+
+const fn step(program: &'static str, nodes: u32, tasks: u32) -> Step {
+    Step {
+        program,
+        argument: None,
+        nodes,
+        tasks,
+        options: &[],
+        order: &[],
+        direct: true,
+        judge: goes_well,
+        short: true,
+        every: false,
+        whole: false,
+    }
+}
+
+const EVEN: &[&str] = &["--ntasks-per-node=2"];
+const CYCLIC: &[&str] = &["--distribution=cyclic"];
+const PLANE: &[&str] = &["--distribution=plane=3"];
+const BLOCK: &[&str] = &["--distribution=block"];
+const SIXTEEN: &[&str] = &["--ntasks-per-node=16"];
+
+/// The steps of C programs.
+pub(super) fn steps() -> Vec<Step> {
+    let mut steps = vec![
+        Step {
+            options: EVEN,
+            every: true,
+            ..step("across", 2, 4)
+        },
+        Step {
+            options: EVEN,
+            direct: false,
+            every: true,
+            ..step("across", 2, 4)
+        },
+        step("across", 1, 4),
+        step("short", 2, 4),
+        // A server of 4.2.2 takes what one get brought for all that there is of the process, at times.
+        Step {
+            argument: Some("asked"),
+            whole: true,
+            ..step("across", 4, 16)
+        },
+        Step {
+            options: CYCLIC,
+            ..step("across", 4, 16)
+        },
+        Step {
+            options: PLANE,
+            ..step("across", 4, 16)
+        },
+        Step {
+            options: BLOCK,
+            ..step("across", 3, 10)
+        },
+        Step {
+            order: &["n1", "n2", "n2", "n2", "n3", "n4", "n4", "n1"],
+            options: &["--distribution=arbitrary"],
+            every: true,
+            ..step("across", 4, 8)
+        },
+        Step {
+            options: SIXTEEN,
+            ..step("nodes", 4, 64)
+        },
+        Step {
+            judge: fails,
+            every: true,
+            ..step("abort", 2, 4)
+        },
+        Step {
+            argument: Some("killed"),
+            judge: fails,
+            ..step("stuck", 2, 4)
+        },
+        Step {
+            argument: Some("left"),
+            judge: fails,
+            options: &["--kill-on-bad-exit=1"],
+            ..step("stuck", 2, 4)
+        },
+    ];
+    for direct in [true, false] {
+        for options in [BLOCK, CYCLIC, PLANE] {
+            let sizes = [(2, 4), (2, 16), (3, 7), (4, 16), (4, 64)];
+            for (nodes, tasks) in sizes.into_iter().filter(|(nodes, _)| direct || *nodes == 2) {
+                steps.push(Step {
+                    options,
+                    direct,
+                    short: false,
+                    ..step("across", nodes, tasks)
+                });
+            }
+        }
+    }
+    steps
+}
+
+/// A step on one node.
+pub(super) fn on_node(node: &'static str) -> Step {
+    let options: &[&str] = match node {
+        "n1" => &["--nodelist=n1"],
+        _ => &["--nodelist=n2"],
+    };
+    Step {
+        options,
+        ..step("across", 1, 2)
+    }
+}
+
+/// The steps of mpi4py.
+pub(super) fn python_steps() -> Vec<Step> {
+    let larger = Step {
+        options: CYCLIC,
+        short: false,
+        ..step("mpi4py", 4, 16)
+    };
+    vec![
+        Step {
+            options: EVEN,
+            ..step("mpi4py", 2, 4)
+        },
+        larger,
+    ]
+}
+
+/// The steps of MPI programs.
+pub(super) fn mpi_steps() -> Vec<Step> {
+    let mut steps = Vec::new();
+    for program in ["hello", "ring", "alltoall"] {
+        for (nodes, tasks, options, direct) in [
+            (2, 4, EVEN, true),
+            (2, 4, CYCLIC, true),
+            (2, 4, CYCLIC, false),
+            (4, 16, CYCLIC, true),
+            (4, 64, SIXTEEN, true),
+        ] {
+            steps.push(Step {
+                options,
+                direct,
+                short: nodes == 2 && direct && (options == CYCLIC) == (program == "ring"),
+                ..step(program, nodes, tasks)
+            });
+        }
+    }
+    steps
+}
+
+/// A program that a step runs, with what is put before it.
+pub(super) struct Client {
+    /// What it is called in tables.
+    pub(super) title: String,
+    /// The folder where the loader is to look for libraries, if not where the program says.
+    pub(super) libraries: Option<PathBuf>,
+    /// What the version of its library must contain.
+    pub(super) version: Option<&'static str>,
+    /// Whether it crashes at times with no library of ours anywhere, which says nothing of ours.
+    pub(super) may_fail: bool,
+}
+
+impl Step {
+    /// The source of its program.
+    pub(super) fn program(&self) -> &'static str {
+        self.program
+    }
+
+    /// The case that it is on a cluster: `words` are the program and what is given to it.
+    ///
+    /// # Errors
+    /// The order of its nodes cannot be written.
+    pub(super) fn case(
+        &self,
+        cluster: &Cluster,
+        title: &str,
+        client: &Client,
+        words: &[&Path],
+    ) -> Result<Case, String> {
+        let mut command = self.command(cluster, client.may_fail)?;
+        command.arg("env");
+        match &client.libraries {
+            Some(folder) => command.arg(format!("LD_LIBRARY_PATH={}", folder.display())),
+            None => command.args(["-u", "LD_LIBRARY_PATH"]),
+        };
+        if let Some(version) = client.version {
+            command.arg(format!("CHECK_LIBRARY={version}"));
+        }
+        command.args(words).args(self.argument);
+        let connection = if self.direct {
+            "direct"
+        } else {
+            "through slurmd"
+        };
+        let words = [self.program, self.argument.unwrap_or_default()].join(" ");
+        Ok(Case {
+            what: format!("capi: Slurm with {title}, client {}", client.title),
+            name: format!(
+                "{} on {} nodes, {} processes, {} {connection}",
+                words.trim(),
+                self.nodes,
+                self.tasks,
+                self.options.join(" "),
+            ),
+            command,
+            limit: LIMIT,
+            judge: (self.judge)(),
+        })
+    }
+
+    /// How many processes it has, as an argument.
+    pub(super) fn tasks(&self) -> String {
+        self.tasks.to_string()
+    }
+
+    /// `srun` as this step wants it.
+    fn command(&self, cluster: &Cluster, may_fail: bool) -> Result<Command, String> {
+        let mut command = srun(cluster, may_fail);
+        command.args(["-N", &self.nodes.to_string(), "-n", &self.tasks.to_string()]);
+        command.args(self.options);
+        command.env("SLURM_PMIX_DIRECT_CONN", self.direct.to_string());
+        if self.direct {
+            // Its other way ends a fence that collects nothing on each node alone.
+            command.env("SLURM_PMIX_FENCE", "ring");
+        }
+        if !self.order.is_empty() {
+            let file = cluster.home().join(ORDER);
+            let text: String = self.order.iter().map(|name| format!("{name}\n")).collect();
+            let fault = |e: std::io::Error| format!("{}: {e}", file.display());
+            std::fs::write(&file, text).map_err(fault)?;
+            command.env("SLURM_HOSTFILE", format!("{SHARED}/{ORDER}"));
+        }
+        Ok(command)
+    }
+}
+
+/// `srun` with what every step is told; one that may fail is run up to three times.
+fn srun(cluster: &Cluster, may_fail: bool) -> Command {
+    let mut command = match may_fail {
+        false => cluster.inside("srun"),
+        true => {
+            let mut command = cluster.inside("sh");
+            command.args(["-c", r#""$@" || "$@" || "$@""#, "sh", "srun"]);
+            command
+        }
+    };
+    command.args(["--mpi=pmix_v4", "--time=3", "--quiet"]);
+    // The loopback and the network of the nodes are all that there is.
+    command.env("OMPI_MCA_pml", "ob1");
+    command.env("OMPI_MCA_btl_tcp_if_include", "eth0");
+    command.env("OMPI_MCA_mpi_yield_when_idle", "1");
+    command
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a tool says of a run: a file for each process.
+
+use std::path::{Path, PathBuf};
+
+/// How many lines of a fault are shown.
+const SHOWN: usize = 40;
+
+/// A tool that looks at a program while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// valgrind's memcheck: every read of what was not written, every leak.
+    Memcheck,
+    /// The compiler's address sanitizer, in the library and in the programs.
+    Address,
+    /// The compiler's thread sanitizer, in the library, what it takes of Rust's, and the programs.
+    Thread,
+}
+
+impl Kind {
+    /// The name of the check.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Memcheck => "memcheck",
+            Self::Address => "address",
+            Self::Thread => "thread",
+        }
+    }
+}
+
+/// Where a tool writes what it finds in one run.
+#[derive(Clone, Debug)]
+pub struct Logs {
+    folder: PathBuf,
+    kind: Kind,
+    /// How many processes at least it looks at.
+    processes: usize,
+}
+
+impl Logs {
+    /// An empty folder for a run of so many processes.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn new(folder: PathBuf, kind: Kind, processes: usize) -> Result<Self, String> {
+        let fault = |e: std::io::Error| format!("{}: {e}", folder.display());
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).map_err(fault)?;
+        }
+        std::fs::create_dir_all(&folder).map_err(fault)?;
+        Ok(Self {
+            folder,
+            kind,
+            processes,
+        })
+    }
+
+    /// What the names of the files begin with.
+    pub(crate) fn prefix(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+
+    /// All that was found; a process of which nothing is said is a fault too where each has a file.
+    ///
+    /// # Errors
+    /// What was found, or that a file cannot be read.
+    pub(crate) fn judge(&self) -> Result<(), String> {
+        let texts = self.texts()?;
+        let clean = |text: &&String| match self.kind {
+            Kind::Memcheck => text.contains("ERROR SUMMARY: 0 errors"),
+            Kind::Address | Kind::Thread => text.is_empty(),
+        };
+        if let Some(text) = texts.iter().find(|text| !clean(text)) {
+            let lines: Vec<_> = text.lines().take(SHOWN).collect();
+            return Err(lines.join("\n"));
+        }
+        if self.kind == Kind::Memcheck && texts.len() < self.processes {
+            let (seen, all) = (texts.len(), self.processes);
+            return Err(format!("it looked at {seen} processes, not at {all}"));
+        }
+        Ok(())
+    }
+
+    /// Whether anything of what was found says this.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub(crate) fn say(&self, phrase: &str) -> Result<bool, String> {
+        Ok(self.texts()?.iter().any(|text| text.contains(phrase)))
+    }
+
+    fn texts(&self) -> Result<Vec<String>, String> {
+        let fault = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
+        let entries = std::fs::read_dir(&self.folder).map_err(|e| fault(&self.folder, e))?;
+        let mut texts = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(|e| fault(&self.folder, e))?.path();
+            let text = std::fs::read(&path).map_err(|e| fault(&path, e))?;
+            texts.push(String::from_utf8_lossy(&text).into_owned());
+        }
+        Ok(texts)
+    }
+}

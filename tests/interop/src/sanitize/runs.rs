@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What runs under a tool: the programs of `tests/server` with our library on both sides, the tests of
+//! `pmix-capi`, which run those of `tests/capi`, and faults that are planted to be found.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::tool::{FOUND, Tool};
+use crate::logs::{Kind, Logs};
+use crate::ours::Ours;
+use crate::server::case::{Case, Judge};
+use crate::server::launcher::{HOST, Launcher};
+use crate::server::run_all;
+use crate::tally::Tally;
+use xtask::process;
+
+/// How long the runs of one tool may take.
+const LIMIT: Duration = Duration::from_secs(8 * 60);
+
+/// A program of `tests/server/programs`.
+struct Work {
+    name: &'static str,
+    args: &'static [&'static str],
+    size: u32,
+    /// What `pmix run` is told, if the program runs under that and not under the host in C.
+    pmix: Option<&'static [&'static str]>,
+}
+
+const fn work(name: &'static str, size: u32) -> Work {
+    Work {
+        name,
+        args: &[],
+        size,
+        pmix: None,
+    }
+}
+
+const WORKS: &[Work] = &[
+    work("short", 2),
+    work("exchange", 3),
+    work("direct", 3),
+    work("fences", 3),
+    work("events", 3),
+    work("order", 2),
+    work("publish", 3),
+    Work {
+        args: &["3"],
+        ..work("jobinfo", 3)
+    },
+    work("resolve", 3),
+    work("control", 3),
+    work("tool", 2),
+    Work {
+        args: &["by-pid"],
+        ..work("tool", 2)
+    },
+    work("spawn", 2),
+    Work {
+        args: &["256"],
+        ..work("together", 4)
+    },
+    Work {
+        pmix: Some(&[]),
+        ..work("launched", 2)
+    },
+    Work {
+        pmix: Some(&["--forward-io"]),
+        ..work("forward", 2)
+    },
+];
+
+/// Faults of `tests/capi/planted.c`, and what the tools say of them.
+const PLANTED: &[(&str, Kind, &str)] = &[
+    ("leak", Kind::Memcheck, "definitely lost"),
+    ("uninitialised", Kind::Memcheck, "uninitialised value"),
+    ("overflow", Kind::Memcheck, "Invalid read"),
+    ("freed", Kind::Memcheck, "Invalid read"),
+    ("leak", Kind::Address, "detected memory leaks"),
+    ("overflow", Kind::Address, "heap-buffer-overflow"),
+    ("freed", Kind::Address, "heap-use-after-free"),
+    ("race", Kind::Thread, "data race"),
+];
+
+/// Tests of `pmix-capi` that no tool is for: those of headers and symbols, of the memory that a process has,
+/// of a library that other programs are to load, and of arguments that are missing, which need none.
+const LEFT_OUT: &[&str] = &[
+    "headers::",
+    "symbols::",
+    "nulls::",
+    "a_program_opens_and_closes",
+    "the_library_may_be_loaded_before",
+];
+
+/// What takes too long under a tool that runs one thread at a time, or says nothing under one for threads.
+fn left_out(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Memcheck => &["random::", "threads_initialise"],
+        Kind::Address => &[],
+        Kind::Thread => &["random::"],
+    }
+}
+
+/// Runs everything under a tool.
+///
+/// # Errors
+/// Something does not compile.
+pub(super) fn run(tool: &Tool, profile: &str, tally: &mut Tally) -> Result<(), String> {
+    planted(tool, tally)?;
+    let mut cases = Vec::new();
+    let sources = process::root().join("tests/server/host");
+    let sources: Vec<_> = HOST.iter().map(|file| sources.join(file)).collect();
+    let host = Launcher::Host(tool.compile("host", &sources)?, "ours".to_owned());
+    let pmix = Launcher::Ours(Ours::build_as(profile)?.program);
+    for work in WORKS {
+        cases.push(case(tool, work, &host, &pmix)?);
+    }
+    run_all(cases, Instant::now() + LIMIT, tally)?;
+    tests(tool, tally)
+}
+
+/// Sees that faults are found that are there.
+fn planted(tool: &Tool, tally: &mut Tally) -> Result<(), String> {
+    let what = format!("{}: planted faults", tool.kind.title());
+    let program = process::root().join("tests/capi/planted.c");
+    let program = tool.compile("planted", &[program])?;
+    for (fault, kind, phrase) in PLANTED {
+        if *kind != tool.kind {
+            continue;
+        }
+        let logs = Logs::new(tool.home().join(format!("logs-{fault}")), *kind, 1)?;
+        let mut words = tool.words(&logs);
+        words.extend([program.display().to_string(), (*fault).to_owned()]);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).envs(tool.setting(&logs));
+        let output = command.output().map_err(|e| format!("{}: {e}", words[0]))?;
+        match output.status.code() == Some(FOUND) && logs.say(phrase)? {
+            true => tally.pass(&what),
+            false => tally.fail(&what, &format!("{fault}: {}", output.status)),
+        }
+    }
+    Ok(())
+}
+
+/// A program under the host in C, which is looked at too, or under `pmix run`.
+fn case(tool: &Tool, work: &Work, host: &Launcher, pmix: &Launcher) -> Result<Case, String> {
+    let sources = process::root().join("tests/server/programs");
+    let file = |name: &str| sources.join(format!("{name}.c"));
+    let program = tool.compile(work.name, &[file(work.name), file("check")])?;
+    let name = format!("{} {} on {}", work.name, work.args.join(" "), work.size);
+    let processes = usize::try_from(work.size).unwrap_or(0) + usize::from(work.pmix.is_none());
+    let logs = tool.home().join(format!("logs-{}", name.replace(' ', "-")));
+    let logs = Logs::new(logs, tool.kind, processes)?;
+    let words = tool.words(&logs);
+    let mut command = match work.pmix {
+        Some(options) => {
+            let mut command = pmix.command(work.size);
+            command.args(options).args(words);
+            command
+        }
+        None => before(&words, host.command(work.size)),
+    };
+    command
+        .arg(program)
+        .args(work.args)
+        .envs(tool.setting(&logs));
+    Ok(Case {
+        what: format!("{}: programs with ours on both sides", tool.kind.title()),
+        name,
+        command,
+        limit: Duration::from_secs(120),
+        judge: Judge::Logged(0, logs),
+    })
+}
+
+/// A command that has these words before it, the first of which is a program.
+fn before(words: &[String], command: Command) -> Command {
+    let Some((program, rest)) = words.split_first() else {
+        return command;
+    };
+    let mut whole = Command::new(program);
+    whole
+        .args(rest)
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => whole.env(name, value),
+            None => whole.env_remove(name),
+        };
+    }
+    whole
+}
+
+/// Runs the tests of the crate of the library with that of the tool.
+fn tests(tool: &Tool, tally: &mut Tally) -> Result<(), String> {
+    let what = format!("{}: tests of pmix-capi", tool.kind.title());
+    let logs = Logs::new(tool.home().join("logs-tests"), tool.kind, 1)?;
+    let fewer = "-DCYCLES=12 -DSERVER_CYCLES=12 -DKEPT_KB=262144";
+    let mut command = process::cargo(["test", "--locked", "--package", "pmix-capi"]);
+    command.args(["--test", "capi", "--", "--test-threads", "2"]);
+    for name in LEFT_OUT.iter().chain(left_out(tool.kind)) {
+        command.args(["--skip", name]);
+    }
+    let compiling = tool.compiling().join(" ");
+    command
+        .env("PMIX_TEST_LIBRARY", tool.library())
+        .env("PMIX_TEST_CFLAGS", format!("{compiling} {fewer}"))
+        .env("PMIX_TEST_LDFLAGS", tool.linking().join(" "))
+        .env("PMIX_TEST_UNDER", tool.words(&logs).join(" "))
+        .env("PMIX_ROUNDS", "8")
+        .envs(tool.setting(&logs))
+        .stdin(Stdio::null());
+    let output = command.output().map_err(|e| format!("cargo test: {e}"))?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let ends = |end: &str| said.lines().filter(|line| line.ends_with(end)).count();
+    let passed = said
+        .lines()
+        .filter(|line| line.starts_with("test ") && line.ends_with("... ok"));
+    tally.passes(&what, passed.count());
+    for line in said.lines().filter(|line| line.ends_with("... FAILED")) {
+        tally.fail(&what, line);
+    }
+    if !output.status.success() && ends("... FAILED") == 0 {
+        tally.fail(&what, &String::from_utf8_lossy(&output.stderr));
+    }
+    if !output.status.success() {
+        let file = tool.home().join("tests.txt");
+        std::fs::write(&file, &said).map_err(|e| format!("{}: {e}", file.display()))?;
+        println!("what they said is in {}", file.display());
+    }
+    match logs.judge() {
+        Ok(()) => tally.pass(&what),
+        Err(why) => tally.fail(&what, &why),
+    }
+    Ok(())
+}

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask crates` and `cargo xtask deb`: what is published, made and tried.
+//!
+//! Source: The Cargo Book, "cargo package"; Debian Policy, chapters 5 and 12; deb-control(5).
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use xtask::Outcome;
+use xtask::install;
+use xtask::process::{cargo, output, root, run};
+
+use crate::dist;
+
+/// What the package is called; no package of Debian is.
+const NAME: &str = "pmix-rs";
+
+/// Where the library and its headers are, so that Debian's own libpmix stays what programs find.
+const HOME: &str = "usr/lib/pmix-rs";
+
+/// What the packages of Debian beside which ours is tried are called.
+const BESIDE: [&str; 2] = ["libpmix2", "libpmix-dev"];
+
+/// What building and trying takes, as Debian calls it.
+const NEEDED: &[&str] = &[
+    "gcc",
+    "libc6-dev",
+    "binutils",
+    "pkg-config",
+    "dpkg",
+    "libpmix-dev",
+];
+
+/// A crate that is published: its name, version and directory.
+struct Published {
+    name: String,
+    version: String,
+    folder: PathBuf,
+    facts: Value,
+}
+
+/// Packs every crate that is published, looks into the packages, and compiles what is in them.
+pub(crate) fn crates() -> Outcome {
+    let mut outcome = Outcome::default();
+    let published = match published() {
+        Ok(published) => published,
+        Err(why) => {
+            outcome.check("cargo metadata", Err(why));
+            return outcome;
+        }
+    };
+    let packed = pack(&published);
+    let is_packed = packed.is_ok();
+    outcome.check("cargo package", packed);
+    if is_packed {
+        for one in &published {
+            outcome.check(&one.name, whole(one));
+        }
+        outcome.check("compiled from packages", compiled(&published));
+    }
+    outcome
+}
+
+/// The crates of the workspace that are published.
+fn published() -> Result<Vec<Published>, String> {
+    let arguments = ["metadata", "--locked", "--no-deps", "--format-version", "1"];
+    let metadata = output(&mut cargo(arguments))?;
+    let metadata: Value = serde_json::from_slice(&metadata).map_err(|e| e.to_string())?;
+    let packages = metadata["packages"].as_array().cloned().unwrap_or_default();
+    let is_published = |package: &Value| package["publish"].is_null();
+    let found = packages.into_iter().filter(is_published).map(|facts| {
+        let text = |key: &str| facts[key].as_str().unwrap_or_default().to_owned();
+        Published {
+            name: text("name"),
+            version: text("version"),
+            folder: Path::new(&text("manifest_path"))
+                .parent()
+                .map_or_else(PathBuf::new, Path::to_owned),
+            facts,
+        }
+    });
+    let found: Vec<_> = found.collect();
+    match found.is_empty() {
+        true => Err("no crate is published".to_owned()),
+        false => Ok(found),
+    }
+}
+
+impl Published {
+    fn file(&self) -> PathBuf {
+        let name = format!("package/{}-{}.crate", self.name, self.version);
+        install::target().join(name)
+    }
+
+    /// Where the package is unpacked.
+    fn unpacked(&self) -> PathBuf {
+        let name = format!("package/unpacked/{}-{}", self.name, self.version);
+        install::target().join(name)
+    }
+}
+
+/// Packs all crates at once, as they depend on each other.
+fn pack(published: &[Published]) -> Result<(), String> {
+    let unpacked = install::target().join("package/unpacked");
+    // What is not there need not be removed.
+    let _ = fs::remove_dir_all(&unpacked);
+    dist::directory(&unpacked)?;
+    let mut command = cargo([
+        "package",
+        "--locked",
+        "--no-verify",
+        "--allow-dirty",
+        "--quiet",
+    ]);
+    for one in published {
+        command.args(["--package", &one.name]);
+    }
+    run(&mut command)?;
+    for one in published {
+        let mut tar = Command::new("tar");
+        tar.arg("--directory")
+            .arg(&unpacked)
+            .arg("-xzf")
+            .arg(one.file());
+        output(&mut tar)?;
+    }
+    Ok(())
+}
+
+/// What a package must have: who finds it reads what it is, and under which terms.
+fn whole(one: &Published) -> Result<(), String> {
+    let mut missing = Vec::new();
+    for file in ["Cargo.toml", "README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+        let length = fs::metadata(one.unpacked().join(file)).map_or(0, |found| found.len());
+        if length == 0 {
+            missing.push(file);
+        }
+    }
+    for key in ["description", "license"] {
+        if one.facts[key].as_str().is_none_or(str::is_empty) {
+            missing.push(key);
+        }
+    }
+    if one.facts["keywords"].as_array().is_none_or(Vec::is_empty) {
+        missing.push("keywords");
+    }
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "{}: without {}",
+            one.folder.display(),
+            missing.join(", ")
+        )),
+    }
+}
+
+/// Compiles all crates from what is in their packages.
+fn compiled(published: &[Published]) -> Result<(), String> {
+    let folder = install::target().join("package/unpacked");
+    let mut manifest = String::from("[workspace]\nresolver = \"3\"\nmembers = [\n");
+    for one in published {
+        // Writing into a String cannot fail.
+        let _ = writeln!(manifest, "    \"{}-{}\",", one.name, one.version);
+    }
+    manifest.push_str("]\n\n[patch.crates-io]\n");
+    for one in published {
+        let (name, version) = (&one.name, &one.version);
+        let _ = writeln!(manifest, "{name} = {{ path = \"{name}-{version}\" }}");
+    }
+    dist::write(&folder.join("Cargo.toml"), manifest.as_bytes())?;
+    dist::copy(
+        &root().join("Cargo.lock"),
+        &folder.join("Cargo.lock"),
+        0o644,
+    )?;
+    let mut check = cargo(["check", "--quiet", "--workspace"]);
+    check.arg("--manifest-path").arg(folder.join("Cargo.toml"));
+    check.env("CARGO_TARGET_DIR", install::target().join("package/built"));
+    run(&mut check)
+}
+
+/// Makes a Debian package, looks into it, and tries it where packages may be installed.
+pub(crate) fn deb(folder: &Path, profile: &str) -> Outcome {
+    let mut outcome = Outcome::default();
+    let folder = &std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    install::packages(NEEDED);
+    let made = made(folder, profile);
+    match made {
+        Ok(package) => {
+            outcome.check("deb", Ok(()));
+            outcome.check("unpacked", unpacked(&package, folder));
+            match install::is_root() && install::may_install() {
+                true => outcome.check("installed and removed", tried(&package)),
+                false => outcome.skip(
+                    "installed and removed",
+                    "packages are installed by root, where --install allows it",
+                ),
+            }
+        }
+        Err(why) => outcome.check("deb", Err(why)),
+    }
+    outcome
+}
+
+/// The package, from what `cargo xtask dist` installs.
+fn made(folder: &Path, profile: &str) -> Result<PathBuf, String> {
+    let stage = folder.join("stage");
+    let _ = fs::remove_dir_all(&stage);
+    let home = stage.join(HOME);
+    dist::installed(&home, profile)?;
+    // The command and its pages are found by everybody; the library by who asks for it.
+    let moved = |from: &str, to: &str| {
+        let to = stage.join(to);
+        to.parent().map_or(Ok(()), dist::directory)?;
+        fs::rename(home.join(from), &to).map_err(|e| format!("{}: {e}", to.display()))
+    };
+    moved("bin/pmix", "usr/bin/pmix")?;
+    moved("share", "usr/share")?;
+    let _ = fs::remove_dir_all(home.join("bin"));
+    dist::directory(&home.join("bin"))?;
+    let command = home.join("bin/pmix");
+    symlink("../../../bin/pmix", &command).map_err(|e| format!("{}: {e}", command.display()))?;
+    let text = |file: &str| {
+        let path = root().join(file);
+        fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+    };
+    let doc = stage.join("usr/share/doc").join(NAME);
+    let terms = "pmix-rs is under the terms of the MIT licence or of the Apache licence 2.0, as you choose.";
+    let terms = [terms, &*text("LICENSE-MIT")?, &*text("LICENSE-APACHE")?].join("\n\n");
+    dist::write(&doc.join("copyright"), terms.as_bytes())?;
+    for file in ["README.md", "CHANGELOG.md"] {
+        dist::write(&doc.join(file), text(file)?.as_bytes())?;
+    }
+    let architecture = output(Command::new("dpkg").arg("--print-architecture"))?;
+    let architecture = String::from_utf8_lossy(&architecture).trim().to_owned();
+    let version = env!("CARGO_PKG_VERSION");
+    let files = [stage.join("usr/bin/pmix"), home.join("lib/libpmix.so.2")];
+    let control = format!(
+        "Package: {NAME}\nVersion: {version}\nArchitecture: {architecture}\n\
+         Maintainer: pmix-rs <pmix-rs@localhost>\nSection: libs\nPriority: optional\n\
+         Installed-Size: {}\nDepends: libc6 (>= {}), libgcc-s1\n\
+         Description: PMIx in Rust: the pmix command and a libpmix.so.2\n \
+         The command starts jobs on this node, asks running PMIx servers, and reads and\n \
+         writes node and process maps. The library, its headers and pmix.pc are in\n \
+         /{HOME}, beside Debian's own libpmix and not in its place.\n",
+        kibibytes(&stage)?,
+        libc(&files)?,
+    );
+    dist::write(&stage.join("DEBIAN/control"), control.as_bytes())?;
+    let package = folder.join(format!("{NAME}_{version}_{architecture}.deb"));
+    let mut build = Command::new("dpkg-deb");
+    build
+        .args(["--root-owner-group", "--build"])
+        .arg(&stage)
+        .arg(&package);
+    output(&mut build)?;
+    println!("{}", package.display());
+    Ok(package)
+}
+
+/// What the files below a directory take.
+fn kibibytes(folder: &Path) -> Result<u64, String> {
+    let said = output(Command::new("du").args(["-sk"]).arg(folder))?;
+    let said = String::from_utf8_lossy(&said);
+    let number = said
+        .split_whitespace()
+        .next()
+        .and_then(|number| number.parse().ok());
+    number.ok_or_else(|| format!("du said {said:?}"))
+}
+
+/// The newest release of the C library whose symbols some of these files use.
+fn libc(files: &[PathBuf]) -> Result<String, String> {
+    let mut newest = (0, 0);
+    for file in files {
+        let symbols = output(Command::new("objdump").arg("-T").arg(file))?;
+        let symbols = String::from_utf8_lossy(&symbols).into_owned();
+        for rest in symbols.split("GLIBC_").skip(1) {
+            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+            let release = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+            let mut numbers = release.split('.').map_while(|number| number.parse().ok());
+            let found: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+            newest = newest.max(found);
+        }
+    }
+    match newest {
+        (0, _) => Err("no file uses the C library".to_owned()),
+        (major, minor) => Ok(format!("{major}.{minor}")),
+    }
+}
+
+/// The command runs from where the package is unpacked, and a program is compiled and runs there.
+fn unpacked(package: &Path, folder: &Path) -> Result<(), String> {
+    let top = folder.join("unpacked");
+    let _ = fs::remove_dir_all(&top);
+    output(Command::new("dpkg-deb").arg("-x").arg(package).arg(&top))?;
+    works(&top)
+}
+
+/// What a user does first with the package, below a directory.
+fn works(top: &Path) -> Result<(), String> {
+    let said = output(Command::new(top.join("usr/bin/pmix")).arg("--version"))?;
+    let said = String::from_utf8_lossy(&said).trim().to_owned();
+    if said != format!("pmix {}", env!("CARGO_PKG_VERSION")) {
+        return Err(format!("the command says {said:?}"));
+    }
+    for file in [
+        "usr/share/man/man1/pmix-run.1",
+        "usr/share/man/man7/pmix-maps.7",
+        "usr/share/bash-completion/completions/pmix",
+        "usr/share/doc/pmix-rs/copyright",
+    ] {
+        if !top.join(file).is_file() {
+            return Err(format!("{file} is missing"));
+        }
+    }
+    let home = top.join(HOME);
+    let scratch = install::scratch("deb/program")?;
+    let (source, program) = (scratch.join("version.c"), scratch.join("version"));
+    dist::write(&source, dist::PROGRAM.as_bytes())?;
+    let mut asked = Command::new("pkg-config");
+    asked.args(["--cflags", "--libs", "pmix"]);
+    asked.env("PKG_CONFIG_PATH", home.join("lib/pkgconfig"));
+    let words = String::from_utf8_lossy(&output(&mut asked)?).into_owned();
+    let mut compiler = Command::new("cc");
+    compiler
+        .arg("-o")
+        .arg(&program)
+        .arg(&source)
+        .args(words.split_whitespace());
+    output(&mut compiler)?;
+    let said = output(Command::new(&program).env("LD_LIBRARY_PATH", home.join("lib")))?;
+    let said = String::from_utf8_lossy(&said);
+    match said.contains("pmix-rs") {
+        true => Ok(()),
+        false => Err(format!("the program runs on {:?}", said.trim())),
+    }
+}
+
+/// Installs the package beside Debian's own, uses it, removes it, and looks for what is left.
+fn tried(package: &Path) -> Result<(), String> {
+    let before = beside()?;
+    output(Command::new("dpkg").arg("--install").arg(package))?;
+    let worked = works(Path::new("/"));
+    let during = beside();
+    let removed = output(Command::new("dpkg").args(["--purge", NAME]));
+    worked?;
+    removed?;
+    let left = [
+        "/usr/bin/pmix",
+        "/usr/lib/pmix-rs",
+        "/usr/share/doc/pmix-rs",
+    ];
+    if let Some(left) = left.iter().find(|path| Path::new(path).exists()) {
+        return Err(format!("{left} is left when the package is removed"));
+    }
+    match during? == before && beside()? == before {
+        true => Ok(()),
+        false => Err("files of Debian's own libpmix have changed".to_owned()),
+    }
+}
+
+/// What dpkg says of the files of Debian's own packages; nothing if they are as they were shipped.
+fn beside() -> Result<String, String> {
+    let said = output(Command::new("dpkg").arg("--verify").args(BESIDE))?;
+    Ok(String::from_utf8_lossy(&said).into_owned())
+}
