@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Collecting the warnings of a piece of work.
 
+use std::cell::RefCell;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::Once;
 
 use tracing::Level;
 
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
+thread_local! {
+    static WRITTEN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
-impl Write for Lines {
+/// Keeps what each thread writes to the log for that thread.
+struct OfThisThread;
+
+impl Write for OfThisThread {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        WRITTEN.with_borrow_mut(|written| written.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -19,16 +24,22 @@ impl Write for Lines {
     }
 }
 
-/// Runs the work; the answer and the warnings, one each.
+/// Runs the work; the answer and the warnings that this thread wrote in it, one each.
+///
+/// The subscriber is the process's: with one for each thread, a test that came first to a warning and
+/// had none would have turned that warning off for all.
 pub(crate) fn warnings_of<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
-    let lines = Lines::default();
-    let writer = lines.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(Level::WARN)
-        .with_writer(move || writer.clone())
-        .with_ansi(false)
-        .finish();
-    let answer = tracing::subscriber::with_default(subscriber, work);
-    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    static SUBSCRIBED: Once = Once::new();
+    SUBSCRIBED.call_once(|| {
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(Level::WARN)
+            .with_writer(|| OfThisThread)
+            .with_ansi(false)
+            .finish();
+        tracing::subscriber::set_global_default(subscriber).expect("the only one of this process");
+    });
+    let before = WRITTEN.take();
+    let answer = work();
+    let text = String::from_utf8(WRITTEN.replace(before)).unwrap();
     (answer, text.lines().map(str::to_owned).collect())
 }
