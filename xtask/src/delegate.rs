@@ -31,7 +31,8 @@ fn try_delegate<S: AsRef<OsStr>>(package: &str, arguments: &[S]) -> Result<Outco
     let file = install::scratch("outcomes")?.join(name);
     let mut command = cargo(["run", "--quiet", "--locked", "--package", package, "--"]);
     command.args(arguments).env(FILE, &file);
-    if install::may_install() {
+    let asked = arguments.iter().any(|word| word.as_ref() == "--install");
+    if install::may_install() && !asked {
         command.arg("--install");
     }
     // A failed check fails the program, too: what it counted says more.
