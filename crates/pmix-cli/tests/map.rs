@@ -86,6 +86,38 @@ fn convert_writes_every_format() {
     );
 }
 
+/// As `scontrol show hostnames` of 22.05 prints them.
+#[test]
+fn lists_of_slurm_are_read_in_its_order() {
+    let three = "a[1-2]b[1-2]c[1-2],d";
+    let theirs = "a1b1c1,a1b1c2,a2b1c1,a2b1c2,a1b2c1,a1b2c2,a2b2c1,a2b2c2,d";
+    let convert = ["map", "convert", "--to", "list"];
+    let from = |writer: &str, args: &[&str]| {
+        let outcome = pmix(&[&convert[..], &["--from", writer], args].concat());
+        assert_eq!(outcome.code, 0, "{}", outcome.text());
+        outcome.text()
+    };
+    assert_eq!(from("slurm", &[three]), theirs);
+    assert_eq!(
+        pmix(&[&convert[..], &[&format!("slurm:{three}")]].concat()).text(),
+        theirs
+    );
+    let text = format!("# rack 1\n{three}\nx  # last\n");
+    let read = pmix_with(
+        &[&convert[..], &["--from", "slurm"]].concat(),
+        text.as_bytes(),
+    );
+    assert_eq!(read.text(), format!("{theirs},x"));
+    let own = "a1b1c1,a1b1c2,a1b2c1,a1b2c2,a2b1c1,a2b1c2,a2b2c1,a2b2c2,d";
+    assert_eq!(from("clustershell", &[three]), own);
+    assert_eq!(
+        pmix(&["map", "nth", "2", &format!("slurm:{three}")]).text(),
+        "a2b1c1"
+    );
+    let procs = [&convert[..], &["--from", "slurm", "--procs", "0,1"]].concat();
+    assert_eq!(pmix(&procs).code, 2);
+}
+
 #[test]
 fn names_that_no_bracket_list_can_hold_are_refused() {
     for name in [

@@ -126,9 +126,21 @@ pub(crate) enum DecodeOut {
 pub(crate) struct Convert {
     #[command(flatten)]
     pub(crate) input: MapInput,
+    /// Who wrote the bracket lists of the input.
+    #[arg(long, value_enum, value_name = "WRITER", conflicts_with = "procs")]
+    pub(crate) from: Option<Writer>,
     /// What to make of it.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: Target,
+}
+
+/// Who wrote a bracket list, where two read it in different orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Writer {
+    /// Slurm: of three and more brackets the last counts fastest, and behind it the first.
+    Slurm,
+    /// ClusterShell, and this command: the rightmost bracket counts fastest.
+    Clustershell,
 }
 
 /// Arguments of `nth`.

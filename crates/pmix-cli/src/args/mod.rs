@@ -25,7 +25,9 @@ pub(crate) use hello::Hello;
 pub(crate) use input::MapInput;
 pub(crate) use inspect::{Draw, DrawAs, Explain, Pair, Where, Who};
 pub(crate) use layout::LayoutArgs;
-pub(crate) use map::{Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, Nth};
+pub(crate) use map::{
+    Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, Nth, Writer,
+};
 pub(crate) use plugins::{Info, PluginsCommand};
 pub(crate) use run::{AppArgs, NextApp, Run};
 pub(crate) use sets::{Diff, Lists, Parts, Position, Slice};

@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use pmix_hostlist::{Allocation, Slots};
+use pmix_hostlist::{Allocation, Notation, Slots};
 use pmix_map::{Limits, NodeList, NodeListBuilder, NodeRun};
 use preg_core::{Preg, Regex2Ref};
 
@@ -61,6 +61,11 @@ pub(super) fn read_slots(
 fn allocation(source: &Source, limits: &Limits) -> Result<Allocation, Failure> {
     let text = &source.bytes;
     match &source.form {
+        Form::Slurm(None) => {
+            let nodes =
+                pmix_hostlist::parse_notation(text, source.comments, Notation::Slurm, limits);
+            nodes.map(|nodes| Allocation { nodes, slots: None })
+        }
         Form::Slurm(tasks) => pmix_hostlist::parse_slurm(text, tasks.as_deref(), limits),
         Form::McpuHosts => pmix_hostlist::parse_mcpu_hosts(text, limits),
         Form::Hostfile | Form::Map => pmix_hostlist::parse_hostfile(text, source.comments, limits),

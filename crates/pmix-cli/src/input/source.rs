@@ -33,7 +33,7 @@ pub(crate) enum Form {
     Map,
     /// Nodes with slots, a line each.
     Hostfile,
-    /// The node list of a job of Slurm, and its tasks on each node.
+    /// A node list as Slurm writes it, and the tasks on each node.
     Slurm(Option<Vec<u8>>),
     /// Names and slots in turns, as LSF has them.
     McpuHosts,
@@ -84,6 +84,12 @@ fn read_word(word: &OsStr, origin: impl FnOnce() -> String) -> Result<Source, Fa
             let form = Form::Slurm(tasks.map(OsString::into_vec));
             Ok(of_variable("SLURM_JOB_NODELIST", bytes, form))
         }
+        [b's', b'l', b'u', b'r', b'm', b':', list @ ..] => Ok(Source {
+            origin: origin(),
+            bytes: list.to_vec(),
+            comments: false,
+            form: Form::Slurm(None),
+        }),
         b"lsf:" => {
             let bytes = variable("LSB_MCPU_HOSTS")?;
             Ok(of_variable("LSB_MCPU_HOSTS", bytes, Form::McpuHosts))

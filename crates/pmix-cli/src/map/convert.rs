@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `pmix map convert`.
 
+use std::ffi::OsString;
 use std::io::Write;
 
 use pmix_hostlist::Notation;
@@ -11,19 +12,36 @@ use super::answer;
 use super::decode::{check, write_object};
 use super::list::Map;
 use super::read_map;
-use crate::args::{Convert, FormArg, Target};
+use crate::args::{Convert, FormArg, Target, Writer};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::input::{Form, Segment, Source, segments, text_of, text_of_procs};
+use crate::input::{
+    Form, Segment, Source, read_nodes, read_sources, segments, text_of, text_of_procs,
+};
 use crate::printable::printable;
 
 /// What the range notation of every PMIx release is called.
 const RANGES: &str = "pmix";
 
 pub(super) fn run(context: &mut Context, args: &Convert) -> Result<Exit, Failure> {
-    let map = read_map(context, &args.input)?;
+    let map = match args.from {
+        Some(Writer::Slurm) => of_slurm(context, &args.input.words)?,
+        Some(Writer::Clustershell) | None => read_map(context, &args.input)?,
+    };
     write(context, &map, args.to)?;
     Ok(Exit::Ok)
+}
+
+/// Reads lists in Slurm's order, and nothing that is none.
+fn of_slurm(context: &Context, words: &[OsString]) -> Result<Map, Failure> {
+    let mut sources = read_sources(words)?;
+    for source in &mut sources {
+        if source.form == Form::Map {
+            source.form = Form::Slurm(None);
+        }
+    }
+    let list = read_nodes(&context.preg, sources)?.into_list(context.limits())?;
+    Ok(list.into())
 }
 
 /// Writes a map in a format, with a line end.
