@@ -1,40 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cargo xtask bench client`: what a client's calls cost, beside the real client libraries under the
-//! same server (`pmix run`) in the same run.
+//! same servers in the same run.
 //!
 //! One program in C is built for every library, ours included, and is written once more in Rust for
 //! the crate. Each process of a job prints its figures; their median counts, and of several jobs the
 //! least.
-
-use std::path::PathBuf;
-use std::process::Command;
 
 use pmix_interop::capi;
 use pmix_interop::server::launcher::Far;
 use pmix_interop::server::programs;
 use xtask::install;
 
-use crate::server::rows::{Pair, kib};
+use crate::server::jobs::{self, Call, Client, RUNS, Side, Work, at_most, in_turns};
+use crate::server::rows::kib;
 use crate::server::runs::{Field, Figures};
 use crate::table::{self, Row, Verdict, time};
 use crate::tools::bench_program;
 use crate::{Report, machine};
 
-/// How often each job is run; the least of each figure counts.
-const RUNS: usize = 5;
-
-/// How many fences of a process are timed; the least counts.
-const ROUNDS: u32 = 50;
-
 /// The largest job, of which four processes are here.
 const LARGE: Far = Far(&[(4095, 128), (1, 124)]);
 const LOCAL: u32 = 4;
-
-/// A program around one client library.
-struct Client {
-    title: String,
-    program: PathBuf,
-}
 
 struct Clients {
     /// The crate, and the C library.
@@ -50,17 +36,13 @@ pub(super) fn measure(call: &str, report: &mut Report) -> Result<(), String> {
     let field = Field::prepare()?;
     let clients = Clients::prepare(&field)?;
     if report.wants("calls") {
-        for size in [1, 2, 8, 32, 64] {
-            if let Err(why) = calls(&field, &clients, size, report) {
-                report.add("calls", Err(why));
-            }
-        }
+        calls(&field, &clients, report);
+    }
+    if report.wants("hosts") {
+        hosts(&field, &clients, report);
     }
     if report.wants("whole") {
-        for client in &clients.ours {
-            let row = whole(&field, client, &clients);
-            report.add("whole command", row);
-        }
+        whole(&field, &clients, report);
     }
     if report.wants("large") {
         for client in &clients.ours {
@@ -71,8 +53,8 @@ pub(super) fn measure(call: &str, report: &mut Report) -> Result<(), String> {
         }
     }
     let text = format!(
-        "`{call}`, on {}. Figures are medians of the processes of a job and the least of {RUNS} jobs; a \
-         ratio is the other's over ours. The server is `pmix run` for all but whole commands.\n\n{}",
+        "`{call}`, on {}. Figures are medians of the processes of a job and the least of {RUNS} jobs, which \
+         took turns; a ratio is the other's over ours, and the other is the best of all.\n\n{}",
         machine(),
         table::markdown(&report.rows)
     );
@@ -95,170 +77,200 @@ impl Clients {
                 program: programs::compile_for("ours", &library, "costs")?,
             },
         ];
-        let theirs = field.releases.iter().map(|release| {
-            Ok(Client {
-                title: release.peer.version.clone(),
-                program: programs::compile(&release.peer, "costs")?,
-            })
-        });
-        let theirs = theirs.collect::<Result<_, String>>()?;
+        let theirs = jobs::theirs(field)?;
         Ok(Self { ours, theirs })
     }
 }
 
-/// What the processes of a job say, as medians; without rounds they do nothing together.
-fn figures(
-    field: &Field,
-    mut command: Command,
-    client: &Client,
-    rounds: Option<u32>,
-) -> Result<Figures, String> {
-    command.arg(&client.program);
-    command.args(rounds.map(|rounds| rounds.to_string()));
-    let text = field.run(&mut command)?;
-    let lines = text.lines().filter(|line| line.starts_with("{\"rank\""));
-    let all: Vec<_> = lines.map(Figures::of_text).collect::<Result<_, _>>()?;
-    match all.is_empty() {
-        true => Err(format!("{}: no figures in {text:.300}", client.title)),
-        false => Ok(Figures::medians(&all)),
-    }
-}
-
-/// One comparison of calls: the figures that are added up, and what is promised.
-struct Call {
-    title: &'static str,
-    figures: &'static [&'static str],
-    /// How many times ours the better peer's is promised to be.
-    bound: f64,
-    /// The sizes of jobs that are measured.
-    sizes: &'static [u32],
-    shown: fn(f64) -> String,
-}
-
+/// What each call is to cost.
 const CALLS: &[Call] = &[
     Call {
         title: "init and finalize, processor time",
         figures: &["init_cpu_ns", "finalize_cpu_ns"],
-        bound: 5.0,
+        bound: Some(5.0),
         sizes: &[1, 64],
         shown: time,
     },
     Call {
         title: "get of a key of the own job, processor time",
         figures: &["get_cpu_ns"],
-        bound: 20.0,
+        bound: Some(20.0),
         sizes: &[1, 64],
         shown: time,
     },
     Call {
         title: "the same from 16 threads",
         figures: &["threads_cpu_ns"],
-        bound: 20.0,
+        bound: Some(20.0),
         sizes: &[1],
         shown: time,
     },
     Call {
         title: "get of 1 KB of each process after a fence",
         figures: &["peer_get_ns"],
-        bound: 20.0,
+        bound: Some(20.0),
         sizes: &[2, 8, 32, 64],
         shown: time,
     },
     Call {
         title: "empty fence",
         figures: &["fence_ns"],
-        bound: 1.5,
+        bound: Some(1.5),
         sizes: &[2, 8, 32, 64],
         shown: time,
     },
     Call {
         title: "memory of a client that has all data",
         figures: &["full_kib"],
-        bound: 1.0,
+        bound: Some(1.0),
         sizes: &[1, 64],
         shown: kib,
     },
 ];
 
-/// The calls of jobs of one size, of each of our clients against the better peer.
-fn calls(field: &Field, clients: &Clients, size: u32, report: &mut Report) -> Result<(), String> {
-    let run = |client: &Client| figures(field, field.ours.command(size), client, Some(ROUNDS));
-    let best = |client: &Client| -> Result<Figures, String> {
-        (1..RUNS).try_fold(run(client)?, |best, _| Ok(best.or_less(&run(client)?)))
-    };
-    let theirs: Vec<_> = clients.theirs.iter().map(&best).collect::<Result<_, _>>()?;
-    for ours in &clients.ours {
-        let mine = best(ours)?;
-        for call in CALLS.iter().filter(|call| call.sizes.contains(&size)) {
-            let row = row(call, size, (ours, &mine), (&clients.theirs, &theirs));
-            report.add(call.title, row);
+/// The most that a get of a key of the own job may take, in nanoseconds, and how much longer it may take
+/// when others ask, too.
+const MOST_OF_GET: f64 = 300.0;
+const MOST_LONGER: f64 = 2.0;
+
+/// The most that gets of 64 kilobytes may add to a client's own memory: half of what is read.
+const MOST_ADDED_KIB: f64 = 32.0;
+
+/// Our clients under our server, against the best of the real clients under ours and under their own.
+fn calls(field: &Field, clients: &Clients, report: &mut Report) {
+    let ours = clients.ours.each_ref();
+    let ours = ours.map(|client| Side::new(client, &field.ours));
+    let peers = jobs::sides_of_peers(field, &clients.theirs);
+    let mut sides = ours.to_vec();
+    sides.extend(peers.iter().cloned());
+    let mut alone: [Option<f64>; 2] = [None, None];
+    for size in [1, 2, 8, 32, 64] {
+        let best = in_turns(field, &sides, size, Work::Calls);
+        for (side, alone) in ours.iter().zip(&mut alone) {
+            for call in CALLS.iter().filter(|call| call.sizes.contains(&size)) {
+                report.add(call.title, best.row(call, size, side, &peers));
+            }
+            match best.of(side) {
+                Ok(figures) => {
+                    for row in limits(size, &side.title(), figures, alone) {
+                        report.add("gets", row);
+                    }
+                }
+                Err(why) => report.add("calls", Err(why)),
+            }
         }
     }
-    Ok(())
 }
 
-fn row(
-    call: &Call,
+/// What a get may take whoever else asks, and what may stay of it; `alone` is the time of a get when one
+/// process asks.
+fn limits(
     size: u32,
-    (client, mine): (&Client, &Figures),
-    (peers, theirs): (&[Client], &[Figures]),
-) -> Result<Row, String> {
-    let sum = |figures: &Figures| -> Result<f64, String> {
-        let mut values = call.figures.iter().map(|name| figures.get(name));
-        values.try_fold(0.0, |sum, value| Ok(sum + value?))
+    title: &str,
+    figures: &Figures,
+    alone: &mut Option<f64>,
+) -> Vec<Result<Row, String>> {
+    let input = format!("{size} processes, {title}");
+    let longer = |figure: &str, how: &str, alone: Option<f64>| {
+        let (value, alone) = (figures.get(figure)?, alone.ok_or("no time of one process")?);
+        Ok(Row {
+            figure: format!("get of a key of the own job, {how}"),
+            input: input.clone(),
+            ours: time(value),
+            peer: format!("one process and thread: {}", time(alone)),
+            ratio: table::factor(value / alone),
+            bound: format!("at most {MOST_LONGER}"),
+            verdict: Verdict::of(value <= MOST_LONGER * alone),
+        })
     };
-    let mut least: Option<(&str, f64)> = None;
-    for (peer, figures) in peers.iter().zip(theirs) {
-        let value = sum(figures)?;
-        if least.is_none_or(|(_, best)| value < best) {
-            least = Some((&peer.title, value));
-        }
+    let mut rows = Vec::new();
+    if size == 1 {
+        *alone = figures.get("get_cpu_ns").ok();
+        let figure = "get of a key of the own job";
+        rows.push(
+            figures
+                .get("get_cpu_ns")
+                .map(|value| at_most(figure, input.clone(), value, MOST_OF_GET, time)),
+        );
+        rows.push(longer("threads_cpu_ns", "16 threads", *alone));
     }
-    let (name, peer) = least.ok_or("no peer here")?;
-    Ok(Pair {
-        figure: call.title,
-        input: format!("{size} processes, {}", client.title),
-        ours: sum(mine)?,
-        peer,
-        name: name.to_owned(),
-        bound: Some(call.bound),
-        shown: call.shown,
+    if size == 64 {
+        rows.push(longer("get_cpu_ns", "64 busy processes", *alone));
+        let figure = "memory of its own that a client takes for the gets of 64 KB";
+        rows.push(
+            figures
+                .get("added_kib")
+                .map(|value| at_most(figure, input.clone(), value, MOST_ADDED_KIB, kib)),
+        );
     }
-    .row())
+    rows
 }
 
-/// A whole job of 64 with each of our clients, beside prterun with its own.
-fn whole(field: &Field, client: &Client, clients: &Clients) -> Result<Row, String> {
-    let release = field.release("5.")?;
-    let prterun = release.prterun.as_ref().ok_or("no prterun here")?;
-    let mut theirs = clients.theirs.iter();
-    let own = theirs.find(|client| client.title == release.peer.version);
-    let own = own.ok_or("no client of prterun's release")?;
-    let (mut ours, mut peer) = (f64::MAX, f64::MAX);
-    for _ in 0..RUNS {
-        let mut command = field.ours.command(64);
-        ours = ours.min(field.whole(command.arg(&client.program).arg("1"))?);
-        let mut command = prterun.command(64);
-        peer = peer.min(field.whole(command.arg(&own.program).arg("1"))?);
+/// Our clients under the host around each real library, beside that library's own client. Data are shared
+/// by our server and our clients alone, so gets of other processes and fences are shown and not judged.
+fn hosts(field: &Field, clients: &Clients, report: &mut Report) {
+    for (own, release) in clients.theirs.iter().zip(&field.releases) {
+        let ours = clients.ours.each_ref();
+        let ours = ours.map(|client| Side::new(client, &release.host));
+        let peer = [Side::new(own, &release.host)];
+        let mut sides = ours.to_vec();
+        sides.extend(peer.iter().cloned());
+        for size in [1, 64] {
+            let best = in_turns(field, &sides, size, Work::Calls);
+            for side in &ours {
+                for call in CALLS.iter().filter(|call| call.sizes.contains(&size)) {
+                    let own_data = ["peer_get_ns", "fence_ns", "full_kib"];
+                    let shared = call.figures.iter().any(|name| own_data.contains(name));
+                    let call = Call {
+                        bound: call.bound.filter(|_| !shared),
+                        ..*call
+                    };
+                    report.add(call.title, best.row(&call, size, side, &peer));
+                }
+            }
+        }
     }
-    Ok(Pair {
-        figure: "whole command",
-        input: format!("64 processes, {}", client.title),
-        ours,
-        peer,
-        name: prterun.title(),
+}
+
+/// A whole job of 64 that exchange data, with each of our clients, beside prterun with its own.
+fn whole(field: &Field, clients: &Clients, report: &mut Report) {
+    let ours = clients.ours.each_ref();
+    let ours = ours.map(|client| Side::new(client, &field.ours));
+    let pairs = clients.theirs.iter().zip(&field.releases);
+    let own = pairs.filter_map(|(client, release)| Some((client, release.prterun.as_ref()?)));
+    let peers: Vec<_> = own
+        .map(|(client, server)| Side::new(client, server))
+        .collect();
+    let mut sides = ours.to_vec();
+    sides.extend(peers.iter().cloned());
+    let call = Call {
+        title: "whole command",
+        figures: &["whole_ns"],
         bound: Some(1.0 / 0.35),
+        sizes: &[64],
         shown: time,
+    };
+    let best = in_turns(field, &sides, 64, Work::Exchange);
+    for side in &ours {
+        report.add(call.title, best.row(&call, 64, side, &peers));
     }
-    .row())
 }
 
 /// How much more memory a client needs for a job of half a million processes than for one of four.
 fn large(field: &Field, client: &Client, is_ours: bool) -> Result<Row, String> {
-    let small = figures(field, field.ours.command(LOCAL), client, None)?;
-    let command = field.ours.command_of_larger(LOCAL, LARGE)?;
-    let large = figures(field, command, client, None)?;
-    let (small, large) = (small.get("idle_kib")?, large.get("idle_kib")?);
+    let least = |large: bool| {
+        let mut least = f64::MAX;
+        for _ in 0..RUNS {
+            let command = match large {
+                true => field.ours.command_of_larger(LOCAL, LARGE)?,
+                false => field.ours.command(LOCAL),
+            };
+            let figures = jobs::run(field, command, client, Work::Nothing)?;
+            least = least.min(figures.get("idle_kib")?);
+        }
+        Ok::<_, String>(least)
+    };
+    let (small, large) = (least(false)?, least(true)?);
     Ok(Row {
         figure: "memory of a client, job of 524,288".to_owned(),
         input: client.title.clone(),

@@ -2,7 +2,8 @@
 //! `cargo xtask bench preg`: what the encoders, the parsers and the command cost, beside the real
 //! library and others on the same lists in the same run. `cargo xtask bench bfrops`: the same of
 //! packing and unpacking. `cargo xtask bench gds`: the same of registering jobs. `cargo xtask bench
-//! server`: the same of whole sessions. `cargo xtask bench client`: the same of a client's calls.
+//! server`: the same of whole sessions. `cargo xtask bench client`: the same of a client's calls. `cargo
+//! xtask bench capi`: the same of our C library in place of a stock one.
 //!
 //! Nothing here passes or fails by time: each row says whether it meets what was promised, and a
 //! check is that the row could be measured at all.
@@ -10,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod bfrops;
+mod capi;
 mod client;
 mod command;
 mod encode;
@@ -72,6 +74,8 @@ enum Part {
     Server,
     /// The calls of a client, of the crate and of the C library.
     Client,
+    /// The C library in place of a stock one.
+    Capi,
 }
 
 /// What it costs, beside the real library and others.
@@ -83,8 +87,9 @@ struct Options {
     #[arg(long)]
     full: bool,
     /// One step: of preg encode, ppn, compress, parse or command; of bfrops uint32, int64, string,
-    /// proc, value, info or nested; of gds beside, reply or alone; of server connect, fence, groups,
-    /// whole, large, start, idle or many; of client calls, whole or large.
+    /// proc, value, info or nested; of gds beside, reply or alone; of server connect, fence, gets,
+    /// groups, whole, large, described, start, idle or many; of client calls, hosts, whole or large; of
+    /// capi calls, mpirun, register or open.
     #[arg(long, value_name = "STEP")]
     only: Option<String>,
     /// Installs what is needed and missing.
@@ -141,6 +146,10 @@ fn run(options: &Options) -> Result<Report, String> {
         }
         Part::Client => {
             client::measure(&call, &mut report)?;
+            return Ok(report);
+        }
+        Part::Capi => {
+            capi::measure(&call, &mut report)?;
             return Ok(report);
         }
     }

@@ -10,6 +10,7 @@ mod reply;
 use super::table::{Row, Verdict, factor, size, time};
 use super::{Race, Report, both, machine, table};
 use maps::{Job, Shape};
+use pmix_interop::peers::Library;
 use programs::{Figures, Program};
 use xtask::install;
 
@@ -108,6 +109,40 @@ pub(super) fn measure(call: &str, report: &mut Report) -> Result<(), String> {
     let path = install::scratch("bench")?.join("gds.md");
     std::fs::write(&path, &text).map_err(|e| format!("{}: {e}", path.display()))?;
     println!("\n{text}");
+    Ok(())
+}
+
+/// How often a library registers the job that all register through C.
+const CYCLES: u32 = 2;
+
+/// Registering 4,096 nodes with 128 processes each through `PMIx_server_register_nspace` of our C library,
+/// beside the real ones.
+///
+/// # Errors
+/// The maps cannot be written, or our library's program does not compile.
+pub(super) fn registering_in_c(library: &Library, report: &mut Report) -> Result<(), String> {
+    let job = job((Shape::Native, 4096, 128));
+    let ours = programs::around("ours", library)?;
+    let files = job.write(&install::scratch("bench/gds")?)?;
+    let run = || ours.register(&files, job.nodes, CYCLES);
+    for peer in programs::theirs() {
+        // Ours before and after, so that a busy moment of the machine falls on both.
+        let before = run();
+        let theirs = peer.register(&files, job.nodes, CYCLES);
+        let mine = before.and_then(|before| Ok(before.or_better(run()?)));
+        let row = mine.and_then(|mine| {
+            let race = Race {
+                figure: "PMIx_server_register_nspace",
+                input: job.title(),
+                peer: &peer.name,
+                bound: Some(100.0),
+                judged: true,
+            };
+            let theirs = theirs.and_then(|theirs| theirs.get("register"));
+            Ok(race.row(&mine.get("register")?, theirs))
+        });
+        report.add("register", row);
+    }
     Ok(())
 }
 

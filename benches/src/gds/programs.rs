@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::maps::Files;
 use crate::tools::{Timing, bench_program};
-use pmix_interop::peers;
+use pmix_interop::peers::{self, Library};
 use xtask::install;
 use xtask::process;
 
@@ -77,8 +77,32 @@ impl Program {
         cycles: u32,
         extra: &[&str],
     ) -> Result<Figures, String> {
+        self.run_with(files, num_nodes, GETS, cycles, extra)
+    }
+
+    /// The same with few gets, which take a real library long.
+    ///
+    /// # Errors
+    /// It fails.
+    pub(super) fn register(
+        &self,
+        files: &Files,
+        num_nodes: u32,
+        cycles: u32,
+    ) -> Result<Figures, String> {
+        self.run_with(files, num_nodes, 1, cycles, &[])
+    }
+
+    fn run_with(
+        &self,
+        files: &Files,
+        num_nodes: u32,
+        gets: u32,
+        cycles: u32,
+        extra: &[&str],
+    ) -> Result<Figures, String> {
         let mut command = clean(Command::new(&self.path));
-        let numbers = [num_nodes, files.num_procs, GETS, cycles].map(|n| n.to_string());
+        let numbers = [num_nodes, files.num_procs, gets, cycles].map(|n| n.to_string());
         command.arg(&files.nodes).arg(&files.procs);
         command.args(numbers).args(extra);
         let text = process::output(&mut command)?;
@@ -117,25 +141,31 @@ pub(super) fn ours() -> Result<Program, String> {
 /// The program around each library that is here; what is not here is said.
 pub(super) fn theirs() -> Vec<Program> {
     install::packages(install::INTEROP);
-    let build = |peer: peers::Peer| {
-        let program = |name: &str| {
-            let path = install::scratch("bench")?.join(format!("{name}-{}", peer.version));
-            let mut sources = vec![process::root().join(format!("benches/peers/{name}.c"))];
-            sources.extend(SHARED.iter().map(|f| process::root().join(f)));
-            peer.library.compile(&path, &sources)?;
-            Ok::<_, String>(path)
-        };
-        let (path, replies) = (program("gds")?, program("reply")?);
-        Ok::<_, String>(Program {
-            name: peer.version,
-            path,
-            replies,
-        })
-    };
+    let build = |peer: peers::Peer| around(&peer.version, &peer.library);
     let found = peers::find().into_iter().map(|peer| peer.and_then(build));
     found
         .filter_map(|peer| peer.map_err(|why| println!("without a peer: {why}")).ok())
         .collect()
+}
+
+/// The program around a library.
+///
+/// # Errors
+/// It does not compile.
+pub(super) fn around(name: &str, library: &Library) -> Result<Program, String> {
+    let program = |what: &str| {
+        let path = install::scratch("bench")?.join(format!("{what}-{name}"));
+        let mut sources = vec![process::root().join(format!("benches/peers/{what}.c"))];
+        sources.extend(SHARED.iter().map(|f| process::root().join(f)));
+        library.compile(&path, &sources)?;
+        Ok::<_, String>(path)
+    };
+    let (path, replies) = (program("gds")?, program("reply")?);
+    Ok(Program {
+        name: name.to_owned(),
+        path,
+        replies,
+    })
 }
 
 #[cfg(test)]

@@ -9,7 +9,9 @@ mod clients;
 mod commands;
 mod described;
 mod floor;
+mod gets;
 mod groups;
+pub(crate) mod jobs;
 mod large;
 pub(crate) mod rows;
 pub(crate) mod runs;
@@ -24,6 +26,7 @@ type Part = (&'static str, fn(&Field, &mut Report) -> Result<(), String>);
 const PARTS: &[Part] = &[
     ("connect", clients::connecting),
     ("fence", clients::fences),
+    ("gets", gets::gets),
     ("groups", groups::groups),
     ("whole", commands::whole),
     ("large", large::large),

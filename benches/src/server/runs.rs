@@ -112,9 +112,29 @@ impl Field {
     /// # Errors
     /// It fails.
     pub(crate) fn whole(&self, command: &mut Command) -> Result<f64, String> {
+        Ok(self.timed(command)?.1)
+    }
+
+    /// What a command writes, and how long all of it takes, in nanoseconds.
+    ///
+    /// # Errors
+    /// It fails.
+    pub(crate) fn timed(&self, command: &mut Command) -> Result<(String, f64), String> {
+        self.timed_within(command, LIMIT)
+    }
+
+    /// The same, for a launcher that does not always end.
+    ///
+    /// # Errors
+    /// It fails, or is not done in time.
+    pub(crate) fn timed_within(
+        &self,
+        command: &mut Command,
+        limit: Duration,
+    ) -> Result<(String, f64), String> {
         let begun = Instant::now();
-        self.run(command)?;
-        Ok(begun.elapsed().as_secs_f64() * 1e9)
+        let text = self.run_within(command, limit)?;
+        Ok((text, begun.elapsed().as_secs_f64() * 1e9))
     }
 
     /// What a command writes.
@@ -122,8 +142,12 @@ impl Field {
     /// # Errors
     /// It fails.
     pub(crate) fn run(&self, command: &mut Command) -> Result<String, String> {
+        self.run_within(command, LIMIT)
+    }
+
+    fn run_within(&self, command: &mut Command, limit: Duration) -> Result<String, String> {
         let output = self.home.join("output");
-        let status = run_within(command, LIMIT, &output, &self.home)?;
+        let status = run_within(command, limit, &output, &self.home)?;
         let text = std::fs::read(&output).map_err(|e| e.to_string())?;
         let text = String::from_utf8_lossy(&text).into_owned();
         match status.success() {
@@ -156,6 +180,14 @@ impl Figures {
         self.0[name]
             .as_f64()
             .ok_or_else(|| format!("no figure {name}"))
+    }
+
+    /// These and another one.
+    pub(crate) fn with(mut self, name: &str, value: f64) -> Self {
+        if let Some(members) = self.0.as_object_mut() {
+            members.insert(name.to_owned(), value.into());
+        }
+        self
     }
 
     /// The object that a text is.

@@ -28,6 +28,7 @@ struct Figures {
     fence_ns: u128,
     peer_get_ns: u128,
     full_kib: u64,
+    added_kib: u64,
 }
 
 fn main() -> Result<()> {
@@ -37,11 +38,15 @@ fn main() -> Result<()> {
         return Err("the size of the job is no uint32".into());
     };
     let (init_ns, init_cpu_ns) = (begun.elapsed().as_nanos(), processor_ns() - used);
-    let idle_kib = resident_kib()?;
-    let figures = match std::env::args().nth(1) {
-        Some(rounds) => measure(&client, size, rounds.parse()?)?,
-        None => Figures::default(),
-    };
+    let idle_kib = memory_kib("Rss:")?;
+    let mut figures = Figures::default();
+    if let Some(rounds) = std::env::args().nth(1) {
+        match rounds.parse()? {
+            0 => {}
+            rounds => calls(&client, rounds, &mut figures)?,
+        }
+        exchange(&client, size, &mut figures)?;
+    }
     let rank = client.proc().rank;
     let used = processor_ns();
     client.finalize()?;
@@ -53,21 +58,22 @@ fn main() -> Result<()> {
         fence_ns,
         peer_get_ns,
         full_kib,
+        added_kib,
     } = figures;
     // In one write, so that the lines of several processes do not mix.
     let line = format!(
         "{{\"rank\":{rank},\"init_ns\":{init_ns},\"init_cpu_ns\":{init_cpu_ns},\
          \"finalize_cpu_ns\":{finalize_cpu_ns},\"get_cpu_ns\":{get_cpu_ns},\
          \"threads_cpu_ns\":{threads_cpu_ns},\"fence_ns\":{fence_ns},\
-         \"peer_get_ns\":{peer_get_ns},\"idle_kib\":{idle_kib},\"full_kib\":{full_kib}}}\n"
+         \"peer_get_ns\":{peer_get_ns},\"idle_kib\":{idle_kib},\"full_kib\":{full_kib},\
+         \"added_kib\":{added_kib}}}\n"
     );
     Ok(std::io::stdout().write_all(line.as_bytes())?)
 }
 
-/// Calls of a process that takes part in its job.
-fn measure(client: &SharedClient, size: u32, rounds: u32) -> Result<Figures> {
-    let mut figures = Figures::default();
-    // All processes ask at once what they have been told.
+/// Gets of what the process has been told, and fences.
+fn calls(client: &SharedClient, rounds: u32, figures: &mut Figures) -> Result<()> {
+    // All processes ask at once.
     fence(client, false)?;
     get_size(client, 1);
     let used = processor_ns();
@@ -76,8 +82,7 @@ fn measure(client: &SharedClient, size: u32, rounds: u32) -> Result<Figures> {
     fence(client, false)?;
 
     // The threads of one process ask, while the others wait.
-    let own = client.proc().clone();
-    if own.rank == Rank::new(0) {
+    if client.proc().rank == Rank::new(0) {
         let used = processor_ns();
         std::thread::scope(|scope| {
             for _ in 0..THREADS {
@@ -93,7 +98,12 @@ fn measure(client: &SharedClient, size: u32, rounds: u32) -> Result<Figures> {
         fence(client, false)?;
         figures.fence_ns = figures.fence_ns.min(begun.elapsed().as_nanos());
     }
+    Ok(())
+}
 
+/// Puts a kilobyte, and gets that of every other process after a fence.
+fn exchange(client: &SharedClient, size: u32, figures: &mut Figures) -> Result<()> {
+    let own = client.proc().clone();
     let letter = |rank: u32| char::from(b'a' + u8::try_from(rank % 26).unwrap_or(0));
     let data = |rank: u32| letter(rank).to_string().repeat(DATA);
     client.put(
@@ -102,16 +112,19 @@ fn measure(client: &SharedClient, size: u32, rounds: u32) -> Result<Figures> {
     )?;
     client.commit()?;
     fence(client, true)?;
+    let before = memory_kib("Anonymous:")?;
     let begun = Instant::now();
-    for rank in 0..size {
+    for turn in 1..size {
+        // Each begins behind itself.
+        let rank = (own.rank.as_raw() + turn) % size;
         let peer = Proc::new(own.nspace.clone(), Rank::new(rank));
         let said = client.get(&peer, &"costs.data".into(), &[])?;
         assert_eq!(said, Value::from(data(rank)));
     }
-    figures.peer_get_ns = begun.elapsed().as_nanos() / u128::from(size);
-    fence(client, false)?;
-    figures.full_kib = resident_kib()?;
-    Ok(figures)
+    figures.peer_get_ns = begun.elapsed().as_nanos() / u128::from(size.max(2) - 1);
+    figures.full_kib = memory_kib("Rss:")?;
+    figures.added_kib = memory_kib("Anonymous:")?.saturating_sub(before);
+    Ok(())
 }
 
 fn fence(client: &SharedClient, collect: bool) -> Result<()> {
@@ -134,10 +147,12 @@ fn processor_ns() -> u64 {
     part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec)
 }
 
-/// The memory of this process that is resident, in KiB.
-fn resident_kib() -> Result<u64> {
-    let text = std::fs::read_to_string("/proc/self/status")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+/// A line of what the page tables of this process say of its memory, in KiB.
+fn memory_kib(name: &str) -> Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
     let number = line.and_then(|line| line.split_whitespace().next());
-    Ok(number.ok_or("no VmRSS in /proc/self/status")?.parse()?)
+    Ok(number
+        .ok_or("a line is missing in /proc/self/smaps_rollup")?
+        .parse()?)
 }

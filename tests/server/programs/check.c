@@ -167,19 +167,31 @@ void op_done(pmix_status_t status, void *cbdata)
     arrive(cbdata, status, 0);
 }
 
-uint64_t memory_kib(pid_t pid, const char *name)
+/* The number of a line of a file. */
+static uint64_t number_of(const char *path, const char *name)
 {
-    char path[64], line[256];
-    uint64_t kib = 0;
-    snprintf(path, sizeof(path), "/proc/%d/status", (int) pid);
+    char line[256];
+    uint64_t number = 0;
     FILE *file = fopen(path, "r");
     while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
         if (0 == strncmp(line, name, strlen(name)) && ':' == line[strlen(name)]) {
-            kib = strtoull(line + strlen(name) + 1, NULL, 10);
+            number = strtoull(line + strlen(name) + 1, NULL, 10);
         }
     }
     if (NULL != file) {
         fclose(file);
     }
-    return kib;
+    return number;
+}
+
+uint64_t memory_kib(pid_t pid, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/status", (int) pid);
+    return number_of(path, name);
+}
+
+uint64_t pages_kib(const char *name)
+{
+    return number_of("/proc/self/smaps_rollup", name);
 }

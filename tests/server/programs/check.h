@@ -49,6 +49,9 @@ pmix_status_t get_now(pmix_rank_t rank, const char *key);
 uint64_t now_ns(void);
 /* A line of /proc/PID/status in KiB: VmRSS, VmHWM. */
 uint64_t memory_kib(pid_t pid, const char *name);
+/* The same of this process from its page tables, where the status may be some hundred KiB behind: Rss, or
+ * Anonymous for what no other process has. */
+uint64_t pages_kib(const char *name);
 
 /* A callback one waits for. */
 typedef struct {

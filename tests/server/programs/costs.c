@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * `costs ROUNDS`: what the calls of a client cost the process that makes them. Every rank prints its
+ * `costs [ROUNDS]`: what the calls of a client cost the process that makes them. Every rank prints its
  * figures as one line of JSON; `crates/pmix/benches/costs.rs` is the same program in Rust. Without
- * rounds a process calls init and finalize alone.
+ * ROUNDS a process calls init and finalize alone; with 0 rounds it puts, commits, fences and gets the
+ * data of every other process, as most programs do, and no more.
  */
 #define _GNU_SOURCE
 #include "check.h"
 
 #include <inttypes.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,12 +22,17 @@
 #define THREADS 16
 /* Gets of a key that is there, for each timed run and each thread. */
 #define GETS 2000
+/* Descriptors that are looked at for connections. */
+#define MOST_FILES 1024
 
 /* What a rank prints: times of one call in nanoseconds, memory in KiB. */
 typedef struct {
     uint64_t init_ns, init_cpu_ns, finalize_cpu_ns;
     uint64_t get_cpu_ns, threads_cpu_ns, fence_ns, peer_get_ns;
-    uint64_t idle_kib, full_kib;
+    /* What the server sends for the fence that collects and for the gets, in bytes. */
+    uint64_t received_bytes;
+    /* Resident after init, and after the gets; what the gets add that no other process shares. */
+    uint64_t idle_kib, full_kib, added_kib;
 } figures_t;
 
 /* Processor time of this process so far. */
@@ -32,6 +41,20 @@ static uint64_t processor_ns(void)
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
+}
+
+/* Bytes that came over all TCP connections of this process so far. */
+static uint64_t received(void)
+{
+    uint64_t sum = 0;
+    for (int file = 0; file < MOST_FILES; file++) {
+        struct tcp_info info = {0};
+        socklen_t len = sizeof(info);
+        if (0 == getsockopt(file, IPPROTO_TCP, TCP_INFO, &info, &len)) {
+            sum += info.tcpi_bytes_received;
+        }
+    }
+    return sum;
 }
 
 /* Asks for the size of the job, which the process has been told. */
@@ -46,13 +69,12 @@ static void *get_size(void *count)
     return NULL;
 }
 
-/* Calls of a process that takes part in its job. */
-static void measure(unsigned rounds, figures_t *figures)
+/* Gets of what the process has been told, and fences. */
+static void calls(unsigned rounds, figures_t *figures)
 {
     unsigned gets = GETS;
-    char text[DATA + 1];
 
-    /* All processes ask at once what they have been told. */
+    /* All processes ask at once. */
     fence_all(false);
     get_size(&(unsigned) {1});
     uint64_t used = processor_ns();
@@ -80,21 +102,33 @@ static void measure(unsigned rounds, figures_t *figures)
         uint64_t took = now_ns() - begun;
         figures->fence_ns = took < figures->fence_ns ? took : figures->fence_ns;
     }
+}
+
+/* Puts a kilobyte, and gets that of every other process after a fence. */
+static void exchange(figures_t *figures)
+{
+    char text[DATA + 1];
 
     memset(text, 'a' + (int) (me.rank % 26), DATA);
     text[DATA] = '\0';
     put_text(PMIX_GLOBAL, "costs.data", text);
     must("PMIx_Commit", PMIx_Commit());
+    uint64_t sent = received();
     fence_all(true);
+    uint64_t own = pages_kib("Anonymous");
     uint64_t begun = now_ns();
-    for (pmix_rank_t rank = 0; rank < size; rank++) {
+    for (uint32_t i = 1; i < size; i++) {
+        /* Each begins behind itself. */
+        pmix_rank_t rank = (me.rank + i) % size;
         char *said = get_text(rank, "costs.data");
         require(DATA == strlen(said) && (int) ('a' + rank % 26) == said[0]);
         free(said);
     }
-    figures->peer_get_ns = (now_ns() - begun) / size;
-    fence_all(false);
-    figures->full_kib = memory_kib(getpid(), "VmRSS");
+    figures->peer_get_ns = (now_ns() - begun) / (size > 1 ? size - 1 : 1);
+    figures->received_bytes = received() - sent;
+    figures->full_kib = pages_kib("Rss");
+    uint64_t now = pages_kib("Anonymous");
+    figures->added_kib = now > own ? now - own : 0;
 }
 
 int main(int argc, char **argv)
@@ -104,9 +138,13 @@ int main(int argc, char **argv)
     begin();
     f.init_ns = now_ns() - begun;
     f.init_cpu_ns = processor_ns() - used;
-    f.idle_kib = memory_kib(getpid(), "VmRSS");
+    f.idle_kib = pages_kib("Rss");
+    unsigned rounds = argc > 1 ? (unsigned) strtoul(argv[1], NULL, 10) : 0;
+    if (rounds > 0) {
+        calls(rounds, &f);
+    }
     if (argc > 1) {
-        measure((unsigned) strtoul(argv[1], NULL, 10), &f);
+        exchange(&f);
     }
     used = processor_ns();
     end();
@@ -116,10 +154,11 @@ int main(int argc, char **argv)
     int len = snprintf(line, sizeof(line),
         "{\"rank\":%" PRIu32 ",\"init_ns\":%" PRIu64 ",\"init_cpu_ns\":%" PRIu64
         ",\"finalize_cpu_ns\":%" PRIu64 ",\"get_cpu_ns\":%" PRIu64 ",\"threads_cpu_ns\":%" PRIu64
-        ",\"fence_ns\":%" PRIu64 ",\"peer_get_ns\":%" PRIu64 ",\"idle_kib\":%" PRIu64
-        ",\"full_kib\":%" PRIu64 "}\n",
+        ",\"fence_ns\":%" PRIu64 ",\"peer_get_ns\":%" PRIu64 ",\"received_bytes\":%" PRIu64
+        ",\"idle_kib\":%" PRIu64 ",\"full_kib\":%" PRIu64 ",\"added_kib\":%" PRIu64 "}\n",
         me.rank, f.init_ns, f.init_cpu_ns, f.finalize_cpu_ns, f.get_cpu_ns, f.threads_cpu_ns,
-        f.fence_ns, f.peer_get_ns, f.idle_kib, f.full_kib);
+        f.fence_ns, f.peer_get_ns, f.received_bytes, f.idle_kib, f.full_kib, f.added_kib);
+    require(len > 0 && (size_t) len < sizeof(line));
     require(len == write(STDOUT_FILENO, line, (size_t) len));
     return 0;
 }

@@ -4,7 +4,7 @@
 
 mod machines;
 mod slurm;
-mod swapped;
+pub mod swapped;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

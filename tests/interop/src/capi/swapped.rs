@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::Swap;
-use crate::peers::{self, Peer};
+use crate::peers::{self, Library, Peer};
 use crate::server::case::{Case, Judge};
 use crate::server::launcher::Launcher;
 use crate::server::missing;
@@ -71,7 +71,7 @@ pub(super) fn run(
     let home = install::scratch("interop/capi/runs")?;
     let mut runs = Vec::new();
     for found in [
-        debian(swap, pmix, &home),
+        debian(swap, pmix),
         wheel(swap, peers, &home),
         python(swap, pmix),
     ] {
@@ -128,16 +128,16 @@ impl Run {
     }
 }
 
-/// A launcher's command with our library on a side; the program is to be added.
-fn command(mut command: Command, side: Side, swap: &Swap) -> Command {
+/// A launcher's command with the library of a folder on a side; the program is to be added.
+fn command(mut command: Command, side: Side, folder: &Path) -> Command {
     if side.in_server() {
-        command.env("LD_LIBRARY_PATH", swap.folder());
+        command.env("LD_LIBRARY_PATH", folder);
     } else {
         command.env_remove("LD_LIBRARY_PATH");
     }
     command.arg("env");
     if side.in_client() {
-        command.arg(format!("LD_LIBRARY_PATH={}", swap.folder().display()));
+        command.arg(format!("LD_LIBRARY_PATH={}", folder.display()));
     } else {
         command.args(["-u", "LD_LIBRARY_PATH"]);
     }
@@ -174,24 +174,55 @@ fn run_of(what: &str, name: &str, side: Side, command: Command) -> Run {
     }
 }
 
-/// Debian's Open MPI 4 under its own mpirun and under our command.
-fn debian(swap: &Swap, pmix: &Launcher, home: &Path) -> Result<Vec<Run>, String> {
-    let (compiler, mpirun) = ("/usr/bin/mpicc.openmpi", "/usr/bin/mpirun.openmpi");
-    if !Path::new(compiler).exists() || !Path::new(mpirun).exists() {
+/// Debian's compiler wrapper and launcher of Open MPI 4.
+const MPICC: &str = "/usr/bin/mpicc.openmpi";
+const MPIRUN: &str = "/usr/bin/mpirun.openmpi";
+
+/// Compiles a program of `tests/server/mpi` for Debian's Open MPI 4.
+///
+/// # Errors
+/// It is not here, or the compiler's.
+pub fn compile_for_debian(name: &str) -> Result<PathBuf, String> {
+    if !Path::new(MPICC).exists() || !Path::new(MPIRUN).exists() {
         return Err("no Open MPI of the system: install libopenmpi-dev openmpi-bin".to_owned());
     }
+    compile(
+        Path::new(MPICC),
+        name,
+        &install::scratch("interop/capi/runs")?,
+    )
+}
+
+/// Debian's mpirun with so many processes; what they run is to be added.
+fn mpirun(num_procs: u32) -> Command {
+    let mut launcher = Command::new(MPIRUN);
+    launcher.args(["--allow-run-as-root", "--oversubscribe", "-n"]);
+    launcher.arg(num_procs.to_string());
+    launcher
+}
+
+/// An MPI program that was compiled for it, under Debian's mpirun: with a library on both sides, or with
+/// the one that is installed.
+pub fn mpi_job(program: &Path, num_procs: u32, library: Option<&Library>) -> Command {
+    let mut command = match library {
+        Some(library) => command(mpirun(num_procs), Side::Both, library.folder()),
+        None => command(mpirun(num_procs), Side::Neither, Path::new("")),
+    };
+    command.arg(program).arg(num_procs.to_string());
+    command
+}
+
+/// Debian's Open MPI 4 under its own mpirun and under our command.
+fn debian(swap: &Swap, pmix: &Launcher) -> Result<Vec<Run>, String> {
     let mut runs = Vec::new();
     for name in PROGRAMS {
-        let program = compile(Path::new(compiler), name, home)?;
+        let program = compile_for_debian(name)?;
         for side in [Side::Neither, Side::Client, Side::Server, Side::Both] {
-            let mut launcher = Command::new(mpirun);
-            launcher.args(["--allow-run-as-root", "--oversubscribe", "-n"]);
-            launcher.arg(SIZE.to_string());
-            let mut command = command(launcher, side, swap);
+            let mut command = command(mpirun(SIZE), side, swap.folder());
             command.arg(&program).arg(SIZE.to_string());
             runs.push(run_of("mpirun of Open MPI 4", name, side, command));
         }
-        let mut command = command(pmix.command(SIZE), Side::Client, swap);
+        let mut command = command(pmix.command(SIZE), Side::Client, swap.folder());
         command.arg(&program).arg(SIZE.to_string());
         runs.push(run_of(
             "Open MPI 4 under pmix run",
@@ -214,7 +245,7 @@ fn wheel(swap: &Swap, peers: &[Peer], home: &Path) -> Result<Vec<Run>, String> {
         for name in PROGRAMS {
             let program = compile(&compiler, name, home)?;
             for side in [Side::Neither, Side::Client] {
-                let mut command = command(launcher.command(SIZE), side, swap);
+                let mut command = command(launcher.command(SIZE), side, swap.folder());
                 command.arg(&program).arg(SIZE.to_string());
                 runs.push(run_of("prterun of Open MPI 5", name, side, command));
             }
@@ -235,7 +266,7 @@ fn python(swap: &Swap, pmix: &Launcher) -> Result<Vec<Run>, String> {
     let mut runs = Vec::new();
     for name in ["client.py", "tool.py"] {
         for side in [Side::Neither, Side::Client] {
-            let mut command = command(pmix.command(SIZE), side, swap);
+            let mut command = command(pmix.command(SIZE), side, swap.folder());
             command.arg("/usr/bin/python3").arg(folder.join(name));
             let mut run = run_of("python3-pmix under pmix run", name, side, command);
             run.case.judge = Judge::Says(vec![("is content", 4)], &["Traceback"]);
