@@ -122,12 +122,13 @@ fn command_page(command: clap::Command, chapters: &[Section<'_>]) -> Page {
     let has_commands = command.get_subcommands().any(|one| !one.is_hide_set());
     let has_examples = command.get_after_help().is_some();
     let source = format!("pmix {}", env!("CARGO_PKG_VERSION"));
+    let usage = usage_of(&command);
     let man = Man::new(command).manual("pmix-rs").source(source);
     let mut page = Vec::new();
     // A buffer takes everything.
     let _ = man.render_title(&mut page);
     let _ = man.render_name_section(&mut page);
-    let _ = man.render_synopsis_section(&mut page);
+    page.extend(format!(".SH SYNOPSIS\n{}", text(&usage)).bytes());
     let _ = man.render_description_section(&mut page);
     if has_commands {
         let _ = man.render_subcommands_section(&mut page);
@@ -173,6 +174,14 @@ fn topic(name: &str, about: &str, chapters: &[Section<'_>]) -> Page {
         file: format!("{name}.7"),
         text: page,
     }
+}
+
+/// How a command is called: the lines of its help, whose options have their values.
+fn usage_of(command: &clap::Command) -> String {
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage:").lines();
+    let lines = usage.map(|line| format!("`{}`\n\n", line.trim()));
+    lines.collect()
 }
 
 fn section(page: &mut String, title: &str, chapter: Section<'_>) {

@@ -70,6 +70,17 @@ fn what_means_something_else_elsewhere_is_refused_with_what_to_say_here() {
         (&["--export", "NONE"], "env -i"),
         (&["--map-by", "board"], "is no part of a node"),
         (&["--cpu-set", "x"], "numbers and ranges"),
+        (&["-N", "2"], "-n N says how many processes"),
+        (&["--nspace", "a b"], "without blanks"),
+        (
+            &["-n", "2", "--stdin", "2"],
+            "rank 2 is to read standard input",
+        ),
+        (&["--cpus-per-rank", "99999"], "to have 99999 cores"),
+        (
+            &["-n", "99", "--map-by", "ppr:1:package"],
+            "1 on each package",
+        ),
     ] {
         let outcome = run(&[options, &["true"]].concat());
         assert_eq!(outcome.code, 2, "{options:?}: {}", outcome.stderr);

@@ -50,6 +50,20 @@ fn ps_shows_the_processes_of_a_job() {
     assert_eq!(json["procs"].as_array().map(Vec::len), Some(2));
     assert_eq!(json["procs"][1]["rank"], 1);
     assert_eq!(json["procs"][1]["state"], "running");
+    let nspace = json["nspace"].as_str().unwrap().to_owned();
+    assert_eq!(tool(&running, &["ps", &nspace]).code, 0);
+    for options in [
+        &["ps", "no-such-job"][..],
+        &["ps", "no-such-job", "--pid", &launcher],
+    ] {
+        let outcome = tool(&running, options);
+        assert_eq!(outcome.code, 1, "{options:?}");
+        assert!(
+            outcome.stderr.contains("has a job \"no-such-job\""),
+            "{}",
+            outcome.stderr
+        );
+    }
     end(running);
 }
 

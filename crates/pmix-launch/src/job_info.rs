@@ -26,7 +26,8 @@ pub(crate) struct Bound {
 /// Binds the processes of a plan if it says so; the machine is only looked at then.
 ///
 /// # Errors
-/// The plan names processors of which this process may use none.
+/// The plan names processors of which this process may use none, or its policy is strict and there are too
+/// few.
 pub(crate) fn bind(plan: &Plan) -> Result<Bound, Error> {
     let num_here = plan.layout.here().len();
     let allowed = process::allowed();
@@ -52,6 +53,8 @@ pub(crate) fn bind(plan: &Plan) -> Result<Bound, Error> {
         Some(cpus) => allowed.and(cpus),
         None => allowed,
     };
+    let placeable = plan.policy.check(&topology, &allowed, num_here);
+    placeable.map_err(Error::request)?;
     Ok(Bound {
         cpus: place(plan.policy, &topology, &allowed, num_here),
         topology: Some(topology),

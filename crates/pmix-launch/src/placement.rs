@@ -36,6 +36,10 @@ pub struct Policy {
     /// How many processes one part that [`map_by`](Self::map_by) names gets before it is the turn of
     /// the next; 1 deals them out in turns.
     pub procs_each: usize,
+    /// Whether a job is refused whose processes do not all have [`parts_each`](Self::parts_each) parts, or
+    /// that has more than [`procs_each`](Self::procs_each) for a part. Otherwise processes have
+    /// what there is, and parts are dealt out again from the first.
+    pub strict: bool,
 }
 
 impl Default for Policy {
@@ -47,6 +51,68 @@ impl Default for Policy {
             bind_to: None,
             parts_each: 1,
             procs_each: 1,
+            strict: false,
+        }
+    }
+}
+
+/// The allowed processors of the parts of a level that share one with `home`.
+fn parts(topology: &Topology, level: Level, home: &Cpuset, allowed: &Cpuset) -> Vec<Cpuset> {
+    let around = topology.parts(level).iter();
+    let around = around.filter(|part| part.intersects(home));
+    let parts = around.map(|part| part.and(allowed));
+    let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
+    match parts.is_empty() {
+        true => vec![allowed.clone()],
+        false => parts,
+    }
+}
+
+impl Policy {
+    /// The parts that [`map_by`](Self::map_by) deals processes out to.
+    fn homes(&self, topology: &Topology, allowed: &Cpuset) -> Vec<Cpuset> {
+        match self.map_by {
+            MapBy::Slot => vec![allowed.clone()],
+            MapBy::Level(level) => parts(topology, level, allowed, allowed),
+        }
+    }
+
+    /// Whether so many processes can be placed as a [strict](Self::strict) policy says.
+    ///
+    /// # Errors
+    /// They cannot, and what there is too little of.
+    pub(crate) fn check(
+        &self,
+        topology: &Topology,
+        allowed: &Cpuset,
+        num_procs: usize,
+    ) -> Result<(), String> {
+        let Some(bind_to) = self.bind_to.filter(|_| self.strict) else {
+            return Ok(());
+        };
+        let homes = self.homes(topology, allowed);
+        let fewest = |home| parts(topology, bind_to, home, allowed).len();
+        let fewest = homes.iter().map(fewest).min().unwrap_or_default();
+        let (parts_each, part) = (self.parts_each, bind_to.name());
+        if parts_each > fewest {
+            let of = match self.map_by {
+                MapBy::Level(level) if level != bind_to => format!(" of a {}", level.name()),
+                _ => String::new(),
+            };
+            return Err(format!(
+                "each process is to have {parts_each} {part}s{of}, and may use {fewest}"
+            ));
+        }
+        match self.map_by {
+            MapBy::Level(level) if num_procs > homes.len().saturating_mul(self.procs_each) => {
+                Err(format!(
+                    "{num_procs} processes with {} on each {} need more than the {} there are",
+                    self.procs_each,
+                    level.name(),
+                    homes.len()
+                ))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -65,21 +131,8 @@ pub fn place(
     let Some(bind_to) = policy.bind_to else {
         return Vec::new();
     };
-    // All allowed processors of the parts of a level that share one with `home`.
-    let parts = |level: Level, home: &Cpuset| -> Vec<Cpuset> {
-        let around = topology.parts(level).iter();
-        let around = around.filter(|part| part.intersects(home));
-        let parts: Vec<_> = around.map(|part| part.and(allowed)).collect();
-        match parts.is_empty() {
-            true => vec![allowed.clone()],
-            false => parts,
-        }
-    };
-    let homes = match policy.map_by {
-        MapBy::Slot => vec![allowed.clone()],
-        MapBy::Level(level) => parts(level, allowed),
-    };
-    let groups = |home| groups(&parts(bind_to, home), policy.parts_each);
+    let homes = policy.homes(topology, allowed);
+    let groups = |home| groups(&parts(topology, bind_to, home, allowed), policy.parts_each);
     let choices: Vec<_> = homes.iter().map(groups).collect();
     let procs_each = policy.procs_each.max(1);
     (0..num_procs)
@@ -149,6 +202,45 @@ mod tests {
             ..Policy::default()
         };
         assert_eq!(placed(two_a_package, 4), ["0-1", "2-3", "4-5", "6-7"]);
+    }
+
+    #[test]
+    fn what_is_asked_for_strictly_is_had_or_refused() {
+        let check = |policy: Policy, allowed: &str, num_procs| {
+            let allowed = Cpuset::parse(allowed).unwrap();
+            let policy = Policy {
+                bind_to: Some(Level::Core),
+                ..policy
+            };
+            assert_eq!(
+                Policy {
+                    strict: false,
+                    ..policy
+                }
+                .check(&machine(), &allowed, num_procs),
+                Ok(())
+            );
+            policy.check(&machine(), &allowed, num_procs).err()
+        };
+        let cores = |parts_each| Policy {
+            parts_each,
+            strict: true,
+            ..Policy::default()
+        };
+        assert_eq!(check(cores(4), "0-7", 9), None);
+        let refused = check(cores(5), "0-7", 1).unwrap();
+        assert!(refused.contains("5 cores, and may use 4"), "{refused}");
+        assert!(check(cores(3), "0-3", 1).is_some());
+        let ppr = |procs_each, parts_each| Policy {
+            map_by: MapBy::Level(Level::Package),
+            procs_each,
+            ..cores(parts_each)
+        };
+        assert_eq!(check(ppr(2, 1), "0-7", 4), None);
+        let refused = check(ppr(2, 1), "0-7", 5).unwrap();
+        assert!(refused.contains("2 on each package"), "{refused}");
+        let refused = check(ppr(1, 3), "0-7", 1).unwrap();
+        assert!(refused.contains("of a package, and may use 2"), "{refused}");
     }
 
     /// Two packages of two cores of two threads.

@@ -177,6 +177,13 @@ impl Plan {
                 return Err(Error::request(format!("process set {name} is given twice")));
             }
         }
+        if let Some(rank) = self.stdin_rank
+            && u64::from(rank.as_raw()) >= asked
+        {
+            return Err(Error::request(format!(
+                "rank {rank} is to read standard input, the job has {asked} processes"
+            )));
+        }
         if self.forward_io && matches!(self.output, Output::Files(_)) {
             let message = "output that goes to files does not pass through the launcher";
             return Err(Error::request(message));

@@ -26,8 +26,8 @@ pub(crate) enum PluginsCommand {
 /// Arguments of `info`.
 #[derive(Args)]
 pub(crate) struct Info {
-    /// Only parameters whose name or help has this in it, in upper or lower case; a `*` stands for
-    /// anything in a name. Several: those that one of them finds.
+    /// Only parameters whose name or help has this in it, in upper or lower case; with `*` or `?` it
+    /// has to fit the whole name or the whole help. Several: those that one of them finds.
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<String>,
     /// Only the parameters of this framework: preg, pcompress, psec, gds, or all.

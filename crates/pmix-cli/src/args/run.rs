@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, Parser, ValueEnum};
 use pmix_launch::{MapBy, ProcessSet};
 use pmix_topology::{Cpuset, Level};
+use pmix_types::Nspace;
 
 use super::layout::LayoutArgs;
 
@@ -134,7 +135,7 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) no_compat_env: bool,
     /// What the job is called; made of the node and the launcher's process number by default.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = nspace)]
     pub(crate) nspace: Option<String>,
 }
 
@@ -286,13 +287,16 @@ fn process_set(text: &str) -> Result<ProcessSet, String> {
 pub(crate) struct Habits {
     /// Processes may outnumber processors whether this is given or not.
     #[arg(long, hide = true)]
-    oversubscribe: bool,
+    pub(crate) oversubscribe: bool,
     /// Root may run jobs whether this is given or not.
     #[arg(long, hide = true)]
     allow_run_as_root: bool,
     /// Each says something else by it.
     #[arg(short = 'c', hide = true, value_parser = ambiguous)]
     c: Option<String>,
+    /// As above.
+    #[arg(short = 'N', hide = true, value_parser = nodes_or_each)]
+    number: Option<String>,
     /// Ranks are numbered in the order in which they are dealt out.
     #[arg(long, hide = true, value_parser = rank_by)]
     rank_by: Option<String>,
@@ -309,6 +313,25 @@ fn ambiguous(_: &str) -> Result<String, String> {
     Err(format!(
         "mpirun and srun mean different things by -c: {here}"
     ))
+}
+
+fn nodes_or_each(_: &str) -> Result<String, String> {
+    let here = "-n N says how many processes there are, on this node";
+    Err(format!(
+        "srun means nodes by -N, mpirun processes of each node: {here}"
+    ))
+}
+
+/// The name of a job: it also stands in that of its server, in files and in messages.
+fn nspace(word: &str) -> Result<String, String> {
+    let most = Nspace::MAX_LEN - ".server".len();
+    let legal = |byte: u8| byte.is_ascii_graphic() && !b";/".contains(&byte);
+    match !word.is_empty() && word.len() <= most && word.bytes().all(legal) {
+        true => Ok(word.to_owned()),
+        false => Err(format!(
+            "a job is called by 1 to {most} printable characters without blanks, ; and /"
+        )),
+    }
 }
 
 fn rank_by(word: &str) -> Result<String, String> {
@@ -355,6 +378,8 @@ pub(crate) struct MapByArg {
     pub(crate) cores_each: Option<u32>,
     /// How many processes each part has (`ppr:N:PART`).
     pub(crate) procs_each: Option<u32>,
+    /// Whether parts may have more processes than that (`oversubscribe`).
+    pub(crate) oversubscribe: bool,
 }
 
 impl MapByArg {
@@ -373,6 +398,7 @@ impl MapByArg {
             part: Part::Slot,
             cores_each: None,
             procs_each: None,
+            oversubscribe: false,
         };
         if first.eq_ignore_ascii_case("ppr") {
             let (Some(count), Some(part)) = (words.next(), words.next()) else {
@@ -388,7 +414,7 @@ impl MapByArg {
                 Some((name, count)) if name.eq_ignore_ascii_case("pe") => {
                     found.cores_each = Some(number(count)?);
                 }
-                _ if word.eq_ignore_ascii_case("oversubscribe") => {}
+                _ if word.eq_ignore_ascii_case("oversubscribe") => found.oversubscribe = true,
                 _ => return Err(format!("{word:?} is not known; pe=N is")),
             }
         }

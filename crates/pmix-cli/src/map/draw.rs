@@ -12,7 +12,7 @@ use serde_json::json;
 use super::label::shorten_all;
 use super::matrix::{Mark, Matrix};
 use super::pattern::{self, Layout, Summary};
-use super::{paired, svg};
+use super::{check_pair, read_pair, svg};
 use crate::args::{Draw, DrawAs, Pair};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -115,7 +115,13 @@ fn maps(context: &Context, args: &Draw) -> Result<(NodeList, ProcMap), Failure> 
             procs,
             layout,
         };
-        return paired(context, &pair);
+        let (list, map) = read_pair(context, &pair)?;
+        if args.procs.is_none() && map.num_nodes() == 0 && !list.is_empty() {
+            let message = "there is no process map, and none came by standard input";
+            let cure = "--procs gives it, or --ppn how many ranks a node has";
+            return Err(Failure::usage(message).cure(cure));
+        }
+        return check_pair(list, map);
     }
     if layout.is_asked() {
         return Err(Failure::usage("--ppn and --layout need --nodes"));

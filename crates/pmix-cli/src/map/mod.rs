@@ -101,6 +101,11 @@ fn read_pair(context: &Context, maps: &Pair) -> Result<(NodeList, ProcMap), Fail
 /// Reads two maps that have the same number of nodes.
 fn paired(context: &Context, maps: &Pair) -> Result<(NodeList, ProcMap), Failure> {
     let (list, map) = read_pair(context, maps)?;
+    check_pair(list, map)
+}
+
+/// Refuses two maps that do not have the same number of nodes.
+fn check_pair(list: NodeList, map: ProcMap) -> Result<(NodeList, ProcMap), Failure> {
     if list.len() == map.num_nodes() {
         return Ok((list, map));
     }

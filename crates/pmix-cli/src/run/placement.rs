@@ -32,12 +32,19 @@ pub(super) fn policy(args: &Run, vars: &Variables) -> Policy {
         }
         _ => None,
     };
+    // What Slurm says is of the threads that its allocation has, whatever may be used of them here.
+    let oversubscribe = args.habits.oversubscribe || args.map_by.oversubscribe;
+    let asked = args.cpus_per_rank.is_some()
+        || args.map_by.cores_each.is_some()
+        || args.map_by.procs_each.is_some();
+    let strict = asked && !oversubscribe;
     let count = |number: Option<u32>| usize::try_from(number.unwrap_or(1)).unwrap_or(1);
     Policy {
         map_by,
         bind_to,
         parts_each: count(threads),
         procs_each: count(args.map_by.procs_each),
+        strict,
     }
 }
 

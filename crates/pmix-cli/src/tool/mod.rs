@@ -5,6 +5,7 @@ mod ps;
 mod query;
 
 use pmix_tool::{FoundServer, Search, Target, Tool};
+use pmix_types::Status;
 
 use crate::args::Attach;
 use crate::failure::{Exit, Failure};
@@ -36,7 +37,15 @@ fn target(args: &Attach) -> Option<Target> {
 /// Finds the server that is meant.
 fn find(args: &Attach) -> Result<FoundServer, Failure> {
     let target = target(args).unwrap_or_default();
-    Ok(Search::from_env().target(target).find()?)
+    let found = Search::from_env().target(target).find();
+    found.map_err(|error| {
+        let several = error.status() == Status::ERR_BAD_PARAM;
+        let failure = Failure::from(error);
+        match several {
+            true => failure.cure("--pid N or --server NAME says which; `pmix ps` shows their jobs"),
+            false => failure,
+        }
+    })
 }
 
 /// Attaches to a server.

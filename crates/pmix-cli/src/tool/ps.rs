@@ -38,18 +38,33 @@ pub(crate) fn run(global: &Global, args: &Ps) -> Result<Exit, Failure> {
         let jobs = jobs(&server, args);
         reports.push(Report { server, jobs });
     }
+    if args.nspace.is_some() && !is_only {
+        // Whoever asks for a job does not want to hear of the servers of others.
+        reports.retain(|report| report.jobs.as_ref().is_ok_and(|jobs| !jobs.is_empty()));
+    }
     let mut out = Out::new();
     match global.json {
         true => in_json(&mut out, &reports)?,
         false => in_words(&mut out, &reports)?,
     }
     out.flush()?;
+    let is_missing = |report: &Report| report.jobs.as_ref().is_ok_and(Vec::is_empty);
+    let missing = args
+        .nspace
+        .as_ref()
+        .filter(|_| reports.iter().all(is_missing));
     let failed = reports.into_iter().find_map(|report| report.jobs.err());
-    match failed {
+    match (failed, missing) {
         // Of several servers one may have ended meanwhile.
-        Some(failure) if is_only => Err(failure),
+        (Some(failure), _) if is_only => Err(failure),
+        (_, Some(nspace)) => Err(no_job(nspace)),
         _ => Ok(Exit::Ok),
     }
+}
+
+fn no_job(nspace: &str) -> Failure {
+    let message = format!("no server that can be asked has a job {nspace:?}");
+    Failure::new(Exit::Negative, Status::ERR_NOT_FOUND, message)
 }
 
 /// Every server of the node, or the one that the environment names.

@@ -176,5 +176,6 @@ fn policy_of(request: &Request, first: Policy) -> Policy {
             Some(_) => 1,
             None => first.procs_each,
         },
+        strict: false,
     }
 }
