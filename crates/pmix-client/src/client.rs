@@ -18,7 +18,7 @@ use pmix_proto::{PeerForm, Request, request};
 use pmix_types::{Info, Proc, Scope, Status, Text, Value};
 
 use crate::connection::{Connection, Deadline};
-use crate::core::{Answer, Core, OperationId, Parts};
+use crate::core::{Answer, Core, OperationId};
 use crate::shared_data::SharedData;
 use crate::{Error, Fence, Settings};
 
@@ -166,9 +166,8 @@ impl Client {
     }
 
     /// The state of the process and its socket, for another who waits.
-    pub(crate) fn into_parts(self) -> Result<(Parts, TcpStream), Error> {
-        let stream = self.connection.into_stream();
-        self.core.into_parts().map(|parts| (parts, stream))
+    pub(crate) fn into_parts(self) -> (Core, TcpStream) {
+        (self.core, self.connection.into_stream())
     }
 
     fn end(&self) -> Deadline {
@@ -253,6 +252,8 @@ impl Client {
             // Without a decision there is nothing to refuse.
             let _ = self.core.decide(&question, None, now);
         }
+        // Nor is output taken here.
+        while self.core.poll_output().is_some() {}
     }
 
     /// Sends what there is; false if the server did not take it in time.

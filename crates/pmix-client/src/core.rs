@@ -6,34 +6,36 @@
 //! Sharing"; OpenPMIx for the order of messages at init.
 
 mod calls;
-mod events;
 mod get;
 mod groups;
 mod operation;
 mod reply;
 #[cfg(test)]
 mod tests;
+mod unasked;
 
-use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gds_hash::ModexStore;
 use pmix_proto::{
-    ClientConnection, Command, Event, Frame, Hello, Incoming, PeerForm, Request, Response, Tag,
-    Welcome,
+    ClientConnection, Command, Event, Frame, Hello, Incoming, Output, PeerForm, Request, Response,
+    Tag, Welcome, request,
 };
 use pmix_types::{IntoOwned as _, Proc, Rank, Status};
 
-use self::events::EventQueue;
 use self::groups::Hearing;
+pub(crate) use self::operation::Waiting;
 pub use self::operation::{Answer, Completed, OperationId};
-use self::operation::{Asker, Limited, Operations, Waiting};
+use self::operation::{Asker, Limited, Operations};
+pub use self::unasked::Forwarded;
+pub(crate) use self::unasked::Unasked;
+use self::unasked::UnaskedQueue;
 use crate::cache::JobCache;
 use crate::group;
-use crate::prefetch::Prefetch;
+use crate::known::Known;
 use crate::shared_data::SharedData;
-use crate::{Error, Question, Settings};
+use crate::{Ask, Error, Question, Settings};
 
 /// How long the server has for what an invitation says where [`Settings::time_limit`] sets no time.
 const SAY_TIME: Duration = Duration::from_secs(60);
@@ -45,8 +47,8 @@ const SAY_TIME: Duration = Duration::from_secs(60);
 /// [`handle_closed`](Self::handle_closed) that the stream has ended, and calls
 /// [`handle_timeout`](Self::handle_timeout) when the time that [`poll_timeout`](Self::poll_timeout)
 /// names has come. Then it takes what has ended ([`poll_completed`](Self::poll_completed)), what has
-/// happened ([`poll_event`](Self::poll_event)) and what is to be decided
-/// ([`poll_question`](Self::poll_question)), until there is none of it.
+/// happened ([`poll_event`](Self::poll_event)), what was pulled ([`poll_output`](Self::poll_output)) and
+/// what is to be decided ([`poll_question`](Self::poll_question)), until there is none of it.
 ///
 /// A call that may wait begins an operation and returns its number. Each operation ends once: it is
 /// answered, its time is over (`PMIX_ERR_TIMEOUT`), it is [cancelled](Self::cancel), or the server is
@@ -54,8 +56,8 @@ const SAY_TIME: Duration = Duration::from_secs(60);
 /// everybody has answered ends when the server knows, which may be up to [`Settings::time_limit`] (60 s
 /// where there is none) past its time.
 ///
-/// What a server sends is bounded as [`Settings`] say; up to 4,096 events and 16 MiB of them wait to be
-/// taken, and the rest is counted.
+/// What a server sends is bounded as [`Settings`] say; up to 4,096 events, and 64 MiB of events and output,
+/// wait to be taken, and the rest is counted.
 ///
 /// ```
 /// use pmix_client::{Core, Settings, Uri};
@@ -82,17 +84,14 @@ pub struct Core {
     settings: Settings,
     form: PeerForm,
     link: Link,
-    /// What is known of jobs, since the server said what it knows of the own one.
-    cache: Option<JobCache>,
+    /// What is known without asking, which others may look into meanwhile.
+    known: Arc<Known>,
     /// What is read without asking, until the cache has it.
     shared: Option<SharedData>,
-    own: ModexStore,
-    prefetch: Prefetch,
     operations: Operations,
     groups: group::Operations,
     hearing: Hearing,
-    events: EventQueue,
-    questions: VecDeque<(Question, Event<'static>)>,
+    unasked: UnaskedQueue,
 }
 
 /// The connection, or why there is none any longer.
@@ -117,23 +116,14 @@ pub struct CoreStats {
     pub num_invitations: usize,
     /// Events that were not taken.
     pub num_events: usize,
-    /// Bytes that they took on the wire.
-    pub event_bytes: usize,
+    /// Pieces of output that were not taken.
+    pub num_outputs: usize,
+    /// Bytes that events and output took on the wire, and 256 for each.
+    pub unasked_bytes: usize,
     /// Questions that were not taken.
     pub num_questions: usize,
     /// Processes of which data came that nobody has asked for.
     pub num_prefetched: usize,
-}
-
-/// What a core is taken apart into, for those who hold the same pieces otherwise.
-pub(crate) struct Parts {
-    pub(crate) connection: ClientConnection,
-    pub(crate) cache: JobCache,
-    pub(crate) own: ModexStore,
-    pub(crate) prefetch: Prefetch,
-    pub(crate) groups: group::Operations,
-    pub(crate) settings: Settings,
-    pub(crate) events: Vec<Event<'static>>,
 }
 
 impl Core {
@@ -149,18 +139,16 @@ impl Core {
         let connection = ClientConnection::connect(hello, settings.max_reply_bytes)?;
         let mut operations = Operations::default();
         operations.begin(Waiting::Welcome, end);
+        let form = *connection.form();
         Ok(Self {
-            form: *connection.form(),
+            form,
             link: Link::Open(Box::new(connection)),
-            cache: None,
+            known: Arc::new(Known::new(form, &settings)),
             shared: None,
-            own: ModexStore::default(),
-            prefetch: Prefetch::new(settings.max_prefetch_bytes),
             operations,
             groups: group::Operations::new(settings.proc.clone()),
             hearing: Hearing::No,
-            events: EventQueue::default(),
-            questions: VecDeque::new(),
+            unasked: UnaskedQueue::default(),
             settings,
         })
     }
@@ -260,20 +248,35 @@ impl Core {
 
     /// Returns the next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event<'static>> {
-        self.events.pop()
+        self.unasked.poll_event()
     }
 
-    /// Returns the number of events that were dropped because too many waited.
+    /// Returns the next piece of output that this process pulls, oldest first.
+    pub fn poll_output(&mut self) -> Option<Forwarded> {
+        self.unasked.poll_output()
+    }
+
+    /// Returns the next event, piece of output or question, whichever came first.
+    pub(crate) fn poll_unasked(&mut self) -> Option<Unasked> {
+        self.unasked.poll()
+    }
+
+    /// Returns how much [`poll_unasked`](Self::poll_unasked) has to hand out.
+    pub(crate) fn num_unasked(&self) -> usize {
+        self.unasked.len()
+    }
+
+    /// Returns the number of events and pieces of output that were dropped because too much waited.
     #[must_use]
     pub const fn num_lost_events(&self) -> u64 {
-        self.events.num_lost()
+        self.unasked.num_lost()
     }
 
     /// Returns the next process that was invited to a group of this one and does not take part, or the
     /// leader of a group that this one joins and that is lost, with the event that says so.
     /// [`decide`](Self::decide) says how it goes on.
     pub fn poll_question(&mut self) -> Option<(Question, Event<'static>)> {
-        self.questions.pop_front()
+        self.unasked.poll_question()
     }
 
     /// Returns when [`handle_timeout`](Self::handle_timeout) is to be called, if there is such a time.
@@ -302,14 +305,14 @@ impl Core {
     /// what its process has committed by now. A program that learns otherwise than by the server that
     /// a process has committed calls it.
     pub fn drop_prefetched(&mut self) {
-        self.prefetch.clear();
+        self.known.drop_prefetched();
     }
 
     /// Counts what is held.
     #[must_use]
     pub fn stats(&self) -> CoreStats {
         let [num_operations, num_requests, num_limits, num_completed] = self.operations.counts();
-        let (num_events, event_bytes) = self.events.held();
+        let [num_events, num_outputs, num_questions] = self.unasked.counts();
         CoreStats {
             num_operations,
             num_requests,
@@ -317,28 +320,17 @@ impl Core {
             num_completed,
             num_invitations: self.groups.num_open(),
             num_events,
-            event_bytes,
-            num_questions: self.questions.len(),
-            num_prefetched: self.prefetch.num_held(),
+            num_outputs,
+            unasked_bytes: self.unasked.bytes(),
+            num_questions,
+            num_prefetched: self.known.num_prefetched(),
         }
     }
 
-    /// Takes the core apart; nothing if it has not begun, or its server is lost.
-    pub(crate) fn into_parts(mut self) -> Result<Parts, Error> {
-        let events = std::iter::from_fn(|| self.poll_event()).collect();
-        match (self.link, self.cache) {
-            (Link::Lost(error), _) => Err(error),
-            (Link::Open(_), None) => Err(not_begun()),
-            (Link::Open(connection), Some(cache)) => Ok(Parts {
-                connection: *connection,
-                cache,
-                own: self.own,
-                prefetch: self.prefetch,
-                groups: self.groups,
-                settings: self.settings,
-                events,
-            }),
-        }
+    /// Returns what is known without asking, for who looks there without the core. It is another one before
+    /// [`INIT`](Self::INIT) has ended.
+    pub(crate) const fn known_data(&self) -> &Arc<Known> {
+        &self.known
     }
 
     fn poll_incoming(&mut self) -> Option<Incoming> {
@@ -362,13 +354,15 @@ impl Core {
                 self.settings.proc = proc.clone();
                 self.settings.server.server = server.clone();
                 self.groups = group::Operations::new(proc.clone());
+                self.known = Arc::new(Known::new(self.form, &self.settings));
             }
             Some(Welcome::Server { server }) => self.settings.server.server = server.clone(),
             Some(_) => {}
         }
         if let Some(shared) = self.shared.take().filter(SharedData::has_job_info) {
             let (proc, host) = (&self.settings.proc, self.settings.host.as_deref());
-            self.cache = Some(JobCache::of_shared(self.form, proc, host, shared));
+            let cache = JobCache::of_shared(self.form, proc, host, shared);
+            self.known.begin(cache);
             return self.operations.complete(Self::INIT, Ok(Answer::Done));
         }
         match connection.request(&Request::JobInfo, None) {
@@ -380,7 +374,7 @@ impl Core {
     fn handle_reply(&mut self, response: &Response, now: Instant) {
         // What a get brings says nothing about what else may have changed.
         if response.command != Command::GETNB {
-            self.prefetch.clear();
+            self.known.drop_prefetched();
         }
         match self.operations.take_asker(response.tag) {
             // The reply to what was given up is nobody's.
@@ -394,26 +388,41 @@ impl Core {
         }
     }
 
-    /// Takes events in; other messages that nobody asked for are not for a client like this.
+    /// Takes in what came unasked: events and output.
     fn handle_notice(&mut self, notice: &Frame, now: Instant) {
-        let tag = notice.header.tag;
-        if tag != Tag::EVENT {
-            return tracing::debug!("ignored a message with tag {tag}");
+        self.known.drop_prefetched();
+        let payload = &notice.payload;
+        let read = match notice.header.tag {
+            Tag::EVENT => self.handle_event(payload, now),
+            Tag::OUTPUT => self.handle_output(payload),
+            tag => return tracing::debug!("ignored a message with tag {tag}"),
+        };
+        if let Err(error) = read {
+            tracing::warn!("what came unasked cannot be read: {error}");
         }
-        self.prefetch.clear();
-        let len = notice.payload.len();
-        if !self.events.has_room(len) && !self.groups.listens() {
-            return self.events.lose();
+    }
+
+    fn handle_event(&mut self, payload: &[u8], now: Instant) -> Result<(), Error> {
+        let has_room = self.unasked.has_room_for_event(payload.len());
+        if !has_room && !self.groups.listens() {
+            self.unasked.lose();
+            return Ok(());
         }
-        match Event::decode(&self.form, None, &notice.payload) {
-            Ok(event) => {
-                let event = event.into_owned();
-                if !self.hear(&event, now) {
-                    self.events.keep(event, len);
-                }
-            }
-            Err(error) => tracing::warn!("an event cannot be read: {error}"),
+        let event = Event::decode(&self.form, None, payload)?.into_owned();
+        if !self.hear(&event, now) {
+            self.unasked.keep_event(event, payload.len());
         }
+        Ok(())
+    }
+
+    fn handle_output(&mut self, payload: &[u8]) -> Result<(), Error> {
+        if !self.unasked.has_room(payload.len()) {
+            self.unasked.lose();
+            return Ok(());
+        }
+        let output = Output::decode(&self.form, None, payload)?;
+        self.unasked.keep_output(output.into(), payload.len());
+        Ok(())
     }
 
     /// Ends an operation whose time is over.
@@ -444,7 +453,7 @@ impl Core {
         self.operations.lose();
         self.groups.lose(error);
         self.end_groups();
-        self.prefetch.clear();
+        self.known.drop_prefetched();
         for id in self.operations.all_open() {
             self.operations.complete(id, Err(error.clone()));
         }
@@ -454,9 +463,18 @@ impl Core {
     fn send(&mut self, request: &Request<'_>) -> Result<Tag, Error> {
         match &mut self.link {
             Link::Lost(error) => Err(error.clone()),
-            Link::Open(_) if self.cache.is_none() => Err(not_begun()),
+            Link::Open(_) if self.known.cache().is_none() => Err(Error::not_begun()),
             Link::Open(connection) => Ok(connection.request(request, None)?),
         }
+    }
+
+    /// Asks for something: it ends with the [`Answer`] that says it.
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    pub fn ask<T>(&mut self, ask: Ask<'_, T>, end: Option<Instant>) -> Result<OperationId, Error> {
+        self.begin(&ask.request, ask.waiting, end)
     }
 
     /// Begins an operation that waits for the reply to a request.
@@ -472,6 +490,12 @@ impl Core {
             return Err(Error::new(Status::ERR_BAD_PARAM, message));
         }
         let tag = self.send(request)?;
+        if let Request::GroupLeave(request::GroupLeave { group, .. })
+        | Request::GroupDestruct(request::GroupDestruct { group, .. }) = request
+            && let Some(name) = group
+        {
+            self.groups.forget(name);
+        }
         let id = self.operations.begin(waiting, end);
         self.operations.ask(id, tag, None);
         Ok(id)
@@ -483,9 +507,4 @@ impl Core {
         self.operations.complete(id, outcome);
         id
     }
-}
-
-fn not_begun() -> Error {
-    let message = "the server has not said yet what it knows of the job";
-    Error::new(Status::ERR_NOT_AVAILABLE, message)
 }

@@ -31,6 +31,13 @@ impl Error {
         Self::new(Status::ERR_NOT_FOUND, message)
     }
 
+    /// Nothing can be asked before init has ended.
+    #[cold]
+    pub(crate) fn not_begun() -> Self {
+        let message = "the server has not said yet what it knows of the job";
+        Self::new(Status::ERR_NOT_AVAILABLE, message)
+    }
+
     /// The server did not answer in time.
     #[cold]
     pub(crate) fn timeout(what: impl fmt::Display) -> Self {

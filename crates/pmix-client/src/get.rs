@@ -107,3 +107,7 @@ pub(crate) fn says(infos: &[Info<'_>], key: &str) -> bool {
     let found = infos.iter().find(|info| info.key.is(key));
     found.is_some_and(|info| info.truth().is_true())
 }
+
+pub(crate) fn missing(proc: &Proc<'_>, key: &str) -> Error {
+    Error::not_found(format!("{key} of {} rank {}", proc.nspace, proc.rank))
+}

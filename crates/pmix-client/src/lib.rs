@@ -27,6 +27,7 @@
 //! non-reserved keys".
 #![forbid(unsafe_code)]
 
+mod ask;
 mod cache;
 mod client;
 mod connection;
@@ -37,18 +38,20 @@ mod get;
 mod group;
 mod handlers;
 mod inflate;
+mod known;
 mod prefetch;
 mod settings;
 mod shared;
 mod shared_data;
 mod uri;
 
-pub use self::core::{Answer, Completed, Core, CoreStats, OperationId};
+pub use self::core::{Answer, Completed, Core, CoreStats, Forwarded, OperationId};
+pub use ask::{Answers, Ask};
 pub use client::Client;
 pub use error::Error;
 pub use fence::Fence;
 pub use group::{Decision, Group, Question};
 pub use handlers::{EventHandler, HandlerOrder, Handlers};
 pub use settings::{Security, Settings};
-pub use shared::{Answers, Ask, ClientEvent, Forwarded, Found, GroupDecision, SharedClient};
+pub use shared::{ClientEvent, Found, GroupDecision, SharedClient};
 pub use uri::Uri;

@@ -3,35 +3,33 @@
 //!
 //! Source: PMIx Standard, the functions whose names end in `_nb`, in the chapter of each.
 
-mod asks;
 mod channel;
 mod groups;
+mod sending;
+mod state;
 mod worker;
 
-use std::borrow::Cow;
+use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{self, TryRecvError};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread::JoinHandle;
 use std::time::Instant;
 
-use gds_hash::{Codec, ModexStore};
 use pmix_proto::{Event, Request, request};
-use pmix_types::{Info, IofChannel, Key, Proc, Rank, Scope, Status, Value, keys};
+use pmix_types::{Info, Key, Proc, Rank, Scope, Status, Value, keys};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::Errno;
 
-use crate::cache::JobCache;
-use crate::core::Parts;
-use crate::get::{is_directive, says, take_prefetched};
-use crate::inflate::inflated;
-use crate::prefetch::Prefetch;
+use crate::ask::{Ask, taken};
+use crate::core::{Core, Forwarded};
+use crate::get::{is_directive, missing, says};
+use crate::known::Known;
 use crate::{Client, Error, Settings};
 
-pub use asks::{Answers, Ask};
-use channel::Channel;
 pub use groups::GroupDecision;
-use groups::SharedGroups;
+use state::{Slot, State};
 use worker::{Loop, Worker};
 
 /// Holds what happens to a client unasked: an event, or the loss of its server.
@@ -50,22 +48,6 @@ pub enum ClientEvent {
     Lost,
 }
 
-/// Holds forwarded output.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Forwarded {
-    /// The number that this client gave the pull.
-    pub local_id: u64,
-    /// The process that wrote it.
-    pub source: Proc<'static>,
-    /// The stream that it wrote to.
-    pub channel: IofChannel,
-    /// Directives for showing it.
-    pub infos: Vec<Info<'static>>,
-    /// The bytes; none are the end of the stream.
-    pub data: Vec<u8>,
-}
-
 /// Connects a process with its server, for many threads at once. Clones are handles of the same
 /// one.
 ///
@@ -77,15 +59,25 @@ pub struct Forwarded {
 #[derive(Clone)]
 pub struct SharedClient(Arc<Shared>);
 
-/// What all handles share.
-pub(crate) struct Shared {
-    channel: Arc<Channel>,
+/// What all handles share: the core of the connection behind one lock, what is known beside it, and the
+/// threads that read and call back.
+struct Shared {
+    /// For what the threads do later.
+    own: Weak<Self>,
+    stream: TcpStream,
+    state: Mutex<State>,
+    /// Told when nobody reads any longer, while there is a thread for it or this end closes.
+    free: Condvar,
+    /// Told when nobody sends any longer.
+    sent: Condvar,
+    /// What was read last; for the thread that reads.
+    buffer: Mutex<Box<[u8]>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
     worker: Arc<Worker>,
-    pub(crate) cache: JobCache,
-    own: Mutex<ModexStore>,
-    prefetch: Arc<Prefetch>,
-    groups: Arc<SharedGroups>,
+    known: Arc<Known>,
     settings: Settings,
+    /// Whether the program's own loop reads in place of a thread.
+    is_driven: bool,
     /// Readable when there is something to do for the program's own loop.
     ready: OnceLock<OwnedFd>,
 }
@@ -167,7 +159,7 @@ impl SharedClient {
         };
         watch(wake.as_fd()).map_err(no_fd)?;
         let client = Self::begin(settings, listener, Some(Loop::new(wake)))?;
-        watch(client.0.channel.stream().as_fd()).map_err(no_fd)?;
+        watch(client.0.stream.as_fd()).map_err(no_fd)?;
         // Nobody else can have it yet.
         client.0.ready.get_or_init(|| ready);
         Ok(client)
@@ -178,9 +170,9 @@ impl SharedClient {
     /// latest, if there is such a time. A callback may call the client, also functions that wait.
     pub fn drive(&self, now: Instant) -> Option<Instant> {
         let ready = self.0.ready.get()?;
-        if !self.0.channel.drive() {
+        if !self.0.drive() {
             // A connection that is closed is readable for ever.
-            let _ = epoll::delete(ready, self.0.channel.stream());
+            let _ = epoll::delete(ready, &self.0.stream);
         }
         self.0.worker.drive(now)
     }
@@ -227,42 +219,32 @@ impl SharedClient {
 
     fn begin(
         settings: Settings,
-        mut listener: impl FnMut(ClientEvent) + Send + 'static,
+        listener: impl FnMut(ClientEvent) + Send + 'static,
         own_loop: Option<Loop>,
     ) -> Result<Self, Error> {
-        let (parts, stream) = Client::init(settings)?.into_parts()?;
-        let Parts {
-            connection,
-            cache,
-            own,
-            prefetch,
-            groups,
-            settings,
-            events,
-        } = parts;
-        let prefetch = Arc::new(prefetch);
-        let prefetched = Arc::clone(&prefetch);
-        let groups = Arc::new(SharedGroups::new(groups));
-        let hearing = Arc::clone(&groups);
-        let filter = move |event: &ClientEvent| hearing.hear(event);
-        let tell = move |event| {
-            prefetched.clear();
-            listener(event);
-        };
+        let (core, stream) = Client::init(settings)?.into_parts();
+        let broken = |error: std::io::Error| Error::lost("the server cannot be waited for", error);
+        stream
+            .set_write_timeout(None)
+            .and_then(|()| stream.set_read_timeout(None))
+            .map_err(broken)?;
         let is_driven = own_loop.is_some();
-        let worker = Worker::new(Box::new(filter), Box::new(tell), own_loop);
-        let channel = Channel::open((stream, connection), events, Arc::clone(&worker), is_driven)?;
-        let shared = Arc::new(Shared {
-            channel,
-            worker,
-            cache,
-            own: Mutex::new(own),
-            prefetch,
-            groups,
-            settings,
+        let shared = Arc::new_cyclic(|own| Shared {
+            own: Weak::clone(own),
+            stream,
+            free: Condvar::new(),
+            sent: Condvar::new(),
+            buffer: Mutex::new(vec![0; 16 << 10].into_boxed_slice()),
+            thread: Mutex::new(None),
+            worker: Worker::new(Box::new(listener), own_loop),
+            known: Arc::clone(core.known_data()),
+            settings: core.settings().clone(),
+            state: Mutex::new(State::new(core)),
+            is_driven,
             ready: OnceLock::new(),
         });
-        shared.groups.belong_to(&shared);
+        // Events may have come during init.
+        shared.change(|_| ());
         Ok(Self(shared))
     }
 
@@ -291,7 +273,7 @@ impl SharedClient {
     ///
     /// `PMIX_ERR_BAD_PARAM` for a scope that is none, and for a key that is empty or too long.
     pub fn put(&self, scope: Scope, info: Info<'_>) -> Result<(), Error> {
-        Ok(self.0.own().put(self.proc().rank, scope, info)?)
+        self.0.known.put(scope, info)
     }
 
     /// Stores a value about a process in this client alone (`PMIx_Store_internal`).
@@ -300,10 +282,7 @@ impl SharedClient {
     ///
     /// `PMIX_ERR_BAD_PARAM` for a key that is empty or too long.
     pub fn store(&self, proc: &Proc<'_>, info: Info<'_>) -> Result<(), Error> {
-        if *proc == *self.proc() {
-            return Ok(self.0.own().put(proc.rank, Scope::INTERNAL, info)?);
-        }
-        self.0.cache.store(proc, info)
+        self.0.known.store(proc, info)
     }
 
     /// Hands what was put to the server (`PMIx_Commit`). Nothing is sent if nothing was put.
@@ -312,8 +291,7 @@ impl SharedClient {
     ///
     /// What cannot be packed, what the server answers, or that it was lost.
     pub fn commit(&self) -> Result<(), Error> {
-        let wire = Codec::new(self.0.channel.form().layout);
-        let blocks = self.0.own().commit_message(&wire, self.proc().rank)?;
+        let blocks = self.0.known.commit_message()?;
         match blocks.is_empty() {
             true => Ok(()),
             false => self.wait(Ask::done(Request::Commit(request::Commit {
@@ -333,34 +311,22 @@ impl SharedClient {
     #[must_use]
     pub fn find(&self, proc: &Proc<'_>, key: &Key<'_>, infos: &[Info<'_>]) -> Found {
         let Some(name) = key.as_text().as_str() else {
-            let error = Error::not_found(format!("{key} of {} rank {}", proc.nspace, proc.rank));
-            return Found::Known(Err(error));
+            return Found::Known(Err(missing(proc, &key.to_string())));
         };
-        if says(infos, keys::GET_REFRESH_CACHE) {
-            self.0.cache.forget(proc);
-            self.0.prefetch.take(proc.rank);
-        } else if let Some(value) = self.0.find(proc, name, infos) {
-            return Found::Known(self.0.whole(name, value));
-        } else if Key::from(name).is_reserved()
-            && self.0.cache.is_to_ask()
-            && let Some(value) = self.learn(proc, name, infos)
-        {
-            return Found::Known(self.0.whole(name, value));
+        let known = &self.0.known;
+        let mut found = known.get(proc, name, infos);
+        let is_known = matches!(found, Some(Ok(_)));
+        if !is_known && !says(infos, keys::GET_REFRESH_CACHE) && known.is_to_learn(name) {
+            // Whoever asks the server next is told what is wrong.
+            match self.wait(Ask::job_info()) {
+                Ok(()) => found = known.get(proc, name, infos),
+                Err(error) => tracing::debug!("the job info was not learnt: {error}"),
+            }
         }
-        if says(infos, keys::OPTIONAL) {
-            return Found::Known(Err(missing(proc, name)));
+        match found {
+            Some(found) => Found::Known(found),
+            None => Found::AskServer(Box::new(Ask::get(known, proc, name, infos))),
         }
-        Found::AskServer(Box::new(Ask::get(&self.0, proc, name, infos)))
-    }
-
-    /// Asks for the job info that was not asked for at init, and looks again.
-    fn learn(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Value<'static>> {
-        let learnt = self.wait(Ask::job_info());
-        // Whoever asks the server next is told what is wrong.
-        learnt
-            .inspect_err(|error| tracing::debug!("the job info was not learnt: {error}"))
-            .ok()?;
-        self.0.find(proc, key, infos)
     }
 
     /// Returns the value of a key (`PMIx_Get`); see [`Client::get`].
@@ -389,9 +355,8 @@ impl SharedClient {
         if let Request::RegisterEvents(_) | Request::IofPull(_) = ask.request {
             self.listen()?;
         }
-        let payload = self.0.channel.wait(&ask.request)?;
-        self.0.answered(&ask.request);
-        (ask.read)(&self.0, &payload)
+        let take = ask.take;
+        taken(take, self.0.wait(|core| core.ask(ask, None)))
     }
 
     /// Sends a request. The callback thread calls `then` once, with the reply.
@@ -404,19 +369,12 @@ impl SharedClient {
         ask: Ask<'_, T>,
         then: impl FnOnce(Result<T, Error>) + Send + 'static,
     ) -> Result<(), Error> {
-        let (shared, read) = (Arc::clone(&self.0), ask.read);
-        let worker = Arc::clone(&self.0.worker);
-        worker.begin()?;
-        let is_get = matches!(ask.request, Request::Get(_));
-        let waiter = move |payload: Result<Vec<u8>, Error>| {
-            worker.post(Box::new(move || {
-                if !is_get {
-                    shared.prefetch.clear();
-                }
-                then(payload.and_then(|payload| read(&shared, &payload)));
-            }));
-        };
-        self.0.channel.ask(&ask.request, Box::new(waiter))
+        self.0.worker.begin()?;
+        self.listen()?;
+        let take = ask.take;
+        let then = Slot::Callback(Box::new(move |answer| then(taken(take, answer))));
+        self.0.begin(then, |core| core.ask(ask, None))?;
+        Ok(())
     }
 
     /// Has a thread read what the server sends, whether anybody waits for it or not. Calls that need
@@ -426,7 +384,7 @@ impl SharedClient {
     ///
     /// The system has no thread for it.
     pub fn listen(&self) -> Result<(), Error> {
-        self.0.channel.listen()
+        self.0.listen()
     }
 
     /// Runs a function on the callback thread.
@@ -444,7 +402,7 @@ impl SharedClient {
     /// waited for the listener.
     #[must_use]
     pub fn num_lost_events(&self) -> u64 {
-        self.0.worker.num_lost()
+        lock(&self.0.state).core.num_lost_events()
     }
 
     /// Sends a heartbeat, to a server that was asked to monitor the process.
@@ -453,7 +411,7 @@ impl SharedClient {
     ///
     /// If the server was lost.
     pub fn heartbeat(&self) -> Result<(), Error> {
-        self.0.channel.heartbeat()
+        self.0.say(Core::heartbeat)
     }
 
     /// Takes back the registration for events; the server does not reply.
@@ -462,15 +420,7 @@ impl SharedClient {
     ///
     /// If the server was lost.
     pub fn deregister_events(&self, codes: &[Status]) -> Result<(), Error> {
-        let codes = match codes.is_empty() {
-            true => vec![request::DeregisterEvents::DEFAULT],
-            false => codes.to_vec(),
-        };
-        self.0
-            .channel
-            .say(&Request::DeregisterEvents(request::DeregisterEvents {
-                codes,
-            }))
+        self.0.say(|core| core.deregister_events(codes))
     }
 
     /// Disconnects from the server (`PMIx_Finalize`). All callbacks that were due have been called
@@ -482,12 +432,7 @@ impl SharedClient {
     /// What the server answers, or that it was lost; the threads have ended all the same.
     pub fn finalize(&self) -> Result<(), Error> {
         let left = self.wait(Ask::done(Request::Finalize));
-        self.0.channel.close();
-        // Who waits for a group waits for no reply.
-        let groups = Arc::clone(&self.0.groups);
-        self.0.worker.post(Box::new(move || {
-            groups.hear(&ClientEvent::Lost);
-        }));
+        self.0.close();
         self.0.worker.end();
         left
     }
@@ -498,58 +443,11 @@ impl SharedClient {
 impl AsFd for SharedClient {
     fn as_fd(&self) -> BorrowedFd<'_> {
         let ready = self.0.ready.get().map(AsFd::as_fd);
-        ready.unwrap_or_else(|| self.0.channel.stream().as_fd())
+        ready.unwrap_or_else(|| self.0.stream.as_fd())
     }
 }
 
-impl Shared {
-    fn own(&self) -> MutexGuard<'_, ModexStore> {
-        lock(&self.own)
-    }
-
-    /// The value as it was put, if it was compressed for the wire.
-    fn whole(&self, key: &str, value: Value<'static>) -> Result<Value<'static>, Error> {
-        inflated(value, self.settings.max_string_bytes)
-            .map_err(|error| Error::new(error.status(), format!("{key}: {}", error.message())))
-    }
-
-    /// The server has answered: unless it was a get, others may have put their keys again before.
-    fn answered(&self, request: &Request<'_>) {
-        if !matches!(request, Request::Get(_)) {
-            self.prefetch.clear();
-        }
-    }
-
-    /// What is known here.
-    fn find(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Value<'static>> {
-        let qualifiers = SharedClient::qualifiers(infos);
-        let own = (*proc == self.settings.proc).then(|| {
-            let own = self.own();
-            own.get(proc.rank, Scope::INTERNAL, key, &qualifiers)
-                .ok()
-                .map(Cow::into_owned)
-        });
-        if let Some(value) = own.flatten() {
-            return Some(value);
-        }
-        let put = |qualifiers| self.cache.put_value(proc, key, qualifiers);
-        match Key::from(key).is_reserved() {
-            true => self
-                .cache
-                .job_value(proc, key, &qualifiers)
-                .or_else(|| put(&[])),
-            false => put(&qualifiers).or_else(|| {
-                take_prefetched(&self.cache, &self.prefetch, &self.settings.proc, proc)?;
-                put(&qualifiers)
-            }),
-        }
-    }
-}
-
-fn missing(proc: &Proc<'_>, key: &str) -> Error {
-    Error::not_found(format!("{key} of {} rank {}", proc.nspace, proc.rank))
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks, also behind a thread that panicked with the lock: nothing here is left half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

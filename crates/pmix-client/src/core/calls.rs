@@ -5,13 +5,12 @@
 
 use std::time::Instant;
 
-use gds_hash::Codec;
 use pmix_proto::{Request, request};
 use pmix_types::{DataRange, Info, Key, Proc, Scope, Status};
 
 use super::operation::{Answer, OperationId, Waiting};
 use super::{Core, Link};
-use crate::{Error, Fence};
+use crate::{Ask, Error, Fence};
 
 /// Until when an operation is to end; without a time it waits for as long as its server is there.
 type End = Option<Instant>;
@@ -24,8 +23,7 @@ impl Core {
     ///
     /// `PMIX_ERR_BAD_PARAM` for a scope that is none, and for a key that is empty or too long.
     pub fn put(&mut self, scope: Scope, info: Info<'_>) -> Result<(), Error> {
-        let rank = self.settings.proc.rank;
-        Ok(self.own.put(rank, scope, info)?)
+        self.known.put(scope, info)
     }
 
     /// Hands what was put to the server (`PMIx_Commit`): [`Answer::Done`], at once if nothing was.
@@ -35,8 +33,7 @@ impl Core {
     /// What cannot be packed, or that the server was lost; nothing has begun then. So it is of all
     /// calls that begin an operation.
     pub fn commit(&mut self, end: End) -> Result<OperationId, Error> {
-        let wire = Codec::new(self.form.layout);
-        let blocks = self.own.commit_message(&wire, self.settings.proc.rank)?;
+        let blocks = self.known.commit_message()?;
         match (blocks.is_empty(), &self.link) {
             (_, Link::Lost(error)) => Err(error.clone()),
             (true, _) => Ok(self.ended(Ok(Answer::Done))),
@@ -66,9 +63,7 @@ impl Core {
         infos: &[Info<'_>],
         end: End,
     ) -> Result<OperationId, Error> {
-        let (procs, infos) = (procs.to_vec(), infos.to_vec());
-        let connect = Request::Connect(request::Connect { procs, infos });
-        self.begin(&connect, Waiting::Jobs, end)
+        self.ask(Ask::connect(procs.to_vec(), infos.to_vec()), end)
     }
 
     /// Publishes data of a user (`PMIx_Publish`): [`Answer::Done`].
@@ -135,9 +130,7 @@ impl Core {
         infos: &[Info<'_>],
         end: End,
     ) -> Result<OperationId, Error> {
-        let (codes, infos) = (codes.to_vec(), infos.to_vec());
-        let register = request::RegisterEvents { codes, infos };
-        self.done(&Request::RegisterEvents(register), end)
+        self.ask(Ask::register_events(codes.to_vec(), infos.to_vec()), end)
     }
 
     /// Reports an event to others (`PMIx_Notify_event`): [`Answer::Done`].
@@ -152,13 +145,7 @@ impl Core {
         infos: &[Info<'_>],
         end: End,
     ) -> Result<OperationId, Error> {
-        let infos = infos.to_vec();
-        let notify = request::Notify {
-            status,
-            range,
-            infos,
-        };
-        self.done(&Request::Notify(notify), end)
+        self.ask(Ask::notify(status, range, infos.to_vec()), end)
     }
 
     /// Leaves the server (`PMIx_Finalize`): [`Answer::Done`]. The stream is to be closed then.

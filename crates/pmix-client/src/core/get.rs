@@ -3,20 +3,14 @@
 //!
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Get`.
 
-use std::borrow::Cow;
 use std::time::Instant;
 
 use pmix_proto::Request;
-use pmix_proto::reply::Objects;
-use pmix_types::{Info, IntoOwned as _, Key, Proc, Scope, Value, keys};
+use pmix_types::{Info, Proc, Value};
 
+use super::Core;
 use super::operation::{Answer, OperationId, Waiting};
-use super::{Core, not_begun};
 use crate::Error;
-use crate::cache::JobCache;
-use crate::get::{absorb, ask_for_more, is_directive, request_of, says, take_prefetched};
-use crate::inflate::inflated;
-use crate::prefetch::Portion;
 
 impl Core {
     /// Looks for the value of a key (`PMIx_Get`): [`Answer::Value`], at once if it is known here. See
@@ -46,20 +40,13 @@ impl Core {
         infos: &[Info<'_>],
         end: Option<Instant>,
     ) -> Result<OperationId, Error> {
-        let mut get = request_of(proc, key, infos);
-        let portion = ask_for_more(&mut get, &self.prefetch, &self.settings.proc);
-        let waiting = Waiting::Get {
-            proc: proc.clone().into_owned(),
-            key: key.to_owned(),
-            infos: infos.to_vec().into_owned(),
-            portion,
-        };
-        self.begin(&Request::Get(get), waiting, end)
+        let (get, wanted) = self.known.ask(proc, key, infos);
+        self.begin(&Request::Get(get), Waiting::Get(wanted), end)
     }
 
     /// Returns whether the server may say more of the own job than is shared, and was not asked.
     pub(crate) fn is_to_learn(&self, key: &str) -> bool {
-        Key::from(key).is_reserved() && self.cache.as_ref().is_some_and(JobCache::is_to_ask)
+        self.known.is_to_learn(key)
     }
 
     /// Asks for the job info that was not asked for at init.
@@ -81,68 +68,6 @@ impl Core {
         key: &str,
         infos: &[Info<'_>],
     ) -> Option<Result<Value<'static>, Error>> {
-        if says(infos, keys::GET_REFRESH_CACHE) {
-            if let Some(cache) = &self.cache {
-                cache.forget(proc);
-            }
-            self.prefetch.take(proc.rank);
-        } else if let Some(value) = self.find(proc, key, infos) {
-            return Some(self.whole(key, value));
-        }
-        says(infos, keys::OPTIONAL).then(|| Err(missing(proc, key)))
+        self.known.get(proc, key, infos)
     }
-
-    /// The value as it was put, if it was compressed for the wire.
-    fn whole(&self, key: &str, value: Value<'static>) -> Result<Value<'static>, Error> {
-        inflated(value, self.settings.max_string_bytes).map_err(|error| error.of(key))
-    }
-
-    /// Looks for a value in the cache and among the own puts.
-    fn find(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Value<'static>> {
-        let qualifiers = infos.iter().filter(|info| !is_directive(info));
-        let qualifiers: Vec<_> = qualifiers.cloned().collect();
-        let own = &self.settings.proc;
-        if proc == own {
-            let found = self.own.get(own.rank, Scope::INTERNAL, key, &qualifiers);
-            if let Ok(value) = found {
-                return Some(Cow::into_owned(value));
-            }
-        }
-        let cache = self.cache.as_ref()?;
-        match Key::from(key).is_reserved() {
-            true => {
-                let value = cache.job_value(proc, key, &qualifiers);
-                value.or_else(|| cache.put_value(proc, key, &[]))
-            }
-            false => cache.put_value(proc, key, &qualifiers).or_else(|| {
-                take_prefetched(cache, &self.prefetch, own, proc)?;
-                cache.put_value(proc, key, &qualifiers)
-            }),
-        }
-    }
-
-    /// Keeps what the server answers to a get, all that there is of the process, and finds the value.
-    pub(super) fn read_get(
-        &self,
-        proc: &Proc<'static>,
-        key: &str,
-        infos: &[Info<'static>],
-        portion: Option<Portion>,
-        payload: &[u8],
-    ) -> Result<Answer, Error> {
-        let objects = Objects::decode(&self.form, None, payload)?;
-        if !objects.status.is_success() {
-            let what = format!("{key} of {} rank {}", proc.nspace, proc.rank);
-            return Err(Error::answered(objects.status, what));
-        }
-        let cache = self.cache.as_ref().ok_or_else(not_begun)?;
-        absorb(cache, &self.prefetch, proc, portion, &objects)?;
-        let value = self.find(proc, key, infos);
-        let value = value.ok_or_else(|| missing(proc, key))?;
-        self.whole(key, value).map(Answer::Value)
-    }
-}
-
-fn missing(proc: &Proc<'_>, key: &str) -> Error {
-    Error::not_found(format!("{key} of {} rank {}", proc.nspace, proc.rank))
 }

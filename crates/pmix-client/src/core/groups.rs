@@ -8,13 +8,12 @@ use std::time::Instant;
 use pmix_proto::{Event, Request, request};
 use pmix_types::{Info, IntoOwned as _, Proc, Rank, Status, Text};
 
-use super::events::EventQueue;
 use super::operation::{Answer, Asker, OperationId, Waiting};
-use super::{Core, SAY_TIME, not_begun};
-use crate::Error;
+use super::{Core, SAY_TIME};
 use crate::group::{
-    Decision, HEARD, OpId, Question, Step, check_name, hears_all_the_same, invitation,
+    Decision, HEARD, OpId, Question, Step, check_name, ended_here, hears_all_the_same, invitation,
 };
+use crate::{Ask, Error};
 
 /// Whether the process hears of the events of invitations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +37,8 @@ impl Core {
         infos: &[Info<'_>],
         end: Option<Instant>,
     ) -> Result<OperationId, Error> {
-        let construct = Request::GroupConstruct(request::GroupConstruct {
-            group: Some(name.into()),
-            procs: procs.to_vec(),
-            infos: infos.to_vec(),
-        });
-        let name = Text::from(name).into_owned();
-        self.begin(&construct, Waiting::Constructed(name), end)
+        let construct = Ask::group_construct(name.into(), procs.to_vec(), infos.to_vec());
+        self.ask(construct, end)
     }
 
     /// Leaves a group; the other members are told (`PMIx_Group_leave`): [`Answer::Done`].
@@ -58,12 +52,7 @@ impl Core {
         infos: &[Info<'_>],
         end: Option<Instant>,
     ) -> Result<OperationId, Error> {
-        self.groups.forget(&name.into());
-        let leave = request::GroupLeave {
-            group: Some(name.into()),
-            infos: infos.to_vec(),
-        };
-        self.done(&Request::GroupLeave(leave), end)
+        self.ask(Ask::group_leave(name.into(), infos.to_vec()), end)
     }
 
     /// Joins the destruction of a group; all of its members must (`PMIx_Group_destruct`):
@@ -78,13 +67,14 @@ impl Core {
         infos: &[Info<'_>],
         end: Option<Instant>,
     ) -> Result<OperationId, Error> {
-        let procs = self.groups.forget(&name.into());
-        let destruct = request::GroupDestruct {
-            group: Some(name.into()),
-            procs,
-            infos: infos.to_vec(),
-        };
-        self.done(&Request::GroupDestruct(destruct), end)
+        let name = Text::from(name);
+        let procs = self.members(&name);
+        self.ask(Ask::group_destruct(name, procs, infos.to_vec()), end)
+    }
+
+    /// Returns what is known of the members of a group of this process.
+    pub(crate) fn members(&self, name: &Text<'_>) -> Vec<Proc<'static>> {
+        self.groups.members(name)
     }
 
     /// Invites processes to a group that this one leads, and waits until all have answered
@@ -103,6 +93,19 @@ impl Core {
         end: Option<Instant>,
         now: Instant,
     ) -> Result<OperationId, Error> {
+        let name = Text::from(name).into_owned();
+        self.invite(name, procs, infos, end, now)
+    }
+
+    /// As [`group_invite`](Self::group_invite), with a name that need not be UTF-8.
+    pub(crate) fn invite(
+        &mut self,
+        name: Text<'static>,
+        procs: Vec<Proc<'static>>,
+        infos: &[Info<'_>],
+        end: Option<Instant>,
+        now: Instant,
+    ) -> Result<OperationId, Error> {
         self.check_begun()?;
         if procs
             .iter()
@@ -111,7 +114,6 @@ impl Core {
             let message = "those who are invited to a group are named one by one";
             return Err(Error::new(Status::ERR_BAD_PARAM, message));
         }
-        let name = Text::from(name).into_owned();
         let of = self.groups.invite(&name, procs, infos, end)?;
         Ok(self.begin_group(of, end, now))
     }
@@ -131,8 +133,21 @@ impl Core {
         end: Option<Instant>,
         now: Instant,
     ) -> Result<OperationId, Error> {
+        let name = Text::from(name).into_owned();
+        self.join(name, leader, infos, end, now)
+    }
+
+    /// As [`group_join`](Self::group_join), with a name that need not be UTF-8.
+    pub(crate) fn join(
+        &mut self,
+        name: Text<'static>,
+        leader: &Proc<'_>,
+        infos: &[Info<'_>],
+        end: Option<Instant>,
+        now: Instant,
+    ) -> Result<OperationId, Error> {
         self.check_begun()?;
-        let (name, leader) = (Text::from(name).into_owned(), leader.clone().into_owned());
+        let leader = leader.clone().into_owned();
         let of = self.groups.join(&name, &leader, infos, end)?;
         Ok(self.begin_group(of, end, now))
     }
@@ -174,10 +189,24 @@ impl Core {
         Ok(())
     }
 
+    /// Ends the invitation to a group, or the wait for the group that was joined; all who take part are
+    /// told. Nothing happens if there is none.
+    pub fn group_abort(&mut self, name: &Text<'_>, now: Instant) {
+        if self.hearing == Hearing::Yes {
+            self.groups.abort_named(name);
+            return self.advance_groups(now);
+        }
+        for of in self.groups.named(name) {
+            if let Some(id) = self.operations.of_group(of) {
+                self.give_up(id, of, ended_here(name));
+            }
+        }
+    }
+
     fn check_begun(&self) -> Result<(), Error> {
-        match (self.lost(), &self.cache) {
+        match (self.lost(), self.known.cache()) {
             (Some(error), _) => Err(error.clone()),
-            (None, None) => Err(not_begun()),
+            (None, None) => Err(Error::not_begun()),
             (None, Some(_)) => Ok(()),
         }
     }
@@ -284,11 +313,11 @@ impl Core {
                     tracing::debug!("a group that was given up is not left: {error}");
                 }
             }
-            Step::Ask(question, event) => match self.questions.len() < EventQueue::MAX_EVENTS {
-                true => self.questions.push_back((question, event)),
+            Step::Ask(question, event) => match self.unasked.has_room_for_question() {
+                true => self.unasked.keep_question(question, event),
                 false => self.groups.decide(&question, None),
             },
-            Step::Tell(event) => self.events.keep(event, 0),
+            Step::Tell(event) => self.unasked.keep_event(event, 0),
             Step::End(of, outcome) => self.end_group(of, outcome.map(Answer::Group)),
         }
     }

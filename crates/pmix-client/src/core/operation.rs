@@ -6,10 +6,10 @@ use std::fmt;
 use std::time::Instant;
 
 use pmix_proto::{Command, Tag};
-use pmix_types::{Info, Pdata, Proc, Text, Value};
+use pmix_types::{Info, Nspace, Pdata, Status, Text, Value};
 
 use crate::group::OpId;
-use crate::prefetch::Portion;
+use crate::known::Wanted;
 use crate::{Error, Group};
 
 /// Names an operation of a [`Core`](crate::Core), until it has ended.
@@ -34,6 +34,14 @@ pub enum Answer {
     Found(Vec<Pdata<'static>>),
     /// The group that was formed.
     Group(Group),
+    /// What was asked about; a partial success has infos, too.
+    Infos(Status, Vec<Info<'static>>),
+    /// The number that ends a pull of output.
+    Pulled(u64),
+    /// The job that was started.
+    Job(Nspace<'static>),
+    /// A credential of this process, and what is known of it.
+    Credential(Vec<u8>, Vec<Info<'static>>),
     /// The payload of the reply to a [`request`](crate::Core::request), to be read by the types in
     /// [`pmix_proto::reply`].
     Payload(Vec<u8>),
@@ -44,7 +52,7 @@ pub type Completed = (OperationId, Result<Answer, Error>);
 
 /// What an operation waits for.
 #[derive(Debug)]
-pub(super) enum Waiting {
+pub(crate) enum Waiting {
     /// The server's answer to the hello.
     Welcome,
     /// What the server says of the own job.
@@ -56,16 +64,19 @@ pub(super) enum Waiting {
     /// The payload of a reply, whatever it is.
     Payload(Command),
     /// What a process has put.
-    Get {
-        proc: Proc<'static>,
-        key: String,
-        infos: Vec<Info<'static>>,
-        portion: Option<Portion>,
-    },
+    Get(Wanted),
     /// The job info of the jobs of a connect.
     Jobs,
     /// Published data.
     Found,
+    /// A status and infos.
+    Infos(Command),
+    /// The number of a pull of output.
+    Pulled,
+    /// The name of a job that is started.
+    Job,
+    /// A credential of this process.
+    Credential,
     /// The group of a name that is constructed.
     Constructed(Text<'static>),
     /// An invitation or its acceptance.
@@ -78,10 +89,15 @@ impl Waiting {
         match self {
             Self::Welcome => Error::timeout("the hello"),
             Self::JobInfo | Self::MoreJobInfo => Error::timeout(Command::REQ),
-            Self::Done(command) | Self::Payload(command) => Error::timeout(command),
-            Self::Get { .. } => Error::timeout(Command::GETNB),
+            Self::Done(command) | Self::Payload(command) | Self::Infos(command) => {
+                Error::timeout(command)
+            }
+            Self::Get(_) => Error::timeout(Command::GETNB),
             Self::Jobs => Error::timeout(Command::CONNECT),
             Self::Found => Error::timeout(Command::LOOKUP),
+            Self::Pulled => Error::timeout(Command::IOF_PULL),
+            Self::Job => Error::timeout(Command::SPAWN),
+            Self::Credential => Error::timeout(Command::GET_CREDENTIAL),
             Self::Constructed(_) => Error::timeout(Command::GROUP_CONSTRUCT),
             Self::Group(_) => Error::timeout("an invitation"),
         }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What replies say to the operations that wait for them.
 
-use pmix_proto::reply::{self, Done, Found, JobInfo, Objects};
+use pmix_proto::reply::{self, Credential, Done, Found, Infos, JobInfo, Objects, Pulled, Spawned};
 use pmix_proto::{Command, Request, request};
 use pmix_types::{IntoOwned as _, Status};
 
 use super::operation::{Answer, OperationId, Waiting};
-use super::{Core, Link, not_begun};
+use super::{Core, Link};
 use crate::cache::JobCache;
 use crate::{Error, Group};
 
@@ -32,27 +32,25 @@ impl Core {
                 let info = JobInfo::decode(&self.form, None, payload)?;
                 let host = self.settings.host.as_deref();
                 let cache = JobCache::new(self.form, &self.settings.proc, host, &info)?;
-                self.cache = Some(cache);
+                self.known.begin(cache);
                 Ok(Answer::Done)
             }
             Waiting::MoreJobInfo => {
                 let info = JobInfo::decode(&self.form, None, payload)?;
-                let cache = self.cache.as_ref().ok_or_else(not_begun)?;
+                let cache = self.known.cache().ok_or_else(Error::not_begun)?;
                 cache.absorb_job_info(&info)?;
                 Ok(Answer::Done)
             }
             Waiting::Done(command) => self.read_done(command, payload),
             Waiting::Payload(_) => Ok(Answer::Payload(payload.to_vec())),
-            Waiting::Get {
-                proc,
-                key,
-                infos,
-                portion,
-            } => self.read_get(&proc, &key, &infos, portion, payload),
+            Waiting::Get(wanted) => {
+                let objects = Objects::decode(&self.form, None, payload)?;
+                self.known.answered(&wanted, &objects).map(Answer::Value)
+            }
             Waiting::Jobs => {
                 let objects = Objects::decode(&self.form, None, payload)?;
                 let status = objects.status;
-                match &self.cache {
+                match self.known.cache() {
                     Some(cache) if status.is_success() => cache.absorb_jobs(&objects)?,
                     _ => return Err(Error::answered(status, Command::CONNECT)),
                 }
@@ -63,6 +61,35 @@ impl Core {
                 match found.status.is_success() {
                     true => Ok(Answer::Found(found.data.unwrap_or_default().into_owned())),
                     false => Err(Error::answered(found.status, Command::LOOKUP)),
+                }
+            }
+            Waiting::Infos(_) => {
+                let infos = Infos::decode(&self.form, None, payload)?;
+                let told = infos.infos.unwrap_or_default().into_owned();
+                Ok(Answer::Infos(infos.status, told))
+            }
+            Waiting::Pulled => {
+                let pulled = Pulled::decode(&self.form, None, payload)?;
+                match pulled.remote_id {
+                    Some(id) if pulled.status.is_success() => Ok(Answer::Pulled(id)),
+                    _ => Err(Error::answered(pulled.status, Command::IOF_PULL)),
+                }
+            }
+            Waiting::Job => {
+                let spawned = Spawned::decode(&self.form, None, payload)?;
+                match spawned.nspace {
+                    Some(job) if spawned.status.is_success() => Ok(Answer::Job(job.into_owned())),
+                    _ => Err(Error::answered(spawned.status, Command::SPAWN)),
+                }
+            }
+            Waiting::Credential => {
+                let made = Credential::decode(&self.form, None, payload)?;
+                match made.credential {
+                    Some(bytes) if made.status.is_success() => {
+                        let infos = made.infos.unwrap_or_default().into_owned();
+                        Ok(Answer::Credential(bytes.into_owned(), infos))
+                    }
+                    _ => Err(Error::answered(made.status, Command::GET_CREDENTIAL)),
                 }
             }
             Waiting::Constructed(name) => {

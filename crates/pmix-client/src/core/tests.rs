@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use bfrops::{Encoder, wire_type};
-use pmix_proto::{Command, Event, Header, Inbox, Role, Welcome, request};
-use pmix_types::{DataRange, Info, Kval, Value, keys};
+use pmix_proto::{Command, Event, Header, Inbox, Output, Role, Welcome, request};
+use pmix_types::{DataRange, Info, IofChannel, Kval, Query, Value, keys};
 
 use super::*;
 use crate::group::Decision;
@@ -325,4 +325,96 @@ fn only_a_request_with_a_reply_is_waited_for() {
     let error = side.core.done(&no_reply, None).unwrap_err();
     assert_eq!(error.status(), Status::ERR_BAD_PARAM);
     assert_eq!(side.core.stats(), CoreStats::default());
+}
+
+#[test]
+fn output_is_handed_out_among_events_as_it_came_and_is_bounded() {
+    let mut side = Side::begun();
+    let data = vec![7; 1 << 15];
+    let output = Output {
+        local_id: 5,
+        source: peer(1),
+        channel: IofChannel::STDOUT_CHANNEL,
+        infos: vec![],
+        data: (&data[..]).into(),
+    };
+    let output = output.encode(side.core.form(), None).unwrap();
+    side.event(Status::ERR_PROC_ABORTED, vec![]);
+    side.send(Tag::OUTPUT, &output);
+    side.event(Status::ERR_PROC_ABORTED, vec![]);
+    let stats = side.core.stats();
+    assert_eq!((stats.num_events, stats.num_outputs), (2, 1));
+    let first = side.core.poll_unasked();
+    assert!(matches!(first, Some(Unasked::Event(_))), "{first:?}");
+    match side.core.poll_unasked() {
+        Some(Unasked::Output(came)) => assert_eq!((came.local_id, came.data), (5, data)),
+        other => panic!("{other:?} in place of output"),
+    }
+    assert!(side.core.poll_output().is_none());
+    assert!(side.core.poll_event().is_some());
+    assert_eq!(side.core.stats(), CoreStats::default());
+    // 64 MiB wait, and no more.
+    let most = (64 << 20) / output.len();
+    for _ in 0..=most {
+        side.send(Tag::OUTPUT, &output);
+    }
+    let held = side.core.stats();
+    assert!((most - 20..=most).contains(&held.num_outputs), "{held:?}");
+    let lost = most + 1 - held.num_outputs;
+    assert_eq!(side.core.num_lost_events(), lost as u64);
+}
+
+#[test]
+fn an_answer_is_read_by_what_was_asked() {
+    let mut side = Side::begun();
+    let query = Query {
+        keys: vec![keys::QUERY_NAMESPACES.into()],
+        qualifiers: vec![],
+    };
+    let query = side.core.ask(Ask::query(vec![query]), None).unwrap();
+    let pull = Ask::iof_pull(vec![peer(1)], vec![], IofChannel::STDOUT_CHANNEL, 5);
+    let pull = side.core.ask(pull, None).unwrap();
+    let form = *side.core.form();
+    let pulled = pmix_proto::reply::Pulled {
+        status: Status::SUCCESS,
+        remote_id: Some(9),
+    };
+    side.reply(Command::IOF_PULL, &pulled.encode(&form, None).unwrap());
+    let told = pmix_proto::reply::Infos {
+        status: Status::QUERY_PARTIAL_SUCCESS,
+        infos: Some(vec![Info::new("a", true)]),
+    };
+    side.reply(Command::QUERY, &told.encode(&form, None).unwrap());
+    assert_eq!(
+        side.core.poll_completed(),
+        Some((pull, Ok(Answer::Pulled(9))))
+    );
+    let infos = vec![Info::new("a", true)];
+    let told = Answer::Infos(Status::QUERY_PARTIAL_SUCCESS, infos);
+    assert_eq!(side.core.poll_completed(), Some((query, Ok(told))));
+    assert_eq!(side.core.stats(), CoreStats::default());
+}
+
+#[test]
+fn joins_that_are_ended_or_cannot_hear_of_events_all_end() {
+    let mut side = Side::begun();
+    let join = |side: &mut Side, name: &str| {
+        let (now, leader) = (side.now, peer(1));
+        side.core.group_join(name, &leader, &[], None, now).unwrap()
+    };
+    let [first, second, third] = ["a", "b", "c"].map(|name| join(&mut side, name));
+    side.core.group_abort(&"b".into(), side.now);
+    assert_eq!(side.ended(), [(second, Status::GROUP_CONSTRUCT_ABORT)]);
+    let status = Status::ERR_OUT_OF_RESOURCE;
+    let refused = pmix_proto::reply::status(side.core.form(), status).unwrap();
+    side.reply(Command::REGEVENTS, &refused);
+    assert_eq!(side.ended(), [(first, status), (third, status)]);
+    // Nothing of them was sent.
+    assert_eq!(side.asked(), []);
+    let fourth = join(&mut side, "d");
+    side.succeed(Command::REGEVENTS);
+    side.succeed(Command::NOTIFY);
+    side.core.group_abort(&"d".into(), side.now);
+    assert_eq!(side.ended(), [(fourth, Status::GROUP_CONSTRUCT_ABORT)]);
+    assert_eq!(side.asked(), [Command::NOTIFY]);
 }

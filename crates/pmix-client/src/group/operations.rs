@@ -12,7 +12,9 @@ use pmix_proto::{Event, request};
 use pmix_types::{Info, IntoOwned as _, Proc, Status, Text, keys};
 
 use self::invite::{Invite, is_answer};
-use super::said::{about, bad, check_name, check_required, group_of, members, notify, says};
+use super::said::{
+    about, bad, check_name, check_required, ended_here, group_of, members, notify, says,
+};
 use super::{Decision, Group};
 use crate::Error;
 
@@ -358,8 +360,7 @@ impl Operations {
                 let abort = notify(status, &name, vec![leader], vec![about]);
                 self.steps.push_back(Step::Notify(None, abort));
             }
-            let message = format!("this process ended the construction of {name}");
-            self.abort(op, Error::new(Status::GROUP_CONSTRUCT_ABORT, message));
+            self.abort(op, ended_here(name));
         }
     }
 
@@ -404,6 +405,12 @@ impl Operations {
         self.open.len()
     }
 
+    /// The operations of a name that have not ended.
+    pub(crate) fn named(&self, name: &Text<'_>) -> Vec<OpId> {
+        let of = self.open.iter().filter(|(_, open)| open.name == *name);
+        of.map(|(op, _)| *op).collect()
+    }
+
     /// Whether an event may concern an operation.
     pub(crate) fn listens(&self) -> bool {
         !self.open.is_empty() || !self.given_up.is_empty()
@@ -427,9 +434,15 @@ impl Operations {
         }
     }
 
-    /// Takes what is known of the members of a group that is left or taken apart.
-    pub(crate) fn forget(&mut self, name: &Text<'_>) -> Vec<Proc<'static>> {
-        self.known.remove(name.as_bytes()).unwrap_or_default()
+    /// What is known of the members of a group.
+    pub(crate) fn members(&self, name: &Text<'_>) -> Vec<Proc<'static>> {
+        let members = self.known.get(name.as_bytes());
+        members.cloned().unwrap_or_default()
+    }
+
+    /// Forgets a group that is left or taken apart.
+    pub(crate) fn forget(&mut self, name: &Text<'_>) {
+        self.known.remove(name.as_bytes());
     }
 
     /// The operation that an event is for.

@@ -109,6 +109,12 @@ pub(super) fn says(infos: &[Info<'_>], key: &str) -> bool {
     found.is_some_and(|info| info.truth().is_true())
 }
 
+/// That the program ended an invitation, or gave up a join.
+pub(crate) fn ended_here(name: &Text<'_>) -> Error {
+    let message = format!("this process ended the construction of {name}");
+    Error::new(Status::GROUP_CONSTRUCT_ABORT, message)
+}
+
 pub(super) fn bad(message: impl Into<String>) -> Error {
     Error::new(Status::ERR_BAD_PARAM, message)
 }

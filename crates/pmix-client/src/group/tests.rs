@@ -165,7 +165,9 @@ fn a_registration_that_is_refused_leaves_the_groups_known() {
     let error = crate::Error::new(Status::ERR_OUT_OF_RESOURCE, "no more registrations");
     operations.fail(&error);
     assert_eq!(ended(&mut operations), Some(error.status()));
-    assert_eq!(operations.forget(&name()), [proc(0), proc(1)]);
+    assert_eq!(operations.members(&name()), [proc(0), proc(1)]);
+    operations.forget(&name());
+    assert_eq!(operations.members(&name()), []);
 }
 
 #[test]

@@ -1,65 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The connection that all threads share. A thread that waits for a reply reads the connection if
-//! nobody else does, and hands on what is for others. A thread of its own reads it from the first call
-//! on that nobody waits in: one with a callback, a registration for events, a pull of output.
+//! The socket that all threads share: who reads it, and what becomes of what came. A thread that waits for an
+//! answer reads if nobody else does, and hands on what is for others. A thread of its own reads from the
+//! first call on that nobody waits in: one with a callback, a registration for events, a pull of output.
 
-use std::collections::HashMap;
-use std::io::ErrorKind;
-use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::io::{self, ErrorKind};
+use std::net::Shutdown;
+use std::sync::{Arc, PoisonError, Weak};
+use std::thread;
+use std::time::Instant;
 
-use pmix_proto::{ClientConnection, Event, Output, PeerForm, Request, Tag};
-use pmix_types::IntoOwned as _;
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::RecvFlags;
 
-use super::Forwarded;
-use super::lock;
-use super::worker::{ClientEvent, STACK_BYTES, Worker};
+use super::sending::Sender;
+use super::state::{Due, Outcome, Slot, State};
+use super::worker::STACK_BYTES;
+use super::{ClientEvent, GroupDecision, Shared, lock};
 use crate::Error;
-
-/// The payload of a reply, or why there will be none.
-type Answer = Result<Vec<u8>, Error>;
-
-/// Takes an answer; called by the thread that reads, and does no more than queue it.
-type Callback = Box<dyn FnOnce(Answer) + Send>;
-
-/// One connection to a server.
-pub(crate) struct Channel {
-    stream: TcpStream,
-    form: PeerForm,
-    asking: Mutex<Asking>,
-    /// Told when nobody reads any longer, while there is a thread for it or this end closes.
-    free: Condvar,
-    /// What requests have packed and the system has not taken, for the thread that sends, and how much of
-    /// it has been taken. Nobody holds the other lock meanwhile, so that answers are handed out.
-    unsent: Mutex<(Vec<u8>, usize)>,
-    /// What was read last; for the thread that reads.
-    buffer: Mutex<Box<[u8]>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    worker: Arc<Worker>,
-    /// Whether the program's own loop reads in place of a thread.
-    is_driven: bool,
-}
-
-struct Asking {
-    session: ClientConnection,
-    waiting: HashMap<Tag, Waiting>,
-    /// Whether a thread reads, or is about to.
-    is_read: bool,
-    /// Whether there is a thread that does nothing else.
-    has_reader: bool,
-    /// Whether this end closes the connection.
-    is_closing: bool,
-    /// Why nobody can ask any longer.
-    lost: Option<Error>,
-}
+use crate::core::{Core, OperationId, Unasked};
 
 /// What a read brought.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Read {
+pub(super) enum Read {
     Bytes,
     Nothing,
 }
@@ -67,85 +29,81 @@ enum Read {
 /// How often the connection is read before the program goes on.
 const MOST_READS: usize = 64;
 
-/// Who waits for a reply.
-enum Waiting {
-    /// A thread, which is woken.
-    Thread(Arc<Condvar>),
-    /// A thread whose answer is there.
-    Answered(Answer),
-    /// A callback.
-    Callback(Callback),
-}
+impl Shared {
+    /// Changes the core; what follows is sent and called back.
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let (changed, due) = {
+            let mut state = lock(&self.state);
+            let changed = change(&mut state);
+            (changed, state.settle())
+        };
+        self.call_back(due);
+        // What cannot be sent is noticed by who reads.
+        let _ = self.transmit(Sender::Other);
+        changed
+    }
 
-impl Asking {
-    /// Tells all threads that wait that there will be no reply; returns the callbacks that are to be told.
-    fn refuse(&mut self, error: &Error) -> Vec<Callback> {
-        let mut callbacks = Vec::new();
-        for (tag, waiting) in std::mem::take(&mut self.waiting) {
-            let answered = match waiting {
-                Waiting::Callback(then) => {
-                    callbacks.push(then);
-                    continue;
+    /// Begins an operation that somebody waits for.
+    pub(super) fn begin(
+        &self,
+        slot: Slot,
+        begin: impl FnOnce(&mut Core) -> Result<OperationId, Error>,
+    ) -> Result<OperationId, Error> {
+        let mut slot = Some(slot);
+        // One that is not taken is dropped without a lock: a callback is the program's.
+        self.change(|state| {
+            state.refused()?;
+            let id = begin(&mut state.core)?;
+            state.slots.extend(slot.take().map(|slot| (id, slot)));
+            Ok(id)
+        })
+    }
+
+    /// Begins an operation and waits for its end.
+    pub(super) fn wait(
+        &self,
+        begin: impl FnOnce(&mut Core) -> Result<OperationId, Error>,
+    ) -> Outcome {
+        let id = self.begin(Slot::Thread(None), begin)?;
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(outcome) = state.take_ended(id) {
+                return outcome;
+            }
+            if state.is_read {
+                if let Some(here) = state.sleeper(id) {
+                    state = { here.wait(state) }.unwrap_or_else(PoisonError::into_inner);
                 }
-                Waiting::Thread(there) => {
-                    there.notify_one();
-                    Err(error.clone())
-                }
-                Waiting::Answered(answer) => answer,
-            };
-            self.waiting.insert(tag, Waiting::Answered(answered));
+                continue;
+            }
+            state.is_read = true;
+            drop(state);
+            self.read(RecvFlags::empty());
+            let _ = self.transmit(Sender::Reader);
+            state = lock(&self.state);
+            self.stop_reading(&mut state);
+            if let Some(outcome) = state.take_ended(id) {
+                self.pass_on(&state);
+                return outcome;
+            }
         }
-        callbacks
     }
-}
 
-impl Channel {
-    /// Takes a connection over.
-    pub(super) fn open(
-        (stream, session): (TcpStream, ClientConnection),
-        events: Vec<Event<'static>>,
-        worker: Arc<Worker>,
-        is_driven: bool,
-    ) -> Result<Arc<Self>, Error> {
-        let broken = |error: std::io::Error| Error::lost("the server cannot be waited for", error);
-        stream
-            .set_write_timeout(None)
-            .and_then(|()| stream.set_read_timeout(None))
-            .map_err(broken)?;
-        for event in events {
-            worker.client_event(ClientEvent::Event(event));
+    /// Says something that has no reply.
+    pub(super) fn say(
+        &self,
+        say: impl FnOnce(&mut Core) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        {
+            let mut state = lock(&self.state);
+            state.refused()?;
+            say(&mut state.core)?;
         }
-        Ok(Arc::new(Self {
-            stream,
-            form: *session.form(),
-            asking: Mutex::new(Asking {
-                session,
-                waiting: HashMap::new(),
-                is_read: false,
-                has_reader: false,
-                is_closing: false,
-                lost: None,
-            }),
-            free: Condvar::new(),
-            unsent: Mutex::default(),
-            buffer: Mutex::new(vec![0; 16 << 10].into_boxed_slice()),
-            thread: Mutex::new(None),
-            worker,
-            is_driven,
-        }))
-    }
-
-    /// The socket.
-    pub(super) const fn stream(&self) -> &TcpStream {
-        &self.stream
-    }
-
-    pub(super) const fn form(&self) -> &PeerForm {
-        &self.form
+        self.transmit(Sender::Other)
     }
 
     /// Starts the thread that reads whether anybody waits or not, if it has not begun.
-    pub(super) fn listen(self: &Arc<Self>) -> Result<(), Error> {
+    pub(super) fn listen(&self) -> Result<(), Error> {
         if self.is_driven {
             return Ok(());
         }
@@ -153,128 +111,34 @@ impl Channel {
         if thread.is_some() {
             return Ok(());
         }
+        let Some(shared) = self.own.upgrade() else {
+            return Ok(());
+        };
         {
-            let mut asking = lock(&self.asking);
-            if asking.is_closing {
+            let mut state = lock(&self.state);
+            if state.is_closing {
                 return Ok(());
             }
-            asking.has_reader = true;
+            state.has_reader = true;
         }
-        let channel = Arc::clone(self);
         let named = thread::Builder::new().name("pmix-client".to_owned());
-        let begun = named.stack_size(STACK_BYTES).spawn(move || channel.run());
+        let begun = named.stack_size(STACK_BYTES).spawn(move || shared.run());
         *thread = Some(begun.map_err(|error| {
-            let mut asking = lock(&self.asking);
-            asking.has_reader = false;
+            let mut state = lock(&self.state);
+            state.has_reader = false;
             // It may have been told to read in the meantime.
-            if !asking.is_read {
-                self.pass_on(&asking);
+            if !state.is_read {
+                self.pass_on(&state);
             }
             Error::lost("the server cannot be waited for", error)
         })?);
         Ok(())
     }
 
-    /// Asks; the reply goes to a callback.
-    pub(super) fn ask(
-        self: &Arc<Self>,
-        request: &Request<'_>,
-        then: Callback,
-    ) -> Result<(), Error> {
-        self.listen()?;
-        self.send(request, Waiting::Callback(then)).map(drop)
-    }
-
-    /// Asks and waits for the reply.
-    pub(super) fn wait(&self, request: &Request<'_>) -> Answer {
-        let here = Arc::new(Condvar::new());
-        let tag = self.send(request, Waiting::Thread(Arc::clone(&here)))?;
-        let mut asking = lock(&self.asking);
-        loop {
-            if let Some(Waiting::Answered(_)) = asking.waiting.get(&tag)
-                && let Some(Waiting::Answered(answer)) = asking.waiting.remove(&tag)
-            {
-                return answer;
-            }
-            if asking.is_read {
-                asking = { here.wait(asking) }.unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            asking.is_read = true;
-            drop(asking);
-            let is_open = self.read(RecvFlags::empty()).is_some();
-            asking = lock(&self.asking);
-            self.stop_reading(&mut asking);
-            if let Some(Waiting::Answered(_)) = asking.waiting.get(&tag) {
-                self.pass_on(&asking);
-            } else if !is_open {
-                // All who waited have been answered by now.
-                asking.waiting.remove(&tag);
-                return Err(asking.lost.clone().unwrap_or_else(gone));
-            }
-        }
-    }
-
-    /// Nobody reads any longer.
-    fn stop_reading(&self, asking: &mut Asking) {
-        asking.is_read = false;
-        if asking.is_closing {
-            self.free.notify_all();
-        }
-    }
-
-    /// Lets another thread read that has to.
-    fn pass_on(&self, asking: &Asking) {
-        if asking.has_reader || asking.is_closing {
-            return self.free.notify_all();
-        }
-        let waits = |waiting: &Waiting| match waiting {
-            Waiting::Thread(there) => Some(Arc::clone(there)),
-            Waiting::Answered(_) | Waiting::Callback(_) => None,
-        };
-        if let Some(there) = asking.waiting.values().find_map(waits) {
-            there.notify_one();
-        }
-    }
-
-    /// Sends a request whose reply somebody waits for.
-    fn send(&self, request: &Request<'_>, waiting: Waiting) -> Result<Tag, Error> {
-        let tag = {
-            let mut asking = lock(&self.asking);
-            if let Some(lost) = &asking.lost {
-                return Err(lost.clone());
-            }
-            let tag = asking.session.request(request, None)?;
-            asking.waiting.insert(tag, waiting);
-            tag
-        };
-        let sent = self.transmit();
-        if sent.is_err() {
-            lock(&self.asking).waiting.remove(&tag);
-        }
-        sent.map(|()| tag)
-    }
-
-    /// Says something that has no reply.
-    pub(super) fn say(&self, request: &Request<'_>) -> Result<(), Error> {
-        lock(&self.asking).session.request(request, None)?;
-        self.transmit()
-    }
-
-    /// Says that the process is alive.
-    pub(super) fn heartbeat(&self) -> Result<(), Error> {
-        lock(&self.asking).session.heartbeat()?;
-        self.transmit()
-    }
-
-    /// Ends the connection and the thread that reads from it. All who wait for a reply have been told
-    /// when this returns.
+    /// Ends the connection and the thread that reads from it. All who wait have been told when this
+    /// returns.
     pub(super) fn close(&self) {
-        {
-            let mut asking = lock(&self.asking);
-            asking.is_closing = true;
-            asking.lost.get_or_insert_with(gone);
-        }
+        lock(&self.state).is_closing = true;
         // A connection that the server has closed already is as good.
         let _ = self.stream.shutdown(Shutdown::Both);
         self.free.notify_all();
@@ -284,203 +148,175 @@ impl Channel {
         {
             tracing::error!("the thread that reads from the server panicked");
         }
-        let mut asking = lock(&self.asking);
-        // Another thread that reads has nothing to wait for any longer, but may have to hand out what came.
-        while asking.is_read {
-            asking = { self.free.wait(asking) }.unwrap_or_else(PoisonError::into_inner);
-        }
-        let error = asking.lost.clone().unwrap_or_else(gone);
-        let callbacks = asking.refuse(&error);
-        drop(asking);
-        for then in callbacks {
-            then(Err(error.clone()));
-        }
-    }
-
-    /// Sends what requests have packed, in the order in which they were packed.
-    fn transmit(&self) -> Result<(), Error> {
-        let mut unsent = lock(&self.unsent);
-        loop {
-            let (bytes, sent) = &mut *unsent;
-            let rest = bytes.get(*sent..).unwrap_or_default();
-            if rest.is_empty() {
-                match lock(&self.asking).session.poll_transmit() {
-                    Some(next) => *unsent = (next, 0),
-                    None => {
-                        *unsent = (Vec::new(), 0);
-                        return Ok(());
-                    }
-                }
-                continue;
+        let due = {
+            let mut state = lock(&self.state);
+            // Another thread that reads has nothing to wait for any longer, but may have to hand out what
+            // came.
+            while state.is_read {
+                state = { self.free.wait(state) }.unwrap_or_else(PoisonError::into_inner);
             }
-            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            match rustix::net::send(&self.stream, rest, flags) {
-                Ok(len) => *sent += len,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => self.wait_for_room()?,
-                Err(error) => return Err(Error::lost("the server was lost", error.into())),
-            }
-        }
-    }
-
-    /// Waits until the server takes more. A server that is owed the reading of its answers takes none, so
-    /// they are read meanwhile if nobody else does.
-    fn wait_for_room(&self) -> Result<(), Error> {
-        let reads = {
-            let mut asking = lock(&self.asking);
-            if let Some(lost) = &asking.lost {
-                return Err(lost.clone());
-            }
-            !std::mem::replace(&mut asking.is_read, true)
+            state.core.handle_closed(ErrorKind::UnexpectedEof.into());
+            state.settle()
         };
-        let wanted = match reads {
-            true => PollFlags::IN | PollFlags::OUT,
-            false => PollFlags::OUT,
-        };
-        // What goes wrong shows when more is sent.
-        let _ = poll(&mut [PollFd::new(&self.stream, wanted)], None);
-        if reads {
-            self.read(RecvFlags::DONTWAIT);
-            let mut asking = lock(&self.asking);
-            self.stop_reading(&mut asking);
-            self.pass_on(&asking);
-        }
-        Ok(())
-    }
-
-    /// Reads until there is nothing to read any longer, while nobody else does.
-    fn run(&self) {
-        {
-            let mut asking = lock(&self.asking);
-            while asking.is_read && asking.lost.is_none() && !asking.is_closing {
-                asking = { self.free.wait(asking) }.unwrap_or_else(PoisonError::into_inner);
-            }
-            if asking.is_read {
-                return;
-            }
-            asking.is_read = true;
-        }
-        while self.read(RecvFlags::empty()).is_some() {}
-        self.stop_reading(&mut lock(&self.asking));
+        self.call_back(due);
     }
 
     /// Reads what is there, unless another thread does; false if there will be no more.
     pub(super) fn drive(&self) -> bool {
         {
-            let mut asking = lock(&self.asking);
-            if asking.lost.is_some() || asking.is_read {
-                return asking.lost.is_none();
+            let mut state = lock(&self.state);
+            let is_lost = state.core.lost().is_some();
+            if is_lost || state.is_read {
+                return !is_lost;
             }
-            asking.is_read = true;
+            state.is_read = true;
         }
         // A server that sends without end does not keep the program.
-        let mut reads = (0..MOST_READS).map(|_| self.read(RecvFlags::DONTWAIT));
+        let mut reads = (0..MOST_READS).map(|_| {
+            let read = self.read(RecvFlags::DONTWAIT);
+            let _ = self.transmit(Sender::Reader);
+            read
+        });
         let last = reads.find(|read| *read != Some(Read::Bytes));
-        let mut asking = lock(&self.asking);
-        self.stop_reading(&mut asking);
-        self.pass_on(&asking);
+        let mut state = lock(&self.state);
+        self.stop_reading(&mut state);
+        self.pass_on(&state);
         last != Some(None)
     }
 
-    /// Reads and hands out what came; nothing if there will be no more.
-    fn read(&self, flags: RecvFlags) -> Option<Read> {
+    /// Reads until there is nothing to read any longer, while nobody else does.
+    fn run(&self) {
+        {
+            let mut state = lock(&self.state);
+            while state.is_read && state.core.lost().is_none() && !state.is_closing {
+                state = { self.free.wait(state) }.unwrap_or_else(PoisonError::into_inner);
+            }
+            if state.is_read {
+                return;
+            }
+            state.is_read = true;
+        }
+        while self.read(RecvFlags::empty()).is_some() {
+            let _ = self.transmit(Sender::Reader);
+        }
+        self.stop_reading(&mut lock(&self.state));
+    }
+
+    /// Nobody reads any longer.
+    pub(super) fn stop_reading(&self, state: &mut State) {
+        state.is_read = false;
+        if state.is_closing {
+            self.free.notify_all();
+        }
+    }
+
+    /// Lets another thread read that has to: one that sleeps, as the others look by themselves.
+    pub(super) fn pass_on(&self, state: &State) {
+        if state.has_reader || state.is_closing {
+            return self.free.notify_all();
+        }
+        let waits = |slot: &Slot| match slot {
+            Slot::Thread(Some(there)) => Some(Arc::clone(there)),
+            Slot::Thread(None) | Slot::Ended(_) | Slot::Callback(_) => None,
+        };
+        if let Some(there) = state.slots.values().find_map(waits) {
+            there.notify_one();
+        }
+    }
+
+    /// Reads and hands out what came; nothing if there will be no more. The caller has said that it reads.
+    pub(super) fn read(&self, flags: RecvFlags) -> Option<Read> {
         let mut buffer = lock(&self.buffer);
         let read = loop {
             match rustix::net::recv(&self.stream, &mut buffer[..], flags) {
-                Ok((0, _)) => break Err(gone()),
+                Ok((0, _)) => break Err(ErrorKind::UnexpectedEof.into()),
                 Ok((len, _)) => break Ok(buffer.get(..len).unwrap_or_default()),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Some(Read::Nothing),
-                Err(error) => break Err(Error::lost("the server was lost", error.into())),
+                Err(error) => break Err(io::Error::from(error)),
             }
         };
-        match read.and_then(|come| self.hand_out(come)) {
-            Ok(()) => Some(Read::Bytes),
-            Err(error) => {
-                self.lose(&error);
-                None
+        let (is_open, due) = {
+            let mut state = lock(&self.state);
+            match read {
+                Ok(bytes) => state.core.handle_input(bytes, Instant::now()),
+                Err(error) => state.core.handle_closed(error),
             }
-        }
+            let is_open = state.core.lost().is_none();
+            if !is_open {
+                self.free.notify_all();
+            }
+            (is_open, state.settle())
+        };
+        self.call_back(due);
+        is_open.then_some(Read::Bytes)
     }
 
-    /// The server is lost: all who wait are told.
-    fn lose(&self, error: &Error) {
-        let (callbacks, is_closing) = {
-            let mut asking = lock(&self.asking);
-            asking.lost = Some(error.clone());
-            let callbacks = asking.refuse(error);
-            self.free.notify_all();
-            (callbacks, asking.is_closing)
-        };
-        for then in callbacks {
-            then(Err(error.clone()));
+    /// Queues what is to be called back. No lock is held: what is refused is dropped here, and it may be
+    /// the program's.
+    fn call_back(&self, due: Due) {
+        for (then, outcome) in due.calls {
+            self.worker.post(Box::new(move || then(outcome)));
         }
-        if !is_closing {
+        if due.num_unasked > 0 {
+            self.tell(due.num_unasked);
+        }
+        if due.is_lost {
             self.worker.client_event(ClientEvent::Lost);
         }
-    }
-
-    /// Hands what came to those who wait for it, and to callbacks with no lock held.
-    fn hand_out(&self, come: &[u8]) -> Result<(), Error> {
-        let mut replies = Vec::new();
-        let mut notices = Vec::new();
-        let read = {
-            let mut asking = lock(&self.asking);
-            let read = asking.session.handle_input(come);
-            while let Some(reply) = asking.session.poll_reply() {
-                match asking.waiting.remove(&reply.tag) {
-                    Some(Waiting::Callback(then)) => replies.push((then, reply.payload)),
-                    Some(Waiting::Thread(there)) => {
-                        let answer = Waiting::Answered(Ok(reply.payload));
-                        asking.waiting.insert(reply.tag, answer);
-                        there.notify_one();
-                    }
-                    // A second reply, or one to nobody.
-                    Some(answered @ Waiting::Answered(_)) => {
-                        asking.waiting.insert(reply.tag, answered);
-                    }
-                    None => {}
-                }
-            }
-            while let Some(notice) = asking.session.poll_unsolicited() {
-                notices.push(notice);
-            }
-            read
-        };
-        for (then, payload) in replies {
-            then(Ok(payload));
-        }
-        read?;
-        for notice in notices {
-            let payload = &notice.payload;
-            let read = match notice.header.tag {
-                Tag::EVENT => Event::decode(&self.form, None, payload)
-                    .map(|event| ClientEvent::Event(event.into_owned())),
-                Tag::OUTPUT => Output::decode(&self.form, None, payload).map(forwarded),
-                tag => {
-                    tracing::debug!("ignored a message with tag {tag}");
-                    continue;
+        if let Some(alarm) = due.alarm {
+            let own = Weak::clone(&self.own);
+            let tick = move || {
+                if let Some(shared) = own.upgrade() {
+                    shared.tick(alarm);
                 }
             };
-            match read {
-                Ok(event) => self.worker.come(event, payload.len()),
-                Err(error) => tracing::warn!("what came unasked cannot be read: {error}"),
-            }
+            self.worker.post_at(alarm, Box::new(tick));
         }
-        Ok(())
     }
-}
 
-fn gone() -> Error {
-    Error::lost("the server was lost", ErrorKind::UnexpectedEof.into())
-}
+    /// Queues a call of the listener for each thing that came unasked.
+    fn tell(&self, number: usize) {
+        if let Err(error) = self.worker.begin() {
+            tracing::warn!("an event waits: {error}");
+            let mut state = lock(&self.state);
+            state.num_told = state.num_told.saturating_sub(number);
+            return;
+        }
+        for _ in 0..number {
+            let own = Weak::clone(&self.own);
+            let tell = move || {
+                if let Some(shared) = own.upgrade()
+                    && let Some(event) = shared.next_event()
+                {
+                    shared.worker.tell(event);
+                }
+            };
+            self.worker.post(Box::new(tell));
+        }
+    }
 
-fn forwarded(output: Output<'_>) -> ClientEvent {
-    ClientEvent::Output(Forwarded {
-        local_id: output.local_id,
-        source: output.source.into_owned(),
-        channel: output.channel,
-        infos: output.infos.into_owned(),
-        data: output.data.into_owned(),
-    })
+    /// Takes what the listener is to hear next.
+    fn next_event(&self) -> Option<ClientEvent> {
+        let mut state = lock(&self.state);
+        state.num_told = state.num_told.saturating_sub(1);
+        Some(match state.core.poll_unasked()? {
+            Unasked::Event(event) => ClientEvent::Event(event),
+            Unasked::Output(output) => ClientEvent::Output(output),
+            Unasked::Question(question, event) => {
+                ClientEvent::Group(event, GroupDecision::new(&self.own, question))
+            }
+        })
+    }
+
+    /// The time has come that the core has waited for.
+    fn tick(&self, alarm: Instant) {
+        self.change(|state| {
+            // Another may have taken its place.
+            if state.alarm == Some(alarm) {
+                state.alarm = None;
+                state.core.handle_timeout(Instant::now());
+            }
+        });
+    }
 }

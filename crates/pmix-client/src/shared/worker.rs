@@ -36,9 +36,6 @@ enum Due {
 /// Takes what comes unasked.
 type Listener = Box<dyn FnMut(ClientEvent) + Send>;
 
-/// Sees it first, and tells whether the listener is not to hear of it.
-type Filter = Box<dyn Fn(&ClientEvent) -> bool + Send + Sync>;
-
 /// Jobs that are due at a time, in the order of their times.
 #[derive(Default)]
 struct Timers {
@@ -90,49 +87,7 @@ pub(super) struct Worker {
     due: Mutex<Option<Receiver<Due>>>,
     own_loop: Option<Loop>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    filter: Filter,
     listener: Mutex<Listening>,
-    backlog: Mutex<Backlog>,
-}
-
-/// What came unasked and the listener has not heard yet: a server that sends without end to a listener
-/// that is slow cannot make it much.
-#[derive(Default)]
-struct Backlog {
-    events: usize,
-    bytes: usize,
-    num_lost: u64,
-}
-
-impl Backlog {
-    /// Most events that wait, and most bytes that all that waits took on the wire.
-    const MAX_EVENTS: usize = 4096;
-    const MAX_BYTES: usize = 64 << 20;
-    /// What each takes besides.
-    const EACH: usize = 256;
-
-    fn add(&mut self, is_event: bool, len: usize) -> bool {
-        let bytes = self.bytes.saturating_add(len).saturating_add(Self::EACH);
-        let fits = bytes <= Self::MAX_BYTES && (!is_event || self.events < Self::MAX_EVENTS);
-        if fits {
-            self.events += usize::from(is_event);
-            self.bytes = bytes;
-            return true;
-        }
-        if self.num_lost == 0 {
-            let (most, bytes) = (Self::MAX_EVENTS, Self::MAX_BYTES);
-            tracing::warn!(
-                "events or output are lost: {most} events or {bytes} bytes wait for the program"
-            );
-        }
-        self.num_lost = self.num_lost.saturating_add(1);
-        false
-    }
-
-    fn take(&mut self, is_event: bool, len: usize) {
-        self.events = self.events.saturating_sub(usize::from(is_event));
-        self.bytes = self.bytes.saturating_sub(len.saturating_add(Self::EACH));
-    }
 }
 
 /// The listener, and what it has still to hear.
@@ -155,19 +110,17 @@ impl Drop for Called<'_> {
 }
 
 impl Worker {
-    pub(super) fn new(filter: Filter, listener: Listener, own_loop: Option<Loop>) -> Arc<Self> {
+    pub(super) fn new(listener: Listener, own_loop: Option<Loop>) -> Arc<Self> {
         let (sender, receiver) = mpsc::channel();
         Arc::new(Self {
             queue: Mutex::new(Some(sender)),
             due: Mutex::new(Some(receiver)),
             own_loop,
             thread: Mutex::new(None),
-            filter,
             listener: Mutex::new(Listening {
                 listener: Some(listener),
                 waiting: VecDeque::new(),
             }),
-            backlog: Mutex::default(),
         })
     }
 
@@ -297,31 +250,6 @@ impl Worker {
         }
     }
 
-    /// Queues a call of the listener for what came unasked, so many bytes on the wire, unless too much waits
-    /// for it already.
-    pub(super) fn come(self: &Arc<Self>, event: ClientEvent, len: usize) {
-        let is_event = matches!(event, ClientEvent::Event(_));
-        if !lock(&self.backlog).add(is_event, len) {
-            return;
-        }
-        if let Err(error) = self.begin() {
-            tracing::warn!("an event is lost: {error}");
-            return;
-        }
-        let worker = Arc::clone(self);
-        self.post(Box::new(move || {
-            lock(&worker.backlog).take(is_event, len);
-            if !(worker.filter)(&event) {
-                worker.tell(event);
-            }
-        }));
-    }
-
-    /// Returns how many events and pieces of output were dropped because too many waited.
-    pub(super) fn num_lost(&self) -> u64 {
-        lock(&self.backlog).num_lost
-    }
-
     /// Queues a call of the listener, on the thread that this starts if nothing else has.
     pub(super) fn client_event(self: &Arc<Self>, event: ClientEvent) {
         if let Err(error) = self.begin() {
@@ -329,11 +257,7 @@ impl Worker {
             return;
         }
         let worker = Arc::clone(self);
-        self.post(Box::new(move || {
-            if !(worker.filter)(&event) {
-                worker.tell(event);
-            }
-        }));
+        self.post(Box::new(move || worker.tell(event)));
     }
 
     /// Runs all queued calls and ends the thread.

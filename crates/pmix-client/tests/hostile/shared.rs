@@ -300,3 +300,35 @@ fn what_a_slow_listener_does_not_hear_is_bounded_and_counted() {
     assert!((4096..4100).contains(&heard), "{heard} heard");
     server.join().unwrap();
 }
+
+/// Calls the client when it is dropped, as what a program gives to a callback may.
+struct Caller(SharedClient);
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        assert_eq!(self.0.num_lost_events(), 0);
+    }
+}
+
+#[test]
+fn a_callback_that_is_never_called_is_dropped_without_a_lock() {
+    for is_driven in [false, true] {
+        let (settings, server) = server(|peer| answer_the_last(peer, 0));
+        in_time(move || {
+            let client = match is_driven {
+                true => SharedClient::init_driven(settings, |_| {}),
+                false => SharedClient::init(settings, |_| {}),
+            };
+            let client = client.unwrap();
+            let start = |ask| {
+                let caller = Caller(client.clone());
+                client.start(ask, move |_: Result<(), _>| drop(caller))
+            };
+            let long = Info::new("x".repeat(1 << 10), true);
+            assert!(start(Ask::publish(vec![long])).is_err(), "too long a key");
+            client.finalize().unwrap();
+            assert!(start(Ask::fence(Vec::new(), Vec::new())).is_err());
+        });
+        server.join().unwrap();
+    }
+}

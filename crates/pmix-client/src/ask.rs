@@ -1,62 +1,59 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The requests of a client, each with what reads its reply.
+//! The requests of a client, each with what is waited for.
 //!
 //! Source: PMIx Standard, the chapter of the function that each method names.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pmix_proto::reply::{Credential, Done, Found, Infos, JobInfo, Objects, Pulled, Spawned};
-use pmix_proto::{PeerForm, Request, reply, request};
+use pmix_proto::{Request, request};
 use pmix_types::{
     AllocDirective, App, DataRange, Info, IntoOwned as _, IofChannel, Key, Nspace, Pdata, Proc,
     Query, ResourceBlockDirective, ResourceUnit, Status, Text, Value,
 };
 
-use super::{Shared, missing};
-use crate::get::{absorb, ask_for_more, request_of};
+use crate::core::{Answer, Waiting};
 use crate::group::invitation;
+use crate::known::Known;
 use crate::{Error, Group};
 
-/// How the payload of a reply is read.
-pub(super) type Read<T> = Box<dyn FnOnce(&Shared, &[u8]) -> Result<T, Error> + Send>;
-
-/// Holds a request and what reads its reply, to be given to
-/// [`SharedClient::wait`](super::SharedClient::wait) or [`start`](super::SharedClient::start).
+/// Holds a request and what is waited for, to be given to
+/// [`SharedClient::wait`](crate::SharedClient::wait), [`start`](crate::SharedClient::start) or
+/// [`Core::ask`](crate::Core::ask).
 #[must_use = "nothing is asked before it is waited for or started"]
 pub struct Ask<'a, T = ()> {
-    pub(super) request: Request<'a>,
-    pub(super) read: Read<T>,
+    pub(crate) request: Request<'a>,
+    pub(crate) waiting: Waiting,
+    pub(crate) take: Take<T>,
 }
+
+/// What an answer says, if it is one of the right kind.
+pub(crate) type Take<T> = fn(Answer) -> Option<T>;
 
 /// Holds a status and infos; a partial success has infos too.
 pub type Answers = (Status, Vec<Info<'static>>);
 
+/// What the answer to an [`Ask`] says.
+pub(crate) fn taken<T>(take: Take<T>, answer: Result<Answer, Error>) -> Result<T, Error> {
+    let strange = || Error::new(Status::ERR_COMM_FAILURE, "an answer of another kind");
+    take(answer?).ok_or_else(strange)
+}
+
 impl<'a> Ask<'a, ()> {
-    pub(super) fn done(request: Request<'a>) -> Self {
-        let command = request.command();
-        let read = move |shared: &Shared, payload: &[u8]| {
-            let status = Done::decode(form(shared), None, payload)?.status;
-            match status {
-                // What a server did at once is done.
-                Status::SUCCESS | Status::OPERATION_SUCCEEDED => Ok(()),
-                _ => Err(Error::answered(status, command)),
-            }
-        };
-        Self {
-            request,
-            read: Box::new(read),
-        }
+    pub(crate) fn done(request: Request<'a>) -> Self {
+        let waiting = Waiting::Done(request.command());
+        Self::of(request, waiting)
     }
 
     /// Asks for the job info of the own job.
-    pub(super) fn job_info() -> Self {
-        let read = |shared: &Shared, payload: &[u8]| {
-            let info = JobInfo::decode(form(shared), None, payload)?;
-            shared.cache.absorb_job_info(&info)
-        };
+    pub(crate) fn job_info() -> Self {
+        Self::of(Request::JobInfo, Waiting::MoreJobInfo)
+    }
+
+    fn of(request: Request<'a>, waiting: Waiting) -> Self {
         Self {
-            request: Request::JobInfo,
-            read: Box::new(read),
+            request,
+            waiting,
+            take: |answer| (answer == Answer::Done).then_some(()),
         }
     }
 
@@ -91,18 +88,7 @@ impl<'a> Ask<'a, ()> {
     /// Joins a connect (`PMIx_Connect`).
     pub fn connect(procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         let request = Request::Connect(request::Connect { procs, infos });
-        let command = request.command();
-        let read = move |shared: &Shared, payload: &[u8]| {
-            let objects = Objects::decode(form(shared), None, payload)?;
-            match objects.status.is_success() {
-                true => shared.cache.absorb_jobs(&objects),
-                false => Err(Error::answered(objects.status, command)),
-            }
-        };
-        Self {
-            request,
-            read: Box::new(read),
-        }
+        Self::of(request, Waiting::Jobs)
     }
 
     /// Joins a disconnect (`PMIx_Disconnect`).
@@ -185,7 +171,7 @@ impl<'a> Ask<'a, ()> {
     }
 
     /// Joins the destruction of a group (`PMIx_Group_destruct`). Servers of 5.0 want its members, which
-    /// [`SharedClient::group_destruct`](super::SharedClient::group_destruct) knows.
+    /// [`SharedClient::group_destruct`](crate::SharedClient::group_destruct) knows.
     pub fn group_destruct(group: Text<'a>, procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         let group = Some(group);
         Self::done(Request::GroupDestruct(request::GroupDestruct {
@@ -198,26 +184,15 @@ impl<'a> Ask<'a, ()> {
 
 impl Ask<'_, Value<'static>> {
     /// All that there is of a process, and this of it.
-    pub(super) fn get(shared: &Shared, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Self {
-        let mut get = request_of(proc, key, infos);
-        let portion = ask_for_more(&mut get, &shared.prefetch, &shared.settings.proc);
-        let request = Request::Get(get);
-        let (proc, key) = (proc.clone().into_owned(), key.to_owned());
-        let infos = infos.to_vec().into_owned();
-        let read = move |shared: &Shared, payload: &[u8]| {
-            let objects = Objects::decode(form(shared), None, payload)?;
-            if !objects.status.is_success() {
-                let what = format!("{key} of {} rank {}", proc.nspace, proc.rank);
-                return Err(Error::answered(objects.status, what));
-            }
-            absorb(&shared.cache, &shared.prefetch, &proc, portion, &objects)?;
-            let found = shared.find(&proc, &key, &infos);
-            let found = found.ok_or_else(|| missing(&proc, &key))?;
-            shared.whole(&key, found)
-        };
+    pub(crate) fn get(known: &Known, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Self {
+        let (get, wanted) = known.ask(proc, key, infos);
         Self {
-            request,
-            read: Box::new(read),
+            request: Request::Get(get),
+            waiting: Waiting::Get(wanted),
+            take: |answer| match answer {
+                Answer::Value(value) => Some(value),
+                _ => None,
+            },
         }
     }
 }
@@ -230,24 +205,20 @@ impl<'a> Ask<'a, Vec<Pdata<'static>>> {
             keys,
             infos,
         });
-        let command = request.command();
-        let read = move |shared: &Shared, payload: &[u8]| {
-            let found = Found::decode(form(shared), None, payload)?;
-            match found.status.is_success() {
-                true => Ok(found.data.unwrap_or_default().into_owned()),
-                false => Err(Error::answered(found.status, command)),
-            }
-        };
         Self {
             request,
-            read: Box::new(read),
+            waiting: Waiting::Found,
+            take: |answer| match answer {
+                Answer::Found(found) => Some(found),
+                _ => None,
+            },
         }
     }
 }
 
 impl<'a> Ask<'a, u64> {
     /// Asks for output of processes (`PMIx_IOF_pull`), which then comes as
-    /// [`ClientEvent::Output`](super::ClientEvent::Output) under the number given here. The answer
+    /// [`ClientEvent::Output`](crate::ClientEvent::Output) under the number given here. The answer
     /// is the number that ends it.
     pub fn iof_pull(
         procs: Vec<Proc<'a>>,
@@ -261,17 +232,13 @@ impl<'a> Ask<'a, u64> {
             channels,
             local_id,
         });
-        let command = request.command();
-        let read = move |shared: &Shared, payload: &[u8]| {
-            let pulled = Pulled::decode(form(shared), None, payload)?;
-            match pulled.remote_id {
-                Some(id) if pulled.status.is_success() => Ok(id),
-                _ => Err(Error::answered(pulled.status, command)),
-            }
-        };
         Self {
             request,
-            read: Box::new(read),
+            waiting: Waiting::Pulled,
+            take: |answer| match answer {
+                Answer::Pulled(id) => Some(id),
+                _ => None,
+            },
         }
     }
 }
@@ -280,30 +247,27 @@ impl<'a> Ask<'a, Nspace<'static>> {
     /// Asks the host to start a job (`PMIx_Spawn`).
     pub fn spawn(infos: Vec<Info<'a>>, apps: Vec<App<'a>>) -> Self {
         let request = Request::Spawn(request::Spawn { infos, apps });
-        let command = request.command();
-        let read = move |shared: &Shared, payload: &[u8]| {
-            let spawned = Spawned::decode(form(shared), None, payload)?;
-            match spawned.nspace {
-                Some(nspace) if spawned.status.is_success() => Ok(nspace.into_owned()),
-                _ => Err(Error::answered(spawned.status, command)),
-            }
-        };
         Self {
             request,
-            read: Box::new(read),
+            waiting: Waiting::Job,
+            take: |answer| match answer {
+                Answer::Job(job) => Some(job),
+                _ => None,
+            },
         }
     }
 }
 
 impl<'a> Ask<'a, Answers> {
     fn infos(request: Request<'a>) -> Self {
-        let read = move |shared: &Shared, payload: &[u8]| {
-            let infos = Infos::decode(form(shared), None, payload)?;
-            Ok((infos.status, infos.infos.unwrap_or_default().into_owned()))
-        };
+        let waiting = Waiting::Infos(request.command());
         Self {
             request,
-            read: Box::new(read),
+            waiting,
+            take: |answer| match answer {
+                Answer::Infos(status, infos) => Some((status, infos)),
+                _ => None,
+            },
         }
     }
 
@@ -372,16 +336,13 @@ impl<'a> Ask<'a, Group> {
             procs,
             infos,
         });
-        let command = request.command();
-        let read = move |shared: &Shared, payload: &[u8]| {
-            let made = reply::Group::decode(form(shared), None, payload)?;
-            let group = Group::constructed(name, made, command)?;
-            shared.groups.learn(&group);
-            Ok(group)
-        };
         Self {
             request,
-            read: Box::new(read),
+            waiting: Waiting::Constructed(name),
+            take: |answer| match answer {
+                Answer::Group(group) => Some(group),
+                _ => None,
+            },
         }
     }
 }
@@ -390,26 +351,15 @@ impl<'a> Ask<'a, (Vec<u8>, Vec<Info<'static>>)> {
     /// Asks the host for a credential of this process (`PMIx_Get_credential`).
     pub fn credential(infos: Vec<Info<'a>>) -> Self {
         let request = Request::GetCredential(request::GetCredential { infos });
-        let command = request.command();
-        let read = move |shared: &Shared, payload: &[u8]| {
-            let made = Credential::decode(form(shared), None, payload)?;
-            match made.credential {
-                Some(bytes) if made.status.is_success() => Ok((
-                    bytes.into_owned(),
-                    made.infos.unwrap_or_default().into_owned(),
-                )),
-                _ => Err(Error::answered(made.status, command)),
-            }
-        };
         Self {
             request,
-            read: Box::new(read),
+            waiting: Waiting::Credential,
+            take: |answer| match answer {
+                Answer::Credential(bytes, infos) => Some((bytes, infos)),
+                _ => None,
+            },
         }
     }
-}
-
-fn form(shared: &Shared) -> &PeerForm {
-    shared.channel.form()
 }
 
 fn uid() -> u32 {

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a process knows without asking: of jobs, of what others put, and what it put itself. It stands
+//! beside the core of the connection, so that who finds something here waits for nobody who asks.
+//!
+//! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Get`.
+
+use std::borrow::Cow;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use gds_hash::{Codec, ModexStore};
+use pmix_proto::reply::Objects;
+use pmix_proto::{PeerForm, request};
+use pmix_types::{Info, IntoOwned as _, Key, Proc, Scope, Value, keys};
+
+use crate::cache::JobCache;
+use crate::get::{absorb, ask_for_more, is_directive, missing, request_of, says, take_prefetched};
+use crate::inflate::inflated;
+use crate::prefetch::{Portion, Prefetch};
+use crate::{Error, Settings};
+
+/// Holds what a process knows. Each part has a lock of its own, if any, under which nothing is waited for.
+pub(crate) struct Known {
+    form: PeerForm,
+    proc: Proc<'static>,
+    /// How long a string may become that was compressed for the wire.
+    max_string_bytes: usize,
+    /// Since the server said what it knows of the own job.
+    cache: OnceLock<JobCache>,
+    own: Mutex<ModexStore>,
+    prefetch: Prefetch,
+}
+
+/// What becomes of the answer to a get.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    proc: Proc<'static>,
+    key: String,
+    infos: Vec<Info<'static>>,
+    portion: Option<Portion>,
+}
+
+impl Known {
+    /// Creates it for a process of which nothing is known yet.
+    pub(crate) fn new(form: PeerForm, settings: &Settings) -> Self {
+        Self {
+            form,
+            proc: settings.proc.clone(),
+            max_string_bytes: settings.max_string_bytes,
+            cache: OnceLock::new(),
+            own: Mutex::default(),
+            prefetch: Prefetch::new(settings.max_prefetch_bytes),
+        }
+    }
+
+    /// Takes what is known of jobs, which is said once.
+    pub(crate) fn begin(&self, cache: JobCache) {
+        // Init ends once.
+        let _ = self.cache.set(cache);
+    }
+
+    /// Returns what is known of jobs, if the server has said it.
+    pub(crate) fn cache(&self) -> Option<&JobCache> {
+        self.cache.get()
+    }
+
+    /// Puts a value of this process.
+    pub(crate) fn put(&self, scope: Scope, info: Info<'_>) -> Result<(), Error> {
+        Ok(self.own().put(self.proc.rank, scope, info)?)
+    }
+
+    /// Stores a value about a process here alone.
+    pub(crate) fn store(&self, proc: &Proc<'_>, info: Info<'_>) -> Result<(), Error> {
+        match self.cache() {
+            _ if *proc == self.proc => self.put(Scope::INTERNAL, info),
+            Some(cache) => cache.store(proc, info),
+            None => Err(Error::not_begun()),
+        }
+    }
+
+    /// Packs what was put for the server.
+    pub(crate) fn commit_message(&self) -> Result<Vec<u8>, Error> {
+        let wire = Codec::new(self.form.layout);
+        Ok(self.own().commit_message(&wire, self.proc.rank)?)
+    }
+
+    /// Returns whether the server may say more of the own job than is shared, and was not asked.
+    pub(crate) fn is_to_learn(&self, key: &str) -> bool {
+        Key::from(key).is_reserved() && self.cache().is_some_and(JobCache::is_to_ask)
+    }
+
+    /// Returns the value of a key, or that there is none, as far as the server need not be asked; see
+    /// [`Core::known`](crate::Core::known).
+    pub(crate) fn get(
+        &self,
+        proc: &Proc<'_>,
+        key: &str,
+        infos: &[Info<'_>],
+    ) -> Option<Result<Value<'static>, Error>> {
+        if says(infos, keys::GET_REFRESH_CACHE) {
+            if let Some(cache) = self.cache() {
+                cache.forget(proc);
+            }
+            self.prefetch.take(proc.rank);
+        } else if let Some(value) = self.find(proc, key, infos) {
+            return Some(self.whole(key, value));
+        }
+        says(infos, keys::OPTIONAL).then(|| Err(missing(proc, key)))
+    }
+
+    /// Returns what to ask the server for where a value is not known, and what becomes of its answer.
+    pub(crate) fn ask(
+        &self,
+        proc: &Proc<'_>,
+        key: &str,
+        infos: &[Info<'_>],
+    ) -> (request::Get<'static>, Wanted) {
+        let mut get = request_of(proc, key, infos);
+        let portion = ask_for_more(&mut get, &self.prefetch, &self.proc);
+        let wanted = Wanted {
+            proc: proc.clone().into_owned(),
+            key: key.to_owned(),
+            infos: infos.to_vec().into_owned(),
+            portion,
+        };
+        (get, wanted)
+    }
+
+    /// Keeps what the server answers to a get, all that there is of the process, and finds the value.
+    pub(crate) fn answered(
+        &self,
+        wanted: &Wanted,
+        objects: &Objects<'_>,
+    ) -> Result<Value<'static>, Error> {
+        let Wanted {
+            proc,
+            key,
+            infos,
+            portion,
+        } = wanted;
+        if !objects.status.is_success() {
+            let what = format!("{key} of {} rank {}", proc.nspace, proc.rank);
+            return Err(Error::answered(objects.status, what));
+        }
+        let cache = self.cache().ok_or_else(Error::not_begun)?;
+        absorb(cache, &self.prefetch, proc, *portion, objects)?;
+        let value = self.find(proc, key, infos);
+        let value = value.ok_or_else(|| missing(proc, key))?;
+        self.whole(key, value)
+    }
+
+    /// Drops data of others that came unasked.
+    pub(crate) fn drop_prefetched(&self) {
+        self.prefetch.clear();
+    }
+
+    /// Returns of how many processes there are such data.
+    pub(crate) fn num_prefetched(&self) -> usize {
+        self.prefetch.num_held()
+    }
+
+    /// The value as it was put, if it was compressed for the wire.
+    fn whole(&self, key: &str, value: Value<'static>) -> Result<Value<'static>, Error> {
+        inflated(value, self.max_string_bytes).map_err(|error| error.of(key))
+    }
+
+    /// Looks for a value in the cache and among the own puts.
+    fn find(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Value<'static>> {
+        let qualifiers = infos.iter().filter(|info| !is_directive(info));
+        let qualifiers: Vec<_> = qualifiers.cloned().collect();
+        if *proc == self.proc {
+            let own = self.own();
+            if let Ok(value) = own.get(proc.rank, Scope::INTERNAL, key, &qualifiers) {
+                return Some(Cow::into_owned(value));
+            }
+        }
+        let cache = self.cache()?;
+        match Key::from(key).is_reserved() {
+            true => {
+                let value = cache.job_value(proc, key, &qualifiers);
+                value.or_else(|| cache.put_value(proc, key, &[]))
+            }
+            false => cache.put_value(proc, key, &qualifiers).or_else(|| {
+                take_prefetched(cache, &self.prefetch, &self.proc, proc)?;
+                cache.put_value(proc, key, &qualifiers)
+            }),
+        }
+    }
+
+    fn own(&self) -> MutexGuard<'_, ModexStore> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
