@@ -53,6 +53,8 @@ pub(crate) struct Client {
     pub(crate) known: Vec<Known>,
     /// How many of the events that it heard were handed to the program.
     pub(crate) num_handed_out: usize,
+    /// The output that it was sent and was not handed to the program, by the number of the pull.
+    pub(crate) output: VecDeque<(u64, Vec<u8>)>,
     /// What it may rely on: fences have brought it that much.
     pub(crate) learned: BTreeMap<ProcId, Stamp>,
     /// Whether it has asked for the events of processes, and whether it was told that it gets them.
@@ -193,6 +195,7 @@ impl Client {
             told: BTreeMap::new(),
             known: Vec::new(),
             num_handed_out: 0,
+            output: VecDeque::new(),
             learned: BTreeMap::new(),
             wants_events: false,
             gets_events: false,

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use pmix_client::{Answer, Core, CoreStats, Error, OperationId, Settings, Uri};
+use pmix_client::{Answer, Ask, Core, CoreStats, Error, OperationId, Settings, Uri};
 use pmix_proto::{Header, Request, request};
 use pmix_types::{Proc, Rank, Status};
 
@@ -86,6 +86,17 @@ impl World {
         own: Option<Duration>,
     ) -> OperationId {
         self.ask(who, what, own, |core, end| core.request(request, end))
+    }
+
+    /// Asks for what a program may ask for.
+    pub(crate) fn ask_for<T>(
+        &mut self,
+        who: Who,
+        ask: Ask<'_, T>,
+        what: What,
+        own: Option<Duration>,
+    ) -> OperationId {
+        self.ask(who, what, own, |core, end| core.ask(ask, end))
     }
 
     fn begin_call(
@@ -360,6 +371,9 @@ impl World {
                 self.answer_invitation(who, number);
             }
         }
+        while let Some(output) = self.clients[who].core.as_mut().and_then(Core::poll_output) {
+            self.check_output(who, &output);
+        }
         if let Some(core) = &mut self.clients[who].core {
             while let Some((question, _)) = core.poll_question() {
                 core.decide(&question, None, now).unwrap();
@@ -396,6 +410,7 @@ impl World {
         let begun = &client.begun;
         assert!(begun.is_empty(), "connection {who}: {begun:?} does not end");
         while core.poll_event().is_some() {}
+        while core.poll_output().is_some() {}
         while core.poll_question().is_some() {}
         assert_eq!(
             core.stats(),

@@ -11,7 +11,7 @@ mod operations;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use pmix_proto::{Tag, reply};
+use pmix_proto::{Output, Tag, reply};
 use pmix_types::{DataRange, Info, Proc, Rank, Status};
 
 use crate::agenda::{Call, Event};
@@ -131,6 +131,13 @@ impl World {
         {
             self.event_sent(who, &form, payload);
             self.group_event_sent(who, &form, payload);
+        }
+        if tag == Tag::OUTPUT
+            && let Some(form) = self.clients[who].form
+        {
+            let sent = Output::decode(&form, None, payload).expect("output that can be read");
+            let sent = (sent.local_id, sent.data.into_owned());
+            self.clients[who].output.push_back(sent);
         }
         if !tag.is_request() {
             return;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_client::OperationId;
+use pmix_client::{Ask, OperationId};
 use pmix_proto::{Request, request};
 use pmix_types::{DataRange, Info, IofChannel, Key, Proc, Query, Rank, Status, Value, keys};
 
@@ -53,8 +53,7 @@ impl World {
                     keys: vec![keys::QUERY_NAMESPACES.into()],
                     qualifiers: vec![],
                 }];
-                let query = request::Query { queries };
-                self.request(who, &Request::Query(query), What::Any, soon)
+                self.ask_for(who, Ask::query(queries), What::Any, soon)
             }
         };
         Some(tag)
@@ -64,17 +63,17 @@ impl World {
     fn do_rare(&mut self, who: Who, place: ProcId) -> Option<OperationId> {
         let soon = Some(Duration::ZERO);
         let own = Proc::new(self.procs[place].nspace, Rank::WILDCARD);
-        let request = match self.random.below(8) {
-            0 | 1 => Request::IofPull(request::IofPull {
-                procs: vec![own],
-                infos: vec![],
-                channels: IofChannel::STDOUT_CHANNEL,
-                local_id: self.random.below(3) as u64,
-            }),
-            2 => Request::IofDeregister(request::IofDeregister {
-                infos: vec![],
-                remote_id: self.random.below(4) as u64,
-            }),
+        let id = match self.random.below(8) {
+            0 | 1 => {
+                let channels = IofChannel::STDOUT_CHANNEL;
+                let number = self.random.below(3) as u64;
+                let pull = Ask::iof_pull(vec![own], vec![], channels, number);
+                self.ask_for(who, pull, What::Any, soon)
+            }
+            2 => {
+                let number = self.random.below(4) as u64;
+                self.ask_for(who, Ask::iof_deregister(number, vec![]), What::Any, soon)
+            }
             3 | 4 => {
                 self.write_output(place);
                 return None;
@@ -85,11 +84,9 @@ impl World {
                     false => Info::new(keys::MONITOR_HEARTBEAT, true),
                 };
                 let seconds = 1 + self.random.below_u32(3);
-                Request::Monitor(request::Monitor {
-                    monitor,
-                    error: Status::MONITOR_HEARTBEAT_ALERT,
-                    infos: vec![Info::new(keys::MONITOR_HEARTBEAT_TIME, seconds)],
-                })
+                let infos = vec![Info::new(keys::MONITOR_HEARTBEAT_TIME, seconds)];
+                let alert = Status::MONITOR_HEARTBEAT_ALERT;
+                self.ask_for(who, Ask::monitor(monitor, alert, infos), What::Any, soon)
             }
             6 => {
                 let path = format!("/tmp/{}", self.random.below(3));
@@ -98,16 +95,19 @@ impl World {
                     false => vec![self.procs[place].name()],
                 };
                 let infos = vec![Info::new(keys::REGISTER_CLEANUP, path)];
-                Request::JobControl(request::JobControl { targets, infos })
+                self.ask_for(who, Ask::job_control(targets, infos), What::Any, soon)
             }
-            _ => Request::Get(request::Get {
-                nspace: self.random.pick(&self.jobs).nspace.into(),
-                rank: Rank::WILDCARD,
-                infos: vec![Info::new(keys::IMMEDIATE, true)],
-                key: None,
-            }),
+            _ => {
+                let get = Request::Get(request::Get {
+                    nspace: self.random.pick(&self.jobs).nspace.into(),
+                    rank: Rank::WILDCARD,
+                    infos: vec![Info::new(keys::IMMEDIATE, true)],
+                    key: None,
+                });
+                self.request(who, &get, What::Any, soon)
+            }
         };
-        Some(self.request(who, &request, What::Any, soon))
+        Some(id)
     }
 
     /// A process writes, and the host delivers it to the server of its node.

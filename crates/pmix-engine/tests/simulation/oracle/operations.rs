@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How operations of clients end: once, in time, and as their server answered.
 
-use pmix_client::{Answer, Error, OperationId};
+use pmix_client::{Answer, Error, Forwarded, OperationId};
 use pmix_proto::{Event, reply};
 use pmix_types::{Status, Value};
 
@@ -80,6 +80,12 @@ impl World {
                 );
                 return;
             }
+            (_, Answer::Infos(status, _)) => {
+                let asked = asked.expect("a request");
+                assert_eq!(Some(*status), asked.answer, "connection {who}: {asked:?}");
+                return;
+            }
+            (What::Any, Answer::Pulled(_) | Answer::Job(_)) => {}
             (What::Lookup(of), Answer::Found(found)) => {
                 for data in found {
                     let (owner, _) = Stamp::of(&data.value).expect("what was published");
@@ -258,6 +264,16 @@ impl World {
             let next = client.heard.get(client.num_handed_out).copied();
             assert_eq!(next, Some(number), "the next event of connection {who}");
             client.num_handed_out += 1;
+        }
+    }
+
+    /// Output is handed to a program in the order in which it came, once.
+    pub(crate) fn check_output(&mut self, who: Who, output: &Forwarded) {
+        let client = &mut self.clients[who];
+        if !client.is_lied_to {
+            let came = (output.local_id, output.data.clone());
+            let next = client.output.pop_front();
+            assert_eq!(Some(came), next, "the next output of connection {who}");
         }
     }
 }
