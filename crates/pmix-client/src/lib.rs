@@ -40,6 +40,7 @@ mod handlers;
 mod inflate;
 mod known;
 mod prefetch;
+mod resolve;
 mod settings;
 mod shared;
 mod shared_data;

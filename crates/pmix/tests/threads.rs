@@ -107,6 +107,16 @@ fn nobody_waits_for_a_thread_that_waits_in_a_fence() -> Result<()> {
         waits.join().map_err(|_| "the fence panicked")??;
         Ok(())
     })?;
+    let job = first.job().nspace;
+    let ranks = |node| -> Result<Vec<u32>> {
+        let procs = first.resolve_peers(&job, node)?;
+        Ok(procs.iter().map(|proc| proc.rank.as_raw()).collect())
+    };
+    let all: Vec<_> = (0..SIZE).collect();
+    assert_eq!((ranks(None)?, ranks(Some("n00"))?), (all.clone(), all));
+    assert!(ranks(Some("elsewhere")).is_err());
+    assert_eq!(first.resolve_nodes(&job)?, ["n00".into()]);
+    assert!(first.resolve_nodes(&Nspace::new("another")).is_err());
     assert_eq!(num_threads()?, 2);
     for client in &clients {
         client.finalize()?;
