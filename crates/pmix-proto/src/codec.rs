@@ -73,6 +73,16 @@ impl<'a> Reader<'a> {
         Ok(self.decoder.one::<K>()?)
     }
 
+    /// Takes the next call of `PMIX_SIZE` if nothing is behind it, and otherwise nothing.
+    pub(crate) fn last_number(&mut self) -> Result<Option<u64>, Error> {
+        let mut ahead = Decoder::new(self.form.layout, self.decoder.rest()).with_limits(LIMITS);
+        let number = ahead.one::<wire_type::Size>();
+        match number.is_ok() && ahead.is_empty() {
+            true => self.one::<wire_type::Size>().map(Some),
+            false => Ok(None),
+        }
+    }
+
     pub(crate) const fn is_empty(&self) -> bool {
         self.has_ended || self.decoder.is_empty()
     }

@@ -7,8 +7,11 @@
 //! | 5 | `PMIX_SIZE` and `PMIX_PROC`, the members; `PMIX_SIZE`, the context id, if there is one |
 //! | 6 and later | `PMIX_SIZE` and `PMIX_PROC`, the members; `PMIX_BOOL`, whether there is a context id; `PMIX_SIZE`, the context id, if so; `PMIX_SIZE`, how many infos; `PMIX_INFO` each |
 //!
-//! The version of the hello decides: clients of 4.2 and of 5.0 pack alike. A client of 5.0 does not
-//! take an empty list of members. Frozen: append only.
+//! The version of the client's hello decides, as clients of 4.2 and of 5.0 pack alike, but for a server of 4.2: it
+//! does not know the later forms and answers clients of every release as those of 4, with one number or
+//! nothing behind the success. A reader of a later form takes such an answer for what it is: a number of
+//! members other than 0 has members behind it. A client of 5.0 does not take an empty list of members.
+//! Frozen: append only.
 //!
 //! Source: OpenPMIx, `PMIx_Group_construct` of releases 4 to 6; PMIx Standard, chapter "Process
 //! Sets and Groups".
@@ -47,6 +50,11 @@ impl Shape for Group<'_> {
             return Ok(group);
         }
         if reader.major() >= 5 {
+            if let Some(number) = reader.last_number()? {
+                // What a server of 4.2 has no context id for has none.
+                group.context_id = (number != 0 && number != NO_CONTEXT_ID).then_some(number);
+                return Ok(group);
+            }
             let members = Many::<wire_type::Proc>::read(reader);
             group.members = members.map_err(|error| error.inside("members"))?;
         }
@@ -101,6 +109,9 @@ impl Shape for Group<'_> {
         vec![Part::One("status", DataType::STATUS), Part::Maybe(rest)]
     }
 }
+
+/// What stands for a context id where there is none.
+const NO_CONTEXT_ID: u64 = u64::MAX;
 
 #[cfg(test)]
 mod tests {
@@ -163,6 +174,30 @@ mod tests {
             ..group()
         };
         assert_eq!(empty.encode(&form("5.0.11"), None).unwrap(), [2, 0]);
+    }
+
+    #[test]
+    fn clients_of_every_release_read_the_answer_of_a_server_of_4_2() {
+        let answers: [(&[u8], Option<u64>); 4] = [
+            (b"\x02\0\x02\x09", Some(9)),
+            (b"\x02\0\x02\0", None),
+            (b"\x02\0\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff", None),
+            (b"\x02\0", None),
+        ];
+        for version in ["5.0.11", "6.1.0", "7.0.0"] {
+            for (bytes, context_id) in answers {
+                let seen = Group::decode(&form(version), None, bytes).unwrap();
+                assert_eq!(seen.context_id, context_id, "{version} {bytes:?}");
+                assert_eq!((seen.status, seen.members.len()), (Status::SUCCESS, 0));
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_of_members_that_are_not_there_is_a_fault() {
+        for bytes in [&b"\x02\0\x02\x02\x02\x01"[..], b"\x02\0\x02"] {
+            assert!(Group::decode(&form("7.0.0"), None, bytes).is_err());
+        }
     }
 
     #[test]
