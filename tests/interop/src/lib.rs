@@ -25,6 +25,7 @@ pub mod random;
 pub mod sanitize;
 pub mod seeds;
 pub mod server;
+mod skew;
 mod tally;
 mod topology;
 mod vectors;
@@ -50,6 +51,8 @@ pub enum Part {
     Gds,
     /// Whole sessions.
     Server,
+    /// Servers of one release with clients of another, ours among them.
+    Skew,
     /// What a machine is made of, and who shares it.
     Topology,
     /// Our library as abidiff, valgrind and the sanitizers of the compiler see it; runs only when it is named.
@@ -77,6 +80,9 @@ pub struct Options {
     /// What `sanitize` builds the library and the command with: a profile of cargo.
     #[arg(long, default_value = "release")]
     profile: String,
+    /// Writes the page of `skew` as it was measured, instead of comparing it.
+    #[arg(long)]
+    write: bool,
     /// One check of `sanitize`; every check without it.
     #[arg(long)]
     only: Option<sanitize::Check>,
@@ -146,6 +152,10 @@ fn try_run(options: &Options) -> Result<Tally, String> {
     if options.wants(Part::Server) {
         println!("interop: server");
         server::run(&peers, &mut tally)?;
+    }
+    if options.wants(Part::Skew) {
+        println!("interop: skew");
+        skew::run(&peers, options.write, &mut tally)?;
     }
     if options.wants(Part::Topology) {
         println!("interop: topology");

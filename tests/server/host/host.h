@@ -28,6 +28,10 @@ typedef struct {
     const char *nspace;
     /* Seconds until the job is killed. */
     unsigned timeout;
+    /* Whether the processes are registered as those of another user. */
+    bool foreign;
+    /* The session of the job, or 0 for none. */
+    uint32_t session;
     /* Where the summary goes, or NULL. */
     const char *json;
     /* NULL: only register the job, and end. */
@@ -63,6 +67,11 @@ void register_job(const options_t *options);
 pmix_server_module_t *host_module(void);
 /* Adds publish, lookup and unpublish to them. */
 void board_join(pmix_server_module_t *module);
+/* Adds groups, queries and pulls of output; the job that they are about. */
+void services_join(pmix_server_module_t *module);
+void services_of(const options_t *options);
+/* Hands text to those who pull the output of rank 0; not on the progress thread. */
+void deliver_output(const char *text);
 
 /* Starts the processes; the status of the first that failed, 0 if none did. */
 int run_job(const options_t *options);

@@ -59,22 +59,38 @@ static void make_maps(const options_t *options, char **node_map, char **proc_map
     free(ranks);
 }
 
+/* The session, as an array of what is known of it. */
+static void load_session(const options_t *options, uint32_t size, pmix_info_t *info)
+{
+    pmix_info_t *about;
+    PMIX_INFO_CREATE(about, 2);
+    PMIX_INFO_LOAD(&about[0], PMIX_SESSION_ID, &options->session, PMIX_UINT32);
+    PMIX_INFO_LOAD(&about[1], PMIX_UNIV_SIZE, &size, PMIX_UINT32);
+    pmix_data_array_t array = {.type = PMIX_INFO, .size = 2, .array = about};
+    PMIX_INFO_LOAD(info, PMIX_SESSION_INFO_ARRAY, &array, PMIX_DATA_ARRAY);
+    PMIX_INFO_FREE(about, 2);
+}
+
 void register_job(const options_t *options)
 {
     char *node_map = NULL, *proc_map = NULL;
     make_maps(options, &node_map, &proc_map);
     uint32_t size = job_size(options), apps = 1;
-    pmix_info_t infos[6];
+    pmix_info_t infos[7];
+    size_t num_infos = 6;
     PMIX_INFO_LOAD(&infos[0], PMIX_NODE_MAP, node_map, PMIX_REGEX);
     PMIX_INFO_LOAD(&infos[1], PMIX_PROC_MAP, proc_map, PMIX_REGEX);
     PMIX_INFO_LOAD(&infos[2], PMIX_JOB_SIZE, &size, PMIX_UINT32);
     PMIX_INFO_LOAD(&infos[3], PMIX_UNIV_SIZE, &size, PMIX_UINT32);
     PMIX_INFO_LOAD(&infos[4], PMIX_MAX_PROCS, &size, PMIX_UINT32);
     PMIX_INFO_LOAD(&infos[5], PMIX_JOB_NUM_APPS, &apps, PMIX_UINT32);
+    if (0 != options->session) {
+        load_session(options, size, &infos[num_infos++]);
+    }
     answer_t answer;
     answer_reset(&answer);
     pmix_status_t status = PMIx_server_register_nspace(options->nspace, (int) options->num_local,
-                                                       infos, 6, answer_arrived, &answer);
+                                                       infos, num_infos, answer_arrived, &answer);
     status = answer_of(&answer, status);
     if (PMIX_SUCCESS != status) {
         fatal("PMIx_server_register_nspace", status);
@@ -83,14 +99,14 @@ void register_job(const options_t *options)
     for (uint32_t rank = 0; rank < options->num_local; rank++) {
         PMIX_LOAD_PROCID(&proc, options->nspace, rank);
         answer_reset(&answer);
-        status = PMIx_server_register_client(&proc, geteuid(), getegid(), NULL, answer_arrived,
-                                             &answer);
+        uid_t user = options->foreign ? geteuid() + 1 : geteuid();
+        status = PMIx_server_register_client(&proc, user, getegid(), NULL, answer_arrived, &answer);
         status = answer_of(&answer, status);
         if (PMIX_SUCCESS != status) {
             fatal("PMIx_server_register_client", status);
         }
     }
-    for (size_t i = 0; i < sizeof(infos) / sizeof(infos[0]); i++) {
+    for (size_t i = 0; i < num_infos; i++) {
         PMIX_INFO_DESTRUCT(&infos[i]);
     }
     free(node_map);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `host [-n N] [--far NODESxEACH,...] [--nspace NAME] [--timeout S] [--json FILE] [PROG ARGS...]` */
+/* `host [-n N] [--far NODESxEACH,...] [--nspace NAME] [--timeout S] [--json FILE]
+ * [--user same|other] [--session ID] [PROG ARGS...]` */
 #define _GNU_SOURCE
 #include "host.h"
 
@@ -86,7 +87,7 @@ static long memory_kib(const char *name)
 static void usage(void)
 {
     fputs("usage: host [-n N] [--far NODESxEACH,...] [--nspace NAME] [--timeout S]\n"
-          "            [--json FILE] [PROG ARGS...]\n",
+          "            [--json FILE] [--user same|other] [--session ID] [PROG ARGS...]\n",
           stderr);
     exit(64);
 }
@@ -122,6 +123,10 @@ static options_t read_options(char **argv)
             options.nspace = value;
         } else if (0 == strcmp(name, "--timeout")) {
             options.timeout = (unsigned) strtoul(value, NULL, 10);
+        } else if (0 == strcmp(name, "--user")) {
+            options.foreign = 0 == strcmp(value, "other");
+        } else if (0 == strcmp(name, "--session")) {
+            options.session = (uint32_t) strtoul(value, NULL, 10);
         } else if (0 == strcmp(name, "--json")) {
             options.json = value;
         } else {
@@ -153,16 +158,19 @@ int main(int argc, char **argv)
 {
     (void) argc;
     options_t options = read_options(argv);
+    services_of(&options);
     char directory[4096];
     make_directory(directory, sizeof(directory));
 
     uint64_t begun = now_ns();
-    pmix_info_t infos[3];
-    bool yes = true;
+    pmix_info_t infos[4];
+    bool yes = true, no = false;
     PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_TMPDIR, directory, PMIX_STRING);
     PMIX_INFO_LOAD(&infos[1], PMIX_SYSTEM_TMPDIR, directory, PMIX_STRING);
     PMIX_INFO_LOAD(&infos[2], PMIX_SERVER_TOOL_SUPPORT, &yes, PMIX_BOOL);
-    pmix_status_t status = PMIx_server_init(host_module(), infos, 3);
+    /* Output that is delivered is for those who pull it; writing it here ends a real server. */
+    PMIX_INFO_LOAD(&infos[3], PMIX_IOF_LOCAL_OUTPUT, &no, PMIX_BOOL);
+    pmix_status_t status = PMIx_server_init(host_module(), infos, 4);
     if (PMIX_SUCCESS != status) {
         fatal("PMIx_server_init", status);
     }

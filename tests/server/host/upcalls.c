@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* What the library asks of the host. Nothing here reaches another node: there is none. */
+#define _GNU_SOURCE
 #include "host.h"
 
 #include <stdio.h>
@@ -86,32 +87,30 @@ static pmix_status_t notify_event(pmix_status_t code, const pmix_proc_t *source,
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-static pmix_status_t query(pmix_proc_t *proc, pmix_query_t *queries, size_t num_queries,
-                           pmix_info_cbfunc_t done, void *cbdata)
-{
-    (void) proc, (void) queries, (void) num_queries;
-    done(PMIX_ERR_NOT_FOUND, NULL, 0, cbdata, NULL, NULL);
-    return PMIX_SUCCESS;
-}
-
 /* An answer that must not be given before the upcall has returned. */
 typedef struct {
     pmix_op_cbfunc_t done;
     void *cbdata;
+    /* Output to deliver before it, or NULL. */
+    char *output;
 } later_t;
 
 static void *give_answer(void *context)
 {
     later_t later = *(later_t *) context;
     free(context);
+    if (NULL != later.output) {
+        deliver_output(later.output);
+        free(later.output);
+    }
     later.done(PMIX_SUCCESS, later.cbdata);
     return NULL;
 }
 
-static void answer_later(pmix_op_cbfunc_t done, void *cbdata)
+static void answer_later(pmix_op_cbfunc_t done, void *cbdata, char *output)
 {
     later_t *later = malloc(sizeof(*later));
-    *later = (later_t){.done = done, .cbdata = cbdata};
+    *later = (later_t){.done = done, .cbdata = cbdata, .output = output};
     pthread_t thread;
     pthread_create(&thread, NULL, give_answer, later);
     pthread_detach(thread);
@@ -122,12 +121,18 @@ static void log_it(const pmix_proc_t *client, const pmix_info_t *data, size_t nu
                    void *cbdata)
 {
     (void) directives, (void) num_directives;
+    char *output = NULL;
     for (size_t i = 0; i < num_data; i++) {
-        if (PMIX_STRING == data[i].value.type) {
+        if (PMIX_STRING != data[i].value.type) {
+            continue;
+        }
+        if (PMIX_CHECK_KEY(&data[i], "host.output") && NULL == output) {
+            output = strdup(data[i].value.data.string);
+        } else {
             fprintf(stderr, "host: log of rank %u: %s\n", client->rank, data[i].value.data.string);
         }
     }
-    answer_later(done, cbdata);
+    answer_later(done, cbdata, output);
 }
 
 static pmix_status_t job_control(const pmix_proc_t *client, const pmix_proc_t *targets,
@@ -174,7 +179,6 @@ static struct {
         .register_events = register_events,
         .deregister_events = deregister_events,
         .notify_event = notify_event,
-        .query = query,
         .tool_connected = tool_connected,
         .log = log_it,
         .job_control = job_control,
@@ -184,5 +188,6 @@ static struct {
 pmix_server_module_t *host_module(void)
 {
     board_join(&table.module);
+    services_join(&table.module);
     return &table.module;
 }

@@ -20,7 +20,14 @@ pub enum Launcher {
 }
 
 /// The sources of the host around a library.
-pub(crate) const HOST: &[&str] = &["board.c", "children.c", "job.c", "main.c", "upcalls.c"];
+pub(crate) const HOST: &[&str] = &[
+    "board.c",
+    "children.c",
+    "job.c",
+    "main.c",
+    "services.c",
+    "upcalls.c",
+];
 
 impl Launcher {
     /// The host around a peer's library.

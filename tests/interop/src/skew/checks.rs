@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is checked of each pair of libraries, and what real libraries do not do themselves.
+
+/// One check of `tests/server/skew`.
+pub(super) struct Check {
+    /// What the program is told.
+    pub(super) name: &'static str,
+    /// What the table calls it.
+    pub(super) title: &'static str,
+    /// The exit code of the host.
+    pub(super) code: i32,
+    /// What the host is told.
+    pub(super) host: &'static [&'static str],
+}
+
+const fn check(name: &'static str, title: &'static str) -> Check {
+    Check {
+        name,
+        title,
+        code: 0,
+        host: &[],
+    }
+}
+
+/// Every check, as the table has them.
+pub(super) const CHECKS: &[Check] = &[
+    check("init", "initialise and finalize"),
+    check("fence", "fence of all, of some, that collects"),
+    check("modex", "data of all, by a fence"),
+    check("direct", "data of one, by direct modex"),
+    check("publish", "publish, look up, unpublish"),
+    check("events", "an event from one to all"),
+    check("spawn", "a spawn that is refused"),
+    Check {
+        code: 7,
+        ..check("abort", "abort with a code")
+    },
+    check("groups", "groups, with a context id"),
+    check("query", "query of the host"),
+    check("log", "log by the host"),
+    check("output", "output of another process"),
+    check("large", "a value of 512 KiB"),
+    check("many", "1000 keys of each process"),
+    check("again", "initialise twice"),
+    Check {
+        code: 137,
+        ..check("killed", "a process is killed in a fence")
+    },
+    check("time-out", "a get that times out"),
+    Check {
+        host: &["--user", "other"],
+        ..check("refused", "a process of another user")
+    },
+    check("types", "a value of each type"),
+    Check {
+        host: &["--session", "9"],
+        ..check("session", "data of the session")
+    },
+];
+
+/// What a library does not do, whichever of the two sides is at fault.
+pub(super) struct Note {
+    check: &'static str,
+    /// The servers and the clients; none stands for all.
+    servers: &'static [&'static str],
+    clients: &'static [&'static str],
+    /// Whether it works at times.
+    at_times: bool,
+    pub(super) text: &'static str,
+}
+
+/// Every limit that was seen.
+pub(super) const NOTES: &[Note] = &[
+    Note {
+        check: "groups",
+        servers: &[],
+        clients: &["3.2"],
+        at_times: false,
+        text: "3.2 has no groups.",
+    },
+    Note {
+        check: "groups",
+        servers: &["4.2.2"],
+        clients: &["5.0.11"],
+        at_times: false,
+        text: "A server of 4.2.2 does not name the members, and a client of 5.0.11 does not take that.",
+    },
+    Note {
+        check: "groups",
+        servers: &["5.0.11"],
+        clients: &["ours", "4.2.2", "5.0.11"],
+        at_times: true,
+        text: "A server of 5.0.11 ends, refuses or waits when a group is destructed.",
+    },
+    Note {
+        check: "output",
+        servers: &[],
+        clients: &["3.2"],
+        at_times: false,
+        text: "A client of 3.2 leaves out the number of its handler, which servers of 4 and later wait for.",
+    },
+    Note {
+        check: "refused",
+        servers: &["4.2.2", "5.0.11"],
+        clients: &[],
+        at_times: true,
+        text: "The server refuses the process, but neither ends nor lets its client end.",
+    },
+    Note {
+        check: "session",
+        servers: &["ours", "5.0.11"],
+        clients: &["3.2"],
+        at_times: false,
+        text: "A client of 3.2 has data of a session only in memory that a server of 4.2 shares with it.",
+    },
+];
+
+/// The limit that a server and a client have in a check, with its number from 1.
+pub(super) fn note(check: &str, server: &str, client: &str) -> Option<(usize, &'static Note)> {
+    let names = |list: &[&str], name: &str| list.is_empty() || list.contains(&name);
+    let covers = |note: &Note| {
+        note.check == check && names(note.servers, server) && names(note.clients, client)
+    };
+    let mut numbered = (1..).zip(NOTES);
+    numbered.find(|(_, note)| covers(note))
+}
+
+impl Note {
+    /// Whether a run that held says that the note is not needed.
+    pub(super) fn is_refuted(&self, held: bool) -> bool {
+        held && !self.at_times
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Our library has no limit that real ones do not have between themselves.
+    #[test]
+    fn every_limit_of_ours_is_one_of_real_libraries() {
+        for check in CHECKS {
+            let limited = |server, client| note(check.name, server, client).is_some();
+            assert!(!limited("ours", "ours"), "{}", check.name);
+            for release in ["4.2.2", "5.0.11"] {
+                let real = limited(release, release);
+                assert!(real || !limited("ours", release), "{}", check.name);
+                assert!(real || !limited(release, "ours"), "{}", check.name);
+            }
+            // There is no server of 3.2 here.
+            let real = ["4.2.2", "5.0.11"]
+                .iter()
+                .any(|server| limited(server, "3.2"));
+            assert!(real || !limited("ours", "3.2"), "{}", check.name);
+        }
+    }
+
+    #[test]
+    fn every_note_is_of_a_check() {
+        for note in NOTES {
+            assert!(
+                CHECKS.iter().any(|check| check.name == note.check),
+                "{}",
+                note.check
+            );
+        }
+    }
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask interop skew`: the server library of one release with the client library of another,
+//! ours among them, through the same checks; what held is the page `docs/skew.md`.
+
+mod checks;
+mod page;
+
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::capi;
+use crate::peers::{Library, Peer};
+use crate::server::case::{Case, Judge};
+use crate::server::launcher::Launcher;
+use crate::server::missing;
+use crate::tally::Tally;
+use checks::{CHECKS, Check, note};
+use xtask::{install, process};
+
+/// How many processes each job has.
+const SIZE: u32 = 3;
+
+/// How many runs at a time: most of each is waiting.
+const AT_ONCE: usize = 3;
+
+/// How long one run may take, and one that is known not to hold.
+const LIMIT: Duration = Duration::from_secs(25);
+const LIMIT_OF_KNOWN: Duration = Duration::from_secs(5);
+
+/// How often a check is made under a real server, which ends at times.
+const ATTEMPTS: u32 = 3;
+
+/// How long all runs together may take.
+const LIMIT_OF_ALL: Duration = Duration::from_secs(10 * 60);
+
+/// What is compared, where the page is.
+const PAGE: &str = "docs/skew.md";
+
+/// A program on a library, and what the table calls the library.
+struct Side<T> {
+    library: String,
+    program: T,
+}
+
+/// One check of a pair: the places of the check, the server and the client.
+type Cell = (usize, usize, usize);
+
+/// Makes every check with every pair, and compares or writes the page.
+///
+/// # Errors
+/// Something does not compile.
+pub(crate) fn run(peers: &[Peer], write: bool, tally: &mut Tally) -> Result<(), String> {
+    let Some(include) = peers.first().map(|peer| peer.library.include()) else {
+        return Ok(());
+    };
+    // The headers of a real release serve every library, and show that it is taken as it is.
+    let ours = Library::new(include.to_owned(), capi::library("dev")?.file().to_owned());
+    let mut servers = vec![Side {
+        program: Launcher::host_of("ours", &ours)?,
+        library: "ours".to_owned(),
+    }];
+    let mut clients = vec![client("ours", &ours, &[])?];
+    for peer in peers {
+        let release = release(&peer.version);
+        servers.push(Side {
+            program: Launcher::host(peer)?,
+            library: release.to_owned(),
+        });
+        clients.push(client(release, &peer.library, &[])?);
+    }
+    match older(include) {
+        Ok(older) => clients.push(client("3.2", &older, &["skew/older.c"])?),
+        Err(why) => missing(&why, tally),
+    }
+    let held = run_all(&servers, &clients)?;
+    judge(&servers, &clients, &held, write, tally)
+}
+
+/// The release of a version: `4.2.2` of `4.2.2rc2`.
+fn release(version: &str) -> &str {
+    version.split("rc").next().unwrap_or(version)
+}
+
+/// The library that has the client of 3.2 in it.
+fn older(include: &Path) -> Result<Library, String> {
+    let compiler = install::older_mpicc()?;
+    let library = compiler
+        .ancestors()
+        .nth(2)
+        .map(|prefix| prefix.join("lib/libopen-pal.so.40"))
+        .filter(|file| file.exists())
+        .ok_or_else(|| format!("no libopen-pal.so.40 beside {}", compiler.display()))?;
+    Ok(Library::new(include.to_owned(), library))
+}
+
+/// The parts of the client.
+const PARTS: &[&str] = &[
+    "skew/skew.c",
+    "skew/later.c",
+    "skew/types.c",
+    "programs/check.c",
+];
+
+fn client(release: &str, library: &Library, more: &[&str]) -> Result<Side<PathBuf>, String> {
+    let source = process::root().join("tests/server");
+    let program = install::scratch("interop/skew")?.join(format!("skew-{release}"));
+    let parts = PARTS.iter().chain(more).map(|part| source.join(part));
+    library.compile_with(&program, &source, &parts.collect::<Vec<_>>())?;
+    Ok(Side {
+        library: release.to_owned(),
+        program,
+    })
+}
+
+/// What did not hold of each cell, or nothing.
+type Held = HashMap<Cell, Result<(), String>>;
+
+fn run_all(servers: &[Side<Launcher>], clients: &[Side<PathBuf>]) -> Result<Held, String> {
+    let home = install::scratch("interop/skew")?;
+    let until = Instant::now() + LIMIT_OF_ALL;
+    let mut cells = VecDeque::new();
+    for check in 0..CHECKS.len() {
+        for server in 0..servers.len() {
+            cells.extend((0..clients.len()).map(|client| (check, server, client)));
+        }
+    }
+    let waiting = Mutex::new(cells);
+    let worker = || {
+        let mut held = Held::new();
+        while let Some(cell) = waiting.lock().ok()?.pop_front() {
+            let (check, server, client) = cell;
+            let done = run_cell(
+                &CHECKS[check],
+                &servers[server],
+                &clients[client],
+                &home,
+                until,
+            );
+            held.insert(cell, done);
+        }
+        Some(held)
+    };
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(worker)).collect();
+        let mut all = Held::new();
+        for running in running {
+            let held = running.join().ok().flatten();
+            all.extend(held.ok_or("a thread of the checks panicked")?);
+        }
+        Ok(all)
+    })
+}
+
+/// Makes one check; again where a real server is asked, as those end at times.
+fn run_cell(
+    check: &Check,
+    server: &Side<Launcher>,
+    client: &Side<PathBuf>,
+    home: &Path,
+    until: Instant,
+) -> Result<(), String> {
+    let known = note(check.name, &server.library, &client.library).is_some();
+    let attempts = if server.library == "ours" || known {
+        1
+    } else {
+        ATTEMPTS
+    };
+    let name = format!(
+        "{} of {} under {}",
+        check.name, client.library, server.library
+    );
+    let mut command = server.program.command(SIZE);
+    command
+        .args(check.host)
+        .arg(&client.program)
+        .arg(check.name);
+    let mut case = Case {
+        what: "skew".to_owned(),
+        name: name.clone(),
+        command,
+        limit: if known { LIMIT_OF_KNOWN } else { LIMIT },
+        judge: Judge::Code(check.code),
+    };
+    let output = home.join(name.replace(' ', "-"));
+    let mut done = case.run(&output, home, until);
+    for _ in 1..attempts {
+        match &done {
+            Ok(()) => break,
+            Err(why) => println!("again: {why}"),
+        }
+        done = case.run(&output, home, until);
+    }
+    done
+}
+
+/// Counts what is as the notes say, and compares the page, if everything was there to be measured.
+fn judge(
+    servers: &[Side<Launcher>],
+    clients: &[Side<PathBuf>],
+    held: &Held,
+    write: bool,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let place = |names: Vec<&str>, name: &str| names.iter().position(|one| *one == name);
+    let server_names: Vec<_> = servers.iter().map(|side| &*side.library).collect();
+    let client_names: Vec<_> = clients.iter().map(|side| &*side.library).collect();
+    for ((check, server, client), done) in held {
+        let (check, server, client) = (
+            CHECKS[*check].name,
+            server_names[*server],
+            client_names[*client],
+        );
+        let what = format!("skew: clients of {client} under a server of {server}");
+        match (note(check, server, client), done) {
+            (Some((_, limit)), _) if limit.is_refuted(done.is_ok()) => {
+                tally.fail(
+                    &what,
+                    &format!("{check}: it holds, against a note: {}", limit.text),
+                );
+            }
+            // That it does not hold is as expected.
+            (Some(_), _) | (None, Ok(())) => tally.pass(&what),
+            (None, Err(why)) => tally.fail(&what, why),
+        }
+    }
+    if server_names.len() < 3 || client_names.len() < 4 {
+        return Ok(());
+    }
+    let page = page::page(&server_names, &client_names, |check, server, client| {
+        let check = CHECKS.iter().position(|one| one.name == check);
+        let server = place(server_names.clone(), server);
+        let client = place(client_names.clone(), client);
+        let cell = check.zip(server).zip(client).map(|((a, b), c)| (a, b, c));
+        cell.and_then(|cell| held.get(&cell))
+            .is_some_and(Result::is_ok)
+    });
+    let file = process::root().join(PAGE);
+    if write {
+        std::fs::write(&file, &page).map_err(|e| format!("{PAGE}: {e}"))?;
+    }
+    match std::fs::read_to_string(&file) {
+        Ok(committed) if committed == page => tally.pass("skew: the page"),
+        _ => tally.fail(
+            "skew: the page",
+            &format!("{PAGE} is not what was measured; --write writes it"),
+        ),
+    }
+    Ok(())
+}

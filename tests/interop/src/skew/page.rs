@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The page of what was measured, `docs/skew.md`.
+
+use std::fmt::Write as _;
+
+use super::checks::{CHECKS, NOTES, note};
+
+const HEAD: &str = "\
+<!-- Written by `cargo xtask interop skew --write`. -->
+# Servers and clients of different releases
+
+`cargo xtask interop skew` runs a host in C (`tests/server/host`) on the server library of one release and three
+processes (`tests/server/skew`) on the client library of another, both compiled with the headers of 4.2.2. The client
+of 3.2 is the one inside Open MPI 4.1.8. Every table has one server. The task fails if a cell is not as it stands
+here: `no` stands only where a real library does not do it with itself, and has a note.
+
+A process of another user is to be refused, a spawn is answered with `PMIX_ERR_NOT_SUPPORTED` as the host offers none,
+and after an abort or a killed process the host ends the job.
+";
+
+/// The page. `held` says whether a check held between a server and a client.
+pub(super) fn page(
+    servers: &[&str],
+    clients: &[&str],
+    held: impl Fn(&str, &str, &str) -> bool,
+) -> String {
+    let mut page = HEAD.to_owned();
+    for server in servers {
+        let _ = write!(page, "\n## Server: {server}\n\n| check | ");
+        let _ = writeln!(page, "{} |", clients.join(" | "));
+        let _ = writeln!(page, "| --- |{}", " --- |".repeat(clients.len()));
+        for check in CHECKS {
+            let _ = write!(page, "| {} |", check.title);
+            for client in clients {
+                let cell = match note(check.name, server, client) {
+                    Some((number, limit))
+                        if !limit.is_refuted(held(check.name, server, client)) =>
+                    {
+                        format!("no ({number})")
+                    }
+                    _ if held(check.name, server, client) => "yes".to_owned(),
+                    _ => "no".to_owned(),
+                };
+                let _ = write!(page, " {cell} |");
+            }
+            page.push('\n');
+        }
+    }
+    page.push_str("\n## Notes\n\n");
+    for (number, note) in (1..).zip(NOTES) {
+        let _ = writeln!(page, "{number}. {}", note.text);
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xtask::process;
+
+    const LIBRARIES: [&str; 4] = ["ours", "4.2.2", "5.0.11", "3.2"];
+
+    #[test]
+    fn the_committed_page_is_that_of_the_notes() {
+        let all = page(&LIBRARIES[..3], &LIBRARIES, |check, server, client| {
+            note(check, server, client).is_none()
+        });
+        let committed = std::fs::read_to_string(process::root().join("docs/skew.md"));
+        assert_eq!(committed.expect("the page"), all);
+    }
+
+    #[test]
+    fn what_did_not_hold_is_a_no() {
+        let none = page(&["ours"], &["ours"], |_, _, _| false);
+        assert_eq!(none.matches("| no |").count(), CHECKS.len());
+    }
+}
