@@ -64,8 +64,6 @@ pub(crate) fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) ->
         .refuse_contradictions(false)
         // On another node the host may have loaded a release of OpenPMIx.
         .config(|config| config.fence_form = ModexForm::Numbered)
-        // Under Slurm, over several nodes, our clients found other data in memory than by messages.
-        .share_data(false)
         .shared_host(Arc::<CHost>::clone(&host));
     let builder = builder
         .attributes(&infos)

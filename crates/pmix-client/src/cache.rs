@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gds_hash::{Codec, LocalNode, PlainMaps, Request, Store, job_infos};
+use gds_hash::{Codec, LocalNode, PlainMaps, Realm, Request, Store, job_infos};
 use pmix_proto::PeerForm;
 use pmix_proto::reply::{JobInfo, Objects};
-use pmix_types::{DataArray, Info, Kval, Nspace, Proc, Rank, Scope, Status, Value, keys};
+use pmix_types::{
+    DataArray, Info, IntoOwned as _, Kval, Nspace, Proc, Rank, Scope, Status, Value, keys,
+};
 
 use crate::Error;
 use crate::shared_data::SharedData;
@@ -17,6 +19,7 @@ use crate::shared_data::SharedData;
 /// Caches the job info and put data that the server has sent.
 pub(crate) struct JobCache {
     form: PeerForm,
+    proc: Proc<'static>,
     jobs: Store,
     /// What is read without asking.
     shared: Option<SharedData>,
@@ -40,7 +43,7 @@ impl JobCache {
         let infos = infos(&form, info.kvals(&form, None)?);
         let host = host.map(|host| host.as_bytes().to_vec());
         let host = host.or_else(|| host_of(&infos, proc.rank));
-        let known = Self::empty(form, host, None);
+        let known = Self::empty(form, proc, host, None);
         known.register(&proc.nspace, &infos);
         Ok(known)
     }
@@ -58,13 +61,19 @@ impl JobCache {
             Some(Value::String(Some(name))) => Some(name.as_bytes().to_vec()),
             _ => None,
         });
-        Self::empty(form, host, Some(shared))
+        Self::empty(form, proc, host, Some(shared))
     }
 
-    fn empty(form: PeerForm, host: Option<Vec<u8>>, shared: Option<SharedData>) -> Self {
+    fn empty(
+        form: PeerForm,
+        proc: &Proc<'_>,
+        host: Option<Vec<u8>>,
+        shared: Option<SharedData>,
+    ) -> Self {
         let host = LocalNode::new(host.unwrap_or_default());
         Self {
             form,
+            proc: proc.clone().into_owned(),
             jobs: Store::new(Arc::new(PlainMaps::default()), host),
             has_asked: AtomicBool::new(shared.is_none()),
             shared,
@@ -162,7 +171,20 @@ impl JobCache {
         let ask = |rank| Request::new(rank, key).with(qualifiers);
         let found = self.jobs.get(&proc.nspace, &ask(proc.rank)).ok();
         // What holds for a job holds for each of its processes.
-        found.or_else(|| self.jobs.get(&proc.nspace, &ask(Rank::WILDCARD)).ok())
+        found.or_else(|| {
+            let of_job = self.is_answered_by_job(proc, key);
+            of_job.then(|| self.jobs.get(&proc.nspace, &ask(Rank::WILDCARD)).ok())?
+        })
+    }
+
+    /// Returns whether the answer of its job is one for a process that has none of its own. What a job is asked
+    /// about a node is answered for the node of this client, so it says nothing of processes elsewhere.
+    fn is_answered_by_job(&self, proc: &Proc<'_>, key: &str) -> bool {
+        if !proc.rank.is_valid() || Realm::of(key.as_bytes()) != Some(Realm::Node) {
+            return true;
+        }
+        let job = self.jobs.job(&proc.nspace);
+        *proc == self.proc || job.is_some_and(|job| job.job().is_here(proc.rank))
     }
 
     /// Returns a value that a process put, or that the server sent of it.

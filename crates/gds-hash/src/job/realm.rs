@@ -23,7 +23,8 @@ pub enum Realm {
 impl Realm {
     /// The realm that a key belongs to by default; [`Realm::Job`] or [`Realm::Proc`] keys are told
     /// apart by the rank that is asked.
-    pub(crate) fn of(key: &[u8]) -> Option<Self> {
+    #[must_use]
+    pub fn of(key: &[u8]) -> Option<Self> {
         let key = std::str::from_utf8(key).ok()?;
         Some(match key {
             keys::SESSION_ID
