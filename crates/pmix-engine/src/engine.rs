@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use gds_hash::Store;
-use pmix_types::Proc;
+use pmix_types::{Nspace, Proc};
 
 use crate::cx::Cx;
 use crate::host::{Answer, CallId, HostCall};
@@ -179,6 +179,13 @@ impl Engine {
     /// [`poll_transmit`](Self::poll_transmit) gives make all changes first.
     pub fn poll_shared(&mut self) -> Option<SharedChange> {
         self.cx.shared.poll()
+    }
+
+    /// Tells the engine that there was no room for a value: what would not find any either is not packed from now
+    /// on. Without a value of its job info nothing of a job is shared any longer, and the driver removes what it
+    /// has.
+    pub fn shared_left_out(&mut self, nspace: &Nspace<'_>, key: &[u8]) {
+        self.cx.shared.left_out(nspace, key);
     }
 
     /// Returns what a get of a process would be answered with now, if the changes say that it stands in what

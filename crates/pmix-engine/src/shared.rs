@@ -16,8 +16,9 @@ use crate::Stats;
 /// those of [`pmix_proto::shared`].
 ///
 /// The driver makes the changes in their order, before it writes anything that was to be sent when they
-/// came. It may leave out what it has no room for; it must not leave out a removal of what it has. When the
-/// host deregisters a job, all of its data go.
+/// came. What it has no room for it leaves out, and says so by
+/// [`Engine::shared_left_out`](crate::Engine::shared_left_out); it must not leave out a removal of what it has.
+/// When the host deregisters a job, all of its data go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SharedChange {
@@ -55,6 +56,32 @@ struct SharedJob {
     puts: BTreeSet<Rank>,
     /// Those whose data may be there and are not.
     changed: BTreeSet<Rank>,
+    /// Those whose data have a place, which they may take again when there is no other.
+    places: BTreeSet<Rank>,
+    room: Room,
+}
+
+/// Whether more of a job can be shared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Room {
+    /// The driver has left nothing out.
+    #[default]
+    ForAll,
+    /// There is no room for the data of processes that have no place.
+    ForPlaces,
+    /// Nothing is shared of the job.
+    None,
+}
+
+impl SharedJob {
+    /// Whether there may be room for the data of a process.
+    fn takes_puts_of(&self, rank: Rank) -> bool {
+        match self.room {
+            Room::ForAll => true,
+            Room::ForPlaces => self.places.contains(&rank),
+            Room::None => false,
+        }
+    }
 }
 
 impl SharedData {
@@ -79,7 +106,9 @@ impl SharedData {
         let Some(job) = self.jobs.get_mut(proc.nspace.as_bytes()) else {
             return;
         };
-        job.changed.insert(proc.rank);
+        if job.takes_puts_of(proc.rank) {
+            job.changed.insert(proc.rank);
+        }
         if job.puts.remove(&proc.rank) {
             self.changes.push_back(SharedChange::Remove {
                 nspace: proc.nspace.clone().into_owned(),
@@ -91,6 +120,34 @@ impl SharedData {
     /// Returns whether anything of a job is shared.
     pub(crate) fn has(&self, nspace: &Nspace<'_>) -> bool {
         self.jobs.contains_key(nspace.as_bytes())
+    }
+
+    /// Returns whether the job info of a job is to be shared.
+    pub(crate) fn takes_infos(&self, nspace: &Nspace<'_>) -> bool {
+        let job = self.jobs.get(nspace.as_bytes());
+        job.is_some_and(|job| job.room != Room::None)
+    }
+
+    /// The driver had no room for a change. What has no room now is not packed in vain again and again: of
+    /// processes only those are shared any longer whose data have a place, and without its job info nothing
+    /// of a job is.
+    pub(crate) fn left_out(&mut self, nspace: &Nspace<'_>, key: &[u8]) {
+        let Some(job) = self.jobs.get_mut(nspace.as_bytes()) else {
+            return;
+        };
+        match SharedKey::rank_of_puts(key) {
+            Some(rank) => {
+                job.room = job.room.max(Room::ForPlaces);
+                job.puts.remove(&rank);
+                job.places.remove(&rank);
+            }
+            None => {
+                *job = SharedJob {
+                    room: Room::None,
+                    ..SharedJob::default()
+                };
+            }
+        }
     }
 
     /// Returns whether what a process put is shared.
@@ -134,9 +191,12 @@ impl SharedData {
 
     /// Takes the processes of which more could be shared than is.
     pub(crate) fn take_changed(&mut self, nspace: &Nspace<'_>) -> BTreeSet<Rank> {
-        let job = self.jobs.get_mut(nspace.as_bytes());
-        job.map(|job| std::mem::take(&mut job.changed))
-            .unwrap_or_default()
+        let Some(job) = self.jobs.get_mut(nspace.as_bytes()) else {
+            return BTreeSet::new();
+        };
+        let mut changed = std::mem::take(&mut job.changed);
+        changed.retain(|rank| job.takes_puts_of(*rank));
+        changed
     }
 
     /// What a process put is shared from now on.
@@ -144,6 +204,7 @@ impl SharedData {
         let Proc { nspace, rank } = proc;
         if let Some(job) = self.jobs.get_mut(nspace.as_bytes()) {
             job.puts.insert(rank);
+            job.places.insert(rank);
             let key = SharedKey::Puts(rank).to_bytes();
             let put = SharedChange::Put { nspace, key, value };
             self.changes.push_back(put);

@@ -11,8 +11,8 @@ use crate::Error;
 use crate::cx::Cx;
 use crate::registry::ClientState;
 
-/// Up to how many bytes what a process put is shared. A client reads all of it to find one key, and keeps what
-/// it is told instead.
+/// Up to how many bytes what a process put is shared, as [`ModexStore::num_bytes_seen`] counts them. A client
+/// reads all of it to find one key, and keeps what it is told instead.
 const MAX_PUTS: usize = 64 << 10;
 
 impl Cx {
@@ -29,7 +29,7 @@ impl Cx {
 
     /// The job info of a job has changed, or has come.
     pub(crate) fn share_infos(&mut self, nspace: &Nspace<'static>) {
-        if !self.shared.has(nspace) {
+        if !self.shared.takes_infos(nspace) {
             return;
         }
         let Some(known) = self.store.job(nspace) else {
@@ -67,9 +67,7 @@ impl Cx {
         for rank in changed {
             let proc = Proc::new(nspace.clone().into_owned(), rank);
             match self.packed_puts(&proc, &puts) {
-                Ok(value) if !value.is_empty() && value.len() <= MAX_PUTS => {
-                    self.shared.set_puts(proc, value);
-                }
+                Ok(value) if !value.is_empty() => self.shared.set_puts(proc, value),
                 Ok(_) => {}
                 Err(error) => tracing::debug!(%error, %rank, "what is not shared of a process"),
             }
@@ -83,9 +81,13 @@ impl Cx {
         is_shared.then(|| self.packed_puts(proc, &puts).unwrap_or_default())
     }
 
-    /// What a get of the process would be answered with; nothing if it would have to wait.
+    /// What a get of the process would be answered with; nothing if it would have to wait, or if that is too
+    /// long to be shared.
     fn packed_puts(&self, proc: &Proc<'_>, puts: &ModexStore) -> Result<Vec<u8>, Error> {
         if !self.is_complete(proc) {
+            return Ok(Vec::new());
+        }
+        if puts.num_bytes_seen(proc.rank, self.scope_to_see(proc))? > MAX_PUTS {
             return Ok(Vec::new());
         }
         let codec = self.codec(&shared::form());

@@ -40,10 +40,11 @@ pub enum SharedKey<'k> {
 }
 
 impl SharedKey<'_> {
-    /// Returns whether the bytes of a key name what a process put; all others are job info.
+    /// Returns the process if the bytes of a key name what it put; all others are job info.
     #[must_use]
-    pub fn is_of_puts(bytes: &[u8]) -> bool {
-        bytes.first() == Some(&b'p')
+    pub fn rank_of_puts(bytes: &[u8]) -> Option<Rank> {
+        let rank = bytes.strip_prefix(b"p")?;
+        Some(Rank::new(u32::from_be_bytes(rank.try_into().ok()?)))
     }
 
     /// Returns the key as bytes.
@@ -136,6 +137,11 @@ mod tests {
         bytes.sort();
         bytes.dedup();
         assert_eq!(bytes.len(), all.len());
+        let of_puts = all
+            .iter()
+            .map(|key| SharedKey::rank_of_puts(&key.to_bytes()));
+        let named: Vec<_> = of_puts.flatten().collect();
+        assert_eq!(named, [a, b]);
         let info = SharedKey::Info(Rank::new(258), b"pmix.x").to_bytes();
         assert_eq!(info, b"i\0\0\x01\x02pmix.x");
     }

@@ -289,8 +289,7 @@ impl Core {
         };
         let work = &mut self.work;
         // Nobody is sent anything that contradicts what is shared.
-        self.shared
-            .apply(std::iter::from_fn(|| engine.poll_shared()));
+        self.shared.apply(engine);
         work.transmits
             .extend(std::iter::from_fn(|| engine.poll_transmit()));
         work.calls

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use pmix_engine::SharedChange;
+use pmix_engine::{Engine, SharedChange};
 use pmix_proto::shared::SharedKey;
 use pmix_shm::{Address, Error, Writer};
 use pmix_types::{IntoOwned as _, Nspace};
@@ -70,30 +70,34 @@ impl SharedTables {
         self.addresses.load().get(nspace.as_bytes()).copied()
     }
 
-    /// Makes the changes that an engine asks for.
-    pub(crate) fn apply(&self, changes: impl Iterator<Item = SharedChange>) {
-        let mut changes = changes.peekable();
-        if changes.peek().is_none() {
+    /// Makes the changes that an engine asks for, and tells it what there was no room for.
+    pub(crate) fn apply(&self, engine: &mut Engine) {
+        let Some(first) = engine.poll_shared() else {
             return;
-        }
+        };
         let mut tables = self.lock();
         let mut is_any_closed = false;
-        for change in changes {
+        let mut next = Some(first);
+        while let Some(change) = next {
             match change {
                 SharedChange::Put { nspace, key, value } => {
-                    let table = tables.get_mut(nspace.as_bytes());
-                    let Some(Err(error)) = table.map(|table| table.put(&key, &value)) else {
+                    let Some(table) = tables.get_mut(nspace.as_bytes()) else {
+                        engine.shared_left_out(&nspace, &key);
+                        next = engine.poll_shared();
                         continue;
                     };
-                    match error {
-                        Error::Full => {
-                            tracing::debug!("job {nspace} shares no more: there is no room");
+                    if let Err(error) = table.put(&key, &value) {
+                        match error {
+                            Error::Full => {
+                                tracing::debug!("job {nspace} shares no more: there is no room");
+                            }
+                            error => tracing::warn!("job {nspace} shares less: {error}"),
                         }
-                        error => tracing::warn!("job {nspace} shares less: {error}"),
-                    }
-                    // Of job info that is there in part nobody could tell what is missing.
-                    if !SharedKey::is_of_puts(&key) {
-                        is_any_closed |= tables.remove(nspace.as_bytes()).is_some();
+                        // Of job info that is there in part nobody could tell what is missing.
+                        if SharedKey::rank_of_puts(&key).is_none() {
+                            is_any_closed |= tables.remove(nspace.as_bytes()).is_some();
+                        }
+                        engine.shared_left_out(&nspace, &key);
                     }
                 }
                 SharedChange::Remove { nspace, key } => {
@@ -103,6 +107,7 @@ impl SharedTables {
                 }
                 other => tracing::debug!(?other, "a change that nobody makes"),
             }
+            next = engine.poll_shared();
         }
         if is_any_closed {
             self.publish(&tables);

@@ -197,3 +197,115 @@ fn what_is_known_of_a_job_is_shared_as_it_changes() {
     engine.deregister_nspace(&"job".into()).unwrap();
     assert_eq!(world.nodes[0].engine.stats().num_shared_jobs, 0);
 }
+
+/// Says that there was no room for what processes put, and returns of which there was something to leave out.
+fn leave_out_puts(world: &mut World, table: &mut Table) -> Vec<Rank> {
+    let engine = &mut world.nodes[0].engine;
+    let mut left_out = Vec::new();
+    while let Some(change) = engine.poll_shared() {
+        match change {
+            SharedChange::Put { nspace, key, value } => match SharedKey::rank_of_puts(&key) {
+                Some(rank) if rank != Rank::new(0) => {
+                    table.0.remove(&key);
+                    left_out.push(rank);
+                    engine.shared_left_out(&nspace, &key);
+                }
+                _ => drop(table.0.insert(key, value)),
+            },
+            SharedChange::Remove { key, .. } => drop(table.0.remove(&key)),
+            other => panic!("{other:?}"),
+        }
+    }
+    left_out
+}
+
+#[test]
+fn what_there_is_no_room_for_is_not_packed_again() {
+    let (mut world, all) = world();
+    let mut table = Table::default();
+    let others: Vec<_> = (1..4).map(Rank::new).collect();
+    for round in 0..5 {
+        for (rank, who) in (0..).zip(&all) {
+            commit(
+                &mut world,
+                *who,
+                rank,
+                &[(Scope::GLOBAL, "card", 10 * round + rank)],
+            );
+        }
+        fence(&mut world, &all, true);
+        let left_out = leave_out_puts(&mut world, &mut table);
+        // Once it is tried; who has a place keeps it.
+        assert_eq!(
+            left_out,
+            if round == 0 {
+                others.clone()
+            } else {
+                Vec::new()
+            }
+        );
+        assert_eq!(table.put(0, "card"), Some(Value::Uint32(10 * round)));
+        assert!((1..4).all(|rank| !table.has(rank)));
+    }
+}
+
+#[test]
+fn nothing_of_a_job_is_shared_whose_job_info_has_no_room() {
+    let (mut world, all) = world();
+    while let Some(change) = world.nodes[0].engine.poll_shared() {
+        let SharedChange::Put { nspace, key, .. } = change else {
+            panic!("{change:?}");
+        };
+        world.nodes[0].engine.shared_left_out(&nspace, &key);
+    }
+    for (rank, who) in (0..).zip(&all) {
+        commit(&mut world, *who, rank, &[(Scope::GLOBAL, "card", rank)]);
+    }
+    fence(&mut world, &all, true);
+    let more = [Info::new(keys::JOBID, "17")];
+    let engine = &mut world.nodes[0].engine;
+    engine.register_nspace(&"job".into(), 2, &more).unwrap();
+    assert_eq!(Table::default().change(&mut world, 0), 0);
+    // Nor when another of its processes that read it comes.
+    world.kill(all[1]);
+    world.run();
+    let mut again = hello("job", 1);
+    again.gds = "pmixrs,hash".into();
+    world.connect(0, &again);
+    world.run();
+    assert_eq!(Table::default().change(&mut world, 0), 0);
+}
+
+/// Commits bytes of one process for all others.
+fn commit_bytes(world: &mut World, who: Who, rank: u32, len: usize) {
+    let client = &mut world.clients[who];
+    let mut puts = ModexStore::default();
+    let rank = Rank::new(rank);
+    puts.put(rank, Scope::GLOBAL, Info::new("long", vec![7_u8; len]))
+        .unwrap();
+    let wire = Codec::new(client.session.form().layout);
+    let blocks = puts.commit_message(&wire, rank).unwrap();
+    world.ask(who, &Request::Commit(request::Commit { blocks: &blocks }));
+    world.run();
+}
+
+#[test]
+fn what_is_too_long_is_not_shared_until_it_is_shorter() {
+    let (mut world, all) = world();
+    let mut table = Table::default();
+    for (len, is_shared) in [
+        (60_000, true),
+        (70_000, false),
+        (1_000_000, false),
+        (5, true),
+    ] {
+        for (rank, who) in (0..).zip(&all) {
+            commit_bytes(&mut world, *who, rank, len);
+        }
+        fence(&mut world, &all, true);
+        table.change(&mut world, 0);
+        for rank in 0..4 {
+            assert_eq!(table.has(rank), is_shared, "{len} bytes of rank {rank}");
+        }
+    }
+}

@@ -162,6 +162,17 @@ impl ModexStore {
         self.seen(codec, rank, seen_in(scope)?)
     }
 
+    /// Returns about how many bytes [`kvals`](Self::kvals) packs, without packing: never fewer than it does, and
+    /// more where values take more in memory.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` with a scope in which nothing can be found.
+    pub fn num_bytes_seen(&self, rank: Rank, scope: Scope) -> Result<usize, Error> {
+        let entries = self.entries(rank, seen_in(scope)?);
+        Ok(entries.map(super::Entry::bytes).sum())
+    }
+
     fn seen(&self, codec: &Codec<'_>, rank: Rank, scopes: ScopeSet) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         let mut encoder = codec.encoder(&mut out);
