@@ -101,7 +101,7 @@ impl Reader {
         if !self.is_open() {
             return Ok(None);
         }
-        let Some(record) = self.find(key)? else {
+        let Some(mut record) = self.find(key)? else {
             return Ok(None);
         };
         for _ in 0..TRIES {
@@ -110,10 +110,15 @@ impl Reader {
                 std::hint::spin_loop();
                 continue;
             }
-            if !is_there(before) {
-                return Ok(None);
-            }
             fence(Acquire);
+            if !is_there(before) {
+                // A value that has grown is in a newer record, which was there before the old one was removed.
+                match self.find(key)? {
+                    Some(newer) if newer != record => record = newer,
+                    _ => return Ok(None),
+                }
+                continue;
+            }
             let copy = self.copy(record, key);
             fence(Acquire);
             // What was written meanwhile may be anything.

@@ -105,7 +105,7 @@ impl Writer {
             given: 0,
             records: HashMap::new(),
         };
-        writer.take_memory(least)?;
+        writer.take_memory(AT_CHAINS)?;
         writer.write_head()?;
         Ok(writer)
     }
@@ -222,7 +222,11 @@ impl Writer {
         if end > self.len {
             return Err(Error::Full);
         }
-        let more = self.given.clamp(LEAST, MOST);
+        // A table that nobody puts anything into takes no more than its head does.
+        let more = match end <= AT_CHAINS {
+            true => AT_CHAINS,
+            false => self.given.clamp(LEAST, MOST),
+        };
         let until = end.checked_next_multiple_of(more).unwrap_or(self.len);
         let until = until.min(self.len);
         let len = until - self.given;

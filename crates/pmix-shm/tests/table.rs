@@ -157,6 +157,56 @@ fn a_reader_never_sees_half_a_write() {
 }
 
 #[test]
+fn a_value_that_grows_is_never_absent() {
+    const NUM_KEYS: u32 = 24;
+    const MOST: usize = 256 << 10;
+    let mut writer = Writer::create(64 * MIB).unwrap();
+    for key in 0..NUM_KEYS {
+        writer.put(&key.to_le_bytes(), &[1]).unwrap();
+    }
+    let reader = Reader::open(&writer.address()).unwrap();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (reader, is_done) = (&reader, &is_done);
+        let readers = [0, 1].map(|_| {
+            scope.spawn(move || {
+                let mut num_read = 0_u64;
+                while !is_done.load(Ordering::Relaxed) || num_read == 0 {
+                    for key in 0..NUM_KEYS {
+                        // The old value or the new one.
+                        let value = reader.get(&key.to_le_bytes()).unwrap().unwrap();
+                        assert!(value.iter().all(|byte| *byte == 1), "{}", value.len());
+                        num_read += 1;
+                    }
+                }
+            })
+        });
+        // Each is longer than the room of the one before.
+        let lengths = std::iter::successors(Some(3_usize), |len| Some(2 * len + 1));
+        for len in lengths.take_while(|len| *len < MOST) {
+            for key in 0..NUM_KEYS {
+                writer.put(&key.to_le_bytes(), &vec![1; len]).unwrap();
+            }
+        }
+        is_done.store(true, Ordering::Relaxed);
+        readers
+            .into_iter()
+            .for_each(|reader| reader.join().unwrap());
+    });
+}
+
+#[test]
+fn a_table_without_values_takes_a_page() {
+    let mut writer = Writer::create(256 * MIB).unwrap();
+    let reader = Reader::open(&writer.address()).unwrap();
+    assert_eq!(reader.get(b"a"), Ok(None));
+    assert!(writer.memory_bytes() <= 4096, "{writer:?}");
+    writer.put(b"a", b"1").unwrap();
+    assert_eq!(reader.get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
+    assert!(writer.memory_bytes() <= 64 << 10, "{writer:?}");
+}
+
+#[test]
 fn nobody_shortens_or_writes_an_object_under_its_readers() {
     let (mut writer, reader) = table();
     writer.put(b"a", b"1").unwrap();
