@@ -323,3 +323,75 @@ fn nothing_is_read_of_a_job_that_is_gone() -> Result<()> {
     drop(clients);
     Ok(server.finalize()?)
 }
+
+/// Nobody's user, who is not the server's.
+const OTHER: u32 = 65534;
+
+/// Run by [`a_process_of_another_user_sends_messages`] in a process of another user.
+#[test]
+#[ignore = "a process of another user runs it"]
+fn as_another_user() -> Result<()> {
+    assert_eq!(rustix::process::geteuid().as_raw(), OTHER);
+    let settings = Settings::from_env()?;
+    assert!(settings.shared_data.is_some());
+    let clients = join(vec![settings])?;
+    let client = &clients[0];
+    assert_eq!(
+        client.get(&client.job(), &keys::JOB_SIZE.into(), &[])?,
+        Value::Uint32(SIZE)
+    );
+    put(client, Scope::GLOBAL, "card", 10)?;
+    fence(&clients, true)?;
+    assert_eq!(look(client, 1, "card"), None);
+    for rank in 0..SIZE {
+        assert_eq!(get(client, rank, "card"), Some(Value::Uint32(10 + rank)));
+    }
+    Ok(client.finalize()?)
+}
+
+#[test]
+fn a_process_of_another_user_sends_messages() -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt as _;
+
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("left out: only root starts processes of other users");
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755))?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
+    let proc = Proc::new(JOB, Rank::new(0));
+    server.deregister_client(&proc)?;
+    server.register_client(&proc, Credentials::new(OTHER, OTHER), HostObject(0))?;
+    // The folder of this program may not be everybody's.
+    let program = folder.path().join("client");
+    std::fs::copy(std::env::current_exe()?, &program)?;
+    let mut command = std::process::Command::new(&program);
+    command.args(["--exact", "as_another_user", "--ignored"]);
+    command
+        .envs(server.setup_fork(&proc)?)
+        .uid(OTHER)
+        .gid(OTHER);
+    command
+        .current_dir("/")
+        .stdout(std::process::Stdio::piped());
+    let child = command.spawn()?;
+    let clients = join(settings[1..].to_vec())?;
+    for (rank, client) in (1..).zip(&clients) {
+        put(client, Scope::GLOBAL, "card", 10 + rank)?;
+    }
+    fence(&clients, true)?;
+    for client in &clients {
+        for rank in 0..SIZE {
+            assert_eq!(look(client, rank, "card"), Some(Value::Uint32(10 + rank)));
+        }
+    }
+    let output = child.wait_with_output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+    leave(clients, &server)
+}

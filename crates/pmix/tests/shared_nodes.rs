@@ -153,12 +153,19 @@ fn register(server: &Server, node: usize, home: &Path) -> Result<Vec<Settings>> 
     let infos = [Info::new(keys::UNIV_SIZE, SIZE)];
     let job = Registration::new(&infos).with_maps(nodes, procs);
     server.register_nspace(&JOB.into(), HERE, job)?;
-    let user = Credentials::new(
-        rustix::process::geteuid().as_raw(),
-        rustix::process::getegid().as_raw(),
-    );
     let first = HERE * u32::try_from(node)?;
-    let settings = (first..first + HERE).map(|rank| -> Result<Settings> {
+    connect(server, first..first + HERE, home)
+}
+
+/// Registers processes, and returns how they connect.
+fn connect(
+    server: &Server,
+    ranks: impl Iterator<Item = u32>,
+    home: &Path,
+) -> Result<Vec<Settings>> {
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    let user = Credentials::new(uid.as_raw(), gid.as_raw());
+    let settings = ranks.map(|rank| -> Result<Settings> {
         let proc = Proc::new(JOB, Rank::new(rank));
         server.register_client(&proc, user, HostObject(0))?;
         let mut settings = Settings::of(&Environment {
@@ -259,6 +266,111 @@ fn shared_memory_and_messages_answer_the_same() -> Result<()> {
                 found, expected,
                 "rank {asker} asks, puts first: {puts_first}"
             );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_a_fence_brought_from_the_other_node_is_read_without_asking() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let job = Job::start(folder.path(), true)?;
+    let look = |client: &SharedClient, rank: u32, key| {
+        let ask_nobody = [Info::new(keys::OPTIONAL, true)];
+        get(client, Rank::new(rank), key, &ask_nobody).ok()
+    };
+    for round in 1..4 {
+        job.put_all(round)?;
+        job.fence(true)?;
+        for (asker, client) in (0..SIZE).zip(&job.clients) {
+            for rank in (0..SIZE).filter(|rank| *rank != asker) {
+                let number = Some(Value::Uint32(100 * round + rank));
+                assert_eq!(look(client, rank, "t.global"), number);
+                let is_far = asker / HERE != rank / HERE;
+                let far = Some(Value::Uint32(200 * round + rank));
+                assert_eq!(look(client, rank, "t.remote"), far.filter(|_| is_far));
+                let near = Some(Value::Uint32(300 * round + rank));
+                assert_eq!(look(client, rank, "t.local"), near.filter(|_| !is_far));
+            }
+        }
+    }
+    job.end()
+}
+
+/// What a client answers of a job on four nodes of which only this one has a server, as `pmix run --nodes`
+/// makes it.
+fn described(shares: bool, whole: &str, places: &str) -> Result<Vec<Answer>> {
+    let folder = tempfile::tempdir()?;
+    let params = [("whole", whole), ("places", places)];
+    let vars =
+        params.map(|(name, value)| (format!("PMIX_MCA_gds_hash_{name}").into(), value.into()));
+    let environment = Environment {
+        vars: vars.to_vec(),
+        cwd: folder.path().into(),
+        home: None,
+        system: folder.path().into(),
+    };
+    let builder = Server::builder().host(NoHost).hostname("n2");
+    let builder = builder.environment(environment).share_data(shares);
+    let builder = builder
+        .server_tmpdir(folder.path())
+        .system_tmpdir(folder.path());
+    let server = builder.build()?;
+    server.start()?;
+    let limits = Limits::default();
+    let nodes = NodeList::parse_text(b"n1,n2,n3,n4", &limits)?;
+    let procs = ProcMap::parse_text(b"0,4;1,5;2,6;3,7", &limits)?;
+    let job = Registration::new(&[]).with_maps(nodes, procs);
+    server.register_nspace(&JOB.into(), 2, job)?;
+    let settings = connect(&server, [1, 5].into_iter(), folder.path())?;
+    assert!(
+        settings
+            .iter()
+            .all(|settings| settings.shared_data.is_some() == shares)
+    );
+    let join = |settings| SharedClient::init(settings, |_| {});
+    let clients: std::result::Result<Vec<_>, _> = settings.into_iter().map(join).collect();
+    let mut all = Vec::new();
+    for client in clients? {
+        for rank in (0..8).map(Rank::new).chain([Rank::WILDCARD]) {
+            for key in RESERVED {
+                all.push(get(&client, rank, key, &[]));
+                let of_node = [Info::new(keys::HOSTNAME, "n3")];
+                all.push(get(&client, Rank::WILDCARD, key, &of_node));
+            }
+        }
+        client.finalize()?;
+    }
+    server.finalize()?;
+    Ok(all)
+}
+
+#[test]
+fn of_nodes_that_are_only_described_the_same_is_answered() -> Result<()> {
+    let expected = described(false, "1024", "131072")?;
+    // Where each process is, by its name.
+    let hosts = expected
+        .iter()
+        .filter(|answer| **answer == Ok(Value::from("n4")));
+    assert!(hosts.count() >= 4);
+    for (whole, places) in [("1024", "131072"), ("1", "131072"), ("1", "1")] {
+        let by_messages = described(false, whole, places)?;
+        let found = described(true, whole, places)?;
+        assert_eq!(
+            (found.len(), by_messages.len()),
+            (expected.len(), expected.len())
+        );
+        for (at, found) in found.iter().enumerate() {
+            let (key, rank) = (
+                RESERVED[at / 2 % RESERVED.len()],
+                at / 2 / RESERVED.len() % 9,
+            );
+            let what = format!("{key} of {rank}, answer {at}, {whole}, {places}");
+            assert_eq!(*found, by_messages[at], "{what}");
+            // Of the nodes of a large job not all is told; what is told is right.
+            let is_told = *found != Err(Status::ERR_NOT_FOUND);
+            assert!(is_told || places == "1" || *found == expected[at], "{what}");
+            assert!(*found == expected[at] || !is_told, "{what}: {found:?}");
         }
     }
     Ok(())
