@@ -1,49 +1,97 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which jobs are connected (`PMIx_Connect`): they are as one for failures.
+//! Which processes are connected (`PMIx_Connect`): for failures, their jobs are as one.
+//!
+//! A connection is the set of its participants: processes of the same jobs may have several, and each is
+//! taken apart by itself (PMIx Standard, chapter "Process Management", "Connecting and Disconnecting
+//! Processes").
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pmix_types::{Nspace, Proc};
 
-/// How many sets of jobs are remembered; of more, failures stay where they are.
-const MAX_SETS: usize = 10_000;
+/// How many participants of all connections are remembered; failures do not spread by further ones.
+const MAX_PARTICIPANTS: usize = 1 << 18;
 
-/// The sets of jobs that are connected.
+/// The connections between processes of several jobs.
 #[derive(Debug, Default)]
 pub(super) struct Connected {
-    sets: BTreeSet<Vec<Nspace<'static>>>,
+    /// By their participants, each once and in order.
+    connections: BTreeMap<Vec<Proc<'static>>, Connection>,
+    num_participants: usize,
+}
+
+#[derive(Debug)]
+struct Connection {
+    /// The jobs of its participants.
+    jobs: BTreeSet<Nspace<'static>>,
+    /// How often the same processes connected and did not disconnect.
+    count: u64,
 }
 
 impl Connected {
     /// Notes that processes of several jobs are connected.
     pub(super) fn connect(&mut self, procs: &[Proc<'static>]) {
-        let jobs = jobs(procs);
-        if jobs.len() > 1 && self.sets.len() < MAX_SETS {
-            self.sets.insert(jobs);
+        let jobs: BTreeSet<_> = procs.iter().map(|proc| proc.nspace.clone()).collect();
+        if jobs.len() < 2 {
+            return;
         }
+        let participants = participants(procs);
+        if let Some(known) = self.connections.get_mut(&participants) {
+            known.count = known.count.saturating_add(1);
+            return;
+        }
+        let sum = self.num_participants.saturating_add(participants.len());
+        if sum > MAX_PARTICIPANTS {
+            tracing::debug!(
+                "too many processes are connected: failures do not spread to further ones"
+            );
+            return;
+        }
+        self.num_participants = sum;
+        let connection = Connection { jobs, count: 1 };
+        self.connections.insert(participants, connection);
     }
 
-    /// Notes that these are connected no longer.
+    /// Notes that these are connected no longer, or once less.
     pub(super) fn disconnect(&mut self, procs: &[Proc<'static>]) {
-        self.sets.remove(&jobs(procs));
+        let participants = participants(procs);
+        let Some(known) = self.connections.get_mut(&participants) else {
+            return;
+        };
+        known.count = known.count.saturating_sub(1);
+        if known.count == 0 {
+            self.connections.remove(&participants);
+            self.num_participants = self.num_participants.saturating_sub(participants.len());
+        }
     }
 
     /// Forgets a job that is over.
     pub(super) fn forget(&mut self, nspace: &Nspace<'_>) {
-        self.sets.retain(|jobs| !jobs.contains(nspace));
+        let num_participants = &mut self.num_participants;
+        self.connections.retain(|participants, connection| {
+            let stays = !connection.jobs.iter().any(|job| job == nspace);
+            if !stays {
+                *num_participants = num_participants.saturating_sub(participants.len());
+            }
+            stays
+        });
     }
 
-    /// Whether two jobs are connected with each other.
+    /// Whether processes of two jobs are connected with each other.
     pub(super) fn are(&self, one: &Nspace<'_>, other: &Nspace<'_>) -> bool {
-        let mut sets = self.sets.iter();
-        sets.any(|jobs| jobs.contains(one) && jobs.contains(other))
+        let has =
+            |jobs: &BTreeSet<Nspace<'static>>, job: &Nspace<'_>| jobs.iter().any(|j| j == job);
+        let mut connections = self.connections.values();
+        connections.any(|known| has(&known.jobs, one) && has(&known.jobs, other))
     }
 }
 
-/// The jobs of a list of processes, each once and in the order of their names.
-fn jobs(procs: &[Proc<'static>]) -> Vec<Nspace<'static>> {
-    let jobs: BTreeSet<_> = procs.iter().map(|proc| proc.nspace.clone()).collect();
-    jobs.into_iter().collect()
+/// The participants of a connection in the order in which it is known by them.
+fn participants(procs: &[Proc<'static>]) -> Vec<Proc<'static>> {
+    let mut procs = procs.to_vec();
+    procs.sort_unstable();
+    procs.dedup();
+    procs
 }
 
 #[cfg(test)]
@@ -52,22 +100,56 @@ mod tests {
 
     use super::*;
 
-    fn procs(jobs: &[&'static str]) -> Vec<Proc<'static>> {
-        let procs = jobs.iter().map(|job| Proc::new(*job, Rank::WILDCARD));
+    fn procs(jobs: &[&'static str], rank: Rank) -> Vec<Proc<'static>> {
+        let procs = jobs.iter().map(|job| Proc::new(*job, rank));
         procs.collect()
     }
 
     #[test]
     fn jobs_are_connected_until_they_disconnect_or_are_over() {
+        let all = |jobs: &[&'static str]| procs(jobs, Rank::WILDCARD);
         let mut connected = Connected::default();
-        connected.connect(&procs(&["a"]));
-        connected.connect(&procs(&["b", "a", "b"]));
-        connected.connect(&procs(&["c", "b"]));
+        connected.connect(&all(&["a"]));
+        connected.connect(&all(&["b", "a", "b"]));
+        connected.connect(&all(&["c", "b"]));
         let (a, b, c) = ("a".into(), "b".into(), "c".into());
         assert!(connected.are(&a, &b) && connected.are(&b, &c) && !connected.are(&a, &c));
-        connected.disconnect(&procs(&["a", "b"]));
+        connected.disconnect(&all(&["a", "b"]));
         assert!(!connected.are(&a, &b));
         connected.forget(&c);
-        assert!(connected.sets.is_empty());
+        assert!(connected.connections.is_empty());
+        assert_eq!(connected.num_participants, 0);
+    }
+
+    #[test]
+    fn jobs_stay_connected_until_the_last_of_their_processes_disconnect() {
+        let of = |rank| procs(&["a", "b"], Rank::new(rank));
+        let (a, b) = ("a".into(), "b".into());
+        let mut connected = Connected::default();
+        // The same two connect twice, and two others once.
+        for rank in [0, 1, 0] {
+            connected.connect(&of(rank));
+        }
+        for rank in [0, 1, 0] {
+            assert!(connected.are(&a, &b));
+            connected.disconnect(&of(rank));
+        }
+        assert!(!connected.are(&a, &b));
+        connected.disconnect(&of(0));
+        assert_eq!(connected.num_participants, 0);
+    }
+
+    #[test]
+    fn no_more_participants_are_remembered_than_there_may_be() {
+        let mut connected = Connected::default();
+        let mut many: Vec<_> = (1u32..)
+            .take(MAX_PARTICIPANTS - 1)
+            .map(|rank| Proc::new("a", Rank::new(rank)))
+            .collect();
+        many.push(Proc::new("b", Rank::new(0)));
+        connected.connect(&many);
+        connected.connect(&procs(&["a", "c"], Rank::new(0)));
+        assert!(connected.are(&"a".into(), &"b".into()));
+        assert!(!connected.are(&"a".into(), &"c".into()));
     }
 }
