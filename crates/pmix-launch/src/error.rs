@@ -28,6 +28,8 @@ enum Kind {
     Refused,
     /// The system.
     System,
+    /// The time that the job had to start.
+    Late,
 }
 
 impl Kind {
@@ -37,6 +39,7 @@ impl Kind {
             Self::Missing => Status::ERR_JOB_EXE_NOT_FOUND,
             Self::Refused => Status::ERR_NO_PERMISSIONS,
             Self::System => Status::ERR_JOB_FAILED_TO_LAUNCH,
+            Self::Late => Status::ERR_TIMEOUT,
         }
     }
 }
@@ -70,6 +73,14 @@ impl Error {
         Self::new(Kind::System, detail)
     }
 
+    /// A job was not started in the time that who asked for it gave.
+    #[cold]
+    pub(crate) fn late() -> Self {
+        let kind = Kind::Late;
+        let why = "the time limit of the spawn passed before the job was started";
+        Self::new(kind, ErrorDetail::new(kind.status(), why))
+    }
+
     /// A program could not be started.
     #[cold]
     pub(crate) fn program(what: impl fmt::Display, cause: io::Error) -> Self {
@@ -101,7 +112,7 @@ impl Error {
             Kind::Request => 2,
             Kind::Missing => 127,
             Kind::Refused => 126,
-            Kind::System => 1,
+            Kind::System | Kind::Late => 1,
         }
     }
 }

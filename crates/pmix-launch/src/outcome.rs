@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use pmix_types::{Rank, Status};
+use pmix_types::{Proc, Rank, Status};
 
 use crate::process::{Ending, of_signal, signal_name};
 use pmix_topology::Cpuset;
@@ -65,9 +65,9 @@ pub struct GroupOutcome {
     pub name: String,
     /// Its members, in the order of their ranks in it, without those that left it. The wildcard rank
     /// stands for the whole job.
-    pub members: Vec<Rank>,
+    pub members: Vec<Proc<'static>>,
     /// The members that were not there at the end, or that did not come, in ascending order.
-    pub missing: Vec<Rank>,
+    pub missing: Vec<Proc<'static>>,
     /// The status with which its construction or destruction failed, if one did.
     pub failure: Option<Status>,
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use pmix_launch::{Ending, GroupOutcome, JobOutcome, Outcome, Plan, RankOutcome};
-use pmix_types::Rank;
+use pmix_types::{Proc, Rank};
 use serde_json::{Value as Json, json};
 
 /// One line for each process, and one for each group that was not taken apart or not made.
@@ -58,6 +58,7 @@ fn groups(outcome: &Outcome) -> String {
     let mut text = format!("groups made: {}\n", outcome.num_groups);
     for group in &outcome.groups {
         let name = crate::printable::printable(group.name.as_bytes());
+        let listed = |procs| listed(procs, &outcome.nspace);
         text += &format!("  {name}: members {}", listed(&group.members));
         if let Some(status) = group.failure {
             text += &format!("; {status}");
@@ -73,16 +74,27 @@ fn groups(outcome: &Outcome) -> String {
     text
 }
 
-/// Ranks in their order, runs of them shortened, and no more than a line has room for.
-fn listed(ranks: &[Rank]) -> String {
+/// The ranks of processes in their order, runs of them shortened, and no more than a line has room for.
+/// Those of a spawned job have its name in front of each run.
+fn listed(procs: &[Proc<'_>], first_job: &str) -> String {
     const MOST: usize = 16;
-    let next = |a: &Rank, b: &Rank| a.is_valid() && a.as_raw().checked_add(1) == Some(b.as_raw());
+    let next = |a: &Proc<'_>, b: &Proc<'_>| {
+        let follows = a.rank.as_raw().checked_add(1) == Some(b.rank.as_raw());
+        a.nspace == b.nspace && a.rank.is_valid() && follows
+    };
     let mut named = Vec::new();
-    for run in ranks.chunk_by(next) {
-        named.push(match run {
-            [Rank::WILDCARD] => "all".to_owned(),
-            [first, .., last] => format!("{first}-{last}"),
-            _ => run.iter().map(ToString::to_string).collect(),
+    for run in procs.chunk_by(next) {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else {
+            continue;
+        };
+        let ranks = match (first.rank, last.rank) {
+            (Rank::WILDCARD, _) => "all".to_owned(),
+            (first, last) if first == last => first.to_string(),
+            (first, last) => format!("{first}-{last}"),
+        };
+        named.push(match first.nspace.as_bytes() == first_job.as_bytes() {
+            true => ranks,
+            false => format!("{}:{ranks}", name_of_job(first)),
         });
     }
     let more = named.len().saturating_sub(MOST);
@@ -92,6 +104,10 @@ fn listed(ranks: &[Rank]) -> String {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
+}
+
+fn name_of_job(proc: &Proc<'_>) -> String {
+    crate::printable::printable(proc.nspace.as_bytes())
 }
 
 fn cpus_of(rank: &RankOutcome) -> String {
@@ -121,7 +137,7 @@ pub(super) fn summary(plan: &Plan, outcome: &Outcome) -> Json {
         "cpu_seconds": seconds(outcome.processor_time),
         "apps": apps.collect::<Vec<_>>(),
         "num_groups": outcome.num_groups,
-        "groups": outcome.groups.iter().map(of_group).collect::<Vec<_>>(),
+        "groups": outcome.groups.iter().map(|group| of_group(group, &outcome.nspace)).collect::<Vec<_>>(),
         "num_spawned": outcome.num_spawned,
         "spawned": outcome.spawned.iter().map(of_job).collect::<Vec<_>>(),
         "ranks": outcome.ranks.iter().map(of_rank).collect::<Vec<_>>(),
@@ -140,13 +156,18 @@ fn of_job(job: &JobOutcome) -> Json {
     })
 }
 
-fn of_group(group: &GroupOutcome) -> Json {
-    let ranks = |ranks: &[Rank]| -> Vec<Json> {
-        let named = |rank: &Rank| match *rank {
-            Rank::WILDCARD => json!("all"),
-            rank => json!(rank.as_raw()),
+/// A group in JSON: its members by their ranks if all are of the first job, else as `NSPACE,RANK`.
+fn of_group(group: &GroupOutcome, first_job: &str) -> Json {
+    let is_of_first = |proc: &Proc<'_>| proc.nspace.as_bytes() == first_job.as_bytes();
+    let is_of_first = group.members.iter().chain(&group.missing).all(is_of_first);
+    let ranks = |procs: &[Proc<'_>]| -> Vec<Json> {
+        let named = |proc: &Proc<'_>| match (is_of_first, proc.rank) {
+            (true, Rank::WILDCARD) => json!("all"),
+            (true, rank) => json!(rank.as_raw()),
+            (false, Rank::WILDCARD) => json!(format!("{},all", proc.nspace)),
+            (false, rank) => json!(format!("{},{rank}", proc.nspace)),
         };
-        ranks.iter().map(named).collect()
+        procs.iter().map(named).collect()
     };
     json!({
         "name": group.name,
@@ -184,11 +205,19 @@ mod tests {
 
     #[test]
     fn ranks_are_listed_in_their_order_and_no_line_is_endless() {
-        let of = |ranks: &[u32]| listed(&ranks.iter().copied().map(Rank::new).collect::<Vec<_>>());
+        let proc = |rank: &u32| Proc::new("job", Rank::new(*rank));
+        let of = |ranks: &[u32]| listed(&ranks.iter().map(proc).collect::<Vec<_>>(), "job");
         assert_eq!(of(&[2, 0, 1, 3]), "2,0-1,3");
         assert_eq!(of(&[]), "");
         let even: Vec<_> = (0..100).map(|rank| 2 * rank).collect();
         assert!(of(&even).ends_with(",28,30 and 84 more"), "{}", of(&even));
-        assert_eq!(listed(&[Rank::WILDCARD]), "all");
+        assert_eq!(listed(&[Proc::new("job", Rank::WILDCARD)], "job"), "all");
+    }
+
+    #[test]
+    fn members_of_a_spawned_job_are_told_with_its_name() {
+        let of = |job: &'static str, rank| Proc::new(job, Rank::new(rank));
+        let members = [of("job", 0), of("job@2", 1), of("job@2", 2), of("job", 3)];
+        assert_eq!(listed(&members, "job"), "0,job@2:1-2,3");
     }
 }

@@ -31,8 +31,8 @@ pub(crate) struct Process {
     /// What it is bound to.
     pub(crate) cpus: Option<Cpuset>,
     pub(crate) link: Link,
-    /// Whether somebody who controls it told it to end.
-    pub(crate) was_told: bool,
+    /// The signals that the launcher sent it while it ran: the bit of a signal is its number less 1.
+    signals: u64,
     pub(crate) started: Instant,
     pub(crate) ended: Option<(Ending, Instant)>,
 }
@@ -51,14 +51,33 @@ impl Process {
             pid,
             cpus,
             link: Link::None,
-            was_told: false,
+            signals: 0,
             started,
             ended: None,
         }
     }
 
+    /// Whether a signal ended it that the launcher had sent it, by itself, for a user or for a process
+    /// that controls it. A process that crashes by itself ends by another signal.
+    pub(crate) fn was_killed_by_command(&self) -> bool {
+        match self.ended {
+            Some((Ending::Signalled { signal, .. }, _)) => self.signals & bit(signal) != 0,
+            _ => false,
+        }
+    }
+
+    /// Whether it ended as one does that the others can do without: well, and not between init and
+    /// finalize.
+    pub(crate) fn is_sound(&self) -> bool {
+        let is_well = (self.ended).is_some_and(|(ending, _)| ending.exit_code() == 0);
+        is_well && self.link != Link::Connected
+    }
+
     /// Sends it a signal, and what it started.
-    fn signal(&self, signal: Signal) {
+    fn signal(&mut self, signal: Signal) {
+        if self.ended.is_none() {
+            self.signals |= bit(signal.as_raw());
+        }
         // A group that is empty but for its leader, who ended, is told in vain.
         if let Err(e) = kill_process_group(self.pid, signal)
             && e != rustix::io::Errno::SRCH
@@ -66,6 +85,14 @@ impl Process {
             tracing::debug!("rank {} was not signalled: {e}", self.rank);
         }
     }
+}
+
+/// The bit of a signal; none for a number that no signal has.
+fn bit(signal: i32) -> u64 {
+    let place = signal
+        .checked_sub(1)
+        .and_then(|place| u32::try_from(place).ok());
+    place.and_then(|place| 1u64.checked_shl(place)).unwrap_or(0)
 }
 
 /// The processes of this node, in the order of their ranks.
@@ -137,8 +164,8 @@ impl Table {
     }
 
     /// Sends a signal to every process and what it started, those that outlived it too.
-    pub(crate) fn signal(&self, signal: Signal) {
-        self.processes.iter().for_each(|p| p.signal(signal));
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        self.processes.iter_mut().for_each(|p| p.signal(signal));
     }
 
     /// Sends a signal to the processes of some ranks that have not ended, and to what they
@@ -146,16 +173,12 @@ impl Table {
     pub(crate) fn signal_some(&mut self, ranks: &BTreeSet<Rank>, signal: Signal) -> usize {
         // Some numbers stand for many ranks; they are above those that name one.
         let patterns: Vec<_> = ranks.range(Rank::MAX_VALID..).collect();
-        let ends = signal == Signal::KILL || signal == Signal::TERM;
         let meant = |process: &&mut Process| {
             let mut patterns = patterns.iter();
             ranks.contains(&process.rank) || patterns.any(|rank| rank.matches(process.rank))
         };
         let running = self.processes.iter_mut().filter(|p| p.ended.is_none());
-        let told = running.filter(meant).map(|process| {
-            process.was_told |= ends;
-            process.signal(signal);
-        });
+        let told = running.filter(meant).map(|process| process.signal(signal));
         told.count()
     }
 }

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::session::{Session, is_sound};
+use super::session::Session;
 use crate::Cause;
 use crate::outcome::JobOutcome;
 
@@ -67,7 +67,7 @@ impl Session<'_> {
     /// Whether the others of a job go on although one of its processes failed.
     fn goes_on(&self, index: usize) -> bool {
         let job = self.jobs.get(index);
-        job.is_some_and(|job| job.plan.keep_going && !job.stop.is_ending())
+        job.is_some_and(|job| !job.stop.is_ending())
     }
 
     /// Ends jobs that are to end with the one that asked for them, however that ends.
@@ -108,6 +108,7 @@ impl Session<'_> {
     /// Ends what is left of a spawned job.
     pub(super) fn dismiss(&mut self, index: usize) {
         let mut job = self.jobs.remove(index);
+        let unsound = job.unsound();
         if self.spawned.len() < MAX_KEPT {
             // Who was never started did not end well.
             let endings = job.table.iter().map(|process| process.ended);
@@ -124,11 +125,7 @@ impl Session<'_> {
                 exit_code: (job.stop.cause())
                     .map_or_else(|| codes.max().unwrap_or(u8::MAX), Cause::exit_code),
                 cause: job.stop.cause().cloned(),
-                num_failed: job
-                    .table
-                    .iter()
-                    .filter(|process| !is_sound(process))
-                    .count(),
+                num_failed: unsound.len(),
                 elapsed: began.map_or(Duration::ZERO, |began| began.elapsed()),
             });
         }
@@ -142,5 +139,7 @@ impl Session<'_> {
             tracing::debug!("{} is not deregistered: {e}", job.nspace);
         }
         self.serve();
+        // What they said of their groups before they ended is known by now.
+        self.groups.lost(&unsound);
     }
 }

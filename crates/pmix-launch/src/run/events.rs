@@ -6,8 +6,8 @@
 //! | `PMIX_EVENT_JOB_START` | the processes of a job were started | `PMIX_NSPACE`, `PMIX_EVENT_TIMESTAMP` |
 //! | `PMIX_EVENT_PROC_TERMINATED` | a process ended well | `PMIX_EVENT_AFFECTED_PROC` |
 //! | `PMIX_ERR_EXIT_NONZERO_TERM` | it ended with another exit code than 0 | and `PMIX_EXIT_CODE` |
-//! | `PMIX_ERR_PROC_ABORTED_BY_SIG` | a signal ended it | and `PMIX_EXIT_CODE`, 128 and its number |
-//! | `PMIX_ERR_PROC_KILLED_BY_CMD` | the launcher ended it, or who controls it | the same |
+//! | `PMIX_ERR_PROC_ABORTED_BY_SIG` | a signal ended it that the launcher had not sent it | and `PMIX_EXIT_CODE`, 128 and its number |
+//! | `PMIX_ERR_PROC_KILLED_BY_CMD` | a signal ended it that the launcher had sent it, by itself or for who controls it | the same |
 //! | `PMIX_ERR_PROC_TERM_WO_SYNC` | it ended well between initialising and finalising | `PMIX_EVENT_AFFECTED_PROC` |
 //! | `PMIX_ERR_PROC_REQUESTED_ABORT` | it aborted its job | and `PMIX_EXIT_CODE` |
 //! | `PMIX_ERR_PROC_FAILED_TO_START` | its job could not be started as a whole | `PMIX_EVENT_AFFECTED_PROC` |
@@ -50,7 +50,7 @@ impl Session<'_> {
             (Ending::Exited(0), Link::Connected) => Status::ERR_PROC_TERM_WO_SYNC,
             (Ending::Exited(0), _) => Status::EVENT_PROC_TERMINATED,
             (Ending::Exited(_), _) => Status::ERR_EXIT_NONZERO_TERM,
-            (Ending::Signalled { .. }, _) if process.was_told || job.stop.is_ending() => {
+            (Ending::Signalled { .. }, _) if process.was_killed_by_command() => {
                 Status::ERR_PROC_KILLED_BY_CMD
             }
             (Ending::Signalled { .. }, _) => Status::ERR_PROC_ABORTED_BY_SIG,

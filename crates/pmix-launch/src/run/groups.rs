@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The groups of a job, for its report: those that there are, and those that could not be made.
+//! The groups of the processes of all jobs, for the report: those that there are, and those that could
+//! not be made.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use crate::host::Failed;
 /// How many groups are kept; more that were not taken apart are counted alone.
 const MAX_KEPT: usize = 1000;
 
-/// The groups of a job that were not taken apart, and those that could not be made.
+/// The groups that were not taken apart, and those that could not be made.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     kept: Vec<Kept>,
@@ -23,7 +24,9 @@ pub(super) struct Groups {
 struct Kept {
     name: Text<'static>,
     members: Vec<Proc<'static>>,
-    left: Vec<Rank>,
+    left: BTreeSet<Proc<'static>>,
+    /// Those of its members that ended badly.
+    lost: BTreeSet<Proc<'static>>,
     failed: Option<Failed>,
 }
 
@@ -44,7 +47,7 @@ impl Groups {
                 let is_in = |group: &&mut Kept| group.name == name && has(&group.members, &proc);
                 // The newest one: older ones of its name failed, or they would have it still.
                 if let Some(group) = self.kept.iter_mut().rev().find(is_in) {
-                    group.left.push(proc.rank);
+                    group.left.insert(proc);
                 }
             }
             GroupChange::TakenApart(members) => {
@@ -78,33 +81,40 @@ impl Groups {
             self.kept.push(Kept {
                 name,
                 members,
-                left: Vec::new(),
+                left: BTreeSet::new(),
+                lost: BTreeSet::new(),
                 failed,
             });
         }
     }
 
-    /// Says what became of each, where these processes ended badly.
-    pub(super) fn outcomes(self, unsound: &BTreeSet<Rank>) -> Vec<GroupOutcome> {
+    /// Notes that processes ended badly.
+    pub(super) fn lost(&mut self, procs: &[Proc<'static>]) {
+        for group in &mut self.kept {
+            let members = procs.iter().filter(|proc| has(&group.members, proc));
+            group.lost.extend(members.cloned());
+        }
+    }
+
+    /// Says what became of each.
+    pub(super) fn outcomes(self) -> Vec<GroupOutcome> {
         let outcome = |group: Kept| {
             let Kept {
                 name,
                 members,
                 left,
+                lost,
                 failed,
             } = group;
-            let mut ranks: Vec<_> = members.iter().map(|proc| proc.rank).collect();
-            ranks.retain(|rank| !left.contains(rank));
+            let mut members = members;
+            members.retain(|proc| !left.contains(proc));
             let missing: BTreeSet<_> = match &failed {
-                Some(failed) => failed.missing.iter().map(|proc| proc.rank).collect(),
-                None => { unsound.iter().copied() }
-                    .filter(|rank| !left.contains(rank))
-                    .filter(|rank| ranks.contains(rank) || ranks.contains(&Rank::WILDCARD))
-                    .collect(),
+                Some(failed) => failed.missing.iter().cloned().collect(),
+                None => lost.difference(&left).cloned().collect(),
             };
             GroupOutcome {
                 name: String::from_utf8_lossy(name.as_bytes()).into_owned(),
-                members: ranks,
+                members,
                 missing: missing.into_iter().collect(),
                 failure: failed.map(|failed| failed.status),
             }
@@ -131,10 +141,6 @@ mod tests {
         ranks.iter().map(proc).collect()
     }
 
-    fn ranks(of: &[u32]) -> Vec<Rank> {
-        of.iter().copied().map(Rank::new).collect()
-    }
-
     #[test]
     fn groups_that_were_not_taken_apart_are_told_with_who_is_missing() {
         let mut groups = Groups::default();
@@ -144,11 +150,12 @@ mod tests {
         groups.changed("b".into(), GroupChange::Left(procs(&[1])[0].clone()));
         groups.changed("a".into(), GroupChange::TakenApart(procs(&[0, 1, 2])));
         assert_eq!(groups.num_formed(), 2);
-        let told = groups.outcomes(&BTreeSet::from([Rank::new(1), Rank::new(3)]));
+        groups.lost(&procs(&[1, 3]));
+        let told = groups.outcomes();
         let expected = GroupOutcome {
             name: "b".to_owned(),
-            members: ranks(&[2, 3]),
-            missing: ranks(&[3]),
+            members: procs(&[2, 3]),
+            missing: procs(&[3]),
             failure: None,
         };
         assert_eq!(told, [expected]);
@@ -172,12 +179,32 @@ mod tests {
             ..failed(Collective::Fence)
         });
         assert_eq!(groups.num_formed(), 1);
-        let told = groups.outcomes(&BTreeSet::new());
+        let told = groups.outcomes();
         assert_eq!(told.len(), 2);
         for group in told {
-            assert_eq!(group.missing, ranks(&[1]));
+            assert_eq!(group.missing, procs(&[1]));
             assert_eq!(group.failure, Some(Status::ERR_TIMEOUT));
         }
+    }
+
+    #[test]
+    fn processes_of_several_jobs_with_the_same_rank_are_told_apart() {
+        let of = |job: &'static str, rank| Proc::new(job, Rank::new(rank));
+        let members = vec![of("a", 0), of("a", 1), of("b", 1), of("b", 2)];
+        let mut groups = Groups::default();
+        groups.changed("g".into(), GroupChange::Formed(members));
+        groups.changed("g".into(), GroupChange::Left(of("a", 1)));
+        groups.lost(&[of("b", 1), of("c", 0)]);
+        let everybody = [Rank::WILDCARD].map(|rank| Proc::new("b", rank)).to_vec();
+        groups.changed("all".into(), GroupChange::Formed(everybody.clone()));
+        groups.lost(&[of("a", 0), of("b", 2)]);
+        let told = groups.outcomes();
+        assert_eq!(told[0].members, [of("a", 0), of("b", 1), of("b", 2)]);
+        assert_eq!(told[0].missing, [of("a", 0), of("b", 1), of("b", 2)]);
+        assert_eq!(
+            (&told[1].members, &told[1].missing[..]),
+            (&everybody, &[of("b", 2)][..])
+        );
     }
 
     #[test]
@@ -188,6 +215,6 @@ mod tests {
             groups.changed(name, GroupChange::Formed(procs(&[0])));
         }
         assert_eq!(groups.num_formed(), 3000);
-        assert_eq!(groups.outcomes(&BTreeSet::new()).len(), MAX_KEPT);
+        assert_eq!(groups.outcomes().len(), MAX_KEPT);
     }
 }

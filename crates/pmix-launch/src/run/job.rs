@@ -3,6 +3,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Instant;
 
 use pmix_host::forward::LineForm;
 use pmix_server::Completion;
@@ -41,6 +42,10 @@ pub(super) struct Origin {
     pub(super) number: u64,
     /// How many processes were started before its own.
     pub(super) offset: u32,
+    /// When it is to be started, if there is a limit of time for that.
+    pub(super) start_by: Option<Instant>,
+    /// Whether its other processes go on when one ends with another exit code than 0.
+    pub(super) spares_exit_codes: bool,
     /// Whether it goes on when the job of its parent fails.
     pub(super) is_separate: bool,
     /// Whether it is ended even when the job of its parent ends well.
@@ -50,6 +55,8 @@ pub(super) struct Origin {
 /// A job that was asked for and is not started yet.
 pub(super) struct Waiting {
     pub(super) call: Spawn,
+    /// When it was asked for.
+    pub(super) asked: Instant,
     pub(super) done: Completion<Nspace<'static>>,
 }
 
@@ -72,6 +79,12 @@ impl Job<'_> {
     /// The name of one of its processes.
     pub(super) fn proc(&self, rank: Rank) -> Proc<'static> {
         Proc::new(self.nspace.clone(), rank)
+    }
+
+    /// Its processes that did not end well.
+    pub(super) fn unsound(&self) -> Vec<Proc<'static>> {
+        let unsound = self.table.iter().filter(|process| !process.is_sound());
+        unsound.map(|process| self.proc(process.rank)).collect()
     }
 
     /// How lines of its processes go out.

@@ -5,6 +5,7 @@ mod answer;
 mod children;
 mod connected;
 mod control;
+mod directives;
 mod events;
 mod groups;
 mod job;

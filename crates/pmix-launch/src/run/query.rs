@@ -7,38 +7,10 @@ use std::time::Instant;
 use pmix_server::upcall::Query;
 use pmix_types::{DataArray, Info, ProcInfo, ProcState, Status, Text, Value, keys};
 
+use super::directives::Directive;
 use super::job::Job;
 use super::session::Session;
 use crate::process::{Ending, Link, Process};
-
-/// The attributes of a spawn that are obeyed.
-const SPAWN_ATTRIBUTES: &[&str] = &[
-    keys::ABORT_NON_ZERO_TERM,
-    keys::ADD_ENVAR,
-    keys::APPEND_ENVAR,
-    keys::BINDTO,
-    keys::CPUS_PER_PROC,
-    keys::CPU_LIST,
-    keys::DISPLAY_MAP,
-    keys::FIRST_ENVAR,
-    keys::HOST,
-    keys::IOF_OUTPUT_TO_DIRECTORY,
-    keys::IOF_TAG_OUTPUT,
-    keys::JOB_CONTINUOUS,
-    keys::JOB_RECOVERABLE,
-    keys::JOB_TIMEOUT,
-    keys::MAPBY,
-    keys::OUTPUT_TO_DIRECTORY,
-    keys::PERSONALITY,
-    keys::PREPEND_ENVAR,
-    keys::RANKBY,
-    keys::REPORT_BINDINGS,
-    keys::SET_ENVAR,
-    keys::SPAWN_CHILD_SEP,
-    keys::TAG_OUTPUT,
-    keys::UNSET_ENVAR,
-    keys::WDIR,
-];
 
 impl Session<'_> {
     /// What there is of the keys that are asked, and whether that is all of them.
@@ -92,8 +64,8 @@ impl Session<'_> {
             let left = job.stop.time_left(Instant::now())?.as_secs();
             return Some(Info::new(keys::TIME_REMAINING, u32::try_from(left).ok()?));
         }
-        let known = SPAWN_ATTRIBUTES.join(",");
-        is(keys::QUERY_SPAWN_SUPPORT).then(|| Info::new(keys::QUERY_SPAWN_SUPPORT, known))
+        is(keys::QUERY_SPAWN_SUPPORT)
+            .then(|| Info::new(keys::QUERY_SPAWN_SUPPORT, Directive::supported()))
     }
 }
 
@@ -120,6 +92,9 @@ fn state(process: &Process) -> ProcState {
         (Some((Ending::Exited(0), _)), Link::Connected) => ProcState::TERM_WO_SYNC,
         (Some((Ending::Exited(0), _)), _) => ProcState::TERMINATED,
         (Some((Ending::Exited(_), _)), _) => ProcState::TERM_NON_ZERO,
+        (Some((Ending::Signalled { .. }, _)), _) if process.was_killed_by_command() => {
+            ProcState::KILLED_BY_CMD
+        }
         (Some((Ending::Signalled { .. }, _)), _) => ProcState::ABORTED_BY_SIG,
     }
 }

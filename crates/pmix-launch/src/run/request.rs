@@ -2,14 +2,16 @@
 //! What a spawn asks for, read out of its infos.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pmix_server::upcall::Spawn;
 use pmix_topology::{Cpuset, Level};
-use pmix_types::{App as Asked, Info, Status, Text, Value, keys};
+use pmix_types::{App as SpawnApp, Info, Status, Text, Value, keys};
 
+use super::directives::{Asked, Directive, Effect};
 use crate::environment::is_foreign;
 use crate::{App, Error, Export, MapBy};
 
@@ -28,6 +30,11 @@ impl Refusal {
 
     pub(super) fn of(error: &Error) -> Self {
         Self::new(error.status(), error.to_string())
+    }
+
+    fn unsupported(what: impl fmt::Display) -> Self {
+        let why = format!("pmix run does not support {what}");
+        Self::new(Status::ERR_NOT_SUPPORTED, why)
     }
 
     fn bad(why: impl Into<String>) -> Self {
@@ -50,48 +57,26 @@ pub(super) struct Request {
     pub(super) tags_output: Option<bool>,
     pub(super) output_dir: Option<PathBuf>,
     pub(super) keep_going: Option<bool>,
+    /// Whether a process that ends with another exit code than 0 ends it.
+    pub(super) ends_by_exit_code: Option<bool>,
     pub(super) announce: Option<bool>,
+    /// How long it may run.
     pub(super) timeout: Option<Duration>,
+    /// How long it may take until it is started.
+    pub(super) spawn_timeout: Option<Duration>,
+    /// Whether it is not to be started unless who asks is sent its output.
+    pub(super) needs_forwarding: bool,
+    /// Where applications start that do not say it themselves.
+    wdir: Option<PathBuf>,
+    /// What is done to the variables of all applications.
+    exports: Vec<Export>,
 }
-
-/// What no launcher of one node does, though a process asks for it.
-const REFUSED: &[(&str, &str)] = &[
-    (keys::ADD_HOST, "PMIX_ADD_HOST"),
-    (keys::ADD_HOSTFILE, "PMIX_ADD_HOSTFILE"),
-    (keys::HOSTFILE, "PMIX_HOSTFILE"),
-    (keys::PRELOAD_BIN, "PMIX_PRELOAD_BIN"),
-    (keys::PRELOAD_FILES, "PMIX_PRELOAD_FILES"),
-    (keys::FORKEXEC_AGENT, "PMIX_FORKEXEC_AGENT"),
-    (keys::SPAWN_PTY, "PMIX_SPAWN_PTY"),
-    (keys::STDIN_TGT, "PMIX_STDIN_TGT"),
-    (keys::FWD_STDIN, "PMIX_FWD_STDIN"),
-    (keys::INDEX_ARGV, "PMIX_INDEX_ARGV"),
-    (keys::DO_NOT_LAUNCH, "PMIX_DO_NOT_LAUNCH"),
-    (keys::MAX_RESTARTS, "PMIX_MAX_RESTARTS"),
-    (keys::OUTPUT_TO_FILE, "PMIX_OUTPUT_TO_FILE"),
-    (keys::MERGE_STDERR_STDOUT, "PMIX_MERGE_STDERR_STDOUT"),
-    (keys::IOF_OUTPUT_TO_FILE, "PMIX_IOF_OUTPUT_TO_FILE"),
-    (
-        keys::IOF_MERGE_STDERR_STDOUT,
-        "PMIX_IOF_MERGE_STDERR_STDOUT",
-    ),
-    (keys::TIMESTAMP_OUTPUT, "PMIX_TIMESTAMP_OUTPUT"),
-    (keys::IOF_TIMESTAMP_OUTPUT, "PMIX_IOF_TIMESTAMP_OUTPUT"),
-    (keys::IOF_XML_OUTPUT, "PMIX_IOF_XML_OUTPUT"),
-    (keys::COLOCATE_PROCS, "PMIX_COLOCATE_PROCS"),
-    (keys::COLOCATE_NPERPROC, "PMIX_COLOCATE_NPERPROC"),
-    (keys::COLOCATE_NPERNODE, "PMIX_COLOCATE_NPERNODE"),
-    (keys::DEBUGGER_DAEMONS, "PMIX_DEBUGGER_DAEMONS"),
-    (keys::DEBUG_STOP_ON_EXEC, "PMIX_DEBUG_STOP_ON_EXEC"),
-    (keys::DEBUG_STOP_IN_INIT, "PMIX_DEBUG_STOP_IN_INIT"),
-    (keys::DEBUG_STOP_IN_APP, "PMIX_DEBUG_STOP_IN_APP"),
-];
 
 impl Request {
     /// Reads what is asked for.
     ///
     /// # Errors
-    /// It makes no sense, or is nothing that a launcher of one node does: `PMIX_ERR_NOT_SUPPORTED`.
+    /// It makes no sense, or the launcher does not support it: `PMIX_ERR_NOT_SUPPORTED`.
     pub(super) fn of(call: &Spawn, host: &[u8]) -> Result<Self, Refusal> {
         let mut request = Self::default();
         for info in &call.infos {
@@ -109,63 +94,56 @@ impl Request {
         let numbers = self.apps.iter().map(|app| app.num_procs);
         let sum = numbers.fold(0u32, u32::saturating_add);
         match sum {
-            0 => Err(Refusal::bad("no processes")),
+            0 => Err(Refusal::bad("the applications have no processes")),
             sum => Ok(sum),
         }
     }
 
     /// Takes what is said of the job as a whole.
     fn take(&mut self, info: &Info<'static>, host: &[u8]) -> Result<(), Refusal> {
+        let Some(directive) = Directive::of(&info.key) else {
+            return unknown(info);
+        };
         let flag = info.truth().is_true();
-        let is = |key: &str| info.key.is(key);
-        // What is said not to be wanted is not.
-        let is_denied = matches!(info.value, Value::Bool(false));
-        let mut refused = REFUSED.iter();
-        if let Some((_, name)) = refused.find(|(key, _)| is(key) && !is_denied) {
-            return Err(Refusal::new(
-                Status::ERR_NOT_SUPPORTED,
-                format!("{name} is nothing that pmix run does"),
-            ));
-        }
-        match () {
-            () if is(keys::SPAWN_CHILD_SEP) => self.is_separate = Some(flag),
-            () if is(keys::MAPBY) => self.map(text_of(info)?)?,
-            () if is(keys::RANKBY) => rank(text_of(info)?)?,
-            () if is(keys::BINDTO) => self.bind_to = Some(bind(text_of(info)?)?),
-            () if is(keys::CPUS_PER_PROC) => self.cores_each = Some(number(info)?),
-            () if is(keys::CPU_LIST) => self.cpus = Some(cpus(text_of(info)?)?),
-            () if is(keys::TAG_OUTPUT) || is(keys::IOF_TAG_OUTPUT) => self.tags_output = Some(flag),
-            () if is(keys::OUTPUT_TO_DIRECTORY) || is(keys::IOF_OUTPUT_TO_DIRECTORY) => {
-                self.output_dir = Some(own(text_of(info)?).into());
-            }
-            () if is(keys::JOB_CONTINUOUS) || is(keys::JOB_RECOVERABLE) => {
-                self.keep_going = Some(flag);
-            }
-            () if is(keys::ABORT_NON_ZERO_TERM) => self.keep_going = Some(!flag),
-            () if is(keys::REPORT_BINDINGS) || is(keys::DISPLAY_MAP) => self.announce = Some(flag),
-            () if is(keys::JOB_TIMEOUT) || is(keys::TIMEOUT) => self.limit(number(info)?),
-            () if is(keys::HOST) => here(text_of(info)?, host)?,
-            // Personality, the kind of program and who is told of its end change nothing here.
-            () => tracing::debug!("{} is taken without effect", info.key),
+        let asked = match directive.effect {
+            Effect::Obeyed(asked) => asked,
+            Effect::Given => return Ok(()),
+            // What is said not to be wanted is not.
+            Effect::Refused if matches!(info.value, Value::Bool(false)) => return Ok(()),
+            Effect::Refused => return Err(Refusal::unsupported(directive.name)),
+        };
+        match asked {
+            Asked::Separate => self.is_separate = Some(flag),
+            Asked::MapBy => self.map(text_of(info)?)?,
+            Asked::RankBy => rank(text_of(info)?)?,
+            Asked::BindTo => self.bind_to = Some(bind(text_of(info)?)?),
+            Asked::CoresEach => self.cores_each = Some(number(info)?),
+            Asked::Cpus => self.cpus = Some(cpus(text_of(info)?)?),
+            Asked::TagsOutput => self.tags_output = Some(flag),
+            Asked::OutputDir => self.output_dir = Some(own(text_of(info)?).into()),
+            Asked::KeepGoing => self.keep_going = Some(flag),
+            Asked::EndsByExitCode => self.ends_by_exit_code = Some(flag),
+            Asked::Announce => self.announce = Some(flag),
+            Asked::JobLimit => shorten(&mut self.timeout, number(info)?),
+            Asked::SpawnLimit => shorten(&mut self.spawn_timeout, number(info)?),
+            Asked::Host => here(text_of(info)?, host)?,
+            Asked::Wdir => self.wdir = Some(own(text_of(info)?).into()),
+            Asked::Variable => self.exports.extend(envar(info)?),
+            Asked::Forwarded => self.needs_forwarding |= flag && info.is_required(),
         }
         Ok(())
     }
 
-    fn limit(&mut self, seconds: usize) {
-        let limit = u64::try_from(seconds).map_or(Duration::MAX, Duration::from_secs);
-        // 0 is no limit.
-        if !limit.is_zero() {
-            self.timeout = Some(self.timeout.map_or(limit, |other| other.min(limit)));
-        }
+    /// Whether the time is up in which a job that was asked for at some time is to be started.
+    pub(super) fn is_late(&self, asked: Instant, now: Instant) -> bool {
+        let limit = self.spawn_timeout;
+        limit.is_some_and(|limit| now.saturating_duration_since(asked) >= limit)
     }
 
     /// Takes a mapping such as `core:PE=2:OVERSUBSCRIBE`.
     fn map(&mut self, text: &Text<'_>) -> Result<(), Refusal> {
         let text = text.to_str_lossy().to_ascii_lowercase();
-        let unknown = |word: &str| {
-            let why = format!("PMIX_MAPBY {word:?} is nothing that pmix run does");
-            Refusal::new(Status::ERR_NOT_SUPPORTED, why)
-        };
+        let unknown = |word: &str| Refusal::unsupported(format_args!("PMIX_MAPBY {word:?}"));
         for (place, word) in text.split(':').enumerate() {
             match (place, word.split_once('=')) {
                 (0, _) if matches!(word, "" | "slot" | "byslot") => self.map_by = Some(MapBy::Slot),
@@ -186,7 +164,7 @@ impl Request {
     }
 
     /// Reads an application, with what its own infos say of the job.
-    fn app(&mut self, asked: &Asked<'static>, host: &[u8]) -> Result<App, Refusal> {
+    fn app(&mut self, asked: &SpawnApp<'static>, host: &[u8]) -> Result<App, Refusal> {
         let num_procs = u32::try_from(asked.maxprocs);
         let num_procs = num_procs.map_err(|_| Refusal::bad("a number of processes below 0"))?;
         let first = asked.cmd.as_ref().or_else(|| asked.argv.first());
@@ -198,15 +176,14 @@ impl Request {
             )
         })?;
         let mut wdir = asked.cwd.as_ref().map(|cwd| own(cwd).into());
+        wdir = wdir.or_else(|| self.wdir.clone());
         let exports = asked.env.iter().filter_map(|text| variable(&own(text)));
-        let mut exports: Vec<_> = exports.collect();
+        let mut exports: Vec<_> = exports.chain(self.exports.iter().cloned()).collect();
         for info in &asked.info {
-            if info.key.is(keys::WDIR) {
-                wdir = Some(own(text_of(info)?).into());
-            } else if let Some(export) = envar(info)? {
-                exports.push(export);
-            } else {
-                self.take(info, host)?;
+            match Directive::of(&info.key).map(|directive| directive.effect) {
+                Some(Effect::Obeyed(Asked::Wdir)) => wdir = Some(own(text_of(info)?).into()),
+                Some(Effect::Obeyed(Asked::Variable)) => exports.extend(envar(info)?),
+                _ => self.take(info, host)?,
             }
         }
         Ok(App {
@@ -216,6 +193,23 @@ impl Request {
             wdir,
             exports,
         })
+    }
+}
+
+/// A directive that the launcher does not know is ignored, unless who asks cannot do without it.
+fn unknown(info: &Info<'_>) -> Result<(), Refusal> {
+    if info.is_required() {
+        return Err(Refusal::unsupported(&info.key));
+    }
+    tracing::debug!("{} is ignored", info.key);
+    Ok(())
+}
+
+/// Shortens a limit of time; 0 seconds are no limit.
+fn shorten(limit: &mut Option<Duration>, seconds: usize) {
+    let new = u64::try_from(seconds).map_or(Duration::MAX, Duration::from_secs);
+    if !new.is_zero() {
+        *limit = Some(limit.map_or(new, |old| old.min(new)));
     }
 }
 
@@ -258,10 +252,7 @@ fn bind(text: &Text<'_>) -> Result<Option<Level>, Refusal> {
         "none" => Ok(None),
         word => match level(word) {
             Some(level) => Ok(Some(level)),
-            None => {
-                let why = format!("PMIX_BINDTO {word:?} is nothing that pmix run does");
-                Err(Refusal::new(Status::ERR_NOT_SUPPORTED, why))
-            }
+            None => Err(Refusal::unsupported(format_args!("PMIX_BINDTO {word:?}"))),
         },
     }
 }
@@ -271,10 +262,7 @@ fn rank(text: &Text<'_>) -> Result<(), Refusal> {
     let text = text.to_str_lossy().to_ascii_lowercase();
     match text.as_str() {
         "slot" | "byslot" | "fill" => Ok(()),
-        word => {
-            let why = format!("PMIX_RANKBY {word:?} is nothing that pmix run does");
-            Err(Refusal::new(Status::ERR_NOT_SUPPORTED, why))
-        }
+        word => Err(Refusal::unsupported(format_args!("PMIX_RANKBY {word:?}"))),
     }
 }
 
@@ -352,26 +340,34 @@ mod tests {
     use pmix_types::Envar;
 
     use super::*;
+    use crate::run::directives::DIRECTIVES;
 
     fn taken(infos: Vec<Info<'static>>) -> Result<Request, Refusal> {
         let mut request = Request::default();
-        let app = Asked {
-            cmd: Some("true".into()),
-            maxprocs: 2,
+        let app = SpawnApp {
             info: infos,
-            ..Asked::default()
+            ..program()
         };
         let app = request.app(&app, b"n1")?;
         request.apps.push(app);
         Ok(request)
     }
 
+    fn program() -> SpawnApp<'static> {
+        SpawnApp {
+            cmd: Some("true".into()),
+            maxprocs: 2,
+            ..SpawnApp::default()
+        }
+    }
+
     #[test]
     fn what_is_not_done_is_refused_by_its_name() {
-        for (key, name) in REFUSED {
+        let all = DIRECTIVES.iter();
+        for Directive { key, name, .. } in all.filter(|one| one.effect == Effect::Refused) {
             let refusal = taken(vec![Info::new(*key, true)]).unwrap_err();
             assert_eq!(refusal.status, Status::ERR_NOT_SUPPORTED, "{name}");
-            assert!(refusal.why.starts_with(name), "{}", refusal.why);
+            assert!(refusal.why.ends_with(name), "{}", refusal.why);
             taken(vec![Info::new(*key, false)]).unwrap();
         }
         for (key, value) in [
@@ -407,6 +403,56 @@ mod tests {
         assert_eq!(request.timeout, Some(Duration::from_secs(9)));
         assert_eq!(request.apps[0].wdir, Some("/tmp".into()));
         assert_eq!(request.num_procs().unwrap(), 2);
+    }
+
+    #[test]
+    fn what_is_unknown_is_ignored_unless_it_is_required() {
+        for key in ["example.unknown", keys::TIMEOUT_STACKTRACES] {
+            let info = Info::new(key, false);
+            taken(vec![info.clone()]).unwrap();
+            let refusal = taken(vec![info.required()]).unwrap_err();
+            assert_eq!(refusal.status, Status::ERR_NOT_SUPPORTED);
+            assert!(refusal.why.ends_with(key), "{}", refusal.why);
+        }
+        for one in DIRECTIVES.iter().filter(|one| one.effect == Effect::Given) {
+            taken(vec![Info::new(one.key, true).required()]).unwrap();
+        }
+        taken(vec![Info::new(keys::TAG_OUTPUT, true).required()]).unwrap();
+    }
+
+    #[test]
+    fn the_time_limit_of_the_spawn_is_not_that_of_the_job() {
+        for key in [keys::TIMEOUT, keys::SPAWN_TIMEOUT] {
+            let request = taken(vec![Info::new(key, 30i32)]).unwrap();
+            assert_eq!(request.timeout, None);
+            let asked = Instant::now();
+            let after = |seconds| request.is_late(asked, asked + Duration::from_secs(seconds));
+            assert!(!after(29) && after(30));
+        }
+        let unlimited = taken(vec![Info::new(keys::TIMEOUT, 0i32)]).unwrap();
+        let asked = Instant::now();
+        assert!(!unlimited.is_late(asked, asked + Duration::from_secs(1000)));
+    }
+
+    #[test]
+    fn what_is_said_of_the_job_holds_for_all_its_applications() {
+        let unset = |name: &'static str| Info::new(keys::UNSET_ENVAR, name);
+        let mut request = Request::default();
+        for info in [Info::new(keys::WDIR, "/job"), unset("J")] {
+            request.take(&info, b"n1").unwrap();
+        }
+        let first = SpawnApp {
+            cwd: Some("/app".into()),
+            info: vec![unset("A")],
+            ..program()
+        };
+        let first = request.app(&first, b"n1").unwrap();
+        let second = request.app(&program(), b"n1").unwrap();
+        assert_eq!(first.wdir, Some("/app".into()));
+        assert_eq!(second.wdir, Some("/job".into()));
+        let unset = |name: &str| Export::Unset(name.into());
+        assert_eq!(first.exports, [unset("J"), unset("A")]);
+        assert_eq!(second.exports, [unset("J")]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A session: the job that was to be started, those that its processes spawn, and all that they share.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
 use super::Standard;
 use super::connected::Connected;
 use super::groups::Groups;
-use super::job::{Jobs, Waiting};
+use super::job::{Job, Jobs, Waiting};
 use super::log::Logs;
 use super::missing::Missing;
 use super::stop::{Interrupt, Order};
@@ -171,8 +171,10 @@ impl Session<'_> {
     }
 
     /// Sends a signal to the processes of all jobs.
-    fn signal_all(&self, signal: Signal) {
-        self.jobs.iter().for_each(|job| job.table.signal(signal));
+    fn signal_all(&mut self, signal: Signal) {
+        self.jobs
+            .iter_mut()
+            .for_each(|job| job.table.signal(signal));
     }
 
     /// A signal that ends programs: handed on, and the second of a kind ends all jobs whatever their
@@ -268,7 +270,7 @@ impl Session<'_> {
     }
 
     pub(super) fn obey(&mut self, index: usize, order: Order) {
-        let Some(job) = self.jobs.get(index) else {
+        let Some(job) = self.jobs.get_mut(index) else {
             return;
         };
         tracing::debug!("{}: {order:?}", job.nspace);
@@ -371,8 +373,7 @@ impl Session<'_> {
             elapsed: Duration::ZERO,
             processor_time: Duration::ZERO,
         };
-        let unsound = processes().filter(|process| !is_sound(process));
-        let unsound: BTreeSet<_> = unsound.map(|process| process.rank).collect();
+        let unsound = first.map(Job::unsound).unwrap_or_default();
         // Nothing runs any more when files are removed.
         while self.jobs.len() > 1 {
             self.dismiss(self.jobs.len() - 1);
@@ -384,9 +385,10 @@ impl Session<'_> {
         self.orphans.end();
         self.close();
         outcome.spawned = std::mem::take(&mut self.spawned);
-        let groups = std::mem::take(&mut self.groups);
+        let mut groups = std::mem::take(&mut self.groups);
+        groups.lost(&unsound);
         outcome.num_groups = groups.num_formed();
-        outcome.groups = groups.outcomes(&unsound);
+        outcome.groups = groups.outcomes();
         drop(self);
         outcome.elapsed = began.elapsed();
         outcome.processor_time = processor_time();
@@ -432,15 +434,6 @@ fn warn_of_held(held: &[HeldStream]) {
 fn processor_time() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::try_from(used).unwrap_or_default()
-}
-
-/// Whether a process ended as one does that the others can do without: well, and not between init and
-/// finalize.
-pub(super) fn is_sound(process: &Process) -> bool {
-    let is_well = process
-        .ended
-        .is_some_and(|(ending, _)| ending.exit_code() == 0);
-    is_well && process.link != Link::Connected
 }
 
 fn of_process(process: &Process, began: Instant) -> RankOutcome {

@@ -17,7 +17,8 @@ use crate::{Error, Layout, MapBy, Output, Plan, Policy};
 impl Session<'_> {
     /// Keeps a request until there is time to start a job.
     pub(super) fn spawn_later(&mut self, call: Spawn, done: Completion<Nspace<'static>>) {
-        self.waiting.push_back(Waiting { call, done });
+        let asked = Instant::now();
+        self.waiting.push_back(Waiting { call, asked, done });
     }
 
     /// Refuses the jobs that were asked for and not started, because everything ends.
@@ -29,11 +30,11 @@ impl Session<'_> {
 
     /// Starts the next job that was asked for: one, so that others have their turn.
     pub(super) fn start_waiting(&mut self) {
-        let Some(Waiting { call, done }) = self.waiting.pop_front() else {
+        let Some(Waiting { call, asked, done }) = self.waiting.pop_front() else {
             return;
         };
         let asker = call.proc.clone();
-        match self.spawn(call) {
+        match self.spawn(call, asked) {
             Ok(nspace) => done.succeed(nspace),
             Err(refusal) => {
                 let Refusal { status, why } = refusal;
@@ -44,7 +45,7 @@ impl Session<'_> {
         }
     }
 
-    fn spawn(&mut self, call: Spawn) -> Result<Nspace<'static>, Refusal> {
+    fn spawn(&mut self, call: Spawn, asked: Instant) -> Result<Nspace<'static>, Refusal> {
         // Each application has one process at least, and costs as much as one to prepare.
         self.check_room(u32::try_from(call.apps.len()).unwrap_or(u32::MAX))?;
         let request = Request::of(&call, self.plan.layout.host())?;
@@ -52,6 +53,13 @@ impl Session<'_> {
         if parent.is_some_and(|parent| parent.stop.is_ending()) {
             let why = "it is being ended";
             return Err(Refusal::new(Status::ERR_JOB_CANCELED, why));
+        }
+        if request.is_late(asked, Instant::now()) {
+            return Err(Refusal::of(&Error::late()));
+        }
+        if request.needs_forwarding && !self.plan.forward_io {
+            let why = "its output does not pass through the launcher (--forward-io)";
+            return Err(Refusal::new(Status::ERR_NOT_SUPPORTED, why));
         }
         let num_procs = request.num_procs()?;
         self.check_room(num_procs)?;
@@ -61,6 +69,8 @@ impl Session<'_> {
             parent: call.proc,
             number: self.num_jobs,
             offset: self.num_procs,
+            start_by: (request.spawn_timeout).and_then(|limit| asked.checked_add(limit)),
+            spares_exit_codes: request.ends_by_exit_code == Some(false),
             is_separate: request.is_separate == Some(true),
             ends_with_parent: request.is_separate == Some(false),
         };
@@ -92,7 +102,8 @@ impl Session<'_> {
             Ok(num_procs) if num_procs <= room => Ok(()),
             _ => {
                 let why = format!(
-                    "{num_procs} processes beside the {running} spawned ones that there are: --max-spawned is {most}"
+                    "{num_procs} more processes, with {running} spawned ones already there, exceed \
+                     --max-spawned {most}"
                 );
                 Err(Refusal::new(Status::ERR_OUT_OF_RESOURCE, why))
             }
@@ -142,7 +153,12 @@ impl Session<'_> {
             timeout,
             policy: policy_of(request, self.plan.policy),
             cpus: request.cpus.clone().or_else(|| self.plan.cpus.clone()),
-            keep_going: request.keep_going.unwrap_or(self.plan.keep_going),
+            keep_going: (request.keep_going)
+                .or(request
+                    .ends_by_exit_code
+                    .filter(|ends| *ends)
+                    .map(|_| false))
+                .unwrap_or(self.plan.keep_going),
             announce: request.announce.unwrap_or(false),
             stdin_rank: None,
             process_sets: Vec::new(),

@@ -70,10 +70,13 @@ impl<'a> Session<'a> {
         // The server has opened what it needs by now.
         check_limits(&plan, self.standard)?;
         let number = origin.as_ref().map(|origin| origin.number);
+        let spares_exit_codes = origin
+            .as_ref()
+            .is_some_and(|origin| origin.spares_exit_codes);
         let job = Job {
             nspace: Nspace::new(plan.nspace.clone()).to_shared(),
             dir: JobDir::create(&self.dir, number, plan.layout.here())?,
-            stop: Stop::new(&plan, Instant::now()),
+            stop: Stop::new(&plan, Instant::now()).sparing_exit_codes_if(spares_exit_codes),
             table: Table::default(),
             has_failed: false,
             is_abandoned: false,
@@ -212,7 +215,13 @@ impl<'a> Session<'a> {
         bound: &Bound,
     ) -> Result<(), Error> {
         let nspace = Nspace::new(plan.nspace.clone()).to_shared();
+        let job = self.jobs.get(index);
+        let origin = job.and_then(|job| job.origin.as_ref());
+        let start_by = origin.and_then(|origin| origin.start_by);
         for (place, &rank) in plan.layout.here().iter().enumerate() {
+            if start_by.is_some_and(|start_by| Instant::now() >= start_by) {
+                return Err(Error::late());
+            }
             let [output, errors] = route.of(rank)?;
             let standard = process::Standard {
                 input: input::of(plan, rank, self.standard.input)?,

@@ -45,6 +45,8 @@ pub(super) enum Interrupt {
 pub(super) struct Stop {
     grace: Duration,
     keep_going: bool,
+    /// Whether the others go on when a process ends with another exit code than 0.
+    spares_exit_codes: bool,
     limit: Option<Duration>,
     /// The next thing that happens if nothing else does.
     next: Option<(Instant, Step)>,
@@ -68,6 +70,7 @@ impl Stop {
         Self {
             grace: plan.grace,
             keep_going: plan.keep_going,
+            spares_exit_codes: false,
             limit: plan.timeout,
             next: plan
                 .timeout
@@ -76,6 +79,15 @@ impl Stop {
             killed: false,
             impatient: false,
             interrupts: Vec::new(),
+        }
+    }
+
+    /// As it is, for a job whose other processes go on when one ends with another exit code than 0
+    /// (`PMIX_ABORT_NON_ZERO_TERM` is false).
+    pub(super) fn sparing_exit_codes_if(self, spares_exit_codes: bool) -> Self {
+        Self {
+            spares_exit_codes,
+            ..self
         }
     }
 
@@ -148,11 +160,12 @@ impl Stop {
             (true, Link::Connected) => Cause::NotFinalized { rank },
             (true, Link::None | Link::Finalized) => return None,
         };
-        let first = self.cause.is_none();
         self.cause.get_or_insert(cause);
-        match first && !self.keep_going {
-            true => self.ask(now),
-            false => None,
+        // Others may wait for who did not finalise, whatever its exit code is.
+        let is_spared = matches!(ending, Ending::Exited(_)) && link != Link::Connected;
+        match self.keep_going || self.spares_exit_codes && is_spared {
+            true => None,
+            false => self.ask(now),
         }
     }
 
@@ -228,6 +241,7 @@ mod tests {
         let stop = Stop {
             grace: GRACE,
             keep_going,
+            spares_exit_codes: false,
             limit,
             next: limit.map(|limit| (now + limit, Step::TimeUp)),
             cause: None,
@@ -267,6 +281,23 @@ mod tests {
         };
         assert_eq!(stop.fail(aborted, now), Some(Order::Ask));
         assert_eq!(stop.cause().unwrap().exit_code(), 3);
+    }
+
+    #[test]
+    fn exit_codes_alone_are_spared_where_they_do_not_end_a_job() {
+        let crash = Ending::Signalled {
+            signal: 11,
+            core: false,
+        };
+        for (ending, link) in [(crash, Link::None), (Ending::Exited(3), Link::Connected)] {
+            let (stop, now) = stop(None, false);
+            let mut stop = stop.sparing_exit_codes_if(true);
+            assert_eq!(ended(&mut stop, 0, 3, Link::Finalized, now), None);
+            assert!(!stop.is_ending());
+            let order = stop.ended(Rank::new(1), ending, link, now);
+            assert_eq!(order, Some(Order::Ask));
+            assert_eq!(stop.cause().unwrap().exit_code(), 3);
+        }
     }
 
     #[test]

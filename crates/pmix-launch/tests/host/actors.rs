@@ -333,6 +333,7 @@ fn listen(mut client: Client) {
         Status::EVENT_PROC_TERMINATED,
         Status::ERR_EXIT_NONZERO_TERM,
         Status::ERR_PROC_ABORTED_BY_SIG,
+        Status::ERR_PROC_KILLED_BY_CMD,
     ];
     client.register_events(&codes, &[]).unwrap();
     spawn_one(&mut client);

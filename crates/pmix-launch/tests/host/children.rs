@@ -147,6 +147,32 @@ fn who_registers_hears_of_the_start_and_the_end_of_processes_and_jobs() {
 }
 
 #[test]
+fn who_crashes_is_told_apart_from_who_is_ended_because_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = dir.path().join("crash");
+    // The second process waits to be ended; the first one crashes when that one is there.
+    let fifo = dir.path().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.unwrap().success());
+    let text = format!(
+        "case $PMIX_RANK in 0) read line < {0}; kill -SEGV $$;; *) echo there > {0}; exec sleep 1000;; esac\n",
+        fifo.display()
+    );
+    std::fs::write(&script, text).unwrap();
+    let child = format!("sh {}", script.display());
+    let vars = [("CHILD", Path::new(&child)), ("SIZE", Path::new("2"))];
+    let played = play_with("listen", 1, &vars);
+    for line in [
+        "PMIX_ERR_PROC_ABORTED_BY_SIG (-402) of listen@2 \
+         Proc(Proc { nspace: \"listen@2\", rank: 0 }) Int32(139)\n",
+        "PMIX_ERR_PROC_KILLED_BY_CMD (-400) of listen@2 \
+         Proc(Proc { nspace: \"listen@2\", rank: 1 }) Int32(143)\n",
+    ] {
+        assert!(played.output.contains(line), "{line} in {}", played.output);
+    }
+}
+
+#[test]
 fn what_is_asked_of_a_job_is_obeyed_or_refused_by_its_name() {
     let played = play_with("refused", 1, &[]);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The directives of a spawn that the launcher knows, and what it does with each: one table for what is
+//! obeyed, what is refused and what a query for supported directives is told. docs/cli.md lists the same.
+//!
+//! A directive that is not here is ignored, unless it is required (`PMIX_INFO_REQD`).
+//!
+//! Source: PMIx Standard, chapter "Process Management", `PMIx_Spawn` and "Spawn-specific attributes".
+
+use pmix_types::{Key, keys};
+
+/// A directive of a spawn.
+#[derive(Debug)]
+pub(super) struct Directive {
+    pub(super) key: &'static str,
+    /// Its name in C.
+    pub(super) name: &'static str,
+    pub(super) effect: Effect,
+}
+
+/// What the launcher does with a directive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// It obeys.
+    Obeyed(Asked),
+    /// What is asked for is so of any job.
+    Given,
+    /// It refuses the job: what is started without it is not what was asked for.
+    Refused,
+}
+
+/// What a directive that is obeyed asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Whether the job goes on without its parent.
+    Separate,
+    MapBy,
+    RankBy,
+    BindTo,
+    CoresEach,
+    Cpus,
+    TagsOutput,
+    OutputDir,
+    /// That the others go on when a process fails.
+    KeepGoing,
+    /// Whether another exit code than 0 ends the job.
+    EndsByExitCode,
+    Announce,
+    /// How long the job may run.
+    JobLimit,
+    /// How long it may take until it is started.
+    SpawnLimit,
+    Host,
+    Wdir,
+    Variable,
+    /// That who asks is sent the output; the server does it with what passes through the launcher.
+    Forwarded,
+}
+
+/// Rows of the table: the name of a key, which is that in C without its prefix, and the effect.
+macro_rules! directives {
+    ($($name:ident => $effect:expr,)*) => {
+        &[$(Directive {
+            key: keys::$name,
+            name: concat!("PMIX_", stringify!($name)),
+            effect: $effect,
+        }),*]
+    };
+}
+
+use Asked as A;
+use Effect::{Given, Obeyed, Refused};
+
+pub(super) const DIRECTIVES: &[Directive] = directives! {
+    ABORT_NON_ZERO_TERM => Obeyed(A::EndsByExitCode),
+    ADD_ENVAR => Obeyed(A::Variable),
+    APPEND_ENVAR => Obeyed(A::Variable),
+    BINDTO => Obeyed(A::BindTo),
+    CPUS_PER_PROC => Obeyed(A::CoresEach),
+    CPU_LIST => Obeyed(A::Cpus),
+    DISPLAY_MAP => Obeyed(A::Announce),
+    FIRST_ENVAR => Obeyed(A::Variable),
+    FWD_STDDIAG => Obeyed(A::Forwarded),
+    FWD_STDERR => Obeyed(A::Forwarded),
+    FWD_STDOUT => Obeyed(A::Forwarded),
+    HOST => Obeyed(A::Host),
+    IOF_OUTPUT_TO_DIRECTORY => Obeyed(A::OutputDir),
+    IOF_TAG_OUTPUT => Obeyed(A::TagsOutput),
+    JOB_CONTINUOUS => Obeyed(A::KeepGoing),
+    JOB_RECOVERABLE => Obeyed(A::KeepGoing),
+    JOB_TIMEOUT => Obeyed(A::JobLimit),
+    MAPBY => Obeyed(A::MapBy),
+    OUTPUT_TO_DIRECTORY => Obeyed(A::OutputDir),
+    PREPEND_ENVAR => Obeyed(A::Variable),
+    RANKBY => Obeyed(A::RankBy),
+    REPORT_BINDINGS => Obeyed(A::Announce),
+    SET_ENVAR => Obeyed(A::Variable),
+    SPAWN_CHILD_SEP => Obeyed(A::Separate),
+    SPAWN_TIMEOUT => Obeyed(A::SpawnLimit),
+    TAG_OUTPUT => Obeyed(A::TagsOutput),
+    TIMEOUT => Obeyed(A::SpawnLimit),
+    UNSET_ENVAR => Obeyed(A::Variable),
+    WDIR => Obeyed(A::Wdir),
+    // Programs of any kind run, and ends are told to all who register for them.
+    NON_PMI => Given,
+    NOTIFY_COMPLETION => Given,
+    NOTIFY_JOB_EVENTS => Given,
+    NOTIFY_PROC_ABNORMAL_TERMINATION => Given,
+    NOTIFY_PROC_TERMINATION => Given,
+    PERSONALITY => Given,
+    ADD_HOST => Refused,
+    ADD_HOSTFILE => Refused,
+    COLOCATE_NPERNODE => Refused,
+    COLOCATE_NPERPROC => Refused,
+    COLOCATE_PROCS => Refused,
+    COSPAWN_APP => Refused,
+    DEBUGGER_DAEMONS => Refused,
+    DEBUG_DAEMONS_PER_NODE => Refused,
+    DEBUG_DAEMONS_PER_PROC => Refused,
+    DEBUG_JOB => Refused,
+    DEBUG_STOP_IN_APP => Refused,
+    DEBUG_STOP_IN_INIT => Refused,
+    DEBUG_STOP_ON_EXEC => Refused,
+    DEBUG_TARGET => Refused,
+    DO_NOT_LAUNCH => Refused,
+    EXEC_AGENT => Refused,
+    FORKEXEC_AGENT => Refused,
+    FWD_STDIN => Refused,
+    HOSTFILE => Refused,
+    INDEX_ARGV => Refused,
+    IOF_FILE_ONLY => Refused,
+    IOF_FILE_PATTERN => Refused,
+    IOF_MERGE_STDERR_STDOUT => Refused,
+    IOF_OUTPUT_TO_FILE => Refused,
+    IOF_TIMESTAMP_OUTPUT => Refused,
+    IOF_XML_OUTPUT => Refused,
+    MAX_RESTARTS => Refused,
+    MERGE_STDERR_STDOUT => Refused,
+    NO_OVERSUBSCRIBE => Refused,
+    NO_PROCS_ON_HEAD => Refused,
+    OUTPUT_TO_FILE => Refused,
+    PPR => Refused,
+    PREFIX => Refused,
+    PRELOAD_BIN => Refused,
+    PRELOAD_FILES => Refused,
+    SET_SESSION_CWD => Refused,
+    SPAWN_PTY => Refused,
+    SPAWN_TOOL => Refused,
+    STDIN_TGT => Refused,
+    TIMESTAMP_OUTPUT => Refused,
+};
+
+impl Directive {
+    /// The directive of a key.
+    pub(super) fn of(key: &Key<'_>) -> Option<&'static Self> {
+        DIRECTIVES.iter().find(|directive| key.is(directive.key))
+    }
+
+    /// The keys of the directives that are not refused, as `PMIX_QUERY_SPAWN_SUPPORT` lists them.
+    pub(super) fn supported() -> String {
+        let supported = DIRECTIVES.iter().filter(|one| one.effect != Refused);
+        let keys: Vec<_> = supported.map(|directive| directive.key).collect();
+        keys.join(",")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_directive_stands_once_in_the_table_and_is_documented() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let (_, text) = text.split_once("*Spawned jobs.*").unwrap();
+        let (obeyed, rest) = text.split_once("*Directives that are refused*").unwrap();
+        let (refused, _) = rest.split_once("*Events*").unwrap();
+        let known = DIRECTIVES.iter().map(|one| one.key);
+        assert_eq!(known.collect::<BTreeSet<_>>().len(), DIRECTIVES.len());
+        for Directive { name, effect, .. } in DIRECTIVES {
+            let (place, other) = match effect {
+                Effect::Refused => (refused, obeyed),
+                _ => (obeyed, refused),
+            };
+            let name = format!("`{name}`");
+            assert!(
+                place.contains(&name),
+                "{name} is not documented as {effect:?}"
+            );
+            assert!(
+                !other.contains(&name),
+                "{name} is documented as more than {effect:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_supported_is_what_is_not_refused() {
+        let supported = Directive::supported();
+        let supported: BTreeSet<_> = supported.split(',').collect();
+        for key in [keys::NON_PMI, keys::TIMEOUT, keys::FWD_STDOUT, keys::MAPBY] {
+            assert!(supported.contains(key), "{key}");
+        }
+        for key in [keys::PPR, keys::HOSTFILE] {
+            assert!(!supported.contains(key), "{key}");
+        }
+    }
+}
