@@ -102,9 +102,18 @@ pub(crate) fn factor(ratio: f64) -> String {
     }
 }
 
+/// A factor that is asked for: a whole number, or two digits behind the point.
+pub(crate) fn bound(ratio: f64) -> String {
+    let text = format!("{ratio:.2}");
+    match text.strip_suffix(".00") {
+        Some(whole) => whole.to_owned(),
+        None => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{factor, size, time};
+    use super::{bound, factor, size, time};
 
     #[test]
     fn figures_have_the_unit_that_reads_best() {
@@ -113,5 +122,6 @@ mod tests {
         assert_eq!(time(18.1e9), "18.10 s");
         assert_eq!(size(36_000_000.0), "36.00 MB");
         assert_eq!(factor(712.4), "712");
+        assert_eq!([bound(20.0), bound(1.0 / 0.35)], ["20", "2.86"]);
     }
 }

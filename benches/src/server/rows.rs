@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rows that compare one figure of ours with one of a peer.
 
-use crate::table::{Row, Verdict, factor};
+use crate::table::{self, Row, Verdict, factor};
 
 /// One comparison; what is smaller is better.
 pub(crate) struct Pair {
@@ -26,7 +26,7 @@ impl Pair {
             ours: (self.shown)(self.ours),
             peer: format!("{}: {}", self.name, (self.shown)(self.peer)),
             ratio: factor(ratio),
-            bound: self.bound.map_or_else(String::new, |b| format!("{b}")),
+            bound: self.bound.map_or_else(String::new, table::bound),
             verdict: self
                 .bound
                 .map_or(Verdict::Shown, |bound| Verdict::of(ratio >= bound)),
