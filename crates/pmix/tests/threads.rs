@@ -115,7 +115,7 @@ fn nobody_waits_for_a_thread_that_waits_in_a_fence() -> Result<()> {
     let all: Vec<_> = (0..SIZE).collect();
     assert_eq!((ranks(None)?, ranks(Some("n00"))?), (all.clone(), all));
     assert!(ranks(Some("elsewhere")).is_err());
-    assert_eq!(first.resolve_nodes(&job)?, ["n00".into()]);
+    assert_eq!(first.resolve_nodes(&job)?, ["n00"]);
     assert!(first.resolve_nodes(&Nspace::new("another")).is_err());
     assert_eq!(num_threads()?, 2);
     for client in &clients {

@@ -154,10 +154,12 @@ impl Session<'_> {
             policy: policy_of(request, self.plan.policy),
             cpus: request.cpus.clone().or_else(|| self.plan.cpus.clone()),
             keep_going: (request.keep_going)
-                .or(request
-                    .ends_by_exit_code
-                    .filter(|ends| *ends)
-                    .map(|_| false))
+                .or_else(|| {
+                    request
+                        .ends_by_exit_code
+                        .filter(|ends| *ends)
+                        .map(|_| false)
+                })
                 .unwrap_or(self.plan.keep_going),
             announce: request.announce.unwrap_or(false),
             stdin_rank: None,
