@@ -230,6 +230,7 @@ impl Core {
                 }
             }
         }
+        self.groups.give_up_leaders(now);
         self.advance_groups(now);
     }
 
@@ -282,7 +283,8 @@ impl Core {
     /// Returns when [`handle_timeout`](Self::handle_timeout) is to be called, if there is such a time.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.operations.next_limit()
+        let limits = [self.operations.next_limit(), self.groups.next_choice()];
+        limits.into_iter().flatten().min()
     }
 
     /// Ends an operation without its answer, which is ignored if it comes. The status is

@@ -3,7 +3,7 @@
 //!
 //! Source: PMIx Standard, chapter "Process Sets and Groups".
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pmix_proto::{Event, Request, request};
 use pmix_types::{Info, IntoOwned as _, Proc, Rank, Status, Text};
@@ -14,6 +14,10 @@ use crate::group::{
     Decision, HEARD, OpId, Question, Step, check_name, ended_here, hears_all_the_same, invitation,
 };
 use crate::{Ask, Error};
+
+/// How long who joins waits to hear who leads in the place of a leader that is lost. Servers say so within
+/// 5 s, or twice that; those of other implementations never do.
+const CHOICE_TIME: Duration = Duration::from_secs(30);
 
 /// Whether the process hears of the events of invitations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,6 +224,9 @@ impl Core {
     /// Takes an event in; tells whether the program is not to hear of it as of any other.
     pub(super) fn hear(&mut self, event: &Event<'static>, now: Instant) -> bool {
         let is_taken = self.groups.wants(event) && self.groups.hear(event);
+        if event.status == Status::GROUP_LEADER_FAILED {
+            self.groups.choose_by(now.checked_add(CHOICE_TIME));
+        }
         self.advance_groups(now);
         is_taken
     }

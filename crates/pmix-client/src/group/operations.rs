@@ -85,8 +85,9 @@ enum Kind {
         leader: Proc<'static>,
         /// What is heard before the answer is on its way is about an earlier group of the name.
         has_answered: bool,
-        /// Whether the leader is lost, and another is chosen.
+        /// Whether the leader is lost, and another is chosen; and when nobody is waited for any longer.
         is_lost: bool,
+        chosen_by: Option<Instant>,
         /// What holds if this process leads in the end: whether the group may be smaller, and whether the
         /// loss of members is told.
         directives: (bool, bool),
@@ -99,6 +100,18 @@ impl Operation {
         match &self.kind {
             Kind::Join { leader, .. } => Some(leader.clone()),
             Kind::Invite(_) => None,
+        }
+    }
+
+    /// Until when another leader is waited for, if the leader is lost.
+    const fn chosen_by(&self) -> Option<Instant> {
+        match &self.kind {
+            Kind::Join {
+                is_lost: true,
+                chosen_by,
+                ..
+            } => *chosen_by,
+            _ => None,
         }
     }
 }
@@ -171,6 +184,7 @@ impl Operations {
             leader: leader.clone(),
             has_answered: false,
             is_lost: false,
+            chosen_by: None,
             directives: (
                 says(infos, keys::GROUP_OPTIONAL),
                 says(infos, keys::GROUP_NOTIFY_TERMINATION),
@@ -377,6 +391,36 @@ impl Operations {
             .collect();
         for (op, name) in over {
             self.abort(op, Error::timeout(format_args!("the invitation to {name}")));
+        }
+    }
+
+    /// Says until when those whose leader is lost wait for another, where that was not said before.
+    pub(crate) fn choose_by(&mut self, until: Option<Instant>) {
+        for operation in self.open.values_mut() {
+            if let Kind::Join {
+                is_lost: true,
+                chosen_by,
+                ..
+            } = &mut operation.kind
+            {
+                *chosen_by = chosen_by.or(until);
+            }
+        }
+    }
+
+    /// When the first of them waits no longer.
+    pub(crate) fn next_choice(&self) -> Option<Instant> {
+        let open = self.open.values();
+        open.filter_map(Operation::chosen_by).min()
+    }
+
+    /// Ends those who heard of no leader in time.
+    pub(crate) fn give_up_leaders(&mut self, now: Instant) {
+        let open = self.open.iter();
+        let is_late = |operation: &Operation| operation.chosen_by().is_some_and(|by| by <= now);
+        let late = open.filter(|(_, operation)| is_late(operation));
+        for op in late.map(|(op, _)| *op).collect::<Vec<_>>() {
+            self.leaderless(op, Status::GROUP_LEADER_FAILED);
         }
     }
 

@@ -247,3 +247,26 @@ fn a_directive_that_is_required_and_not_served_is_refused() {
         assert_eq!(invited, expected);
     }
 }
+
+#[test]
+fn who_hears_of_no_leader_waits_no_longer_than_was_said() {
+    let now = Instant::now();
+    let [at, later] = [30, 60].map(|seconds| now + Duration::from_secs(seconds));
+    let (mut operations, _) = leaderless(None);
+    assert_eq!(operations.next_choice(), None);
+    operations.choose_by(Some(at));
+    // What was said first holds.
+    operations.choose_by(Some(later));
+    assert_eq!(operations.next_choice(), Some(at));
+    operations.give_up_leaders(at.checked_sub(Duration::from_millis(1)).unwrap());
+    assert_eq!(ended(&mut operations), None);
+    operations.give_up_leaders(at);
+    assert_eq!(ended(&mut operations), Some(Status::GROUP_LEADER_FAILED));
+    // Who has another leader waits for that one.
+    let (mut operations, _) = leaderless(None);
+    operations.choose_by(Some(at));
+    operations.hear(&selected(0, Some(2), &[1, 2]));
+    assert_eq!(operations.next_choice(), None);
+    operations.give_up_leaders(later);
+    assert_eq!(ended(&mut operations), None);
+}

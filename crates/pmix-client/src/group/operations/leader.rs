@@ -76,11 +76,13 @@ impl Operations {
             leader,
             has_answered,
             is_lost,
+            chosen_by,
             ..
         }) = self.kind_of(op)
         {
             leader.clone_from(new);
             (*has_answered, *is_lost) = (false, false);
+            *chosen_by = None;
         }
     }
 
@@ -96,7 +98,7 @@ impl Operations {
     }
 
     /// Ends a join whose leader is lost.
-    fn leaderless(&mut self, op: OpId, status: Status) {
+    pub(super) fn leaderless(&mut self, op: OpId, status: Status) {
         let Some(operation) = self.open.get(&op) else {
             return;
         };
