@@ -119,7 +119,9 @@ impl Groups {
             return Ok(());
         };
         let key = (name.clone().into_owned(), leader.clone().into_owned());
-        let invitation = self.invitations.get(&key);
+        // Who is lost may have invited just before, and is waited for as others are.
+        let selection = self.selections.get(&key).map(|open| &open.invitation);
+        let invitation = self.invitations.get(&key).or(selection);
         match invitation.is_some_and(|invitation| invitation.set.has(source)) {
             true => Ok(()),
             false => Err(Error::new(
@@ -230,6 +232,12 @@ impl Groups {
             }
         }
         match (status, about, list) {
+            // The loss of the leader came before its invitation.
+            (Status::GROUP_INVITED, ..)
+                if self.selections.by_key.contains_key(&key_of(name, source)) =>
+            {
+                return Some(Vec::new());
+            }
             (Status::GROUP_INVITED, ..) if is_for_here => {
                 let is_over = |((other, leader), at): &(Key, Option<Instant>)| {
                     let age = cx.now.zip(*at).map(|(now, at)| now.duration_since(at));
@@ -304,6 +312,14 @@ impl Groups {
         match status {
             Status::GROUP_INVITED => {
                 self.check_name(cx, &source, Some(name))?;
+                if self.selections.by_key.contains_key(&key_of(name, &source)) {
+                    return Err(Error::new(
+                        Status::GROUP_CONSTRUCT_ABORT,
+                        format!(
+                            "{name}: another leads in the place of an earlier life of the caller"
+                        ),
+                    ));
+                }
                 return self.invited(cx, name, &source, infos);
             }
             Status::GROUP_INVITE_ACCEPTED => self.check_accepts(name, &source, infos)?,
@@ -336,7 +352,9 @@ impl Groups {
                     return None;
                 };
                 let key = key_of(name, leader);
-                let known = self.invitations.get_mut(&key)?;
+                let selection = self.selections.get_mut(&key);
+                let known = selection.map(|open| &mut open.invitation);
+                let known = known.or_else(|| self.invitations.get_mut(&key))?;
                 match status {
                     Status::GROUP_INVITE_ACCEPTED if known.set.has(source) => {
                         known.joined.insert(source.clone());

@@ -6,6 +6,7 @@ use pmix_types::{DataArray, Info, IntoOwned, Proc, Status, Text, Value, keys};
 
 use super::known::{Groups, Known};
 use super::members::Members;
+use super::selections::absent;
 use crate::Error;
 use crate::cx::Cx;
 use crate::events::Notification;
@@ -24,6 +25,10 @@ impl Groups {
     ) -> Option<(Ticket, Vec<Notification>)> {
         if !concerns_groups(request.status) {
             return Some((ticket, Vec::new()));
+        }
+        if is_too_late(cx, &ticket, request) {
+            cx.reply_status(ticket, Status::SUCCESS);
+            return None;
         }
         match self.reported(cx, &ticket, request) {
             Ok(follow) => Some((ticket, follow)),
@@ -176,6 +181,13 @@ impl Known {
             notifies: is_set(infos, keys::GROUP_NOTIFY_TERMINATION),
         }
     }
+}
+
+/// Whether a process invites in the place of a leader that is lost, and finalizes: it counts as lost itself.
+fn is_too_late(cx: &Cx, ticket: &Ticket, request: &request::Notify<'_>) -> bool {
+    let leads = request.status == Status::GROUP_INVITED && affected(&request.infos).is_some();
+    let member = cx.member(ticket).ok().filter(|_| leads);
+    member.is_some_and(|member| !absent(cx, &member.proc).is_empty())
 }
 
 fn concerns_groups(status: Status) -> bool {

@@ -162,7 +162,7 @@ impl Groups {
             }
             self.count_invitation(&new);
         }
-        // Who was chosen may be gone by now.
+        // Who was chosen may be gone by now, or on its way.
         match absent(cx, leader).is_empty() {
             true => Vec::new(),
             false => self.lose_invited(cx, leader),

@@ -50,6 +50,10 @@ impl Selections {
         self.open.is_empty()
     }
 
+    pub(super) fn get(&self, key: &Key) -> Option<&Selection> {
+        self.open.get(self.by_key.get(key)?)
+    }
+
     pub(super) fn get_mut(&mut self, key: &Key) -> Option<&mut Selection> {
         self.open.get_mut(self.by_key.get(key)?)
     }

@@ -51,11 +51,13 @@ pub(crate) enum Event {
     /// A process does not want an operation any longer.
     Cancel(Who, OperationId),
     /// By now who joined by an invitation knows how it ended.
-    Joined(usize, Who),
-    /// By now the leader of an invitation is gone.
-    LeaderGone(usize),
+    Joined(usize, Who, ProcId),
+    /// By now who is invited by a new leader has accepted.
+    Follows(usize, Who, ProcId),
+    /// By now this leader of an invitation is gone.
+    LeaderGone(usize, ProcId),
     /// By now the leader of an invitation knows that a process is lost.
-    Failed(usize, ProcId),
+    Failed(usize, ProcId, ProcId),
     /// Something goes wrong.
     Strike(Fault),
     /// A job is registered at last.

@@ -148,12 +148,16 @@ pub(crate) enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Saying {
     Invite,
-    Accept,
+    /// To whom.
+    Accept(ProcId),
     Decline,
     Complete,
     Abort,
-    /// That it does not lead in the place of a leader that is lost.
+    /// That it does, or does not, lead in the place of a leader that is lost, or that the construction ends
+    /// with that leader.
+    Lead(ProcId),
     Follow,
+    GiveUp(ProcId),
 }
 
 /// One direction of a connection.

@@ -6,20 +6,20 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use pmix_client::{Answer, Ask, Core, CoreStats, Error, OperationId, Settings, Uri};
+use pmix_client::{Answer, Ask, Core, CoreStats, Decision, Error, OperationId, Settings, Uri};
 use pmix_proto::{Header, Request, request};
-use pmix_types::{Proc, Rank, Status};
+use pmix_types::{Proc, Rank, Status, keys};
 
 use crate::agenda;
 use crate::client::{Asked, Begun, Known, Saying, What, Who, hello};
 use crate::fault::Fault;
 use crate::invite::number_of;
-use crate::oracle::groups::Outcome;
+use crate::oracle::groups::{Outcome, proc_in};
 use crate::process::{Kind, ProcId};
 use crate::world::World;
 
 /// How long the server has for what a core says about an invitation.
-const SAY_TIME: Duration = Duration::from_secs(15);
+pub(crate) const SAY_TIME: Duration = Duration::from_secs(15);
 
 impl World {
     /// A core for a connection of a process.
@@ -165,19 +165,21 @@ impl World {
         if !tag.is_request() {
             return;
         }
-        let client = &mut self.clients[who];
-        let request = Request::decode(client.form.as_ref().unwrap(), None, payload).unwrap();
+        let form = self.clients[who].form;
+        let request = Request::decode(form.as_ref().unwrap(), None, payload).unwrap();
         let command = request.command();
-        let is_init = client.begun.contains_key(&Core::INIT);
+        let is_init = self.clients[who].begun.contains_key(&Core::INIT);
         let of = of.or_else(|| is_init.then_some((Core::INIT, What::Init, Some(Duration::ZERO))));
         let (what, own) = match of {
             Some((id, what, own)) => {
-                let begun = client.begun.get_mut(&id).expect("what has begun");
-                assert_eq!(begun.tag.replace(tag), None, "{id} asks twice");
+                let begun = self.clients[who].begun.get_mut(&id);
+                let before = begun.expect("what has begun").tag.replace(tag);
+                assert_eq!(before, None, "{id} asks twice");
                 (what, own)
             }
-            None => (by_itself(&request), Some(Duration::ZERO)),
+            None => (self.by_itself(&request), Some(Duration::ZERO)),
         };
+        let client = &mut self.clients[who];
         let asked = Asked {
             command,
             what: what.clone(),
@@ -188,8 +190,8 @@ impl World {
         let before = client.asked.insert(tag, asked);
         assert!(before.is_none(), "connection {who} uses tag {tag} twice");
         self.say(|| format!("connection {who} asks {command}, tag {tag}: {what:?}"));
-        if let What::Invitation(number, saying @ (Saying::Complete | Saying::Abort)) = what {
-            self.ends_invitation(number, saying);
+        if let What::Invitation(number, saying) = what {
+            self.says_of_invitation(who, number, saying);
         }
         if let Some(own) = own {
             self.deadline_of(who, tag, own);
@@ -321,8 +323,11 @@ impl World {
                 },
                 What::HearInvitations => client.hears_invitations |= outcome.is_ok(),
                 What::Lead(number) => self.led(who, number, outcome.is_ok()),
-                What::Join(number) if outcome.is_err() => {
-                    self.oracle.invitations[number].given_up.insert(who);
+                What::Join(number) => {
+                    if outcome.is_err() {
+                        self.oracle.invitations[number].given_up.insert(who);
+                    }
+                    self.led(who, number, outcome.is_ok());
                 }
                 _ => {}
             }
@@ -336,12 +341,16 @@ impl World {
     /// An invitation has ended for who made it.
     fn led(&mut self, who: Who, number: usize, is_formed: bool) {
         let core = self.clients[who].core.as_ref();
-        if core.is_some_and(|core| core.lost().is_none()) {
+        let own = self.clients[who].proc;
+        if let Some(own) = own.filter(|_| core.is_some_and(|core| core.lost().is_none())) {
             let end = match is_formed {
                 true => Outcome::Complete,
                 false => Outcome::Aborted,
             };
-            self.oracle.invitations[number].end.get_or_insert(end);
+            let invitation = &mut self.oracle.invitations[number];
+            if invitation.leads.contains_key(&own) {
+                invitation.end.entry(own).or_insert(end);
+            }
         }
     }
 
@@ -374,11 +383,80 @@ impl World {
         while let Some(output) = self.clients[who].core.as_mut().and_then(Core::poll_output) {
             self.check_output(who, &output);
         }
-        if let Some(core) = &mut self.clients[who].core {
-            while let Some((question, _)) = core.poll_question() {
-                core.decide(&question, None, now).unwrap();
+        while let Some((question, event)) = self.clients[who]
+            .core
+            .as_mut()
+            .and_then(Core::poll_question)
+        {
+            let decision = self.decision(&event);
+            self.say(|| {
+                format!(
+                    "connection {who} decides {decision:?} after {}",
+                    event.status
+                )
+            });
+            if let Some(core) = &mut self.clients[who].core {
+                core.decide(&question, decision, now).unwrap();
             }
         }
+    }
+
+    /// What a program wants when one that was invited does not take part, or the leader is lost.
+    fn decision(&mut self, event: &pmix_proto::Event<'_>) -> Option<Decision> {
+        let is_leader = event.status == Status::GROUP_LEADER_FAILED;
+        match (self.random.below(8), is_leader) {
+            (0..3, true) => Some(Decision::Lead),
+            (0..2, false) => Some(Decision::GoOnWithout),
+            (2, false) => {
+                let number = number_of(&event.infos)?;
+                let invitation = &self.oracle.invitations[number];
+                let is_new = |place: &ProcId| {
+                    *place != invitation.leader && !invitation.invited.contains(place)
+                };
+                let new = (0..self.procs.len()).find(is_new)?;
+                let invitation = &mut self.oracle.invitations[number];
+                invitation.invited.push(new);
+                Some(Decision::Invite(vec![self.procs[new].name()]))
+            }
+            (3, _) => Some(Decision::Abort),
+            _ => None,
+        }
+    }
+
+    /// What a core asks for that nobody told it to.
+    fn by_itself(&self, request: &Request<'_>) -> What {
+        let notify = match request {
+            Request::RegisterEvents(_) => return What::HearGroups,
+            // A group that was formed too late is left.
+            Request::GroupLeave(_) => return What::Any,
+            Request::Notify(notify) => notify,
+            other => panic!("a core asks {} by itself", other.command()),
+        };
+        let infos = &notify.infos;
+        let number = number_of(infos).expect("an invitation");
+        let about = proc_in(infos, keys::EVENT_AFFECTED_PROC);
+        let about = about.and_then(|name| self.place_of(&name));
+        let saying = match (notify.status, about) {
+            (Status::GROUP_INVITED, _) => Saying::Invite,
+            (Status::GROUP_INVITE_ACCEPTED, _) => {
+                let to = proc_in(infos, keys::EVENT_CUSTOM_RANGE);
+                let to = to.and_then(|name| self.place_of(&name));
+                Saying::Accept(to.expect("a leader"))
+            }
+            (Status::GROUP_INVITE_DECLINED, _) => Saying::Decline,
+            (Status::GROUP_CONSTRUCT_COMPLETE, _) => Saying::Complete,
+            (Status::GROUP_CONSTRUCT_ABORT, None) => Saying::Abort,
+            (Status::GROUP_CONSTRUCT_ABORT, Some(old)) => Saying::GiveUp(old),
+            (Status::GROUP_LEADER_FAILED, Some(old)) => {
+                let leads = infos.iter().any(|info| info.key.is(keys::GROUP_LEADER));
+                match leads {
+                    true => Saying::Lead(old),
+                    false => Saying::Follow,
+                }
+            }
+            (status, _) => panic!("a core says {status} by itself"),
+        };
+        What::Invitation(number, saying)
     }
 
     /// Notes what a process may rely on that has heard anything but the answer to a get.
@@ -426,28 +504,5 @@ fn status(outcome: &Result<Answer, Error>) -> Status {
     match outcome {
         Ok(_) => Status::SUCCESS,
         Err(error) => error.status(),
-    }
-}
-
-/// What a core asks for that nobody told it to.
-fn by_itself(request: &Request<'_>) -> What {
-    match request {
-        Request::RegisterEvents(_) => What::HearGroups,
-        Request::Notify(request::Notify { status, infos, .. }) => {
-            let number = number_of(infos).expect("an invitation");
-            let saying = match *status {
-                Status::GROUP_INVITED => Saying::Invite,
-                Status::GROUP_INVITE_ACCEPTED => Saying::Accept,
-                Status::GROUP_INVITE_DECLINED => Saying::Decline,
-                Status::GROUP_CONSTRUCT_COMPLETE => Saying::Complete,
-                Status::GROUP_CONSTRUCT_ABORT => Saying::Abort,
-                Status::GROUP_LEADER_FAILED => Saying::Follow,
-                status => panic!("a core says {status} by itself"),
-            };
-            What::Invitation(number, saying)
-        }
-        // A group that was formed too late is left.
-        Request::GroupLeave(_) => What::Any,
-        other => panic!("a core asks {} by itself", other.command()),
     }
 }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use pmix_proto::{Event, PeerForm};
-use pmix_types::{Status, Value, keys};
+use pmix_types::{DataArray, Info, IntoOwned as _, Proc, Status, Value, keys};
 
 use super::Oracle;
 use crate::agenda;
-use crate::client::{Saying, Who};
+use crate::client::{Saying, What, Who};
 use crate::fault::Fault;
 use crate::invite::number_of;
 use crate::process::{Meeting, ProcId};
@@ -21,31 +21,43 @@ const SOON: Duration = Duration::from_secs(4);
 /// Within which time somebody leads in the place of a leader that is lost, or nobody.
 const CHOSEN_BY: Duration = Duration::from_secs(10);
 
-/// An invitation, and what was seen of it.
+/// An invitation, and what was seen of it. Its first leader may be lost, and others lead in its place.
 #[derive(Debug)]
 pub(crate) struct Invitation {
+    /// Who led first.
     pub(crate) leader: ProcId,
-    /// The connection of the leader, and its life then.
-    pub(crate) led_by: Who,
-    life: u16,
+    /// Those who lead or led: by which connection, and in which life.
+    pub(crate) leads: BTreeMap<ProcId, (Who, u16)>,
+    /// Who said, in the place of one that is lost, that it leads.
+    claims: BTreeMap<ProcId, (Who, u16)>,
+    /// Who was chosen in the place of whom.
+    chosen: BTreeMap<ProcId, ProcId>,
+    /// The lost leaders of whom somebody said that the construction ends with them.
+    given_up_with: BTreeSet<ProcId>,
+    /// Those of them whose server was told so before it chose another.
+    ended_with: BTreeSet<ProcId>,
     pub(crate) invited: Vec<ProcId>,
-    /// How it ends, as the leader wants it.
-    pub(crate) end: Option<Outcome>,
-    /// Whether the server took that.
-    is_ended: bool,
+    /// How it ends, as each leader wants it.
+    pub(crate) end: BTreeMap<ProcId, Outcome>,
+    /// Of which leaders the server took that.
+    ended: BTreeMap<ProcId, Outcome>,
     /// Whether the server took the invitation.
     is_open: bool,
-    /// Who was told that its acceptance is on its way.
-    joined: BTreeSet<Who>,
-    /// What each was told about the end.
-    pub(super) told: BTreeMap<Who, Outcome>,
-    pub(super) told_at: BTreeMap<Who, Duration>,
+    /// Who has accepted whose invitation.
+    accepted: BTreeSet<(ProcId, ProcId)>,
+    /// Who was told that its acceptance is on its way, and to whom.
+    joined: BTreeSet<(Who, ProcId)>,
+    /// What each was told about the end under each leader.
+    pub(super) told: BTreeMap<(Who, ProcId), Outcome>,
+    pub(super) told_at: BTreeMap<(Who, ProcId), Duration>,
     /// Who waits for its end no longer.
     pub(crate) given_up: BTreeSet<Who>,
-    /// Whether the leader took back that it is complete, as its server did not take that.
+    /// Whether a leader took back that it is complete, as its server did not take that.
     pub(super) is_unclear: bool,
-    /// Of whose loss the leader was told.
-    failed: BTreeSet<ProcId>,
+    /// Of whose loss which leader was told.
+    failed: BTreeSet<(ProcId, ProcId)>,
+    /// The members that were told to those who are in the group, under each leader.
+    formed: BTreeMap<ProcId, Vec<Proc<'static>>>,
 }
 
 /// How an invitation ends.
@@ -60,19 +72,38 @@ impl Invitation {
     pub(crate) fn new(leader: ProcId, led_by: Who, life: u16, invited: Vec<ProcId>) -> Self {
         Self {
             leader,
-            led_by,
-            life,
+            leads: BTreeMap::from([(leader, (led_by, life))]),
+            claims: BTreeMap::new(),
+            chosen: BTreeMap::new(),
+            given_up_with: BTreeSet::new(),
+            ended_with: BTreeSet::new(),
             invited,
-            end: None,
-            is_ended: false,
+            end: BTreeMap::new(),
+            ended: BTreeMap::new(),
             is_open: false,
+            accepted: BTreeSet::new(),
             joined: BTreeSet::new(),
             told: BTreeMap::new(),
             told_at: BTreeMap::new(),
             given_up: BTreeSet::new(),
             is_unclear: false,
             failed: BTreeSet::new(),
+            formed: BTreeMap::new(),
         }
+    }
+
+    /// What a connection was told, under any leader.
+    pub(super) fn told_to(&self, who: Who) -> impl Iterator<Item = Outcome> {
+        let told = self.told.iter();
+        told.filter(move |((to, _), _)| *to == who)
+            .map(|(_, outcome)| *outcome)
+    }
+
+    /// Whether a connection waits for a leader of whom it was told nothing.
+    pub(super) fn follows_on(&self, who: Who) -> bool {
+        let mut joined = self.joined.iter();
+        joined.any(|(by, leader)| *by == who && !self.told.contains_key(&(who, *leader)))
+            || self.leads.values().any(|(by, _)| *by == who)
     }
 }
 
@@ -111,57 +142,97 @@ impl World {
         );
     }
 
+    /// A core says something about an invitation by itself.
+    pub(crate) fn says_of_invitation(&mut self, who: Who, number: usize, saying: Saying) {
+        let Some(place) = self.clients[who].proc else {
+            return;
+        };
+        let life = self.procs[place].stamp.life;
+        let invitation = &mut self.oracle.invitations[number];
+        match saying {
+            Saying::Accept(leader) => _ = invitation.accepted.insert((place, leader)),
+            Saying::Lead(_) => _ = invitation.claims.insert(place, (who, life)),
+            Saying::GiveUp(leader) => _ = invitation.given_up_with.insert(leader),
+            Saying::Complete | Saying::Abort => {
+                let end = match saying {
+                    Saying::Complete => Outcome::Complete,
+                    _ => Outcome::Aborted,
+                };
+                let before = invitation.end.insert(place, end);
+                invitation.is_unclear |= before.is_some_and(|before| before != end);
+            }
+            Saying::Invite | Saying::Decline | Saying::Follow => {}
+        }
+    }
+
     /// A server answers what was said about an invitation.
     pub(super) fn check_said(&mut self, who: Who, number: usize, saying: Saying, status: Status) {
         let is_done = status.is_success();
+        let is_excused = self.is_groups_excused(number, who);
+        let own = self.clients[who].proc;
         let invitation = &mut self.oracle.invitations[number];
         match saying {
             Saying::Invite => invitation.is_open = is_done,
-            Saying::Accept if is_done => {
-                invitation.joined.insert(who);
+            Saying::Accept(leader) if is_done => {
+                invitation.joined.insert((who, leader));
                 // Even a leader that forgets nothing has given up by then.
-                self.after(Duration::from_secs(20), agenda::Event::Joined(number, who));
+                let after = Duration::from_secs(20);
+                self.after(after, agenda::Event::Joined(number, who, leader));
             }
-            Saying::Accept if status == Status::GROUP_CONSTRUCT_ABORT => {
-                self.check_is_ended(number, who);
+            Saying::GiveUp(old) if is_done => {
+                let node = self.clients[who].node;
+                if node == self.procs[old].node && !invitation.chosen.contains_key(&old) {
+                    invitation.ended_with.insert(old);
+                }
+            }
+            Saying::Accept(leader) if status == Status::GROUP_CONSTRUCT_ABORT => {
+                self.check_is_ended(number, who, leader);
             }
             Saying::Complete | Saying::Abort if is_done => {
-                invitation.is_ended = true;
-                let joined = invitation.joined.clone();
-                for who in joined {
-                    self.after(SOON, agenda::Event::Joined(number, who));
+                let Some(leader) = own else {
+                    return;
+                };
+                let end = invitation.end[&leader];
+                invitation.ended.insert(leader, end);
+                let complete = invitation.ended.values();
+                let complete = complete.filter(|end| **end == Outcome::Complete).count();
+                assert!(
+                    complete <= 1 || is_excused,
+                    "invitation {number} is complete under two leaders: {invitation:?}"
+                );
+                let joined = invitation.joined.iter();
+                let joined = joined.filter(|(_, to)| *to == leader);
+                for (who, leader) in joined.copied().collect::<Vec<_>>() {
+                    self.after(SOON, agenda::Event::Joined(number, who, leader));
                 }
             }
             _ => {}
         }
     }
 
-    /// A leader says how an invitation ends.
-    pub(crate) fn ends_invitation(&mut self, number: usize, saying: Saying) {
-        let invitation = &mut self.oracle.invitations[number];
-        let end = match saying {
-            Saying::Complete => Outcome::Complete,
-            _ => Outcome::Aborted,
-        };
-        let before = invitation.end.replace(end);
-        invitation.is_unclear |= before.is_some_and(|before| before != end);
-    }
-
     /// Nobody is told that an invitation is not open which is.
-    fn check_is_ended(&self, number: usize, who: Who) {
+    fn check_is_ended(&self, number: usize, who: Who, leader: ProcId) {
         let invitation = &self.oracle.invitations[number];
-        let is_over = invitation.end.is_some() || !self.leads_on(number);
+        let is_over = invitation.end.contains_key(&leader) || !self.leads_on(number, leader);
+        // Who finalizes counts as lost where a leader is chosen.
+        let leaves = |(by, _): &(Who, u16)| {
+            let asked = self.clients[*by].asked.values();
+            { asked }.any(|asked| asked.what == What::Finalize)
+        };
+        let is_over = is_over || invitation.leads.get(&leader).is_some_and(leaves);
         assert!(
             is_over || self.is_groups_excused(number, who),
             "connection {who} cannot accept invitation {number}, which is open"
         );
     }
 
-    /// Whether the leader is as it was when it invited.
-    fn leads_on(&self, number: usize) -> bool {
+    /// Whether a leader is as it was when it began to lead.
+    fn leads_on(&self, number: usize, leader: ProcId) -> bool {
         let invitation = &self.oracle.invitations[number];
-        let life = self.procs[invitation.leader].stamp.life;
-        self.clients[invitation.led_by].is_live() && life == invitation.life
+        let leads = invitation.leads.get(&leader);
+        leads.is_some_and(|(by, life)| {
+            self.clients[*by].is_live() && self.procs[leader].stamp.life == *life
+        })
     }
 
     /// Whether a fault that no server hears of took place.
@@ -177,8 +248,15 @@ impl World {
         ];
         let invitation = &self.oracle.invitations[number];
         let client = &self.clients[who];
-        let is_late = client.held.is_some() || self.clients[invitation.led_by].held.is_some();
+        let mut leads = invitation.leads.values();
+        let is_late =
+            client.held.is_some() || leads.any(|(by, _)| self.clients[*by].held.is_some());
         self.is_over || is_late || faults.iter().any(|fault| self.plan.has(*fault))
+    }
+
+    /// The process of a name.
+    pub(crate) fn place_of(&self, name: &Proc<'_>) -> Option<ProcId> {
+        self.procs.iter().position(|proc| proc.name() == *name)
     }
 
     /// A server tells a client of an event that concerns an invitation.
@@ -187,30 +265,54 @@ impl World {
         let Some(number) = number_of(&event.infos) else {
             return;
         };
-        let mut about = event.infos.iter();
-        let about = about.find(|info| info.key.is(keys::EVENT_AFFECTED_PROC));
-        let about = about.and_then(|info| match &info.value {
-            Value::Proc(proc) => self.procs.iter().position(|p| p.name() == *proc),
-            _ => None,
-        });
+        let about = proc_in(&event.infos, keys::EVENT_AFFECTED_PROC);
+        let about = about.and_then(|proc| self.place_of(&proc));
+        let source = self.place_of(&event.source);
         let invitation = &mut self.oracle.invitations[number];
-        let outcome = match event.status {
-            Status::GROUP_CONSTRUCT_COMPLETE => Outcome::Complete,
-            Status::GROUP_CONSTRUCT_ABORT => Outcome::Aborted,
-            Status::GROUP_LEADER_FAILED => Outcome::LeaderFailed,
-            // Who asked to hear of it after the loss hears of this alone.
-            Status::GROUP_LEADER_SELECTED => {
-                assert_eq!(about, Some(invitation.leader));
-                let told = invitation.told.entry(who);
-                told.or_insert(Outcome::LeaderFailed);
+        let (outcome, leader) = match (event.status, source) {
+            (Status::GROUP_CONSTRUCT_COMPLETE, Some(leader)) => (Outcome::Complete, leader),
+            (Status::GROUP_CONSTRUCT_ABORT, Some(leader)) => (Outcome::Aborted, leader),
+            (Status::GROUP_CONSTRUCT_ABORT, None) => {
+                let old = about.expect("a leader that is lost");
+                assert!(
+                    invitation.given_up_with.contains(&old),
+                    "invitation {number} ends, which nobody wanted: {invitation:?}"
+                );
+                invitation
+                    .told
+                    .entry((who, old))
+                    .or_insert(Outcome::LeaderFailed);
                 return;
             }
-            Status::GROUP_INVITE_FAILED => {
+            (Status::GROUP_LEADER_FAILED, _) => {
+                (Outcome::LeaderFailed, about.expect("a leader that is lost"))
+            }
+            (Status::GROUP_LEADER_SELECTED, _) => {
+                let old = about.expect("a leader that is lost");
+                // Who asked to hear of it after the loss hears of this alone.
+                let told = invitation.told.entry((who, old));
+                told.or_insert(Outcome::LeaderFailed);
+                let new = proc_in(&event.infos, keys::GROUP_LEADER);
+                if let Some(new) = new.and_then(|new| self.place_of(&new)) {
+                    self.check_chosen(number, who, old, new);
+                }
+                return;
+            }
+            (Status::GROUP_INVITED, Some(leader)) if leader != invitation.leader => {
+                self.after(SOON, agenda::Event::Follows(number, who, leader));
+                return;
+            }
+            (Status::GROUP_INVITE_FAILED, _) => {
                 let about = about.expect("a process that is gone");
                 assert!(invitation.invited.contains(&about), "it was not invited");
-                assert_eq!(who, invitation.led_by, "who leads is told");
+                let leader = self.clients[who].proc.expect("who leads is told");
+                let leads = invitation.leads.get(&leader);
                 assert!(
-                    invitation.failed.insert(about),
+                    leads.is_some_and(|(by, _)| *by == who) || self.procs[leader].is_restless,
+                    "connection {who} does not lead invitation {number}: {invitation:?}"
+                );
+                assert!(
+                    invitation.failed.insert((leader, about)),
                     "the leader is told twice of process {about}"
                 );
                 return;
@@ -219,17 +321,19 @@ impl World {
         };
         match outcome {
             Outcome::LeaderFailed => {
-                assert_eq!(about, Some(invitation.leader));
+                assert!(
+                    leader == invitation.leader || invitation.leads.contains_key(&leader),
+                    "process {leader} never led invitation {number}"
+                );
                 // The server says first that it closes the connection, and then closes it.
-                self.after(SOON, agenda::Event::LeaderGone(number));
+                self.after(SOON, agenda::Event::LeaderGone(number, leader));
             }
             outcome => assert!(
-                Some(outcome) == invitation.end || invitation.is_unclear,
+                Some(&outcome) == invitation.end.get(&leader) || invitation.is_unclear,
                 "invitation {number} is {outcome:?}: {invitation:?}"
             ),
         }
         self.say(|| format!("connection {who} is told that invitation {number} is {outcome:?}"));
-        let leader = self.oracle.invitations[number].leader;
         // From another node, the loss of a leader may come before what it said last.
         let is_elsewhere = self.procs[leader].node != self.clients[who].node;
         let now = self.now;
@@ -239,8 +343,8 @@ impl World {
             Outcome::LeaderFailed => now + CHOSEN_BY,
             _ => now,
         };
-        invitation.told_at.entry(who).or_insert(known_at);
-        let before = invitation.told.insert(who, outcome);
+        invitation.told_at.entry((who, leader)).or_insert(known_at);
+        let before = invitation.told.insert((who, leader), outcome);
         let is_overtaken = is_elsewhere && before == Some(Outcome::LeaderFailed);
         let is_overtaken = is_overtaken || invitation.is_unclear;
         assert!(
@@ -249,38 +353,150 @@ impl World {
         );
     }
 
-    /// A leader that is said to be gone is.
-    pub(crate) fn check_leader_gone(&self, number: usize) {
+    /// All are told of the same new leader, who wanted to lead.
+    fn check_chosen(&mut self, number: usize, who: Who, old: ProcId, new: ProcId) {
+        let is_excused = self.is_groups_excused(number, who);
+        self.say(|| format!("connection {who} is told that {new} leads invitation {number}"));
+        let invitation = &mut self.oracle.invitations[number];
+        let claim = invitation.claims.get(&new).copied();
         assert!(
-            !self.leads_on(number),
+            claim.is_some(),
+            "process {new} did not want to lead: {invitation:?}"
+        );
+        assert!(
+            !invitation.ended_with.contains(&old) || is_excused,
+            "process {new} leads invitation {number}, which was given up: {invitation:?}"
+        );
+        let before = invitation.chosen.insert(old, new);
+        let is_decided_here = self.clients[who].node == self.procs[old].node
+            && self.procs[new].node == self.procs[old].node;
+        let is_there = claim.is_some_and(|(by, _)| self.clients[by].is_known);
+        assert!(
+            is_there || !is_decided_here || before.is_some() || is_excused,
+            "process {new} is gone and leads invitation {number}"
+        );
+        assert!(
+            before.is_none_or(|before| before == new) || is_excused,
+            "in the place of {old}, {before:?} and {new} lead invitation {number}"
+        );
+        invitation
+            .leads
+            .entry(new)
+            .or_insert(claim.unwrap_or_default());
+    }
+
+    /// A leader that is said to be gone is.
+    pub(crate) fn check_leader_gone(&self, number: usize, leader: ProcId) {
+        assert!(
+            !self.leads_on(number, leader),
             "the leader of invitation {number} is there"
         );
     }
 
+    /// Who waits and is invited by a new leader has accepted that.
+    pub(crate) fn check_follows(&self, number: usize, who: Who, leader: ProcId) {
+        let invitation = &self.oracle.invitations[number];
+        let client = &self.clients[who];
+        let waits = { client.begun.values() }.any(|begun| begun.what == What::Join(number));
+        let is_slow = [Fault::Slow, Fault::Delay, Fault::Lie]
+            .iter()
+            .any(|f| self.plan.has(*f));
+        let own = client.proc.expect("a process");
+        let is_lost = client
+            .core
+            .as_ref()
+            .is_none_or(|core| core.lost().is_some());
+        assert!(
+            invitation.accepted.contains(&(own, leader))
+                || invitation.chosen.values().any(|chosen| *chosen == own)
+                || invitation.told.contains_key(&(who, leader))
+                || !waits
+                || is_lost
+                || is_slow
+                || self.is_groups_excused(number, who),
+            "connection {who} does not follow {leader} in invitation {number}: {invitation:?}"
+        );
+    }
+
     /// Who accepted an invitation has been told how it ended.
-    pub(crate) fn check_joined(&self, number: usize, who: Who) {
+    pub(crate) fn check_joined(&self, number: usize, who: Who, leader: ProcId) {
         let invitation = &self.oracle.invitations[number];
         let client = &self.clients[who];
         let is_there = client.is_live() && !client.is_spoiled && client.hears_groups;
-        let is_told = invitation.told.contains_key(&who) || invitation.given_up.contains(&who);
+        let is_told =
+            invitation.told.contains_key(&(who, leader)) || invitation.given_up.contains(&who);
         // What the leader says last may never come to its server.
-        let is_known = invitation.is_ended || !self.leads_on(number);
+        let is_known = invitation.ended.contains_key(&leader) || !self.leads_on(number, leader);
         assert!(
             is_told || !is_there || !is_known || self.is_groups_excused(number, who),
             "connection {who} joined invitation {number} and hears nothing: {invitation:?}"
         );
     }
 
+    /// Those who are in a group agree on its leader and its members, who all accepted.
+    pub(super) fn check_formed(&mut self, who: Who, number: usize, members: &[Proc<'static>]) {
+        let own = self.clients[who].proc.expect("a process");
+        let places: Vec<_> = members.iter().map(|name| self.place_of(name)).collect();
+        let is_excused = self.is_groups_excused(number, who);
+        let invitation = &mut self.oracle.invitations[number];
+        let told = invitation.told.iter();
+        let told = told.filter(|((to, _), told)| *to == who && **told == Outcome::Complete);
+        let leader = told.map(|((_, leader), _)| *leader).next();
+        let leads = invitation.leads.contains_key(&own)
+            && invitation.end.get(&own) == Some(&Outcome::Complete);
+        let Some(leader) = leader.or(leads.then_some(own)) else {
+            panic!("connection {who} is in a group of which it was not told: {invitation:?}");
+        };
+        assert!(
+            places.contains(&Some(own)),
+            "it is not in its own group: {members:?}"
+        );
+        let has_accepted = |place: &Option<ProcId>| {
+            place.is_some_and(|place| {
+                place == leader || invitation.accepted.contains(&(place, leader))
+            })
+        };
+        assert!(
+            places.iter().all(has_accepted),
+            "not all of {places:?} have accepted: {invitation:?}"
+        );
+        let before = invitation
+            .formed
+            .entry(leader)
+            .or_insert_with(|| members.to_vec());
+        assert_eq!(before, members, "members of invitation {number}");
+        assert!(
+            invitation.formed.len() == 1 || is_excused,
+            "invitation {number} is formed twice: {invitation:?}"
+        );
+    }
+
+    /// Whether who joins was told to give it up: by its leader, or by one that did so for all.
+    pub(super) fn is_told_to_end(&self, who: Who, number: usize) -> bool {
+        let invitation = &self.oracle.invitations[number];
+        let own = self.clients[who].proc;
+        let is_without = |members: &Vec<Proc<'_>>| {
+            !own.is_some_and(|own| members.contains(&self.procs[own].name()))
+        };
+        let mut told = invitation.told_to(who);
+        told.any(|told| told == Outcome::Aborted)
+            || !invitation.given_up_with.is_empty()
+            || own.is_some_and(|own| invitation.leads.contains_key(&own))
+            || invitation.formed.values().any(is_without)
+    }
+
     /// A process is lost: leaders who wait for it are told, and who waits for it as a leader.
     pub(super) fn expect_news_of_groups(&mut self, lost: ProcId) {
         let mut due = Vec::new();
         for (number, invitation) in self.oracle.invitations.iter().enumerate() {
-            if invitation.leader == lost && !invitation.is_ended {
+            if invitation.leads.contains_key(&lost) && !invitation.ended.contains_key(&lost) {
                 let joined = invitation.joined.iter();
-                due.extend(joined.map(|who| agenda::Event::Joined(number, *who)));
+                let joined = joined.filter(|(_, leader)| *leader == lost);
+                due.extend(joined.map(|(who, _)| agenda::Event::Joined(number, *who, lost)));
             }
             if invitation.invited.contains(&lost) && invitation.is_open {
-                due.push(agenda::Event::Failed(number, lost));
+                let leader = invitation.leader;
+                due.push(agenda::Event::Failed(number, lost, leader));
             }
         }
         for event in due {
@@ -289,13 +505,25 @@ impl World {
     }
 
     /// The leader was told of the loss of one that it invited, unless it had ended the invitation.
-    pub(crate) fn check_failed(&self, number: usize, lost: ProcId) {
+    pub(crate) fn check_failed(&self, number: usize, lost: ProcId, leader: ProcId) {
         let invitation = &self.oracle.invitations[number];
-        let is_told = invitation.failed.contains(&lost) || invitation.end.is_some();
-        let who = invitation.led_by;
+        let is_told =
+            invitation.failed.contains(&(leader, lost)) || invitation.end.contains_key(&leader);
+        let who = invitation.leads[&leader].0;
         assert!(
-            is_told || !self.leads_on(number) || self.is_groups_excused(number, who),
+            is_told || !self.leads_on(number, leader) || self.is_groups_excused(number, who),
             "process {lost} is lost, and the leader of invitation {number} is not told"
         );
+    }
+}
+
+/// The process that infos name under a key,
+/// or the first of a list.
+pub(crate) fn proc_in(infos: &[Info<'_>], key: &str) -> Option<Proc<'static>> {
+    let found = infos.iter().find(|info| info.key.is(key))?;
+    match &found.value {
+        Value::DataArray(DataArray::Proc(procs)) => procs.first().cloned().map(|p| p.into_owned()),
+        Value::Proc(proc) => Some(proc.clone().into_owned()),
+        _ => None,
     }
 }

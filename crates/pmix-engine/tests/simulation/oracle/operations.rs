@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How operations of clients end: once, in time, and as their server answered.
 
+use std::time::Duration;
+
 use pmix_client::{Answer, Error, Forwarded, OperationId};
 use pmix_proto::{Event, reply};
 use pmix_types::{Status, Value};
 
 use super::events::number;
 use super::groups::Outcome;
+use crate::agenda;
 use crate::client::{Asked, Begun, What, Who};
+use crate::drive::SAY_TIME;
 use crate::fault::Fault;
 use crate::own::EVENT;
 use crate::process::{ProcId, Stamp};
@@ -15,8 +19,17 @@ use crate::world::World;
 
 impl World {
     /// An operation has ended by the time that was set for it.
-    pub(crate) fn check_overdue(&self, who: Who, id: OperationId) {
+    pub(crate) fn check_overdue(&mut self, who: Who, id: OperationId) {
         let late = self.clients[who].begun.get(&id);
+        // Who leads in the place of another may wait for its server, as any leader.
+        if let Some(begun) = late
+            && let (What::Join(number), Some(end)) = (&begun.what, begun.end)
+            && self.oracle.invitations[*number].follows_on(who)
+            && end + SAY_TIME >= self.now
+        {
+            let after = end + SAY_TIME + Duration::from_millis(1) - self.now;
+            return self.after(after, agenda::Event::Overdue(who, id));
+        }
         assert!(late.is_none(), "connection {who}: {id}, {late:?} is late");
     }
 
@@ -92,14 +105,8 @@ impl World {
                     assert_eq!(owner, *of, "connection {who} looked for another process");
                 }
             }
-            (What::Lead(number), Answer::Group(_)) => {
-                let invitation = &self.oracle.invitations[*number];
-                assert_eq!(invitation.end, Some(Outcome::Complete), "{invitation:?}");
-            }
-            (What::Join(number), Answer::Group(_)) => {
-                let invitation = &self.oracle.invitations[*number];
-                let told = invitation.told.get(&who);
-                assert_eq!(told, Some(&Outcome::Complete), "{invitation:?}");
+            (What::Lead(number) | What::Join(number), Answer::Group(group)) => {
+                self.check_formed(who, *number, &group.members);
             }
             (What::Meet(..), Answer::Group(_)) | (_, Answer::Done) => {}
             (what, answer) => panic!("connection {who}: {what:?} ends with {answer:?}"),
@@ -141,17 +148,24 @@ impl World {
         let is_answered = match begun.what {
             // Its server says that the invitation has ended, or the events do.
             What::Join(number) => {
-                let told = self.oracle.invitations[number].told.get(&who);
+                let invitation = &self.oracle.invitations[number];
+                let leads = client
+                    .proc
+                    .is_some_and(|own| invitation.leads.contains_key(&own));
                 match status {
-                    Status::GROUP_LEADER_FAILED => told == Some(&Outcome::LeaderFailed),
+                    Status::GROUP_LEADER_FAILED => {
+                        let mut told = invitation.told_to(who);
+                        told.any(|told| told == Outcome::LeaderFailed)
+                    }
                     Status::GROUP_CONSTRUCT_ABORT => {
                         let refused = |asked: &Asked| {
                             matches!(asked.what, What::Invitation(of, _) if of == number)
                                 && asked.answer == Some(status)
                         };
                         let mut asked = client.asked.values();
-                        told.is_some() || asked.any(refused)
+                        self.is_told_to_end(who, number) || asked.any(refused)
                     }
+                    Status::GROUP_INVITE_DECLINED | Status::GROUP_INVITE_FAILED if leads => true,
                     _ => self.said_with(who, number, status),
                 }
             }
@@ -191,10 +205,11 @@ impl World {
         };
         let invitation = &self.oracle.invitations[number];
         let is_slow = self.plan.has(Fault::Slow) || self.plan.has(Fault::Delay);
-        let told_at = invitation.told_at.get(&who);
-        let is_long_ago = told_at.is_some_and(|at| {
-            *at + std::time::Duration::from_secs(1) < begun.end.unwrap_or_default()
-        });
+        let told_at = invitation.told_at.iter();
+        let told_at = told_at.filter(|((to, _), _)| *to == who).map(|(_, at)| *at);
+        let is_long_ago = { told_at.max() }
+            .is_some_and(|at| at + Duration::from_secs(1) < begun.end.unwrap_or_default());
+        let is_long_ago = is_long_ago && !invitation.follows_on(who);
         assert!(
             !is_long_ago || is_slow || invitation.is_unclear,
             "connection {who} waits for invitation {number}, which it was told of: {invitation:?}"
