@@ -2,6 +2,7 @@
 //! The invitations of this process, and those that it accepted: which events they wait for, what is
 //! sent when one comes, and how each of them ends. Events and times go in, steps come out.
 
+mod end;
 mod invite;
 mod leader;
 
@@ -378,72 +379,6 @@ impl Operations {
         }
     }
 
-    /// Ends the operations that have run out of time.
-    pub(crate) fn tick(&mut self, now: Instant) {
-        // What is complete has only the server to answer for it.
-        let is_over = |operation: &Operation| {
-            let waits = !matches!(&operation.kind, Kind::Invite(invite) if invite.is_complete());
-            waits && operation.limit.is_some_and(|limit| limit <= now)
-        };
-        let over = self.open.iter().filter(|(_, operation)| is_over(operation));
-        let over: Vec<_> = over
-            .map(|(op, operation)| (*op, operation.name.clone()))
-            .collect();
-        for (op, name) in over {
-            self.abort(op, Error::timeout(format_args!("the invitation to {name}")));
-        }
-    }
-
-    /// Says until when those whose leader is lost wait for another, where that was not said before.
-    pub(crate) fn choose_by(&mut self, until: Option<Instant>) {
-        for operation in self.open.values_mut() {
-            if let Kind::Join {
-                is_lost: true,
-                chosen_by,
-                ..
-            } = &mut operation.kind
-            {
-                *chosen_by = chosen_by.or(until);
-            }
-        }
-    }
-
-    /// When the first of them waits no longer.
-    pub(crate) fn next_choice(&self) -> Option<Instant> {
-        let open = self.open.values();
-        open.filter_map(Operation::chosen_by).min()
-    }
-
-    /// Ends those who heard of no leader in time.
-    pub(crate) fn give_up_leaders(&mut self, now: Instant) {
-        let open = self.open.iter();
-        let is_late = |operation: &Operation| operation.chosen_by().is_some_and(|by| by <= now);
-        let late = open.filter(|(_, operation)| is_late(operation));
-        for op in late.map(|(op, _)| *op).collect::<Vec<_>>() {
-            self.leaderless(op, Status::GROUP_LEADER_FAILED);
-        }
-    }
-
-    /// Ends all operations, and forgets the groups: the server was lost.
-    pub(crate) fn lose(&mut self, error: &Error) {
-        self.known.clear();
-        self.fail(error);
-    }
-
-    /// Ends all operations: they would hear of nothing.
-    pub(crate) fn fail(&mut self, error: &Error) {
-        while let Some((op, _)) = self.open.first_key_value() {
-            let op = *op;
-            self.end(op, Err(error.clone()));
-        }
-    }
-
-    /// Ends an operation that the program gives up, and tells the others.
-    pub(crate) fn cancel(&mut self, op: OpId, error: Error) {
-        self.decline(op);
-        self.abort(op, error);
-    }
-
     /// How many operations have not ended.
     pub(crate) fn num_open(&self) -> usize {
         self.open.len()
@@ -588,54 +523,5 @@ impl Operations {
         };
         self.learn(&group);
         self.end(op, Ok(group));
-    }
-
-    /// Ends an operation that fails, and tells the others.
-    fn abort(&mut self, op: OpId, error: Error) {
-        let Some(operation) = self.open.get(&op) else {
-            return;
-        };
-        let name = &operation.name;
-        match &operation.kind {
-            Kind::Invite(invite) => {
-                let others = invite.others(&self.own);
-                if !others.is_empty() {
-                    let status = Status::GROUP_CONSTRUCT_ABORT;
-                    let abort = notify(status, name, others, Vec::new());
-                    self.steps.push_back(Step::Notify(None, abort));
-                }
-            }
-            Kind::Join { .. } if error.status() == Status::ERR_TIMEOUT => self.decline(op),
-            Kind::Join { .. } => {}
-        }
-        self.end(op, Err(error));
-    }
-
-    /// Tells the leader of a join that is given up: it waits for nobody who waits no longer.
-    fn decline(&mut self, op: OpId) {
-        let Some(operation) = self.open.get(&op) else {
-            return;
-        };
-        if let Kind::Join { leader, .. } = &operation.kind {
-            let (status, name) = (Status::GROUP_INVITE_DECLINED, &operation.name);
-            let declined = notify(status, name, vec![leader.clone()], Vec::new());
-            let given_up = (name.clone(), leader.clone());
-            self.steps.push_back(Step::Notify(None, declined));
-            self.remember(given_up);
-        }
-    }
-
-    /// Remembers that this process is in no group of this name and leader, whoever says so later.
-    fn remember(&mut self, given_up: (Text<'static>, Proc<'static>)) {
-        if self.given_up.len() >= MAX_GIVEN_UP {
-            self.given_up.pop_front();
-        }
-        self.given_up.push_back(given_up);
-    }
-
-    fn end(&mut self, op: OpId, outcome: Result<Group, Error>) {
-        if self.open.remove(&op).is_some() {
-            self.steps.push_back(Step::End(op, outcome));
-        }
     }
 }

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use pmix_client::{Answer, Ask, Core, CoreStats, Decision, Error, OperationId, Settings, Uri};
-use pmix_proto::{Header, Request, request};
+use pmix_proto::{Header, Request};
 use pmix_types::{Proc, Rank, Status, keys};
 
 use crate::agenda;

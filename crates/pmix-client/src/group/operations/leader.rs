@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A new leader in the place of one that is lost: what this process says about it, and what follows.
 
+use std::time::Instant;
+
 use pmix_proto::Event;
 use pmix_types::{Info, Proc, Status, Text, Value, keys};
 
 use super::invite::Invite;
-use super::{Kind, OpId, Operations, Step};
+use super::{Kind, OpId, Operation, Operations, Step};
 use crate::Error;
 use crate::group::Decision;
 use crate::group::said::{about, members, notify, value};
@@ -108,6 +110,36 @@ impl Operations {
             // What the leader said last may still come from another node.
             self.remember((name, who));
             self.end(op, Err(Error::new(status, message)));
+        }
+    }
+
+    /// Says until when those whose leader is lost wait for another, where that was not said before.
+    pub(crate) fn choose_by(&mut self, until: Option<Instant>) {
+        for operation in self.open.values_mut() {
+            if let Kind::Join {
+                is_lost: true,
+                chosen_by,
+                ..
+            } = &mut operation.kind
+            {
+                *chosen_by = chosen_by.or(until);
+            }
+        }
+    }
+
+    /// When the first of them waits no longer.
+    pub(crate) fn next_choice(&self) -> Option<Instant> {
+        let open = self.open.values();
+        open.filter_map(Operation::chosen_by).min()
+    }
+
+    /// Ends those who heard of no leader in time.
+    pub(crate) fn give_up_leaders(&mut self, now: Instant) {
+        let open = self.open.iter();
+        let is_late = |operation: &Operation| operation.chosen_by().is_some_and(|by| by <= now);
+        let late = open.filter(|(_, operation)| is_late(operation));
+        for op in late.map(|(op, _)| *op).collect::<Vec<_>>() {
+            self.leaderless(op, Status::GROUP_LEADER_FAILED);
         }
     }
 }

@@ -382,7 +382,7 @@ impl World {
         invitation
             .leads
             .entry(new)
-            .or_insert(claim.unwrap_or_default());
+            .or_insert_with(|| claim.unwrap_or_default());
     }
 
     /// A leader that is said to be gone is.
@@ -444,7 +444,7 @@ impl World {
         let leader = told.map(|((_, leader), _)| *leader).next();
         let leads = invitation.leads.contains_key(&own)
             && invitation.end.get(&own) == Some(&Outcome::Complete);
-        let Some(leader) = leader.or(leads.then_some(own)) else {
+        let Some(leader) = leader.or_else(|| leads.then_some(own)) else {
             panic!("connection {who} is in a group of which it was not told: {invitation:?}");
         };
         assert!(

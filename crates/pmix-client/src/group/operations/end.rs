@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How invitations and their acceptances end otherwise than with a group: in vain, late, given up or with the
+//! server, and who is told.
+
+use std::time::Instant;
+
+use pmix_types::{Proc, Status, Text};
+
+use super::{Kind, MAX_GIVEN_UP, OpId, Operation, Operations, Step};
+use crate::Error;
+use crate::group::Group;
+use crate::group::said::notify;
+
+impl Operations {
+    /// Ends the operations that have run out of time.
+    pub(crate) fn tick(&mut self, now: Instant) {
+        // What is complete has only the server to answer for it.
+        let is_over = |operation: &Operation| {
+            let waits = !matches!(&operation.kind, Kind::Invite(invite) if invite.is_complete());
+            waits && operation.limit.is_some_and(|limit| limit <= now)
+        };
+        let over = self.open.iter().filter(|(_, operation)| is_over(operation));
+        let over: Vec<_> = over
+            .map(|(op, operation)| (*op, operation.name.clone()))
+            .collect();
+        for (op, name) in over {
+            self.abort(op, Error::timeout(format_args!("the invitation to {name}")));
+        }
+    }
+
+    /// Ends all operations, and forgets the groups: the server was lost.
+    pub(crate) fn lose(&mut self, error: &Error) {
+        self.known.clear();
+        self.fail(error);
+    }
+
+    /// Ends all operations: they would hear of nothing.
+    pub(crate) fn fail(&mut self, error: &Error) {
+        while let Some((op, _)) = self.open.first_key_value() {
+            let op = *op;
+            self.end(op, Err(error.clone()));
+        }
+    }
+
+    /// Ends an operation that the program gives up, and tells the others.
+    pub(crate) fn cancel(&mut self, op: OpId, error: Error) {
+        self.decline(op);
+        self.abort(op, error);
+    }
+
+    /// Ends an operation that fails, and tells the others.
+    pub(super) fn abort(&mut self, op: OpId, error: Error) {
+        let Some(operation) = self.open.get(&op) else {
+            return;
+        };
+        let name = &operation.name;
+        match &operation.kind {
+            Kind::Invite(invite) => {
+                let others = invite.others(&self.own);
+                if !others.is_empty() {
+                    let status = Status::GROUP_CONSTRUCT_ABORT;
+                    let abort = notify(status, name, others, Vec::new());
+                    self.steps.push_back(Step::Notify(None, abort));
+                }
+            }
+            Kind::Join { .. } if error.status() == Status::ERR_TIMEOUT => self.decline(op),
+            Kind::Join { .. } => {}
+        }
+        self.end(op, Err(error));
+    }
+
+    /// Tells the leader of a join that is given up: it waits for nobody who waits no longer.
+    pub(super) fn decline(&mut self, op: OpId) {
+        let Some(operation) = self.open.get(&op) else {
+            return;
+        };
+        if let Kind::Join { leader, .. } = &operation.kind {
+            let (status, name) = (Status::GROUP_INVITE_DECLINED, &operation.name);
+            let declined = notify(status, name, vec![leader.clone()], Vec::new());
+            let given_up = (name.clone(), leader.clone());
+            self.steps.push_back(Step::Notify(None, declined));
+            self.remember(given_up);
+        }
+    }
+
+    /// Remembers that this process is in no group of this name and leader, whoever says so later.
+    pub(super) fn remember(&mut self, given_up: (Text<'static>, Proc<'static>)) {
+        if self.given_up.len() >= MAX_GIVEN_UP {
+            self.given_up.pop_front();
+        }
+        self.given_up.push_back(given_up);
+    }
+
+    pub(super) fn end(&mut self, op: OpId, outcome: Result<Group, Error>) {
+        if self.open.remove(&op).is_some() {
+            self.steps.push_back(Step::End(op, outcome));
+        }
+    }
+}
