@@ -13,7 +13,6 @@ use pmix_types::{
 
 use crate::core::{Answer, Waiting};
 use crate::group::invitation;
-use crate::known::Known;
 use crate::{Error, Group};
 
 /// Holds a request and what is waited for, to be given to
@@ -42,11 +41,6 @@ impl<'a> Ask<'a, ()> {
     pub(crate) fn done(request: Request<'a>) -> Self {
         let waiting = Waiting::Done(request.command());
         Self::of(request, waiting)
-    }
-
-    /// Asks for the job info of the own job.
-    pub(crate) fn job_info() -> Self {
-        Self::of(Request::JobInfo, Waiting::MoreJobInfo)
     }
 
     fn of(request: Request<'a>, waiting: Waiting) -> Self {
@@ -182,18 +176,25 @@ impl<'a> Ask<'a, ()> {
     }
 }
 
-impl Ask<'_, Value<'static>> {
-    /// All that there is of a process, and this of it.
-    pub(crate) fn get(known: &Known, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Self {
-        let (get, wanted) = known.ask(proc, key, infos);
-        Self {
-            request: Request::Get(get),
-            waiting: Waiting::Get(wanted),
+/// Says whether a value is known here or the server has to be asked.
+pub enum Found {
+    /// The value, or the error that it is nowhere.
+    Known(Result<Value<'static>, Error>),
+    /// The request to send to the server.
+    AskServer(Box<Ask<'static, Value<'static>>>),
+}
+
+impl Found {
+    /// What to ask for a value, and what is waited for then.
+    pub(crate) fn asking(request: Request<'static>, waiting: Waiting) -> Self {
+        Self::AskServer(Box::new(Ask {
+            request,
+            waiting,
             take: |answer| match answer {
                 Answer::Value(value) => Some(value),
                 _ => None,
             },
-        }
+        }))
     }
 }
 

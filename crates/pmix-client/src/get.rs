@@ -40,11 +40,12 @@ pub(crate) fn absorb(
 ) -> Result<(), Error> {
     let mut more = Vec::new();
     cache.absorb(objects, |of, kvals| {
-        let is_more = portion.is_some() && of.nspace == proc.nspace && of.rank != proc.rank;
-        if is_more {
+        let is_other = of.nspace == proc.nspace && of.rank != proc.rank;
+        if is_other && portion.is_some() {
             more.push((of.rank, kvals));
         }
-        is_more
+        // What came of other processes and was not asked for may be put again unseen: it is not kept.
+        is_other && (portion.is_some() || of.rank.is_valid() && proc.rank.is_valid())
     })?;
     if let Some(portion) = portion {
         prefetch.keep(portion, more);

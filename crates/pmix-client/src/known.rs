@@ -8,15 +8,16 @@ use std::borrow::Cow;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gds_hash::{Codec, ModexStore};
-use pmix_proto::reply::Objects;
-use pmix_proto::{PeerForm, request};
+use pmix_proto::reply::{JobInfo, Objects};
+use pmix_proto::{PeerForm, Request, request};
 use pmix_types::{Info, IntoOwned as _, Key, Proc, Scope, Value, keys};
 
 use crate::cache::JobCache;
+use crate::core::Waiting;
 use crate::get::{absorb, ask_for_more, is_directive, missing, request_of, says, take_prefetched};
 use crate::inflate::inflated;
 use crate::prefetch::{Portion, Prefetch};
-use crate::{Error, Settings};
+use crate::{Error, Found, Settings};
 
 /// Holds what a process knows. Each part has a lock of its own, if any, under which nothing is waited for.
 pub(crate) struct Known {
@@ -83,9 +84,52 @@ impl Known {
         Ok(self.own().commit_message(&wire, self.proc.rank)?)
     }
 
-    /// Returns whether the server may say more of the own job than is shared, and was not asked.
-    pub(crate) fn is_to_learn(&self, key: &str) -> bool {
-        Key::from(key).is_reserved() && self.cache().is_some_and(JobCache::is_to_ask)
+    /// Returns the value of a key, that there is none, or else what to ask the server for: the job info, if
+    /// that was not asked for at init and may have the key, else what the process has put.
+    pub(crate) fn look(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Found {
+        let found = self.get(proc, key, infos);
+        let is_fresh = says(infos, keys::GET_REFRESH_CACHE);
+        let may_be_told = || {
+            let is_unasked = self.cache().is_some_and(JobCache::is_to_ask);
+            !is_fresh && is_unasked && Key::from(key).is_reserved()
+        };
+        match found {
+            Some(Ok(value)) => Found::Known(Ok(value)),
+            _ if may_be_told() => {
+                let (_, wanted) = self.ask(proc, key, infos);
+                Found::asking(Request::JobInfo, Waiting::Learn(wanted))
+            }
+            Some(known) => Found::Known(known),
+            None => {
+                let (get, wanted) = self.ask(proc, key, infos);
+                Found::asking(Request::Get(get), Waiting::Get(wanted))
+            }
+        }
+    }
+
+    /// Takes the job info that was not asked for at init, and looks for what it was asked for: the value, that
+    /// there is none, or what to ask for next.
+    pub(crate) fn learnt(&self, payload: &[u8], wanted: &Wanted) -> Found {
+        // Whoever asks the server next is told what is wrong.
+        if let Err(error) = self.learn(payload) {
+            tracing::debug!("the job info was not learnt: {error}");
+        }
+        let Wanted {
+            proc, key, infos, ..
+        } = wanted;
+        match self.get(proc, key, infos) {
+            Some(known) => Found::Known(known),
+            None => {
+                let (get, wanted) = self.ask(proc, key, infos);
+                Found::asking(Request::Get(get), Waiting::Get(wanted))
+            }
+        }
+    }
+
+    fn learn(&self, payload: &[u8]) -> Result<(), Error> {
+        let info = JobInfo::decode(&self.form, None, payload)?;
+        let cache = self.cache().ok_or_else(Error::not_begun)?;
+        cache.absorb_job_info(&info)
     }
 
     /// Returns the value of a key, or that there is none, as far as the server need not be asked; see
@@ -108,7 +152,7 @@ impl Known {
     }
 
     /// Returns what to ask the server for where a value is not known, and what becomes of its answer.
-    pub(crate) fn ask(
+    fn ask(
         &self,
         proc: &Proc<'_>,
         key: &str,

@@ -47,12 +47,12 @@ mod shared_data;
 mod uri;
 
 pub use self::core::{Answer, Completed, Core, CoreStats, Forwarded, OperationId};
-pub use ask::{Answers, Ask};
+pub use ask::{Answers, Ask, Found};
 pub use client::Client;
 pub use error::Error;
 pub use fence::Fence;
 pub use group::{Decision, Group, Question};
 pub use handlers::{EventHandler, HandlerOrder, Handlers};
 pub use settings::{Security, Settings};
-pub use shared::{ClientEvent, Found, GroupDecision, SharedClient};
+pub use shared::{ClientEvent, GroupDecision, SharedClient};
 pub use uri::Uri;

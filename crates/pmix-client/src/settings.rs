@@ -74,8 +74,9 @@ pub struct Settings {
     /// [`get`](crate::Client::get) of a larger one fails with `PMIX_ERR_OUT_OF_RESOURCE`.
     pub max_string_bytes: usize,
     /// The greatest number of bytes of other processes of the job that the server sends with the answer
-    /// to a get, in case they are read next; 0 for a server that does not. What was not read is dropped
-    /// at the next answer of another kind and at the next event.
+    /// to a get, in case they are read next; 0 asks for none. What was not read is dropped
+    /// at the next answer of another kind and at the next event; what comes without having been asked for is
+    /// not kept.
     pub max_prefetch_bytes: u32,
     /// Where the processes of the job on this node find what they share with their server in memory, as the
     /// server says it; none to send messages for everything.

@@ -17,14 +17,14 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use pmix_proto::{Event, Request, request};
-use pmix_types::{Info, Key, Proc, Rank, Scope, Status, Value, keys};
+use pmix_types::{Info, Key, Proc, Rank, Scope, Status, Value};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::Errno;
 
-use crate::ask::{Ask, taken};
+use crate::ask::{Ask, Found, taken};
 use crate::core::{Core, Forwarded};
-use crate::get::{is_directive, missing, says};
+use crate::get::{is_directive, missing};
 use crate::known::Known;
 use crate::{Client, Error, Settings};
 
@@ -107,14 +107,6 @@ impl<T> Drop for Sender<T> {
             let _ = rustix::io::write(answered, &1_u64.to_ne_bytes());
         }
     }
-}
-
-/// Says whether a value is known here or the server has to be asked.
-pub enum Found {
-    /// The value, or the error that it is nowhere.
-    Known(Result<Value<'static>, Error>),
-    /// The request to send to the server.
-    AskServer(Box<Ask<'static, Value<'static>>>),
 }
 
 impl SharedClient {
@@ -313,20 +305,7 @@ impl SharedClient {
         let Some(name) = key.as_text().as_str() else {
             return Found::Known(Err(missing(proc, &key.to_string())));
         };
-        let known = &self.0.known;
-        let mut found = known.get(proc, name, infos);
-        let is_known = matches!(found, Some(Ok(_)));
-        if !is_known && !says(infos, keys::GET_REFRESH_CACHE) && known.is_to_learn(name) {
-            // Whoever asks the server next is told what is wrong.
-            match self.wait(Ask::job_info()) {
-                Ok(()) => found = known.get(proc, name, infos),
-                Err(error) => tracing::debug!("the job info was not learnt: {error}"),
-            }
-        }
-        match found {
-            Some(found) => Found::Known(found),
-            None => Found::AskServer(Box::new(Ask::get(known, proc, name, infos))),
-        }
+        self.0.known.look(proc, name, infos)
     }
 
     /// Returns the value of a key (`PMIx_Get`); see [`Client::get`].

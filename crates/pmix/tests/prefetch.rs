@@ -108,3 +108,29 @@ fn a_blocking_client_keeps_what_came_until_the_next_event() -> Result<()> {
     }
     Ok(server.finalize()?)
 }
+
+#[test]
+fn a_client_that_asks_for_nothing_more_keeps_nothing_more() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
+    let join = |mut settings: Settings| {
+        settings.max_prefetch_bytes = 0;
+        settings.shared_data = None;
+        SharedClient::init(settings, |_| {})
+    };
+    let clients: Vec<_> = settings
+        .into_iter()
+        .map(join)
+        .collect::<std::result::Result<_, _>>()?;
+    let ask_nobody = [Info::new(keys::OPTIONAL, true)];
+    for number in [7, 8] {
+        exchange(&clients, number)?;
+        let refresh = [Info::new(keys::GET_REFRESH_CACHE, true)];
+        assert_eq!(card(&clients[0], 1, &refresh), Some(Value::Uint32(number)));
+        assert_eq!(card(&clients[0], 2, &ask_nobody), None);
+    }
+    for client in &clients {
+        client.finalize()?;
+    }
+    Ok(server.finalize()?)
+}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use pmix::client::{Ask, SharedClient};
+use pmix::client::{Ask, Found, SharedClient};
 use pmix::params::Environment;
 use pmix::prelude::*;
 use pmix::server::{PeerId, WireObserver};
@@ -393,5 +393,26 @@ fn a_process_of_another_user_sends_messages() -> Result<()> {
         output.status.success() && said.contains("1 passed"),
         "{said}"
     );
+    leave(clients, &server)
+}
+
+#[test]
+fn a_look_for_a_value_waits_for_nothing() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
+    let clients = join(settings)?;
+    let client = &clients[0];
+    let (job, key) = (client.job(), "pmix.not.there".into());
+    let optional = [Info::new(keys::OPTIONAL, true)];
+    let Found::AskServer(ask) = client.find(&job, &key, &optional) else {
+        return Err("the job info was not to be asked for".into());
+    };
+    let none = client.wait(*ask).map_err(|error| error.status());
+    assert_eq!(none, Err(Status::ERR_NOT_FOUND));
+    // The job info is known by now, so there is nobody to ask.
+    let found = client.find(&job, &key, &optional);
+    assert!(matches!(found, Found::Known(Err(_))));
+    let found = client.find(&job, &keys::JOB_SIZE.into(), &[]);
+    assert!(matches!(found, Found::Known(Ok(Value::Uint32(SIZE)))));
     leave(clients, &server)
 }

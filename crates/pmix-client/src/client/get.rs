@@ -6,8 +6,8 @@
 use pmix_types::{Info, Proc, Status, Value};
 
 use super::Client;
-use crate::Error;
-use crate::core::{Answer, Core};
+use crate::core::Answer;
+use crate::{Error, Found};
 
 impl Client {
     /// Returns the value of a key (`PMIx_Get`).
@@ -18,7 +18,8 @@ impl Client {
     /// answers is kept: all that the process has put for this one. It is asked again only for a key that
     /// is not among it.
     ///
-    /// Directives: `pmix.optional` asks nobody, `pmix.immediate` waits for nobody,
+    /// Directives: `pmix.optional` asks for nothing but the job info, once, which a client that shares
+    /// memory with its server has not asked for at init; `pmix.immediate` waits for nobody,
     /// `pmix.timeout` is how many seconds the server is to wait, `pmix.get.refresh` asks
     /// again. Other infos say which node, application or session is meant, or qualify a value.
     ///
@@ -35,15 +36,11 @@ impl Client {
         infos: &[Info<'_>],
     ) -> Result<Value<'static>, Error> {
         // What is known here needs neither an operation nor the time.
-        let mut known = self.core.known(proc, key, infos);
-        if !matches!(known, Some(Ok(_))) && self.core.is_to_learn(key) {
-            self.wait(Core::learn)?;
-            known = self.core.known(proc, key, infos);
-        }
-        if let Some(known) = known {
-            return known;
-        }
-        match self.wait(|core, end| core.fetch(proc, key, infos, end))? {
+        let ask = match self.core.look(proc, key, infos) {
+            Found::Known(known) => return known,
+            Found::AskServer(ask) => ask,
+        };
+        match self.wait(|core, end| core.ask(*ask, end))? {
             Answer::Value(value) => Ok(value),
             _ => Err(Error::new(
                 Status::ERR_COMM_FAILURE,

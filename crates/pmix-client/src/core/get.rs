@@ -5,12 +5,11 @@
 
 use std::time::Instant;
 
-use pmix_proto::Request;
 use pmix_types::{Info, Proc, Value};
 
 use super::Core;
 use super::operation::{Answer, OperationId, Waiting};
-use crate::Error;
+use crate::{Error, Found};
 
 impl Core {
     /// Looks for the value of a key (`PMIx_Get`): [`Answer::Value`], at once if it is known here. See
@@ -26,32 +25,29 @@ impl Core {
         infos: &[Info<'_>],
         end: Option<Instant>,
     ) -> Result<OperationId, Error> {
-        match self.known(proc, key, infos) {
-            Some(known) => Ok(self.ended(known.map(Answer::Value))),
-            None => self.fetch(proc, key, infos, end),
+        match self.known.look(proc, key, infos) {
+            Found::Known(known) => Ok(self.ended(known.map(Answer::Value))),
+            Found::AskServer(ask) => self.ask(*ask, end),
         }
     }
 
-    /// Asks the server for the value of a key that is not known here.
-    pub(crate) fn fetch(
-        &mut self,
-        proc: &Proc<'_>,
-        key: &str,
-        infos: &[Info<'_>],
-        end: Option<Instant>,
-    ) -> Result<OperationId, Error> {
-        let (get, wanted) = self.known.ask(proc, key, infos);
-        self.begin(&Request::Get(get), Waiting::Get(wanted), end)
+    /// Looks for a value in what is known, and says what to ask for otherwise.
+    pub(crate) fn look(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Found {
+        self.known.look(proc, key, infos)
     }
 
-    /// Returns whether the server may say more of the own job than is shared, and was not asked.
-    pub(crate) fn is_to_learn(&self, key: &str) -> bool {
-        self.known.is_to_learn(key)
-    }
-
-    /// Asks for the job info that was not asked for at init.
-    pub(crate) fn learn(&mut self, end: Option<Instant>) -> Result<OperationId, Error> {
-        self.begin(&Request::JobInfo, Waiting::MoreJobInfo, end)
+    /// Takes the job info that a get asked for: the get ends, or asks for what the process has put.
+    pub(super) fn learnt(&mut self, id: OperationId, payload: &[u8]) {
+        let Some(Waiting::Learn(wanted)) = self.operations.waiting(id) else {
+            return;
+        };
+        match self.known.learnt(payload, wanted) {
+            Found::Known(known) => self.operations.complete(id, known.map(Answer::Value)),
+            Found::AskServer(ask) => match self.send(&ask.request) {
+                Ok(tag) => self.operations.ask(id, tag, Some(ask.waiting)),
+                Err(error) => self.operations.complete(id, Err(error)),
+            },
+        }
     }
 
     /// Returns the value of a key, or that there is none, as far as the server need not be asked. With

@@ -57,8 +57,8 @@ pub(crate) enum Waiting {
     Welcome,
     /// What the server says of the own job.
     JobInfo,
-    /// The same, where the core has begun without.
-    MoreJobInfo,
+    /// The same, where the core has begun without and a get may be answered by it.
+    Learn(Wanted),
     /// A status.
     Done(Command),
     /// The payload of a reply, whatever it is.
@@ -88,11 +88,11 @@ impl Waiting {
     pub(super) fn late(&self) -> Error {
         match self {
             Self::Welcome => Error::timeout("the hello"),
-            Self::JobInfo | Self::MoreJobInfo => Error::timeout(Command::REQ),
+            Self::JobInfo => Error::timeout(Command::REQ),
             Self::Done(command) | Self::Payload(command) | Self::Infos(command) => {
                 Error::timeout(command)
             }
-            Self::Get(_) => Error::timeout(Command::GETNB),
+            Self::Get(_) | Self::Learn(_) => Error::timeout(Command::GETNB),
             Self::Jobs => Error::timeout(Command::CONNECT),
             Self::Found => Error::timeout(Command::LOOKUP),
             Self::Pulled => Error::timeout(Command::IOF_PULL),

@@ -13,6 +13,9 @@ use crate::{Error, Group};
 impl Core {
     /// Ends an operation by the reply to its request.
     pub(super) fn answer(&mut self, id: OperationId, payload: &[u8]) {
+        if let Some(Waiting::Learn(_)) = self.operations.waiting(id) {
+            return self.learnt(id, payload);
+        }
         let Some(waiting) = self.operations.end(id) else {
             return;
         };
@@ -33,12 +36,6 @@ impl Core {
                 let host = self.settings.host.as_deref();
                 let cache = JobCache::new(self.form, &self.settings.proc, host, &info)?;
                 self.known.begin(cache);
-                Ok(Answer::Done)
-            }
-            Waiting::MoreJobInfo => {
-                let info = JobInfo::decode(&self.form, None, payload)?;
-                let cache = self.known.cache().ok_or_else(Error::not_begun)?;
-                cache.absorb_job_info(&info)?;
                 Ok(Answer::Done)
             }
             Waiting::Done(command) => self.read_done(command, payload),
@@ -98,8 +95,8 @@ impl Core {
                 self.groups.learn(&group);
                 Ok(Answer::Group(group))
             }
-            // They have no reply of their own.
-            Waiting::Welcome | Waiting::Group(_) => {
+            // Their replies are read elsewhere, or they have none.
+            Waiting::Welcome | Waiting::Group(_) | Waiting::Learn(_) => {
                 Err(Error::new(Status::ERR_COMM_FAILURE, "a reply to nothing"))
             }
         }
