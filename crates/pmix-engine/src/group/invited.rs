@@ -27,6 +27,9 @@ pub(super) struct Invitations {
 pub(super) struct Invitation {
     pub(super) key: Key,
     pub(super) list: Vec<Proc<'static>>,
+    /// How much the list takes, about, with what is found by it: counted as it grows, since each answer to a
+    /// long invitation is counted anew.
+    list_bytes: usize,
     /// The same, to look one up.
     pub(super) set: Procs,
     /// Those of whom the leader was told that they are gone.
@@ -49,7 +52,7 @@ impl Invitation {
         let of_one = size_of::<Proc<'_>>() + leader.nspace.as_bytes().len();
         let more = [self.joined.len(), self.answered.len(), self.leads.len()];
         let more = more.into_iter().sum::<usize>() + self.gone.len();
-        size_of::<Self>() + name.len() + members::weight(&self.list) + more * of_one
+        size_of::<Self>() + name.len() + self.list_bytes + more * of_one
     }
 }
 
@@ -81,6 +84,7 @@ impl Invitations {
                 let invitation = Invitation {
                     key: key.clone(),
                     list: Vec::new(),
+                    list_bytes: 0,
                     set: Procs::default(),
                     gone: Procs::default(),
                     joined: HashSet::new(),
@@ -97,6 +101,7 @@ impl Invitations {
         if let Some(invitation) = self.open.get_mut(&id) {
             invitation.list.extend(fresh.iter().cloned());
             invitation.set.extend(fresh);
+            invitation.list_bytes += members::weight(fresh);
         }
     }
 
