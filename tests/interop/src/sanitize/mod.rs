@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask sanitize`: our C library as the tools see it that look for what no answer shows.
+//! `cargo xtask sanitize`: our C library under abidiff, valgrind and the sanitizers of the compiler.
 
 mod abi;
 mod runs;
