@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Manual pages: what the parser knows of each command, and what docs/cli.md says of it.
 //!
-//! Source: man-pages(7), the sections of a page and their order.
+//! Source: man-pages(7), the sections of a page and their order. What docs/cli.md says stands in sections
+//! of our own, USE and DETAILS.
 
 mod roff;
 

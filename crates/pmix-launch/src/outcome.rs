@@ -84,7 +84,8 @@ pub struct JobOutcome {
     pub num_procs: u64,
     /// How many of them ended badly, or without finalising.
     pub num_failed: usize,
-    /// The exit code that it would have had by itself.
+    /// Its exit code: that of its cause, 1 if it was ended with another job, else the largest of its
+    /// processes.
     pub exit_code: u8,
     /// What went wrong with it first, if anything did.
     pub cause: Option<Cause>,

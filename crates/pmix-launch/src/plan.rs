@@ -60,8 +60,8 @@ pub struct Plan {
     /// by processes. Output passes through the launcher then, and what is pushed is all that rank 0
     /// reads.
     pub forward_io: bool,
-    /// How many processes of jobs that processes ask for (`PMIx_Spawn`) there may be at one time; with
-    /// 0 every such job is refused.
+    /// The largest number of processes in spawned jobs (`PMIx_Spawn`, `MPI_Comm_spawn`) at one time; a job
+    /// counts until its last process has ended and its output is closed. 0 refuses every spawn.
     pub max_spawned: u32,
     /// The command of a process that calls [`end_with_launcher`](crate::end_with_launcher) on its
     /// standard input: with it, processes end when this one is killed. Without it they go on.

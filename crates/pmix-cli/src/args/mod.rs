@@ -203,7 +203,7 @@ pub(crate) enum Command {
     },
     /// Write the manual: one page to standard output, or all pages into a directory.
     Man {
-        /// The directory; it is made if it is not there.
+        /// The directory; it is made if it is not there, with those above it.
         #[arg(value_name = "DIR")]
         dir: Option<PathBuf>,
     },

@@ -116,13 +116,9 @@ pub(crate) struct Run {
     /// Let the others go on when a process fails.
     #[arg(long, help_heading = "Ending")]
     pub(crate) keep_going: bool,
-    /// How many processes that others ask for (PMIx_Spawn, MPI_Comm_spawn) there may be at one time.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value = "1024",
-        help_heading = "Ending"
-    )]
+    /// The largest number of processes in spawned jobs (PMIx_Spawn, MPI_Comm_spawn) at one time; a job
+    /// counts until its last process has ended and its output is closed; 0 refuses every spawn.
+    #[arg(long, value_name = "N", default_value = "1024")]
     pub(crate) max_spawned: u32,
     /// Which rank reads standard input, or none.
     #[arg(long, value_name = "RANK", default_value = "0", value_parser = StdinArg::parse)]

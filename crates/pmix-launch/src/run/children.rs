@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What jobs of one session have to do with each other's ends.
+//! Which jobs end when another one fails or ends.
 //!
 //! A job that fails takes those with it that its processes asked for, unless these were said to be
 //! separate (`PMIX_SPAWN_CHILD_SEP`), and those that it is connected with. One that ends well takes
@@ -90,7 +90,7 @@ impl Session<'_> {
         }
     }
 
-    /// Takes leave of spawned jobs that are over.
+    /// Removes spawned jobs that are over.
     pub(super) fn dismiss_ended(&mut self) {
         let mut index = 1;
         while let Some(job) = self.jobs.get(index) {
@@ -105,7 +105,7 @@ impl Session<'_> {
         }
     }
 
-    /// Ends what is left of a spawned job.
+    /// Kills what is left of a spawned job, deregisters it and records its outcome.
     pub(super) fn dismiss(&mut self, index: usize) {
         let mut job = self.jobs.remove(index);
         let unsound = job.unsound();

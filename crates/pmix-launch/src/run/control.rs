@@ -69,7 +69,7 @@ fn signal_of(info: &Info<'_>) -> Result<Option<Signal>, Status> {
 }
 
 /// Whether a process says something of itself and asks for nothing: that it may be preempted, how
-/// it takes a checkpoint. A launcher of one job does neither.
+/// it takes a checkpoint. The launcher does neither.
 fn tells(info: &Info<'_>) -> bool {
     info.key.is(keys::JOB_CTRL_PREEMPTIBLE) || info.key.is(keys::JOB_CTRL_CHECKPOINT_METHOD)
 }

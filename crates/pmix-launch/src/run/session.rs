@@ -39,8 +39,10 @@ pub(super) const FORWARD: usize = 3;
 /// How many readiness events are taken at once.
 const EVENTS: usize = 256;
 
-/// Jobs that run. Fields are dropped in this order: nothing runs any more when the directory of the
-/// session goes.
+/// Holds the server, the jobs that run, and what they share. Its number (`PMIX_SESSION_ID`) is the
+/// launcher's pid.
+///
+/// Fields are dropped in this order: nothing runs any more when the directory of the session goes.
 pub(super) struct Session<'a> {
     /// The first job's, which says what holds for all.
     pub(super) plan: &'a Plan,
