@@ -37,7 +37,8 @@ use crate::known::Known;
 use crate::shared_data::SharedData;
 use crate::{Ask, Error, Question, Settings};
 
-/// How long the server has for what an invitation says where [`Settings::time_limit`] sets no time.
+/// How long the server may take to acknowledge an event of an invitation if [`Settings::time_limit`] sets no
+/// limit.
 const SAY_TIME: Duration = Duration::from_secs(60);
 
 /// Holds the state of one process towards its server, without a socket, a thread or a clock.
@@ -52,9 +53,9 @@ const SAY_TIME: Duration = Duration::from_secs(60);
 ///
 /// A call that may wait begins an operation and returns its number. Each operation ends once: it is
 /// answered, its time is over (`PMIX_ERR_TIMEOUT`), it is [cancelled](Self::cancel), or the server is
-/// lost. [`INIT`](Self::INIT) is the first, and the only one before it has ended. An invitation that
-/// everybody has answered ends when the server knows, which may be up to [`Settings::time_limit`] (60 s
-/// where there is none) past its time.
+/// lost. [`INIT`](Self::INIT) is the first, and the only one before it has ended. The time limit of an
+/// invitation holds until everybody has answered. The server then has [`Settings::time_limit`] (60 s if
+/// there is none) to acknowledge the group.
 ///
 /// What a server sends is bounded as [`Settings`] say; up to 4,096 events, and 64 MiB of events and output,
 /// wait to be taken, and the rest is counted.
@@ -304,8 +305,8 @@ impl Core {
     }
 
     /// Drops the data of other processes that came and were not asked for, so that the next get brings
-    /// what its process has committed by now. A program that learns otherwise than by the server that
-    /// a process has committed calls it.
+    /// what its process has committed by now. Call it when the program learns by other means than PMIx
+    /// that a process has committed.
     pub fn drop_prefetched(&mut self) {
         self.known.drop_prefetched();
     }

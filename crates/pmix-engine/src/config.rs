@@ -144,12 +144,12 @@ impl ReplyLimits {
     }
 }
 
-/// Bounds what answers to gets bring of processes that were not asked about, to clients of releases that
-/// keep it (docs/decisions/0024). With 0 in either place they bring what was asked for alone.
+/// Bounds what answers to gets have of processes that were not asked about, for clients of releases that
+/// keep it (docs/decisions/0024). With 0 in either place they have what was asked for alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnaskedLimits {
-    /// The number of bytes in one answer. The first answers to a client bring less.
+    /// The number of bytes in one answer. The first answers to a client have less.
     pub bytes_per_answer: usize,
     /// The number of bytes in all answers over one connection.
     pub bytes_per_client: usize,

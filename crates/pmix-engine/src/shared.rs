@@ -3,7 +3,7 @@
 //! put there and removed (`docs/decisions/0023-shared-data-is-a-sealed-table.md`).
 //!
 //! Nothing is, until a client of a job says that it reads them. What stands there is what a get would be
-//! answered with; it is removed before anybody can know that it is so no longer.
+//! answered with; it is removed before a reply or an event could tell a client of the change.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -54,7 +54,7 @@ struct SharedJob {
     infos: HashSet<Vec<u8>>,
     /// The processes whose data are there.
     puts: BTreeSet<Rank>,
-    /// Those whose data may be there and are not.
+    /// Processes whose data changed since the last fence that collected.
     changed: BTreeSet<Rank>,
     /// Those whose data have a place, which they may take again when there is no other.
     places: BTreeSet<Rank>,
@@ -101,7 +101,7 @@ impl SharedData {
         self.jobs.remove(nspace.as_bytes());
     }
 
-    /// What a process put has changed: what is shared of it is not so any longer.
+    /// Removes what a process put from the shared data: it has changed.
     pub(crate) fn puts_changed(&mut self, proc: &Proc<'_>) {
         let Some(job) = self.jobs.get_mut(proc.nspace.as_bytes()) else {
             return;
@@ -189,7 +189,7 @@ impl SharedData {
         }
     }
 
-    /// Takes the processes of which more could be shared than is.
+    /// Takes the processes whose data changed since the last fence that collected.
     pub(crate) fn take_changed(&mut self, nspace: &Nspace<'_>) -> BTreeSet<Rank> {
         let Some(job) = self.jobs.get_mut(nspace.as_bytes()) else {
             return BTreeSet::new();

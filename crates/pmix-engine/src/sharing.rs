@@ -12,7 +12,7 @@ use crate::cx::Cx;
 use crate::registry::ClientState;
 
 /// Up to how many bytes what a process put is shared, as [`ModexStore::num_bytes_seen`] counts them. A client
-/// reads all of it to find one key, and keeps what it is told instead.
+/// unpacks shared data up to the key at every get; larger data are cheaper in its cache, by a request.
 const MAX_PUTS: usize = 64 << 10;
 
 impl Cx {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The answers of a job to all questions that its processes ask without qualifiers, to be looked up where
-//! there is no job.
+//! The values that gets without qualifiers find in job info, as a table for readers that do not hold the
+//! job.
 //!
 //! Source: PMIx Standard, chapter "Reserved Keys", the rules of retrieval for each realm.
 

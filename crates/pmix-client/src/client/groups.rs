@@ -82,15 +82,17 @@ impl Client {
     }
 
     /// Accepts the invitation of a leader, and waits until the group is formed (`PMIx_Group_join`). It
-    /// came as the event `PMIX_GROUP_INVITED`, whose source is the leader.
+    /// came as the event `PMIX_GROUP_INVITED`, whose source is the leader. If that is lost, one of those who
+    /// joined may lead in its place, but never this client: its program cannot be asked while it waits.
     ///
     /// Directive: `pmix.timeout` is how many seconds to wait, [`Settings::time_limit`] at the most.
     ///
     /// # Errors
     ///
     /// `PMIX_GROUP_CONSTRUCT_ABORT` if the group is not formed, or without this process;
-    /// `PMIX_GROUP_LEADER_FAILED` if the leader is lost; `PMIX_ERR_TIMEOUT`; `PMIX_ERR_BAD_PARAM` for a
-    /// bad name or leader; what the server answers, or that it does not.
+    /// `PMIX_GROUP_LEADER_FAILED` if the leader is lost and none of those who joined leads in its place;
+    /// `PMIX_ERR_TIMEOUT`; `PMIX_ERR_BAD_PARAM` for a bad name or leader; what the server answers, or that
+    /// it does not.
     ///
     /// [`Settings::time_limit`]: crate::Settings::time_limit
     pub fn group_join(

@@ -110,7 +110,7 @@ pub(super) enum Asker {
     Operation(OperationId),
     /// An invitation or its acceptance, which has sent an event.
     Said(OpId),
-    /// All invitations: they hear of events.
+    /// The registration for the events of groups, which all invitations share.
     Heard,
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much a client is brought of processes that it did not ask about: the policy, without data.
+//! How much a client is sent of processes that it did not ask about: the policy, without data.
 //!
-//! | the client | its answer may bring of others |
+//! | the client | its answer may have of others |
 //! | --- | --- |
 //! | asks about a first process | [`FIRST_BYTES`] |
-//! | asks about a further one, after an answer that brought something | [`GROWTH`] times as much as that one might |
-//! | asks about a process that it was told of | nothing |
-//! | was brought as much as its connection may be | nothing |
+//! | asks about a further one, after an answer that had something | [`GROWTH`] times as much as that one might |
+//! | asks about a process whose data it was sent | nothing |
+//! | was sent as much as its connection may be | nothing |
 //!
-//! A client that finds in what it was brought what it wants next does not ask, so the portions grow only
+//! A client that finds in what it was sent what it wants next does not ask, so the portions grow only
 //! for one that goes on asking.
 
 use std::collections::BTreeMap;
@@ -17,47 +17,47 @@ use pmix_types::Rank;
 
 use crate::UnaskedLimits;
 
-/// The bytes that the first answer may bring of others.
+/// The bytes that the first answer may have of others.
 const FIRST_BYTES: usize = 16 << 10;
 
 /// How much larger the next portion may be.
 const GROWTH: usize = 4;
 
-/// What one connection was told of the processes of its own job.
+/// What one connection was sent of the processes of its own job.
 #[derive(Debug, Default)]
 pub(super) struct Portions {
     /// The processes whose data it has, asked for or not.
-    told: Ranks,
-    /// The bytes that it was brought without asking.
-    brought_bytes: usize,
-    /// How many answers brought something, or had no room for it.
+    known: Ranks,
+    /// The bytes that it was sent without asking.
+    sent_bytes: usize,
+    /// How many answers had something of others, or had no room for it.
     num_portions: u32,
 }
 
 impl Portions {
-    /// The client is answered about a process. Returns how many bytes of others the answer may bring.
+    /// The client is answered about a process. Returns how many bytes of others the answer may have.
     pub(super) fn asked(&mut self, rank: Rank, limits: UnaskedLimits) -> usize {
-        if !self.told.insert(rank) {
+        if !self.known.insert(rank) {
             return 0;
         }
         let growth = GROWTH.saturating_pow(self.num_portions);
-        let left = limits.bytes_per_client.saturating_sub(self.brought_bytes);
+        let left = limits.bytes_per_client.saturating_sub(self.sent_bytes);
         let portion = FIRST_BYTES.saturating_mul(growth);
         portion.min(limits.bytes_per_answer).min(left)
     }
 
     /// Whether the client has the data of a process.
     pub(super) fn has(&self, rank: Rank) -> bool {
-        self.told.contains(rank)
+        self.known.contains(rank)
     }
 
-    /// An answer brings the data of a process, of so many bytes.
+    /// The data of a process, so many bytes, are sent with an answer.
     pub(super) fn bring(&mut self, rank: Rank, bytes: usize) {
-        self.told.insert(rank);
-        self.brought_bytes = self.brought_bytes.saturating_add(bytes);
+        self.known.insert(rank);
+        self.sent_bytes = self.sent_bytes.saturating_add(bytes);
     }
 
-    /// An answer brought something, or there was something and no room for it: the next may bring more.
+    /// An answer had something of others, or there was something and no room for it: the next may have more.
     pub(super) fn grow(&mut self) {
         self.num_portions = self.num_portions.saturating_add(1);
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data of further processes behind those of a get, for clients that ask for them.
+//! Data of further processes in the answer to a get, as many bytes as the client asked for.
 //!
 //! Processes that read what all others put would ask once for each: half the time of such an exchange
 //! is asking. A client of this project says how many bytes of other processes it takes with an answer
 //! ([`PREFETCH`](pmix_proto::request::PREFETCH)) and decides by what it has read of them how many it
-//! asks for next. What others are brought, which cannot ask, is in [`unasked`](super::unasked).
+//! asks for next. Clients of OpenPMIx cannot ask; for them see [`unasked`](super::unasked).
 
 use gds_hash::ModexStore;
 use pmix_proto::PeerForm;

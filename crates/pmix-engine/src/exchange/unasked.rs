@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data of further processes behind those of a get, for clients that cannot ask for them.
+//! Data of further processes in the answer to a get of a client of OpenPMIx, which cannot ask for them.
 //!
 //! The client libraries of the releases 3.2 to 5.0 keep every object that an answer to GETNB has and ask
-//! again only for what they do not find there. So one answer can bring what a process that reads all
+//! again only for what they do not find there. So one answer can have what a process that reads all
 //! others would ask for next: local processes first, and processes of other nodes when the client asks
 //! about one. How much is up to [`Portions`](super::portions::Portions).
 //!
 //! What a client keeps it never asks for again, unless its program says `PMIX_GET_REFRESH_CACHE`. So
-//! nothing more is brought once a process of the job has put another value under a key, has taken one
+//! nothing more is sent once a process of the job has put another value under a key, has taken one
 //! back, or was lost: docs/decisions/0024.
 
 use std::ops::Bound::{Excluded, Unbounded};
@@ -28,10 +28,10 @@ use crate::registry::ClientState;
 const MAX_RANKS: usize = 4096;
 
 impl Exchange {
-    /// Appends to an answer about a process what others of the client's job put and the client has not
-    /// been told yet, if its release keeps it.
+    /// Appends to an answer about a process what others of the client's job put and the client was not
+    /// sent yet, if its release keeps it.
     ///
-    /// DEVIATION: a client that was brought a value before its process puts another one reads the old one
+    /// DEVIATION: a client that was sent a value before its process puts another one reads the old one
     /// until it refreshes its cache, though it has not read it before; with OpenPMIx only who has;
     /// `what_is_put_again_is_read_old_by_who_was_brought_it`.
     pub(super) fn bring_unasked(
@@ -51,12 +51,12 @@ impl Exchange {
         let room = portions.asked(request.proc.rank, cx.config.unasked);
         let room = room.min(cx.config.reply_window.saturating_sub(payload.len()));
         // Who asks for several things at once has asked for what it wants.
-        let is_due = self.due.get(&peer).is_some_and(|due| !due.is_empty());
-        if room == 0 || puts.has_changed() || is_due || cx.peers.has_more(peer) {
+        let is_pending = self.due.get(&peer).is_some_and(|due| !due.is_empty());
+        if room == 0 || puts.has_changed() || is_pending || cx.peers.has_more(peer) {
             return Ok(());
         }
         let mut ranks = local(cx, &request.proc);
-        // Where a process elsewhere is, a client of a large job is told with the answer about it alone.
+        // Where a process elsewhere is, a client of a large job is sent with the answer about it alone.
         let is_remote = !cx.registry.was_here(&request.proc);
         if is_remote && Self::told_to(cx, member, job.job()) != Remote::Nothing {
             let nspace = &request.proc.nspace;

@@ -2,7 +2,7 @@
 //! The parameters that say how much a server tells its clients: of large jobs, in shared memory, and
 //! unasked.
 //!
-//! Source: none outside; docs/decisions/0011 and 0024 have the reasons.
+//! Source: none outside; docs/decisions/0011, 0023 and 0024 have the reasons.
 
 use pmix_engine::Config;
 use pmix_mca::{Catalog, ParamSpec, Params};
