@@ -166,7 +166,8 @@ typedef struct {
     const pmixrs_operations_t *operations;
     /* Since minor version 1. NULL: you do not say which parameters you have, and whatever begins
      * with preg_<name>_ may be set. Otherwise a name that is not here is an error for who sets it,
-     * and so is a value of another kind than the default's. */
+     * and so is a value of another kind than the default's. To declare none, point `params` at
+     * anything and set `num_params` to 0. */
     const pmixrs_parameter_t *params;
     size_t num_params;       /* at most 256 */
     size_t param_size;       /* sizeof(pmixrs_parameter_t) */

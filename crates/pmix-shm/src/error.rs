@@ -12,7 +12,7 @@ use rustix::io::Errno;
 pub enum Error {
     /// The system refuses something: what, and how.
     System(&'static str, io::ErrorKind),
-    /// The text is no address.
+    /// The text is not an address.
     Address,
     /// It is not the object that the address means.
     Foreign(&'static str),
@@ -34,11 +34,11 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System(what, kind) => write!(f, "{what}: {kind}"),
-            Self::Address => f.write_str("no address of a memory object"),
-            Self::Foreign(why) => write!(f, "another memory object: {why}"),
-            Self::Damaged(why) => write!(f, "a damaged memory object: {why}"),
-            Self::Busy => f.write_str("a value of a memory object is being written"),
-            Self::Full => f.write_str("a memory object has no room left"),
+            Self::Address => f.write_str("not the address of a memory object"),
+            Self::Foreign(why) => write!(f, "not the memory object of the address: {why}"),
+            Self::Damaged(what) => write!(f, "the memory object is damaged: {what} is wrong"),
+            Self::Busy => f.write_str("a value of the memory object is being written"),
+            Self::Full => f.write_str("the memory object has no room left"),
         }
     }
 }

@@ -28,9 +28,10 @@
 //! | 8 | 1 | version |
 //! | 16 | 2 | token: what tells this object from all others |
 //! | 32 | 1 | length of the object in bytes |
-//! | 40 | 1 | number of chains, a power of two |
-//! | 48 | 1 | state: 1 is open, all else closed |
+//! | 40 | 1 | number of chains, a power of two; a [`Writer`] makes 4,096 |
+//! | 48 | 1 | state: 1 is open, 2 closed; readers take all else for closed |
 //! | 56 | 1 | end of the records |
+//! | 64 | 8 | 0, kept for later versions |
 //! | 128 | number of chains | position of the newest record of each chain; 0 for none |
 //! | behind | | records |
 //!

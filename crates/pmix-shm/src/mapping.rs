@@ -2,6 +2,7 @@
 //! Memory that is mapped from a descriptor, as words that processes share.
 #![allow(unsafe_code)]
 
+use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
@@ -40,7 +41,8 @@ impl Mapping {
         // SAFETY: the kernel chooses a free place, so nothing that is in use is replaced.
         let start = unsafe { mmap(std::ptr::null_mut(), len, rights, flags, object, 0) };
         let start = start.map_err(Error::system("mapping a memory object"))?;
-        let start = NonNull::new(start.cast()).ok_or(Error::Damaged("it is mapped nowhere"))?;
+        let unusable = Error::System("mmap returned address 0", ErrorKind::Unsupported);
+        let start = NonNull::new(start.cast()).ok_or(unusable)?;
         Ok(Self {
             start,
             num_words: len / size_of::<AtomicU64>(),

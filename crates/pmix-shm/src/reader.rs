@@ -39,14 +39,15 @@ impl Reader {
         let object = open(address)?;
         let stat = rustix::fs::fstat(&object).map_err(Error::system("a memory object"))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(Error::Foreign("no memory"));
+            return Err(Error::Foreign("it is not a memory object"));
         }
         if stat.st_uid != rustix::process::geteuid().as_raw() {
-            return Err(Error::Foreign("another user's"));
+            return Err(Error::Foreign("it belongs to another user"));
         }
-        let seals = rustix::fs::fcntl_get_seals(&object).map_err(|_| Error::Foreign("a file"))?;
+        let seals = rustix::fs::fcntl_get_seals(&object);
+        let seals = seals.map_err(|_| Error::Foreign("it cannot be sealed"))?;
         if !seals.contains(SEALS) {
-            return Err(Error::Foreign("it can be changed by others"));
+            return Err(Error::Foreign("others can change it"));
         }
         let len = u64::try_from(stat.st_size).map_err(|_| Error::Damaged("its length"))?;
         let address_space = usize::try_from(len).map_err(|_| Error::Damaged("its length"))?;
@@ -64,15 +65,15 @@ impl Reader {
 
     fn check_head(&mut self, token: u128, len: u64) -> Result<(), Error> {
         if self.load(AT_MAGIC)? != MAGIC {
-            return Err(Error::Foreign("it begins otherwise"));
+            return Err(Error::Foreign("it begins with other bytes"));
         }
         fence(Acquire);
         if self.load(AT_VERSION)? != VERSION {
-            return Err(Error::Foreign("of another version"));
+            return Err(Error::Foreign("it has another version"));
         }
         let told = [self.load(AT_TOKEN)?, self.load(AT_TOKEN + WORD)?];
         if told != token_words(token) {
-            return Err(Error::Foreign("another token"));
+            return Err(Error::Foreign("it has another token"));
         }
         if self.load(AT_LEN)? != len {
             return Err(Error::Damaged("its length"));
@@ -96,7 +97,8 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// [`Error::Busy`] if the writer changes the value again and again meanwhile; [`Error::Damaged`] if what stands there contradicts itself: the table is not to be read again.
+    /// [`Error::Busy`] if the writer changes the value again and again meanwhile; [`Error::Damaged`] if what
+    /// stands there contradicts itself: the table is not to be read again.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         if !self.is_open() {
             return Ok(None);
@@ -219,7 +221,7 @@ fn open(address: &Address) -> Result<OwnedFd, Error> {
         .as_bytes()
         .starts_with(format!("/memfd:{NAME}").as_bytes())
     {
-        return Err(Error::Foreign("another descriptor"));
+        return Err(Error::Foreign("the descriptor is of something else"));
     }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = rustix::fs::open(&path, flags, Mode::empty());
