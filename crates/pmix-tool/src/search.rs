@@ -292,6 +292,9 @@ impl Search {
             Target::Pid(pid) => format!("process {pid} has no rendezvous file below {session}"),
             Target::Nspace(name) => format!("no server {name} has its file below {session}"),
             Target::Session => format!("no server has a rendezvous file below {session}"),
+            _ if self.system_dir == self.server_dir => {
+                format!("no server has a rendezvous file in or below {session}")
+            }
             _ => format!(
                 "no server has a rendezvous file below {session} or, for the system, in {system}"
             ),

@@ -62,7 +62,7 @@ impl ProcMapBuilder {
             return Err(no_rank(i128::from(last.as_raw())));
         }
         let Some(more) = last.as_raw().checked_sub(first.as_raw()) else {
-            let message = format!("the rank range {first}-{last} is reversed");
+            let message = format!("the range {first}-{last} is reversed");
             return Err(Error::malformed(0, message));
         };
         // A valid rank is below the largest number, so there is room for one more.
