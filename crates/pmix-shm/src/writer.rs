@@ -230,7 +230,10 @@ impl Writer {
         let until = end.checked_next_multiple_of(more).unwrap_or(self.len);
         let until = until.min(self.len);
         let len = until - self.given;
-        let given = rustix::fs::fallocate(&self.object, FallocateFlags::empty(), self.given, len);
+        // Unlike for other files, the kernel ends this early when a signal comes.
+        let given = rustix::io::retry_on_intr(|| {
+            rustix::fs::fallocate(&self.object, FallocateFlags::empty(), self.given, len)
+        });
         given.map_err(Error::system("taking memory"))?;
         self.given = until;
         Ok(())
