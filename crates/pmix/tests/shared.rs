@@ -350,14 +350,11 @@ fn as_another_user() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn a_process_of_another_user_sends_messages() -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt as _;
 
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("left out: only root starts processes of other users");
-        return Ok(());
-    }
     let folder = tempfile::tempdir()?;
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755))?;
     let (server, settings) = serve(folder.path(), SIZE)?;

@@ -19,9 +19,9 @@ use crate::{Decision, Error, Group};
 /// What is called when an operation has ended.
 type Then = Box<dyn FnOnce(Result<Group, Error>) + Send>;
 
-/// Takes the decision how the construction of a group goes on; see [`ClientEvent::Group`]. Who drops it
-/// without a word has no opinion: the group is then formed without the process if that was allowed, and
-/// otherwise not.
+/// Takes the decision how the construction of a group goes on; see
+/// [`ClientEvent::Group`](crate::ClientEvent::Group). Who drops it without a word has no opinion: the group
+/// is then formed without the process if that was allowed, and otherwise not.
 #[derive(Clone)]
 pub struct GroupDecision(Arc<Asked>);
 
@@ -118,7 +118,7 @@ impl SharedClient {
 
     /// Invites processes to a group that this one leads, and waits until all have answered; see
     /// [`Client::group_invite`](crate::Client::group_invite). Who declines or is lost comes as
-    /// [`ClientEvent::Group`] first.
+    /// [`ClientEvent::Group`](crate::ClientEvent::Group) first.
     ///
     /// ```no_run
     /// use pmix_client::{ClientEvent, Decision, Settings, SharedClient};
