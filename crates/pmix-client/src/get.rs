@@ -11,6 +11,15 @@ use crate::Error;
 use crate::cache::JobCache;
 use crate::prefetch::{Portion, Prefetch};
 
+/// What becomes of the answer to a get.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) proc: Proc<'static>,
+    pub(crate) key: String,
+    pub(crate) infos: Vec<Info<'static>>,
+    pub(crate) portion: Option<Portion>,
+}
+
 /// Adds to a get of what a process of the own job put how much the server may send of others.
 pub(crate) fn ask_for_more(
     get: &mut request::Get<'_>,

@@ -14,9 +14,11 @@ use pmix_types::{Info, IntoOwned as _, Key, Proc, Scope, Value, keys};
 
 use crate::cache::JobCache;
 use crate::core::Waiting;
-use crate::get::{absorb, ask_for_more, is_directive, missing, request_of, says, take_prefetched};
+use crate::get::{
+    Wanted, absorb, ask_for_more, is_directive, missing, request_of, says, take_prefetched,
+};
 use crate::inflate::inflated;
-use crate::prefetch::{Portion, Prefetch};
+use crate::prefetch::Prefetch;
 use crate::{Error, Found, Settings};
 
 /// Holds what a process knows. Each part has a lock of its own, if any, under which nothing is waited for.
@@ -29,15 +31,6 @@ pub(crate) struct Known {
     cache: OnceLock<JobCache>,
     own: Mutex<ModexStore>,
     prefetch: Prefetch,
-}
-
-/// What becomes of the answer to a get.
-#[derive(Debug)]
-pub(crate) struct Wanted {
-    proc: Proc<'static>,
-    key: String,
-    infos: Vec<Info<'static>>,
-    portion: Option<Portion>,
 }
 
 impl Known {

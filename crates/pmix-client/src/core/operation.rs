@@ -8,8 +8,8 @@ use std::time::Instant;
 use pmix_proto::{Command, Tag};
 use pmix_types::{Info, Nspace, Pdata, Status, Text, Value};
 
+use crate::get::Wanted;
 use crate::group::OpId;
-use crate::known::Wanted;
 use crate::{Error, Group};
 
 /// Names an operation of a [`Core`](crate::Core), until it has ended.
