@@ -143,6 +143,8 @@ pub(super) struct Operations {
     sent: HashMap<Tag, Sent>,
     limits: BTreeSet<(Instant, Limited)>,
     completed: VecDeque<Completed>,
+    /// The operations of invitations and acceptances.
+    of_groups: HashMap<OpId, OperationId>,
 }
 
 impl Operations {
@@ -152,6 +154,9 @@ impl Operations {
         self.last += 1;
         if let Some(end) = end {
             self.limits.insert((end, Limited::Operation(id)));
+        }
+        if let Waiting::Group(of) = waiting {
+            self.of_groups.insert(of, id);
         }
         let tag = None;
         self.open.insert(id, Open { waiting, end, tag });
@@ -194,9 +199,7 @@ impl Operations {
 
     /// The operation of an invitation or its acceptance.
     pub(super) fn of_group(&self, of: OpId) -> Option<OperationId> {
-        let is_of = |open: &Open| matches!(open.waiting, Waiting::Group(group) if group == of);
-        let found = self.open.iter().find(|(_, open)| is_of(open))?;
-        Some(*found.0)
+        self.of_groups.get(&of).copied()
     }
 
     /// Takes an operation that ends out. Whoever does says how it ended.
@@ -207,6 +210,9 @@ impl Operations {
         }
         if let Some(tag) = open.tag {
             self.sent.remove(&tag);
+        }
+        if let Waiting::Group(of) = open.waiting {
+            self.of_groups.remove(&of);
         }
         Some(open.waiting)
     }
