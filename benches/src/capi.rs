@@ -18,7 +18,7 @@ use crate::server::runs::{Field, Figures};
 use crate::table::{self, Row, time};
 use crate::{Report, machine};
 
-/// What MPI programs need, as Debian calls it.
+/// Debian's packages with which MPI programs are compiled and run.
 const PACKAGES: &[&str] = &["libopenmpi-dev", "openmpi-bin"];
 
 /// Measures, prints and writes the table.
@@ -104,8 +104,8 @@ fn calls(field: &Field, library: &Library, report: &mut Report) -> Result<(), St
     Ok(())
 }
 
-/// How often the MPI program is run with each library, and how long a run may take: mpirun of 4.1.4 does
-/// not always end, whichever library it has.
+/// The number of runs of the MPI program with each library, and the time limit of a run. mpirun of 4.1.4
+/// does not always end, whichever library it has.
 const MPI_RUNS: u32 = 9;
 const MPI_LIMIT: Duration = Duration::from_secs(20);
 

@@ -82,7 +82,7 @@ impl Clients {
     }
 }
 
-/// What each call is to cost.
+/// The calls that are timed, each with the ratio to the best real client that is asked for.
 const CALLS: &[Call] = &[
     Call {
         title: "init and finalize, processor time",
@@ -162,8 +162,8 @@ fn calls(field: &Field, clients: &Clients, report: &mut Report) {
     }
 }
 
-/// What a get may take whoever else asks, and what may stay of it; `alone` is the time of a get when one
-/// process asks.
+/// Compares the time of a get among many callers, and the memory that gets leave in a client, with their
+/// limits; `alone` is the time of a get when one process asks.
 fn limits(
     size: u32,
     title: &str,

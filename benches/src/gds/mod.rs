@@ -112,7 +112,7 @@ pub(super) fn measure(call: &str, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// How often a library registers the job that all register through C.
+/// The number of times each library registers the same job through `PMIx_server_register_nspace`.
 const CYCLES: u32 = 2;
 
 /// Registering 4,096 nodes with 128 processes each through `PMIx_server_register_nspace` of our C library,

@@ -34,7 +34,8 @@ const CALLS: [Call; 3] = [
     },
 ];
 
-/// How many times ours the whole command under the host is to take, and for which job.
+/// The ratio that is asked for of the whole command under the host in C to that under our server, and the
+/// number of processes for which it is asked.
 const WHOLE: (f64, u32) = (1.0 / 0.8, 64);
 
 /// Jobs that read all of each other, with the clients of each release.

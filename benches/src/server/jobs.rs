@@ -13,10 +13,10 @@ use super::rows::Pair;
 use super::runs::{Field, Figures};
 use crate::table::{Row, Verdict};
 
-/// How often each job is run; the least of each figure counts.
+/// The number of runs of each job, of which the least value of each figure is reported.
 pub(crate) const RUNS: usize = 5;
 
-/// How many fences of a process are timed; the least counts.
+/// The number of fences that each process times, of which the least time is reported.
 const ROUNDS: u32 = 50;
 
 /// How long a job may take.

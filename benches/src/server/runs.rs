@@ -115,7 +115,7 @@ impl Field {
         Ok(self.timed(command)?.1)
     }
 
-    /// What a command writes, and how long all of it takes, in nanoseconds.
+    /// Runs a command; returns what it wrote on standard output and its elapsed time in nanoseconds.
     ///
     /// # Errors
     /// It fails.

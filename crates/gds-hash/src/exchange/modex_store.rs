@@ -61,7 +61,8 @@ type Block = BTreeMap<u32, Arc<ProcData>>;
 pub struct ModexStore {
     /// By the upper bits of the rank.
     blocks: Arc<BTreeMap<u32, Arc<Block>>>,
-    /// Whether a process ever replaced or removed a value, or was forgotten with its values.
+    /// Whether some process has put another value under a key that it had put before, has removed one, or was
+    /// removed with its values.
     has_changed: bool,
 }
 
