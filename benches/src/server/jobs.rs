@@ -16,8 +16,8 @@ use crate::table::{Row, Verdict};
 /// The number of runs of each job, of which the least value of each figure is reported.
 pub(crate) const RUNS: usize = 5;
 
-/// The number of fences that each process times, of which the least time is reported.
-const ROUNDS: u32 = 50;
+/// The number of fences that each process times one behind the other.
+const ROUNDS: u32 = 200;
 
 /// How long a job may take.
 const LIMIT: Duration = Duration::from_secs(60);

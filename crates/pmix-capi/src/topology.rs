@@ -15,10 +15,10 @@ use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
 
-use pmix_client::Found;
+use pmix_client::{Ask, Found, SharedClient};
 use pmix_mca::Environment;
 use pmix_topology::{Cpuset, DeviceFilter, Error, Topology, relative_locality};
-use pmix_types::{DataArray, DeviceDistance, Info, Key, Status, Value, keys};
+use pmix_types::{DataArray, DeviceDistance, Info, Key, Status, Text, Value, keys};
 
 use crate::abi::*;
 use crate::answers::release_array;
@@ -29,7 +29,7 @@ use crate::later::later;
 use crate::memory::{Result, string, text};
 use crate::model::Model;
 use crate::record::{Record, there, there_mut};
-use crate::state::state;
+use crate::state::{client, state};
 use crate::status::{code, write_to};
 
 /// Who describes the topologies of this library.
@@ -99,21 +99,13 @@ fn hostname() -> String {
     name.trim().to_owned()
 }
 
-/// Which devices are asked about.
-fn filter(infos: &[Info<'_>]) -> DeviceFilter {
-    let mut filter = DeviceFilter::default();
-    for info in infos {
-        match &info.value {
-            Value::DeviceType(types) if info.key.is(keys::DEVICE_TYPE) => {
-                filter.types = filter.types.union(*types);
-            }
-            Value::String(Some(id)) if info.key.is(keys::DEVICE_ID) => {
-                filter.ids.push(id.to_string());
-            }
-            _ => {}
-        }
-    }
-    filter
+type Distances = Vec<DeviceDistance<'static>>;
+
+/// How far devices are, as this process sees them; where it sees none, the server may see them.
+enum Distant {
+    Here(Distances),
+    /// Why there are none here, whom to ask, and what.
+    AskServer(Status, SharedClient, Box<Ask<'static, Distances>>),
 }
 
 /// How far devices are: from this process if no set is given, on this node if no topology is.
@@ -125,7 +117,7 @@ unsafe fn distances(
     cpuset: *const pmix_cpuset_t,
     info: *const pmix_info_t,
     ninfo: usize,
-) -> Result<Vec<DeviceDistance<'static>>> {
+) -> Result<Distant> {
     let ours = this_node()?;
     // SAFETY: the caller says so.
     let (topo, cpuset, infos) = unsafe { (topo.as_ref(), cpuset.as_ref(), infos_at(info, ninfo)?) };
@@ -145,7 +137,7 @@ unsafe fn distances(
         Some(cpus) => cpus.unwrap_or_else(Cpuset::full),
         None => Cpuset::of_process().map_err(|error| refused(&error))?,
     };
-    let (host, filter) = (hostname(), filter(&infos));
+    let (host, filter) = (hostname(), DeviceFilter::of_infos(&infos));
     let found = ours.distances(&cpus, &host, &filter);
     let found = found.or_else(|error| match ours.has_devices() {
         true => Err(error),
@@ -153,7 +145,18 @@ unsafe fn distances(
         // is told otherwise, and so does `pmix run`.
         false => Topology::of_system().distances(&cpus, &host, &filter),
     });
-    found.map_err(|error| refused(&error))
+    let why = match found {
+        Ok(found) => return Ok(Distant::Here(found)),
+        Err(error) => refused(&error),
+    };
+    let client = client().map_err(|_| why)?;
+    let cpuset = pmix_types::Cpuset {
+        source: Some(Text::from("hwloc")),
+        bitmap: Some(Text::from(cpus.to_string())),
+    };
+    // Without a description of the machine a server uses its own.
+    let ask = Ask::device_distances(pmix_types::Topology::default(), cpuset, infos);
+    Ok(Distant::AskServer(why, client, Box::new(ask)))
 }
 
 /// Reads a set from its string.
@@ -274,7 +277,11 @@ exported! {
                 if distances.is_null() || ndist.is_null() {
                     return Err(Status::ERR_BAD_PARAM);
                 }
-                hand_out(&self::distances(topo, cpuset, info, ninfo)?, distances, ndist)
+                let found = match self::distances(topo, cpuset, info, ninfo)? {
+                    Distant::Here(found) => found,
+                    Distant::AskServer(why, client, ask) => client.wait(*ask).map_err(|_| why)?,
+                };
+                hand_out(&found, distances, ndist)
             }
         })())
     }
@@ -283,10 +290,8 @@ exported! {
         code((|| {
             check_init()?;
             let (callback, data) = (cbfunc.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
-            // SAFETY: C says so.
-            let found = unsafe { self::distances(topo, cpuset, info, ninfo)? };
-            later(move || {
-                let made = DataArray::DeviceDistance(found).to_c();
+            let answer = move |found: Result<Distances>| {
+                let made = found.and_then(|found| DataArray::DeviceDistance(found).to_c());
                 let status = made.as_ref().err().copied().unwrap_or(Status::SUCCESS);
                 let made = made.unwrap_or_else(|_| pmix_data_array_t::initial());
                 let given = Box::into_raw(Box::new(made));
@@ -294,7 +299,17 @@ exported! {
                 unsafe {
                     callback(status.as_raw(), made.array.cast(), made.size, data.get(), Some(release_array), given.cast());
                 }
-            })
+            };
+            // SAFETY: C says so.
+            match unsafe { self::distances(topo, cpuset, info, ninfo)? } {
+                Distant::Here(found) => later(move || answer(Ok(found))),
+                Distant::AskServer(why, client, ask) => {
+                    let then = move |told: std::result::Result<Distances, _>| {
+                        answer(told.map_err(|_: pmix_client::Error| why));
+                    };
+                    client.start(*ask, then).map_err(|_| why)
+                }
+            }
         })())
     }
 }

@@ -7,8 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use pmix_proto::{Request, request};
 use pmix_types::{
-    AllocDirective, App, DataRange, Info, IntoOwned as _, IofChannel, Key, Nspace, Pdata, Proc,
-    Query, ResourceBlockDirective, ResourceUnit, Status, Text, Value,
+    AllocDirective, App, Cpuset, DataRange, DeviceDistance, Info, IntoOwned as _, IofChannel, Key,
+    Nspace, Pdata, Proc, Query, ResourceBlockDirective, ResourceUnit, Status, Text, Topology,
+    Value,
 };
 
 use crate::core::{Answer, Waiting};
@@ -51,7 +52,8 @@ impl<'a> Ask<'a, ()> {
         }
     }
 
-    /// Joins a fence; the reply comes when all participants have arrived (`PMIx_Fence`).
+    /// Joins a fence; the reply comes when all participants have arrived (`PMIx_Fence`). Without
+    /// participants they are all of the own job.
     pub fn fence(procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         Self::done(Request::Fence(request::Fence { procs, infos }))
     }
@@ -238,6 +240,34 @@ impl<'a> Ask<'a, u64> {
             waiting: Waiting::Pulled,
             take: |answer| match answer {
                 Answer::Pulled(id) => Some(id),
+                _ => None,
+            },
+        }
+    }
+}
+
+impl<'a> Ask<'a, Vec<DeviceDistance<'static>>> {
+    /// Asks the server how far devices of its node are from some processors, as
+    /// `PMIx_Compute_distances` does in a process that does not see them itself.
+    ///
+    /// `cpuset` lists the processors, as in `0,2-3`; `infos` say which devices by `PMIX_DEVICE_TYPE` and
+    /// `PMIX_DEVICE_ID`. `topology` is what the process knows of the node: servers of OpenPMIx compute
+    /// from it, and one of this project from what it sees.
+    pub fn device_distances(
+        topology: Topology<'a>,
+        cpuset: Cpuset<'a>,
+        infos: Vec<Info<'a>>,
+    ) -> Self {
+        let request = Request::DeviceDistances(request::DeviceDistances {
+            topology,
+            cpuset,
+            infos,
+        });
+        Self {
+            request,
+            waiting: Waiting::Distances,
+            take: |answer| match answer {
+                Answer::Distances(distances) => Some(distances),
                 _ => None,
             },
         }

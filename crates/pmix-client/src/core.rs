@@ -477,7 +477,14 @@ impl Core {
     ///
     /// As [`commit`](Self::commit).
     pub fn ask<T>(&mut self, ask: Ask<'_, T>, end: Option<Instant>) -> Result<OperationId, Error> {
-        self.begin(&ask.request, ask.waiting, end)
+        let mut request = ask.request;
+        if let Request::Fence(fence) = &mut request
+            && fence.procs.is_empty()
+        {
+            // Servers of OpenPMIx refuse a fence of nobody.
+            fence.procs.push(self.job());
+        }
+        self.begin(&request, ask.waiting, end)
     }
 
     /// Begins an operation that waits for the reply to a request.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Upcalls to the host, and its answers.
 //!
-//! An [`Upcall`] is owned data and stands for one slot of `pmix_server_module_t`. The host answers
+//! An [`Upcall`] is owned data and stands for one slot of `pmix_server_module_t`; one has no slot, and
+//! the driver answers it ([`DeviceDistances`]). The host answers
 //! it at once or later, in any order, with the [`CallId`] it came under. An answer that nobody
 //! waits for any longer is dropped.
 //!
@@ -12,13 +13,13 @@ mod upcall;
 
 use std::sync::Arc;
 
-use pmix_types::{Info, Nspace, Pdata, Proc, Status};
+use pmix_types::{DeviceDistance, Info, Nspace, Pdata, Proc, Status};
 
 pub use upcall::{
-    Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex,
-    Disconnect, Fabric, Fence, GetCredential, Group, IofPull, JobControl, Log, Lookup, Monitor,
-    NotifyEvent, Publish, PushStdin, Query, RegisterEvents, ResourceBlock, SessionControl, Spawn,
-    ToolConnected, Unpublish, Upcall, ValidateCredential,
+    Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DeviceDistances,
+    DirectModex, Disconnect, Fabric, Fence, GetCredential, Group, IofPull, JobControl, Log, Lookup,
+    Monitor, NotifyEvent, Publish, PushStdin, Query, RegisterEvents, ResourceBlock, SessionControl,
+    Spawn, ToolConnected, Unpublish, Upcall, ValidateCredential,
 };
 
 /// Names an upcall.
@@ -60,6 +61,8 @@ pub enum Answer {
     Infos(Status, Vec<Info<'static>>),
     /// A credential, and what is said about it.
     Credential(Result<Vec<u8>, Status>, Vec<Info<'static>>),
+    /// How far devices are.
+    Distances(Result<Vec<DeviceDistance<'static>>, Status>),
     /// The name that a tool has from now on.
     Tool(Result<Proc<'static>, Status>),
 }
@@ -80,6 +83,7 @@ impl Answer {
             | Self::Infos(status, _) => *status,
             Self::Data(answer) => failure(answer),
             Self::Credential(answer, _) => failure(answer),
+            Self::Distances(answer) => failure(answer),
             Self::Tool(answer) => failure(answer),
         };
         match status {

@@ -29,6 +29,8 @@ pub(crate) enum Pending {
     Spawn(Ticket, IofChannel),
     /// A request for a credential.
     Credential(Ticket),
+    /// A request for the distances of devices.
+    Distances(Ticket),
     /// A query, and what this server knows of it.
     Query(Ticket, Box<QueryResults>),
     /// A request to resolve peers or nodes of a job that is not registered here; the key of the
@@ -82,6 +84,7 @@ impl Pending {
             | Self::Lookup(ticket)
             | Self::Spawn(ticket, _)
             | Self::Credential(ticket)
+            | Self::Distances(ticket)
             | Self::Query(ticket, _)
             | Self::Resolve(ticket, _)
             | Self::IofPull(ticket, _)

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use pmix_proto::{Request, reply, request};
 use pmix_types::{
-    FabricOperation, Info, IntoOwned, IofChannel, Key, Nspace, Proc, Status, Text, keys,
+    FabricOperation, Info, IntoOwned, IofChannel, Key, Nspace, Proc, Status, Text, Value, keys,
 };
 
 use crate::cx::Cx;
 use crate::host::{
-    Abort, Alloc, Answer, Fabric, GetCredential, Log, Lookup, Publish, ResourceBlock,
-    SessionControl, Spawn, Unpublish, ValidateCredential,
+    Abort, Alloc, Answer, DeviceDistances, Fabric, GetCredential, Log, Lookup, Publish,
+    ResourceBlock, SessionControl, Spawn, Unpublish, ValidateCredential,
 };
 use crate::infos::with_user;
 use crate::peers::Ticket;
@@ -50,7 +50,7 @@ pub(crate) fn relay(cx: &mut Cx, ticket: Ticket, request: Request<'_>) {
         Request::FabricUpdate(request) => update_fabric(cx, ticket, &request),
         Request::SessionControl(request) => control_session(cx, ticket, &request),
         Request::ResourceBlock(request) => resource_block(cx, ticket, &request),
-        // Distances of devices, for one, are computed where the hardware is seen.
+        Request::DeviceDistances(request) => device_distances(cx, ticket, &request),
         _ => cx.reply_status(ticket, Status::ERR_NOT_SUPPORTED),
     }
 }
@@ -109,7 +109,7 @@ fn log(cx: &mut Cx, ticket: Ticket, request: &request::Log<'_>) {
     let mut directives = with_user(&request.directives, user);
     directives.push(Info::new(keys::LOG_SOURCE, proc.clone()));
     if request.time > 0 {
-        let time = pmix_types::Value::Time(request.time);
+        let time = Value::Time(request.time);
         directives.push(Info::new(keys::LOG_TIMESTAMP, time));
     }
     let call = Log {
@@ -200,6 +200,45 @@ fn control_session(cx: &mut Cx, ticket: Ticket, request: &request::SessionContro
         };
         cx.call_host(call, Pending::Infos(ticket));
     }
+}
+
+fn device_distances(cx: &mut Cx, ticket: Ticket, request: &request::DeviceDistances<'_>) {
+    if let Some((ticket, (proc, user))) = requestor(cx, ticket) {
+        let named = request.cpuset.bitmap.clone().map(IntoOwned::into_owned);
+        let cpus = named.or_else(|| bound(cx, &proc));
+        let call = DeviceDistances {
+            proc,
+            cpus,
+            infos: with_user(&request.infos, user),
+        };
+        cx.call_host(call, Pending::Distances(ticket));
+    }
+}
+
+/// Where the host said that a process is bound.
+fn bound(cx: &Cx, proc: &Proc<'_>) -> Option<Text<'static>> {
+    let request = gds_hash::Request::new(proc.rank, keys::CPUSET);
+    match cx.store.get(&proc.nspace, &request) {
+        Ok(Value::String(list)) => list,
+        _ => None,
+    }
+}
+
+/// Answers a request with how far devices are.
+pub(crate) fn answer_distances(cx: &mut Cx, ticket: Ticket, answer: Answer) {
+    let status = answer.status();
+    let Some(form) = cx.form(ticket.peer()) else {
+        return cx.reply_status(ticket, status);
+    };
+    let Answer::Distances(Ok(distances)) = answer else {
+        return cx.reply_status(ticket, refusal(status));
+    };
+    let reply = reply::Distances {
+        status,
+        distances: Some(distances),
+    };
+    let packed = reply.encode(&form, Some(cx.framer()));
+    cx.reply_packed(ticket, packed);
 }
 
 fn resource_block(cx: &mut Cx, ticket: Ticket, request: &request::ResourceBlock<'_>) {

@@ -173,6 +173,7 @@ impl Subsystems {
                 self.forwarding.spawned(cx, ticket, channels, answer);
             }
             Pending::Credential(ticket) => relay::answer_credential(cx, ticket, answer),
+            Pending::Distances(ticket) => relay::answer_distances(cx, ticket, answer),
             Pending::Query(ticket, results) => {
                 query::reply_results(cx, ticket, *results, Some(answer));
             }

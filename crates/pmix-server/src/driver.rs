@@ -26,7 +26,7 @@ use self::connections::{Connections, HOST, LISTENER, WAKER};
 use self::refusal_log::RefusalLog;
 use crate::Error;
 use crate::engine_handle::{EngineHandle, Wait, Work};
-use crate::host::Host;
+use crate::host::{Host, Own};
 use crate::rendezvous::Rendezvous;
 use crate::shared::SharedTables;
 use crate::wire_observer::WireObserver;
@@ -43,7 +43,7 @@ pub(crate) struct Driver {
     events: Events,
     handle: Arc<EngineHandle>,
     host: Arc<dyn Host>,
-    is_gateway: bool,
+    own: Own,
     acceptor: Acceptor,
     /// Whether the host gave a descriptor of its own, and whether there is news on it.
     watches_host: bool,
@@ -74,7 +74,7 @@ pub(crate) struct Parts {
     pub(crate) engine: Engine,
     pub(crate) shared: Arc<SharedTables>,
     pub(crate) host: Arc<dyn Host>,
-    pub(crate) is_gateway: bool,
+    pub(crate) own: Own,
     pub(crate) listener: TcpListener,
     pub(crate) address: SocketAddr,
     pub(crate) rendezvous: Rendezvous,
@@ -99,7 +99,7 @@ impl Driver {
             events: Events::with_capacity(EVENTS),
             handle: Arc::new(EngineHandle::new(parts.engine, waker, parts.shared)),
             host: parts.host,
-            is_gateway: parts.is_gateway,
+            own: parts.own,
             acceptor,
             watches_host: false,
             host_news: false,

@@ -16,7 +16,7 @@ use pmix_engine::host::{
 use pmix_types::{Info, Nspace, Pdata, Proc, Status, Text};
 
 pub use completion::{Completion, Credential, Reply};
-pub(crate) use dispatch::{call, guarded, server_event};
+pub(crate) use dispatch::{Own, call, guarded, server_event};
 
 macro_rules! host {
     ($($(#[$doc:meta])* $name:ident($call:ident) -> $answer:ty;)*) => {

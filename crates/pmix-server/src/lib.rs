@@ -38,6 +38,7 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod devices;
 mod driver;
 mod engine_handle;
 mod error;

@@ -4,7 +4,7 @@
 //! Source: PMIx Standard, chapter "Process-Related Non-Reserved Keys", heading "Device distances",
 //! for what a distance is; the numbers are those of OpenPMIx 4.2.2, seen in `testdata/topology`.
 
-use pmix_types::{DeviceDistance, DeviceType, Text};
+use pmix_types::{DeviceDistance, DeviceType, Info, Text, Value, keys};
 
 use crate::tree::Tree;
 use crate::{Cpuset, Error};
@@ -19,6 +19,25 @@ pub struct DeviceFilter {
 }
 
 impl DeviceFilter {
+    /// Reads what infos ask about: each `PMIX_DEVICE_TYPE` adds types, each `PMIX_DEVICE_ID` a name; other
+    /// keys and values of other types say nothing.
+    #[must_use]
+    pub fn of_infos(infos: &[Info<'_>]) -> Self {
+        let mut filter = Self::default();
+        for info in infos {
+            match &info.value {
+                Value::DeviceType(types) if info.key.is(keys::DEVICE_TYPE) => {
+                    filter.types = filter.types.union(*types);
+                }
+                Value::String(Some(id)) if info.key.is(keys::DEVICE_ID) => {
+                    filter.ids.push(id.to_string());
+                }
+                _ => {}
+            }
+        }
+        filter
+    }
+
     fn wants(&self, device_type: DeviceType, names: [&str; 2]) -> bool {
         let of_type = self.types == DeviceType::UNKNOWN || self.types.contains(device_type);
         let named = |id: &String| names.iter().any(|name| id.eq_ignore_ascii_case(name));

@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::Instant;
 
 use pmix_proto::{Command, Tag};
-use pmix_types::{Info, Nspace, Pdata, Status, Text, Value};
+use pmix_types::{DeviceDistance, Info, Nspace, Pdata, Status, Text, Value};
 
 use crate::get::Wanted;
 use crate::group::OpId;
@@ -42,6 +42,8 @@ pub enum Answer {
     Job(Nspace<'static>),
     /// A credential of this process, and what is known of it.
     Credential(Vec<u8>, Vec<Info<'static>>),
+    /// How far devices are.
+    Distances(Vec<DeviceDistance<'static>>),
     /// The payload of the reply to a [`request`](crate::Core::request), to be read by the types in
     /// [`pmix_proto::reply`].
     Payload(Vec<u8>),
@@ -77,6 +79,8 @@ pub(crate) enum Waiting {
     Job,
     /// A credential of this process.
     Credential,
+    /// How far devices are.
+    Distances,
     /// The group of a name that is constructed.
     Constructed(Text<'static>),
     /// An invitation or its acceptance.
@@ -98,6 +102,7 @@ impl Waiting {
             Self::Pulled => Error::timeout(Command::IOF_PULL),
             Self::Job => Error::timeout(Command::SPAWN),
             Self::Credential => Error::timeout(Command::GET_CREDENTIAL),
+            Self::Distances => Error::timeout(Command::DEVICE_DISTANCES),
             Self::Constructed(_) => Error::timeout(Command::GROUP_CONSTRUCT),
             Self::Group(_) => Error::timeout("an invitation"),
         }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What replies say to the operations that wait for them.
 
-use pmix_proto::reply::{self, Credential, Done, Found, Infos, JobInfo, Objects, Pulled, Spawned};
+use pmix_proto::reply::{
+    self, Credential, Distances, Done, Found, Infos, JobInfo, Objects, Pulled, Spawned,
+};
 use pmix_proto::{Command, Request, request};
 use pmix_types::{IntoOwned as _, Status};
 
@@ -64,6 +66,15 @@ impl Core {
                 let infos = Infos::decode(&self.form, None, payload)?;
                 let told = infos.infos.unwrap_or_default().into_owned();
                 Ok(Answer::Infos(infos.status, told))
+            }
+            Waiting::Distances => {
+                let found = Distances::decode(&self.form, None, payload)?;
+                match found.status.is_success() {
+                    true => Ok(Answer::Distances(
+                        found.distances.unwrap_or_default().into_owned(),
+                    )),
+                    false => Err(Error::answered(found.status, Command::DEVICE_DISTANCES)),
+                }
             }
             Waiting::Pulled => {
                 let pulled = Pulled::decode(&self.form, None, payload)?;

@@ -418,3 +418,17 @@ fn joins_that_are_ended_or_cannot_hear_of_events_all_end() {
     assert_eq!(side.ended(), [(fourth, Status::GROUP_CONSTRUCT_ABORT)]);
     assert_eq!(side.asked(), [Command::NOTIFY]);
 }
+
+#[test]
+fn a_fence_of_nobody_is_one_of_the_own_job() {
+    let mut side = Side::begun();
+    side.asked();
+    side.core.ask(Ask::fence(vec![], vec![]), None).unwrap();
+    let sent = side.core.poll_transmit().unwrap();
+    let request = Request::Fence(pmix_proto::request::Fence {
+        procs: vec![side.core.job()],
+        infos: vec![],
+    });
+    let payload = request.encode(side.core.form(), None).unwrap();
+    assert!(sent.ends_with(&payload), "{sent:?}");
+}

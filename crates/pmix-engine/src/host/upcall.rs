@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the engine asks of its host: one structure for each slot of `pmix_server_module_t`.
+//! What the engine asks of its host: one structure for each slot of `pmix_server_module_t`, and one
+//! for what the driver sees of the node.
 //!
 //! Slots of which a later release has a second form (`client_connected2`, `tool_connected2`,
 //! `log2`) stand here once. The slot `listener` is not here: connections come from the driver.
@@ -31,7 +32,7 @@ macro_rules! upcalls {
         )*
 
         /// Holds what the engine asks of its host: one variant for each slot of
-        /// `pmix_server_module_t`.
+        /// `pmix_server_module_t`, and [`DeviceDistances`], which the driver of the engine answers.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Upcall {
             $($(#[$meta])* $name($name),)*
@@ -339,5 +340,18 @@ upcalls! {
         units: Vec<ResourceUnit>,
         /// The directives.
         directives: Vec<Info<'static>>,
+    }
+
+    /// A process asks how far devices of this node are from some of its processors
+    /// (`PMIx_Compute_distances`): [`Distances`](super::Answer::Distances). No slot is for it: the
+    /// driver of the engine answers it, which sees the hardware.
+    DeviceDistances {
+        /// The process.
+        proc: Proc<'static>,
+        /// The processors, as a list such as `0,2-3`: those that it names, otherwise those to which the
+        /// host said that it is bound; none is all of the node.
+        cpus: Option<Text<'static>>,
+        /// Which devices: `PMIX_DEVICE_TYPE` and `PMIX_DEVICE_ID`; all if neither is there.
+        infos: Vec<Info<'static>>,
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use pmix_engine::{Answer, Cleanup, Config, EngineEvent, Upcall};
 use pmix_proto::{Hello, Request, reply, request};
 use pmix_types::{
-    AllocDirective, App, Bytes, FabricOperation, Info, IntoOwned, Nspace, Proc, Rank,
-    ResourceBlockDirective, Status, Text, Value, keys,
+    AllocDirective, App, Bytes, Cpuset, DeviceDistance, FabricOperation, Info, IntoOwned, Nspace,
+    Proc, Rank, ResourceBlockDirective, Status, Text, Topology, Value, keys,
 };
 
 use crate::ledger::{Ledger, codes, events, tool};
@@ -360,6 +360,17 @@ fn handed_on() -> Vec<(Request<'static>, &'static str)> {
             }),
             "ResourceBlock",
         ),
+        (
+            Request::DeviceDistances(request::DeviceDistances {
+                topology: Topology::default(),
+                cpuset: Cpuset {
+                    source: Some("hwloc".into()),
+                    bitmap: Some("0,2-3".into()),
+                },
+                infos: infos(),
+            }),
+            "DeviceDistances",
+        ),
     ]
 }
 
@@ -421,6 +432,10 @@ fn the_host_hears_who_asks_and_what() {
                 assert_eq!(call.block, "blk");
                 (call.proc, call.directives)
             }
+            Upcall::DeviceDistances(call) => {
+                assert_eq!(call.cpus, Some("0,2-3".into()));
+                (call.proc, call.infos)
+            }
             other => panic!("{other:?}"),
         };
         assert_eq!(asks, proc(0), "{name}");
@@ -460,6 +475,20 @@ fn what_the_host_answers_comes_back() {
     let reply = reply::Spawned::decode(client.session.form(), None, payload).unwrap();
     assert_eq!(reply.status, Status::SUCCESS);
     assert_eq!(reply.nspace, Some(Nspace::new("child")));
+    let near = DeviceDistance {
+        osname: Some("eth0".into()),
+        ..DeviceDistance::default()
+    };
+    let distances = Answer::Distances(Ok(vec![near.clone()]));
+    Ledger::answering(&mut world, distances);
+    let (asked, _) = handed_on().pop().unwrap();
+    let tag = world.ask(who, &asked);
+    world.run();
+    let client = &world.clients[who];
+    let payload = &client.reply(tag).unwrap().payload;
+    let reply = reply::Distances::decode(client.session.form(), None, payload).unwrap();
+    assert_eq!(reply.status, Status::SUCCESS);
+    assert_eq!(reply.distances, Some(vec![near]));
 }
 
 #[test]
@@ -469,7 +498,7 @@ fn a_host_that_says_success_without_what_was_asked_has_failed() {
     for (request, name) in handed_on() {
         let status = world.status_of(who, &request);
         let expected = match name {
-            "Spawn" | "GetCredential" => Status::ERR_NOT_FOUND,
+            "Spawn" | "GetCredential" | "DeviceDistances" => Status::ERR_NOT_FOUND,
             _ => Status::SUCCESS,
         };
         assert_eq!(status, Some(expected), "{name}");

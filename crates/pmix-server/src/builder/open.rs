@@ -14,8 +14,10 @@ use super::Builder;
 use super::contact::{publish, user};
 use super::limits::{limit_replies, shared_bytes};
 use super::names::{Place, own_nspace, uri};
+use crate::devices::Devices;
 use crate::driver::{Driver, Parts};
 use crate::fork::{Fork, LocalSupport};
+use crate::host::Own;
 use crate::psec::LateAnswers;
 use crate::rendezvous::Locations;
 use crate::server::Modes;
@@ -30,7 +32,8 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
         Some(params) => params,
         None => environment.params(None)?.build()?,
     };
-    let shared_topology = shared_topology(&mut settings, &environment);
+    let topology = settings.topology.take();
+    let shared_topology = shared_topology(settings.share_topology, topology.as_ref(), &environment);
     let late = LateAnswers::default();
     let psec = psec::open(&params, &late)?;
     limit_replies(&mut settings.config, &params)?;
@@ -54,11 +57,15 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
         settings.share_data,
     )?));
     let store = Arc::new(Store::new(preg.clone(), place.node()));
+    let own = Own {
+        is_gateway: settings.gateway,
+        devices: Devices::new(place.hostname.clone(), topology),
+    };
     let driver = Driver::new(Parts {
         engine: Engine::new(settings.config, store, psec),
         shared: Arc::clone(&fork.shared),
         host: settings.host,
-        is_gateway: settings.gateway,
+        own,
         listener,
         address,
         rendezvous,
@@ -74,8 +81,12 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
 }
 
 /// What processes are told of this node, if they are told.
-fn shared_topology(settings: &mut Builder, environment: &Environment) -> Option<Text<'static>> {
-    if !settings.share_topology {
+fn shared_topology(
+    wanted: bool,
+    given: Option<&Topology>,
+    environment: &Environment,
+) -> Option<Text<'static>> {
+    if !wanted {
         return None;
     }
     let told = || {
@@ -84,8 +95,14 @@ fn shared_topology(settings: &mut Builder, environment: &Environment) -> Option<
         read.inspect_err(|error| tracing::warn!("it does not describe this node: {error}"))
             .ok()
     };
-    let topology = settings.topology.take().or_else(told);
-    let topology = topology.unwrap_or_else(Topology::of_system);
+    let read;
+    let topology = match given {
+        Some(topology) => topology,
+        None => {
+            read = told().unwrap_or_else(Topology::of_system);
+            &read
+        }
+    };
     Some(Text::new(topology.to_xml().into_owned().into_bytes()).to_shared())
 }
 

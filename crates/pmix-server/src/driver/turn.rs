@@ -224,7 +224,7 @@ impl Driver {
     fn call_host(&mut self, work: &mut Work) -> bool {
         let any = !(work.calls.is_empty() && work.modexes.is_empty() && work.events.is_empty());
         for call in work.calls.drain(..) {
-            host::call(&*self.host, self.is_gateway, call, &self.handle);
+            host::call(&*self.host, &self.own, call, &self.handle);
         }
         for (callback, result) in work.modexes.drain(..) {
             host::guarded("dmodex_request", || callback(result));

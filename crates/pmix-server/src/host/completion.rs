@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use pmix_engine::{Answer, CallId};
-use pmix_types::{Info, Nspace, Pdata, Proc, Status};
+use pmix_types::{DeviceDistance, Info, Nspace, Pdata, Proc, Status};
 
 use crate::engine_handle::EngineHandle;
 
@@ -133,6 +133,7 @@ replies! {
     Nspace<'static>: |status, nspace| Answer::Spawned(status, nspace);
     Vec<Info<'static>>: |status, infos| Answer::Infos(status, infos);
     Credential: |status, made| Answer::Credential(unless(status, made.credential), made.infos);
+    Vec<DeviceDistance<'static>>: |status, found| Answer::Distances(unless(status, found));
     Proc<'static>: |status, tool| Answer::Tool(unless(status, tool));
 }
 

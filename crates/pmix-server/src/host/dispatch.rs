@@ -8,20 +8,27 @@ use std::sync::{Arc, Weak};
 use pmix_engine::{HostCall, Upcall};
 
 use super::{Completion, Host, ServerEvent, gateway};
+use crate::devices::Devices;
 use crate::engine_handle::EngineHandle;
 
-/// Calls the method for an upcall. If it panics, the request has failed, and nothing else.
-///
-/// On a gateway, what the library itself serves there does not reach the host.
-pub(crate) fn call(host: &dyn Host, is_gateway: bool, call: HostCall, handle: &Arc<EngineHandle>) {
+/// What the library serves of the upcalls itself: they do not reach the host.
+pub(crate) struct Own {
+    /// The server is a gateway, which writes what is logged to the standard streams.
+    pub(crate) is_gateway: bool,
+    pub(crate) devices: Devices,
+}
+
+/// Calls the method for an upcall, or answers it. If the method panics, the request has failed, and
+/// nothing else.
+pub(crate) fn call(host: &dyn Host, own: &Own, call: HostCall, handle: &Arc<EngineHandle>) {
     let name = call.upcall.name();
     let handle = Arc::downgrade(handle);
     // Unwinding drops the completion, which answers; what else the host broke is its own.
     guarded(name, || match call.upcall {
-        Upcall::Log(request) if is_gateway => {
+        Upcall::Log(request) if own.is_gateway => {
             gateway::log(host, request, Completion::new(call.id, handle));
         }
-        _ => dispatch(host, call, handle),
+        _ => dispatch(host, &own.devices, call, handle),
     });
 }
 
@@ -43,10 +50,13 @@ fn text(panic: &(dyn Any + Send)) -> &str {
     found.unwrap_or("no message")
 }
 
-fn dispatch(host: &dyn Host, call: HostCall, handle: Weak<EngineHandle>) {
+fn dispatch(host: &dyn Host, devices: &Devices, call: HostCall, handle: Weak<EngineHandle>) {
     macro_rules! methods {
         ($($upcall:ident => $method:ident,)*) => {
             match call.upcall {
+                Upcall::DeviceDistances(request) => {
+                    Completion::new(call.id, handle).complete(devices.distances(&request));
+                }
                 $(Upcall::$upcall(request) => {
                     host.$method(request, Completion::new(call.id, handle));
                 })*

@@ -19,6 +19,7 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>
 
 /// Starts a server without a host, registers a job of so many processes on its node, and returns the
 /// settings with which each of them connects.
+#[allow(dead_code, reason = "each test file has a part of this one")]
 pub(crate) fn serve(folder: &Path, size: u32) -> Result<(Server, Vec<Settings>)> {
     serve_with(folder, size, |builder| builder)
 }

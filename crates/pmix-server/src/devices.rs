@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How far devices of this node are from the processors of a process that cannot see them itself.
+//!
+//! Source: PMIx Standard, chapter "Process-Related Non-Reserved Keys", heading "Device distances".
+
+use std::sync::OnceLock;
+
+use pmix_engine::host::DeviceDistances;
+use pmix_topology::{Cpuset, DeviceFilter, Error, Topology};
+use pmix_types::{DeviceDistance, Status};
+
+/// Holds what the server knows of the devices of its node; read when it is first asked.
+///
+/// A process sends its own description of the machine, which is not read: it is asked for what the
+/// process does not see, and a server that reads descriptions of a process would work for it as long as
+/// the process wants.
+pub(crate) struct Devices {
+    hostname: String,
+    /// What the host described, if it said of which devices the node is made.
+    described: Option<Topology>,
+    seen: OnceLock<Topology>,
+}
+
+impl Devices {
+    pub(crate) fn new(hostname: String, described: Option<Topology>) -> Self {
+        let described = described.filter(Topology::has_devices);
+        Self {
+            hostname,
+            described: described.map(Topology::without_xml),
+            seen: OnceLock::new(),
+        }
+    }
+
+    /// Answers a process.
+    pub(crate) fn distances(
+        &self,
+        call: &DeviceDistances,
+    ) -> Result<Vec<DeviceDistance<'static>>, Status> {
+        let cpus = match &call.cpus {
+            None => Cpuset::full(),
+            Some(list) => match list.as_str().map(processors) {
+                Some(Ok(cpus)) => cpus,
+                _ => {
+                    tracing::debug!(proc = ?call.proc, cpus = %list, "this is no list of processors");
+                    return Err(Status::ERR_BAD_PARAM);
+                }
+            },
+        };
+        let seen = || self.seen.get_or_init(Topology::of_system);
+        let node = self.described.as_ref().unwrap_or_else(seen);
+        let filter = DeviceFilter::of_infos(&call.infos);
+        node.distances(&cpus, &self.hostname, &filter)
+            .map_err(|error: Error| {
+                tracing::debug!(proc = ?call.proc, %error, "no distances are told");
+                error.status()
+            })
+    }
+}
+
+/// Reads a list as it travels, `0,2-3`, or as `PMIX_CPUSET` has it, `hwloc:0,2-3`.
+fn processors(list: &str) -> Result<Cpuset, Error> {
+    match list.contains(':') {
+        true => Cpuset::from_pmix(list),
+        false => Cpuset::parse(list),
+    }
+}
