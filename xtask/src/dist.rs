@@ -10,6 +10,8 @@ use xtask::Outcome;
 use xtask::install;
 use xtask::process::{cargo, output, root, run};
 
+use crate::manual;
+
 /// The name by which programs look for the library.
 const SONAME: &str = "libpmix.so.2";
 
@@ -17,7 +19,14 @@ const SONAME: &str = "libpmix.so.2";
 const MAX_BYTES: u64 = 6 << 20;
 
 /// What it needs, as Debian calls it.
-const PACKAGES: &[&str] = &["gcc", "libc6-dev", "binutils", "pkg-config"];
+const PACKAGES: &[&str] = &["gcc", "libc6-dev", "binutils", "pkg-config", "groff-base"];
+
+/// What building for an older C library takes besides: the first as Debian calls it, the others of PyPI. Zig has
+/// the symbols of every release of the C library, and links as `cc` does.
+const ZIG: (&str, [&str; 2]) = (
+    "python3-venv",
+    ["ziglang==0.17.0", "cargo-zigbuild==0.24.0"],
+);
 
 /// The libraries that every program has.
 const NEEDED: &[&str] = &[
@@ -36,45 +45,109 @@ const SHELLS: [(&str, &str, &str); 3] = [
     ("zsh", "share/zsh/site-functions", "_pmix"),
 ];
 
+/// Where the pages of the functions are.
+const MANUAL: &str = "share/man/man3";
+
 /// A program that says which library it runs on.
 pub(crate) const PROGRAM: &str = "#include <pmix.h>\n#include <stdio.h>\n\nint main(void)\n{\n    \
                        return puts(PMIx_Get_version()) < 0 || PMIx_Initialized();\n}\n";
 
+/// A release of the C library: its numbers.
+pub(crate) type Libc = (u32, u32);
+
+/// What is built.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Build<'a> {
+    /// A profile of cargo.
+    pub(crate) profile: &'a str,
+    /// The oldest release of the C library that it is to run with; that of this machine without it.
+    pub(crate) glibc: Option<Libc>,
+}
+
+/// Reads a release of the C library: `2.17`.
+///
+/// # Errors
+/// It is none.
+pub(crate) fn libc(text: &str) -> Result<Libc, String> {
+    let numbers = text.split_once('.');
+    let numbers =
+        numbers.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    numbers.ok_or_else(|| "a release of glibc is two numbers, as 2.17".to_owned())
+}
+
 /// Installs everything into a directory and checks it there.
-pub(crate) fn dist(folder: &Path, profile: &str) -> Outcome {
+pub(crate) fn dist(folder: &Path, build: Build<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let folder = &std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     install::packages(PACKAGES);
-    let installed = installed(folder, profile);
+    let installed = installed(folder, build);
     let there = installed.is_ok();
     outcome.check("dist", installed);
     if there {
         outcome.check("symbols", symbols(folder));
         outcome.check("needed libraries", needed(folder));
-        outcome.check("size", size(folder, profile));
+        outcome.check("C library", old_enough(folder, build.glibc));
+        outcome.check("size", size(folder, build.profile));
+        outcome.check("manual pages", pages(folder));
         match Command::new("pkg-config").arg("--version").output() {
-            Ok(_) => outcome.check("pkg-config", compiled(folder)),
+            Ok(_) => {
+                outcome.check("pkg-config", compiled(folder));
+                outcome.check("client", client(folder));
+            }
             Err(_) => outcome.skip("pkg-config", "there is no pkg-config"),
         }
     }
     outcome
 }
 
-/// Builds everything and copies it into a directory.
-pub(crate) fn installed(folder: &Path, profile: &str) -> Result<(), String> {
+/// Builds the library and the command; the answer is where they are.
+fn built(build: Build<'_>) -> Result<PathBuf, String> {
     let packages = [
-        "build",
         "--locked",
         "--package",
         "pmix-capi",
         "--package",
         "pmix-cli",
+        "--profile",
+        build.profile,
     ];
-    run(cargo(packages).args(["--profile", profile]))?;
-    let built = install::target().join(match profile {
+    let named = match build.profile {
         "dev" => "debug",
         other => other,
-    });
+    };
+    let Some((major, minor)) = build.glibc else {
+        run(cargo(["build"]).args(packages))?;
+        return Ok(install::target().join(named));
+    };
+    let (debian, of_python) = ZIG;
+    install::packages(&[debian]);
+    for package in of_python {
+        install::pip(package)?;
+    }
+    let said = output(Command::new("rustc").arg("-vV").current_dir(root()))?;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    let host = host.ok_or("rustc does not say what it builds for")?;
+    // Cargo finds its command, and that finds zig, beside the Python that has them.
+    let beside = install::venv()?.with_file_name("");
+    let mut folders = vec![beside];
+    folders.extend(std::env::split_paths(
+        &std::env::var_os("PATH").unwrap_or_default(),
+    ));
+    let path = std::env::join_paths(folders).map_err(|e| e.to_string())?;
+    let mut zig = cargo(["zigbuild", "--target", &format!("{host}.{major}.{minor}")]);
+    zig.args(packages).env("PATH", path);
+    // What another linker is told means nothing to zig.
+    for flags in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
+        zig.env_remove(flags);
+    }
+    run(&mut zig)?;
+    Ok(install::target().join(host).join(named))
+}
+
+/// Builds everything and copies it into a directory.
+pub(crate) fn installed(folder: &Path, build: Build<'_>) -> Result<(), String> {
+    let built = built(build)?;
     let (lib, bin, include) = (
         folder.join("lib"),
         folder.join("bin"),
@@ -106,6 +179,10 @@ pub(crate) fn installed(folder: &Path, profile: &str) -> Result<(), String> {
     let pages = folder.join("share/man/man1");
     directory(&pages)?;
     output(Command::new(bin.join("pmix")).arg("man").arg(&pages))?;
+    for (name, page) in manual::pages()? {
+        let file = folder.join(MANUAL).join(format!("{name}.3"));
+        write(&file, page.as_bytes())?;
+    }
     for (shell, place, name) in SHELLS {
         let script = output(Command::new(bin.join("pmix")).args(["completions", shell]))?;
         write(&folder.join(place).join(name), &script)?;
@@ -157,21 +234,77 @@ Cflags: -I${{includedir}}
     )
 }
 
-/// The library exports its interface and nothing else.
-fn symbols(folder: &Path) -> Result<(), String> {
+/// What the library exports, by name.
+fn exported(folder: &Path) -> Result<Vec<String>, String> {
     let mut nm = Command::new("nm");
     nm.args(["-D", "--defined-only"])
         .arg(folder.join("lib").join(SONAME));
     let text = String::from_utf8_lossy(&output(&mut nm)?).into_owned();
     let names = text.lines().filter_map(|line| line.split(' ').nth(2));
+    Ok(names.map(str::to_owned).collect())
+}
+
+/// The library exports its interface and nothing else.
+fn symbols(folder: &Path) -> Result<(), String> {
+    let names = exported(folder)?.into_iter();
     let (ours, others): (Vec<_>, Vec<_>) =
-        names.partition(|name| name.starts_with("PMIx_") || *name == "pmix_framework_names");
+        names.partition(|name| name.starts_with("PMIx_") || name == "pmix_framework_names");
     match others.is_empty() && ours.len() > 1 {
         true => Ok(()),
         false => Err(format!(
             "{} names of the interface, others: {others:?}",
             ours.len()
         )),
+    }
+}
+
+/// Each function that the library exports has a page, and groff finds no fault with any.
+fn pages(folder: &Path) -> Result<(), String> {
+    let folder_of_pages = folder.join(MANUAL);
+    let is_there = |name: &String| folder_of_pages.join(format!("{name}.3")).is_file();
+    let functions = exported(folder)?.into_iter();
+    let mut functions = functions.filter(|name| name.starts_with("PMIx_"));
+    if let Some(name) = functions.find(|name| !is_there(name)) {
+        return Err(format!("{name} has no page"));
+    }
+    let number = manual::set(&folder_of_pages)?;
+    println!("{number} manual pages of functions");
+    Ok(())
+}
+
+/// What the library and the command ask of the C library is not newer than what was asked for.
+fn old_enough(folder: &Path, asked: Option<Libc>) -> Result<(), String> {
+    for file in [folder.join("lib").join(SONAME), folder.join("bin/pmix")] {
+        let (major, minor) = newest_libc(std::slice::from_ref(&file))?;
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        println!("{name}: newest symbol version GLIBC_{major}.{minor}");
+        if asked.is_some_and(|asked| (major, minor) > asked) {
+            return Err(format!("{name} needs GLIBC_{major}.{minor}"));
+        }
+    }
+    Ok(())
+}
+
+/// The newest release of the C library whose symbols some of these files use.
+///
+/// # Errors
+/// A file cannot be read, or none uses the C library.
+pub(crate) fn newest_libc(files: &[PathBuf]) -> Result<Libc, String> {
+    let mut newest = (0, 0);
+    for file in files {
+        let symbols = output(Command::new("objdump").arg("-T").arg(file))?;
+        let symbols = String::from_utf8_lossy(&symbols).into_owned();
+        for rest in symbols.split("GLIBC_").skip(1) {
+            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+            let release = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+            let mut numbers = release.split('.').map_while(|number| number.parse().ok());
+            let found: Libc = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+            newest = newest.max(found);
+        }
+    }
+    match newest {
+        (0, _) => Err("no file uses the C library".to_owned()),
+        newest => Ok(newest),
     }
 }
 
@@ -233,6 +366,29 @@ fn compiled(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// A client in C, compiled as pkg-config says, runs in a job of the command, both from the directory.
+fn client(folder: &Path) -> Result<(), String> {
+    let mut asked = Command::new("pkg-config");
+    asked.args(["--cflags", "--libs", "pmix"]);
+    asked.env("PKG_CONFIG_PATH", folder.join("lib/pkgconfig"));
+    let words = String::from_utf8_lossy(&output(&mut asked)?).into_owned();
+    let program = install::scratch("dist")?.join("client");
+    let mut compiler = Command::new("cc");
+    compiler
+        .arg("-o")
+        .arg(&program)
+        .arg(root().join("tests/capi/client.c"));
+    output(compiler.args(words.split_whitespace()).arg("-lpthread"))?;
+    let mut job = Command::new(folder.join("bin/pmix"));
+    job.args(["run", "-n", "4"]).arg(&program);
+    let said = output(job.env("LD_LIBRARY_PATH", folder.join("lib")))?;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    match said.lines().count() {
+        4 => Ok(()),
+        _ => Err(format!("four clients say {said:?}")),
+    }
+}
+
 pub(crate) fn directory(folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
 }
@@ -267,6 +423,14 @@ mod tests {
         assert!(version(text).is_err());
         let text = format!("{text}#define PMIX_VERSION_MAJOR 4\n");
         assert_eq!(version(&text), Ok("4.3.2".to_owned()));
+    }
+
+    #[test]
+    fn a_release_of_the_c_library_is_two_numbers() {
+        assert_eq!(libc("2.17"), Ok((2, 17)));
+        for text in ["2", "2.x", "", "2.17.1", "-2.17"] {
+            assert!(libc(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 mod ci;
 mod dist;
 mod fuzz;
+mod manual;
 mod matrix;
 mod package;
 mod tables;
@@ -69,6 +70,11 @@ enum Task {
         /// What it is built with: a profile of cargo.
         #[arg(long, default_value = "release")]
         profile: String,
+        /// The oldest release of glibc that it is to run with, as 2.17; it is linked by zig then.
+        #[arg(long, value_name = "RELEASE", value_parser = dist::libc)]
+        glibc: Option<dist::Libc>,
+        #[command(flatten)]
+        install: Install,
     },
     /// Packs every crate and compiles them from their packages.
     Crates,
@@ -160,7 +166,16 @@ fn run(task: Task) -> Outcome {
             install.heed();
             ci::run()
         }
-        Task::Dist { folder, profile } => dist::dist(&folder, &profile),
+        Task::Dist {
+            folder,
+            profile,
+            glibc,
+            install,
+        } => {
+            install.heed();
+            let profile = &*profile;
+            dist::dist(&folder, dist::Build { profile, glibc })
+        }
         Task::Crates => package::crates(),
         Task::Deb {
             folder,

@@ -211,7 +211,11 @@ fn made(folder: &Path, profile: &str) -> Result<PathBuf, String> {
     let stage = folder.join("stage");
     let _ = fs::remove_dir_all(&stage);
     let home = stage.join(HOME);
-    dist::installed(&home, profile)?;
+    let build = dist::Build {
+        profile,
+        glibc: None,
+    };
+    dist::installed(&home, build)?;
     // The command and its pages are found by everybody; the library by who asks for it.
     let moved = |from: &str, to: &str| {
         let to = stage.join(to);
@@ -239,16 +243,16 @@ fn made(folder: &Path, profile: &str) -> Result<PathBuf, String> {
     let architecture = String::from_utf8_lossy(&architecture).trim().to_owned();
     let version = env!("CARGO_PKG_VERSION");
     let files = [stage.join("usr/bin/pmix"), home.join("lib/libpmix.so.2")];
+    let (major, minor) = dist::newest_libc(&files)?;
     let control = format!(
         "Package: {NAME}\nVersion: {version}\nArchitecture: {architecture}\n\
          Maintainer: pmix-rs <pmix-rs@localhost>\nSection: libs\nPriority: optional\n\
-         Installed-Size: {}\nDepends: libc6 (>= {}), libgcc-s1\n\
+         Installed-Size: {}\nDepends: libc6 (>= {major}.{minor}), libgcc-s1\n\
          Description: PMIx in Rust: the pmix command and a libpmix.so.2\n \
          The command starts jobs on this node, asks running PMIx servers, and reads and\n \
          writes node and process maps. The library, its headers and pmix.pc are in\n \
          /{HOME}, beside Debian's own libpmix and not in its place.\n",
         kibibytes(&stage)?,
-        libc(&files)?,
     );
     dist::write(&stage.join("DEBIAN/control"), control.as_bytes())?;
     let package = folder.join(format!("{NAME}_{version}_{architecture}.deb"));
@@ -273,26 +277,6 @@ fn kibibytes(folder: &Path) -> Result<u64, String> {
     number.ok_or_else(|| format!("du said {said:?}"))
 }
 
-/// The newest release of the C library whose symbols some of these files use.
-fn libc(files: &[PathBuf]) -> Result<String, String> {
-    let mut newest = (0, 0);
-    for file in files {
-        let symbols = output(Command::new("objdump").arg("-T").arg(file))?;
-        let symbols = String::from_utf8_lossy(&symbols).into_owned();
-        for rest in symbols.split("GLIBC_").skip(1) {
-            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
-            let release = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
-            let mut numbers = release.split('.').map_while(|number| number.parse().ok());
-            let found: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-            newest = newest.max(found);
-        }
-    }
-    match newest {
-        (0, _) => Err("no file uses the C library".to_owned()),
-        (major, minor) => Ok(format!("{major}.{minor}")),
-    }
-}
-
 /// The command runs from where the package is unpacked, and a program is compiled and runs there.
 fn unpacked(package: &Path, folder: &Path) -> Result<(), String> {
     let top = folder.join("unpacked");
@@ -310,6 +294,7 @@ fn works(top: &Path) -> Result<(), String> {
     }
     for file in [
         "usr/share/man/man1/pmix-run.1",
+        "usr/share/man/man3/PMIx_Get.3",
         "usr/share/man/man7/pmix-maps.7",
         "usr/share/bash-completion/completions/pmix",
         "usr/share/doc/pmix-rs/copyright",
