@@ -54,7 +54,10 @@ impl Groups {
         let key = (name.clone().into_owned(), leader.clone());
         // Who was chosen to lead invites all anew.
         let mut joined = HashSet::new();
-        if self.invitations.get(&key).is_some_and(|known| known.is_due)
+        if self
+            .invitations
+            .get(&key)
+            .is_some_and(|known| known.in_place_of.is_some())
             && let Some(due) = self.invitations.remove(&key)
         {
             self.take_bytes(&leader.nspace, due.bytes);
@@ -353,16 +356,27 @@ impl Groups {
                 };
                 let key = key_of(name, leader);
                 let selection = self.selections.get_mut(&key);
+                let is_lost = selection.is_some();
                 let known = selection.map(|open| &mut open.invitation);
-                let known = known.or_else(|| self.invitations.get_mut(&key))?;
-                match status {
-                    Status::GROUP_INVITE_ACCEPTED if known.set.has(source) => {
-                        known.joined.insert(source.clone());
-                    }
-                    _ => _ = known.joined.remove(source),
+                let known = known.or_else(|| self.invitations.get_mut(&key));
+                let Some(known) = known else {
+                    // It was chosen to lead in the place of the one that it answers, and gives up.
+                    return match status == Status::GROUP_INVITE_DECLINED {
+                        true => Some(self.leader_gives_up(cx, &key_of(name, source), &key.1)),
+                        false => None,
+                    };
+                };
+                if !known.set.has(source) {
+                    return None;
+                }
+                if status == Status::GROUP_INVITE_DECLINED {
+                    known.joined.remove(source);
+                    known.declined.insert(source.clone());
+                } else if !known.declined.contains(source) {
+                    known.joined.insert(source.clone());
                 }
                 self.count_invitation(&key);
-                None
+                is_lost.then(|| self.settle(cx, &key))
             }
             Status::GROUP_LEADER_FAILED => {
                 let key = key_of(name, affected(infos)?);

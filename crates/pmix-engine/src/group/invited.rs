@@ -36,11 +36,13 @@ pub(super) struct Invitation {
     pub(super) gone: Procs,
     /// Those who accepted.
     pub(super) joined: HashSet<Proc<'static>>,
+    /// Those who declined, or gave up what they had accepted.
+    pub(super) declined: HashSet<Proc<'static>>,
     /// Those who said whether they lead, since the leader is lost, and those who do, the first one first.
     pub(super) answered: HashSet<Proc<'static>>,
     pub(super) leads: Vec<Proc<'static>>,
-    /// Whether its leader was chosen and has not invited yet.
-    pub(super) is_due: bool,
+    /// In whose place its leader was chosen, if that has not invited yet.
+    pub(super) in_place_of: Option<Proc<'static>>,
     /// How much it takes, about, as it was counted last.
     pub(super) bytes: usize,
 }
@@ -50,8 +52,8 @@ impl Invitation {
     pub(super) fn weight(&self) -> usize {
         let (name, leader) = &self.key;
         let of_one = size_of::<Proc<'_>>() + leader.nspace.as_bytes().len();
-        let more = [self.joined.len(), self.answered.len(), self.leads.len()];
-        let more = more.into_iter().sum::<usize>() + self.gone.len();
+        let more = [&self.joined, &self.declined, &self.answered].map(HashSet::len);
+        let more = more.into_iter().sum::<usize>() + self.leads.len() + self.gone.len();
         size_of::<Self>() + name.len() + self.list_bytes + more * of_one
     }
 }
@@ -88,9 +90,10 @@ impl Invitations {
                     set: Procs::default(),
                     gone: Procs::default(),
                     joined: HashSet::new(),
+                    declined: HashSet::new(),
                     answered: HashSet::new(),
                     leads: Vec::new(),
-                    is_due: false,
+                    in_place_of: None,
                     bytes: 0,
                 };
                 self.open.insert(self.last, invitation);

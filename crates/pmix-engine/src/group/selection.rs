@@ -56,7 +56,8 @@ impl Groups {
         Some((list, self.settle(cx, key)))
     }
 
-    /// One that was invited says whether it leads in the place of the one that is lost.
+    /// One that was invited says whether it leads in the place of the one that is lost. Of this node it has
+    /// accepted by then, or is not in.
     pub(super) fn leader_answer(
         &mut self,
         cx: &mut Cx,
@@ -73,10 +74,10 @@ impl Groups {
                 None => return Vec::new(),
             },
         };
-        if !known.set.has(source) || !known.answered.insert(source.clone()) {
+        let is_out = cx.registry.was_here(source) && !known.joined.contains(source);
+        if is_out || !known.set.has(source) || !known.answered.insert(source.clone()) {
             return Vec::new();
         }
-        known.joined.insert(source.clone());
         if leads {
             known.leads.push(source.clone());
         }
@@ -85,7 +86,7 @@ impl Groups {
     }
 
     /// Decides, if this server does and there is enough to go by.
-    fn settle(&mut self, cx: &mut Cx, key: &Key) -> Vec<Notification> {
+    pub(super) fn settle(&mut self, cx: &mut Cx, key: &Key) -> Vec<Notification> {
         let Some(selection) = self.selections.get_mut(key).filter(|open| open.decides) else {
             return Vec::new();
         };
@@ -158,15 +159,36 @@ impl Groups {
             if let Some(known) = self.invitations.get_mut(&new) {
                 known.joined = old.joined;
                 known.joined.remove(leader);
-                known.is_due = true;
+                known.in_place_of = Some(key.1.clone());
             }
             self.count_invitation(&new);
         }
-        // Who was chosen may be gone by now, or on its way.
+        // Who was chosen may be gone by now, or on its way, or have given up what it had accepted.
         match absent(cx, leader).is_empty() {
-            true => Vec::new(),
             false => self.lose_invited(cx, leader),
+            true if old.declined.contains(leader) => self.leader_gives_up(cx, &new, &key.1),
+            true => Vec::new(),
         }
+    }
+
+    /// One that was chosen to lead is not in any longer, and has not invited. Its server says so.
+    pub(super) fn leader_gives_up(
+        &mut self,
+        cx: &mut Cx,
+        key: &Key,
+        old: &Proc<'static>,
+    ) -> Vec<Notification> {
+        let (name, leader) = key;
+        let due = self.invitations.get(key).map(|open| &open.in_place_of);
+        let is_due = due.is_some_and(|of| of.as_ref() == Some(old));
+        if !is_due || !cx.registry.was_here(leader) {
+            return Vec::new();
+        }
+        let Some((list, follow)) = self.leader_lost(cx, key, true) else {
+            return Vec::new();
+        };
+        let failed = event(cx, Status::GROUP_LEADER_FAILED, name, list, leader);
+        failed.into_iter().chain(follow).collect()
     }
 
     /// The construction is given up while there is no leader.

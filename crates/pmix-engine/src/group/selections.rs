@@ -34,14 +34,17 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// The first that wants to lead and is there, and whether nobody is waited for.
+    /// The first that wants to lead and is in, and whether nobody is waited for. Between servers the wish to lead
+    /// may come before the answer to the invitation.
     pub(super) fn outcome(&self) -> (Option<Proc<'static>>, bool) {
         let known = &self.invitation;
         let is_gone = |proc: &Proc<'static>| known.gone.has(proc);
-        let first = known.leads.iter().find(|proc| !is_gone(proc)).cloned();
+        let is_out = |proc: &Proc<'static>| known.declined.contains(proc) || is_gone(proc);
+        let mut leads = known.leads.iter().filter(|proc| !is_out(proc));
+        let first = leads.clone().find(|proc| known.joined.contains(proc));
         let mut joined = known.joined.iter();
         let is_over = joined.all(|proc| known.answered.contains(proc) || is_gone(proc));
-        (first, is_over)
+        (first.cloned(), is_over && leads.next().is_none())
     }
 }
 

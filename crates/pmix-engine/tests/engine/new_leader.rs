@@ -231,3 +231,94 @@ fn processes_choose_no_leader_for_others() {
     assert_eq!(world.status_of(all[1], &lead), DONE);
     assert_eq!(heard(&world, all[2]).len(), 1);
 }
+
+/// As [`leaderless`], where the last of those who were invited has not accepted.
+fn leaderless_but_one(per_node: &[u32]) -> (World, Vec<Who>) {
+    let (mut world, all) = world(per_node);
+    let codes = [Status::GROUP_LEADER_FAILED, Status::GROUP_LEADER_SELECTED];
+    listen(&mut world, &all, &codes);
+    let invite = say(Status::GROUP_INVITED, &[1, 2, 3], vec![]);
+    assert_eq!(world.status_of(all[0], &invite), DONE);
+    for who in &all[1..3] {
+        let accept = say(Status::GROUP_INVITE_ACCEPTED, &[0], vec![]);
+        assert_eq!(world.status_of(*who, &accept), DONE);
+    }
+    world.kill(all[0]);
+    world.run();
+    (world, all)
+}
+
+#[test]
+fn one_that_has_not_accepted_does_not_lead_whatever_it_says() {
+    for per_node in NODES {
+        let (mut world, all) = leaderless_but_one(per_node);
+        for (rank, leads) in [(3, true), (1, false), (2, true)] {
+            let answer = answer(Status::GROUP_LEADER_FAILED, 0, leads);
+            assert_eq!(world.status_of(all[rank], &answer), DONE);
+        }
+        for who in &all[1..] {
+            assert_eq!(heard(&world, *who), selected(Some(2)), "{per_node:?}");
+        }
+    }
+}
+
+#[test]
+fn one_that_gives_up_what_it_accepted_does_not_lead() {
+    for per_node in NODES {
+        let (mut world, all) = leaderless(per_node);
+        // It gives up before the others have said anything; then it still says that it leads.
+        let declined = say(Status::GROUP_INVITE_DECLINED, &[0], vec![]);
+        assert_eq!(world.status_of(all[3], &declined), DONE);
+        for (rank, leads) in [(3, true), (1, false)] {
+            let answer = answer(Status::GROUP_LEADER_FAILED, 0, leads);
+            assert_eq!(world.status_of(all[rank], &answer), DONE);
+        }
+        assert_eq!(heard(&world, all[1]).len(), 1, "{per_node:?}");
+        let answer = answer(Status::GROUP_LEADER_FAILED, 0, true);
+        assert_eq!(world.status_of(all[2], &answer), DONE);
+        for who in &all[1..3] {
+            assert_eq!(heard(&world, *who), selected(Some(2)), "{per_node:?}");
+        }
+    }
+}
+
+#[test]
+fn the_last_that_gives_up_ends_the_choice() {
+    for per_node in NODES {
+        let (mut world, all) = leaderless(per_node);
+        for rank in [1, 2] {
+            let answer = answer(Status::GROUP_LEADER_FAILED, 0, false);
+            assert_eq!(world.status_of(all[rank], &answer), DONE);
+        }
+        let declined = say(Status::GROUP_INVITE_DECLINED, &[0], vec![]);
+        assert_eq!(world.status_of(all[3], &declined), DONE);
+        assert_eq!(heard(&world, all[1]), selected(None), "{per_node:?}");
+    }
+}
+
+#[test]
+fn one_that_is_chosen_and_gives_up_before_it_invites_counts_as_lost() {
+    for per_node in NODES {
+        let (mut world, all) = leaderless(per_node);
+        let leads = answer(Status::GROUP_LEADER_FAILED, 0, true);
+        assert_eq!(world.status_of(all[3], &leads), DONE);
+        // It has given up before it hears that it leads.
+        let declined = say(Status::GROUP_INVITE_DECLINED, &[0], vec![]);
+        assert_eq!(world.status_of(all[3], &declined), DONE);
+        for (rank, leads) in [(1, false), (2, true)] {
+            let answer = answer(Status::GROUP_LEADER_FAILED, 3, leads);
+            assert_eq!(world.status_of(all[rank], &answer), DONE);
+        }
+        let mut expected = selected(Some(3));
+        expected.push((Status::GROUP_LEADER_FAILED, Some(proc(3))));
+        expected.push((Status::GROUP_LEADER_SELECTED, Some(proc(2))));
+        for who in &all[1..3] {
+            assert_eq!(heard(&world, *who), expected, "{per_node:?}");
+        }
+        for who in &all[1..] {
+            world.kill(*who);
+            world.run();
+        }
+        assert_eq!(bytes(&world), 0);
+    }
+}
