@@ -36,8 +36,8 @@ mod participants;
 mod table;
 mod tracker;
 
-pub(crate) use group_call::{EndedGroup, GroupCall, GroupNews, MemberLeft, listed};
-pub(crate) use group_members::{each, members_now, present};
+pub(crate) use group_call::{EndedGroup, GroupCall, GroupNews, MemberLeft, is_gathered, listed};
+pub(crate) use group_members::{each, in_wanted_order, members_now, present};
 pub use kind::Collective;
 pub(crate) use participants::Participants;
 pub(crate) use table::Collectives;

@@ -23,6 +23,7 @@
 mod admission;
 mod collective;
 mod config;
+pub mod constructions;
 mod control;
 mod cx;
 mod engine;

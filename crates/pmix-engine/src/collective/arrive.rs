@@ -7,7 +7,7 @@ use pmix_proto::request;
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Status, keys};
 
 use super::contribution::contribution;
-use super::group_call::{GroupCall, stays_local};
+use super::group_call::{GroupCall, stays_local, wanted_order};
 use super::group_members::members_now;
 use super::kind::{Collective, GroupName};
 use super::participants::Participants;
@@ -268,12 +268,14 @@ impl Collectives {
         if tracker.key.0.is_of_group()
             && Self::is_local(cx, &tracker.key.1)
             && stays_local(&tracker.said)
+            && wanted_order(&tracker.said).is_ok()
         {
             self.queue_upcall(cx, id, None);
             return self.succeed(cx, id);
         }
         let data = match tracker.key.0 {
             Collective::Fence => contribution(cx, tracker),
+            Collective::GroupConstruct => wanted_order(&tracker.said).map(|_| Vec::new()),
             _ => Ok(Vec::new()),
         };
         match data {
@@ -293,7 +295,7 @@ impl Collectives {
                 self.queue_upcall(cx, id, Some(call));
             }
             Err(error) => {
-                tracing::error!(%error, "nothing can be contributed to a fence");
+                tracing::warn!(%error, "nothing can be contributed");
                 self.fail(cx, id, error.status());
             }
         }

@@ -33,6 +33,9 @@ impl Collectives {
         answer: Answer,
     ) {
         self.end_one(job);
+        let is_local = { self.get(id) }.is_some_and(|open| {
+            open.key.0 == Collective::GroupConstruct && Self::is_local(cx, &open.key.1)
+        });
         // One that has failed by now is not there for the answer.
         let tracker = self.trackers.get_mut(&id);
         let Some(tracker) = tracker.filter(|tracker| tracker.phase == Phase::Hosting) else {
@@ -41,7 +44,11 @@ impl Collectives {
         let result = match (tracker.key.0, answer) {
             (kind, Answer::Infos(status, infos)) if kind.is_of_group() && status.is_success() => {
                 tracker.infos = infos;
-                Ok(())
+                tracker.check_gathered(is_local)
+            }
+            (Collective::GroupConstruct, other) if other.status().is_success() => {
+                tracker.infos = Vec::new();
+                tracker.check_gathered(is_local)
             }
             (Collective::Fence, Answer::Data(Ok(data))) => absorb_contributions(cx, tracker, &data),
             (_, other) => match other.status() {
@@ -202,7 +209,7 @@ impl Collectives {
             _ => Ok(Vec::new()),
         };
         let call = match data {
-            _ if Self::is_local(cx, &tracker.key.1) => None,
+            _ if Self::is_local(cx, &tracker.key.1) && !tracker.is_gathered() => None,
             Ok(data) => Some(tracker.call(tracker.infos.clone(), data, Some(status))),
             Err(error) => {
                 tracing::error!(%error, "a failure cannot be packed");

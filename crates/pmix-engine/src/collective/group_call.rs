@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is said where groups are made and ended: by the members, to the host, and to the groups.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use pmix_types::{DataArray, GroupOperation, Info, Nspace, Proc, Status, Text, Value, keys};
 
@@ -80,7 +80,36 @@ pub(crate) fn is_tolerant(infos: &[Info<'_>]) -> bool {
 pub(crate) fn stays_local(said: &Said) -> bool {
     let all = |key: &str| said.iter().all(|(_, infos)| is_set(infos, key));
     let any = |key: &str| said.iter().any(|(_, infos)| is_set(infos, key));
-    !said.is_empty() && all(keys::GROUP_LOCAL_ONLY) && !any(keys::GROUP_ASSIGN_CONTEXT_ID)
+    let is_gathered = said.iter().any(|(_, infos)| is_gathered(infos));
+    let wants_context = any(keys::GROUP_ASSIGN_CONTEXT_ID);
+    !said.is_empty() && all(keys::GROUP_LOCAL_ONLY) && !wants_context && !is_gathered
+}
+
+/// Whether the host alone can say who the members are.
+pub(crate) fn is_gathered(infos: &[Info<'_>]) -> bool {
+    let is = |key: &str| infos.iter().any(|info| info.key.is(key));
+    is(keys::PROCID) || is(keys::GROUP_ADD_MEMBERS)
+}
+
+/// Whether any of them says in which order they are to be in the end.
+pub(crate) fn wants_order(said: &Said) -> bool {
+    let is = |info: &Info<'_>| info.key.is(keys::GROUP_FINAL_MEMBERSHIP_ORDER);
+    said.iter().any(|(_, infos)| infos.iter().any(is))
+}
+
+/// The order in which the members are to be in the end, if any of them says so.
+///
+/// # Errors
+///
+/// `PMIX_ERR_BAD_PARAM` if they say different ones.
+pub(crate) fn wanted_order(said: &Said) -> Result<Option<&[Proc<'static>]>, Error> {
+    let key = keys::GROUP_FINAL_MEMBERSHIP_ORDER;
+    let mut orders = said.iter().filter_map(|(_, infos)| procs_of(infos, key));
+    let first = orders.next();
+    match orders.all(|order| Some(order) == first) {
+        true => Ok(first),
+        false => Err(Error::bad("members want their group in different orders")),
+    }
 }
 
 /// What the host is told: the members in a form that is the same on all servers, every directive
@@ -95,6 +124,21 @@ pub(crate) fn upcall(
     failed: Option<Status>,
 ) -> Group {
     let mut directives = infos;
+    let is_added = |(_, infos): &(ClientId, Vec<Info<'static>>)| {
+        infos.iter().any(|info| info.key.is(keys::PROCID)) && listed(infos).is_none()
+    };
+    // Who is added by others names nobody.
+    let procs = match said.iter().any(is_added) {
+        true => {
+            directives.retain(|info| !info.key.is(keys::GROUP_MEMBERSHIP));
+            Vec::new()
+        }
+        false => procs,
+    };
+    let added = added(said);
+    if !added.is_empty() {
+        directives.push(Info::new(keys::GROUP_ADD_MEMBERS, added));
+    }
     let is_own =
         |info: &&Info<'_>| !info.key.is(keys::GROUP_MEMBERSHIP) && !info.key.is(keys::TIMEOUT);
     let places = directives.iter().enumerate();
@@ -103,6 +147,9 @@ pub(crate) fn upcall(
         .collect();
     for info in said.iter().flat_map(|(_, infos)| infos).filter(is_own) {
         let place = places.get(info.key.as_bytes()).copied();
+        if info.key.is(keys::GROUP_ADD_MEMBERS) {
+            continue;
+        }
         match place.filter(|_| !info.key.is(keys::GROUP_INFO)) {
             // What one of them wants is wanted.
             Some(place) if info.truth().is_true() => {
@@ -131,6 +178,15 @@ pub(crate) fn upcall(
     }
 }
 
+/// Whom the members add, each once.
+fn added(said: &Said) -> Vec<Proc<'static>> {
+    let lists = said.iter();
+    let lists = lists.filter_map(|(_, infos)| procs_of(infos, keys::GROUP_ADD_MEMBERS));
+    let mut seen = HashSet::new();
+    let procs = lists.flatten().filter(|proc| seen.insert(*proc));
+    procs.cloned().collect()
+}
+
 /// The list of members, if all who called gave it in the same order.
 pub(crate) fn agreed(said: &Said) -> Option<&[Proc<'static>]> {
     let mut lists = said.iter().map(|(_, infos)| listed(infos));
@@ -140,11 +196,12 @@ pub(crate) fn agreed(said: &Said) -> Option<&[Proc<'static>]> {
 
 /// The members that infos name, in their order.
 pub(crate) fn listed<'i>(infos: &'i [Info<'static>]) -> Option<&'i [Proc<'static>]> {
-    let mut infos = infos.iter();
-    match &infos
-        .find(|info| info.key.is(keys::GROUP_MEMBERSHIP))?
-        .value
-    {
+    procs_of(infos, keys::GROUP_MEMBERSHIP)
+}
+
+/// The processes that infos name under a key.
+fn procs_of<'i>(infos: &'i [Info<'static>], key: &str) -> Option<&'i [Proc<'static>]> {
+    match &infos.iter().find(|info| info.key.is(key))?.value {
         Value::DataArray(DataArray::Proc(procs)) => Some(procs),
         _ => None,
     }

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 
 use pmix_types::{Proc, Rank};
 
-use super::group_call::{Said, agreed};
+use super::group_call::{Said, agreed, wanted_order};
 use super::participants::Participants;
 use super::table::Collectives;
+use crate::constructions::ordered;
 use crate::cx::Cx;
 use crate::procs::Procs;
 
@@ -16,6 +17,18 @@ pub(crate) fn members_now(cx: &Cx, participants: &Participants, said: &Said) -> 
     let list = agreed(said).map(<[_]>::to_vec);
     let list = list.unwrap_or_else(|| participants.to_procs());
     present(cx, list, participants, said)
+}
+
+/// A list of members in the order that they want in the end, if they say one.
+pub(crate) fn in_wanted_order(
+    cx: &Cx,
+    list: Vec<Proc<'static>>,
+    said: &Said,
+) -> Vec<Proc<'static>> {
+    match wanted_order(said) {
+        Ok(Some(order)) => ordered(each(cx, &list), order),
+        _ => list,
+    }
 }
 
 /// A list of members without those of this node that did not call.

@@ -63,7 +63,7 @@ impl Participants {
     ///
     /// What `size` says; `PMIX_ERR_NOT_FOUND` for a rank beyond its job that `is_here` does not know either,
     /// `PMIX_ERR_BAD_PARAM` for a rank that stands for no process, and for nobody's job.
-    pub(super) fn of(
+    pub(crate) fn of(
         procs: &[Proc<'_>],
         own: &Nspace<'static>,
         size: impl Fn(&Nspace<'_>) -> Result<Option<u32>, Error>,

@@ -9,6 +9,7 @@ use pmix_types::{Info, Nspace, Proc, Status, keys};
 use super::group_call;
 use super::kind::{Collective, GroupName};
 use super::participants::Participants;
+use crate::Error;
 use crate::host::{Connect, Disconnect, Fence, Upcall};
 use crate::ids::ClientId;
 use crate::infos::is_set;
@@ -159,6 +160,33 @@ impl Tracker {
                 let name = self.key.2.clone().unwrap_or_default();
                 group_call::upcall(kind, name, procs, &self.said, infos, failed).into()
             }
+        }
+    }
+
+    /// Whether processes have a part in it of whom the host alone knows.
+    pub(super) fn is_gathered(&self) -> bool {
+        let mut said = self.said.iter();
+        self.key.0 == Collective::GroupConstruct
+            && said.any(|(_, infos)| group_call::is_gathered(infos))
+    }
+
+    /// Whether the host said who the members of a group are, where it alone can: if some of them were added,
+    /// or want an order that other servers may not know of.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_SUPPORTED` if it did not.
+    pub(super) fn check_gathered(&self, is_local: bool) -> Result<(), Error> {
+        let is_gathered = self.is_gathered() || (!is_local && group_call::wants_order(&self.said));
+        match self.key.0 == Collective::GroupConstruct
+            && is_gathered
+            && group_call::listed(&self.infos).is_none()
+        {
+            true => Err(Error::new(
+                Status::ERR_NOT_SUPPORTED,
+                "the host does not say who the members of a group are",
+            )),
+            false => Ok(()),
         }
     }
 

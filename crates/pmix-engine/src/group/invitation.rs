@@ -18,6 +18,7 @@ use crate::cx::Cx;
 use crate::events::Notification;
 use crate::infos::value;
 use crate::peers::Ticket;
+use crate::procs::Procs;
 
 /// How many ends are remembered of invitations that are still to come, and of others.
 const MAX_OVERTAKEN: usize = 64;
@@ -53,7 +54,7 @@ impl Groups {
         }
         let key = (name.clone().into_owned(), leader.clone());
         // Who was chosen to lead invites all anew.
-        let mut joined = HashSet::new();
+        let (mut joined, mut gone) = (HashSet::new(), Procs::default());
         if self
             .invitations
             .get(&key)
@@ -61,7 +62,8 @@ impl Groups {
             && let Some(due) = self.invitations.remove(&key)
         {
             self.take_bytes(&leader.nspace, due.bytes);
-            joined = due.joined;
+            // It was told of those who are gone since it was chosen.
+            (joined, gone) = (due.joined, due.gone);
         }
         let known = self.invitations.get(&key);
         let fresh = list.iter();
@@ -80,6 +82,9 @@ impl Groups {
         self.invitations.invite(&key, &fresh);
         if let Some(known) = self.invitations.get_mut(&key) {
             known.joined.extend(joined);
+            if gone.len() > 0 {
+                known.gone = gone;
+            }
         }
         self.count_invitation(&key);
         let absent: Vec<_> = fresh.iter().flat_map(|proc| absent(cx, proc)).collect();

@@ -13,7 +13,8 @@ use super::known::{Groups, Known, changed};
 use super::members::Members;
 use crate::GroupChange;
 use crate::collective::{
-    Collective, EndedGroup, GroupNews, MemberLeft, Participants, each, listed, members_now, present,
+    Collective, EndedGroup, GroupNews, MemberLeft, Participants, each, in_wanted_order,
+    is_gathered, listed, members_now, present,
 };
 use crate::cx::Cx;
 use crate::events::{Notification, Reporter};
@@ -26,8 +27,7 @@ impl Groups {
     pub(crate) fn heed(&mut self, cx: &mut Cx, news: GroupNews) -> Vec<Notification> {
         match news {
             GroupNews::Ended(ended) if ended.kind == Collective::GroupConstruct => {
-                self.constructed(cx, ended);
-                Vec::new()
+                self.constructed(cx, ended).into_iter().collect()
             }
             GroupNews::Ended(ended) => {
                 self.forget(cx, &ended.name, &ended.participants);
@@ -47,13 +47,15 @@ impl Groups {
         }
     }
 
-    /// All members have called: from now on the group is known, if there is room for it.
-    fn constructed(&mut self, cx: &mut Cx, ended: EndedGroup) {
+    /// All members have called: from now on the group is known, if there is room for it. Returns the event that
+    /// tells those who called who the members are, if some whom they named are done without.
+    fn constructed(&mut self, cx: &mut Cx, ended: EndedGroup) -> Option<Notification> {
         let context_id = value(&ended.answered, keys::GROUP_CONTEXT_ID);
         let context_id = context_id.and_then(|id| id.to_number::<u64>().ok());
         let list = final_members(cx, &ended);
         let infos = shared(&ended);
         let members = each(cx, &list);
+        let update = update(cx, &ended, &members);
         let notifies = |(_, infos): &(_, Vec<_>)| is_set(infos, keys::GROUP_NOTIFY_TERMINATION);
         let group = Known {
             name: ended.name,
@@ -61,11 +63,17 @@ impl Groups {
             members: Members::new(list),
             notifies: ended.said.iter().any(notifies),
         };
-        if let Err(error) = self.add(cx, group) {
+        // Those who call for themselves are answered one by one.
+        let is_known = { ended.said.iter() }.any(|(_, infos)| is_gathered(infos))
+            && self.named(group.name.as_bytes()).iter().any(|id| {
+                let known = self.groups.get(id);
+                known.is_some_and(|known| known.members.list() == group.members.list())
+            });
+        if !is_known && let Err(error) = self.add(cx, group) {
             for ticket in ended.tickets {
                 cx.reply_error(ticket, &error);
             }
-            return;
+            return None;
         }
         if let Some(context_id) = context_id {
             for (proc, infos) in infos.iter().filter_map(of_member) {
@@ -99,6 +107,7 @@ impl Groups {
                 Err(error) => cx.reply_error(ticket, &error.into()),
             }
         }
+        update
     }
 
     /// Forgets the groups of a name that these processes were members of.
@@ -208,8 +217,37 @@ fn final_members(cx: &Cx, ended: &EndedGroup) -> Vec<Proc<'static>> {
     let (participants, said) = (&ended.participants, &ended.said);
     match listed(&ended.answered) {
         Some(list) => present(cx, list.to_vec(), participants, said),
-        None => members_now(cx, participants, said),
+        None => in_wanted_order(cx, members_now(cx, participants, said), said),
     }
+}
+
+/// The event `PMIX_GROUP_MEMBERSHIP_UPDATE` for those of this node who called, if not all whom they named are
+/// members: it names those who are. Each server tells its own.
+fn update(cx: &Cx, ended: &EndedGroup, members: &[Proc<'static>]) -> Option<Notification> {
+    let named = each(cx, &ended.participants.to_procs());
+    let adds_none = !{ ended.said.iter() }.any(|(_, infos)| is_gathered(infos));
+    if adds_none && named.len() == members.len() {
+        return None;
+    }
+    let mut known = Procs::default();
+    known.extend(members);
+    if named.iter().all(|proc| known.has(proc)) {
+        return None;
+    }
+    let called = { ended.said.iter() }.filter_map(|(client, _)| cx.registry.client(*client));
+    let called: Vec<_> = called.map(|client| client.proc.clone()).collect();
+    let list = Value::DataArray(DataArray::Proc(members.to_vec()));
+    let infos = vec![
+        Info::new(keys::EVENT_NON_DEFAULT, true),
+        Info::new(keys::EVENT_DO_NOT_CACHE, true),
+        Info::new(keys::EVENT_STAYS_LOCAL, true),
+        Info::new(keys::EVENT_CUSTOM_RANGE, called),
+        Info::new(keys::GROUP_ID, Value::String(Some(ended.name.clone()))),
+        Info::new(keys::GROUP_MEMBERSHIP, list),
+    ];
+    let (status, source) = (Status::GROUP_MEMBERSHIP_UPDATE, cx.config.server.clone());
+    let event = Notification::new(Reporter::Server, status, source, DataRange::CUSTOM, infos);
+    event.ok()
 }
 
 /// What the members share about themselves, as the host brought it from all nodes, or else as the

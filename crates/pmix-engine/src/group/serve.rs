@@ -7,17 +7,15 @@ use pmix_types::{DataArray, Info, IntoOwned, Nspace, Proc, Status, Text, Value, 
 use super::known::{Groups, Known};
 use super::members::Members;
 use crate::Error;
-use crate::collective::{Collective, GroupCall};
+use crate::collective::{Collective, GroupCall, Participants};
 use crate::cx::Cx;
 use crate::events::Notification;
-use crate::infos::is_set;
+use crate::infos::value;
 use crate::peers::{Member, Ticket};
 
-/// Directives that change who becomes a member while a group is made, which is not done here.
-const NOT_SERVED: [&str; 2] = [keys::GROUP_ADD_MEMBERS, keys::GROUP_BOOTSTRAP];
-
 impl Groups {
-    /// GROUP_CONSTRUCT.
+    /// GROUP_CONSTRUCT. Who does not know all the others, or none, calls the host for itself alone: the host
+    /// says who the members are.
     pub(crate) fn construct(
         &self,
         cx: &mut Cx,
@@ -27,14 +25,26 @@ impl Groups {
         match self.check_construct(cx, &ticket, request) {
             Ok((name, caller)) => {
                 let refusal = self.check_room(cx, &caller.nspace, &name, &request.procs);
-                let procs = Proc::owned_list(&request.procs);
                 let mut infos = request.infos.clone().into_owned();
-                infos.retain(|info| !info.key.is(keys::GROUP_MEMBERSHIP));
+                let own = [keys::GROUP_MEMBERSHIP, keys::PROCID];
+                infos.retain(|info| !own.iter().any(|key| info.key.is(key)));
                 for info in &mut infos {
                     name_member(info, &caller);
                 }
-                let list = Value::DataArray(DataArray::Proc(procs.clone()));
-                infos.push(Info::new(keys::GROUP_MEMBERSHIP, list));
+                let role = role(request);
+                if role == Role::Added {
+                    infos.retain(|info| !info.key.is(keys::GROUP_BOOTSTRAP));
+                } else {
+                    let list = Value::DataArray(DataArray::Proc(Proc::owned_list(&request.procs)));
+                    infos.push(Info::new(keys::GROUP_MEMBERSHIP, list));
+                }
+                let procs = match role {
+                    Role::Member => Proc::owned_list(&request.procs),
+                    Role::Leader | Role::Added => {
+                        infos.push(Info::new(keys::PROCID, caller.clone()));
+                        vec![caller]
+                    }
+                };
                 Some(GroupCall {
                     ticket,
                     what: (Collective::GroupConstruct, Some(name)),
@@ -58,14 +68,28 @@ impl Groups {
     ) -> Result<(Text<'static>, Proc<'static>), Error> {
         let member = client(cx, ticket)?;
         let name = self.check_name(cx, &member.proc, request.group.as_ref())?;
-        Members::check(&request.procs)?;
-        match NOT_SERVED.iter().find(|key| is_given(&request.infos, key)) {
-            Some(key) => Err(Error::new(
-                Status::ERR_NOT_SUPPORTED,
-                format!("{key}: the members of a group are those that are listed"),
-            )),
-            None => Ok((name.clone().into_owned(), member.proc.clone())),
+        match role(request) {
+            Role::Member => Members::check(&request.procs)?,
+            Role::Leader | Role::Added => {
+                let is_own = |proc: &Proc<'_>| *proc == member.proc;
+                if request.procs.len() > 1 || !request.procs.iter().all(is_own) {
+                    return Err(Error::bad(
+                        "who does not know all the others names itself alone",
+                    ));
+                }
+            }
         }
+        for key in [keys::GROUP_ADD_MEMBERS, keys::GROUP_FINAL_MEMBERSHIP_ORDER] {
+            let listed = match value(&request.infos, key) {
+                None => continue,
+                Some(Value::DataArray(DataArray::Proc(procs))) if !procs.is_empty() => procs,
+                Some(_) => return Err(Error::bad(format!("{key} is no list of processes"))),
+            };
+            let size = |nspace: &Nspace<'_>| cx.readable_size(member, nspace);
+            let is_here = |nspace: &Nspace<'_>, rank| cx.registry.find(nspace, rank).is_some();
+            Participants::of(listed, &member.proc.nspace, size, is_here)?;
+        }
+        Ok((name.clone().into_owned(), member.proc.clone()))
     }
 
     /// Whether a process may make a group of this name.
@@ -187,9 +211,25 @@ fn name_member(info: &mut Info<'static>, member: &Proc<'static>) {
     }
 }
 
-/// Whether a directive is there, and not false.
-fn is_given(infos: &[Info<'_>], key: &str) -> bool {
-    let given = infos.iter().any(|info| info.key.is(key));
-    given
-        && (is_set(infos, key) || !matches!(crate::infos::value(infos, key), Some(Value::Bool(_))))
+/// What a process is in a construction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// One of those whom all of them list.
+    Member,
+    /// One of a number of leaders, of whom each knows itself.
+    Leader,
+    /// One whom leaders add.
+    Added,
+}
+
+/// What a process says that it is. Libraries up to 5.0 refuse an empty list, so that one whom leaders add may
+/// say there that none of the leaders is itself.
+fn role(request: &request::GroupConstruct<'_>) -> Role {
+    let count = value(&request.infos, keys::GROUP_BOOTSTRAP);
+    match count.map(|count| count.to_number::<u64>()) {
+        _ if request.procs.is_empty() => Role::Added,
+        Some(Ok(0)) => Role::Added,
+        Some(_) => Role::Leader,
+        None => Role::Member,
+    }
 }

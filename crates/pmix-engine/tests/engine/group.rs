@@ -225,19 +225,10 @@ fn what_is_no_group_is_refused() {
         (construct("", &[0, 1], vec![]), Status::ERR_BAD_PARAM),
         (construct(long, &[0, 1], vec![]), Status::ERR_BAD_PARAM),
         (construct("job", &[0, 1], vec![]), Status::ERR_BAD_PARAM),
-        (construct("g", &[], vec![]), Status::ERR_BAD_PARAM),
         (construct("g", &[0, 1, 0], vec![]), Status::ERR_BAD_PARAM),
         (construct("g", &[whole, 1], vec![]), Status::ERR_BAD_PARAM),
         (construct("g", &[1, 2], vec![]), Status::ERR_BAD_PARAM),
         (construct("g", &[0, 7], vec![]), Status::ERR_NOT_FOUND),
-        (
-            construct(
-                "g",
-                &[0, 1],
-                vec![Info::new(keys::GROUP_ADD_MEMBERS, procs(&[("job", 2)]))],
-            ),
-            Status::ERR_NOT_SUPPORTED,
-        ),
         (destruct("g", vec![]), Status::ERR_NOT_FOUND),
         (leave("g"), Status::ERR_NOT_FOUND),
     ] {
@@ -548,11 +539,11 @@ fn a_client_of_4_2_and_one_of_5_0_are_in_one_group() {
 }
 
 #[test]
-fn a_thousand_groups_leave_nothing_behind() {
+fn ten_thousand_groups_leave_nothing_behind() {
     let (mut world, all) = world(&[2]);
     commit(&mut world, all[0], 0, &[(Scope::GLOBAL, "card", 1)]);
     let before = world.nodes[0].engine.stats();
-    for _ in 0..1000 {
+    for _ in 0..10_000 {
         for request in [construct("g", &[0, 1], context()), destruct("g", vec![])] {
             let tags = ask_all(&mut world, &all, &request);
             assert_eq!(statuses(&world, &all, &tags), [DONE; 2]);

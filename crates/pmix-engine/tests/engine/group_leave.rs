@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use pmix_proto::{Request, request};
-use pmix_types::{Info, Rank, Status, keys};
+use pmix_proto::{Event, Request, request};
+use pmix_types::{Info, Rank, Status, Value, keys};
 
 use crate::collective::{DONE, ask_all, fence_of, limit, procs, statuses};
-use crate::group::{destruct, leave, make, world};
+use crate::group::{construct, destruct, heard, leave, listen, make, world};
 
 /// Asks of those who are left what they wait for, once one of them has left the group.
 fn outcome(
@@ -91,5 +91,36 @@ fn a_fence_that_may_do_without_members_does_without_those_that_are_lost() {
             false => Some(Status::ERR_LOST_CONNECTION),
         };
         assert_eq!(statuses(&world, &rest, &tags), [expected; 2]);
+    }
+}
+
+#[test]
+fn members_are_told_who_they_are_if_some_were_done_without() {
+    for per_node in [&[3][..], &[1, 2]] {
+        let (mut world, all) = world(per_node);
+        listen(&mut world, &all, &[Status::GROUP_MEMBERSHIP_UPDATE]);
+        let optional = vec![Info::new(keys::GROUP_OPTIONAL, true)];
+        make(&mut world, &all, "all", &[0, 1, 2]);
+        let request = construct("g", &[0, 2, 1], optional);
+        let tags = ask_all(&mut world, &all[..2], &request);
+        world.kill(all[2]);
+        let done = statuses(&world, &all[..2], &tags);
+        assert_eq!(done, [DONE; 2], "{per_node:?}");
+        for who in &all[..2] {
+            let client = &world.clients[*who];
+            let form = client.session.form();
+            let [update] = &client.notices[..] else {
+                panic!("{per_node:?} heard {:?}", heard(&world, *who));
+            };
+            let update = Event::decode(form, None, &update.payload).unwrap();
+            assert_eq!(update.status, Status::GROUP_MEMBERSHIP_UPDATE);
+            let members = Value::from(procs(&[("job", 0), ("job", 1)]));
+            let says = |key: &str, value: &Value<'_>| {
+                let mut infos = update.infos.iter();
+                infos.any(|info| info.key.is(key) && info.value == *value)
+            };
+            assert!(says(keys::GROUP_ID, &Value::from("g")), "{update:?}");
+            assert!(says(keys::GROUP_MEMBERSHIP, &members), "{update:?}");
+        }
     }
 }

@@ -10,6 +10,7 @@ mod early;
 mod events;
 mod exchange;
 mod group;
+mod group_added;
 mod group_bytes;
 mod group_hostile;
 mod group_leave;

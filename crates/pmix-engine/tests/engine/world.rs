@@ -164,6 +164,12 @@ impl World {
         self.run();
     }
 
+    /// The host takes note that a process will not call any longer.
+    pub(crate) fn end_proc(&mut self, nspace: &'static str, rank: u32) {
+        self.host.proc_ended(&Proc::new(nspace, Rank::new(rank)));
+        self.run();
+    }
+
     /// Lets time pass: every alarm on the way goes off at its time.
     pub(crate) fn advance(&mut self, time: Duration) {
         self.run();

@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use pmix_host::cleanup;
-use pmix_server::upcall::{Abort, Group};
-use pmix_server::{Collective, Completion};
-use pmix_types::{GroupOperation, Info, Nspace, Proc, Status, Value, keys};
+use pmix_server::Collective;
+use pmix_server::upcall::Abort;
+use pmix_types::{Nspace, Proc, Status};
 
 use super::job::Job;
 use super::session::Session;
@@ -159,33 +159,8 @@ impl Session<'_> {
         }
     }
 
-    /// All members are of jobs of this node, so that there is nobody to agree with: they are those who
-    /// were named, and the context id is assigned here.
-    fn group(&mut self, call: &Group, done: Completion<Vec<Info<'static>>>) {
-        let is_new = call.operation == GroupOperation::CONSTRUCT;
-        let operation = match is_new {
-            true => Collective::GroupConstruct,
-            false => Collective::GroupDestruct,
-        };
-        if !self.exist(operation, &call.procs) {
-            return done.fail(Status::ERR_NOT_FOUND);
-        }
-        let mut infos = Vec::new();
-        if is_new {
-            let wants_context = |info: &Info<'_>| {
-                info.key.is(keys::GROUP_ASSIGN_CONTEXT_ID) && info.truth().is_true()
-            };
-            if call.directives.iter().any(wants_context) {
-                self.last_context = self.last_context.saturating_add(1);
-                let context = Value::Size(self.last_context);
-                infos.push(Info::new(keys::GROUP_CONTEXT_ID, context));
-            }
-        }
-        done.succeed(infos);
-    }
-
     /// Whether all participants are of a job that there is.
-    fn exist(&self, operation: Collective, procs: &[Proc<'_>]) -> bool {
+    pub(super) fn exist(&self, operation: Collective, procs: &[Proc<'_>]) -> bool {
         let stranger = procs
             .iter()
             .find(|proc| self.jobs.named(&proc.nspace).is_none());

@@ -4,6 +4,7 @@
 mod answer;
 mod children;
 mod connected;
+mod construct;
 mod control;
 mod directives;
 mod events;

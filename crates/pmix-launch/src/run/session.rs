@@ -9,8 +9,9 @@ use mio::{Events, Poll, Token};
 use pmix_host::cleanup::ProtectedPaths;
 use pmix_host::forward::{HeldStream, OutputForwarder};
 use pmix_host::publish::PublishService;
-use pmix_server::Server;
-use pmix_types::Nspace;
+use pmix_server::constructions::Constructions;
+use pmix_server::{Completion, Server};
+use pmix_types::{Info, Nspace};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
 
@@ -67,6 +68,8 @@ pub(super) struct Session<'a> {
     /// The context id of the last group that was assigned one. No two groups have the same, and none
     /// has 0.
     pub(super) last_context: u64,
+    /// The constructions of groups whose members do not all know each other.
+    pub(super) constructions: Constructions<Completion<Vec<Info<'static>>>>,
     /// When everything began.
     pub(super) began: Instant,
     /// What went wrong first.
@@ -113,6 +116,8 @@ impl Session<'_> {
             }
             let now = Instant::now();
             self.published.tick(now);
+            let ended = self.constructions.handle_timeout(now);
+            self.tell_constructed(ended);
             self.missing.tick(now);
             for index in 0..self.jobs.len() {
                 let order = self.jobs.get_mut(index).and_then(|job| job.stop.tick(now));
@@ -255,6 +260,8 @@ impl Session<'_> {
         let proc = job.proc(rank);
         let order = job.stop.ended(rank, ending, link, now);
         self.published.proc_ended(&proc);
+        let ended = self.constructions.proc_ended(&proc);
+        self.tell_constructed(ended);
         // Nobody is to wait for it; of one that is connected the server sees the end itself.
         if link != Link::Connected
             && let Err(e) = self.server.deregister_client(&proc)
@@ -353,7 +360,11 @@ impl Session<'_> {
             return Some(Instant::now());
         }
         let stops = self.jobs.iter().map(|job| job.stop.deadline());
-        let others = [self.published.deadline(), self.missing.deadline()];
+        let others = [
+            self.published.deadline(),
+            self.missing.deadline(),
+            self.constructions.poll_timeout(),
+        ];
         stops.chain(others).flatten().min()
     }
 

@@ -10,6 +10,7 @@ use mio::{Poll, Token};
 use pmix_host::cleanup::ProtectedPaths;
 use pmix_host::forward::{OutputForwarder, OutputStream};
 use pmix_host::publish::PublishService;
+use pmix_server::constructions::Constructions;
 use pmix_server::{HostObject, Registration, WireObserver};
 use pmix_types::{Nspace, Proc, Text};
 
@@ -143,6 +144,7 @@ impl<'a> Session<'a> {
             num_jobs: 0,
             num_procs: 0,
             last_context: 0,
+            constructions: Constructions::default(),
             cause: None,
             spawned: Vec::new(),
             messages,

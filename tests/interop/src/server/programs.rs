@@ -83,6 +83,10 @@ fn programs() -> Vec<Program> {
             ..program("resolve", &[4])
         },
         program("control", &[4]),
+        Program {
+            left_out: adding,
+            ..program("added", &[4, 8])
+        },
         program("tool", &[2]),
         Program {
             args: &["by-pid"],
@@ -133,6 +137,11 @@ fn bringing(launcher: &Launcher, client: &str) -> Option<&'static str> {
         Launcher::Ours(_) => Some("our client says how much more it is to be sent"),
         _ => Some("real servers answer what was asked for"),
     }
+}
+
+fn adding(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    let ours = matches!(launcher, Launcher::Ours(_));
+    (!ours).then_some("releases before 6 add no members to groups")
 }
 
 fn aborting(launcher: &Launcher, _: &str) -> Option<&'static str> {

@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
+use pmix_engine::constructions::{Constructions, EndedConstruction, Processes};
 use pmix_engine::host::{DirectModex, Group};
 use pmix_engine::{Answer, CallId, DirectModexId, EngineEvent, HostCall, Upcall};
-use pmix_types::{GroupOperation, Info, Proc, Status, Value, keys};
+use pmix_types::{GroupOperation, Info, Nspace, Proc, Status, Value, keys};
 
 use super::node::Node;
 
@@ -35,6 +36,7 @@ pub(super) struct Host {
     /// Calls about groups that wait for those of other nodes.
     groups: HashMap<GroupKey, Vec<GroupRound>>,
     last_context: u64,
+    constructions: Constructions<(usize, CallId)>,
     /// Direct modexes that are asked of the engine of another node.
     asked: HashMap<(usize, DirectModexId), (usize, CallId)>,
     answers: Vec<(usize, CallId, Answer)>,
@@ -64,6 +66,7 @@ impl Default for Host {
             gathering: BTreeMap::new(),
             groups: HashMap::new(),
             last_context: 0,
+            constructions: Constructions::default(),
             asked: HashMap::new(),
             answers: Vec::new(),
             is_slow: false,
@@ -147,6 +150,14 @@ impl Host {
                         .unwrap();
                 }
             }
+            Upcall::Group(group) if group.operation == GroupOperation::CONSTRUCT => {
+                let has_part = |node: &&Node| group.procs.iter().any(|proc| node.hosts(proc));
+                let servers = nodes.iter().filter(has_part).count();
+                let jobs = Jobs(nodes);
+                let token = (place, call.id);
+                let ended = self.constructions.take(token, &group, servers, &jobs, now);
+                self.tell_constructed(ended);
+            }
             Upcall::Group(group) => self.gather_group(place, call.id, group, nodes),
             Upcall::DirectModex(modex) => self.direct(place, call.id, &modex, nodes, now),
             _ => self.answers.push((place, call.id, Answer::NotSupported)),
@@ -228,6 +239,31 @@ impl Host {
         }
     }
 
+    /// A process will not call any longer.
+    pub(super) fn proc_ended(&mut self, proc: &Proc<'_>) {
+        let ended = self.constructions.proc_ended(proc);
+        self.tell_constructed(ended);
+    }
+
+    fn tell_constructed(&mut self, ended: Vec<EndedConstruction<(usize, CallId)>>) {
+        for one in ended {
+            let answer = match one.outcome {
+                Ok(mut infos) => {
+                    if one.wants_context_id {
+                        self.last_context += 1;
+                        let context = Value::Size(self.last_context);
+                        infos.push(Info::new(keys::GROUP_CONTEXT_ID, context));
+                    }
+                    Answer::Infos(Status::SUCCESS, infos)
+                }
+                Err(status) => Answer::Done(status),
+            };
+            let tokens = one.tokens.into_iter();
+            self.answers
+                .extend(tokens.map(|(place, id)| (place, id, answer.clone())));
+        }
+    }
+
     /// Asks the engine of the node of a process.
     fn direct(
         &mut self,
@@ -252,5 +288,20 @@ impl Host {
                 self.answers.push((place, id, answer));
             }
         }
+    }
+}
+
+/// The processes of all nodes.
+struct Jobs<'n>(&'n [Node]);
+
+impl Processes for Jobs<'_> {
+    fn job_size(&self, nspace: &Nspace<'_>) -> Option<u32> {
+        let procs = self.0.iter().flat_map(|node| &node.procs);
+        let size = procs.filter(|proc| proc.nspace == *nspace).count();
+        u32::try_from(size).ok().filter(|size| *size > 0)
+    }
+
+    fn has_ended(&self, _: &Proc<'_>) -> bool {
+        false
     }
 }

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One construction: who leads it, whom the leaders add, and who has called.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
+
+use pmix_types::{DataArray, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys};
+
+use super::{EndedConstruction, Processes, final_order};
+use crate::host::Group;
+use crate::infos::{is_set, value};
+
+/// Who begins a construction.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Leaders {
+    /// These, for whom so many servers call.
+    Listed(Vec<Proc<'static>>, usize),
+    /// So many, who call for themselves.
+    Counted(u64),
+}
+
+/// What one call says.
+#[derive(Debug)]
+pub(super) struct Part<T> {
+    pub(super) token: T,
+    /// Who called, if it called for itself.
+    pub(super) proc: Option<Proc<'static>>,
+    /// The leaders in their order, without those that are done without.
+    listed: Vec<Proc<'static>>,
+    /// What its processes share.
+    shared: Vec<Info<'static>>,
+    wants_context_id: bool,
+}
+
+impl<T> Part<T> {
+    pub(super) fn new(token: T, call: &Group) -> Self {
+        let infos = &call.directives;
+        let shared = infos.iter().filter(|info| info.key.is(keys::GROUP_INFO));
+        let proc = match value(infos, keys::PROCID) {
+            Some(Value::Proc(proc)) => Some(proc.clone().into_owned()),
+            _ => None,
+        };
+        let listed = procs_of(infos, keys::GROUP_MEMBERSHIP).unwrap_or(&call.procs);
+        Self {
+            token,
+            proc,
+            listed: Proc::owned_list(listed),
+            shared: shared.cloned().collect(),
+            wants_context_id: is_set(infos, keys::GROUP_ASSIGN_CONTEXT_ID),
+        }
+    }
+}
+
+/// One construction.
+#[derive(Debug)]
+pub(super) struct One<T> {
+    pub(super) name: Text<'static>,
+    leaders: Leaders,
+    /// What the leaders said, and those whom they add.
+    led: Vec<Part<T>>,
+    came: Vec<Part<T>>,
+    /// Those whom the leaders add.
+    added: HashSet<Proc<'static>>,
+    /// Those of them, and those of the leaders who call for themselves, who have called.
+    called: HashSet<Proc<'static>>,
+    /// How many calls of leaders there were.
+    num_led: u64,
+    order: Option<Vec<Proc<'static>>>,
+    /// How many processes the jobs have that lead as a whole.
+    sizes: HashMap<Nspace<'static>, u32>,
+    pub(super) is_optional: bool,
+    pub(super) until: Option<Instant>,
+    pub(super) failed: Option<Status>,
+}
+
+impl<T> One<T> {
+    pub(super) fn new(name: Text<'static>, leaders: Leaders) -> Self {
+        Self {
+            name,
+            leaders,
+            led: Vec::new(),
+            came: Vec::new(),
+            added: HashSet::new(),
+            called: HashSet::new(),
+            num_led: 0,
+            order: None,
+            sizes: HashMap::new(),
+            is_optional: false,
+            until: None,
+            failed: None,
+        }
+    }
+
+    /// It ends when the shortest time is over.
+    pub(super) fn limit(&mut self, until: Option<Instant>) {
+        self.until = [self.until, until].into_iter().flatten().min();
+    }
+
+    /// Whether the call of a leader is a part of this.
+    pub(super) fn takes(&self, name: &Text<'_>, leaders: &Leaders, part: &Part<T>) -> bool {
+        let is_theirs = match (&self.leaders, leaders) {
+            (Leaders::Listed(own, _), Leaders::Listed(other, _)) => own == other,
+            // One that says another number belongs to it, and ends it.
+            (Leaders::Counted(_), Leaders::Counted(_)) => true,
+            _ => false,
+        };
+        let has_called = { part.proc.as_ref() }.is_some_and(|proc| self.called.contains(proc));
+        is_theirs && self.name == *name && !has_called && self.num_led < self.num_leaders()
+    }
+
+    /// How many calls of leaders it needs.
+    fn num_leaders(&self) -> u64 {
+        match self.leaders {
+            Leaders::Listed(_, servers) => u64::try_from(servers).unwrap_or(u64::MAX),
+            Leaders::Counted(count) => count,
+        }
+    }
+
+    /// A leader calls, or a server for its leaders. It fails as it failed on that server; with
+    /// `PMIX_ERR_BAD_PARAM` for another number of leaders or order of the members than others gave, with
+    /// `PMIX_ERR_NOT_FOUND` if a job that is added does not exist, and with `PMIX_ERR_LOST_CONNECTION` if one that
+    /// is added has ended.
+    pub(super) fn lead(
+        &mut self,
+        part: Part<T>,
+        call: &Group,
+        leaders: &Leaders,
+        processes: &impl Processes,
+    ) {
+        let infos = &call.directives;
+        self.called.extend(part.proc.clone());
+        self.num_led = self.num_led.saturating_add(1);
+        self.led.push(part);
+        let number = |leaders: &Leaders| match leaders {
+            Leaders::Counted(count) => Some(*count),
+            Leaders::Listed(..) => None,
+        };
+        if number(leaders) != number(&self.leaders) || number(leaders) == Some(0) {
+            self.fails(Status::ERR_BAD_PARAM);
+        }
+        if let Some(Value::Status(status)) = value(infos, keys::LOCAL_COLLECTIVE_STATUS)
+            && !status.is_success()
+        {
+            self.fails(*status);
+        }
+        if let Some(order) = final_order(infos) {
+            let order = Proc::owned_list(order);
+            if self.order.as_ref().is_some_and(|known| *known != order) {
+                self.fails(Status::ERR_BAD_PARAM);
+            }
+            self.order = Some(order);
+        }
+        self.is_optional |= is_set(infos, keys::GROUP_OPTIONAL);
+        for proc in procs_of(infos, keys::GROUP_ADD_MEMBERS).unwrap_or_default() {
+            let Some(size) = processes.job_size(&proc.nspace) else {
+                self.fails(Status::ERR_NOT_FOUND);
+                continue;
+            };
+            let ranks = match proc.rank {
+                Rank::WILDCARD => 0..size,
+                rank => rank.as_raw()..rank.as_raw().saturating_add(1),
+            };
+            let nspace = proc.nspace.to_shared();
+            let of = |rank| Proc::new(nspace.clone(), Rank::new(rank));
+            self.added.extend(ranks.map(of));
+        }
+        let (leads, jobs) = self.leading();
+        self.added
+            .retain(|proc| !leads.contains(proc) && !jobs.contains(&proc.nspace));
+        for nspace in jobs {
+            if let Some(size) = processes.job_size(&nspace) {
+                self.sizes.insert(nspace, size);
+            }
+        }
+        let open = self.added.difference(&self.called);
+        let ended: Vec<_> = open
+            .filter(|proc| processes.has_ended(proc))
+            .cloned()
+            .collect();
+        if !ended.is_empty() && !self.is_optional {
+            self.fails(Status::ERR_LOST_CONNECTION);
+        }
+        self.added.retain(|proc| !ended.contains(proc));
+    }
+
+    /// It ends without success; the first reason counts.
+    fn fails(&mut self, status: Status) {
+        self.failed.get_or_insert(status);
+    }
+
+    /// The leaders that are known by now: those that are named, and whole jobs.
+    fn leading(&self) -> (HashSet<Proc<'static>>, HashSet<Nspace<'static>>) {
+        let listed = self.led.iter().flat_map(|part| &part.listed);
+        let own = self.led.iter().filter_map(|part| part.proc.as_ref());
+        let (jobs, named): (Vec<_>, Vec<_>) =
+            { listed.chain(own) }.partition(|proc| proc.rank == Rank::WILDCARD);
+        let jobs = jobs.into_iter().map(|proc| proc.nspace.clone());
+        (named.into_iter().cloned().collect(), jobs.collect())
+    }
+
+    /// A list with whole jobs written out, as far as their sizes are known.
+    fn each(&self, list: Vec<Proc<'static>>) -> Vec<Proc<'static>> {
+        let each = |proc: Proc<'static>| match self.sizes.get(&proc.nspace) {
+            Some(size) if proc.rank == Rank::WILDCARD => {
+                let of = |rank| Proc::new(proc.nspace.clone(), Rank::new(rank));
+                (0..*size).map(of).collect()
+            }
+            _ => vec![proc],
+        };
+        list.into_iter().flat_map(each).collect()
+    }
+
+    /// Whether one that calls for itself is among those whom the leaders add, and has not called.
+    pub(super) fn wants(&self, part: &Part<T>) -> bool {
+        part.proc.as_ref().is_some_and(|proc| self.lacks(proc))
+    }
+
+    /// Whether one is added and has not called.
+    pub(super) fn lacks(&self, proc: &Proc<'_>) -> bool {
+        let proc = &proc.clone().into_owned();
+        self.added.contains(proc) && !self.called.contains(proc)
+    }
+
+    /// One that is added calls.
+    pub(super) fn add(&mut self, part: Part<T>) {
+        self.called.extend(part.proc.clone());
+        self.came.push(part);
+    }
+
+    /// One is done without.
+    pub(super) fn does_without(&mut self, proc: &Proc<'_>) {
+        self.added.remove(&proc.clone().into_owned());
+    }
+
+    /// One calls that is told how it ended.
+    pub(super) fn came_late(&mut self, part: Part<T>) {
+        match self.wants(&part) {
+            true => self.add(part),
+            false => {
+                self.called.extend(part.proc.clone());
+                self.num_led = self.num_led.saturating_add(1);
+                self.led.push(part);
+            }
+        }
+    }
+
+    /// Whether all have called.
+    pub(super) fn is_complete(&self) -> bool {
+        self.num_led >= self.num_leaders() && self.added.is_subset(&self.called)
+    }
+
+    pub(super) fn take_tokens(&mut self) -> Vec<T> {
+        let parts = std::mem::take(&mut self.led).into_iter();
+        let parts = parts.chain(std::mem::take(&mut self.came));
+        parts.map(|part| part.token).collect()
+    }
+
+    /// All have called.
+    pub(super) fn succeed(mut self) -> EndedConstruction<T> {
+        let mut members = self.in_order();
+        let mut added: Vec<_> = self.added.drain().collect();
+        added.sort_unstable();
+        members.extend(added);
+        if let Some(order) = &self.order {
+            members = ordered(self.each(members), order);
+        }
+        let mut infos = vec![Info::new(keys::GROUP_MEMBERSHIP, members)];
+        let parts = || self.led.iter().chain(&self.came);
+        infos.extend(parts().flat_map(|part| part.shared.clone()));
+        let wants_context_id = parts().any(|part| part.wants_context_id);
+        EndedConstruction {
+            wants_context_id,
+            tokens: self.take_tokens(),
+            outcome: Ok(infos),
+        }
+    }
+
+    /// The leaders: as all of them list them, without whom any server does without, or else by their names.
+    fn in_order(&self) -> Vec<Proc<'static>> {
+        match &self.leaders {
+            Leaders::Listed(procs, _) => {
+                let mut lists = self.led.iter().map(|part| &part.listed);
+                let first = lists.next().unwrap_or(procs);
+                if lists.clone().all(|list| list == first) {
+                    return first.clone();
+                }
+                let mut both: Vec<_> = first.clone();
+                both.retain(|proc| lists.clone().all(|list| list.contains(proc)));
+                both.sort_unstable();
+                both
+            }
+            Leaders::Counted(_) => {
+                let procs = self.led.iter().filter_map(|part| part.proc.clone());
+                let mut procs: Vec<_> = procs.collect();
+                procs.sort_unstable();
+                procs
+            }
+        }
+    }
+}
+
+/// The processes that infos list under a key.
+pub(super) fn procs_of<'i>(infos: &'i [Info<'_>], key: &str) -> Option<&'i [Proc<'i>]> {
+    match value(infos, key)? {
+        Value::Proc(proc) => Some(std::slice::from_ref(proc)),
+        Value::DataArray(DataArray::Proc(procs)) => Some(procs),
+        _ => None,
+    }
+}
+
+/// Members in the order that another list gives.
+pub(super) fn ordered(members: Vec<Proc<'static>>, order: &[Proc<'static>]) -> Vec<Proc<'static>> {
+    let mut places: HashMap<(&Nspace<'_>, Rank), usize> = HashMap::new();
+    for (place, proc) in order.iter().enumerate() {
+        places.entry((&proc.nspace, proc.rank)).or_insert(place);
+    }
+    let place = |proc: &Proc<'static>| {
+        let named = |rank| places.get(&(&proc.nspace, rank)).copied();
+        match named(proc.rank) {
+            Some(place) => (place, Rank::new(0)),
+            None => match named(Rank::WILDCARD) {
+                Some(place) => (place, proc.rank),
+                None => (usize::MAX, Rank::new(0)),
+            },
+        }
+    };
+    let mut placed: Vec<_> = members
+        .into_iter()
+        .map(|proc| (place(&proc), proc))
+        .collect();
+    // A stable sort leaves those who are not named as they are.
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, proc)| proc).collect()
+}

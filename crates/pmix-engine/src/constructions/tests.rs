@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use std::time::Duration;
+
+use pmix_types::{GroupOperation, Rank, Value};
+
+use super::*;
+
+/// A job of six processes, of which some have ended.
+struct Job(Vec<u32>);
+
+impl Processes for Job {
+    fn job_size(&self, nspace: &Nspace<'_>) -> Option<u32> {
+        (*nspace == "job").then_some(6)
+    }
+
+    fn has_ended(&self, proc: &Proc<'_>) -> bool {
+        self.0.contains(&proc.rank.as_raw())
+    }
+}
+
+fn procs(ranks: &[u32]) -> Vec<Proc<'static>> {
+    let ranks = ranks.iter();
+    ranks
+        .map(|rank| Proc::new("job", Rank::new(*rank)))
+        .collect()
+}
+
+fn call(procs: Vec<Proc<'static>>, directives: Vec<Info<'static>>) -> Group {
+    Group {
+        operation: GroupOperation::CONSTRUCT,
+        id: "g".into(),
+        procs,
+        directives,
+    }
+}
+
+/// A leader that knows how many there are.
+fn leader(rank: u32, count: u64, more: Vec<Info<'static>>) -> Group {
+    let mut infos = vec![
+        Info::new(keys::PROCID, procs(&[rank]).remove(0)),
+        Info::new(keys::GROUP_BOOTSTRAP, Value::Size(count)),
+    ];
+    infos.extend(more);
+    call(procs(&[rank]), infos)
+}
+
+/// One whom others add.
+fn joins(rank: u32) -> Group {
+    call(
+        vec![],
+        vec![Info::new(keys::PROCID, procs(&[rank]).remove(0))],
+    )
+}
+
+fn adds(ranks: &[u32]) -> Info<'static> {
+    Info::new(keys::GROUP_ADD_MEMBERS, procs(ranks))
+}
+
+/// Which calls were answered, and with which members.
+type Told = (Vec<usize>, Result<Vec<u32>, Status>);
+
+/// What became of calls that came one after the other: which of them were answered, and with which members.
+fn outcomes(calls: &[Group]) -> Vec<Told> {
+    let mut all = Constructions::default();
+    let now = Instant::now();
+    let calls = calls.iter().enumerate();
+    let ended = calls.flat_map(|(token, call)| all.take(token, call, 1, &Job(vec![]), now));
+    ended.map(outcome).collect()
+}
+
+fn outcome(ended: EndedConstruction<usize>) -> Told {
+    let mut tokens = ended.tokens;
+    tokens.sort_unstable();
+    let ranks = |infos: Vec<Info<'static>>| {
+        let members = procs_of(&infos, keys::GROUP_MEMBERSHIP).unwrap();
+        members.iter().map(|proc| proc.rank.as_raw()).collect()
+    };
+    (tokens, ended.outcome.map(ranks))
+}
+
+#[test]
+fn leaders_that_know_each_other_add_one_who_calls_before_or_after() {
+    let led = call(procs(&[3, 1]), vec![adds(&[0, 1])]);
+    let expected = [(vec![0, 1], Ok(vec![3, 1, 0]))];
+    assert_eq!(outcomes(&[led.clone(), joins(0)]), expected);
+    assert_eq!(outcomes(&[joins(0), led]), expected);
+}
+
+#[test]
+fn leaders_that_know_their_number_meet_with_all_whom_any_of_them_adds() {
+    let calls = [
+        joins(4),
+        leader(3, 2, vec![adds(&[5])]),
+        joins(5),
+        leader(0, 2, vec![adds(&[4])]),
+    ];
+    let expected = [(vec![0, 1, 2, 3], Ok(vec![0, 3, 4, 5]))];
+    assert_eq!(outcomes(&calls), expected);
+    // One that leads is none of those who are added, whoever says so.
+    let calls = [leader(3, 2, vec![adds(&[0])]), leader(0, 2, vec![])];
+    assert_eq!(outcomes(&calls), [(vec![0, 1], Ok(vec![0, 3]))]);
+}
+
+#[test]
+fn members_are_in_the_order_that_is_asked_for() {
+    let order = |ranks: &[u32]| Info::new(keys::GROUP_FINAL_MEMBERSHIP_ORDER, procs(ranks));
+    let calls = |orders: [Vec<Info<'static>>; 2]| {
+        let [first, second] = orders;
+        [leader(0, 2, first), leader(3, 2, second)]
+    };
+    let one = calls([vec![order(&[3, 0])], vec![]]);
+    assert_eq!(outcomes(&one), [(vec![0, 1], Ok(vec![3, 0]))]);
+    let other = calls([vec![order(&[3, 0])], vec![order(&[0, 3])]]);
+    assert_eq!(outcomes(&other), [(vec![0, 1], Err(Status::ERR_BAD_PARAM))]);
+    // Those who are not named follow; a whole job is in the order of its ranks.
+    let whole = vec![Proc::new("job", Rank::WILDCARD)];
+    let whole = Info::new(keys::GROUP_FINAL_MEMBERSHIP_ORDER, whole);
+    let led = call(procs(&[4, 2, 3]), vec![whole]);
+    assert_eq!(outcomes(&[led]), [(vec![0], Ok(vec![2, 3, 4]))]);
+    let some = call(procs(&[4, 2, 3]), vec![order(&[9, 3])]);
+    assert_eq!(outcomes(&[some]), [(vec![0], Ok(vec![3, 4, 2]))]);
+}
+
+#[test]
+fn what_members_share_is_told_to_all_and_a_context_id_is_asked_for_once() {
+    let shared = Info::new(keys::GROUP_INFO, 7_u32);
+    let wants = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
+    let mut all = Constructions::default();
+    let now = Instant::now();
+    let mut added = joins(4);
+    added.directives.push(shared.clone());
+    let led = leader(0, 1, vec![adds(&[4]), wants, shared.clone()]);
+    assert!(all.take(0, &added, 1, &Job(vec![]), now).is_empty());
+    let [ended] = &all.take(1, &led, 1, &Job(vec![]), now)[..] else {
+        panic!("it has not ended");
+    };
+    assert!(ended.wants_context_id);
+    let told = ended.outcome.as_ref().unwrap();
+    assert_eq!(told[1..], [shared.clone(), shared]);
+}
+
+#[test]
+fn a_number_of_leaders_that_is_not_the_others_ends_it_for_all() {
+    let bad = Err(Status::ERR_BAD_PARAM);
+    let calls = [leader(0, 2, vec![adds(&[4])]), leader(3, 3, vec![])];
+    assert_eq!(outcomes(&calls), [(vec![0, 1], bad.clone())]);
+    // Who comes later is told the same; the name is free then.
+    let calls = [&calls[..], &[joins(4), leader(0, 1, vec![])]].concat();
+    let expected = [
+        (vec![0, 1], bad.clone()),
+        (vec![2], bad),
+        (vec![3], Ok(vec![0])),
+    ];
+    assert_eq!(outcomes(&calls), expected);
+}
+
+#[test]
+fn a_job_that_does_not_exist_is_not_added() {
+    let stranger = vec![Proc::new("other", Rank::new(0))];
+    let led = leader(0, 1, vec![Info::new(keys::GROUP_ADD_MEMBERS, stranger)]);
+    assert_eq!(outcomes(&[led]), [(vec![0], Err(Status::ERR_NOT_FOUND))]);
+}
+
+#[test]
+fn how_it_failed_on_one_server_is_told_on_all() {
+    let failed = Info::new(keys::LOCAL_COLLECTIVE_STATUS, Status::ERR_TIMEOUT);
+    let mut all = Constructions::default();
+    let (job, now) = (Job(vec![]), Instant::now());
+    let leaders = procs(&[0, 1]);
+    let (here, there) = (
+        call(leaders.clone(), vec![adds(&[4]), failed]),
+        call(leaders, vec![]),
+    );
+    assert!(all.take(0, &joins(4), 2, &job, now).is_empty());
+    let late = Err(Status::ERR_TIMEOUT);
+    let ended = all.take(1, &here, 2, &job, now);
+    assert_eq!(
+        ended.into_iter().map(outcome).collect::<Vec<_>>(),
+        [(vec![0, 1], late.clone())]
+    );
+    let ended = all.take(2, &there, 2, &job, now);
+    assert_eq!(
+        ended.into_iter().map(outcome).collect::<Vec<_>>(),
+        [(vec![2], late)]
+    );
+    assert!(all.open.is_empty() && all.early.is_empty() && all.failed.is_empty());
+}
+
+#[test]
+fn one_that_ends_before_it_calls_ends_it_unless_it_may_be_missing() {
+    let lost = Err(Status::ERR_LOST_CONNECTION);
+    let optional = Info::new(keys::GROUP_OPTIONAL, true);
+    let gone = procs(&[4]).remove(0);
+    for (more, has_ended, expected) in [
+        (vec![], true, lost.clone()),
+        (vec![], false, lost),
+        (vec![optional.clone()], true, Ok(vec![0])),
+        (vec![optional], false, Ok(vec![0])),
+    ] {
+        let mut all = Constructions::default();
+        let job = Job(if has_ended { vec![4] } else { vec![] });
+        let led = leader(0, 1, [vec![adds(&[4])], more].concat());
+        let mut ended = all.take(0, &led, 1, &job, Instant::now());
+        ended.extend(all.proc_ended(&gone));
+        let ended: Vec<_> = ended.into_iter().map(outcome).collect();
+        assert_eq!(ended, [(vec![0], expected)]);
+        assert!(all.open.is_empty() && all.failed.is_empty());
+    }
+    // One whom nobody has added yet is answered as well.
+    let mut all = Constructions::default();
+    all.take(0, &joins(4), 1, &Job(vec![]), Instant::now());
+    let ended = all.proc_ended(&gone);
+    assert_eq!(
+        ended.into_iter().map(outcome).collect::<Vec<_>>(),
+        [(vec![0], Err(Status::ERR_LOST_CONNECTION))]
+    );
+}
+
+#[test]
+fn the_shortest_time_ends_it_for_all() {
+    let time = |seconds: u32| Info::new(keys::TIMEOUT, seconds);
+    let mut all = Constructions::default();
+    let (job, now) = (Job(vec![]), Instant::now());
+    let mut early = joins(4);
+    early.directives.push(time(3));
+    all.take(0, &early, 1, &job, now);
+    all.take(1, &leader(0, 2, vec![adds(&[4]), time(5)]), 1, &job, now);
+    let after = |seconds| now + Duration::from_secs(seconds);
+    assert_eq!(all.poll_timeout(), Some(after(3)));
+    assert!(all.handle_timeout(after(2)).is_empty());
+    let ended = all.handle_timeout(after(3));
+    let late = Err(Status::ERR_TIMEOUT);
+    assert_eq!(
+        ended.into_iter().map(outcome).collect::<Vec<_>>(),
+        [(vec![0, 1], late)]
+    );
+    assert_eq!(all.poll_timeout(), None);
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Groups whose members do not all know each other: leaders add others, or know only how many they are.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use pmix_engine::{Answer, Upcall};
+use pmix_proto::{Request, Tag, reply};
+use pmix_types::{GroupOperation, Info, Proc, Rank, Status, Value, keys};
+
+use crate::collective::{DONE, ask_all, fence_of, limit, procs, statuses};
+use crate::group::{construct, construct_of, context, destruct, num_groups, world};
+use crate::world::{Reaction, Who, World};
+
+fn ranks(list: &[u32]) -> Vec<Proc<'static>> {
+    let ranks: Vec<_> = list.iter().map(|rank| ("job", *rank)).collect();
+    procs(&ranks)
+}
+
+fn adds(list: &[u32]) -> Info<'static> {
+    Info::new(keys::GROUP_ADD_MEMBERS, ranks(list))
+}
+
+fn order(list: &[u32]) -> Info<'static> {
+    Info::new(keys::GROUP_FINAL_MEMBERSHIP_ORDER, ranks(list))
+}
+
+fn one_of(count: u64) -> Info<'static> {
+    Info::new(keys::GROUP_BOOTSTRAP, Value::Size(count))
+}
+
+fn joins(infos: Vec<Info<'static>>) -> Request<'static> {
+    construct_of("g", vec![], infos)
+}
+
+/// The members of the group that a client was told, and its context id.
+fn told(world: &World, who: Who, tag: Tag) -> (Status, Vec<u32>, Option<u64>) {
+    let client = &world.clients[who];
+    let response = client.reply(tag).expect("no reply");
+    let group = reply::Group::decode(client.session.form(), None, &response.payload).unwrap();
+    let ranks = group.members.iter().map(|proc| proc.rank.as_raw());
+    (group.status, ranks.collect(), group.context_id)
+}
+
+/// All fence by the name of the group, and take it apart.
+fn use_and_part(world: &mut World, all: &[Who]) {
+    let fence = fence_of(procs(&[("g", Rank::WILDCARD.as_raw())]), vec![]);
+    let tags = ask_all(world, all, &fence);
+    assert_eq!(statuses(world, all, &tags), vec![DONE; all.len()]);
+    let tags = ask_all(world, all, &destruct("g", vec![]));
+    assert_eq!(statuses(world, all, &tags), vec![DONE; all.len()]);
+    assert_eq!(num_groups(world), 0);
+}
+
+#[test]
+fn leaders_that_know_each_other_add_others() {
+    for per_node in [&[5][..], &[2, 3], &[1, 2, 2]] {
+        let (mut world, all) = world(per_node);
+        let added = [1, 3].map(|rank| world.ask(all[rank], &joins(vec![])));
+        world.run();
+        let led = [
+            world.ask(all[0], &construct("g", &[4, 0], vec![])),
+            world.ask(
+                all[4],
+                &construct("g", &[4, 0], [context(), vec![adds(&[3, 1])]].concat()),
+            ),
+        ];
+        world.run();
+        let asked = [(0, led[0]), (1, added[0]), (3, added[1]), (4, led[1])];
+        for (rank, tag) in asked {
+            let expected = (Status::SUCCESS, vec![4, 0, 1, 3], Some(1));
+            assert_eq!(
+                told(&world, all[rank], tag),
+                expected,
+                "{per_node:?} {rank}"
+            );
+        }
+        use_and_part(&mut world, &[all[0], all[1], all[3], all[4]]);
+    }
+}
+
+#[test]
+fn leaders_that_know_how_many_they_are_meet() {
+    for per_node in [&[4][..], &[2, 2]] {
+        let (mut world, all) = world(per_node);
+        let first = vec![one_of(2), adds(&[1]), order(&[3, 2])];
+        let second = vec![one_of(2), adds(&[2])];
+        let tags = [
+            world.ask(all[0], &construct("g", &[0], first)),
+            // Libraries up to 5.0 refuse an empty list.
+            world.ask(all[1], &construct("g", &[1], vec![one_of(0)])),
+            world.ask(all[2], &joins(vec![])),
+            world.ask(all[3], &construct("g", &[3], second)),
+        ];
+        world.run();
+        for (who, tag) in all.iter().zip(tags) {
+            let expected = (Status::SUCCESS, vec![3, 2, 0, 1], None);
+            assert_eq!(told(&world, *who, tag), expected, "{per_node:?}");
+        }
+        use_and_part(&mut world, &all);
+    }
+}
+
+#[test]
+fn members_of_a_list_are_in_the_order_that_one_of_them_asks_for() {
+    for per_node in [&[3][..], &[2, 1]] {
+        let (mut world, all) = world(per_node);
+        let plain = construct("g", &[0, 1, 2], vec![]);
+        let tags = [
+            world.ask(all[0], &plain),
+            world.ask(all[1], &plain),
+            world.ask(all[2], &construct("g", &[0, 1, 2], vec![order(&[2, 0, 1])])),
+        ];
+        world.run();
+        for (who, tag) in all.iter().zip(tags) {
+            let expected = (Status::SUCCESS, vec![2, 0, 1], None);
+            assert_eq!(told(&world, *who, tag), expected, "{per_node:?}");
+        }
+        use_and_part(&mut world, &all);
+        // Two that want different orders.
+        let tags = [
+            world.ask(all[0], &construct("g", &[0, 1], vec![order(&[0, 1])])),
+            world.ask(all[1], &construct("g", &[0, 1], vec![order(&[1, 0])])),
+        ];
+        world.run();
+        let bad = Some(Status::ERR_BAD_PARAM);
+        assert_eq!(statuses(&world, &all[..2], &tags), [bad; 2]);
+        assert_eq!(num_groups(&world), 0);
+    }
+}
+
+#[test]
+fn the_host_is_told_who_calls_for_itself() {
+    let (mut world, all) = world(&[3]);
+    let calls = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&calls);
+    world.rule(move |_, call| match call {
+        Upcall::Group(group) => {
+            seen.borrow_mut().push(group.clone());
+            Reaction::Silence
+        }
+        _ => Reaction::Usual,
+    });
+    world.ask(all[1], &joins(vec![]));
+    world.run();
+    world.ask(all[0], &construct("g", &[0], vec![one_of(1), adds(&[1])]));
+    world.run();
+    let calls = calls.borrow();
+    let [added, leader] = &calls[..] else {
+        panic!("{calls:?}");
+    };
+    let who = |rank| Info::new(keys::PROCID, ranks(&[rank]).remove(0));
+    assert_eq!(added.operation, GroupOperation::CONSTRUCT);
+    assert_eq!(added.procs, []);
+    assert_eq!(added.directives, [who(1)]);
+    assert_eq!(leader.procs, ranks(&[0]));
+    assert!(leader.directives.contains(&who(0)));
+    assert!(leader.directives.contains(&one_of(1)));
+    assert!(leader.directives.contains(&adds(&[1])));
+}
+
+#[test]
+fn a_host_that_does_not_say_who_the_members_are_cannot_add_any() {
+    let (mut world, all) = world(&[2]);
+    world.rule(|_, call| match call {
+        Upcall::Group(_) => Reaction::Answer(Answer::Infos(Status::SUCCESS, vec![])),
+        _ => Reaction::Usual,
+    });
+    let not_supported = Some(Status::ERR_NOT_SUPPORTED);
+    for request in [
+        joins(vec![]),
+        construct("g", &[0], vec![one_of(1)]),
+        construct("g", &[0], vec![adds(&[1])]),
+    ] {
+        assert_eq!(
+            world.status_of(all[0], &request),
+            not_supported,
+            "{request:?}"
+        );
+    }
+    assert_eq!(num_groups(&world), 0);
+}
+
+#[test]
+fn one_that_is_added_and_lost_ends_it_for_all_but_where_it_may_be_missing() {
+    let optional = Info::new(keys::GROUP_OPTIONAL, true);
+    for (more, expected) in [
+        (vec![], (Status::ERR_LOST_CONNECTION, vec![], None)),
+        (vec![optional], (Status::SUCCESS, vec![0, 1, 2], None)),
+    ] {
+        let (mut world, all) = world(&[2, 2]);
+        let infos = [vec![adds(&[2, 3])], more].concat();
+        let tags = ask_all(&mut world, &all[..2], &construct("g", &[0, 1], infos));
+        let waits = world.ask(all[2], &joins(vec![]));
+        world.run();
+        world.kill(all[3]);
+        world.end_proc("job", 3);
+        for (who, tag) in all.iter().zip([tags[0], tags[1], waits]) {
+            assert_eq!(told(&world, *who, tag), expected);
+        }
+    }
+}
+
+#[test]
+fn a_leader_that_is_lost_ends_it_for_those_who_were_added() {
+    for per_node in [&[3][..], &[2, 1]] {
+        let (mut world, all) = world(per_node);
+        let waits = world.ask(all[2], &joins(vec![]));
+        let leads = world.ask(all[0], &construct("g", &[0, 1], vec![adds(&[2])]));
+        world.run();
+        world.kill(all[1]);
+        let lost = Some(Status::ERR_LOST_CONNECTION);
+        let told = statuses(&world, &[all[0], all[2]], &[leads, waits]);
+        assert_eq!(told, [lost; 2], "{per_node:?}");
+    }
+}
+
+#[test]
+fn who_waits_to_be_added_in_vain_runs_out_of_time() {
+    let (mut world, all) = world(&[2]);
+    let tag = world.ask(all[1], &joins(limit(3)));
+    world.advance(Duration::from_secs(2));
+    assert_eq!(statuses(&world, &all[1..], &[tag]), [None]);
+    world.advance(Duration::from_secs(60));
+    assert_eq!(
+        statuses(&world, &all[1..], &[tag]),
+        [Some(Status::ERR_TIMEOUT)]
+    );
+}
+
+#[test]
+fn what_cannot_be_added_is_refused() {
+    let (mut world, all) = world(&[3]);
+    let list = |key: &'static str, value: Value<'static>| vec![Info::new(key, value)];
+    for (request, expected) in [
+        // A leader that knows how many there are names itself alone.
+        (
+            construct("g", &[0, 1], vec![one_of(2)]),
+            Status::ERR_BAD_PARAM,
+        ),
+        (construct("g", &[1], vec![one_of(2)]), Status::ERR_BAD_PARAM),
+        (construct("g", &[1], vec![one_of(0)]), Status::ERR_BAD_PARAM),
+        (
+            construct("g", &[0], vec![adds(&[7])]),
+            Status::ERR_NOT_FOUND,
+        ),
+        (
+            construct("g", &[0], vec![order(&[7])]),
+            Status::ERR_NOT_FOUND,
+        ),
+        (
+            construct("g", &[0], list(keys::GROUP_ADD_MEMBERS, Value::from(true))),
+            Status::ERR_BAD_PARAM,
+        ),
+        (construct_of("job", vec![], vec![]), Status::ERR_BAD_PARAM),
+    ] {
+        let told = world.status_of(all[0], &request);
+        assert_eq!(told, Some(expected), "{request:?}");
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Answers of the host about groups. All processes are of jobs of this node, so that there is nobody to agree
+//! with: the members are those who were named, or whom those added who know each other, and the context id is
+//! assigned here.
+
+use std::time::Instant;
+
+use pmix_server::constructions::{Constructions, EndedConstruction, Processes};
+use pmix_server::upcall::Group;
+use pmix_server::{Collective, Completion};
+use pmix_types::{GroupOperation, Info, Nspace, Proc, Status, Value, keys};
+
+use super::job::Jobs;
+use super::session::Session;
+
+impl Session<'_> {
+    pub(super) fn group(&mut self, call: &Group, done: Completion<Vec<Info<'static>>>) {
+        let is_new = call.operation == GroupOperation::CONSTRUCT;
+        let operation = match is_new {
+            true => Collective::GroupConstruct,
+            false => Collective::GroupDestruct,
+        };
+        if !self.exist(operation, &call.procs) {
+            return done.fail(Status::ERR_NOT_FOUND);
+        }
+        if Constructions::<Completion<Vec<Info<'static>>>>::concerns(call) {
+            let now = Instant::now();
+            let ended = self.constructions.take(done, call, 1, &self.jobs, now);
+            return self.tell_constructed(ended);
+        }
+        let mut infos = Vec::new();
+        if is_new {
+            let wants_context = |info: &Info<'_>| {
+                info.key.is(keys::GROUP_ASSIGN_CONTEXT_ID) && info.truth().is_true()
+            };
+            if call.directives.iter().any(wants_context) {
+                infos.push(self.next_context());
+            }
+        }
+        done.succeed(infos);
+    }
+
+    /// Answers those whose constructions have ended.
+    pub(super) fn tell_constructed(
+        &mut self,
+        ended: Vec<EndedConstruction<Completion<Vec<Info<'static>>>>>,
+    ) {
+        for one in ended {
+            let outcome = one.outcome.map(|mut infos| {
+                if one.wants_context_id {
+                    infos.push(self.next_context());
+                }
+                infos
+            });
+            for done in one.tokens {
+                match &outcome {
+                    Ok(infos) => done.succeed(infos.clone()),
+                    Err(status) => done.fail(*status),
+                }
+            }
+        }
+    }
+
+    fn next_context(&mut self) -> Info<'static> {
+        self.last_context = self.last_context.saturating_add(1);
+        Info::new(keys::GROUP_CONTEXT_ID, Value::Size(self.last_context))
+    }
+}
+
+impl Processes for Jobs<'_> {
+    fn job_size(&self, nspace: &Nspace<'_>) -> Option<u32> {
+        let size = self.named(nspace)?.plan.layout.num_procs();
+        u32::try_from(size).ok()
+    }
+
+    fn has_ended(&self, proc: &Proc<'_>) -> bool {
+        let Some(job) = self.named(&proc.nspace) else {
+            return true;
+        };
+        // Mostly the places are the ranks.
+        let place = usize::try_from(proc.rank.as_raw()).ok();
+        let is_it = |process: &&crate::process::Process| process.rank == proc.rank;
+        let there = place.and_then(|place| job.table.get(place)).filter(is_it);
+        let process = there.or_else(|| job.table.iter().find(is_it));
+        process.is_some_and(|process| process.ended.is_some())
+    }
+}
