@@ -155,6 +155,25 @@ static void groups(void)
     end();
 }
 
+/* A group whose end the host answers later, not at once. */
+static void later(void)
+{
+    if (NULL == PMIx_Group_construct || NULL == PMIx_Group_destruct) {
+        wrong("the library has no groups");
+    }
+    pmix_info_t *results = NULL;
+    size_t count = 0;
+    begin();
+    pmix_proc_t members[] = {peer(0), peer(1)};
+    if (me.rank < 2) {
+        must("PMIx_Group_construct",
+             PMIx_Group_construct("later", members, 2, NULL, 0, &results, &count));
+        must("PMIx_Group_destruct", PMIx_Group_destruct("later", NULL, 0));
+    }
+    fence_all(false);
+    end();
+}
+
 /* The time limit of a get ends it, and the connection goes on. */
 static void time_out(void)
 {
@@ -269,7 +288,8 @@ typedef struct {
 static const check_t checks[] = {
     {"init", init},       {"fence", fence},     {"modex", modex},   {"direct", direct},
     {"publish", publish}, {"events", events},   {"spawn", spawn},   {"abort", abort_with_code},
-    {"groups", groups},   {"query", query},     {"log", log_line},  {"output", output},
+    {"groups", groups},   {"later", later},     {"query", query},   {"log", log_line},
+    {"output", output},
     {"large", large},     {"many", many},       {"again", again},   {"killed", killed},
     {"time-out", time_out}, {"refused", refused}, {"types", types}, {"session", session},
 };
