@@ -143,17 +143,76 @@ fn cases(
         servers.extend(Launcher::prterun(peer));
     }
     let mut cases = programs::cases(OURS, &swap.library, &servers)?;
-    match examples::cases(OURS, &swap.library, std::slice::from_ref(pmix)) {
+    // Our library as the server, with each client.
+    let host = [Launcher::host_of(OURS, &swap.library)?];
+    match example_cases(swap, peers, pmix, &host[0]) {
         Ok(examples) => cases.extend(examples),
         Err(why) => missing(&why, tally),
     }
-    // Our library as the server, with each client.
-    let host = [Launcher::host_of(OURS, &swap.library)?];
     cases.extend(programs::cases(OURS, &swap.library, &host)?);
     for peer in peers {
         cases.extend(programs::cases(&peer.version, &peer.library, &host)?);
     }
     cases.extend(own_cases(swap, peers)?);
+    servers.extend(host);
+    cases.extend(group_cases(swap, &servers)?);
+    Ok(cases)
+}
+
+/// The functions of groups, called by our library, under each server.
+fn group_cases(swap: &Swap, servers: &[Launcher]) -> Result<Vec<Case>, String> {
+    let program = programs::compile_for(OURS, &swap.library, "group_calls")?;
+    let mut cases = Vec::new();
+    for server in servers {
+        // Whether a leader that is lost is told of, and what the server is if it is not ours.
+        let (is_told, release) = match server {
+            Launcher::Prterun(..) => {
+                let title = server.title();
+                println!("left out: group_calls under {title}: it does not serve groups");
+                continue;
+            }
+            Launcher::Host(_, release) if release != OURS => (false, Some(release)),
+            // A process that is lost ends the job of our command.
+            Launcher::Ours(_) => (false, None),
+            Launcher::Host(..) => (true, None),
+        };
+        let kinds = ["called", "invited", "led"];
+        let kinds = kinds.into_iter().take(if is_told { 3 } else { 2 });
+        for kind in kinds {
+            let mut command = server.command(4);
+            command.arg(&program).arg(kind).args(release);
+            cases.push(Case {
+                what: format!("capi: groups under {}", server.title()),
+                name: format!("group_calls {kind}"),
+                command,
+                limit: Duration::from_secs(60),
+                judge: Judge::Code(0),
+            });
+        }
+    }
+    Ok(cases)
+}
+
+/// Debian's examples as they are, compiled against the headers of their release: with our library in the
+/// client under each server, with theirs under ours, and with theirs on both sides.
+fn example_cases(
+    swap: &Swap,
+    peers: &[Peer],
+    pmix: &Launcher,
+    host: &Launcher,
+) -> Result<Vec<Case>, String> {
+    let mut cases = Vec::new();
+    for (number, peer) in peers.iter().enumerate() {
+        let theirs = Launcher::host(peer)?;
+        let pair = [host.clone(), theirs.clone()];
+        cases.extend(examples::cases(&peer.version, &peer.library, &pair)?);
+        let ours = Library::new(peer.library.include().to_owned(), swap.file.clone());
+        let mut servers = vec![theirs];
+        if number == 0 {
+            servers.extend([pmix.clone(), host.clone()]);
+        }
+        cases.extend(examples::cases(OURS, &ours, &servers)?);
+    }
     Ok(cases)
 }
 

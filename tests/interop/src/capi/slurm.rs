@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::machines::NO_NAMESPACES;
-use super::swapped::compile;
+use super::swapped::{MPI4PY, compile};
 use super::{OURS, Swap};
 use crate::peers::{Library, Peer, package_files};
 use crate::server::case::Case;
@@ -175,10 +175,6 @@ struct Programs {
     /// The Python that has mpi4py, and our library.
     python: Option<(PathBuf, PathBuf)>,
 }
-
-/// What mpi4py runs; all exchange with all.
-const MPI4PY: &str = "from mpi4py import MPI; w = MPI.COMM_WORLD; \
-                      assert w.alltoall([w.rank] * w.size) == list(range(w.size))";
 
 impl Programs {
     fn prepare(swap: &Swap, peers: &[Peer], tally: &mut Tally) -> Result<Self, String> {

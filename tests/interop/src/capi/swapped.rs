@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that were built for another library and find ours first: Open MPI, and Debian's wrapper
-//! for Python. The loader's own trace shows that ours was taken.
+//! Programs that were built for another library and find ours first: Open MPI, OpenSHMEM, and Debian's
+//! wrapper for Python. The loader's own trace shows that ours was taken.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::Swap;
+use super::{OURS, Swap};
 use crate::peers::{self, Library, Peer};
 use crate::server::case::{Case, Judge};
 use crate::server::launcher::Launcher;
-use crate::server::missing;
+use crate::server::{missing, programs};
 use crate::tally::Tally;
 use xtask::{install, process};
 
@@ -72,8 +72,10 @@ pub(super) fn run(
     let mut runs = Vec::new();
     for found in [
         debian(swap, pmix),
-        wheel(swap, peers, &home),
+        wheel(swap, peers, pmix, &home),
+        shmem(swap, pmix, &home),
         python(swap, pmix),
+        python_server(swap, peers),
     ] {
         match found {
             Ok(found) => runs.extend(found),
@@ -195,7 +197,12 @@ pub fn compile_for_debian(name: &str) -> Result<PathBuf, String> {
 
 /// Debian's mpirun with so many processes; what they run is to be added.
 fn mpirun(num_procs: u32) -> Command {
-    let mut launcher = Command::new(MPIRUN);
+    launcher_of(MPIRUN, num_procs)
+}
+
+/// A launcher of Debian's Open MPI with so many processes.
+fn launcher_of(program: &str, num_procs: u32) -> Command {
+    let mut launcher = Command::new(program);
     launcher.args(["--allow-run-as-root", "--oversubscribe", "-n"]);
     launcher.arg(num_procs.to_string());
     launcher
@@ -231,24 +238,57 @@ fn debian(swap: &Swap, pmix: &Launcher) -> Result<Vec<Run>, String> {
             command,
         ));
     }
+    if peers::package_files(&["python3-mpi4py"]).is_empty() {
+        return Err("no mpi4py of the system: install python3-mpi4py".to_owned());
+    }
+    let python = Path::new(PYTHON);
+    for side in [Side::Neither, Side::Client, Side::Server, Side::Both] {
+        let launched = command(mpirun(SIZE), side, swap.folder());
+        runs.push(mpi4py(
+            "mpi4py under mpirun of Open MPI 4",
+            side,
+            launched,
+            python,
+        ));
+    }
+    let launched = command(pmix.command(SIZE), Side::Client, swap.folder());
+    runs.push(mpi4py(
+        "mpi4py of Open MPI 4 under pmix run",
+        Side::Client,
+        launched,
+        python,
+    ));
     Ok(runs)
 }
 
-/// Open MPI 5 of the wheel under its prterun, which needs the library that it was built with.
-fn wheel(swap: &Swap, peers: &[Peer], home: &Path) -> Result<Vec<Run>, String> {
+/// Open MPI 5 of the wheel under its prterun, which needs the library that it was built with, and under our
+/// command.
+fn wheel(swap: &Swap, peers: &[Peer], pmix: &Launcher, home: &Path) -> Result<Vec<Run>, String> {
     let mut runs = Vec::new();
     for peer in peers {
-        let launcher = Launcher::prterun(peer);
-        let (Some(launcher), Some(compiler)) = (launcher, peer.library.beside("mpicc")) else {
+        let prterun = Launcher::prterun(peer);
+        let (Some(prterun), Some(compiler)) = (prterun, peer.library.beside("mpicc")) else {
             continue;
         };
         for name in PROGRAMS {
             let program = compile(&compiler, name, home)?;
-            for side in [Side::Neither, Side::Client] {
+            for (launcher, what, side) in [
+                (&prterun, "prterun of Open MPI 5", Side::Neither),
+                (&prterun, "prterun of Open MPI 5", Side::Client),
+                (pmix, "Open MPI 5 under pmix run", Side::Client),
+            ] {
                 let mut command = command(launcher.command(SIZE), side, swap.folder());
                 command.arg(&program).arg(SIZE.to_string());
-                runs.push(run_of("prterun of Open MPI 5", name, side, command));
+                runs.push(run_of(what, name, side, command));
             }
+        }
+        let python = install::pip("mpi4py").and_then(|()| install::venv())?;
+        for (launcher, what, side) in [
+            (&prterun, "mpi4py under prterun", Side::Client),
+            (pmix, "mpi4py of Open MPI 5 under pmix run", Side::Client),
+        ] {
+            let launched = command(launcher.command(SIZE), side, swap.folder());
+            runs.push(mpi4py(what, side, launched, &python));
         }
     }
     match runs.is_empty() {
@@ -257,17 +297,124 @@ fn wheel(swap: &Swap, peers: &[Peer], home: &Path) -> Result<Vec<Run>, String> {
     }
 }
 
-/// Debian's wrapper for Python.
-fn python(swap: &Swap, pmix: &Launcher) -> Result<Vec<Run>, String> {
-    if peers::package_files(&["python3-pmix"]).is_empty() {
-        return Err("no Python wrapper: install python3-pmix".to_owned());
+/// What mpi4py runs; all exchange with all.
+pub(super) const MPI4PY: &str = "from mpi4py import MPI; w = MPI.COMM_WORLD; \
+                                 assert w.alltoall([w.rank] * w.size) == list(range(w.size))";
+
+/// mpi4py of a Python, with what starts it.
+fn mpi4py(what: &str, side: Side, mut command: Command, python: &Path) -> Run {
+    command.arg(python).args(["-c", MPI4PY]);
+    run_of(what, "mpi4py", side, command)
+}
+
+/// Debian's compiler wrapper and launcher of OpenSHMEM, which is part of its Open MPI 4.
+const OSHCC: &str = "/usr/bin/oshcc";
+const OSHRUN: &str = "/usr/bin/oshrun";
+
+/// OpenSHMEM under its own launcher and under our command.
+fn shmem(swap: &Swap, pmix: &Launcher, home: &Path) -> Result<Vec<Run>, String> {
+    if !Path::new(OSHCC).exists() || !Path::new(OSHRUN).exists() {
+        return Err("no OpenSHMEM: install libopenmpi-dev openmpi-bin".to_owned());
     }
+    let program = home.join("shmem-hello");
+    let source = process::root().join("tests/server/shmem/hello.c");
+    let mut compiler = Command::new(OSHCC);
+    compiler.args([
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-Wno-deprecated-declarations",
+        "-o",
+    ]);
+    process::output(compiler.arg(&program).arg(source))?;
+    let mut runs = Vec::new();
+    for side in [Side::Neither, Side::Client, Side::Server, Side::Both] {
+        let command = command(launcher_of(OSHRUN, SIZE), side, swap.folder());
+        runs.push(shmem_run("oshrun of OpenSHMEM", side, command, &program));
+    }
+    let command = command(pmix.command(SIZE), Side::Client, swap.folder());
+    runs.push(shmem_run(
+        "OpenSHMEM under pmix run",
+        Side::Client,
+        command,
+        &program,
+    ));
+    Ok(runs)
+}
+
+fn shmem_run(what: &str, side: Side, mut command: Command, program: &Path) -> Run {
+    command.env("SHMEM_SYMMETRIC_SIZE", "16M");
+    // This part of Open MPI 4.1.4 frees what it may not when OpenSHMEM ends, with any library.
+    command.env("OMPI_MCA_osc", "^rdma");
+    command.arg(program).arg(SIZE.to_string());
+    run_of(what, "hello", side, command)
+}
+
+/// Debian's wrapper for Python as a server, with clients of ours and of others: C programs that have their
+/// own library, and the wrapper itself.
+fn python_server(swap: &Swap, peers: &[Peer]) -> Result<Vec<Run>, String> {
+    require_wrapper()?;
+    let folder = process::root().join("tests/server/python");
+    let server = || {
+        let mut command = Command::new(PYTHON);
+        command.arg(folder.join("server.py")).arg(SIZE.to_string());
+        command
+    };
+    let mut runs = Vec::new();
+    let mut push = |name: String, side, mut command: Command, words: &[&Path]| {
+        command.args(words);
+        runs.push(run_of("python3-pmix as the server", &name, side, command));
+    };
+    for side in [Side::Neither, Side::Client, Side::Server, Side::Both] {
+        let command = command(server(), side, swap.folder());
+        let script = folder.join("client.py");
+        let words = [Path::new(PYTHON), script.as_path()];
+        push("client.py".to_owned(), side, command, &words);
+    }
+    let theirs = peers.iter().map(|peer| (&*peer.version, &peer.library));
+    let clients: Vec<_> = std::iter::once((OURS, &swap.library))
+        .chain(theirs)
+        .collect();
+    for (release, library) in clients {
+        for name in ["exchange", "fences", "direct", "events"] {
+            let program = programs::compile_for(release, library, name)?;
+            for in_server in [true, false] {
+                let side = match (in_server, release == OURS) {
+                    (false, false) => Side::Neither,
+                    (false, true) => Side::Client,
+                    (true, false) => Side::Server,
+                    (true, true) => Side::Both,
+                };
+                let mut command = server();
+                if in_server {
+                    command.env("LD_LIBRARY_PATH", swap.folder());
+                }
+                push(format!("{name} of {release}"), side, command, &[&program]);
+            }
+        }
+    }
+    Ok(runs)
+}
+
+/// The Python of the system, whichever other is first on the path: the wrapper is a package of Debian's.
+const PYTHON: &str = "/usr/bin/python3";
+
+fn require_wrapper() -> Result<(), String> {
+    match peers::package_files(&["python3-pmix"]).is_empty() {
+        true => Err("no Python wrapper: install python3-pmix".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// Debian's wrapper for Python as a client and as a tool.
+fn python(swap: &Swap, pmix: &Launcher) -> Result<Vec<Run>, String> {
+    require_wrapper()?;
     let folder = process::root().join("tests/server/python");
     let mut runs = Vec::new();
-    for name in ["client.py", "tool.py"] {
+    for name in ["client.py", "tool.py", "attached.py"] {
         for side in [Side::Neither, Side::Client] {
             let mut command = command(pmix.command(SIZE), side, swap.folder());
-            command.arg("/usr/bin/python3").arg(folder.join(name));
+            command.arg(PYTHON).arg(folder.join(name));
             let mut run = run_of("python3-pmix under pmix run", name, side, command);
             run.case.judge = Judge::Says(vec![("is content", 4)], &["Traceback"]);
             runs.push(run);

@@ -27,7 +27,12 @@ use launcher::Launcher;
 use xtask::install;
 
 /// What the checks need besides what the others do, as Debian calls it.
-pub(crate) const PACKAGES: &[&str] = &["libopenmpi-dev", "openmpi-bin", "python3-pmix"];
+pub(crate) const PACKAGES: &[&str] = &[
+    "libopenmpi-dev",
+    "openmpi-bin",
+    "python3-pmix",
+    "python3-mpi4py",
+];
 
 /// How many runs at a time.
 const AT_ONCE: usize = 2;

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* `group_calls KIND [RELEASE]` on four processes: the ten functions of groups.
+ *   called    construct and destruct, both forms, and leave, both forms
+ *   invited   invite and join, both forms, one that declines
+ *   led       the leader is lost, and the handler of one that joined says that it leads
+ * Servers of RELEASE, which is that of another implementation, do not know leave; those of 4 do not name the
+ * members of what is constructed, and take no group apart that was formed by invitation. */
+#define _GNU_SOURCE
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SIZE 4
+#define PATIENCE 20000
+
+static arrival_t invited = ARRIVAL, joined = ARRIVAL, done = ARRIVAL, left = ARRIVAL, declined = ARRIVAL;
+static arrival_t failed = ARRIVAL, selected = ARRIVAL;
+static pmix_proc_t leader;
+static char invited_to[PMIX_MAX_NSLEN + 1];
+/* The members that the last construct, invite or join named. */
+static size_t num_members;
+/* What the server is. */
+static bool knows_leave = true, is_old;
+
+static pmix_info_t yes(const char *key)
+{
+    pmix_info_t info = {.value = {.type = PMIX_BOOL, .data.flag = true}};
+    snprintf(info.key, sizeof(info.key), "%s", key);
+    return info;
+}
+
+static const pmix_info_t *find(const char *key, const pmix_info_t *infos, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (PMIX_CHECK_KEY(&infos[i], key)) {
+            return &infos[i];
+        }
+    }
+    return NULL;
+}
+
+static size_t members_among(const pmix_info_t *infos, size_t count)
+{
+    const pmix_info_t *members = find(PMIX_GROUP_MEMBERSHIP, infos, count);
+    return NULL == members ? 0 : members->value.data.darray->size;
+}
+
+/* The callback of a construct, an invite or a join; `cbdata` is the arrival. */
+static void made(pmix_status_t status, pmix_info_t *infos, size_t count, void *cbdata,
+                 pmix_release_cbfunc_t release, void *release_data)
+{
+    num_members = members_among(infos, count);
+    if (NULL != release) {
+        release(release_data);
+    }
+    arrive(cbdata, status, 0);
+}
+
+static void must_arrive(const char *what, arrival_t *arrival, unsigned count, pmix_status_t status)
+{
+    if (!await(arrival, count, PATIENCE)) {
+        wrong("%s: it did not come", what);
+    }
+    must_be(what, arrival->status, status);
+}
+
+/* Waits until the group is there, with as many members. */
+static void construct(const char *name, const pmix_proc_t *procs, size_t count)
+{
+    pmix_info_t *results = NULL;
+    size_t num_results = 0;
+    must(name, PMIx_Group_construct(name, procs, count, NULL, 0, &results, &num_results));
+    require(members_among(results, num_results) == (is_old ? 0 : count));
+    PMIX_INFO_FREE(results, num_results);
+}
+
+static void hear(pmix_status_t code, pmix_notification_fn_t handler)
+{
+    pmix_status_t reference = PMIx_Register_event_handler(&code, 1, NULL, 0, handler, NULL, NULL);
+    if (reference < 0) {
+        must("registering a handler", reference);
+    }
+}
+
+static void on_left(size_t reference, pmix_status_t status, const pmix_proc_t *source,
+                    pmix_info_t *infos, size_t num_infos, pmix_info_t *results, size_t num_results,
+                    pmix_event_notification_cbfunc_fn_t next, void *cbdata)
+{
+    (void) reference, (void) infos, (void) num_infos, (void) results, (void) num_results;
+    next(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
+    arrive(&left, status, source->rank);
+}
+
+/* Two leave, each by one of the forms; the others hear of it and take the group apart. */
+static void leave(const pmix_proc_t *procs)
+{
+    construct("some leave", procs, SIZE);
+    if (3 == me.rank) {
+        must("PMIx_Group_leave", PMIx_Group_leave("some leave", NULL, 0));
+        must_be("leave again", PMIx_Group_leave("some leave", NULL, 0), PMIX_ERR_NOT_FOUND);
+    } else {
+        must_arrive("rank 3 has left", &left, 1, PMIX_GROUP_LEFT);
+    }
+    if (2 == me.rank) {
+        must("PMIx_Group_leave_nb", PMIx_Group_leave_nb("some leave", NULL, 0, op_done, &done));
+        must_arrive("leaving", &done, 1, PMIX_SUCCESS);
+    } else if (me.rank < 2) {
+        must_arrive("rank 2 has left", &left, 2, PMIX_GROUP_LEFT);
+        must("destruct of who is left", PMIx_Group_destruct("some leave", NULL, 0));
+    }
+    fence_all(false);
+}
+
+/* A server that knows no leave says so. */
+static void stay(const pmix_proc_t *procs)
+{
+    construct("none leave", procs, SIZE);
+    pmix_status_t status = PMIx_Group_leave("none leave", NULL, 0);
+    if (PMIX_SUCCESS == status) {
+        wrong("left a group of a server that knows no leave");
+    }
+    status = PMIx_Group_leave_nb("none leave", NULL, 0, op_done, &done);
+    if (PMIX_SUCCESS == status) {
+        require(await(&done, 1, PATIENCE) && PMIX_SUCCESS != done.status);
+    }
+    fence_all(false);
+}
+
+static void called(void)
+{
+    pmix_proc_t all[SIZE], two[] = {peer(1), peer(0)};
+    for (pmix_rank_t rank = 0; rank < SIZE; rank++) {
+        all[rank] = peer(SIZE - 1 - rank);
+    }
+    hear(PMIX_GROUP_LEFT, on_left);
+    fence_all(false);
+    construct("all", all, SIZE);
+    must("PMIx_Group_destruct", PMIx_Group_destruct("all", NULL, 0));
+    require(PMIX_SUCCESS != PMIx_Group_destruct("all", NULL, 0));
+    if (me.rank < 2) {
+        arrival_t there = ARRIVAL, gone = ARRIVAL;
+        must("PMIx_Group_construct_nb", PMIx_Group_construct_nb("two", two, 2, NULL, 0, made, &there));
+        must_arrive("constructing", &there, 1, PMIX_SUCCESS);
+        require((is_old ? 0 : 2) == num_members);
+        must("PMIx_Group_destruct_nb", PMIx_Group_destruct_nb("two", NULL, 0, op_done, &gone));
+        must_arrive("destructing", &gone, 1, PMIX_SUCCESS);
+    }
+    fence_all(false);
+    (knows_leave ? leave : stay)(all);
+}
+
+static void on_invited(size_t reference, pmix_status_t status, const pmix_proc_t *source,
+                       pmix_info_t *infos, size_t num_infos, pmix_info_t *results, size_t num_results,
+                       pmix_event_notification_cbfunc_fn_t next, void *cbdata)
+{
+    const pmix_info_t *name = find(PMIX_GROUP_ID, infos, num_infos);
+    (void) reference, (void) results, (void) num_results;
+    leader = *source;
+    if (NULL != name) {
+        snprintf(invited_to, sizeof(invited_to), "%s", name->value.data.string);
+    }
+    next(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
+    arrive(&invited, status, source->rank);
+}
+
+/* The group is formed without who declines. */
+static void on_declined(size_t reference, pmix_status_t status, const pmix_proc_t *source,
+                        pmix_info_t *infos, size_t num_infos, pmix_info_t *results, size_t num_results,
+                        pmix_event_notification_cbfunc_fn_t next, void *cbdata)
+{
+    pmix_info_t without = yes(PMIX_GROUP_OPTIONAL);
+    (void) reference, (void) infos, (void) num_infos, (void) results, (void) num_results;
+    next(PMIX_SUCCESS, &without, 1, NULL, NULL, cbdata);
+    arrive(&declined, status, source->rank);
+}
+
+/* Waits for an invitation to this group. */
+static void take(const char *name, unsigned number)
+{
+    must_arrive("an invitation", &invited, number, PMIX_GROUP_INVITED);
+    if (0 != strcmp(name, invited_to)) {
+        wrong("invited to %s, not to %s", invited_to, name);
+    }
+}
+
+/* Rank 0 invites by the one form, then by the other; rank 1 joins with a callback, rank 2 waits, rank 3 joins
+ * the first group and declines the second. */
+static void invited_by(bool waits, const char *name, unsigned number, size_t expected)
+{
+    pmix_proc_t procs[SIZE];
+    pmix_info_t *results = NULL;
+    size_t num_results = 0;
+    for (pmix_rank_t rank = 0; rank < SIZE; rank++) {
+        procs[rank] = peer(rank);
+    }
+    if (0 == me.rank && waits) {
+        must("PMIx_Group_invite", PMIx_Group_invite(name, procs, SIZE, NULL, 0, &results, &num_results));
+        num_members = members_among(results, num_results);
+    } else if (0 == me.rank) {
+        must("PMIx_Group_invite_nb", PMIx_Group_invite_nb(name, procs, SIZE, NULL, 0, made, &done));
+        must_arrive("inviting", &done, 1, PMIX_SUCCESS);
+    } else {
+        take(name, number);
+    }
+    if (1 == me.rank) {
+        must("PMIx_Group_join_nb",
+             PMIx_Group_join_nb(name, &leader, PMIX_GROUP_ACCEPT, NULL, 0, made, &joined));
+        must_arrive("joining", &joined, number, PMIX_SUCCESS);
+    } else if (3 == me.rank && SIZE != expected) {
+        must("declining", PMIx_Group_join(name, &leader, PMIX_GROUP_DECLINE, NULL, 0, NULL, NULL));
+        num_members = expected;
+    } else if (0 != me.rank) {
+        must("PMIx_Group_join",
+             PMIx_Group_join(name, &leader, PMIX_GROUP_ACCEPT, NULL, 0, &results, &num_results));
+        num_members = members_among(results, num_results);
+    }
+    if (expected != num_members) {
+        wrong("%s has %zu members, not %zu", name, num_members, expected);
+    }
+    PMIX_INFO_FREE(results, num_results);
+    fence_all(false);
+    if (me.rank < expected && !is_old) {
+        must("destruct", PMIx_Group_destruct(name, NULL, 0));
+    }
+    fence_all(false);
+}
+
+static void by_invitation(void)
+{
+    hear(PMIX_GROUP_INVITED, on_invited);
+    hear(PMIX_GROUP_INVITE_DECLINED, on_declined);
+    fence_all(false);
+    invited_by(true, "whole", 1, SIZE);
+    invited_by(false, "smaller", 2, SIZE - 1);
+    if (0 == me.rank) {
+        require(1 == declined.arrived && 3 == declined.reference);
+    }
+}
+
+/* Rank 2 leads in the place of the leader. */
+static void on_leader_failed(size_t reference, pmix_status_t status, const pmix_proc_t *source,
+                             pmix_info_t *infos, size_t num_infos, pmix_info_t *results,
+                             size_t num_results, pmix_event_notification_cbfunc_fn_t next, void *cbdata)
+{
+    pmix_info_t leads = yes(PMIX_GROUP_LEADER);
+    (void) reference, (void) source, (void) infos, (void) num_infos, (void) results, (void) num_results;
+    next(PMIX_SUCCESS, &leads, 2 == me.rank ? 1 : 0, NULL, NULL, cbdata);
+    arrive(&failed, status, 0);
+}
+
+static void on_selected(size_t reference, pmix_status_t status, const pmix_proc_t *source,
+                        pmix_info_t *infos, size_t num_infos, pmix_info_t *results, size_t num_results,
+                        pmix_event_notification_cbfunc_fn_t next, void *cbdata)
+{
+    const pmix_info_t *new_leader = find(PMIX_GROUP_LEADER, infos, num_infos);
+    (void) reference, (void) source, (void) results, (void) num_results;
+    pmix_rank_t rank = PMIX_RANK_UNDEF;
+    if (NULL != new_leader && PMIX_PROC == new_leader->value.type) {
+        rank = new_leader->value.data.proc->rank;
+    }
+    next(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
+    arrive(&selected, status, rank);
+}
+
+/* Rank 0 invites all and is lost when ranks 1 and 2 have joined. Rank 2 says that it leads, and its library
+ * invites the others again: rank 1 follows by itself, rank 3 joins now. */
+static void led(void)
+{
+    pmix_proc_t procs[SIZE];
+    for (pmix_rank_t rank = 0; rank < SIZE; rank++) {
+        procs[rank] = peer(rank);
+    }
+    hear(PMIX_GROUP_INVITED, on_invited);
+    hear(PMIX_GROUP_LEADER_FAILED, on_leader_failed);
+    hear(PMIX_GROUP_LEADER_SELECTED, on_selected);
+    fence_all(false);
+    if (0 == me.rank) {
+        must("PMIx_Group_invite_nb", PMIx_Group_invite_nb("led", procs, SIZE, NULL, 0, made, &done));
+        /* What they committed came to the server after their answers. */
+        require(1 == get_number(1, "g.joined") && 1 == get_number(2, "g.joined"));
+        _exit(0);
+    }
+    take("led", 1);
+    if (3 != me.rank) {
+        must("joining", PMIx_Group_join_nb("led", &leader, PMIX_GROUP_ACCEPT, NULL, 0, made, &joined));
+        put_number(PMIX_GLOBAL, "g.joined", 1);
+        must("PMIx_Commit", PMIx_Commit());
+    }
+    must_arrive("the leader is lost", &failed, 1, PMIX_GROUP_LEADER_FAILED);
+    must_arrive("another leads", &selected, 1, PMIX_GROUP_LEADER_SELECTED);
+    require(2 == selected.reference);
+    if (3 == me.rank) {
+        take("led", 2);
+        require(2 == leader.rank);
+        must("joining", PMIx_Group_join_nb("led", &leader, PMIX_GROUP_ACCEPT, NULL, 0, made, &joined));
+    }
+    must_arrive("the group is there", &joined, 1, PMIX_SUCCESS);
+    require(SIZE - 1 == num_members);
+    must("destruct", PMIx_Group_destruct("led", NULL, 0));
+}
+
+int main(int argc, char **argv)
+{
+    const char *kind = argc > 1 ? argv[1] : "";
+    if (argc > 2) {
+        knows_leave = false;
+        is_old = '4' == argv[2][0];
+    }
+    begin();
+    require(SIZE == size);
+    if (0 == strcmp(kind, "called")) {
+        called();
+    } else if (0 == strcmp(kind, "invited")) {
+        by_invitation();
+    } else if (0 == strcmp(kind, "led")) {
+        led();
+    } else {
+        wrong("group_calls called|invited|led");
+    }
+    end();
+    return 0;
+}
