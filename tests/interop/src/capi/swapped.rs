@@ -238,9 +238,7 @@ fn debian(swap: &Swap, pmix: &Launcher) -> Result<Vec<Run>, String> {
             command,
         ));
     }
-    if peers::package_files(&["python3-mpi4py"]).is_empty() {
-        return Err("no mpi4py of the system: install python3-mpi4py".to_owned());
-    }
+    require_mpi4py()?;
     let python = Path::new(PYTHON);
     for side in [Side::Neither, Side::Client, Side::Server, Side::Both] {
         let launched = command(mpirun(SIZE), side, swap.folder());
@@ -397,7 +395,18 @@ fn python_server(swap: &Swap, peers: &[Peer]) -> Result<Vec<Run>, String> {
 }
 
 /// The Python of the system, whichever other is first on the path: the wrapper is a package of Debian's.
-const PYTHON: &str = "/usr/bin/python3";
+pub(super) const PYTHON: &str = "/usr/bin/python3";
+
+/// Whether the Python of the system has mpi4py, which is for the Open MPI of the system.
+///
+/// # Errors
+/// It has not.
+pub(super) fn require_mpi4py() -> Result<(), String> {
+    match peers::package_files(&["python3-mpi4py"]).is_empty() {
+        true => Err("no mpi4py of the system: install python3-mpi4py".to_owned()),
+        false => Ok(()),
+    }
+}
 
 fn require_wrapper() -> Result<(), String> {
     match peers::package_files(&["python3-pmix"]).is_empty() {
