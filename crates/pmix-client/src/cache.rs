@@ -205,15 +205,6 @@ impl JobCache {
         found.ok().map(Cow::into_owned)
     }
 
-    /// Stores a value about a process in this client alone.
-    pub(crate) fn store(&self, proc: &Proc<'_>, info: Info<'_>) -> Result<(), Error> {
-        self.make_known(&proc.nspace);
-        self.jobs.update_modex(&proc.nspace, |puts| {
-            puts.put(proc.rank, Scope::GLOBAL, info)
-        })?;
-        Ok(())
-    }
-
     /// Removes what a process put, so that the server is asked again.
     pub(crate) fn forget(&self, proc: &Proc<'_>) {
         // Of a job that is not known nothing is to be forgotten.

@@ -5,12 +5,13 @@
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Get`.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gds_hash::{Codec, ModexStore};
 use pmix_proto::reply::{JobInfo, Objects};
 use pmix_proto::{PeerForm, Request, request};
-use pmix_types::{Info, IntoOwned as _, Key, Proc, Scope, Value, keys};
+use pmix_types::{Info, IntoOwned as _, Key, Nspace, Proc, Scope, Value, keys};
 
 use crate::cache::JobCache;
 use crate::core::Waiting;
@@ -30,6 +31,8 @@ pub(crate) struct Known {
     /// Since the server said what it knows of the own job.
     cache: OnceLock<JobCache>,
     own: Mutex<ModexStore>,
+    /// What was stored here about other processes and jobs, since something was.
+    stored: OnceLock<Mutex<HashMap<Nspace<'static>, ModexStore>>>,
     prefetch: Prefetch,
 }
 
@@ -42,6 +45,7 @@ impl Known {
             max_string_bytes: settings.max_string_bytes,
             cache: OnceLock::new(),
             own: Mutex::default(),
+            stored: OnceLock::new(),
             prefetch: Prefetch::new(settings.max_prefetch_bytes),
         }
     }
@@ -64,11 +68,22 @@ impl Known {
 
     /// Stores a value about a process here alone.
     pub(crate) fn store(&self, proc: &Proc<'_>, info: Info<'_>) -> Result<(), Error> {
-        match self.cache() {
-            _ if *proc == self.proc => self.put(Scope::INTERNAL, info),
-            Some(cache) => cache.store(proc, info),
-            None => Err(Error::not_begun()),
+        if *proc == self.proc {
+            return self.put(Scope::INTERNAL, info);
         }
+        let stored = self.stored.get_or_init(Mutex::default);
+        let mut stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let job = stored.entry(proc.nspace.clone().into_owned()).or_default();
+        Ok(job.put(proc.rank, Scope::INTERNAL, info)?)
+    }
+
+    /// Returns what was stored here about another process.
+    fn stored(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Value<'static>> {
+        let stored = self.stored.get()?.lock();
+        let stored = stored.unwrap_or_else(PoisonError::into_inner);
+        let job = stored.get(proc.nspace.as_bytes())?;
+        let found = job.get(proc.rank, Scope::INTERNAL, key, infos);
+        found.ok().map(Cow::into_owned)
     }
 
     /// Packs what was put for the server.
@@ -209,6 +224,10 @@ impl Known {
             if let Ok(value) = own.get(proc.rank, Scope::INTERNAL, key, &qualifiers) {
                 return Some(Cow::into_owned(value));
             }
+        }
+        // What this process says to itself goes before what others say.
+        if let Some(value) = self.stored(proc, key, &qualifiers) {
+            return Some(value);
         }
         let cache = self.cache()?;
         match Key::from(key).is_reserved() {

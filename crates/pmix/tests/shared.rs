@@ -98,6 +98,25 @@ fn what_a_fence_collected_is_read_without_asking() -> Result<()> {
     leave(clients, &server)
 }
 
+#[test]
+fn what_a_process_stores_itself_goes_before_what_is_shared() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
+    let clients = join(settings)?;
+    put(&clients[1], Scope::GLOBAL, "card", 11)?;
+    let peer = Proc::new(JOB, Rank::new(1));
+    clients[0].store(&peer, Info::new("card", 70_u32))?;
+    clients[0].store(&peer, Info::new(keys::HOSTNAME, "elsewhere"))?;
+    fence(&clients, true)?;
+    let mine = |key| look(&clients[0], 1, key);
+    assert_eq!(mine("card"), Some(Value::Uint32(70)));
+    assert_eq!(mine(keys::HOSTNAME), Some(Value::from("elsewhere")));
+    // A get that asks the server again forgets what others said, and nothing else.
+    assert_eq!(get_anew(&clients[0], 1, "card"), Some(Value::Uint32(70)));
+    assert_eq!(look(&clients[2], 1, "card"), Some(Value::Uint32(11)));
+    leave(clients, &server)
+}
+
 /// Counts the messages that a server sends.
 #[derive(Clone, Default)]
 struct Sent(Arc<AtomicUsize>);

@@ -82,12 +82,14 @@ impl Server {
     /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if it is not registered.
     pub fn deregister_nspace(&self, nspace: &Nspace<'_>) -> Result<(), Error> {
         self.0.fork.local_support.forget(nspace);
-        let removed = self
-            .0
-            .handle
-            .request(|engine, _| engine.deregister_nspace(nspace));
-        self.0.fork.shared.close(nspace);
-        removed
+        let (handle, shared) = (&self.0.handle, &self.0.fork.shared);
+        handle.request(|engine, _| {
+            let removed = engine.deregister_nspace(nspace);
+            // While the engine is held: a job of that name that another thread registers has a table of
+            // its own.
+            shared.close(nspace);
+            removed
+        })
     }
 
     /// Returns what is known here of a process or its job (`PMIx_Get`, called by a server): what was
