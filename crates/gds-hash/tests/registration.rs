@@ -402,6 +402,11 @@ fn folded_maps_are_checked_as_their_text_is() {
         "the node map has 3 nodes, the process map 2"
     );
     assert_eq!(
+        refused("n[1-2]", "0;1", &[]),
+        "the node map has 1 nodes, the process map 2; a list names every node: n[1-2] stands for one \
+         node, not for those of a bracket list"
+    );
+    assert_eq!(
         refused("a,b", "0,1;1", &[]),
         "rank 1 stands in the map twice"
     );

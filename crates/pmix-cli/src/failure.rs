@@ -136,6 +136,12 @@ impl Failure {
         self
     }
 
+    /// The same failure where nobody reads any more what is said.
+    pub(crate) fn unread(mut self) -> Self {
+        self.quiet = true;
+        self.answered()
+    }
+
     pub(crate) fn exit(&self) -> Exit {
         self.exit
     }

@@ -31,7 +31,8 @@ mod words;
 use std::ffi::OsString;
 use std::io::Write as _;
 
-use clap::error::ErrorKind;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use args::{Cli, Command, Global, PluginsCommand, When};
@@ -59,8 +60,39 @@ fn main() {
 /// Reads the command line. Help and errors of the parser have the colour that it asks for.
 fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
     let mut command = Cli::command().color(style::asked_for(&words));
-    let matches = command.try_get_matches_from_mut(words)?;
+    let matches = command.try_get_matches_from_mut(words);
+    let matches = matches.map_err(|error| meant(error, &command))?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Adds to an error about a command that there is not which one may be meant.
+fn meant(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    let names = |of: &clap::Command| {
+        let of = of.get_subcommands().map(|of| of.get_name().to_owned());
+        of.collect::<Vec<_>>()
+    };
+    let maps = command
+        .find_subcommand("map")
+        .map(names)
+        .unwrap_or_default();
+    let all = [names(command), maps.clone()].concat();
+    let tip = match maps.contains(word) {
+        true => Some(format!("it is `pmix map {word}`")),
+        false => dictionary::nearest(word, all.iter().map(String::as_str))
+            .first()
+            .map(|near| match maps.iter().any(|name| name == near) {
+                true => format!("did you mean `pmix map {near}`?"),
+                false => format!("did you mean `pmix {near}`?"),
+            }),
+    };
+    if let Some(tip) = tip {
+        let tips = vec![StyledStr::from(tip)];
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+    error
 }
 
 /// A command line that cannot be read, in JSON too if that is what it asks for.

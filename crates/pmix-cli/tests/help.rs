@@ -41,6 +41,49 @@ fn help_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
+fn a_command_that_there_is_not_is_answered_with_the_one_that_is_meant() {
+    for (args, meant) in [
+        (&["convert", "n1"][..], "tip: it is `pmix map convert`"),
+        (&["mpa", "count"], "tip: did you mean `pmix map`?"),
+        (
+            &["map", "cuont", "n1"],
+            "tip: did you mean `pmix map count`?",
+        ),
+        (&["--json", "rnu"], "tip: did you mean `pmix run`?"),
+    ] {
+        let outcome = pmix(args);
+        assert_eq!(outcome.code, 2, "{args:?}");
+        assert!(
+            outcome.stderr.contains(meant),
+            "{args:?}: {}",
+            outcome.stderr
+        );
+    }
+    let outcome = pmix(&["xyzzyq"]);
+    assert!(!outcome.stderr.contains("tip"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_number_that_cannot_be_is_answered_with_what_can() {
+    for (args, expected) in [
+        (&["map", "split", "0", "n1"][..], "at least 1 is needed"),
+        (&["map", "chop", "x", "n1"], "expected a number from 1 to "),
+        (
+            &["map", "nth", "x", "n1"],
+            "expected a place counted from zero",
+        ),
+    ] {
+        let outcome = pmix(args);
+        assert_eq!(outcome.code, 2, "{args:?}");
+        assert!(
+            outcome.stderr.contains(expected),
+            "{args:?}: {}",
+            outcome.stderr
+        );
+    }
+}
+
+#[test]
 fn a_key_that_no_attribute_has_is_asked_for_and_the_nearest_are_named() {
     for (key, meant) in [
         ("hostname", "did you mean PMIX_HOSTNAME?"),

@@ -234,6 +234,23 @@ fn the_others_go_on_if_they_are_to() {
         "done",
     ]);
     assert_eq!((outcome.code, outcome.text().as_str()), (7, "done\ndone"));
+    assert_eq!(outcome.stderr, "error: rank 0 ended with exit code 7\n");
+    let outcome = run(&["--keep-going", "-n", "3", "sh", "-c", "exit $PMIX_RANK"]);
+    let all = "error: rank 1 ended with exit code 1, rank 2 with exit code 2\n";
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (1, all));
+    let outcome = run(&["--keep-going", "-n", "20", "sh", "-c", "exit 3"]);
+    assert!(
+        outcome.stderr.ends_with(", and 11 more ranks failed\n"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn whose_output_nobody_reads_ends_as_others_in_a_pipe_do() {
+    let mut running = Running::start(&["-n", "2", "yes"]);
+    assert_eq!(running.line(), "y");
+    assert_eq!(running.end_unread(), (Some(128 + 13), String::new()));
 }
 
 #[test]

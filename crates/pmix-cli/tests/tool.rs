@@ -50,6 +50,8 @@ fn ps_shows_the_processes_of_a_job() {
     assert_eq!(json["procs"].as_array().map(Vec::len), Some(2));
     assert_eq!(json["procs"][1]["rank"], 1);
     assert_eq!(json["procs"][1]["state"], "running");
+    // It has none yet.
+    assert_eq!(json["procs"][1]["exit_code"], serde_json::Value::Null);
     let nspace = json["nspace"].as_str().unwrap().to_owned();
     assert_eq!(tool(&running, &["ps", &nspace]).code, 0);
     for options in [

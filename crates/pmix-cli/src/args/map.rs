@@ -147,8 +147,14 @@ pub(crate) enum Writer {
 #[derive(Args)]
 pub(crate) struct Nth {
     /// Counted from zero; -1 is the last.
-    #[arg(value_name = "INDEX", allow_negative_numbers = true)]
+    #[arg(value_name = "INDEX", allow_negative_numbers = true, value_parser = index)]
     pub(crate) index: i64,
     #[command(flatten)]
     pub(crate) input: MapInput,
+}
+
+/// Reads a place in a list.
+fn index(text: &str) -> Result<i64, String> {
+    let why = "expected a place counted from zero, or from the end with -1 as the last";
+    text.parse().map_err(|_| why.to_owned())
 }

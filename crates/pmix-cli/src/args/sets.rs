@@ -35,7 +35,7 @@ pub(crate) struct Slice {
 #[derive(Args)]
 pub(crate) struct Parts {
     /// How many parts, or how many names in each.
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = at_least_one)]
     pub(crate) number: NonZeroUsize,
     #[command(flatten)]
     pub(crate) lists: Lists,
@@ -69,4 +69,12 @@ pub(crate) struct Diff {
     pub(crate) new_procs: Option<OsString>,
     #[command(flatten)]
     pub(crate) layout: LayoutArgs,
+}
+
+/// Reads how many.
+fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
+    match text.parse::<usize>() {
+        Ok(number) => NonZeroUsize::new(number).ok_or_else(|| "at least 1 is needed".to_owned()),
+        Err(_) => Err(format!("expected a number from 1 to {}", usize::MAX)),
+    }
 }

@@ -164,7 +164,7 @@ fn nothing(what: &str, kind: &str, near: &[impl AsRef<str>]) -> Failure {
 }
 
 /// The words that are nearest, best first.
-fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut candidates: Vec<_> = candidates.collect();
     let mut near = Vec::new();
     while near.len() < SUGGESTED {

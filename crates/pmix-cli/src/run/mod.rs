@@ -8,15 +8,17 @@ mod placement;
 mod report;
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::AsFd as _;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pmix_launch::{Layout, Outcome, Output, Plan, Standard};
+use pmix_launch::{Cause, Ending, Layout, Outcome, Output, Plan, RankOutcome, Standard};
 use pmix_mca::Environment;
 use pmix_server::WireObserver;
 use pmix_types::Rank;
 use preg_core::Status;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
 
 use clap::CommandFactory as _;
 
@@ -70,20 +72,64 @@ pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Ex
     if context.json {
         context.out.json(&report::summary(&plan, &outcome))?;
     }
-    ending(&outcome, context.json)
+    ending(&outcome, plan.keep_going, context.json)
 }
 
 /// The exit code of the job, and what to say about it.
-fn ending(outcome: &Outcome, answered: bool) -> Result<Exit, Failure> {
+fn ending(outcome: &Outcome, keeps_going: bool, answered: bool) -> Result<Exit, Failure> {
     let Some(cause) = &outcome.cause else {
         return Ok(Exit::Ok);
     };
     let exit = Exit::Job(outcome.exit_code());
-    let failure = Failure::new(exit, Status::ERR_JOB_TERM_WO_SYNC, cause.to_string());
-    Err(match answered {
-        true => failure.answered(),
-        false => failure,
+    let mut message = cause.to_string();
+    if keeps_going && let Cause::Failed { rank, .. } = cause {
+        message.push_str(&others(&outcome.ranks, *rank));
+    }
+    let failure = Failure::new(exit, Status::ERR_JOB_TERM_WO_SYNC, message);
+    Err(match () {
+        // As any program in a pipe whose end was closed.
+        () if is_of_pipe(cause) && is_closed(&std::io::stdout()) => failure.unread(),
+        () if answered => failure.answered(),
+        () => failure,
     })
+}
+
+/// How many of the ranks that failed besides the first are named.
+const NAMED: usize = 8;
+
+/// How other ranks than the first one failed, where that ended no job.
+fn others(ranks: &[RankOutcome], first: Rank) -> String {
+    let failed = ranks
+        .iter()
+        .filter(|other| other.rank != first && !other.ending.is_success());
+    let named = failed.clone().take(NAMED);
+    let mut text: String = named
+        .map(|other| format!(", rank {} with {}", other.rank, other.ending))
+        .collect();
+    if let Some(more @ 1..) = failed.count().checked_sub(NAMED) {
+        text.push_str(&format!(", and {more} more ranks failed"));
+    }
+    text
+}
+
+/// Whether a process wrote where nobody reads.
+fn is_of_pipe(cause: &Cause) -> bool {
+    let pipe = Signal::PIPE.as_raw();
+    matches!(cause, Cause::Failed { ending: Ending::Signalled { signal, .. }, .. } if *signal == pipe)
+}
+
+/// Whether nobody reads a stream any more.
+fn is_closed(stream: &impl AsFd) -> bool {
+    let mut polled = [PollFd::new(stream, PollFlags::empty())];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let asked = poll(&mut polled, Some(&now)).is_ok();
+    asked
+        && polled
+            .iter()
+            .any(|polled| polled.revents().contains(PollFlags::ERR))
 }
 
 fn observe(context: &Context, path: &Path) -> Result<Box<dyn WireObserver>, Failure> {

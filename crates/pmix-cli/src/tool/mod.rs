@@ -55,6 +55,13 @@ fn attach(found: &FoundServer, args: &Attach) -> Result<Tool, Failure> {
     Ok(tool)
 }
 
+/// Takes leave of a server. What it answered counts, not how it says goodbye.
+fn leave(tool: Tool) {
+    if let Err(error) = tool.finalize() {
+        tracing::debug!(%error, "the server did not let the tool go");
+    }
+}
+
 impl From<pmix_tool::Error> for Failure {
     /// No server, or what the server answered.
     fn from(error: pmix_tool::Error) -> Self {

@@ -8,8 +8,8 @@ use pmix_types::{DataArray, Info, ProcInfo, ProcState, Query, Status, Text, Valu
 use serde_json::{Value as Json, json};
 
 use super::query::is_answer;
-use super::{attach, find, target};
-use crate::args::{Global, Ps};
+use super::{attach, find, leave, target};
+use crate::args::{Attach, Global, Ps};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
 use crate::printable::printable;
@@ -67,6 +67,25 @@ fn no_job(nspace: &str) -> Failure {
     Failure::new(Exit::Negative, Status::ERR_NOT_FOUND, message)
 }
 
+/// The only server that has a job, if several are there and one of them has it.
+pub(super) fn server_of(nspace: &str, args: &Attach) -> Option<FoundServer> {
+    let servers = Search::from_env().list().servers;
+    if servers.len() < 2 {
+        return None;
+    }
+    let has_it = |server: &FoundServer| {
+        let names = attach(server, args).and_then(|tool| {
+            let names = names(&tool);
+            leave(tool);
+            names
+        });
+        names.is_ok_and(|names| names.iter().any(|name| name == nspace))
+    };
+    let mut having = servers.into_iter().filter(has_it);
+    let first = having.next()?;
+    having.next().is_none().then_some(first)
+}
+
 /// Every server of the node, or the one that the environment names.
 fn everyone(args: &Ps) -> Result<Vec<FoundServer>, Failure> {
     let listing = Search::from_env().list();
@@ -91,10 +110,7 @@ fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
         Ok(Job { nspace, procs })
     });
     let jobs = jobs.collect();
-    // What the server answered counts, not how it says goodbye.
-    if let Err(error) = tool.finalize() {
-        tracing::debug!(%error, "the server did not let the tool go");
-    }
+    leave(tool);
     jobs
 }
 
@@ -191,7 +207,7 @@ fn row(proc: &ProcInfo<'_>) -> Json {
         "rank": proc.proc.rank.as_raw(),
         "pid": proc.pid,
         "state": state(proc.state),
-        "exit_code": proc.exit_code,
+        "exit_code": is_over(proc.state).then_some(proc.exit_code),
         "node": text(&proc.hostname),
         "program": text(&proc.executable_name),
     })
@@ -256,6 +272,11 @@ fn table(out: &mut Out, procs: &[ProcInfo<'_>]) -> Result<(), Failure> {
         )?;
     }
     Ok(())
+}
+
+/// Whether a process has ended, so that it has an exit code.
+fn is_over(state: ProcState) -> bool {
+    state.as_raw() >= ProcState::TERMINATED.as_raw()
 }
 
 /// The state of a process in words, as the Standard calls it.

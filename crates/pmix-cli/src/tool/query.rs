@@ -3,10 +3,12 @@
 
 use std::io::Write as _;
 
+use pmix_tool::FoundServer;
 use pmix_types::{Info, Query, Status, Text, Value, keys};
 use serde_json::json;
 
-use super::{attach, find};
+use super::ps::server_of;
+use super::{attach, find, leave, target};
 use crate::args::{Global, QueryArgs, key};
 use crate::failure::{Exit, Failure};
 use crate::get::show;
@@ -16,7 +18,7 @@ use crate::printable::printable;
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &QueryArgs) -> Result<Exit, Failure> {
     let qualifiers = qualifiers(args)?;
-    let tool = attach(&find(&args.attach)?, &args.attach)?;
+    let tool = attach(&server(args)?, &args.attach)?;
     let mut out = Out::new();
     let mut missing = Vec::new();
     // One query for each key: of several the answer would not say which key has none.
@@ -37,10 +39,7 @@ pub(crate) fn run(global: &Global, args: &QueryArgs) -> Result<Exit, Failure> {
         show_answer(&mut out, global.json, word, status, &infos)?;
     }
     out.flush()?;
-    // What the server answered counts, not how it says goodbye.
-    if let Err(error) = tool.finalize() {
-        tracing::debug!(%error, "the server did not let the tool go");
-    }
+    leave(tool);
     match missing.first() {
         None => Ok(Exit::Ok),
         Some((word, status)) => {
@@ -51,6 +50,15 @@ pub(crate) fn run(global: &Global, args: &QueryArgs) -> Result<Exit, Failure> {
             })
         }
     }
+}
+
+/// The server that is asked: the one that the options name, or that has the job that is asked about.
+fn server(args: &QueryArgs) -> Result<FoundServer, Failure> {
+    let has_job = match (target(&args.attach), &args.nspace) {
+        (None, Some(nspace)) => server_of(nspace, &args.attach),
+        _ => None,
+    };
+    has_job.map_or_else(|| find(&args.attach), Ok)
 }
 
 /// Whether a status is what the server says, and not that it cannot be asked.

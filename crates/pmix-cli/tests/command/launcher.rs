@@ -89,4 +89,17 @@ impl Running {
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code(), rest, errors)
     }
+
+    /// The exit code where nobody reads what it writes any more, and what it said.
+    #[allow(
+        dead_code,
+        reason = "not every test that runs a launcher closes its output"
+    )]
+    pub(crate) fn end_unread(self) -> (Option<i32>, String) {
+        drop(self.output);
+        let output = self.child.wait_with_output().unwrap();
+        assert_nothing_left(&self.tmp);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), errors)
+    }
 }

@@ -239,12 +239,25 @@ pub(super) struct Found {
     pub(super) strip_fqdn: bool,
 }
 
+/// How many names are searched for a bracket.
+const LOOKED_AT: usize = 64;
+
 /// Two maps that belong together.
 pub(super) fn paired(nodes: impl Into<Arc<NodeList>>, procs: ProcMap) -> Result<Maps, Error> {
     let nodes = nodes.into();
     if nodes.len() != procs.num_nodes() {
         let (names, groups) = (nodes.len(), procs.num_nodes());
-        let message = format!("the node map has {names} nodes, the process map {groups}");
+        let mut message = format!("the node map has {names} nodes, the process map {groups}");
+        if let Some(name) = nodes
+            .iter()
+            .take(LOOKED_AT)
+            .find(|name| name.contains(&b'['))
+        {
+            let name = String::from_utf8_lossy(&name);
+            message.push_str(&format!(
+                "; a list names every node: {name:.64} stands for one node, not for those of a bracket list"
+            ));
+        }
         return Err(Error::bad(message));
     }
     Ok(Maps::new(nodes, procs))
