@@ -274,6 +274,7 @@ impl Subsystems {
             cx.driver_events.push_back(EngineEvent::ProcessLost {
                 proc: member.proc.clone(),
                 incarnation: member.incarnation,
+                is_tool: member.client.is_none(),
             });
             self.events.process_lost(cx, member);
             if let Some(client) = member.client {

@@ -167,12 +167,14 @@ pub enum ServerEvent {
         /// The reason.
         reason: crate::Error,
     },
-    /// A client's connection closed without a finalize.
+    /// The connection of a client or tool closed without a finalize.
     ProcessLost {
         /// The process.
         proc: Proc<'static>,
         /// The incarnation of the process, the first one being 1.
         incarnation: u32,
+        /// Whether it is a tool, which nobody registered.
+        is_tool: bool,
     },
     /// A process or a job has ended for which a cleanup was registered (`PMIX_REGISTER_CLEANUP`).
     Cleanup {

@@ -69,7 +69,7 @@ macro_rules! host {
             })*
 
             fn server_event(&self, event: ServerEvent) {
-                noticed(event);
+                noticed(event, self.module.tool_connected.is_some());
             }
         }
     };
@@ -108,9 +108,11 @@ host! {
     }
 }
 
-/// A process that is lost is an event to the host, as the host waits for it.
-fn noticed(event: ServerEvent) {
+/// A process that is lost is an event to the host, as the host waits for it. A host that does not hear that tools
+/// connect does not hear that they are lost: Slurm 22.05 would end the step that it takes them for a part of.
+fn noticed(event: ServerEvent, takes_tools: bool) {
     match event {
+        ServerEvent::ProcessLost { is_tool: true, .. } if !takes_tools => {}
         ServerEvent::ProcessLost { proc, .. } => {
             let infos = vec![Info::new(
                 keys::EVENT_AFFECTED_PROC,

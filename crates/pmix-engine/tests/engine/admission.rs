@@ -191,6 +191,26 @@ fn children_may_speak_for_a_process_where_that_is_wanted() {
 }
 
 #[test]
+fn a_tool_that_is_lost_is_told_from_a_client() {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    let client = world.join(0, "job", 0);
+    let tool = world.connect(0, &tool());
+    world.run();
+    let lost = |world: &World| -> Vec<bool> {
+        let events = world.nodes[0].events.iter();
+        let lost = events.filter_map(|event| match event {
+            pmix_engine::EngineEvent::ProcessLost { is_tool, .. } => Some(*is_tool),
+            _ => None,
+        });
+        lost.collect()
+    };
+    world.kill(tool);
+    world.kill(client);
+    assert_eq!(lost(&world), [true, false]);
+}
+
+#[test]
 fn who_says_nothing_is_closed_in_time() {
     let mut world = World::new(1);
     world.job("job", &[1]);

@@ -242,7 +242,7 @@ fn a_participant_that_is_lost_ends_the_fence_for_all() {
         // Nobody waits for it again.
         assert_eq!(world.status_of(all[0], &fence(vec![])), expected);
         let lost = world.nodes[0].events.iter().any(|event| {
-            matches!(event, EngineEvent::ProcessLost { incarnation: 1, proc }
+            matches!(event, EngineEvent::ProcessLost { incarnation: 1, proc, .. }
                 if proc.rank == Rank::new(1))
         });
         assert!(lost);

@@ -335,7 +335,9 @@ impl World {
                 self.send_close(who, false);
             }
             EngineEvent::DirectModex { request, result } => self.brought(node, request, result),
-            EngineEvent::ProcessLost { proc, incarnation } => {
+            EngineEvent::ProcessLost {
+                proc, incarnation, ..
+            } => {
                 self.lost(node, &proc, incarnation);
             }
             EngineEvent::Refused { peer, reason } => {

@@ -253,9 +253,15 @@ impl Driver {
             EngineEvent::Denied { peer, reason } => {
                 return self.log_refusal(peer, &reason, "a request was refused");
             }
-            EngineEvent::ProcessLost { proc, incarnation } => {
-                ServerEvent::ProcessLost { proc, incarnation }
-            }
+            EngineEvent::ProcessLost {
+                proc,
+                incarnation,
+                is_tool,
+            } => ServerEvent::ProcessLost {
+                proc,
+                incarnation,
+                is_tool,
+            },
             EngineEvent::Cleanup {
                 target,
                 user,
