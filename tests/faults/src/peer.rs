@@ -18,6 +18,7 @@ use pmix_types::{Info, IofChannel, Key, Proc, Rank, Status, keys};
 
 use super::greedy::kinds;
 use super::killed::points::Point;
+use super::malformed::inside;
 use super::raw::{self, Peer};
 use super::server::{Figures, me};
 use xtask::process;
@@ -76,6 +77,9 @@ pub(super) fn main(args: &[String]) -> Result<(), String> {
                 Path::new(pulled),
                 Path::new(done),
             )?;
+        }
+        ["inside", count, seed, done] => {
+            inside::run(number(count)?, number(seed)?.into(), Path::new(done))?;
         }
         ["attack", attackers, share] => attack(number(attackers)?, number(share)?)?,
         _ => return Err(format!("{args:?} is nothing that a peer does")),

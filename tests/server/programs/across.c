@@ -195,7 +195,12 @@ static void events(void)
 
 int main(int argc, char **argv)
 {
+    /* Nodes that are namespaces have host names of their own; others are names of Slurm alone. */
+    const char *name = NULL == getenv("CHECK_NODES") ? NULL : getenv("SLURMD_NODENAME");
     gethostname(host, sizeof(host));
+    if (NULL != name) {
+        snprintf(host, sizeof(host), "%s", name);
+    }
     begin();
     check_place();
     if (argc > 1 && 0 == strcmp(argv[1], "asked")) {

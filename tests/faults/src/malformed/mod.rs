@@ -2,6 +2,7 @@
 //! Hellos and messages that are wrong, by the ten thousand, while good clients fence.
 
 mod attack;
+pub(crate) mod inside;
 mod mutate;
 
 use std::io::Write;

@@ -2,6 +2,9 @@
 //! Machines that are namespaces of this one: each has a network, mounts and a host name of its own,
 //! all have one process namespace. A holder process has them all: its end, and so that of this
 //! program however it comes, ends every process in them, and nothing of them stays.
+//!
+//! Where namespaces are not allowed, machines are names alone, by which daemons of this machine are told apart:
+//! each has its own port, and a library is preloaded that would be mounted over a file.
 
 use std::fs;
 use std::io;
@@ -16,7 +19,7 @@ use xtask::process::output;
 pub(super) const NO_NAMESPACES: &str = "namespaces cannot be made here";
 
 /// What the machines see the folder of this program as; a short path, as sockets are made in it.
-pub(super) const SHARED: &str = "/run/shared";
+const SHARED: &str = "/run/shared";
 
 /// How long making a namespace, or its end, may take.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -26,13 +29,28 @@ const LIMIT: Duration = Duration::from_secs(20);
 const HOLD: &str = "mount -t tmpfs run /run && mkdir /run/netns \"$1\" && mount --bind \"$0\" \"$1\" \
                     && echo ready > \"$0/ready\" && cat; exit 1";
 
+/// What tells machines apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Namespaces of their own.
+    Namespaces,
+    /// Their names.
+    Names,
+}
+
+/// What has the namespaces.
+struct Holder {
+    process: Child,
+    /// It ends when this is closed.
+    input: Option<ChildStdin>,
+}
+
 /// The machines.
 pub(super) struct Machines {
     /// The folder of this program that they share.
     folder: PathBuf,
-    holder: Child,
-    /// The holder ends when this is closed.
-    input: Option<ChildStdin>,
+    /// None where they are names.
+    holder: Option<Holder>,
     /// What runs on them in the foreground.
     running: Vec<Child>,
     /// Their networks, by name.
@@ -45,26 +63,34 @@ impl Machines {
     ///
     /// # Errors
     /// They cannot be made; the text begins with [`NO_NAMESPACES`] if they may not.
-    pub(super) fn start(folder: &Path, names: &'static [&'static str]) -> Result<Self, String> {
+    pub(super) fn start(
+        form: Form,
+        folder: &Path,
+        names: &'static [&'static str],
+    ) -> Result<Self, String> {
         let fault = |e: io::Error| format!("{}: {e}", folder.display());
         if folder.exists() {
             fs::remove_dir_all(folder).map_err(fault)?;
         }
         fs::create_dir_all(folder).map_err(fault)?;
+        let mut machines = Self {
+            folder: folder.to_owned(),
+            holder: None,
+            running: Vec::new(),
+            names,
+        };
+        if form == Form::Names {
+            return Ok(machines);
+        }
         let errors = fs::File::create(folder.join("holder.log")).map_err(fault)?;
         let mut command = Command::new("unshare");
         command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
         command.args(["sh", "-c", HOLD]).arg(folder).arg(SHARED);
         command.stdin(Stdio::piped()).stdout(Stdio::null());
         let begun = command.stderr(errors).spawn();
-        let mut holder = begun.map_err(|e| format!("unshare: {e}"))?;
-        let mut machines = Self {
-            folder: folder.to_owned(),
-            input: holder.stdin.take(),
-            holder,
-            running: Vec::new(),
-            names,
-        };
+        let mut process = begun.map_err(|e| format!("{NO_NAMESPACES}: unshare: {e}"))?;
+        let input = process.stdin.take();
+        machines.holder = Some(Holder { process, input });
         machines.wait_for_holder()?;
         machines.connect()?;
         Ok(machines)
@@ -74,7 +100,8 @@ impl Machines {
         let begun = Instant::now();
         let ready = self.folder.join("ready");
         while !ready.exists() {
-            let ended = self.holder.try_wait().map_err(|e| e.to_string())?;
+            let ended = self.holder.as_mut().map(|holder| holder.process.try_wait());
+            let ended = ended.transpose().map_err(|e| e.to_string())?.flatten();
             if ended.is_some() || begun.elapsed() > LIMIT {
                 let log = fs::read_to_string(self.folder.join("holder.log"));
                 let why = log.unwrap_or_default();
@@ -85,9 +112,36 @@ impl Machines {
         Ok(())
     }
 
+    /// What tells them apart.
+    pub(super) fn form(&self) -> Form {
+        match self.holder {
+            Some(_) => Form::Namespaces,
+            None => Form::Names,
+        }
+    }
+
+    /// What they see the folder of this program as.
+    pub(super) fn shared(&self) -> std::path::Display<'_> {
+        match self.form() {
+            Form::Namespaces => Path::new(SHARED).display(),
+            Form::Names => self.folder.display(),
+        }
+    }
+
+    /// The address of one, by its number.
+    pub(super) fn address(&self, number: usize) -> String {
+        match self.form() {
+            Form::Namespaces => address(number),
+            Form::Names => "127.0.0.1".to_owned(),
+        }
+    }
+
     /// A command in the holder's namespaces.
     fn held(&self, program: &str) -> Command {
-        let of = |kind: &str| format!("/proc/{}/ns/{kind}", self.holder.id());
+        let Some(holder) = &self.holder else {
+            return Command::new(program);
+        };
+        let of = |kind: &str| format!("/proc/{}/ns/{kind}", holder.process.id());
         let mut command = Command::new("nsenter");
         command.arg(format!("--mount={}", of("mnt")));
         command.arg(format!("--pid={}", of("pid_for_children")));
@@ -134,13 +188,16 @@ impl Machines {
 
     /// A command in the network of a machine, with the mounts that all of them share.
     pub(super) fn inside(&self, name: &str, program: &str) -> Command {
+        if self.form() == Form::Names {
+            return Command::new(program);
+        }
         let mut command = self.held("ip");
         command.args(["netns", "exec", name, program]);
         command
     }
 
     /// Runs a shell command on a machine until all ends; a file takes the place of each that is
-    /// named beside it.
+    /// named beside it. Where machines are names, the files are libraries, and are preloaded.
     ///
     /// # Errors
     /// It cannot begin.
@@ -151,23 +208,32 @@ impl Machines {
         mounts: &[(&Path, &Path)],
         run: &str,
     ) -> Result<(), String> {
+        let log = fs::File::create(self.folder.join(format!("{name}.log")));
+        let log = log.map_err(|e| format!("log of {name}: {e}"))?;
+        let errors = log.try_clone().map_err(|e| e.to_string())?;
+        let mut command = match self.form() {
+            Form::Namespaces => self.mounted(name, mounts, run),
+            Form::Names => preloaded(mounts, run),
+        };
+        command.env(environment.0, environment.1);
+        command.stdin(Stdio::null()).stdout(log).stderr(errors);
+        self.running
+            .push(command.spawn().map_err(|e| format!("{name}: {e}"))?);
+        Ok(())
+    }
+
+    /// A shell command with files in the place of others.
+    fn mounted(&self, name: &str, mounts: &[(&Path, &Path)], run: &str) -> Command {
         let hosts = Path::new(SHARED).join("hosts");
         let known = (hosts.as_path(), Path::new("/etc/hosts"));
         let mounts: String = std::iter::once(&known)
             .chain(mounts)
             .map(|(from, to)| format!("mount --bind '{}' '{}' && ", from.display(), to.display()))
             .collect();
-        let log = fs::File::create(self.folder.join(format!("{name}.log")));
-        let log = log.map_err(|e| format!("log of {name}: {e}"))?;
-        let errors = log.try_clone().map_err(|e| e.to_string())?;
         let mut command = self.inside(name, "unshare");
         command.args(["--mount", "--uts", "sh", "-c"]);
         command.arg(format!("hostname {name} && {mounts}{run}"));
-        command.env(environment.0, environment.1);
-        command.stdin(Stdio::null()).stdout(log).stderr(errors);
-        self.running
-            .push(command.spawn().map_err(|e| format!("{name}: {e}"))?);
-        Ok(())
+        command
     }
 
     /// Whether something that was to run until the end has ended.
@@ -193,24 +259,44 @@ impl Machines {
     }
 }
 
-/// The address of a machine.
-pub(super) fn address(number: usize) -> String {
+/// A shell command that ends with this program, with files that are loaded before other libraries.
+fn preloaded(files: &[(&Path, &Path)], run: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "sh", "-c", run]);
+    let files: Vec<_> = files
+        .iter()
+        .map(|(file, _)| file.to_string_lossy())
+        .collect();
+    if !files.is_empty() {
+        command.env("LD_PRELOAD", files.join(":"));
+    }
+    command
+}
+
+/// The address of a machine that has a network.
+fn address(number: usize) -> String {
     format!("10.99.0.{}", number + 1)
 }
 
 impl Drop for Machines {
     fn drop(&mut self) {
-        drop(self.input.take());
-        let begun = Instant::now();
-        while self.holder.try_wait().is_ok_and(|status| status.is_none()) {
-            if begun.elapsed() > LIMIT {
-                let _ = self.holder.kill();
-                let _ = self.holder.wait();
+        if let Some(holder) = &mut self.holder {
+            drop(holder.input.take());
+            let begun = Instant::now();
+            while holder
+                .process
+                .try_wait()
+                .is_ok_and(|status| status.is_none())
+            {
+                if begun.elapsed() > LIMIT {
+                    let _ = holder.process.kill();
+                    let _ = holder.process.wait();
+                }
+                sleep(Duration::from_millis(5));
             }
-            sleep(Duration::from_millis(5));
         }
         for child in &mut self.running {
-            // What ran in the namespaces has ended with them.
+            // What ran in namespaces has ended with them.
             let _ = child.kill();
             let _ = child.wait();
         }

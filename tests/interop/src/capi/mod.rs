@@ -40,6 +40,9 @@ pub struct Options {
     /// Every size of job, instead of the form of CI.
     #[arg(long)]
     long: bool,
+    /// Slurm's nodes without namespaces, as where they are not allowed.
+    #[arg(long)]
+    no_namespaces: bool,
     /// What the library and the command are built with: a profile of cargo.
     #[arg(long, default_value = "release")]
     profile: String,
@@ -118,7 +121,7 @@ pub(crate) fn run(peers: &[Peer], options: &Options, tally: &mut Tally) -> Resul
     let until = Instant::now() + options.limit();
     if options.wants(Part::Slurm) {
         install::packages(slurm::PACKAGES);
-        slurm::run(&swap, peers, options.long, until, tally)?;
+        slurm::run(&swap, peers, options, until, tally)?;
     }
     if options.wants(Part::Swapped) {
         swapped::run(&swap, peers, &pmix, until, tally)?;

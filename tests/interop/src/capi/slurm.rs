@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Slurm over several nodes of this machine, each in network, mount and host-name namespaces of its own,
-//! with our library in the place from which Slurm's plug-in loads it: on all nodes, on some, on none.
+//! with our library in the place from which Slurm's plug-in loads it: on all nodes, on some, on none. Where
+//! namespaces are not allowed, the daemons of all nodes are on this machine, and ours is preloaded.
 
 mod cluster;
 mod endings;
@@ -10,16 +11,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::machines::NO_NAMESPACES;
+use super::machines::{Form, NO_NAMESPACES};
 use super::swapped::{MPI4PY, PYTHON, compile, require_mpi4py};
-use super::{OURS, Swap};
+use super::{OURS, Options, Swap};
+use crate::ours::built;
 use crate::peers::{Library, Peer, package_files};
 use crate::server::case::Case;
 use crate::server::{missing, programs, run_all};
 use crate::tally::Tally;
 use cluster::{Cluster, Setup};
 use steps::{Client, Step, mpi_steps};
-use xtask::install;
+use xtask::{install, process};
 
 /// What it needs, as Debian calls it.
 pub(super) const PACKAGES: &[&str] = &[
@@ -63,10 +65,11 @@ const THEIRS: &str = "OpenPMIx";
 pub(super) fn run(
     swap: &Swap,
     peers: &[Peer],
-    long: bool,
+    options: &Options,
     until: Instant,
     tally: &mut Tally,
 ) -> Result<(), String> {
+    let long = options.long;
     if !install::is_root() {
         tally.skip("capi: Slurm", "only root can make nodes of this machine");
         return Ok(());
@@ -78,7 +81,11 @@ pub(super) fn run(
             return Ok(());
         }
     };
-    if swap.file.starts_with("/tmp") {
+    let mut form = match options.no_namespaces {
+        true => Form::Names,
+        false => Form::Namespaces,
+    };
+    if swap.file.starts_with("/tmp") && form == Form::Namespaces {
         tally.skip(
             "capi: Slurm",
             "each node has a /tmp of its own, and this is in /tmp",
@@ -86,15 +93,20 @@ pub(super) fn run(
         return Ok(());
     }
     let programs = Programs::prepare(swap, peers, tally)?;
+    let hostile = hostile(&options.profile)?;
     for setup in SETUPS {
         let title = format!("capi: Slurm with {}", setup.title);
-        let mut cluster = match Cluster::start(setup, &plugged, &swap.file, until) {
+        let start = |form| Cluster::start(form, setup, &plugged, &swap.file, until);
+        let mut started = start(form);
+        if let Err(why) = &started
+            && why.starts_with(NO_NAMESPACES)
+        {
+            println!("{why}: the nodes are daemons of this machine");
+            form = Form::Names;
+            started = start(form);
+        }
+        let mut cluster = match started {
             Ok(cluster) => cluster,
-            Err(why) if why.starts_with(NO_NAMESPACES) => {
-                println!("{why}");
-                tally.skip("capi: Slurm", NO_NAMESPACES);
-                return Ok(());
-            }
             Err(why) => {
                 tally.fail(&title, &why);
                 continue;
@@ -106,6 +118,12 @@ pub(super) fn run(
         let stuck = own.compile("stuck")?;
         let short = own.compile("short")?;
         let mut ends = vec![endings::cancelled(&cluster, &title, &stuck, until)];
+        if setup.ours.first() == Some(&true) && (long || !setup.munge) {
+            let programs = (&*own.compile("attacked")?, &*short);
+            let count = if long { 20_000 } else { 2_000 };
+            let attacked = endings::attacked(&cluster, &title, programs, (&hostile, count), until);
+            ends.push(attacked.map(|said| println!("{title}: {said}")));
+        }
         if long || !setup.munge {
             ends.push(endings::fifty(&cluster, &title, &short, until));
         }
@@ -118,6 +136,13 @@ pub(super) fn run(
         }
     }
     Ok(())
+}
+
+/// The program of `cargo xtask faults`, which is a hostile process, too.
+fn hostile(profile: &str) -> Result<PathBuf, String> {
+    let package = ["build", "--quiet", "--locked", "--package", "pmix-faults"];
+    process::run(process::cargo(package).args(["--profile", profile]))?;
+    Ok(built(profile).join("pmix-faults"))
 }
 
 /// The file that Slurm's plug-in opens in the end, over which ours is mounted.
@@ -260,13 +285,25 @@ impl Programs {
         let whole = setup.ours.iter().all(|ours| *ours);
         let wanted = |step: &Step| (long || step.short) && (whole || !step.whole);
         let lead = self.lead(setup);
+        // A client of 5.0.11 asks 4.2.2 about the node by its own host name, which names are not.
+        let unknown = |own: &Own| {
+            cluster.form() == Form::Names
+                && !setup.ours.iter().all(|ours| *ours)
+                && !own.release.starts_with("4.")
+                && own.release != OURS
+        };
         for step in steps::steps().into_iter().filter(wanted) {
-            for own in &self.own {
+            for own in self.own.iter().filter(|own| !unknown(own)) {
                 if step.every || own.release == OURS || own.release == lead.release {
                     let program = own.compile(step.program())?;
                     cases.push(step.case(cluster, setup.title, &own.client(), &[&program])?);
                 }
             }
+        }
+        if cluster.form() == Form::Names {
+            // The client's library is not another one on a node, and Open MPI takes those who have one host
+            // name for those of one node.
+            return Ok(cases);
         }
         cases.extend(self.on_one_node(cluster, setup)?);
         cases.extend(self.python(cluster, setup, long)?);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! slurmctld and its nodes on namespaces of this machine, with a library of ours in the place of the one
-//! that Slurm's plug-in opens, on the nodes that are named.
+//! that Slurm's plug-in opens, on the nodes that are named. Where namespaces are not allowed, all daemons are on
+//! this machine, each with a port and folders of its own.
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -9,7 +10,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::super::machines::{Machines, SHARED, address};
+use super::super::machines::{Form, Machines};
 use crate::server::case::Case;
 use xtask::install;
 use xtask::process::output;
@@ -20,8 +21,14 @@ const START: Duration = Duration::from_secs(90);
 /// The machines: first that of slurmctld.
 const NAMES: [&str; 5] = ["ctl", "n1", "n2", "n3", "n4"];
 
-/// Where Slurm's programs find the configuration.
-const CONFIGURED: (&str, &str) = ("SLURM_CONF", "/run/shared/slurm.conf");
+/// What names the file of the configuration to Slurm's programs.
+const CONFIGURED: &str = "SLURM_CONF";
+
+/// The port of slurmctld; those of the nodes follow.
+const PORT: usize = 16817;
+
+/// How long steps that are cancelled at the end may take.
+const STOP: Duration = Duration::from_secs(15);
 
 /// How many processes a node takes.
 const CPUS: usize = 64;
@@ -51,6 +58,7 @@ impl Cluster {
     /// It does not get ready; the text begins with [`super::super::machines::NO_NAMESPACES`] where no
     /// nodes can be made.
     pub(super) fn start(
+        form: Form,
         setup: Setup,
         plugged: &Path,
         library: &Path,
@@ -59,7 +67,7 @@ impl Cluster {
         let home = install::target().join("interop/capi/slurm");
         let num = setup.ours.len();
         let names = NAMES.get(..=num).ok_or("too many nodes")?;
-        let machines = Machines::start(&home, names)?;
+        let machines = Machines::start(form, &home, names)?;
         let mut cluster = Self {
             home,
             machines,
@@ -67,28 +75,44 @@ impl Cluster {
         };
         let fault = |e: std::io::Error| format!("{}: {e}", cluster.home.display());
         fs::create_dir(cluster.home.join("state")).map_err(fault)?;
-        fs::write(cluster.home.join("slurm.conf"), configuration(setup)).map_err(fault)?;
+        for name in names {
+            fs::create_dir(cluster.home.join(format!("tmp.{name}"))).map_err(fault)?;
+        }
+        let configuration = configuration(setup, &cluster.machines)?;
+        fs::write(cluster.home.join("slurm.conf"), configuration).map_err(fault)?;
         fs::write(cluster.home.join("cgroup.conf"), "CgroupPlugin=cgroup/v1\n").map_err(fault)?;
         let mut first = String::new();
         if setup.munge {
             make_key(&cluster.home.join("munge.key"))?;
-            first = munged();
+            first = munged(&cluster.machines);
         }
         cluster.daemon("ctl", None, &format!("{first}exec slurmctld -D"))?;
         for (name, ours) in names.iter().skip(1).zip(setup.ours) {
             let mount = ours.then_some((library, plugged));
-            let run = format!(
-                "mount -t tmpfs shm /dev/shm && mount -t tmpfs tmp /tmp && exec slurmd -D -N {name}"
-            );
+            let own = match form {
+                Form::Namespaces => "mount -t tmpfs shm /dev/shm && mount -t tmpfs tmp /tmp && ",
+                Form::Names => "",
+            };
+            let run = format!("{own}exec slurmd -D -N {name}");
             cluster.daemon(name, mount, &run)?;
         }
         cluster.wait(until)?;
         Ok(cluster)
     }
 
-    /// The folder that all nodes see as `/run/shared`.
+    /// The folder that all nodes see as [`Self::shared`].
     pub(super) fn home(&self) -> &Path {
         &self.home
+    }
+
+    /// What the nodes see that folder as.
+    pub(super) fn shared(&self) -> std::path::Display<'_> {
+        self.machines.shared()
+    }
+
+    /// What tells the nodes apart.
+    pub(super) fn form(&self) -> Form {
+        self.machines.form()
     }
 
     /// How many nodes there are.
@@ -104,8 +128,13 @@ impl Cluster {
     /// A command on the network of slurmctld.
     pub(super) fn inside(&self, program: &str) -> Command {
         let mut command = self.machines.inside("ctl", program);
-        command.env(CONFIGURED.0, CONFIGURED.1);
+        command.env(CONFIGURED, self.configuration());
         command
+    }
+
+    /// The file of the configuration, as the nodes see it.
+    fn configuration(&self) -> String {
+        format!("{}/slurm.conf", self.shared())
     }
 
     /// What a short shell command on the machine of slurmctld says.
@@ -126,7 +155,9 @@ impl Cluster {
         mount: Option<(&Path, &Path)>,
         run: &str,
     ) -> Result<(), String> {
-        self.machines.run(name, CONFIGURED, mount.as_slice(), run)
+        let configuration = self.configuration();
+        let environment = (CONFIGURED, &*configuration);
+        self.machines.run(name, environment, mount.as_slice(), run)
     }
 
     /// Waits until every node is idle.
@@ -164,12 +195,36 @@ impl Cluster {
     }
 }
 
+impl Drop for Cluster {
+    /// Ends what would stay: in namespaces nothing does.
+    fn drop(&mut self) {
+        if self.form() == Form::Namespaces {
+            return;
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < STOP
+            && self
+                .ask("squeue -h -o %A | xargs -r scancel --signal=KILL --full 2>/dev/null; squeue -h")
+                .is_ok_and(|left| !left.trim().is_empty())
+        {
+            sleep(Duration::from_millis(200));
+        }
+        if self.setup.munge {
+            let socket = format!("--socket={}/munge.socket", self.shared());
+            let mut stop = self.inside("munged");
+            // What has not begun cannot be stopped.
+            let _ = output(stop.args(["--stop", &socket]));
+        }
+    }
+}
+
 /// The daemon of MUNGE, which all nodes ask.
-fn munged() -> String {
+fn munged(machines: &Machines) -> String {
+    let shared = machines.shared();
     format!(
-        "munged --force --key-file={SHARED}/munge.key --socket={SHARED}/munge.socket \
-         --pid-file={SHARED}/munged.pid --log-file={SHARED}/munged.log \
-         --seed-file={SHARED}/munge.seed && "
+        "munged --force --key-file={shared}/munge.key --socket={shared}/munge.socket \
+         --pid-file={shared}/munged.pid --log-file={shared}/munged.log \
+         --seed-file={shared}/munge.seed && "
     )
 }
 
@@ -187,29 +242,49 @@ fn make_key(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn configuration(setup: Setup) -> String {
+fn configuration(setup: Setup, machines: &Machines) -> Result<String, String> {
+    let shared = machines.shared();
     let auth = match setup.munge {
         true => format!(
-            "AuthType=auth/munge\nCredType=cred/munge\nAuthInfo=socket={SHARED}/munge.socket"
+            "AuthType=auth/munge\nCredType=cred/munge\nAuthInfo=socket={shared}/munge.socket"
         ),
         false => "AuthType=auth/none\nCredType=cred/none".to_owned(),
     };
-    let ctl = address(0);
+    let ctl = machines.address(0);
+    // By the name of its machine a daemon knows which one it is.
+    let machine = match machines.form() {
+        Form::Namespaces => None,
+        Form::Names => {
+            let file = "/proc/sys/kernel/hostname";
+            let name = fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
+            Some(name.trim().split('.').next().unwrap_or_default().to_owned())
+        }
+    };
+    let temporary = match machines.form() {
+        Form::Namespaces => String::new(),
+        Form::Names => format!("TmpFS={shared}/tmp.%n\n"),
+    };
+    let first = machine.as_deref().unwrap_or("ctl");
     let nodes: String = NAMES
         .iter()
         .enumerate()
         .skip(1)
         .take(setup.ours.len())
         .map(|(number, name)| {
-            let address = address(number);
+            let address = machines.address(number);
+            let own = match &machine {
+                Some(machine) => format!(" NodeHostname={machine} Port={}", PORT + number),
+                None => String::new(),
+            };
             format!(
-                "NodeName={name} NodeAddr={address} CPUs={CPUS} RealMemory=1000 State=UNKNOWN\n"
+                "NodeName={name} NodeAddr={address}{own} CPUs={CPUS} RealMemory=1000 State=UNKNOWN\n"
             )
         })
         .collect();
-    format!(
+    let node = PORT + 1;
+    Ok(format!(
         "ClusterName=pmix
-SlurmctldHost=ctl({ctl})
+SlurmctldHost={first}({ctl})
 SlurmUser=root
 SlurmdUser=root
 {auth}
@@ -219,18 +294,18 @@ SelectType=select/cons_tres
 SwitchType=switch/none
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
-StateSaveLocation={SHARED}/state
-SlurmdSpoolDir={SHARED}/spool.%n
-SlurmctldPidFile={SHARED}/ctl.pid
-SlurmdPidFile={SHARED}/%n.pid
-SlurmctldLogFile={SHARED}/ctl.daemon.log
-SlurmdLogFile={SHARED}/%n.daemon.log
-SlurmctldPort=16817
-SlurmdPort=16818
-ReturnToService=2
+StateSaveLocation={shared}/state
+SlurmdSpoolDir={shared}/spool.%n
+SlurmctldPidFile={shared}/ctl.pid
+SlurmdPidFile={shared}/%n.pid
+SlurmctldLogFile={shared}/ctl.daemon.log
+SlurmdLogFile={shared}/%n.daemon.log
+SlurmctldPort={PORT}
+SlurmdPort={node}
+{temporary}ReturnToService=2
 SlurmdParameters=config_overrides
 KillWait=3
 {nodes}PartitionName=all Nodes=ALL Default=YES MaxTime=10 State=UP OverSubscribe=YES
 "
-    )
+    ))
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a step leaves behind that is cancelled, and what fifty leave behind one after another.
+//! What a step leaves behind that is cancelled, and what fifty leave behind one after another; and that a step
+//! goes on one of whose processes attacks its server.
 
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::super::machines::SHARED;
 use super::cluster::Cluster;
 use crate::server::case::{Case, Judge};
 
@@ -15,6 +15,9 @@ const FIRST: u32 = 10;
 
 /// How much the daemon of a node may grow by them, in KiB; it keeps what it knows of a job.
 const GROWTH: u64 = 512;
+
+/// What attacks are made from.
+const SEED: u32 = 5;
 
 /// How long the processes of a step that ended may stay.
 const LEAVE: Duration = Duration::from_secs(20);
@@ -29,9 +32,10 @@ pub(super) fn cancelled(
     stuck: &Path,
     until: Instant,
 ) -> Result<(), String> {
+    let shared = cluster.shared();
     let script = format!(
-        "srun --mpi=pmix_v4 --quiet --time=3 --job-name=hung -N 2 -n 4 {} >{SHARED}/hung 2>&1 & job=$!; \
-         until grep -q 'the last process waits' {SHARED}/hung; do sleep 0.1; done; \
+        "srun --mpi=pmix_v4 --quiet --time=3 --job-name=hung -N 2 -n 4 {} >{shared}/hung 2>&1 & job=$!; \
+         until grep -q 'the last process waits' {shared}/hung; do sleep 0.1; done; \
          scancel --name=hung; wait $job",
         stuck.display()
     );
@@ -48,14 +52,56 @@ pub(super) fn cancelled(
     nothing_left(cluster, stuck)
 }
 
+/// A step goes on while one of its processes does to `slurmstepd` what `cargo xtask faults` does to a server, and
+/// the next one goes well, too. The answer says what was measured.
+///
+/// # Errors
+/// A step fails, or something of it stays.
+pub(super) fn attacked(
+    cluster: &Cluster,
+    what: &str,
+    (program, next): (&Path, &Path),
+    (hostile, count): (&Path, u32),
+    until: Instant,
+) -> Result<String, String> {
+    let shared = cluster.shared();
+    let step = |words: &str| {
+        format!("timeout 60 srun --mpi=pmix_v4 --quiet --time=3 -N 1 --nodelist=n1 -n 4 {words}")
+    };
+    let attack = format!(
+        "{} {shared}/attacked {} peer inside {count} {SEED} {shared}/attacked",
+        program.display(),
+        hostile.display(),
+    );
+    let script = format!(
+        "rm -f {shared}/attacked; {} >{shared}/said 2>&1 || {{ cat {shared}/said >&2; exit 1; }}; {}",
+        step(&attack),
+        step(&next.display().to_string()),
+    );
+    let mut command = cluster.inside("sh");
+    command.args(["-c", &script]);
+    let case = Case {
+        what: what.to_owned(),
+        name: "a step under attack".to_owned(),
+        command,
+        limit: Duration::from_secs(120),
+        judge: Judge::Code(0),
+    };
+    cluster.run(case, until)?;
+    nothing_left(cluster, program)?;
+    let said = cluster.ask(&format!("cat {shared}/said"))?;
+    Ok(format!("{count} hellos and messages; {}", said.trim()))
+}
+
 /// Waits until no process of a program and no `slurmstepd` is left, and no socket of theirs.
 fn nothing_left(cluster: &Cluster, program: &Path) -> Result<(), String> {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     // What is asked must not find itself.
+    let shared = cluster.shared();
     let script = format!(
         "cd /proc; for p in [0-9]*; do read -r name 2>/dev/null < $p/comm || continue; \
          case $name in slurmstepd|{name:.15}) echo $name $p;; esac; done; \
-         find {SHARED}/spool.* -name '*pmix*' 2>/dev/null; true"
+         find {shared}/spool.* -name '*pmix*' 2>/dev/null; true"
     );
     let begun = Instant::now();
     loop {
@@ -72,9 +118,10 @@ fn nothing_left(cluster: &Cluster, program: &Path) -> Result<(), String> {
 
 /// Resident memory in KiB and open files of the daemon of each node.
 fn daemons(cluster: &Cluster) -> Result<Vec<(u64, u64)>, String> {
+    let shared = cluster.shared();
     let read = |name: &str| {
         let script = format!(
-            "pid=$(cat {SHARED}/{name}.pid); grep VmRSS /proc/$pid/status | tr -dc 0-9; echo; \
+            "pid=$(cat {shared}/{name}.pid); grep VmRSS /proc/$pid/status | tr -dc 0-9; echo; \
              ls /proc/$pid/fd | wc -l"
         );
         let text = cluster.ask(&script)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::super::machines::SHARED;
+use super::super::machines::Form;
 use super::cluster::Cluster;
 use crate::server::case::{Case, Judge};
 
@@ -277,7 +277,7 @@ impl Step {
             let text: String = self.order.iter().map(|name| format!("{name}\n")).collect();
             let fault = |e: std::io::Error| format!("{}: {e}", file.display());
             std::fs::write(&file, text).map_err(fault)?;
-            command.env("SLURM_HOSTFILE", format!("{SHARED}/{ORDER}"));
+            command.env("SLURM_HOSTFILE", format!("{}/{ORDER}", cluster.shared()));
         }
         Ok(command)
     }
@@ -296,7 +296,15 @@ fn srun(cluster: &Cluster, may_fail: bool) -> Command {
     command.args(["--mpi=pmix_v4", "--time=3", "--quiet"]);
     // The loopback and the network of the nodes are all that there is.
     command.env("OMPI_MCA_pml", "ob1");
-    command.env("OMPI_MCA_btl_tcp_if_include", "eth0");
+    let network = match cluster.form() {
+        Form::Namespaces => "eth0",
+        Form::Names => {
+            // No node has a host name of its own.
+            command.env("CHECK_NODES", "named");
+            "lo"
+        }
+    };
+    command.env("OMPI_MCA_btl_tcp_if_include", network);
     command.env("OMPI_MCA_mpi_yield_when_idle", "1");
     command
 }
