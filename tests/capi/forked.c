@@ -93,7 +93,13 @@ int main(void)
         pid_t pid = fork();
         if (pid == 0) {
             alarm(20);
-            _exit(child(&proc));
+            status = child(&proc);
+            if (status == 0) {
+                /* As hosts do; what the stacks of the other threads had would count as leaked at an exit. */
+                execlp("true", "true", (char *)NULL);
+                status = 4;
+            }
+            _exit(status);
         }
         if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) {
             fprintf(stderr, "fork %d: status %d\n", i, status);

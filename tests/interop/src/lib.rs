@@ -86,6 +86,9 @@ pub struct Options {
     /// One check of `sanitize`; every check without it.
     #[arg(long)]
     only: Option<sanitize::Check>,
+    /// The form of `sanitize` that `.ci/run` runs: each tool for two minutes at most.
+    #[arg(long)]
+    short: bool,
     /// Installs what is needed and missing.
     #[arg(long)]
     pub install: bool,
@@ -163,7 +166,12 @@ fn try_run(options: &Options) -> Result<Tally, String> {
     }
     if options.part == Some(Part::Sanitize) {
         println!("sanitize:");
-        sanitize::run(&peers, &options.profile, options.only, &mut tally)?;
+        let wanted = sanitize::Wanted {
+            profile: &options.profile,
+            only: options.only,
+            short: options.short,
+        };
+        sanitize::run(&peers, wanted, &mut tally)?;
     }
     Ok(tally)
 }

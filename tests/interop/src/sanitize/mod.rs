@@ -5,6 +5,8 @@ mod abi;
 mod runs;
 mod tool;
 
+use std::time::Instant;
+
 use clap::ValueEnum;
 
 use crate::capi;
@@ -12,7 +14,7 @@ use crate::logs::Kind;
 use crate::peers::Peer;
 use crate::server::missing;
 use crate::tally::Tally;
-use tool::Tool;
+use tool::{NO_SOURCE, Tool};
 
 /// One of the tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -27,16 +29,23 @@ pub enum Check {
     Thread,
 }
 
+/// What is run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// What a library that is for no tool is built with: a profile of cargo.
+    pub(crate) profile: &'a str,
+    /// One check; every check without it.
+    pub(crate) only: Option<Check>,
+    /// Whether the tools run what takes two minutes at most, instead of everything.
+    pub(crate) short: bool,
+}
+
 /// Runs one check, or all of them.
 ///
 /// # Errors
 /// Something of ours does not build.
-pub(crate) fn run(
-    peers: &[Peer],
-    profile: &str,
-    only: Option<Check>,
-    tally: &mut Tally,
-) -> Result<(), String> {
+pub(crate) fn run(peers: &[Peer], wanted: Wanted<'_>, tally: &mut Tally) -> Result<(), String> {
+    let Wanted { profile, only, .. } = wanted;
     let wants = |check: Check| only.is_none_or(|only| only == check);
     if wants(Check::Abi) {
         abi::run(&capi::library(profile)?, peers, tally)?;
@@ -49,8 +58,19 @@ pub(crate) fn run(
         if !wants(check) {
             continue;
         }
+        let begun = Instant::now();
         match Tool::make(kind, profile) {
-            Ok(tool) => runs::run(&tool, profile, tally)?,
+            Ok(tool) => {
+                let built = begun.elapsed();
+                runs::run(&tool, wanted, tally)?;
+                let title = kind.title();
+                let ran = begun.elapsed() - built;
+                println!("{title}: built in {built:.0?}, ran for {ran:.0?}");
+            }
+            Err(why) if why.starts_with(NO_SOURCE) => {
+                println!("{why}");
+                tally.skip(kind.title(), NO_SOURCE);
+            }
             Err(why) => missing(&why, tally),
         }
     }

@@ -5,6 +5,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::Wanted;
 use super::tool::{FOUND, Tool};
 use crate::logs::{Kind, Logs};
 use crate::ours::Ours;
@@ -24,6 +25,8 @@ struct Work {
     size: u32,
     /// What `pmix run` is told, if the program runs under that and not under the host in C.
     pmix: Option<&'static [&'static str]>,
+    /// Whether the short form has it.
+    short: bool,
 }
 
 const fn work(name: &'static str, size: u32) -> Work {
@@ -32,24 +35,33 @@ const fn work(name: &'static str, size: u32) -> Work {
         args: &[],
         size,
         pmix: None,
+        short: false,
+    }
+}
+
+/// One that the short form has, too.
+const fn short(name: &'static str, size: u32) -> Work {
+    Work {
+        short: true,
+        ..work(name, size)
     }
 }
 
 const WORKS: &[Work] = &[
     work("short", 2),
-    work("exchange", 3),
-    work("direct", 3),
-    work("fences", 3),
-    work("events", 3),
+    short("exchange", 3),
+    short("direct", 3),
+    short("fences", 3),
+    short("events", 3),
     work("order", 2),
-    work("publish", 3),
+    short("publish", 3),
     Work {
         args: &["3"],
         ..work("jobinfo", 3)
     },
     work("resolve", 3),
     work("control", 3),
-    work("tool", 2),
+    short("tool", 2),
     Work {
         args: &["by-pid"],
         ..work("tool", 2)
@@ -65,7 +77,7 @@ const WORKS: &[Work] = &[
     },
     Work {
         pmix: Some(&["--forward-io"]),
-        ..work("forward", 2)
+        ..short("forward", 2)
     },
 ];
 
@@ -100,22 +112,30 @@ fn left_out(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// Runs everything under a tool.
+/// Tests that the short form leaves out: of each, something of the same kind is in it.
+const LONG: &[&str] = &[
+    "random::",
+    "a_tool_has_several_servers",
+    "a_tool_that_loses_its_server",
+    "a_program_makes_the_progress_itself",
+];
+
+/// Runs everything under a tool, or the short form.
 ///
 /// # Errors
 /// Something does not compile.
-pub(super) fn run(tool: &Tool, profile: &str, tally: &mut Tally) -> Result<(), String> {
+pub(super) fn run(tool: &Tool, wanted: Wanted<'_>, tally: &mut Tally) -> Result<(), String> {
     planted(tool, tally)?;
     let mut cases = Vec::new();
     let sources = process::root().join("tests/server/host");
     let sources: Vec<_> = HOST.iter().map(|file| sources.join(file)).collect();
     let host = Launcher::Host(tool.compile("host", &sources)?, "ours".to_owned());
-    let pmix = Launcher::Ours(Ours::build_as(profile)?.program);
-    for work in WORKS {
+    let pmix = Launcher::Ours(Ours::build_as(wanted.profile)?.program);
+    for work in WORKS.iter().filter(|work| work.short || !wanted.short) {
         cases.push(case(tool, work, &host, &pmix)?);
     }
     run_all(cases, Instant::now() + LIMIT, tally)?;
-    tests(tool, tally)
+    tests(tool, wanted.short, tally)
 }
 
 /// Sees that faults are found that are there.
@@ -192,13 +212,14 @@ fn before(words: &[String], command: Command) -> Command {
 }
 
 /// Runs the tests of the crate of the library with that of the tool.
-fn tests(tool: &Tool, tally: &mut Tally) -> Result<(), String> {
+fn tests(tool: &Tool, short: bool, tally: &mut Tally) -> Result<(), String> {
     let what = format!("{}: tests of pmix-capi", tool.kind.title());
     let logs = Logs::new(tool.home().join("logs-tests"), tool.kind, 1)?;
     let fewer = "-DCYCLES=12 -DSERVER_CYCLES=12 -DKEPT_KB=262144";
     let mut command = process::cargo(["test", "--locked", "--package", "pmix-capi"]);
     command.args(["--test", "capi", "--", "--test-threads", "2"]);
-    for name in LEFT_OUT.iter().chain(left_out(tool.kind)) {
+    let long = if short { LONG } else { &[] };
+    for name in LEFT_OUT.iter().chain(left_out(tool.kind)).chain(long) {
         command.args(["--skip", name]);
     }
     let compiling = tool.compiling().join(" ");

@@ -18,6 +18,9 @@ pub(super) struct Tool {
     home: PathBuf,
 }
 
+/// Why nothing is built with the thread sanitizer where no component of the toolchain can be had.
+pub(super) const NO_SOURCE: &str = "the source of the standard library is not to be had here";
+
 /// The code with which a program ends in which a tool found a fault.
 pub(super) const FOUND: i32 = 99;
 
@@ -125,20 +128,21 @@ impl Tool {
         if self.kind != Kind::Memcheck {
             return Vec::new();
         }
-        let known = process::root().join("tests/interop/memcheck.supp");
         let mut words: Vec<_> = [
             "valgrind",
             // What a child does between fork and exec is judged where it is the program's own.
             "--trace-children=yes",
             "--child-silent-after-fork=yes",
             "--leak-check=full",
+            // Tables of Rust are found by pointers into them, which memcheck takes for possible losses.
+            "--errors-for-leak-kinds=definite",
+            "--show-leak-kinds=definite",
             "--fair-sched=try",
             "--num-callers=30",
         ]
         .map(str::to_owned)
         .into();
         words.push(format!("--error-exitcode={FOUND}"));
-        words.push(format!("--suppressions={}", known.display()));
         words.push(format!("--log-file={}.%p", logs.prefix().display()));
         words
     }
@@ -201,7 +205,8 @@ fn source_of_std(sysroot: &Path) -> Result<(), String> {
     }
     let mut command = Command::new("rustup");
     command.args(["component", "add", "rust-src"]);
-    process::output(command.current_dir(process::root())).map(drop)
+    let added = process::output(command.current_dir(process::root()));
+    added.map(drop).map_err(|why| format!("{NO_SOURCE}: {why}"))
 }
 
 /// The sanitizer's own part, which comes with the compiler.
