@@ -55,6 +55,14 @@ fn attach(found: &FoundServer, args: &Attach) -> Result<Tool, Failure> {
     Ok(tool)
 }
 
+/// Whether a status is what the server says, and not that it cannot be asked.
+fn is_answer(status: Status) -> bool {
+    !matches!(
+        status,
+        Status::ERR_UNREACH | Status::ERR_TIMEOUT | Status::ERR_LOST_CONNECTION
+    )
+}
+
 /// Takes leave of a server. What it answered counts, not how it says goodbye.
 fn leave(tool: Tool) {
     if let Err(error) = tool.finalize() {

@@ -7,8 +7,7 @@ use pmix_tool::{FoundServer, Search, Tool};
 use pmix_types::{DataArray, Info, ProcInfo, ProcState, Query, Status, Text, Value, keys};
 use serde_json::{Value as Json, json};
 
-use super::query::is_answer;
-use super::{attach, find, leave, target};
+use super::{attach, find, is_answer, leave, target};
 use crate::args::{Attach, Global, Ps};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;

@@ -8,7 +8,7 @@ use pmix_types::{Info, Query, Status, Text, Value, keys};
 use serde_json::json;
 
 use super::ps::server_of;
-use super::{attach, find, leave, target};
+use super::{attach, find, is_answer, leave, target};
 use crate::args::{Global, QueryArgs, key};
 use crate::failure::{Exit, Failure};
 use crate::get::show;
@@ -59,14 +59,6 @@ fn server(args: &QueryArgs) -> Result<FoundServer, Failure> {
         _ => None,
     };
     has_job.map_or_else(|| find(&args.attach), Ok)
-}
-
-/// Whether a status is what the server says, and not that it cannot be asked.
-pub(super) fn is_answer(status: Status) -> bool {
-    !matches!(
-        status,
-        Status::ERR_UNREACH | Status::ERR_TIMEOUT | Status::ERR_LOST_CONNECTION
-    )
 }
 
 fn qualifiers(args: &QueryArgs) -> Result<Vec<Info<'static>>, Failure> {
