@@ -19,8 +19,9 @@ const GROWTH: u64 = 512;
 /// What attacks are made from.
 const SEED: u32 = 5;
 
-/// How long the processes of a step that ended may stay.
-const LEAVE: Duration = Duration::from_secs(20);
+/// How long the processes of a step that ended may stay: Slurm tries for 13 s, and for each message, to reach a node
+/// whose part of the step is gone.
+const LEAVE: Duration = Duration::from_secs(45);
 
 /// A step that waits in a fence for ever is cancelled, and ends.
 ///
@@ -34,7 +35,7 @@ pub(super) fn cancelled(
 ) -> Result<(), String> {
     let shared = cluster.shared();
     let script = format!(
-        "srun --mpi=pmix_v4 --quiet --time=3 --job-name=hung -N 2 -n 4 {} >{shared}/hung 2>&1 & job=$!; \
+        "rm -f {shared}/hung; srun --mpi=pmix_v4 --quiet --time=3 --job-name=hung -N 2 -n 4 {} >{shared}/hung 2>&1 & job=$!; \
          until grep -q 'the last process waits' {shared}/hung; do sleep 0.1; done; \
          scancel --name=hung; wait $job",
         stuck.display()
