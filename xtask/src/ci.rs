@@ -22,7 +22,7 @@ const RUNS: &[&str] = &[
     "faults --short",
     "interop",
     "consumers --profile dev",
-    "sanitize --short --profile dev",
+    "sanitize --only abi --profile dev",
     "dist target/dist --profile dev",
     "dist target/dist-2.17 --glibc 2.17 --profile dev",
     "deb target/deb --profile dev",
