@@ -24,7 +24,6 @@ const RUNS: &[&str] = &[
     "consumers --profile dev",
     "sanitize --only abi --profile dev",
     "dist target/dist --profile dev",
-    "dist target/dist-2.17 --glibc 2.17 --profile dev",
     "deb target/deb --profile dev",
     "crates",
 ];
