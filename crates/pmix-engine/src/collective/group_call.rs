@@ -80,15 +80,15 @@ pub(crate) fn is_tolerant(infos: &[Info<'_>]) -> bool {
 pub(crate) fn stays_local(said: &Said) -> bool {
     let all = |key: &str| said.iter().all(|(_, infos)| is_set(infos, key));
     let any = |key: &str| said.iter().any(|(_, infos)| is_set(infos, key));
-    let is_gathered = said.iter().any(|(_, infos)| is_gathered(infos));
     let wants_context = any(keys::GROUP_ASSIGN_CONTEXT_ID);
-    !said.is_empty() && all(keys::GROUP_LOCAL_ONLY) && !wants_context && !is_gathered
+    !said.is_empty() && all(keys::GROUP_LOCAL_ONLY) && !wants_context && !is_gathered(said)
 }
 
-/// Whether the host alone can say who the members are.
-pub(crate) fn is_gathered(infos: &[Info<'_>]) -> bool {
-    let is = |key: &str| infos.iter().any(|info| info.key.is(key));
-    is(keys::PROCID) || is(keys::GROUP_ADD_MEMBERS)
+/// Returns whether the host determines the membership of a group: one of the callers adds members
+/// (`PMIX_GROUP_ADD_MEMBERS`), or calls for itself alone (`pmix.procid`).
+pub(crate) fn is_gathered(said: &Said) -> bool {
+    let is = |info: &Info<'_>| info.key.is(keys::PROCID) || info.key.is(keys::GROUP_ADD_MEMBERS);
+    said.iter().any(|(_, infos)| infos.iter().any(is))
 }
 
 /// Whether any of them says in which order they are to be in the end.

@@ -165,9 +165,7 @@ impl Tracker {
 
     /// Whether processes have a part in it of whom the host alone knows.
     pub(super) fn is_gathered(&self) -> bool {
-        let mut said = self.said.iter();
-        self.key.0 == Collective::GroupConstruct
-            && said.any(|(_, infos)| group_call::is_gathered(infos))
+        self.key.0 == Collective::GroupConstruct && group_call::is_gathered(&self.said)
     }
 
     /// Whether the host said who the members of a group are, where it alone can: if some of them were added,

@@ -59,15 +59,17 @@ pub(super) struct One<T> {
     /// What the leaders said, and those whom they add.
     led: Vec<Part<T>>,
     came: Vec<Part<T>>,
-    /// Those whom the leaders add.
+    /// The leaders that are named one by one, or call for themselves.
+    leads: HashSet<Proc<'static>>,
+    /// The jobs that lead as a whole, and how many processes each has, if it exists.
+    jobs: HashMap<Nspace<'static>, Option<u32>>,
+    /// Those whom the leaders add, and who are no leaders.
     added: HashSet<Proc<'static>>,
     /// Those of them, and those of the leaders who call for themselves, who have called.
     called: HashSet<Proc<'static>>,
     /// How many calls of leaders there were.
     num_led: u64,
     order: Option<Vec<Proc<'static>>>,
-    /// How many processes the jobs have that lead as a whole.
-    sizes: HashMap<Nspace<'static>, u32>,
     pub(super) is_optional: bool,
     pub(super) until: Option<Instant>,
     pub(super) failed: Option<Status>,
@@ -80,11 +82,12 @@ impl<T> One<T> {
             leaders,
             led: Vec::new(),
             came: Vec::new(),
+            leads: HashSet::new(),
+            jobs: HashMap::new(),
             added: HashSet::new(),
             called: HashSet::new(),
             num_led: 0,
             order: None,
-            sizes: HashMap::new(),
             is_optional: false,
             until: None,
             failed: None,
@@ -130,6 +133,7 @@ impl<T> One<T> {
         let infos = &call.directives;
         self.called.extend(part.proc.clone());
         self.num_led = self.num_led.saturating_add(1);
+        self.led_by(&part, processes);
         self.led.push(part);
         let number = |leaders: &Leaders| match leaders {
             Leaders::Counted(count) => Some(*count),
@@ -161,26 +165,33 @@ impl<T> One<T> {
                 rank => rank.as_raw()..rank.as_raw().saturating_add(1),
             };
             let nspace = proc.nspace.to_shared();
-            let of = |rank| Proc::new(nspace.clone(), Rank::new(rank));
-            self.added.extend(ranks.map(of));
-        }
-        let (leads, jobs) = self.leading();
-        self.added
-            .retain(|proc| !leads.contains(proc) && !jobs.contains(&proc.nspace));
-        for nspace in jobs {
-            if let Some(size) = processes.job_size(&nspace) {
-                self.sizes.insert(nspace, size);
+            if self.jobs.contains_key(&nspace) {
+                continue;
+            }
+            for rank in ranks {
+                let proc = Proc::new(nspace.clone(), Rank::new(rank));
+                match self.called.contains(&proc) || !processes.has_ended(&proc) {
+                    _ if self.leads.contains(&proc) => {}
+                    true => _ = self.added.insert(proc),
+                    false if self.is_optional => {}
+                    false => self.fails(Status::ERR_LOST_CONNECTION),
+                }
             }
         }
-        let open = self.added.difference(&self.called);
-        let ended: Vec<_> = open
-            .filter(|proc| processes.has_ended(proc))
-            .cloned()
-            .collect();
-        if !ended.is_empty() && !self.is_optional {
-            self.fails(Status::ERR_LOST_CONNECTION);
+    }
+
+    /// Takes note of the leaders that a call names: they are not among those who are added.
+    fn led_by(&mut self, part: &Part<T>, processes: &impl Processes) {
+        for proc in part.listed.iter().chain(&part.proc) {
+            if proc.rank != Rank::WILDCARD {
+                self.added.remove(proc);
+                self.leads.insert(proc.clone());
+            } else if !self.jobs.contains_key(&proc.nspace) {
+                self.added.retain(|added| added.nspace != proc.nspace);
+                let size = processes.job_size(&proc.nspace);
+                self.jobs.insert(proc.nspace.clone(), size);
+            }
         }
-        self.added.retain(|proc| !ended.contains(proc));
     }
 
     /// It ends without success; the first reason counts.
@@ -188,20 +199,10 @@ impl<T> One<T> {
         self.failed.get_or_insert(status);
     }
 
-    /// The leaders that are known by now: those that are named, and whole jobs.
-    fn leading(&self) -> (HashSet<Proc<'static>>, HashSet<Nspace<'static>>) {
-        let listed = self.led.iter().flat_map(|part| &part.listed);
-        let own = self.led.iter().filter_map(|part| part.proc.as_ref());
-        let (jobs, named): (Vec<_>, Vec<_>) =
-            { listed.chain(own) }.partition(|proc| proc.rank == Rank::WILDCARD);
-        let jobs = jobs.into_iter().map(|proc| proc.nspace.clone());
-        (named.into_iter().cloned().collect(), jobs.collect())
-    }
-
     /// A list with whole jobs written out, as far as their sizes are known.
     fn each(&self, list: Vec<Proc<'static>>) -> Vec<Proc<'static>> {
-        let each = |proc: Proc<'static>| match self.sizes.get(&proc.nspace) {
-            Some(size) if proc.rank == Rank::WILDCARD => {
+        let each = |proc: Proc<'static>| match self.jobs.get(&proc.nspace) {
+            Some(Some(size)) if proc.rank == Rank::WILDCARD => {
                 let of = |rank| Proc::new(proc.nspace.clone(), Rank::new(rank));
                 (0..*size).map(of).collect()
             }
@@ -284,8 +285,12 @@ impl<T> One<T> {
                 if lists.clone().all(|list| list == first) {
                     return first.clone();
                 }
-                let mut both: Vec<_> = first.clone();
-                both.retain(|proc| lists.clone().all(|list| list.contains(proc)));
+                let mut both: HashSet<_> = first.iter().collect();
+                for list in lists {
+                    let named: HashSet<_> = list.iter().collect();
+                    both.retain(|proc| named.contains(proc));
+                }
+                let mut both: Vec<_> = both.into_iter().cloned().collect();
                 both.sort_unstable();
                 both
             }

@@ -64,7 +64,7 @@ impl Groups {
             notifies: ended.said.iter().any(notifies),
         };
         // Those who call for themselves are answered one by one.
-        let is_known = { ended.said.iter() }.any(|(_, infos)| is_gathered(infos))
+        let is_known = is_gathered(&ended.said)
             && self.named(group.name.as_bytes()).iter().any(|id| {
                 let known = self.groups.get(id);
                 known.is_some_and(|known| known.members.list() == group.members.list())
@@ -225,7 +225,7 @@ fn final_members(cx: &Cx, ended: &EndedGroup) -> Vec<Proc<'static>> {
 /// members: it names those who are. Each server tells its own.
 fn update(cx: &Cx, ended: &EndedGroup, members: &[Proc<'static>]) -> Option<Notification> {
     let named = each(cx, &ended.participants.to_procs());
-    let adds_none = !{ ended.said.iter() }.any(|(_, infos)| is_gathered(infos));
+    let adds_none = !is_gathered(&ended.said);
     if adds_none && named.len() == members.len() {
         return None;
     }

@@ -222,8 +222,11 @@ enum Role {
     Added,
 }
 
-/// What a process says that it is. Libraries up to 5.0 refuse an empty list, so that one whom leaders add may
-/// say there that none of the leaders is itself.
+/// Returns what a process says that it is in a construct.
+///
+/// DEVIATION: a process that lists itself with `PMIX_GROUP_BOOTSTRAP` 0 waits to be added by leaders, as one
+/// with an empty list does in OpenPMIx 6; libraries up to 5.0 refuse an empty list before they ask the server;
+/// `the_host_is_told_who_calls_for_itself`.
 fn role(request: &request::GroupConstruct<'_>) -> Role {
     let count = value(&request.infos, keys::GROUP_BOOTSTRAP);
     match count.map(|count| count.to_number::<u64>()) {
