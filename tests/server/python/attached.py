@@ -13,21 +13,7 @@ for name in [name for name in os.environ if name.startswith("PMIX_") and not nam
 
 import pmix
 
-
-def must(what, status):
-    """The status must be success."""
-    if status != 0:
-        sys.exit(f"{what}: {status}")
-
-
-def text_of(value):
-    """The wrapper hands some texts out as bytes."""
-    return value.decode() if isinstance(value, bytes) else value
-
-
-def info(key, value, kind):
-    """An info, as the wrapper wants it."""
-    return {"key": key, "value": value, "val_type": kind}
+from common import info, must, text_of
 
 
 def ask(tool):

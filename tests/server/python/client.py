@@ -7,23 +7,9 @@ import threading
 
 import pmix
 
+from common import info, must, text_of
+
 SECONDS = 20
-
-
-def must(what, status):
-    """The status must be success."""
-    if status != 0:
-        sys.exit(f"{what}: {status}")
-
-
-def text_of(value):
-    """The wrapper hands some texts out as bytes."""
-    return value.decode() if isinstance(value, bytes) else value
-
-
-def info(key, value, kind):
-    """An info, as the wrapper wants it."""
-    return {"key": key, "value": value, "val_type": kind}
 
 
 def exchange(client, me, size):

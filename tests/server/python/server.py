@@ -11,6 +11,8 @@ import threading
 
 import pmix
 
+from common import info
+
 SECONDS = 40
 JOB = "python@1"
 
@@ -23,11 +25,6 @@ def must(what, status):
     """The status must be success; releases say of what they have done at once that it succeeded."""
     if status not in (pmix.PMIX_SUCCESS, pmix.PMIX_OPERATION_SUCCEEDED):
         sys.exit(f"{what}: {status}")
-
-
-def info(key, value, kind):
-    """An info, as the wrapper wants it."""
-    return {"key": key, "value": value, "val_type": kind}
 
 
 def known(_):

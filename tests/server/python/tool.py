@@ -7,16 +7,7 @@ import sys
 
 import pmix
 
-
-def must(what, status):
-    """The status must be success."""
-    if status != 0:
-        sys.exit(f"{what}: {status}")
-
-
-def text_of(value):
-    """The wrapper hands some texts out as bytes."""
-    return value.decode() if isinstance(value, bytes) else value
+from common import must, text_of
 
 
 def main():
