@@ -101,10 +101,10 @@ fn hostname() -> String {
 
 type Distances = Vec<DeviceDistance<'static>>;
 
-/// How far devices are, as this process sees them; where it sees none, the server may see them.
+/// The device distances that this process computes, or the request to the server where it computes none.
 enum Distant {
     Here(Distances),
-    /// Why there are none here, whom to ask, and what.
+    /// The status of the failure here, the client that asks, and its request.
     AskServer(Status, SharedClient, Box<Ask<'static, Distances>>),
 }
 

@@ -40,6 +40,14 @@ fn help_that_cannot_be_written_is_an_error() {
     }
 }
 
+/// A command line that cannot be read is answered with exit code 2 and this text.
+fn misused(args: &[&str], expected: &str) {
+    let outcome = pmix(args);
+    assert_eq!(outcome.code, 2, "{args:?}");
+    let said = &outcome.stderr;
+    assert!(said.contains(expected), "{args:?}: {said}");
+}
+
 #[test]
 fn a_command_that_there_is_not_is_answered_with_the_one_that_is_meant() {
     for (args, meant) in [
@@ -51,13 +59,7 @@ fn a_command_that_there_is_not_is_answered_with_the_one_that_is_meant() {
         ),
         (&["--json", "rnu"], "tip: did you mean `pmix run`?"),
     ] {
-        let outcome = pmix(args);
-        assert_eq!(outcome.code, 2, "{args:?}");
-        assert!(
-            outcome.stderr.contains(meant),
-            "{args:?}: {}",
-            outcome.stderr
-        );
+        misused(args, meant);
     }
     let outcome = pmix(&["xyzzyq"]);
     assert!(!outcome.stderr.contains("tip"), "{}", outcome.stderr);
@@ -73,13 +75,7 @@ fn a_number_that_cannot_be_is_answered_with_what_can() {
             "expected a place counted from zero",
         ),
     ] {
-        let outcome = pmix(args);
-        assert_eq!(outcome.code, 2, "{args:?}");
-        assert!(
-            outcome.stderr.contains(expected),
-            "{args:?}: {}",
-            outcome.stderr
-        );
+        misused(args, expected);
     }
 }
 

@@ -3,6 +3,9 @@
 
 mod command;
 
+use std::process::Command;
+use std::time::{Duration, Instant};
+
 use command::launcher::Running;
 use command::{Outcome, command, finish};
 
@@ -84,6 +87,37 @@ fn query_asks_for_any_key() {
     let outcome = tool(&running, &about);
     assert_eq!(outcome.code, 1);
     assert!(outcome.stderr.contains("the server has no answer"));
+    end(running);
+}
+
+#[test]
+fn query_asks_the_server_that_has_the_job() {
+    let running = job();
+    let size = ["--json", "query", "--nspace", "other@1", "JOB_SIZE"];
+    let mut other = command(&[
+        "run", "--host", "n1", "--nspace", "other@1", "-n", "3", "sleep", "30",
+    ]);
+    let mut other = other
+        .env("PATH", "/usr/bin:/bin")
+        .env("TMPDIR", running.tmp.path())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    let asked = loop {
+        let asked = tool(&running, &size);
+        if asked.code == 0 || begun.elapsed() > Duration::from_secs(20) {
+            break asked;
+        }
+    };
+    // Without the job there are two servers to choose from.
+    let vague = tool(&running, &["query", "QUERY_NAMESPACES"]);
+    let sent = Command::new("kill").arg(other.id().to_string()).status();
+    assert!(sent.unwrap().success());
+    other.wait().unwrap();
+    assert_eq!((asked.code, asked.stderr.as_str()), (0, ""));
+    assert_eq!(asked.json()["answers"][0]["value"]["data"], 3);
+    assert_eq!(vague.code, 1);
+    assert!(vague.stderr.contains("--pid N"), "{}", vague.stderr);
     end(running);
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Known {
     /// Since the server said what it knows of the own job.
     cache: OnceLock<JobCache>,
     own: Mutex<ModexStore>,
-    /// What was stored here about other processes and jobs, since something was.
+    /// The values that `PMIx_Store_internal` kept about other processes and jobs; unset until the first one.
     stored: OnceLock<Mutex<HashMap<Nspace<'static>, ModexStore>>>,
     prefetch: Prefetch,
 }

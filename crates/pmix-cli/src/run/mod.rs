@@ -94,10 +94,10 @@ fn ending(outcome: &Outcome, keeps_going: bool, answered: bool) -> Result<Exit, 
     })
 }
 
-/// How many of the ranks that failed besides the first are named.
+/// The number of failed ranks, besides the first one, that a message names.
 const NAMED: usize = 8;
 
-/// How other ranks than the first one failed, where that ended no job.
+/// Returns the end of a message that names the other ranks that failed, for a job that went on (`--keep-going`).
 fn others(ranks: &[RankOutcome], first: Rank) -> String {
     let failed = ranks
         .iter()
@@ -112,13 +112,13 @@ fn others(ranks: &[RankOutcome], first: Rank) -> String {
     text
 }
 
-/// Whether a process wrote where nobody reads.
+/// Returns whether the job failed because SIGPIPE ended a process.
 fn is_of_pipe(cause: &Cause) -> bool {
     let pipe = Signal::PIPE.as_raw();
     matches!(cause, Cause::Failed { ending: Ending::Signalled { signal, .. }, .. } if *signal == pipe)
 }
 
-/// Whether nobody reads a stream any more.
+/// Returns whether a stream is a pipe that has no reader.
 fn is_closed(stream: &impl AsFd) -> bool {
     let mut polled = [PollFd::new(stream, PollFlags::empty())];
     let now = Timespec {

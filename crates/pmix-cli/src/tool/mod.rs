@@ -55,7 +55,7 @@ fn attach(found: &FoundServer, args: &Attach) -> Result<Tool, Failure> {
     Ok(tool)
 }
 
-/// Whether a status is what the server says, and not that it cannot be asked.
+/// Returns whether a status came from the server, and does not mean that the server was not reached.
 fn is_answer(status: Status) -> bool {
     !matches!(
         status,
@@ -63,7 +63,7 @@ fn is_answer(status: Status) -> bool {
     )
 }
 
-/// Takes leave of a server. What it answered counts, not how it says goodbye.
+/// Finalizes a tool. A failure is only logged, as the server has answered before.
 fn leave(tool: Tool) {
     if let Err(error) = tool.finalize() {
         tracing::debug!(%error, "the server did not let the tool go");

@@ -273,7 +273,7 @@ fn table(out: &mut Out, procs: &[ProcInfo<'_>]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a process has ended, so that it has an exit code.
+/// Returns whether a process in this state has terminated and has an exit code.
 fn is_over(state: ProcState) -> bool {
     state.as_raw() >= ProcState::TERMINATED.as_raw()
 }

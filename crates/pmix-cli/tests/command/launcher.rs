@@ -84,17 +84,11 @@ impl Running {
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).unwrap();
-        let output = self.child.wait_with_output().unwrap();
-        assert_nothing_left(&self.tmp);
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output.status.code(), rest, errors)
+        let (code, errors) = self.end_unread();
+        (code, rest, errors)
     }
 
     /// The exit code where nobody reads what it writes any more, and what it said.
-    #[allow(
-        dead_code,
-        reason = "not every test that runs a launcher closes its output"
-    )]
     pub(crate) fn end_unread(self) -> (Option<i32>, String) {
         drop(self.output);
         let output = self.child.wait_with_output().unwrap();

@@ -42,7 +42,7 @@ pub enum Answer {
     Job(Nspace<'static>),
     /// A credential of this process, and what is known of it.
     Credential(Vec<u8>, Vec<Info<'static>>),
-    /// How far devices are.
+    /// The device distances that the server computed.
     Distances(Vec<DeviceDistance<'static>>),
     /// The payload of the reply to a [`request`](crate::Core::request), to be read by the types in
     /// [`pmix_proto::reply`].
@@ -79,7 +79,7 @@ pub(crate) enum Waiting {
     Job,
     /// A credential of this process.
     Credential,
-    /// How far devices are.
+    /// Device distances from the server.
     Distances,
     /// The group of a name that is constructed.
     Constructed(Text<'static>),

@@ -239,7 +239,7 @@ pub(super) struct Found {
     pub(super) strip_fqdn: bool,
 }
 
-/// How many names are searched for a bracket.
+/// The number of names, from the first one, that are searched for a bracket to explain maps of different sizes.
 const LOOKED_AT: usize = 64;
 
 /// Two maps that belong together.
