@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use command::launcher::Running;
-use command::{Outcome, command, finish};
+use command::{command, finish};
 
 /// A job of two processes that have started, and that end when their output is read to its end.
 fn job() -> Running {
@@ -15,15 +15,6 @@ fn job() -> Running {
     let mut running = Running::start(&["-n", "2", "--host", "n1", "sh", "-c", script]);
     assert_eq!([running.line(), running.line()], ["up", "up"]);
     running
-}
-
-/// A tool whose servers are below the directory of a job.
-fn tool(running: &Running, args: &[&str]) -> Outcome {
-    let mut command = command(args);
-    command
-        .env("TMPDIR", running.tmp.path())
-        .env("PMIX_HOSTNAME", "n1");
-    finish(command, b"")
 }
 
 fn end(running: Running) {
@@ -36,7 +27,7 @@ fn end(running: Running) {
 fn ps_shows_the_processes_of_a_job() {
     let running = job();
     let launcher = running.child.id().to_string();
-    let outcome = tool(&running, &["ps"]);
+    let outcome = running.tool(&["ps"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     let text = outcome.text();
     assert!(text.contains(&format!("process {launcher}")), "{text}");
@@ -46,7 +37,7 @@ fn ps_shows_the_processes_of_a_job() {
         assert!(row.trim_start().starts_with(&rank.to_string()), "{text}");
         assert!(row.contains("running") && row.contains("n1"), "{text}");
     }
-    let outcome = tool(&running, &["--json", "ps", "--pid", &launcher]);
+    let outcome = running.tool(&["--json", "ps", "--pid", &launcher]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     let json = outcome.json();
     assert_eq!(json["server_pid"].to_string(), launcher);
@@ -56,12 +47,12 @@ fn ps_shows_the_processes_of_a_job() {
     // It has none yet.
     assert_eq!(json["procs"][1]["exit_code"], serde_json::Value::Null);
     let nspace = json["nspace"].as_str().unwrap().to_owned();
-    assert_eq!(tool(&running, &["ps", &nspace]).code, 0);
+    assert_eq!(running.tool(&["ps", &nspace]).code, 0);
     for options in [
         &["ps", "no-such-job"][..],
         &["ps", "no-such-job", "--pid", &launcher],
     ] {
-        let outcome = tool(&running, options);
+        let outcome = running.tool(options);
         assert_eq!(outcome.code, 1, "{options:?}");
         assert!(
             outcome.stderr.contains("has a job \"no-such-job\""),
@@ -75,16 +66,16 @@ fn ps_shows_the_processes_of_a_job() {
 #[test]
 fn query_asks_for_any_key() {
     let running = job();
-    let outcome = tool(&running, &["query", "QUERY_NAMESPACES"]);
+    let outcome = running.tool(&["query", "QUERY_NAMESPACES"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     let text = outcome.text();
     let nspace = text.strip_prefix("pmix.qry.ns: ").unwrap().to_owned();
     let about = ["--json", "query", "--nspace", &nspace, "JOB_SIZE"];
-    let json = tool(&running, &about).json();
+    let json = running.tool(&about).json();
     assert_eq!(json["status"], 0);
     assert_eq!(json["answers"][0]["value"]["data"], 2);
     let about = ["query", "--nspace", "no-such-job", "QUERY_PROC_TABLE"];
-    let outcome = tool(&running, &about);
+    let outcome = running.tool(&about);
     assert_eq!(outcome.code, 1);
     assert!(outcome.stderr.contains("the server has no answer"));
     end(running);
@@ -104,13 +95,13 @@ fn query_asks_the_server_that_has_the_job() {
         .unwrap();
     let begun = Instant::now();
     let asked = loop {
-        let asked = tool(&running, &size);
+        let asked = running.tool(&size);
         if asked.code == 0 || begun.elapsed() > Duration::from_secs(20) {
             break asked;
         }
     };
     // Without the job there are two servers to choose from.
-    let vague = tool(&running, &["query", "QUERY_NAMESPACES"]);
+    let vague = running.tool(&["query", "QUERY_NAMESPACES"]);
     let sent = Command::new("kill").arg(other.id().to_string()).status();
     assert!(sent.unwrap().success());
     other.wait().unwrap();

@@ -86,6 +86,6 @@ pub use layout::Layout;
 pub use outcome::{Cause, GroupOutcome, JobOutcome, Outcome, RankOutcome};
 pub use placement::{MapBy, Policy, place};
 pub use plan::{App, Output, Plan, ProcessSet};
-pub use process::{Ending, end_with_launcher};
+pub use process::{Ending, end_with_launcher, signal_number};
 pub use run::{Standard, launch};
 pub use topology::this_machine;

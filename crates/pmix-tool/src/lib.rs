@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod attachment;
+mod control;
 mod error;
 mod rendezvous;
 mod search;
@@ -30,6 +31,7 @@ mod tool;
 mod walk;
 
 pub use attachment::{Attachment, Identity};
+pub use control::Control;
 pub use error::Error;
 pub use pmix_client::{ClientEvent, Uri};
 pub use rendezvous::{FoundServer, PassedOver};

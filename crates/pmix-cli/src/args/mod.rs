@@ -9,6 +9,7 @@ mod inspect;
 mod layout;
 mod map;
 mod plugins;
+mod ranks;
 mod run;
 mod sets;
 mod target;
@@ -29,10 +30,11 @@ pub(crate) use map::{
     Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, Nth, Writer,
 };
 pub(crate) use plugins::{Info, PluginsCommand};
+pub(crate) use ranks::Ranks;
 pub(crate) use run::{AppArgs, NextApp, Run};
 pub(crate) use sets::{Diff, Lists, Parts, Position, Slice};
 pub(crate) use target::Target;
-pub(crate) use tool::{Attach, Ps, QueryArgs};
+pub(crate) use tool::{Attach, Kill, Ps, QueryArgs};
 pub(crate) use wire::{
     BufferArg, CallType, PsquashArg, Wire, WireCommand, WireDecode, WireEncode, data_type, layout,
     module,
@@ -155,6 +157,12 @@ Examples:
   pmix --json ps --pid 4711
   pmix ps --system job.1";
 
+const KILL_EXAMPLES: &str = "\
+Examples:
+  pmix kill run-n01-4711@1
+  pmix kill --signal USR1 --ranks 0,2-4 run-n01-4711@1
+  pmix kill --pause --pid 4711 job.1";
+
 const WIRE_EXAMPLES: &str = "\
 Examples:
   pmix wire decode --type string --hex 020861626300
@@ -180,6 +188,9 @@ pub(crate) enum Command {
     /// List the jobs and processes of the running servers of this node.
     #[command(after_help = PS_EXAMPLES)]
     Ps(Ps),
+    /// End, stop, continue or signal the processes of a running job.
+    #[command(arg_required_else_help = true, after_help = KILL_EXAMPLES)]
+    Kill(Kill),
     /// Packed data: unpack, explain, pack.
     #[command(arg_required_else_help = true, after_help = WIRE_EXAMPLES)]
     Wire(Wire),

@@ -10,6 +10,7 @@ use pmix_launch::{MapBy, ProcessSet};
 use pmix_topology::{Cpuset, Level};
 use pmix_types::Nspace;
 
+use super::Ranks;
 use super::layout::LayoutArgs;
 
 /// Arguments of `run`.
@@ -260,20 +261,9 @@ fn process_set(text: &str) -> Result<ProcessSet, String> {
     let (name, ranks) = text
         .rsplit_once('=')
         .ok_or("NAME=RANKS is expected, such as even=0,2,4-6")?;
-    let rank = |text: &str| {
-        let rank = text.trim().parse::<u32>();
-        rank.map_err(|error| format!("{text:?} is no rank: {error}"))
-    };
-    let range = |range: &str| match range.split_once('-') {
-        Some((first, last)) => Ok((rank(first)?, rank(last)?)),
-        None => rank(range).map(|rank| (rank, rank)),
-    };
-    let ranks: Result<Vec<_>, String> = ranks.split(',').map(range).collect();
-    let mut ranks = ranks?;
-    ranks.sort_unstable();
     Ok(ProcessSet {
         name: name.to_owned(),
-        ranks,
+        ranks: Ranks::parse(ranks)?.0,
     })
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The arguments of the commands that attach to a server: `query`, `ps`.
+//! The arguments of the commands that attach to a server: `query`, `ps`, `kill`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use pmix_types::Rank;
 
+use super::Ranks;
 use super::hello::seconds;
 
 /// Which server is meant.
@@ -88,4 +89,37 @@ pub(crate) struct Ps {
     pub(crate) nspace: Option<String>,
     #[command(flatten)]
     pub(crate) attach: Attach,
+}
+
+/// Arguments of `kill`.
+#[derive(Args)]
+pub(crate) struct Kill {
+    /// The job.
+    #[arg(value_name = "NSPACE")]
+    pub(crate) nspace: String,
+    /// Only these ranks of the job, for example 0,2-4.
+    #[arg(long, value_name = "RANKS", value_parser = Ranks::parse_few)]
+    pub(crate) ranks: Option<Ranks>,
+    /// Send this signal, a name or a number.
+    #[arg(short, long, value_name = "SIGNAL", group = "what", value_parser = signal)]
+    pub(crate) signal: Option<i32>,
+    /// Ask the processes to end; so it is if nothing else is said.
+    #[arg(long, group = "what")]
+    pub(crate) terminate: bool,
+    /// End the processes at once.
+    #[arg(long, group = "what")]
+    pub(crate) kill: bool,
+    /// Stop the processes.
+    #[arg(long, group = "what")]
+    pub(crate) pause: bool,
+    /// Let processes that were stopped go on.
+    #[arg(long, group = "what")]
+    pub(crate) resume: bool,
+    #[command(flatten)]
+    pub(crate) attach: Attach,
+}
+
+fn signal(text: &str) -> Result<i32, String> {
+    let number = pmix_launch::signal_number(text);
+    number.ok_or_else(|| "this is the name or the number of no signal".to_owned())
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Commands that attach to a server which did not start them.
 
+mod kill;
 mod ps;
 mod query;
 
@@ -10,6 +11,7 @@ use pmix_types::Status;
 use crate::args::Attach;
 use crate::failure::{Exit, Failure};
 
+pub(crate) use kill::run as kill;
 pub(crate) use ps::run as ps;
 pub(crate) use query::run as query;
 
@@ -46,6 +48,15 @@ fn find(args: &Attach) -> Result<FoundServer, Failure> {
             false => failure,
         }
     })
+}
+
+/// Finds the server that has a job: the one that the options name, else the only one that has it.
+fn find_job(args: &Attach, nspace: Option<&str>) -> Result<FoundServer, Failure> {
+    let has_job = match (target(args), nspace) {
+        (None, Some(nspace)) => ps::server_of(nspace, args),
+        _ => None,
+    };
+    has_job.map_or_else(|| find(args), Ok)
 }
 
 /// Attaches to a server.

@@ -3,12 +3,10 @@
 
 use std::io::Write as _;
 
-use pmix_tool::FoundServer;
 use pmix_types::{Info, Query, Status, Text, Value, keys};
 use serde_json::json;
 
-use super::ps::server_of;
-use super::{attach, find, is_answer, leave, target};
+use super::{attach, find_job, is_answer, leave};
 use crate::args::{Global, QueryArgs, key};
 use crate::failure::{Exit, Failure};
 use crate::get::show;
@@ -18,7 +16,8 @@ use crate::printable::printable;
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &QueryArgs) -> Result<Exit, Failure> {
     let qualifiers = qualifiers(args)?;
-    let tool = attach(&server(args)?, &args.attach)?;
+    let server = find_job(&args.attach, args.nspace.as_deref())?;
+    let tool = attach(&server, &args.attach)?;
     let mut out = Out::new();
     let mut missing = Vec::new();
     // One query for each key: of several the answer would not say which key has none.
@@ -50,15 +49,6 @@ pub(crate) fn run(global: &Global, args: &QueryArgs) -> Result<Exit, Failure> {
             })
         }
     }
-}
-
-/// The server that is asked: the one that the options name, or that has the job that is asked about.
-fn server(args: &QueryArgs) -> Result<FoundServer, Failure> {
-    let has_job = match (target(&args.attach), &args.nspace) {
-        (None, Some(nspace)) => server_of(nspace, &args.attach),
-        _ => None,
-    };
-    has_job.map_or_else(|| find(&args.attach), Ok)
 }
 
 fn qualifiers(args: &QueryArgs) -> Result<Vec<Info<'static>>, Failure> {

@@ -80,6 +80,19 @@ impl Running {
         assert!(sent.unwrap().success());
     }
 
+    /// A tool whose servers are below the directory of the session; of a job with `--host n1`.
+    pub(crate) fn tool_command(&self, args: &[&str]) -> Command {
+        let mut command = command(args);
+        command
+            .env("TMPDIR", self.tmp.path())
+            .env("PMIX_HOSTNAME", "n1");
+        command
+    }
+
+    pub(crate) fn tool(&self, args: &[&str]) -> Outcome {
+        finish(self.tool_command(args), b"")
+    }
+
     /// The exit code, what else it wrote, and what it said.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let mut rest = String::new();

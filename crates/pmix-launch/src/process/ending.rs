@@ -5,6 +5,9 @@ use std::fmt;
 
 use rustix::process::WaitIdStatus;
 
+/// No signal has a larger number.
+const MOST_SIGNALS: i32 = 64;
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -61,6 +64,20 @@ pub(crate) fn signal_name(signal: i32) -> String {
     }
 }
 
+/// Returns the number of a signal from its name, with or without `SIG`, or from its number.
+///
+/// Signals that have no name are none.
+#[must_use]
+pub fn signal_number(text: &str) -> Option<i32> {
+    let name = text.to_ascii_uppercase();
+    let name = name.strip_prefix("SIG").unwrap_or(&name);
+    (1..=MOST_SIGNALS).find(|number| {
+        let known = signal_hook::low_level::signal_name(*number);
+        let known = known.and_then(|known| known.strip_prefix("SIG"));
+        known.is_some_and(|known| known == name || text == number.to_string())
+    })
+}
+
 impl From<&WaitIdStatus> for Ending {
     fn from(status: &WaitIdStatus) -> Self {
         if let Some(signal) = status.terminating_signal() {
@@ -76,6 +93,16 @@ impl From<&WaitIdStatus> for Ending {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_signal_has_a_name_and_a_number() {
+        for text in ["TERM", "sigterm", "SIGTERM", "15"] {
+            assert_eq!(signal_number(text), Some(15), "{text}");
+        }
+        for text in ["", "SIG", "0", "-1", "999", "NOPE"] {
+            assert_eq!(signal_number(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn a_signal_is_told_as_a_shell_does() {

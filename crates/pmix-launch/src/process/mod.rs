@@ -10,7 +10,7 @@ mod spawn;
 mod table;
 mod watcher;
 
-pub use ending::Ending;
+pub use ending::{Ending, signal_number};
 pub use watcher::end_with_launcher;
 
 pub(crate) use ending::{of_signal, signal_name};

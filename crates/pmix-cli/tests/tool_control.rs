@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix kill` at a job of `pmix run`.
+
+mod command;
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use command::launcher::Running;
+
+/// Longer than anything here takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+const NAME: &str = "controlled@1";
+
+/// A job of two processes that have started, and say which signal they get.
+fn job() -> Running {
+    let script = "trap 'echo $PMIX_RANK has it' USR1; echo up; while :; do sleep 0.05; done";
+    let mut running = Running::start(&[
+        "-n", "2", "--host", "n1", "--nspace", NAME, "sh", "-c", script,
+    ]);
+    assert_eq!([running.line(), running.line()], ["up", "up"]);
+    running
+}
+
+/// The states of the processes of a job as the system has them: `T` for one that is stopped.
+fn states(running: &Running) -> String {
+    let procs = running.tool(&["--json", "ps", NAME]).json();
+    let procs = procs["procs"].as_array().unwrap();
+    let state = |proc: &serde_json::Value| {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", proc["pid"])).unwrap();
+        let is_stopped = stat.contains(") T ");
+        if is_stopped { 'T' } else { '.' }
+    };
+    procs.iter().map(state).collect()
+}
+
+/// Waits until the processes are in these states.
+fn wait_for(running: &Running, expected: &str) {
+    let begun = Instant::now();
+    loop {
+        let seen = states(running);
+        if seen == expected {
+            return;
+        }
+        assert!(begun.elapsed() < LIMIT, "{seen} is not {expected}");
+    }
+}
+
+#[test]
+fn processes_are_signalled_stopped_continued_and_ended() {
+    let mut running = job();
+    let outcome = running.tool(&["kill", "--signal", "usr1", "--ranks", "1", NAME]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    assert_eq!(running.line(), "1 has it");
+    let outcome = running.tool(&["--json", "kill", "--pause", "--ranks", "0,0", NAME]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let json = outcome.json();
+    assert_eq!(
+        (&json["control"], &json["status"]),
+        (&"pause".into(), &0.into())
+    );
+    wait_for(&running, "T.");
+    assert_eq!(running.tool(&["kill", "--resume", NAME]).code, 0);
+    wait_for(&running, "..");
+    // The default ends the job.
+    assert_eq!(running.tool(&["kill", NAME]).code, 0);
+    let (code, rest, errors) = running.end();
+    assert_eq!((code, rest.as_str()), (Some(128 + 15), ""), "{errors}");
+}
+
+#[test]
+fn who_does_not_run_is_said() {
+    let running = job();
+    let pid = running.child.id().to_string();
+    for args in [
+        &["kill", "--pid", &pid, "no-such-job"][..],
+        &["kill", "--ranks", "7", NAME],
+    ] {
+        let outcome = running.tool(args);
+        assert_eq!(outcome.code, 1, "{args:?}: {}", outcome.stderr);
+        assert!(
+            outcome.stderr.contains("no such process"),
+            "{}",
+            outcome.stderr
+        );
+        let json = running.tool(&[&["--json"], args].concat());
+        assert_eq!((json.code, &json.json()["status"]), (1, &(-46).into()));
+    }
+    for (args, why) in [
+        (&["kill", "--signal", "NOPE", NAME][..], "of no signal"),
+        (&["kill", "--ranks", "0-4294967295", NAME], "not more than"),
+        (&["kill", "--kill", "--pause", NAME], "cannot be used with"),
+    ] {
+        let outcome = running.tool(args);
+        assert_eq!(outcome.code, 2, "{args:?}");
+        assert!(outcome.stderr.contains(why), "{}", outcome.stderr);
+    }
+    assert_eq!(running.tool(&["kill", "--kill", NAME]).code, 0);
+    assert_eq!(running.end().0, Some(128 + 9));
+}
