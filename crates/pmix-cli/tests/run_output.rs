@@ -11,7 +11,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use command::Watchdog;
-use command::launcher::{Running, assert_nothing_left, launcher};
+use command::launcher::{Running, assert_nothing_left, launcher, run, sorted};
 
 /// Waits until so many processes of a job have made their files, as the last thing that they do, and
 /// then longer than the launcher waits for anything but its readers.
@@ -156,4 +156,98 @@ fn lines_that_are_written_in_pieces_go_out_whole_where_that_is_asked_for() {
     let zeros = ["--whole-lines", "head", "-c", "300000", "/dev/zero"];
     let (code, output, _) = Running::start(&zeros).end();
     assert_eq!((code, output.len()), (Some(0), 300_000));
+}
+
+const SAYS_BOTH: [&str; 3] = ["sh", "-c", "echo out; echo err >&2"];
+
+/// Runs two processes that write to both of their streams, and to the files of a directory.
+fn into_files(dir: &Path, options: &[&str]) -> command::Outcome {
+    let files = ["-n", "2", "--output-dir", dir.to_str().unwrap()];
+    run(&[&files[..], options, &SAYS_BOTH].concat())
+}
+
+#[test]
+fn output_that_goes_to_files_is_copied_with_tags_that_the_files_have_not() {
+    for (options, lines) in [
+        (
+            &["--tag-output", "--nspace", "job"][..],
+            ["[job,0]<stdout>: out", "[job,1]<stdout>: out"],
+        ),
+        (&["--copy-output"], ["out", "out"]),
+        (&["--whole-lines", "--forward-io"], ["out", "out"]),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let outcome = into_files(dir.path(), options);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        assert_eq!(sorted(&outcome), lines, "{options:?}");
+        assert_eq!(outcome.stderr.matches("err\n").count(), 2, "{options:?}");
+        for (name, text) in [("rank.0.stdout", "out\n"), ("rank.1.stderr", "err\n")] {
+            let written = std::fs::read_to_string(dir.path().join(name)).unwrap();
+            assert_eq!(written, text, "{options:?}");
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let outcome = into_files(dir.path(), &["--forward-io"]);
+    assert_eq!((outcome.text().as_str(), outcome.stderr.as_str()), ("", ""));
+    let written = std::fs::read_to_string(dir.path().join("rank.1.stdout"));
+    assert_eq!(written.unwrap(), "out\n");
+}
+
+#[test]
+fn names_of_files_follow_a_pattern_and_one_that_means_no_file_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = ["--nspace", "job", "--host", "n1"];
+    let name = ["--output-name", "%h/%n-%r"];
+    let outcome = into_files(dir.path(), &[&options[..], &name].concat());
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let written = std::fs::read_to_string(dir.path().join("n1/job-1.stderr"));
+    assert_eq!(written.unwrap(), "err\n");
+    for pattern in ["all", "%t", "../%r"] {
+        let outcome = into_files(dir.path(), &["--output-name", pattern]);
+        assert_eq!(outcome.code, 2, "{pattern}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(pattern), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn errors_go_where_output_goes_if_they_are_to() {
+    for (options, lines) in [
+        (&["--nspace", "job"][..], ["err", "out"]),
+        (
+            &["--nspace", "job", "--tag-output"],
+            ["[job,0]<stdout>: err", "[job,0]<stdout>: out"],
+        ),
+    ] {
+        let outcome = run(&[&["--merge-output"], options, &SAYS_BOTH].concat());
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+        assert_eq!(sorted(&outcome), lines);
+    }
+    for options in [
+        &["--merge-output"][..],
+        &["--merge-output", "--copy-output"],
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let outcome = into_files(dir.path(), options);
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+        let written = std::fs::read_to_string(dir.path().join("rank.1.stdout"));
+        assert_eq!(written.unwrap(), "out\nerr\n", "{options:?}");
+        assert!(!dir.path().join("rank.1.stderr").exists());
+    }
+}
+
+#[test]
+fn a_file_that_takes_no_more_is_named_and_the_copy_goes_on() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new("sh");
+    let pmix = env!("CARGO_BIN_EXE_pmix");
+    command.args(["-c", "ulimit -f 1; exec \"$@\"", "sh", pmix, "run"]);
+    let dir = tmp.path().join("out");
+    command.args(["--copy-output", "--output-dir", dir.to_str().unwrap()]);
+    command.args(["seq", "10000"]).env("TMPDIR", tmp.path());
+    let outcome = command::finish(command, b"");
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert_eq!(outcome.text().lines().count(), 10_000);
+    let expected = "is no longer written to";
+    assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("rank.0.stdout"));
 }

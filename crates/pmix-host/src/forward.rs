@@ -16,5 +16,7 @@ mod stdin_pipe;
 /// The crate `mio`, with whose `Poll` the parts of this module work.
 pub use mio;
 
-pub use output::{HeldStream, LineForm, OutputChunk, OutputForwarder, OutputStream};
+pub use output::{
+    Delivery, HeldStream, LineForm, OutputChunk, OutputFile, OutputForwarder, OutputStream,
+};
 pub use stdin_pipe::StdinPipe;

@@ -36,7 +36,7 @@
 //!     preg: Arc::new(pmix_builtin::open_preg(&params)?),
 //!     params,
 //!     tmpdir: "/tmp".into(),
-//!     output: Output::Plain,
+//!     output: Output::default(),
 //!     timeout: None,
 //!     grace: Duration::from_secs(2),
 //!     keep_going: false,
@@ -84,8 +84,9 @@ pub use environment::Export;
 pub use error::Error;
 pub use layout::Layout;
 pub use outcome::{Cause, GroupOutcome, JobOutcome, Outcome, RankOutcome};
+pub use output::FilePattern;
 pub use placement::{MapBy, Policy, place};
-pub use plan::{App, Output, Plan, ProcessSet};
+pub use plan::{App, Output, OutputFiles, OutputForm, Plan, ProcessSet};
 pub use process::{Ending, end_with_launcher, signal_number};
 pub use run::{Standard, launch};
 pub use topology::this_machine;

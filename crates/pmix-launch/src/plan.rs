@@ -11,7 +11,7 @@ use pmix_types::Rank;
 use preg_core::Preg;
 
 use crate::environment::Export;
-use crate::{Error, Layout, Policy};
+use crate::{Error, FilePattern, Layout, Policy};
 use pmix_topology::Cpuset;
 
 /// A job to start.
@@ -127,9 +127,21 @@ pub struct App {
     pub exports: Vec<Export>,
 }
 
-/// What becomes of the output of the processes.
+/// What becomes of the output of the processes. By default it goes to the streams of the launcher, byte
+/// by byte.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Output {
+pub struct Output {
+    /// How it goes to the streams of the launcher.
+    pub form: OutputForm,
+    /// Whether standard error goes where standard output goes.
+    pub is_merged: bool,
+    /// The files it goes to.
+    pub files: Option<OutputFiles>,
+}
+
+/// How output goes to the streams of the launcher.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutputForm {
     /// Bytes go out as they come in.
     #[default]
     Plain,
@@ -137,8 +149,17 @@ pub enum Output {
     Lines,
     /// Whole lines go out, each behind the process that wrote it.
     Tagged,
-    /// Each process writes to files of its own in this directory.
-    Files(PathBuf),
+}
+
+/// Files for the output of each process, which hold what it wrote, without tags.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputFiles {
+    /// The directory; it is made if it is not there.
+    pub dir: PathBuf,
+    /// The names of the files in it.
+    pub name: FilePattern,
+    /// Whether the streams of the launcher get a copy.
+    pub is_copied: bool,
 }
 
 impl App {
@@ -183,10 +204,6 @@ impl Plan {
             return Err(Error::request(format!(
                 "rank {rank} is to read standard input, the job has {asked} processes"
             )));
-        }
-        if self.forward_io && matches!(self.output, Output::Files(_)) {
-            let message = "output that goes to files does not pass through the launcher";
-            return Err(Error::request(message));
         }
         // Ranks that the applications do not number have no program.
         match self.layout.here().last() {

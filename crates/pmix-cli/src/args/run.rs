@@ -67,22 +67,13 @@ pub(crate) struct Run {
     #[arg(long, value_enum, value_name = "PART", help_heading = "Placement")]
     pub(crate) bind_to: Option<BindTo>,
     /// Put the job, the rank and the stream in front of each line of output.
-    #[arg(
-        short = 'l',
-        long,
-        visible_alias = "label",
-        conflicts_with = "output_dir",
-        help_heading = "Output"
-    )]
+    #[arg(short = 'l', long, visible_alias = "label", help_heading = "Output")]
     pub(crate) tag_output: bool,
     /// Put together the lines that processes write in pieces, so that no line has another in it.
-    #[arg(
-        long,
-        conflicts_with_all = ["tag_output", "output_dir"],
-        help_heading = "Output"
-    )]
+    #[arg(long, conflicts_with = "tag_output", help_heading = "Output")]
     pub(crate) whole_lines: bool,
-    /// Have each process write to files of its own: DIR/rank.N.stdout and DIR/rank.N.stderr.
+    /// Have each process write to files of its own: DIR/rank.N.stdout and DIR/rank.N.stderr. With
+    /// --tag-output or --whole-lines, a copy goes where output went without it.
     #[arg(
         long,
         value_name = "DIR",
@@ -90,9 +81,24 @@ pub(crate) struct Run {
         help_heading = "Output"
     )]
     pub(crate) output_dir: Option<PathBuf>,
+    /// What the files of --output-dir are called, before .stdout and .stderr: %r is the rank, %n the
+    /// nspace, %h the name of this node, %% a percent sign.
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        requires = "output_dir",
+        help_heading = "Output"
+    )]
+    pub(crate) output_name: Option<OsString>,
+    /// Copy to the launcher's own streams what goes to the files of --output-dir.
+    #[arg(long, requires = "output_dir", help_heading = "Output")]
+    pub(crate) copy_output: bool,
+    /// Have standard error go where standard output goes.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) merge_output: bool,
     /// Let tools and processes pull the output of others and push the input of rank 0, over PMIx:
     /// output passes through the launcher too, and rank 0 reads what is pushed and nothing else.
-    #[arg(long, conflicts_with = "output_dir", help_heading = "Output")]
+    #[arg(long, help_heading = "Output")]
     pub(crate) forward_io: bool,
     /// Say on standard error where each process runs before it does, and at the end how long it ran and
     /// how it ended, and which groups were not taken apart.

@@ -12,7 +12,10 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pmix_launch::{Cause, Ending, Layout, Outcome, Output, Plan, RankOutcome, Standard};
+use pmix_launch::{
+    Cause, Ending, FilePattern, Layout, Outcome, Output, OutputFiles, OutputForm, Plan,
+    RankOutcome, Standard,
+};
 use pmix_mca::Environment;
 use pmix_server::WireObserver;
 use pmix_types::Rank;
@@ -165,12 +168,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
     };
     let policy = placement::policy(&args, &environment.vars);
     let announce = args.report || args.report_bindings || !args.habits.display.is_empty();
-    let output = match (args.tag_output, args.output_dir.take()) {
-        (true, _) => Output::Tagged,
-        (false, Some(dir)) => Output::Files(dir),
-        (false, None) if args.whole_lines => Output::Lines,
-        (false, None) => Output::Plain,
-    };
+    let output = output(&mut args)?;
     let placed = maps.as_ref().map(Layout::num_procs);
     let placed = match args.app.num_procs {
         None => placed.or_else(|| placement::num_procs(&args, &environment.vars)),
@@ -209,6 +207,29 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         stdin_rank: args.stdin.0.map(Rank::new),
         announce,
         process_sets: args.process_sets,
+    })
+}
+
+/// What becomes of the output. Tags and whole lines are of no use in files of a process's own, so who asks
+/// for them means a copy.
+fn output(args: &mut Run) -> Result<Output, Failure> {
+    let form = match (args.tag_output, args.whole_lines) {
+        (true, _) => OutputForm::Tagged,
+        (false, true) => OutputForm::Lines,
+        (false, false) => OutputForm::Plain,
+    };
+    let name = match &args.output_name {
+        Some(name) => FilePattern::parse(name).map_err(refused)?,
+        None => FilePattern::default(),
+    };
+    Ok(Output {
+        form,
+        is_merged: args.merge_output,
+        files: args.output_dir.take().map(|dir| OutputFiles {
+            dir,
+            name,
+            is_copied: args.copy_output || form != OutputForm::Plain,
+        }),
     })
 }
 

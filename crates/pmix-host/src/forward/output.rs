@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Copies what processes write from their pipes to the streams of the host.
 
-use std::io::{self, Read as _};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::path::PathBuf;
 
 use mio::unix::SourceFd;
 use mio::unix::pipe::Receiver;
@@ -57,6 +59,33 @@ pub enum LineForm {
     Tagged,
 }
 
+/// Says where what a process writes to a stream goes.
+#[derive(Debug)]
+pub struct Delivery {
+    /// The form in which it goes to the stream of the host; not there at all if `None`.
+    pub shown: Option<LineForm>,
+    /// A file that takes it byte by byte, without tags.
+    pub file: Option<OutputFile>,
+}
+
+impl From<LineForm> for Delivery {
+    fn from(form: LineForm) -> Self {
+        Self {
+            shown: Some(form),
+            file: None,
+        }
+    }
+}
+
+/// A file for what a process writes.
+#[derive(Debug)]
+pub struct OutputFile {
+    /// What the file is called in messages.
+    pub path: PathBuf,
+    /// The file, open for writing.
+    pub file: File,
+}
+
 /// Describes a stream that somebody holds open although its process has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldStream {
@@ -72,12 +101,13 @@ pub struct HeldStream {
 const TURN: usize = 64 << 10;
 
 /// Copies the output of processes to two streams of the host, with a tag in front of each line where
-/// that is asked for, and keeps a copy for those who pull it.
+/// that is asked for, and to files, and keeps a copy for those who pull it.
 ///
 /// The host adds the pipes of each process ([`add`](Self::add)), tells it of every token that the poll
 /// names ([`handle_ready`](Self::handle_ready)) and then calls [`turn`](Self::turn), which never waits. While
 /// [`is_busy`](Self::is_busy) it is to be called again without waiting for the poll. At most 256 KiB
-/// wait for each reader; when there is more, the pipes are not read, and the processes wait.
+/// wait for each reader; when there is more, the pipes are not read, and the processes wait. A file that
+/// takes no more is named on the host's standard error, and is not written to any longer.
 pub struct OutputForwarder<'a> {
     /// Where the tokens of the streams begin; the two in front are those of the sinks.
     first: usize,
@@ -110,11 +140,16 @@ struct Stream {
     source: Proc<'static>,
     pipe: Receiver,
     kind: OutputStream,
+    /// Whether it goes to the stream of the host.
+    is_shown: bool,
     lines: Option<Lines>,
+    file: Option<OutputFile>,
     /// Whether it stands among those that may have more to read.
     queued: bool,
     /// How much is still read of it, once it is not waited for any longer.
     left: Option<usize>,
+    /// What is to be said of its file, which takes no more.
+    failure: Option<String>,
 }
 
 impl<'a> OutputForwarder<'a> {
@@ -156,19 +191,23 @@ impl<'a> OutputForwarder<'a> {
         &mut self,
         registry: &Registry,
         source: Proc<'static>,
-        form: LineForm,
+        delivery: impl Into<Delivery>,
         kind: OutputStream,
         mut pipe: Receiver,
     ) -> io::Result<()> {
+        let Delivery { shown, file } = delivery.into();
         let index = self.free.last().copied().unwrap_or(self.streams.len());
         registry.register(&mut pipe, Token(self.first + index), Interest::READABLE)?;
         let stream = Some(Stream {
-            lines: lines(&source, form, kind),
+            is_shown: shown.is_some(),
+            lines: shown.and_then(|form| lines(&source, form, kind)),
+            file,
             source,
             pipe,
             kind,
             queued: false,
             left: None,
+            failure: None,
         });
         match self.free.pop() {
             Some(index) => self.streams[index] = stream,
@@ -241,7 +280,7 @@ impl<'a> OutputForwarder<'a> {
     pub fn is_busy(&self) -> bool {
         let mut unread = self.unread.iter();
         unread.any(|&index| match &self.streams[index] {
-            Some(stream) => !self.sinks[stream.kind as usize].is_full(),
+            Some(stream) => !stream.is_shown || !self.sinks[stream.kind as usize].is_full(),
             None => false,
         })
     }
@@ -275,12 +314,19 @@ impl<'a> OutputForwarder<'a> {
             let kind = stream.kind as usize;
             let sink = &mut self.sinks[kind];
             stream.queued = false;
-            // Who wrote for a reader that went away is told as if the pipe had been its own.
-            let read = match (sink.is_gone(), sink.is_full()) {
-                (true, _) => Read::End,
-                (false, true) => Read::More,
-                (false, false) => stream.read(&mut self.piece, sink.buffer(), self.chunks.as_mut()),
+            stream.is_shown &= !sink.is_gone();
+            let read = match stream.is_shown {
+                true if sink.is_full() => Read::More,
+                true => stream.read(&mut self.piece, Some(sink.buffer()), self.chunks.as_mut()),
+                false if stream.file.is_some() => {
+                    stream.read(&mut self.piece, None, self.chunks.as_mut())
+                }
+                // Who wrote for a reader that went away is told as if the pipe had been its own.
+                false => Read::End,
             };
+            if let Some(failure) = stream.failure.take() {
+                self.write_error(failure.as_bytes());
+            }
             match read {
                 Read::More => self.queue(index),
                 Read::Dry => {}
@@ -355,8 +401,7 @@ impl<'a> OutputForwarder<'a> {
         sink.flush();
         if sink.is_gone() && !was_gone {
             let written = self.streams.iter().enumerate();
-            let orphans =
-                written.filter(|(_, s)| s.as_ref().is_some_and(|s| s.kind as usize == kind));
+            let orphans = written.filter(|(_, s)| s.as_ref().is_some_and(|s| s.is_only_for(kind)));
             for index in orphans.map(|(index, _)| index).collect::<Vec<_>>() {
                 self.close(index);
             }
@@ -423,6 +468,26 @@ impl Stream {
         }
     }
 
+    /// Whether all that is done with it is to show it on one stream of the host.
+    fn is_only_for(&self, kind: usize) -> bool {
+        self.is_shown && self.file.is_none() && self.kind as usize == kind
+    }
+
+    /// Writes to the file, if there is one that takes more.
+    fn write_file(&mut self, bytes: &[u8]) {
+        let Some(OutputFile { path, file }) = &mut self.file else {
+            return;
+        };
+        if let Err(error) = file.write_all(bytes) {
+            let (source, path) = (&self.source, path.display());
+            self.failure = Some(format!(
+                "warning: output of rank {} of {} is no longer written to {path}: {error}\n",
+                source.rank, source.nspace
+            ));
+            self.file = None;
+        }
+    }
+
     /// Whether somebody may still write to it.
     fn is_held(&self) -> bool {
         let mut fds = [PollFd::new(&self.pipe, PollFlags::IN)];
@@ -439,7 +504,7 @@ impl Stream {
     fn read(
         &mut self,
         piece: &mut [u8],
-        out: &mut Vec<u8>,
+        out: Option<&mut Vec<u8>>,
         chunks: Option<&mut Vec<OutputChunk>>,
     ) -> Read {
         let most = self.left.unwrap_or(usize::MAX).min(piece.len());
@@ -456,9 +521,11 @@ impl Stream {
                     if let Some(chunks) = chunks {
                         chunks.push(self.chunk(&piece[..len]));
                     }
-                    match &mut self.lines {
-                        Some(lines) => lines.push(&piece[..len], out),
-                        None => out.extend_from_slice(&piece[..len]),
+                    self.write_file(&piece[..len]);
+                    match (&mut self.lines, out) {
+                        (_, None) => {}
+                        (Some(lines), Some(out)) => lines.push(&piece[..len], out),
+                        (None, Some(out)) => out.extend_from_slice(&piece[..len]),
                     }
                     Read::More
                 }

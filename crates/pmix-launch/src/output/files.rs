@@ -3,61 +3,98 @@
 
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use pmix_host::forward::OutputFile;
 use pmix_types::Rank;
 
-use crate::Error;
+use super::pattern::Names;
+use crate::{Error, OutputFiles};
 
-/// A directory with files like `rank.07.stdout`, which the processes themselves write to.
-pub(crate) struct Files {
-    dir: PathBuf,
-    /// How many digits a rank has, so that files stand in the order of ranks.
-    width: usize,
+/// A directory with files like `rank.07.stdout`.
+pub(crate) struct Files<'a> {
+    asked: &'a OutputFiles,
+    names: Names<'a>,
+    /// Whether both streams of a process go to one file.
+    are_joined: bool,
 }
 
-impl Files {
+impl<'a> Files<'a> {
     /// Makes the directory if it is not there.
-    pub(super) fn create(dir: &Path, num_procs: u64) -> Result<Self, Error> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o755)
-            .create(dir)
-            .map_err(|e| Error::unusable(format!("cannot make {}", dir.display()), e))?;
+    pub(super) fn create(
+        asked: &'a OutputFiles,
+        names: Names<'a>,
+        is_merged: bool,
+    ) -> Result<Self, Error> {
+        make(&asked.dir)?;
         Ok(Self {
-            dir: dir.to_owned(),
-            width: num_procs.saturating_sub(1).to_string().len(),
+            asked,
+            names,
+            are_joined: is_merged || !asked.name.is_extended(),
         })
     }
 
     /// The files for standard output and error of a process, for their owner alone, emptied if they
-    /// were there.
-    pub(super) fn of(&self, rank: Rank) -> Result<[File; 2], Error> {
+    /// were there. Two that are joined are one file, and have one place in it.
+    pub(super) fn of(&self, rank: Rank) -> Result<[OutputFile; 2], Error> {
+        let cannot_write =
+            |path: &Path, error| Error::unusable(format!("cannot write {}", path.display()), error);
         let open = |stream: &str| {
-            let name = format!(
-                "rank.{:0width$}.{stream}",
-                rank.as_raw(),
-                width = self.width
-            );
-            let path = self.dir.join(name);
-            pmix_files::create(&path)
-                .map_err(|e| Error::unusable(format!("cannot write {}", path.display()), e))
+            let name = self.asked.name.name(self.names, rank, stream);
+            let path = self.asked.dir.join(&name);
+            if let Some(dir) = name.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+                make(&self.asked.dir.join(dir))?;
+            }
+            let file = pmix_files::create(&path).map_err(|e| cannot_write(&path, e))?;
+            Ok(OutputFile { path, file })
         };
-        Ok([open("stdout")?, open("stderr")?])
+        let output = open("stdout")?;
+        let errors = match self.are_joined {
+            true => OutputFile {
+                file: File::try_clone(&output.file).map_err(|e| cannot_write(&output.path, e))?,
+                path: output.path.clone(),
+            },
+            false => open("stderr")?,
+        };
+        Ok([output, errors])
     }
+}
+
+/// Makes a directory, and those above it, if they are not there.
+fn make(dir: &Path) -> Result<(), Error> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(dir)
+        .map_err(|e| Error::unusable(format!("cannot make {}", dir.display()), e))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FilePattern;
     use std::fs::Permissions;
+    use std::io::Write as _;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    fn asked(dir: &Path) -> OutputFiles {
+        OutputFiles {
+            dir: dir.to_owned(),
+            name: FilePattern::default(),
+            is_copied: false,
+        }
+    }
+
+    fn names(num_procs: u64) -> Names<'static> {
+        Names::new("job@1", b"n1", num_procs)
+    }
 
     #[test]
     fn names_stand_in_the_order_of_ranks() {
         let tmp = tempfile::tempdir().unwrap();
         let dir = tmp.path().join("a/b");
-        let files = Files::create(&dir, 11).unwrap();
+        let asked = asked(&dir);
+        let files = Files::create(&asked, names(11), false).unwrap();
         files.of(Rank::new(10)).unwrap();
         files.of(Rank::new(9)).unwrap();
         let mut names: Vec<_> = std::fs::read_dir(&dir)
@@ -75,11 +112,28 @@ mod tests {
     }
 
     #[test]
+    fn both_streams_in_one_file_lose_nothing_of_each_other() {
+        let tmp = tempfile::tempdir().unwrap();
+        let asked = OutputFiles {
+            name: FilePattern::parse("%n/out.%r".as_ref()).unwrap(),
+            ..asked(tmp.path())
+        };
+        let files = Files::create(&asked, names(2), true).unwrap();
+        let mut streams = files.of(Rank::new(1)).unwrap();
+        for (stream, text) in [(0, "a"), (1, "b"), (0, "c")] {
+            streams[stream].file.write_all(text.as_bytes()).unwrap();
+        }
+        let path = tmp.path().join("job@1/out.1.stdout");
+        assert_eq!(std::fs::read(path).unwrap(), b"abc");
+    }
+
+    #[test]
     fn files_are_private_and_no_link_of_others_is_followed() {
         let tmp = tempfile::tempdir().unwrap();
         let (dir, precious) = (tmp.path().join("out"), tmp.path().join("precious"));
         std::fs::write(&precious, "x").unwrap();
-        let files = Files::create(&dir, 2).unwrap();
+        let asked = asked(&dir);
+        let files = Files::create(&asked, names(2), false).unwrap();
         files.of(Rank::new(0)).unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&dir.join("rank.0.stdout")), 0o600);

@@ -2,6 +2,8 @@
 //! Where the output of each process goes: through the launcher, past it, or into a file.
 
 mod files;
+mod pattern;
 mod route;
 
-pub(crate) use route::Route;
+pub use pattern::FilePattern;
+pub(crate) use route::{Route, Streams};

@@ -16,26 +16,26 @@ use crate::Error;
 const SPARE: u64 = 8;
 
 /// Refuses a job that would not fit beside what is there by now.
-pub(crate) fn check(num_procs: usize, pipes_each: usize) -> Result<(), Error> {
+pub(crate) fn check(num_procs: usize, for_output: usize) -> Result<(), Error> {
     processes(num_procs)?;
     match getrlimit(Resource::Nofile).current {
-        Some(limit) => descriptors(num_procs, pipes_each, limit),
+        Some(limit) => descriptors(num_procs, for_output, limit),
         None => Ok(()),
     }
 }
 
-/// Each process takes a descriptor for its connection to the server, and one for each pipe.
-fn descriptors(num_procs: usize, pipes_each: usize, limit: u64) -> Result<(), Error> {
+/// Each process takes a descriptor for its connection to the server, and some for its output.
+fn descriptors(num_procs: usize, for_output: usize, limit: u64) -> Result<(), Error> {
     let open = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
-    let each = 1 + pipes_each;
+    let each = 1 + for_output;
     let needed = u64::try_from(open + num_procs * each).unwrap_or(u64::MAX);
     if needed.saturating_add(SPARE) <= limit {
         return Ok(());
     }
     // Only what goes through pipes can do without them.
-    let cure = match pipes_each {
+    let cure = match for_output {
         0 => "",
-        _ => ", or write to files by --output-dir",
+        _ => ", or write to files by --output-dir alone",
     };
     Err(Error::request(format!(
         "{num_procs} processes take {} descriptors of the launcher, where {open} of {limit} are in \

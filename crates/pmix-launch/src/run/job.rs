@@ -14,7 +14,7 @@ use rustix::process::Pid;
 use super::stop::Stop;
 use crate::process::{Process, Table};
 use crate::session_dir::JobDir;
-use crate::{Output, Plan};
+use crate::{OutputForm, Plan};
 
 /// What a job was started by: the plan of the launcher, or one that a process asked for.
 #[derive(Clone)]
@@ -89,10 +89,10 @@ impl Job<'_> {
 
     /// How lines of its processes go out.
     pub(super) fn form(&self) -> LineForm {
-        match self.plan.output {
-            Output::Plain | Output::Files(_) => LineForm::Plain,
-            Output::Lines => LineForm::Whole,
-            Output::Tagged => LineForm::Tagged,
+        match self.plan.output.form {
+            OutputForm::Plain => LineForm::Plain,
+            OutputForm::Lines => LineForm::Whole,
+            OutputForm::Tagged => LineForm::Tagged,
         }
     }
 

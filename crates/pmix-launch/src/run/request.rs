@@ -55,7 +55,16 @@ pub(super) struct Request {
     pub(super) cores_each: Option<usize>,
     pub(super) cpus: Option<Cpuset>,
     pub(super) tags_output: Option<bool>,
+    /// The directory for files of its output (`PMIX_IOF_OUTPUT_TO_DIRECTORY`).
     pub(super) output_dir: Option<PathBuf>,
+    /// How files of its output are called (`PMIX_IOF_OUTPUT_TO_FILE`).
+    pub(super) output_file: Option<PathBuf>,
+    /// Whether that is a pattern (`PMIX_IOF_FILE_PATTERN`).
+    pub(super) is_pattern: bool,
+    /// Whether files are all that the output goes to (`PMIX_IOF_FILE_ONLY`).
+    pub(super) is_in_files_alone: Option<bool>,
+    /// Whether standard error goes where standard output goes.
+    pub(super) is_merged: Option<bool>,
     pub(super) keep_going: Option<bool>,
     /// Whether a process that ends with another exit code than 0 ends it.
     pub(super) ends_by_exit_code: Option<bool>,
@@ -121,6 +130,10 @@ impl Request {
             Asked::Cpus => self.cpus = Some(cpus(text_of(info)?)?),
             Asked::TagsOutput => self.tags_output = Some(flag),
             Asked::OutputDir => self.output_dir = Some(own(text_of(info)?).into()),
+            Asked::OutputFile => self.output_file = Some(own(text_of(info)?).into()),
+            Asked::FilePattern => self.is_pattern = flag,
+            Asked::FilesAlone => self.is_in_files_alone = Some(flag),
+            Asked::Merged => self.is_merged = Some(flag),
             Asked::KeepGoing => self.keep_going = Some(flag),
             Asked::EndsByExitCode => self.ends_by_exit_code = Some(flag),
             Asked::Announce => self.announce = Some(flag),

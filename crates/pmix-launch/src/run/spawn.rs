@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Jobs that processes and tools ask for (`PMIx_Spawn`).
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,7 +13,7 @@ use pmix_types::{Nspace, Status};
 use super::job::{Origin, PlanRef, Waiting};
 use super::request::{Refusal, Request};
 use super::session::Session;
-use crate::{Error, Layout, MapBy, Output, Plan, Policy};
+use crate::{Error, FilePattern, Layout, MapBy, Output, OutputFiles, OutputForm, Plan, Policy};
 
 impl Session<'_> {
     /// Keeps a request until there is time to start a job.
@@ -134,17 +135,7 @@ impl Session<'_> {
             .into_iter()
             .flatten()
             .min();
-        let output = match (&request.output_dir, request.tags_output, &self.plan.output) {
-            (Some(dir), ..) => Output::Files(dir.clone()),
-            (None, Some(true), _) => Output::Tagged,
-            (None, Some(false), Output::Tagged) => Output::Plain,
-            (None, _, Output::Files(dir)) => Output::Files(dir.join(&nspace)),
-            (None, _, output) => output.clone(),
-        };
-        if self.plan.forward_io && matches!(output, Output::Files(_)) {
-            let why = "output that goes to files does not pass through the launcher (--forward-io)";
-            return Err(Refusal::new(Status::ERR_NOT_SUPPORTED, why));
-        }
+        let output = output_of(request, &self.plan.output, &nspace).map_err(refused)?;
         Ok(Plan {
             nspace,
             apps: request.apps.clone(),
@@ -173,6 +164,57 @@ impl Session<'_> {
         let limit = self.plan.timeout?;
         Some(limit.saturating_sub(self.began.elapsed()))
     }
+}
+
+/// What becomes of the output of a job: as is asked for, else as that of the first one. Files are below a
+/// directory with the name of the job, or have it in their names, so that no two jobs write to the same.
+fn output_of(request: &Request, first: &Output, nspace: &str) -> Result<Output, Error> {
+    let is_copied = !request.is_in_files_alone.unwrap_or(false);
+    let files = match (&request.output_dir, &request.output_file, &first.files) {
+        (Some(dir), ..) => Some(OutputFiles {
+            dir: dir.join(nspace),
+            name: FilePattern::default(),
+            is_copied,
+        }),
+        (None, Some(file), _) if request.is_pattern => {
+            let (dir, pattern) = match file.strip_prefix("/") {
+                Ok(below) => (PathBuf::from("/"), below),
+                Err(_) => (PathBuf::new(), file.as_path()),
+            };
+            let name = FilePattern::parse(pattern.as_os_str())?;
+            Some(OutputFiles {
+                dir,
+                name,
+                is_copied,
+            })
+        }
+        (None, Some(file), _) => {
+            let name = file.file_name().ok_or_else(|| {
+                let file = file.display();
+                Error::request(format!("{file} cannot be the name of output files"))
+            })?;
+            Some(OutputFiles {
+                dir: file.parent().map(Path::to_owned).unwrap_or_default(),
+                name: FilePattern::of_one_file(name),
+                is_copied,
+            })
+        }
+        (None, None, Some(files)) => Some(OutputFiles {
+            dir: files.dir.join(nspace),
+            ..files.clone()
+        }),
+        (None, None, None) => None,
+    };
+    let form = match (request.tags_output, first.form) {
+        (Some(true), _) => OutputForm::Tagged,
+        (Some(false), OutputForm::Tagged) => OutputForm::Plain,
+        (_, form) => form,
+    };
+    Ok(Output {
+        form,
+        is_merged: request.is_merged.unwrap_or(first.is_merged),
+        files,
+    })
 }
 
 /// How processes are placed: as is asked for, else as those of the first job.

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use mio::{Poll, Token};
 use pmix_host::cleanup::ProtectedPaths;
-use pmix_host::forward::{OutputForwarder, OutputStream};
+use pmix_host::forward::{Delivery, OutputFile, OutputForwarder, OutputStream};
 use pmix_host::publish::PublishService;
 use pmix_server::constructions::Constructions;
 use pmix_server::{HostObject, Registration, WireObserver};
@@ -25,7 +25,7 @@ use super::stop::Stop;
 use crate::host::{LocalHost, host_channel};
 use crate::input::{self, Input};
 use crate::job_info::{self, Bound};
-use crate::output::Route;
+use crate::output::{Route, Streams};
 use crate::process::{self, Orphans, Spawner, Started, Table, Watcher, limits};
 use crate::session_dir::{JobDir, SessionDir};
 use crate::signals::Signals;
@@ -224,7 +224,11 @@ impl<'a> Session<'a> {
             if start_by.is_some_and(|start_by| Instant::now() >= start_by) {
                 return Err(Error::late());
             }
-            let [output, errors] = route.of(rank)?;
+            let Streams {
+                stdio: [output, errors],
+                merged,
+                files,
+            } = route.of(rank)?;
             let standard = process::Standard {
                 input: input::of(plan, rank, self.standard.input)?,
                 output,
@@ -233,30 +237,40 @@ impl<'a> Session<'a> {
             let proc = Proc::new(nspace.clone(), rank);
             let vars = self.server.setup_fork(&proc);
             let vars = vars.map_err(|e| Error::server("the server has no address", e))?;
-            let started = spawner.start(rank, bound.cpus.get(place), &vars, standard)?;
-            self.adopt(index, started)?;
+            let mut started = spawner.start(rank, bound.cpus.get(place), &vars, standard)?;
+            started.output = merged.or(started.output);
+            self.adopt(index, started, files)?;
             // Those that run are not kept waiting for those that do not.
             self.serve();
         }
         Ok(())
     }
 
-    fn adopt(&mut self, index: usize, started: Started) -> Result<(), Error> {
+    fn adopt(
+        &mut self,
+        index: usize,
+        started: Started,
+        files: [Option<OutputFile>; 2],
+    ) -> Result<(), Error> {
         let rank = started.process.rank;
         self.watcher.tell(started.process.pid);
         let Some(job) = self.jobs.get_mut(index) else {
             return Err(Error::request("the job is over before it has started"));
         };
         job.table.push(started.process);
-        let (source, form) = (job.proc(rank), job.form());
+        let source = job.proc(rank);
+        let asked = job.plan.output.files.as_ref();
+        let is_shown = asked.is_none_or(|asked| asked.is_copied);
+        let shown = is_shown.then(|| job.form());
         let registry = self.poll.registry();
         let streams = [
             (OutputStream::Output, started.output),
             (OutputStream::Errors, started.errors),
         ];
-        for (kind, pipe) in streams {
+        for ((kind, pipe), file) in streams.into_iter().zip(files) {
             if let Some(pipe) = pipe {
-                let added = (self.forward).add(registry, source.clone(), form, kind, pipe);
+                let delivery = Delivery { shown, file };
+                let added = (self.forward).add(registry, source.clone(), delivery, kind, pipe);
                 added.map_err(|e| Error::system(format!("cannot read from rank {rank}"), e))?;
             }
         }
@@ -270,8 +284,8 @@ impl<'a> Session<'a> {
 
 /// Whether the processes of a plan may be started beside what there is.
 fn check_limits(plan: &Plan, standard: Standard<'_>) -> Result<(), Error> {
-    let num_pipes = Route::num_pipes(plan, standard.output, standard.errors);
-    limits::check(plan.layout.here().len(), num_pipes)
+    let for_output = Route::num_descriptors(plan, standard.output, standard.errors);
+    limits::check(plan.layout.here().len(), for_output)
 }
 
 /// What is not removed whoever asks: where the job and the launcher work, and the user's home.

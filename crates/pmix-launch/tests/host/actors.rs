@@ -45,6 +45,7 @@ fn actor() {
         "spawn" => spawn(connected(settings)),
         "listen" => listen(connected(settings)),
         "refused" => refused(connected(settings)),
+        "into_files" => into_files(connected(settings)),
         "forward" => forward(connected(settings)),
         "machine" => machine(connected(settings)),
         other => panic!("no act is called {other}"),
@@ -361,21 +362,53 @@ fn refused(mut client: Client) {
         (keys::HOST, Value::from("elsewhere")),
         (keys::TAG_OUTPUT, Value::Bool(true)),
     ] {
-        let app = App {
-            cmd: Some("echo".into()),
-            argv: vec!["echo".into(), "said".into()],
-            maxprocs: 1,
-            ..App::default()
-        };
-        let request = request::Spawn {
-            infos: vec![Info::new(key, value)],
-            apps: vec![app],
-        };
-        let payload = client.request(&Request::Spawn(request)).unwrap();
-        let answer = reply::Spawned::decode(client.form(), None, &payload).unwrap();
-        println!("{}", answer.status);
+        say(&mut client, vec![Info::new(key, value)]);
     }
     client.finalize().unwrap();
+}
+
+/// Asks for jobs whose output goes to files of a directory that a variable names.
+fn into_files(mut client: Client) {
+    let dir = std::env::var("DIR").unwrap();
+    let path = |name: &str| Value::from(format!("{dir}/{name}"));
+    let file = |name: &str| Info::new(keys::IOF_OUTPUT_TO_FILE, path(name));
+    let is = |key: &'static str| Info::new(key, Value::Bool(true));
+    let alone = || is(keys::IOF_FILE_ONLY);
+    let pattern = || is(keys::IOF_FILE_PATTERN);
+    for infos in [
+        vec![Info::new(keys::IOF_OUTPUT_TO_DIRECTORY, path("dir"))],
+        vec![Info::new(keys::OUTPUT_TO_DIRECTORY, path("dir")), alone()],
+        vec![file("one"), alone()],
+        vec![file("%n/of.%r"), pattern(), alone()],
+        vec![
+            file("merged.%r"),
+            pattern(),
+            alone(),
+            is(keys::IOF_MERGE_STDERR_STDOUT),
+        ],
+        vec![file("all"), pattern()],
+    ] {
+        say(&mut client, infos);
+    }
+    client.finalize().unwrap();
+}
+
+/// Asks for a job that says something on both of its streams.
+fn say(client: &mut Client, infos: Vec<Info<'static>>) {
+    let argv = ["sh", "-c", "echo said; echo also >&2"];
+    let app = App {
+        cmd: Some("sh".into()),
+        argv: argv.into_iter().map(Into::into).collect(),
+        maxprocs: 1,
+        ..App::default()
+    };
+    let request = request::Spawn {
+        infos,
+        apps: vec![app],
+    };
+    let payload = client.request(&Request::Spawn(request)).unwrap();
+    let answer = reply::Spawned::decode(client.form(), None, &payload).unwrap();
+    println!("{}", answer.status);
 }
 
 /// Says what a process that another job asked for is told.

@@ -184,3 +184,32 @@ fn what_is_asked_of_a_job_is_obeyed_or_refused_by_its_name() {
         assert!(played.output.contains(line), "{line} in {}", played.output);
     }
 }
+
+#[test]
+fn output_of_a_spawned_job_goes_to_the_files_that_it_asks_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let played = play_with("into_files", 1, &[("DIR", dir.path())]);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    let answers = played.output.matches("PMIX_SUCCESS").count();
+    assert_eq!(answers, 5, "{}", played.output);
+    assert!(
+        played.output.contains("PMIX_ERR_BAD_PARAM"),
+        "{}",
+        played.output
+    );
+    let copies = played.output.matches("said\n").count();
+    assert_eq!(copies, 1, "{}", played.output);
+    for (file, text) in [
+        ("dir/into_files@2/rank.0.stdout", "said\n"),
+        ("dir/into_files@2/rank.0.stderr", "also\n"),
+        ("dir/into_files@3/rank.0.stdout", "said\n"),
+        ("one.into_files@4.0", "said\nalso\n"),
+        ("into_files@5/of.0.stdout", "said\n"),
+        ("into_files@5/of.0.stderr", "also\n"),
+        ("merged.0.stdout", "said\nalso\n"),
+    ] {
+        let written = std::fs::read_to_string(dir.path().join(file));
+        assert_eq!(written.unwrap(), text, "{file}");
+    }
+    assert!(!dir.path().join("merged.0.stderr").exists());
+}

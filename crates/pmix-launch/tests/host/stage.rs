@@ -116,7 +116,7 @@ fn plan_of(act: &str, num_procs: u32, vars: &[(&str, &Path)], tmp: &TempDir) -> 
         preg: Arc::new(pmix_builtin::open_preg(&params).unwrap()),
         params,
         tmpdir: tmp.path().to_owned(),
-        output: Output::Plain,
+        output: Output::default(),
         timeout: Some(Duration::from_secs(60)),
         grace: Duration::from_secs(5),
         // Who ends another hears that it was done, and is not ended with it.
