@@ -25,7 +25,7 @@ impl Context {
     pub(crate) fn open(global: &Global) -> Result<Self, Failure> {
         let params = params(global)?;
         for file in params.files() {
-            tracing::debug!("read {}", file.display());
+            tracing::info!("read {}", file.display());
         }
         let preg = pmix_builtin::open_preg(&params).map_err(|e| Failure::settings(&e))?;
         Ok(Self {

@@ -61,7 +61,7 @@ pub(crate) fn run(global: &Global, args: &Info) -> Result<Exit, Failure> {
 }
 
 /// The parameters of a server that are none of the encoders'.
-fn server_catalogs() -> [Catalog; 2] {
+pub(crate) fn server_catalogs() -> [Catalog; 2] {
     [
         pmix_server::psec_parameters(),
         pmix_server::gds_parameters(),

@@ -4,20 +4,108 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use clap::CommandFactory as _;
+use bfrops::Module;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Command, CommandFactory as _};
+use pmix_mca::Params;
+use pmix_types::{Attribute, Constant, DataType};
 use preg_core::Status;
 
 use crate::args::Cli;
 use crate::failure::{Exit, Failure};
 use crate::manual;
 
-/// Prints a completion script.
+/// Prints a completion script, which knows the names of attributes, statuses, types, encoders and
+/// parameters.
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> {
     // The generator panics when it cannot write; a buffer cannot refuse.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "pmix", &mut script);
+    let mut command = with_names(Cli::command());
+    clap_complete::generate(shell, &mut command, "pmix", &mut script);
+    if shell == clap_complete::Shell::Fish {
+        // The generator leaves out what no option stands before.
+        for command in command.get_subcommands() {
+            for arg in command.get_positionals() {
+                let values = arg.get_possible_values();
+                if let (false, name) = (values.is_empty(), command.get_name()) {
+                    let names: Vec<_> = values.iter().map(PossibleValue::get_name).collect();
+                    let condition = format!("__fish_pmix_using_subcommand {name}");
+                    let names = names.join(" ");
+                    writeln!(
+                        script,
+                        "complete -c pmix -n \"{condition}\" -f -a \"{names}\""
+                    )?;
+                }
+            }
+        }
+    }
     io::stdout().write_all(&script)?;
     Ok(Exit::Ok)
+}
+
+/// Gives arguments that name something the names that there are, as values to be offered. Only for what is
+/// offered: the arguments themselves take patterns, keys and files besides.
+fn with_names(command: Command) -> Command {
+    let attributes = || Attribute::all().iter().map(Attribute::name);
+    let statuses = pmix_types::Status::all().iter().map(Constant::name);
+    let types = DataType::all().iter().map(Constant::name);
+    let (components, parameters) = of_encoders_and_servers();
+    let schemes = components.into_iter().chain(["auto".to_owned()]);
+    let mut infos = parameters.clone();
+    infos.sort();
+    let frameworks = infos.iter().filter_map(|name| name.split('_').next());
+    let mut frameworks: Vec<_> = frameworks.map(str::to_owned).collect();
+    frameworks.dedup();
+    let all = frameworks.into_iter().chain(["all".to_owned()]);
+    let offer = |command: Command, path: &[&'static str], arg, names: Vec<PossibleValue>| {
+        offer(command, path, arg, &PossibleValuesParser::new(names))
+    };
+    let command = offer(command, &[], "mca", values(parameters));
+    let command = offer(command, &["attr"], "what", values(attributes()));
+    let command = offer(command, &["status"], "what", values(statuses));
+    let command = offer(command, &["get"], "keys", values(attributes()));
+    let command = offer(command, &["query"], "keys", values(attributes()));
+    let command = offer(command, &["info"], "patterns", values(infos));
+    let command = offer(command, &["info"], "param", values(all));
+    let command = offer(command, &["map", "encode"], "scheme", values(schemes));
+    let modules = || values(Module::ALL.map(Module::name));
+    let command = offer(command, &["wire", "decode"], "module", modules());
+    let command = offer(command, &["wire", "encode"], "module", modules());
+    let types: Vec<_> = types.map(str::to_ascii_lowercase).collect();
+    let command = offer(command, &["wire", "decode"], "types", values(types.clone()));
+    offer(command, &["wire", "encode"], "data_type", values(types))
+}
+
+fn values<T: Into<clap::builder::Str>>(names: impl IntoIterator<Item = T>) -> Vec<PossibleValue> {
+    names.into_iter().map(PossibleValue::new).collect()
+}
+
+/// Gives an argument of a command values to be offered.
+fn offer(
+    command: Command,
+    path: &[&'static str],
+    arg: &'static str,
+    names: &PossibleValuesParser,
+) -> Command {
+    match path.split_first() {
+        None => command.mut_arg(arg, |arg| arg.value_parser(names.clone())),
+        Some((first, rest)) => {
+            command.mut_subcommand(first, |command| offer(command, rest, arg, names))
+        }
+    }
+}
+
+/// The names of the encoders and of all parameters.
+fn of_encoders_and_servers() -> (Vec<String>, Vec<String>) {
+    let components = pmix_builtin::preg_components();
+    let mut catalogs = vec![preg_core::parameters(&components)];
+    catalogs.extend(crate::info::server_catalogs());
+    let settings = Params::default();
+    let infos = catalogs
+        .iter()
+        .flat_map(|catalog| catalog.describe(&settings));
+    let names = components.iter().map(|component| component.name.to_owned());
+    (names.collect(), infos.map(|info| info.name).collect())
 }
 
 /// Prints the page of `pmix`, or writes all pages. Those of section 7 go beside a directory that is called

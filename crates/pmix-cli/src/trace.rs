@@ -22,11 +22,13 @@ struct Lines {
     style: Style,
 }
 
-/// Installs the subscriber: warnings, and with `-v` decisions, with `-vv` bytes.
+/// Installs the subscriber: warnings, and with `-v` what is decided and done in words for users, with `-vv`
+/// what the libraries note for those who work on them, with `-vvv` the bytes of messages too.
 pub(crate) fn install(verbose: u8, style: Style) {
     let level = match verbose {
         0 => Level::WARN,
-        1 => Level::DEBUG,
+        1 => Level::INFO,
+        2 => Level::DEBUG,
         _ => Level::TRACE,
     };
     // Fails only when a subscriber is already installed, which is then the one that was wanted.
@@ -35,14 +37,19 @@ pub(crate) fn install(verbose: u8, style: Style) {
 
 impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // What a server notes about its clients is for who asks for it: what becomes of the job
-        // is told in its own words.
+        // What a server notes about its clients is for who works on it: what becomes of the job is told
+        // in the words of the launcher.
         let of_server = ["pmix_server", "pmix_engine"];
-        let is_quiet = self.level == Level::WARN
+        let is_quiet = self.level <= Level::INFO
             && of_server
                 .iter()
                 .any(|name| metadata.target().starts_with(name));
-        *metadata.level() <= if is_quiet { Level::ERROR } else { self.level }
+        let level = match (is_quiet, self.level) {
+            (true, Level::WARN) => Level::ERROR,
+            (true, _) => Level::WARN,
+            (false, level) => level,
+        };
+        *metadata.level() <= level
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

@@ -206,6 +206,20 @@ fn completions_and_manual_pages_come_from_the_definitions() {
             "{shell}"
         );
     }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = pmix(&["completions", shell]).text();
+        for name in [
+            "JOB_SIZE",
+            "ERR_UNREACH",
+            "compress",
+            "preg_compress_priority",
+            "psec",
+            "v41",
+            "uint32",
+        ] {
+            assert!(script.contains(name), "{shell}: {name}");
+        }
+    }
     assert!(pmix(&["man"]).text().contains(".TH pmix 1"));
     let dir = format!("{}/man", env!("CARGO_TARGET_TMPDIR"));
     assert_eq!(pmix(&["man", &dir]).code, 0);
@@ -306,7 +320,7 @@ fn decisions_are_told_on_request_only() {
     let told = pmix(&["-v", "map", "encode", "n1"]);
     assert!(
         told.stderr
-            .contains("debug: 2 bytes of list became 6 bytes of raw"),
+            .contains("info: 2 bytes of list became 6 bytes of raw"),
         "{}",
         told.stderr
     );

@@ -251,3 +251,34 @@ fn a_file_that_takes_no_more_is_named_and_the_copy_goes_on() {
     assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("rank.0.stdout"));
 }
+
+#[test]
+fn what_becomes_of_processes_is_told_on_request_in_words_for_users() {
+    let outcome = run(&["-v", "--nspace", "job", "-n", "2", "pmix", "hello"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    for part in [
+        "info: the server has the address job.server.0;tcp4://127.0.0.1:",
+        "info: the files of the session are in ",
+        "/pmix as process ",
+        "info: rank 1 of job has initialized",
+        "info: rank 0 of job has finalized",
+        "info: rank 0 of job ended: exit code 0",
+    ] {
+        assert!(outcome.stderr.contains(part), "{part}: {}", outcome.stderr);
+    }
+    for part in ["debug:", "peer="] {
+        assert!(!outcome.stderr.contains(part), "{part}: {}", outcome.stderr);
+    }
+    let outcome = run(&[
+        "-v",
+        "--grace",
+        "5",
+        "-n",
+        "2",
+        "sh",
+        "-c",
+        "[ $PMIX_RANK = 0 ] && exit 3; exec sleep 100",
+    ]);
+    let expected = "are asked to end (SIGTERM)";
+    assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
+}

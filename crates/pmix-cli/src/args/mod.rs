@@ -84,7 +84,8 @@ pub(crate) struct Global {
     /// Answer in JSON, one value a line; `pmix man` and pmix-json(7) have the schemas.
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
-    /// Show what is decided on standard error; twice shows more.
+    /// Say on standard error what is decided and done; twice and three times say more, for those who work on
+    /// this software.
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Global options")]
     pub(crate) verbose: u8,
     /// When to use colour; NO_COLOR is honoured.

@@ -27,7 +27,7 @@ pub(super) fn run(context: &mut Context, args: &Encode) -> Result<Exit, Failure>
     )
     .map_err(|e| refusal(&e, &text))?;
     drop(progress);
-    tracing::debug!(
+    tracing::info!(
         "{} bytes of list became {} bytes of {}",
         text.len(),
         value.bytes.len(),

@@ -74,8 +74,14 @@ impl Session<'_> {
 
     fn answer(&mut self, message: HostMessage) {
         match message {
-            HostMessage::Connected(proc) => self.linked(&proc, Link::Connected),
-            HostMessage::Finalized(proc) => self.linked(&proc, Link::Finalized),
+            HostMessage::Connected(proc) => {
+                tracing::info!("rank {} of {} has initialized", proc.rank, proc.nspace);
+                self.linked(&proc, Link::Connected);
+            }
+            HostMessage::Finalized(proc) => {
+                tracing::info!("rank {} of {} has finalized", proc.rank, proc.nspace);
+                self.linked(&proc, Link::Finalized);
+            }
             HostMessage::Abort(call, done) => {
                 done.succeed(());
                 self.abort(&call);

@@ -256,7 +256,7 @@ impl Session<'_> {
         else {
             return;
         };
-        tracing::debug!("rank {rank} of {} ended: {ending}", job.nspace);
+        tracing::info!("rank {rank} of {} ended: {ending}", job.nspace);
         let proc = job.proc(rank);
         let order = job.stop.ended(rank, ending, link, now);
         self.published.proc_ended(&proc);
@@ -282,7 +282,12 @@ impl Session<'_> {
         let Some(job) = self.jobs.get_mut(index) else {
             return;
         };
-        tracing::debug!("{}: {order:?}", job.nspace);
+        let nspace = &job.nspace;
+        match order {
+            Order::Ask => tracing::info!("the processes of {nspace} are asked to end (SIGTERM)"),
+            Order::Kill => tracing::info!("the processes of {nspace} are killed (SIGKILL)"),
+            Order::Abandon | Order::Lose => tracing::debug!("{nspace}: {order:?}"),
+        }
         match order {
             Order::Ask => {
                 job.table.signal(Signal::TERM);

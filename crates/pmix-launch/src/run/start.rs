@@ -117,6 +117,8 @@ impl<'a> Session<'a> {
         let dir = SessionDir::create(&plan.tmpdir)?;
         let host = LocalHost::new(host_channel, plan.forward_io);
         let server = service::start(plan, &dir, host, observer)?;
+        tracing::info!("the server has the address {}", server.uri());
+        tracing::info!("the files of the session are in {}", dir.path().display());
         let watched = server.watch(registry.as_fd());
         watched.map_err(|e| Error::server("the server does not wait for the launcher", e))?;
         let watcher = Watcher::start(plan.watcher.as_deref(), dir.path());
@@ -257,7 +259,13 @@ impl<'a> Session<'a> {
         let Some(job) = self.jobs.get_mut(index) else {
             return Err(Error::request("the job is over before it has started"));
         };
-        job.table.push(started.process);
+        let process = started.process;
+        let app = job.plan.apps.get(process.app);
+        if let Some(program) = app.map(|app| app.program.display()) {
+            let (nspace, pid) = (&job.nspace, process.pid);
+            tracing::info!("rank {rank} of {nspace} runs {program} as process {pid}");
+        }
+        job.table.push(process);
         let source = job.proc(rank);
         let asked = job.plan.output.files.as_ref();
         let is_shown = asked.is_none_or(|asked| asked.is_copied);
