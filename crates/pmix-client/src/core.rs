@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use pmix_proto::{
     ClientConnection, Command, Event, Frame, Hello, Incoming, Output, PeerForm, Request, Response,
-    Tag, Welcome, request,
+    Tag, Welcome,
 };
 use pmix_types::{IntoOwned as _, Proc, Rank, Status};
 
@@ -137,7 +137,10 @@ impl Core {
     ///
     /// If the hello cannot be packed, or if its module is not known here.
     pub fn new(settings: Settings, hello: &Hello<'_>, end: Option<Instant>) -> Result<Self, Error> {
-        let connection = ClientConnection::connect(hello, settings.max_reply_bytes)?;
+        let mut connection = ClientConnection::connect(hello, settings.max_reply_bytes)?;
+        if let Some(version) = &settings.server_version {
+            connection.speak_to(version.as_bytes());
+        }
         let mut operations = Operations::default();
         operations.begin(Waiting::Welcome, end);
         let form = *connection.form();
@@ -454,7 +457,8 @@ impl Core {
         }
         self.link = Link::Lost(error.clone());
         self.operations.lose();
-        self.groups.lose(error);
+        self.groups.fail(error);
+        self.known.groups().clear();
         self.end_groups();
         self.known.drop_prefetched();
         for id in self.operations.all_open() {
@@ -499,13 +503,9 @@ impl Core {
             let message = format!("{command} has no reply to wait for");
             return Err(Error::new(Status::ERR_BAD_PARAM, message));
         }
-        let tag = self.send(request)?;
-        if let Request::GroupLeave(request::GroupLeave { group, .. })
-        | Request::GroupDestruct(request::GroupDestruct { group, .. }) = request
-            && let Some(name) = group
-        {
-            self.groups.forget(name);
-        }
+        let resolved = groups::resolved(&self.known, request)?;
+        let tag = self.send(resolved.as_ref().unwrap_or(request))?;
+        let waiting = groups::ending(request).unwrap_or(waiting);
         let id = self.operations.begin(waiting, end);
         self.operations.ask(id, tag, None);
         Ok(id)

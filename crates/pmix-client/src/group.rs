@@ -5,6 +5,7 @@
 
 mod arguments;
 mod operations;
+mod own;
 mod said;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use crate::Error;
 pub(crate) use arguments::{each, hears_all_the_same, limit};
 pub use operations::Question;
 pub(crate) use operations::{HEARD, OpId, Operations, Step};
+pub(crate) use own::OwnGroups;
 pub(crate) use said::{check_name, ended_here, invitation};
 
 /// Holds what a process knows of a group that it is a member of.

@@ -11,13 +11,14 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use gds_hash::{Codec, ModexStore};
 use pmix_proto::reply::{JobInfo, Objects};
 use pmix_proto::{PeerForm, Request, request};
-use pmix_types::{Info, IntoOwned as _, Key, Nspace, Proc, Scope, Value, keys};
+use pmix_types::{Info, IntoOwned as _, Key, Nspace, Proc, Rank, Scope, Value, keys};
 
 use crate::cache::JobCache;
 use crate::core::Waiting;
 use crate::get::{
     Wanted, absorb, ask_for_more, is_directive, missing, request_of, says, take_prefetched,
 };
+use crate::group::OwnGroups;
 use crate::inflate::inflated;
 use crate::prefetch::Prefetch;
 use crate::{Error, Found, Settings};
@@ -34,6 +35,7 @@ pub(crate) struct Known {
     /// The values that `PMIx_Store_internal` kept about other processes and jobs; unset until the first one.
     stored: OnceLock<Mutex<HashMap<Nspace<'static>, ModexStore>>>,
     prefetch: Prefetch,
+    groups: OwnGroups,
 }
 
 impl Known {
@@ -47,7 +49,26 @@ impl Known {
             own: Mutex::default(),
             stored: OnceLock::new(),
             prefetch: Prefetch::new(settings.max_prefetch_bytes),
+            groups: OwnGroups::new(settings.resolves_groups),
         }
+    }
+
+    /// Returns the groups of this process.
+    pub(crate) const fn groups(&self) -> &OwnGroups {
+        &self.groups
+    }
+
+    /// Puts members in the place of the names of groups, if there are any and the server does not do it.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` for a rank that no member of the group has.
+    pub(crate) fn resolved(&self, procs: &[Proc<'_>]) -> Result<Option<Vec<Proc<'static>>>, Error> {
+        self.groups.resolved(procs, |nspace| {
+            let job = Proc::new(nspace.clone(), Rank::WILDCARD);
+            let size = self.find(&job, keys::JOB_SIZE, &[])?;
+            size.to_number::<u32>().ok()
+        })
     }
 
     /// Takes what is known of jobs, which is said once.
@@ -95,6 +116,15 @@ impl Known {
     /// Returns the value of a key, that there is none, or else what to ask the server for: the job info, if
     /// that was not asked for at init and may have the key, else what the process has put.
     pub(crate) fn look(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Found {
+        let of_group = match self.resolved(std::slice::from_ref(proc)) {
+            Ok(resolved) => resolved.unwrap_or_default(),
+            Err(error) => return Found::Known(Err(error)),
+        };
+        // A name with the wildcard stands for no single process.
+        let proc = match &*of_group {
+            [only] if proc.rank != Rank::WILDCARD => only,
+            _ => proc,
+        };
         let found = self.get(proc, key, infos);
         let is_fresh = says(infos, keys::GET_REFRESH_CACHE);
         let may_be_told = || {
@@ -233,6 +263,8 @@ impl Known {
         match Key::from(key).is_reserved() {
             true => {
                 let value = cache.job_value(proc, key, &qualifiers);
+                // What members of a group shared is told apart by the context id of the group.
+                let value = value.or_else(|| cache.put_value(proc, key, &qualifiers));
                 value.or_else(|| cache.put_value(proc, key, &[]))
             }
             false => cache.put_value(proc, key, &qualifiers).or_else(|| {

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use bfrops::{BufferKind, Layout, Module};
 use pmix_mca::Environment;
-use pmix_proto::Role;
 use pmix_proto::request::PREFETCH_VARIABLE;
 use pmix_proto::shared;
+use pmix_proto::{PeerForm, Role};
 use pmix_types::{Proc, Rank, Status};
 
 use crate::{Error, Uri};
@@ -47,6 +47,7 @@ pub enum Security {
 /// | `PMIX_SERVER_URI61`, `51`, `41`, `4`, `3`, `21`, `2` | the server's [address](Uri); the first that is there also says how to pack |
 /// | `PMIX_SECURITY_MODE` | the security modules that the server takes, comma-separated |
 /// | `PMIX_BFROP_BUFFER_TYPE` | `PMIX_BFROP_BUFFER_FULLY_DESC` if buffers are to be described |
+/// | `PMIX_VERSION` | the release of the server |
 /// | `PMIX_HOSTNAME` | what the server calls this node |
 /// | [`PMIXRS_SHARED_DATA`](shared::VARIABLE) | the name of a server that shares data in memory, and where |
 /// | [`PREFETCH_VARIABLE`] | the name of a server that sends data of further processes with a get |
@@ -59,6 +60,12 @@ pub struct Settings {
     pub role: Role,
     /// The address and name of its server.
     pub server: Uri,
+    /// The release of the server, for example `4.2.2`, if it is known. A server of a release before that of this
+    /// client is sent requests in the form that it reads.
+    pub server_version: Option<String>,
+    /// Whether this client puts the members in the place of the name of a group that it is in, as clients do
+    /// for servers of OpenPMIx since 5.0, which do not do so themselves.
+    pub resolves_groups: bool,
     /// The layout in which both sides pack.
     pub layout: Layout,
     /// The security module by which the process proves its user.
@@ -96,6 +103,8 @@ impl Settings {
             proc,
             role: Role::CLIENT,
             server,
+            server_version: None,
+            resolves_groups: false,
             layout: Layout::new(Module::V41),
             security: Security::Native,
             host: None,
@@ -148,15 +157,18 @@ impl Settings {
             let (of, address) = text.rsplit_once(' ')?;
             (of == name).then(|| address.to_owned())
         });
-        let prefetches = var(PREFETCH_VARIABLE)?.is_some_and(|of| of == name);
+        // Only servers of this project set this variable.
+        let is_ours = var(PREFETCH_VARIABLE)?.is_some_and(|of| of == name);
+        let layout = Layout::new(module).with_buffer(buffer);
+        let server_version = var("PMIX_VERSION")?;
+        let is_newer = |version: &String| PeerForm::new(layout, version.as_bytes()).major >= 5;
+        let resolves_groups = !is_ours && server_version.as_ref().is_some_and(is_newer);
         Ok(Self {
-            max_prefetch_bytes: if prefetches {
-                Self::MAX_PREFETCH_BYTES
-            } else {
-                0
-            },
+            max_prefetch_bytes: if is_ours { Self::MAX_PREFETCH_BYTES } else { 0 },
             shared_data,
-            layout: Layout::new(module).with_buffer(buffer),
+            server_version,
+            resolves_groups,
+            layout,
             security: security(var("PMIX_SECURITY_MODE")?.as_deref())?,
             host: var("PMIX_HOSTNAME")?,
             ..Self::new(Proc::new(nspace, Rank::new(rank)), server)

@@ -41,6 +41,8 @@ use crate::{
 #[derive(Debug)]
 pub struct ClientConnection {
     form: PeerForm,
+    /// The form in which the server reads requests.
+    requests: PeerForm,
     state: State,
     inbox: Inbox,
     /// The tag of the last request.
@@ -93,6 +95,7 @@ impl ClientConnection {
         let state = State::Greeting(hello.role.welcome(&form), Vec::new());
         Ok(Self {
             form,
+            requests: form,
             state,
             inbox: Inbox::new(max_payload),
             tag: Tag::FIRST_REQUEST,
@@ -102,6 +105,15 @@ impl ClientConnection {
             unsolicited: VecDeque::new(),
             num_come: 0,
         })
+    }
+
+    /// Takes note of the release of the server, for example `4.2.2`. One that is older than this client reads
+    /// requests in the form of its own release, whatever the hello says; replies are in that of the hello.
+    pub fn speak_to(&mut self, version: &[u8]) {
+        let server = PeerForm::new(self.form.layout, version);
+        if (server.major, server.minor) < (self.form.major, self.form.minor) {
+            self.requests = server;
+        }
     }
 
     /// Returns the form in which both sides pack.
@@ -130,7 +142,7 @@ impl ClientConnection {
         request: &Request<'_>,
         framer: Option<&dyn RegexFramer>,
     ) -> Result<Tag, Error> {
-        let payload = request.encode(&self.form, framer)?;
+        let payload = request.encode(&self.requests, framer)?;
         let tag = self.next_tag();
         self.send(tag, payload)?;
         self.tag = tag;

@@ -3,8 +3,9 @@
  *   called    construct and destruct, both forms, and leave, both forms
  *   invited   invite and join, both forms, one that declines
  *   led       the leader is lost, and the handler of one that joined says that it leads
- * Servers of RELEASE, which is that of another implementation, do not know leave; those of 4 do not name the
- * members of what is constructed, and take no group apart that was formed by invitation. */
+ * Servers of RELEASE, which is that of another implementation, do not know leave, and do not keep what members
+ * share unless their host does; those of 4 do not name the members of what is constructed, nor find data by the
+ * rank in a group. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -114,7 +115,69 @@ static void leave(const pmix_proc_t *procs)
     fence_all(false);
 }
 
-/* A server that knows no leave says so. */
+/* The name stands for the members: all of them in a fence, one of them by its rank in the group in a get. The
+ * list is sorted, so that the rank in it is the same under every server. */
+static void name_it(const char *name, const pmix_proc_t *procs, size_t count)
+{
+    pmix_proc_t group = {.rank = PMIX_RANK_WILDCARD};
+    pmix_value_t *value = NULL;
+    construct(name, procs, count);
+    PMIX_LOAD_NSPACE(group.nspace, name);
+    must("a fence by the name of a group", PMIx_Fence(&group, 1, NULL, 0));
+    /* A server of 4 has no value for it, whatever its client. */
+    for (group.rank = 0; !is_old && group.rank < count; group.rank++) {
+        must("a get by the rank in a group", PMIx_Get(&group, "g.rank", NULL, 0, &value));
+        require(PMIX_UINT32 == value->type && procs[group.rank].rank == value->data.uint32);
+        PMIX_VALUE_RELEASE(value);
+    }
+    group.rank = (pmix_rank_t) count;
+    if (PMIX_SUCCESS == PMIx_Get(&group, "g.rank", NULL, 0, &value)) {
+        wrong("a rank beyond the group has a value");
+    }
+    must("destruct", PMIx_Group_destruct(name, NULL, 0));
+}
+
+/* What a destruct says besides arrives: nobody comes but rank 0, and its time ends. A server of 4.2.2 ends then,
+ * whatever its client. */
+static void destruct_alone(const pmix_proc_t *procs)
+{
+    pmix_info_t limit = {.value = {.type = PMIX_INT, .data.integer = 1}};
+    PMIX_LOAD_KEY(limit.key, PMIX_TIMEOUT);
+    construct("late", procs, SIZE);
+    if (0 == me.rank) {
+        must_be("a destruct that nobody joins", PMIx_Group_destruct("late", &limit, 1), PMIX_ERR_TIMEOUT);
+    }
+    fence_all(false);
+}
+
+/* What each shared of itself is found by the context id, also when the group is gone. */
+static void share(const pmix_proc_t *procs)
+{
+    size_t local = 100 + me.rank, num_results = 0;
+    pmix_info_t own = {.value = {.type = PMIX_SIZE, .data.size = local}};
+    pmix_data_array_t shared = {.type = PMIX_INFO, .size = 1, .array = &own};
+    pmix_info_t asked[2] = {yes(PMIX_GROUP_ASSIGN_CONTEXT_ID),
+                            {.value = {.type = PMIX_DATA_ARRAY, .data.darray = &shared}}};
+    pmix_info_t *results = NULL;
+    PMIX_LOAD_KEY(own.key, PMIX_GROUP_LOCAL_CID);
+    PMIX_LOAD_KEY(asked[1].key, PMIX_GROUP_INFO);
+    must("construct", PMIx_Group_construct("sharing", procs, SIZE, asked, 2, &results, &num_results));
+    const pmix_info_t *found = find(PMIX_GROUP_CONTEXT_ID, results, num_results);
+    require(NULL != found);
+    pmix_info_t context = *found;
+    PMIX_INFO_SET_QUALIFIER(&context);
+    must("destruct", PMIx_Group_destruct("sharing", NULL, 0));
+    for (pmix_rank_t rank = 0; rank < SIZE; rank++) {
+        pmix_proc_t proc = peer(rank);
+        pmix_value_t *value = NULL;
+        must("a local context id", PMIx_Get(&proc, PMIX_GROUP_LOCAL_CID, &context, 1, &value));
+        require(PMIX_SIZE == value->type && 100 + rank == value->data.size);
+        PMIX_VALUE_RELEASE(value);
+    }
+    PMIX_INFO_FREE(results, num_results);
+}
+
+/* A server that knows no leave says so, and the group is there as before. */
 static void stay(const pmix_proc_t *procs)
 {
     construct("none leave", procs, SIZE);
@@ -126,6 +189,7 @@ static void stay(const pmix_proc_t *procs)
     if (PMIX_SUCCESS == status) {
         require(await(&done, 1, PATIENCE) && PMIX_SUCCESS != done.status);
     }
+    must("destruct after a leave that was refused", PMIx_Group_destruct("none leave", NULL, 0));
     fence_all(false);
 }
 
@@ -135,8 +199,18 @@ static void called(void)
     for (pmix_rank_t rank = 0; rank < SIZE; rank++) {
         all[rank] = peer(SIZE - 1 - rank);
     }
+    pmix_proc_t sorted[SIZE] = {peer(0), peer(1), peer(2), peer(3)};
     hear(PMIX_GROUP_LEFT, on_left);
+    put_number(PMIX_GLOBAL, "g.rank", me.rank);
+    must("PMIx_Commit", PMIx_Commit());
     fence_all(false);
+    if (me.rank > 1) {
+        name_it("named", &sorted[2], 2);
+    }
+    name_it("whole", sorted, SIZE);
+    if (knows_leave) {
+        share(sorted);
+    }
     construct("all", all, SIZE);
     must("PMIx_Group_destruct", PMIx_Group_destruct("all", NULL, 0));
     require(PMIX_SUCCESS != PMIx_Group_destruct("all", NULL, 0));
@@ -150,6 +224,9 @@ static void called(void)
     }
     fence_all(false);
     (knows_leave ? leave : stay)(all);
+    if (!is_old) {
+        destruct_alone(sorted);
+    }
 }
 
 static void on_invited(size_t reference, pmix_status_t status, const pmix_proc_t *source,
@@ -222,7 +299,7 @@ static void invited_by(bool waits, const char *name, unsigned number, size_t exp
     }
     PMIX_INFO_FREE(results, num_results);
     fence_all(false);
-    if (me.rank < expected && !is_old) {
+    if (me.rank < expected) {
         must("destruct", PMIx_Group_destruct(name, NULL, 0));
     }
     fence_all(false);

@@ -6,18 +6,77 @@
 use std::time::{Duration, Instant};
 
 use pmix_proto::{Event, Request, request};
-use pmix_types::{Info, IntoOwned as _, Proc, Rank, Status, Text};
+use pmix_types::{DataArray, Info, IntoOwned as _, Proc, Rank, Status, Text, Value, keys};
 
 use super::operation::{Answer, Asker, OperationId, Waiting};
 use super::{Core, SAY_TIME};
 use crate::group::{
     Decision, HEARD, OpId, Question, Step, check_name, ended_here, hears_all_the_same, invitation,
 };
-use crate::{Ask, Error};
+use crate::known::Known;
+use crate::{Ask, Error, Group};
 
 /// How long who joins waits to hear who leads in the place of a leader that is lost. Servers say so within
 /// 5 s, or twice that; those of other implementations never do.
 const CHOICE_TIME: Duration = Duration::from_secs(30);
+
+/// The request with members in the place of the names of groups, if there are any and the server does not do
+/// it.
+///
+/// # Errors
+///
+/// `PMIX_ERR_NOT_FOUND` for a rank that no member of the group has.
+pub(super) fn resolved<'r>(
+    known: &Known,
+    request: &Request<'r>,
+) -> Result<Option<Request<'r>>, Error> {
+    let procs: &[Proc<'_>] = match request {
+        Request::Fence(request::Fence { procs, .. })
+        | Request::Connect(request::Connect { procs, .. })
+        | Request::Disconnect(request::Disconnect { procs, .. }) => procs,
+        Request::Notify(event) => targets(&event.infos).map_or(&[], |(_, procs)| procs),
+        _ => return Ok(None),
+    };
+    let Some(resolved) = known.resolved(procs)? else {
+        return Ok(None);
+    };
+    let mut request = request.clone();
+    match &mut request {
+        Request::Fence(request::Fence { procs, .. })
+        | Request::Connect(request::Connect { procs, .. })
+        | Request::Disconnect(request::Disconnect { procs, .. }) => *procs = resolved,
+        Request::Notify(event) => {
+            if let Some((place, _)) = targets(&event.infos)
+                && let Some(info) = event.infos.get_mut(place)
+            {
+                info.value = Value::from(resolved);
+            }
+        }
+        _ => {}
+    }
+    Ok(Some(request))
+}
+
+/// The processes that an event is for, and the place of the info that lists them.
+fn targets<'i>(infos: &'i [Info<'_>]) -> Option<(usize, &'i [Proc<'i>])> {
+    let of_range = |info: &Info<'_>| info.key.is(keys::EVENT_CUSTOM_RANGE);
+    let place = infos.iter().position(of_range)?;
+    match &infos.get(place)?.value {
+        Value::Proc(proc) => Some((place, std::slice::from_ref(proc))),
+        Value::DataArray(DataArray::Proc(procs)) => Some((place, procs)),
+        _ => None,
+    }
+}
+
+/// What is waited for where the reply to a request says that this process is in a group no longer.
+pub(super) fn ending(request: &Request<'_>) -> Option<Waiting> {
+    let name = |group: &Option<Text<'_>>| group.clone().map(Text::into_owned);
+    match request {
+        Request::GroupLeave(leave) => name(&leave.group).map(Waiting::Left),
+        Request::GroupDestruct(destruct) => name(&destruct.group).map(Waiting::TakenApart),
+        _ => None,
+    }
+}
 
 /// Whether the process hears of the events of invitations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +137,7 @@ impl Core {
 
     /// Returns what is known of the members of a group of this process.
     pub(crate) fn members(&self, name: &Text<'_>) -> Vec<Proc<'static>> {
-        self.groups.members(name)
+        self.known.groups().members(name)
     }
 
     /// Invites processes to a group that this one leads, and waits until all have answered
@@ -268,14 +327,15 @@ impl Core {
     pub(super) fn end_groups(&mut self) {
         while let Some(step) = self.groups.poll() {
             if let Step::End(of, outcome) = step {
-                self.end_group(of, outcome.map(Answer::Group));
+                self.end_group(of, outcome);
             }
         }
     }
 
-    fn end_group(&mut self, of: OpId, outcome: Result<Answer, Error>) {
+    fn end_group(&mut self, of: OpId, outcome: Result<Group, Error>) {
+        let outcome = outcome.map(|group| self.known.groups().learn(group));
         if let Some(id) = self.operations.of_group(of) {
-            self.operations.complete(id, outcome);
+            self.operations.complete(id, outcome.map(Answer::Group));
         }
     }
 
@@ -325,7 +385,7 @@ impl Core {
                 false => self.groups.decide(&question, None),
             },
             Step::Tell(event) => self.unasked.keep_event(event, 0),
-            Step::End(of, outcome) => self.end_group(of, outcome.map(Answer::Group)),
+            Step::End(of, outcome) => self.end_group(of, outcome),
         }
     }
 

@@ -83,6 +83,10 @@ pub(crate) enum Waiting {
     Distances,
     /// The group of a name that is constructed.
     Constructed(Text<'static>),
+    /// That this process is out of the group of a name.
+    Left(Text<'static>),
+    /// That the group of a name is taken apart.
+    TakenApart(Text<'static>),
     /// An invitation or its acceptance.
     Group(OpId),
 }
@@ -104,6 +108,8 @@ impl Waiting {
             Self::Credential => Error::timeout(Command::GET_CREDENTIAL),
             Self::Distances => Error::timeout(Command::DEVICE_DISTANCES),
             Self::Constructed(_) => Error::timeout(Command::GROUP_CONSTRUCT),
+            Self::Left(_) => Error::timeout(Command::GROUP_LEAVE),
+            Self::TakenApart(_) => Error::timeout(Command::GROUP_DESTRUCT),
             Self::Group(_) => Error::timeout("an invitation"),
         }
     }

@@ -41,6 +41,16 @@ impl Core {
                 Ok(Answer::Done)
             }
             Waiting::Done(command) => self.read_done(command, payload),
+            Waiting::Left(name) => {
+                let left = self.read_done(Command::GROUP_LEAVE, payload)?;
+                self.known.groups().forget(&name);
+                Ok(left)
+            }
+            // A destruct that fails leaves no group, either.
+            Waiting::TakenApart(name) => {
+                self.known.groups().forget(&name);
+                self.read_done(Command::GROUP_DESTRUCT, payload)
+            }
             Waiting::Payload(_) => Ok(Answer::Payload(payload.to_vec())),
             Waiting::Get(wanted) => {
                 let objects = Objects::decode(&self.form, None, payload)?;
@@ -103,8 +113,7 @@ impl Core {
             Waiting::Constructed(name) => {
                 let made = reply::Group::decode(&self.form, None, payload)?;
                 let group = Group::constructed(name, made, Command::GROUP_CONSTRUCT)?;
-                self.groups.learn(&group);
-                Ok(Answer::Group(group))
+                Ok(Answer::Group(self.known.groups().learn(group)))
             }
             // Their replies are read elsewhere, or they have none.
             Waiting::Welcome | Waiting::Group(_) | Waiting::Learn(_) => {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bfrops::{Encoder, wire_type};
 use pmix_proto::{Command, Event, Header, Inbox, Output, Role, Welcome, request};
-use pmix_types::{DataRange, Info, IofChannel, Kval, Query, Value, keys};
+use pmix_types::{DataArray, DataRange, Info, IofChannel, Kval, Query, Value, keys};
 
 use super::*;
 use crate::group::Decision;
@@ -24,8 +24,13 @@ const SECOND: Duration = Duration::from_secs(1);
 
 impl Side {
     fn new(end: Option<Duration>) -> Self {
+        Self::with(end, |_| ())
+    }
+
+    fn with(end: Option<Duration>, set: impl FnOnce(&mut Settings)) -> Self {
         let uri: Uri = "server.0;tcp4://127.0.0.1:1".parse().unwrap();
         let mut settings = Settings::new(Proc::new("job", Rank::new(0)), uri);
+        set(&mut settings);
         settings.max_prefetch_bytes = 1 << 16;
         settings.max_reply_bytes = 1 << 16;
         let hello = Hello {
@@ -55,7 +60,20 @@ impl Side {
 
     /// A core whose init has ended.
     fn begun() -> Self {
-        let mut side = Self::new(None);
+        Self::new(None).begin()
+    }
+
+    /// A core whose init has ended, towards a server of OpenPMIx of a release.
+    fn begun_under(version: &str) -> Self {
+        let under = |settings: &mut Settings| {
+            settings.server_version = Some(version.to_owned());
+            settings.resolves_groups = !version.starts_with('4');
+        };
+        Self::with(None, under).begin()
+    }
+
+    fn begin(self) -> Self {
+        let mut side = self;
         let welcome = Welcome::Index { index: 5 }.encode().unwrap();
         side.core.handle_input(&welcome, side.now);
         assert_eq!(side.asked(), [Command::REQ]);
@@ -431,4 +449,105 @@ fn a_fence_of_nobody_is_one_of_the_own_job() {
     });
     let payload = request.encode(side.core.form(), None).unwrap();
     assert!(sent.ends_with(&payload), "{sent:?}");
+}
+
+/// What a core sends next, as a server of a release reads it.
+fn sent_to(side: &mut Side, version: &str, look: impl FnOnce(Request<'_>)) {
+    let form = PeerForm::new(side.core.form().layout, version.as_bytes());
+    side.inbox.push(&side.core.poll_transmit().unwrap());
+    let frame = side.inbox.next_frame().unwrap().unwrap();
+    look(Request::decode(&form, None, &frame.payload).unwrap());
+}
+
+/// A core in a group of two, which its server has named or not.
+fn in_group(version: &str) -> Side {
+    let mut side = Side::begun_under(version);
+    let (members, now) = ([peer(1), peer(0)], side.now);
+    let construct = side.core.group_construct("g", &members, &[], None);
+    let id = construct.unwrap();
+    let made = pmix_proto::reply::Group {
+        status: Status::SUCCESS,
+        members: members.to_vec(),
+        ..pmix_proto::reply::Group::default()
+    };
+    let made = made.encode(side.core.form(), None).unwrap();
+    side.reply(Command::GROUP_CONSTRUCT, &made);
+    assert_eq!(side.ended(), [(id, Status::SUCCESS)]);
+    side.core.handle_timeout(now);
+    side
+}
+
+#[test]
+fn a_destruct_is_sent_in_the_form_of_the_server() {
+    for (version, procs) in [("4.2.2", vec![]), ("5.0.11", vec![peer(0), peer(1)])] {
+        let mut side = in_group(version);
+        let limit = [Info::new(keys::TIMEOUT, 1_u32)];
+        side.core.group_destruct("g", &limit, None).unwrap();
+        let expected = Request::GroupDestruct(request::GroupDestruct {
+            group: Some("g".into()),
+            procs,
+            infos: limit.to_vec(),
+        });
+        sent_to(&mut side, version, |sent| {
+            assert_eq!(sent, expected, "{version}")
+        });
+    }
+}
+
+#[test]
+fn a_leave_that_is_refused_leaves_the_members_known_for_a_destruct() {
+    let mut side = in_group("5.0.11");
+    let leave = side.core.group_leave("g", &[], None).unwrap();
+    let status = Status::ERR_NOT_SUPPORTED;
+    let refused = pmix_proto::reply::status(side.core.form(), status).unwrap();
+    side.reply(Command::GROUP_LEAVE, &refused);
+    assert_eq!(side.ended(), [(leave, status)]);
+    let members = |side: &Side| side.core.members(&"g".into()).len();
+    assert_eq!(members(&side), 2);
+    side.core.group_leave("g", &[], None).unwrap();
+    assert_eq!(members(&side), 2);
+    side.succeed(Command::GROUP_LEAVE);
+    assert_eq!(members(&side), 0);
+}
+
+#[test]
+fn the_name_of_a_group_goes_as_members_to_a_server_that_does_not_resolve_it() {
+    let of_group = |rank| Proc::new("g", rank);
+    for (version, expected) in [
+        ("4.2.2", vec![of_group(Rank::WILDCARD)]),
+        ("5.0.11", vec![peer(0), peer(1)]),
+    ] {
+        let mut side = in_group(version);
+        let named = [of_group(Rank::WILDCARD)];
+        side.core
+            .fence(&Fence::new().of(named.clone()), None)
+            .unwrap();
+        sent_to(&mut side, version, |sent| match sent {
+            Request::Fence(fence) => assert_eq!(fence.procs, expected, "{version}"),
+            other => panic!("{other:?}"),
+        });
+        let range = Info::new(keys::EVENT_CUSTOM_RANGE, named[0].clone());
+        let event = Ask::notify(Status::EVENT_JOB_END, DataRange::CUSTOM, vec![range]);
+        side.core.ask(event, None).unwrap();
+        sent_to(&mut side, version, |sent| {
+            let Request::Notify(event) = sent else {
+                panic!("{sent:?}");
+            };
+            match &event.infos[0].value {
+                Value::Proc(proc) => assert_eq!(std::slice::from_ref(proc), expected),
+                Value::DataArray(DataArray::Proc(procs)) => assert_eq!(*procs, expected),
+                other => panic!("{other:?}"),
+            }
+        });
+    }
+    let mut side = in_group("5.0.11");
+    let beyond = of_group(Rank::new(2));
+    let error = side.core.fence(&Fence::new().of([beyond]), None);
+    assert_eq!(error.unwrap_err().status(), Status::ERR_NOT_FOUND);
+    let second = of_group(Rank::new(1));
+    side.core.get(&second, "key", &[], None).unwrap();
+    sent_to(&mut side, "5.0.11", |sent| match sent {
+        Request::Get(get) => assert_eq!(Proc::new(get.nspace, get.rank), peer(1)),
+        other => panic!("{other:?}"),
+    });
 }

@@ -6,7 +6,7 @@ mod end;
 mod invite;
 mod leader;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
 use pmix_proto::{Event, request};
@@ -68,8 +68,6 @@ pub(crate) struct Operations {
     open: BTreeMap<OpId, Operation>,
     steps: VecDeque<Step>,
     given_up: VecDeque<(Text<'static>, Proc<'static>)>,
-    /// The members of the groups of this process, which servers of 5.0 want back with a destruct.
-    known: HashMap<Text<'static>, Vec<Proc<'static>>>,
 }
 
 #[derive(Debug)]
@@ -125,7 +123,6 @@ impl Operations {
             open: BTreeMap::new(),
             steps: VecDeque::new(),
             given_up: VecDeque::new(),
-            known: HashMap::new(),
         }
     }
 
@@ -406,24 +403,6 @@ impl Operations {
         self.steps.retain(|step| !is_of(step));
     }
 
-    /// Notes who the members of a group are.
-    pub(crate) fn learn(&mut self, group: &Group) {
-        if !group.members.is_empty() {
-            self.known.insert(group.name.clone(), group.members.clone());
-        }
-    }
-
-    /// What is known of the members of a group.
-    pub(crate) fn members(&self, name: &Text<'_>) -> Vec<Proc<'static>> {
-        let members = self.known.get(name.as_bytes());
-        members.cloned().unwrap_or_default()
-    }
-
-    /// Forgets a group that is left or taken apart.
-    pub(crate) fn forget(&mut self, name: &Text<'_>) {
-        self.known.remove(name.as_bytes());
-    }
-
     /// The operation that an event is for.
     fn concerned(&self, event: &Event<'static>) -> Option<OpId> {
         let name = group_of(event);
@@ -521,7 +500,6 @@ impl Operations {
             context_id: None,
             infos: Vec::new(),
         };
-        self.learn(&group);
         self.end(op, Ok(group));
     }
 }

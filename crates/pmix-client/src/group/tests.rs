@@ -153,24 +153,6 @@ fn what_is_heard_before_the_answer_is_about_an_earlier_group() {
 }
 
 #[test]
-fn a_registration_that_is_refused_leaves_the_groups_known() {
-    let mut operations = Operations::new(proc(1));
-    operations.join(&name(), &proc(0), &[], None).unwrap();
-    assert_eq!(ended(&mut operations), None);
-    operations.hear(&complete(&[0, 1]));
-    assert_eq!(ended(&mut operations), Some(Status::SUCCESS));
-    operations
-        .join(&"other".into(), &proc(0), &[], None)
-        .unwrap();
-    let error = crate::Error::new(Status::ERR_OUT_OF_RESOURCE, "no more registrations");
-    operations.fail(&error);
-    assert_eq!(ended(&mut operations), Some(error.status()));
-    assert_eq!(operations.members(&name()), [proc(0), proc(1)]);
-    operations.forget(&name());
-    assert_eq!(operations.members(&name()), []);
-}
-
-#[test]
 fn who_is_chosen_invites_the_others_anew_and_forms_the_group() {
     let (mut operations, said) = leaderless(Some(Decision::Lead));
     let said = said.unwrap();

@@ -165,9 +165,6 @@ fn left_out(name: &str, release: &str, launcher: &Launcher) -> Option<&'static s
         ("asyncgroup", _) if release.starts_with("5.") => {
             Some("the library of 5.0 cannot destruct a group that was formed by invitation")
         }
-        ("group_lcl_cid", _) if release == "ours" => {
-            Some("our C library does not take local context ids of groups")
-        }
         (name, Launcher::Prterun(..)) if name.contains("group") => {
             Some("prterun does not serve it")
         }
@@ -175,16 +172,9 @@ fn left_out(name: &str, release: &str, launcher: &Launcher) -> Option<&'static s
         ("group_lcl_cid", Launcher::Host(_, server)) if server.starts_with("4.") => {
             Some("the server of 4.2.2 keeps no local context ids of groups")
         }
-        ("asyncgroup", Launcher::Host(_, server))
-            if server.starts_with("4.") && release == "ours" =>
-        {
-            Some(
-                "a server of 4.2.2 wants other data to take a group apart, which ours does not send",
-            )
-        }
-        ("asyncgroup", Launcher::Host(_, server)) if server.starts_with("5.") => {
-            Some("a server of 5.0 knows no group by its name, and ours does not name its members")
-        }
+        ("group_lcl_cid", Launcher::Host(_, server)) if server.starts_with("5.") => Some(
+            "a server of 5.0 keeps what members share if the host gives it back, which this one does not",
+        ),
         ("jctrl", Launcher::Prterun(..)) => Some("prterun does not take it"),
         ("dynamic", Launcher::Prterun(..)) => Some("prterun does spawn"),
         _ => None,

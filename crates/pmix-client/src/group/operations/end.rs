@@ -28,12 +28,6 @@ impl Operations {
         }
     }
 
-    /// Ends all operations, and forgets the groups: the server was lost.
-    pub(crate) fn lose(&mut self, error: &Error) {
-        self.known.clear();
-        self.fail(error);
-    }
-
     /// Ends all operations: they would hear of nothing.
     pub(crate) fn fail(&mut self, error: &Error) {
         while let Some((op, _)) = self.open.first_key_value() {
