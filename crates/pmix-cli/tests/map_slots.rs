@@ -116,3 +116,50 @@ fn ranks_are_laid_out_wherever_a_process_map_is_asked_for() {
         many.stderr
     );
 }
+
+#[test]
+fn flux_tells_nodes_and_cores_in_the_order_of_ranks() {
+    let set = |entries: &str, hosts: &str| {
+        format!(
+            r#"{{"version":1,"execution":{{"R_lite":[{entries}],"nodelist":[{hosts}],
+                "starttime":0,"expiration":0}},"attributes":{{"system":{{"scheduler":{{}}}}}}}}"#
+        )
+    };
+    let entry = |rank: &str, core: &str| {
+        format!(r#"{{"rank":"{rank}","children":{{"core":"{core}","gpu":"0"}}}}"#)
+    };
+    let read = |args: &[&str], set: &str| pmix_with(&[&["map"], args].concat(), set.as_bytes());
+    // Rank 2 stands first and is the third host all the same.
+    let entries = [entry("2", "[0-1]"), entry("0-1", "0-2,5")].join(",");
+    let all = set(&entries, r#""n[10-11]","x""#);
+    let drawn = read(&["who", "x", "n10", "--nodes", "flux:-"], &all);
+    assert_eq!(drawn.text(), "x\t8-9\nn10\t0-3", "{}", drawn.stderr);
+    assert_eq!(read(&["count", "flux:-"], &all).text(), "3");
+    for (set, why) in [
+        (set(&entries, r#""n[1-2]""#), "2 hosts for 3 ranks"),
+        (
+            set(&[entry("0-1", "0"), entry("1", "0")].join(","), r#""a""#),
+            "rank 1 twice",
+        ),
+        (set(&entry("1-0", "0"), r#""a""#), "\"1-0\""),
+        (set(&entry("0", "zero"), r#""a""#), "\"zero\""),
+        (
+            set(&entry("0-4294967295", "0"), r#""a""#),
+            "1 hosts for 4294967296 ranks",
+        ),
+        (set(&entry("0", "0-4294967295"), r#""a""#), "0-4294967295"),
+        (set(&entry("0", "0"), r#""a[""#), "nodelist"),
+        (all.replace(":1,", ":2,"), "version 2"),
+        ("n1,n2".to_owned(), "no resource set"),
+        (
+            "{\n\"version\": 1\n}".to_owned(),
+            "missing field `execution`",
+        ),
+    ] {
+        let outcome = read(&["count", "flux:-"], &set);
+        assert_eq!(outcome.code, 3, "{set}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(why), "{why}: {}", outcome.stderr);
+    }
+    let none = pmix(&["map", "count", "flux:"]);
+    assert_eq!(none.code, 2, "{}", none.stderr);
+}

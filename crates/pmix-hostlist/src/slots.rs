@@ -72,6 +72,17 @@ impl Slots {
     }
 }
 
+impl FromIterator<(u32, u64)> for Slots {
+    /// Takes so many slots on so many nodes, in turns.
+    fn from_iter<I: IntoIterator<Item = (u32, u64)>>(runs: I) -> Self {
+        let mut all = Self::default();
+        for (slots, num_nodes) in runs {
+            all.push(slots, num_nodes);
+        }
+        all
+    }
+}
+
 /// `2` or `2(x3)`.
 fn read_entry(entry: &[u8]) -> Option<(u32, u64)> {
     let entry = std::str::from_utf8(entry.trim_ascii()).ok()?;

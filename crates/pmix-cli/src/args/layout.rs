@@ -8,7 +8,7 @@ use pmix_hostlist::Layout;
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct LayoutArgs {
     /// In place of --procs: so many ranks on each node, or a number for each as Slurm writes them,
-    /// 2(x3),1. Without it the slots that hostfile:FILE, slurm:, pbs: or lsf: tell.
+    /// 2(x3),1. Without it the slots that hostfile:FILE, slurm:, pbs:, lsf: or flux:FILE tell.
     #[arg(long, value_name = "N", conflicts_with = "procs")]
     pub(crate) ppn: Option<String>,
     /// In place of --procs: the order in which ranks fill nodes: block, cyclic, or plane=N for N

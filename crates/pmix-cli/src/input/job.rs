@@ -7,8 +7,8 @@ use pmix_hostlist::{Layout, Slots, lay_out};
 use pmix_map::{NodeList, ProcMap};
 use preg_core::Preg;
 
-use super::nodes::{of_list, read_slots};
-use super::source::{Form, Source, read_option};
+use super::nodes::read_slots;
+use super::source::{Form, Source, of_list, read_option};
 use super::{read_nodes, read_procs};
 use crate::args::LayoutArgs;
 use crate::failure::Failure;
@@ -51,7 +51,7 @@ fn laid_out(
         None => known.ok_or_else(|| {
             Failure::usage("nothing says which ranks are on the nodes").cure(
                 "give --procs, or --ppn with the number of ranks a node; hostfile:FILE, slurm:, \
-                 pbs: and lsf: tell it themselves",
+                 pbs:, lsf: and flux:FILE tell it themselves",
             )
         })?,
     };

@@ -6,6 +6,7 @@
 //! ([`procs`]). What stays text is not parsed, what came folded is not expanded.
 
 mod detect;
+mod flux;
 mod job;
 mod lines;
 mod nodes;

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Node maps from any input.
 
-use std::error::Error;
-
 use pmix_hostlist::{Allocation, Notation, Slots};
 use pmix_map::{Limits, NodeList, NodeListBuilder, NodeRun};
 use preg_core::{Preg, Regex2Ref};
 
 use super::detect::{Segment, Value, segments};
-use super::separators;
-use super::source::{Form, Source};
-use crate::excerpt::Excerpt;
+use super::source::{Form, Source, of_limits, of_list};
+use super::{flux, separators};
 use crate::failure::Failure;
 
 /// A node map, as text where it came as text and folded where it came folded.
@@ -67,6 +64,7 @@ fn allocation(source: &Source, limits: &Limits) -> Result<Allocation, Failure> {
             nodes.map(|nodes| Allocation { nodes, slots: None })
         }
         Form::Slurm(tasks) => pmix_hostlist::parse_slurm(text, tasks.as_deref(), limits),
+        Form::FluxResources => return flux::read(source, limits),
         Form::McpuHosts => pmix_hostlist::parse_mcpu_hosts(text, limits),
         Form::Hostfile | Form::Map => pmix_hostlist::parse_hostfile(text, source.comments, limits),
     }
@@ -114,24 +112,6 @@ pub(crate) fn of_text(mut source: Source, limits: &Limits) -> Result<Nodes, Fail
     }
     pmix_hostlist::normalise(&mut source.bytes, source.comments);
     Ok(Nodes::Text(source.bytes))
-}
-
-/// What is wrong with a list, with its place in the source.
-pub(super) fn of_list(error: &pmix_hostlist::Error, source: &Source) -> Failure {
-    let (origin, bytes) = (&source.origin, &source.bytes);
-    let cause = error.source().and_then(<dyn Error>::downcast_ref);
-    if let Some(cause) = cause
-        .cloned()
-        .map(<preg_core::Error as From<pmix_map::Error>>::from)
-    {
-        return Failure::of(&cause, origin, bytes);
-    }
-    match (error.offset(), error.hint()) {
-        (Some(offset), Some(hint)) => Failure::data(error.message())
-            .at(Excerpt::new(origin, bytes, offset))
-            .cure(hint),
-        _ => Failure::data(error.to_string()),
-    }
 }
 
 impl Nodes {
@@ -196,10 +176,6 @@ fn append(builder: &mut NodeListBuilder, list: &NodeList) -> Result<(), pmix_map
         }
     });
     result
-}
-
-pub(super) fn of_limits(error: pmix_map::Error) -> Failure {
-    Failure::of(&preg_core::Error::from(error), "the list", b"")
 }
 
 /// Expands a list to text, unless that would exceed the limits.

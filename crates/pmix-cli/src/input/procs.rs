@@ -9,8 +9,8 @@ use pmix_map::{Limits, ProcMap, ProcMapBuilder};
 use preg_core::{Preg, Regex2Ref};
 
 use super::detect::{Segment, Value, segments};
-use super::nodes::of_limits;
-use super::source::{Form, Source};
+
+use super::source::{Form, Source, of_limits};
 use crate::failure::Failure;
 
 /// A process map, as text where it came as text and folded where it came folded.

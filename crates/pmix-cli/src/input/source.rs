@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where bytes come from: arguments, files, standard input.
 
+use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -8,13 +9,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use pmix_mca::Environment;
 use preg_core::Status;
 
+use crate::excerpt::Excerpt;
 use crate::failure::{Exit, Failure};
 
 /// How many bytes a file, or standard input, may have.
 const MOST: u64 = 1 << 30;
 
 /// Some input and where it came from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// For messages: `argument 2`, `standard input`, a file's path.
     pub(crate) origin: String,
@@ -37,6 +39,8 @@ pub(crate) enum Form {
     Slurm(Option<Vec<u8>>),
     /// Names and slots in turns, as LSF has them.
     McpuHosts,
+    /// A resource set of Flux.
+    FluxResources,
 }
 
 /// Reads what the words name; without words, standard input.
@@ -84,37 +88,43 @@ fn read_word(word: &OsStr, origin: impl FnOnce() -> String) -> Result<Source, Fa
             let form = Form::Slurm(tasks.map(OsString::into_vec));
             Ok(of_variable("SLURM_JOB_NODELIST", bytes, form))
         }
-        [b's', b'l', b'u', b'r', b'm', b':', list @ ..] => Ok(Source {
-            origin: origin(),
-            bytes: list.to_vec(),
-            comments: false,
-            form: Form::Slurm(None),
-        }),
         b"lsf:" => {
             let bytes = variable("LSB_MCPU_HOSTS")?;
             Ok(of_variable("LSB_MCPU_HOSTS", bytes, Form::McpuHosts))
         }
         b"pbs:" => hostfile(&variable("PBS_NODEFILE")?),
-        [
-            b'h',
-            b'o',
-            b's',
-            b't',
-            b'f',
-            b'i',
-            b'l',
-            b'e',
-            b':',
-            path @ ..,
-        ] if !path.is_empty() => hostfile(OsStr::from_bytes(path)),
         b"-" => stdin(),
         [b'@', path @ ..] if !path.is_empty() => file(OsStr::from_bytes(path)),
-        bytes => Ok(Source {
-            origin: origin(),
-            bytes: bytes.to_vec(),
-            comments: false,
-            form: Form::Map,
-        }),
+        b"flux:" => {
+            let message = "the resources of a Flux job are in no variable";
+            let cure = "flux job info $FLUX_JOB_ID R | pmix ... flux:-";
+            Err(Failure::usage(message).cure(cure))
+        }
+        bytes => {
+            let behind = |scheme: &str| {
+                bytes
+                    .strip_prefix(scheme.as_bytes())
+                    .filter(|b| !b.is_empty())
+            };
+            if let Some(path) = behind("hostfile:") {
+                return hostfile(OsStr::from_bytes(path));
+            }
+            if let Some(path) = behind("flux:") {
+                let form = Form::FluxResources;
+                let source = read_path(Some(OsStr::from_bytes(path)))?;
+                return Ok(Source { form, ..source });
+            }
+            let (list, form) = match behind("slurm:") {
+                Some(list) => (list, Form::Slurm(None)),
+                None => (bytes, Form::Map),
+            };
+            Ok(Source {
+                origin: origin(),
+                bytes: list.to_vec(),
+                comments: false,
+                form,
+            })
+        }
     }
 }
 
@@ -191,6 +201,29 @@ fn too_long(what: &str, most: u64) -> Failure {
 fn unreadable(what: &str, error: &std::io::Error) -> Failure {
     let message = format!("{what} cannot be read: {error}");
     Failure::new(Exit::Data, Status::ERR_NOT_FOUND, message)
+}
+
+/// What is wrong with a list, with its place in the source.
+pub(super) fn of_list(error: &pmix_hostlist::Error, source: &Source) -> Failure {
+    let (origin, bytes) = (&source.origin, &source.bytes);
+    let cause = error.source().and_then(<dyn Error>::downcast_ref);
+    if let Some(cause) = cause
+        .cloned()
+        .map(<preg_core::Error as From<pmix_map::Error>>::from)
+    {
+        return Failure::of(&cause, origin, bytes);
+    }
+    match (error.offset(), error.hint()) {
+        (Some(offset), Some(hint)) => Failure::data(error.message())
+            .at(Excerpt::new(origin, bytes, offset))
+            .cure(hint),
+        _ => Failure::data(error.to_string()),
+    }
+}
+
+/// What exceeds the limits of lists.
+pub(super) fn of_limits(error: pmix_map::Error) -> Failure {
+    Failure::of(&preg_core::Error::from(error), "the list", b"")
 }
 
 #[cfg(test)]
