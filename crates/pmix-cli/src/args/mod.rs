@@ -34,7 +34,7 @@ pub(crate) use ranks::Ranks;
 pub(crate) use run::{AppArgs, NextApp, Run};
 pub(crate) use sets::{Diff, Lists, Parts, Position, Slice};
 pub(crate) use target::Target;
-pub(crate) use tool::{Attach, Kill, Ps, QueryArgs};
+pub(crate) use tool::{Attach, Events, Kill, Ps, QueryArgs};
 pub(crate) use wire::{
     BufferArg, CallType, PsquashArg, Wire, WireCommand, WireDecode, WireEncode, data_type, layout,
     module,
@@ -164,6 +164,12 @@ Examples:
   pmix kill --signal USR1 --ranks 0,2-4 run-n01-4711@1
   pmix kill --pause --pid 4711 job.1";
 
+const EVENTS_EXAMPLES: &str = "\
+Examples:
+  pmix events
+  pmix --json events --pid 4711
+  pmix events --code EVENT_JOB_END --count 1 run-n01-4711@1";
+
 const WIRE_EXAMPLES: &str = "\
 Examples:
   pmix wire decode --type string --hex 020861626300
@@ -192,6 +198,9 @@ pub(crate) enum Command {
     /// End, stop, continue or signal the processes of a running job.
     #[command(arg_required_else_help = true, after_help = KILL_EXAMPLES)]
     Kill(Kill),
+    /// Show what becomes of jobs and processes, as a server tells it, until it ends.
+    #[command(after_help = EVENTS_EXAMPLES)]
+    Events(Events),
     /// Packed data: unpack, explain, pack.
     #[command(arg_required_else_help = true, after_help = WIRE_EXAMPLES)]
     Wire(Wire),

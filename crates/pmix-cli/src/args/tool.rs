@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The arguments of the commands that attach to a server: `query`, `ps`, `kill`.
+//! The arguments of the commands that attach to a server.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use pmix_types::Rank;
+use pmix_types::{Rank, Status};
 
 use super::Ranks;
 use super::hello::seconds;
@@ -117,6 +117,28 @@ pub(crate) struct Kill {
     pub(crate) resume: bool,
     #[command(flatten)]
     pub(crate) attach: Attach,
+}
+
+/// Arguments of `events`.
+#[derive(Args)]
+pub(crate) struct Events {
+    /// Show the events of this job only.
+    #[arg(value_name = "NSPACE")]
+    pub(crate) nspace: Option<String>,
+    /// Show events with this status, a name or a number, in place of those of jobs and processes; may
+    /// be given more than once.
+    #[arg(long = "code", value_name = "STATUS", value_parser = status, allow_hyphen_values = true)]
+    pub(crate) codes: Vec<Status>,
+    /// End after so many events.
+    #[arg(long, value_name = "N")]
+    pub(crate) count: Option<u64>,
+    #[command(flatten)]
+    pub(crate) attach: Attach,
+}
+
+fn status(text: &str) -> Result<Status, String> {
+    let known = text.parse::<Status>();
+    known.map_err(|_| "this is the name or the number of no status".to_owned())
 }
 
 fn signal(text: &str) -> Result<i32, String> {

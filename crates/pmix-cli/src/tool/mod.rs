@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Commands that attach to a server which did not start them.
 
+mod events;
 mod kill;
 mod ps;
 mod query;
 
-use pmix_tool::{FoundServer, Search, Target, Tool};
+use pmix_tool::{ClientEvent, FoundServer, Search, Target, Tool};
 use pmix_types::Status;
 
 use crate::args::Attach;
 use crate::failure::{Exit, Failure};
 
+pub(crate) use events::run as events;
 pub(crate) use kill::run as kill;
 pub(crate) use ps::run as ps;
 pub(crate) use query::run as query;
@@ -61,8 +63,17 @@ fn find_job(args: &Attach, nspace: Option<&str>) -> Result<FoundServer, Failure>
 
 /// Attaches to a server.
 fn attach(found: &FoundServer, args: &Attach) -> Result<Tool, Failure> {
+    attach_with(found, args, |_| {})
+}
+
+/// Attaches to a server, and hands what it sends unasked to a listener.
+fn attach_with(
+    found: &FoundServer,
+    args: &Attach,
+    listener: impl FnMut(ClientEvent) + Send + 'static,
+) -> Result<Tool, Failure> {
     let mut tool = Tool::new().time_limit(args.timeout);
-    tool.attach(found, |_| {})?;
+    tool.attach(found, listener)?;
     Ok(tool)
 }
 

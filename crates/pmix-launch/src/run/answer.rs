@@ -197,7 +197,7 @@ impl Session<'_> {
         };
         let code = i32::from(cause.exit_code());
         let aborted = Status::ERR_PROC_REQUESTED_ABORT;
-        self.tell_of_process(aborted, &call.proc, Some(code));
+        self.tell_of_process(aborted, &call.proc, Some(code), Some(cause.to_string()));
         for index in 0..self.jobs.len() {
             let is_meant = |nspace: &Nspace<'_>| {
                 call.proc.nspace == *nspace

@@ -5,12 +5,13 @@
 //! | --- | --- | --- |
 //! | `PMIX_EVENT_JOB_START` | the processes of a job were started | `PMIX_NSPACE`, `PMIX_EVENT_TIMESTAMP` |
 //! | `PMIX_EVENT_PROC_TERMINATED` | a process ended well | `PMIX_EVENT_AFFECTED_PROC` |
-//! | `PMIX_ERR_EXIT_NONZERO_TERM` | it ended with another exit code than 0 | and `PMIX_EXIT_CODE` |
-//! | `PMIX_ERR_PROC_ABORTED_BY_SIG` | a signal ended it that the launcher had not sent it | and `PMIX_EXIT_CODE`, 128 and its number |
+//! | `PMIX_ERR_EXIT_NONZERO_TERM` | it ended with another exit code than 0 | and `PMIX_EXIT_CODE`, `PMIX_EVENT_TEXT_MESSAGE` |
+//! | `PMIX_ERR_PROC_ABORTED_BY_SIG` | a signal ended it that the launcher had not sent it | and `PMIX_EXIT_CODE`, 128 and its number; the message names the signal |
 //! | `PMIX_ERR_PROC_KILLED_BY_CMD` | a signal ended it that the launcher had sent it, by itself or for who controls it | the same |
 //! | `PMIX_ERR_PROC_TERM_WO_SYNC` | it ended well between initialising and finalising | `PMIX_EVENT_AFFECTED_PROC` |
 //! | `PMIX_ERR_PROC_REQUESTED_ABORT` | it aborted its job | and `PMIX_EXIT_CODE` |
 //! | `PMIX_ERR_PROC_FAILED_TO_START` | its job could not be started as a whole | `PMIX_EVENT_AFFECTED_PROC` |
+//! | `PMIX_ERR_JOB_EXE_NOT_FOUND` and others | a job that was asked for is not started | `PMIX_REQUESTOR`, `PMIX_EVENT_TEXT_MESSAGE` |
 //! | `PMIX_EVENT_JOB_END` | the last process of a job ended | `PMIX_JOB_TERM_STATUS`, `PMIX_EVENT_AFFECTED_PROC`, `PMIX_EXIT_CODE` if it is not 0, `PMIX_EVENT_TEXT_MESSAGE` of a failure |
 //!
 //! None goes to handlers without a code (`PMIX_EVENT_NON_DEFAULT`), since libraries end their process
@@ -25,7 +26,7 @@ use pmix_types::{DataRange, Info, Proc, Rank, Status, Text, Value, keys};
 use super::job::Job;
 use super::session::Session;
 use crate::process::{Ending, Link};
-use crate::{Cause, process::Process};
+use crate::{Cause, process::Process, service};
 
 impl Session<'_> {
     /// Tells of a job that has started.
@@ -56,25 +57,51 @@ impl Session<'_> {
             (Ending::Signalled { .. }, _) => Status::ERR_PROC_ABORTED_BY_SIG,
         };
         let code = Some(i32::from(ending.exit_code())).filter(|code| *code != 0);
-        self.tell_of_process(status, &job.proc(process.rank), code);
+        let text = code.map(|_| ending.to_string());
+        self.tell_of_process(status, &job.proc(process.rank), code, text);
+    }
+
+    /// Tells that a job was asked for and is not started.
+    pub(super) fn tell_refused(&self, status: Status, asker: &Proc<'static>, why: &str) {
+        let infos = vec![
+            Info::new(keys::EVENT_NON_DEFAULT, true),
+            Info::new(keys::EVENT_DO_NOT_CACHE, true),
+            Info::new(keys::REQUESTOR, asker.clone()),
+            message(why.to_owned()),
+        ];
+        let is_of_job = |name: &str| name.starts_with("ERR_JOB_");
+        let status = match status.name() {
+            Some(name) if is_of_job(name) => status,
+            // What else was wrong with the request says the message.
+            _ => Status::ERR_JOB_FAILED_TO_LAUNCH,
+        };
+        let server = service::name(&self.plan.nspace);
+        self.tell(status, &server, &infos);
     }
 
     /// Tells of a process whose job is not started as a whole.
     pub(super) fn tell_failed_start(&self, job: &Job<'_>) {
         for process in job.table.iter() {
             let proc = job.proc(process.rank);
-            self.tell_of_process(Status::ERR_PROC_FAILED_TO_START, &proc, None);
+            self.tell_of_process(Status::ERR_PROC_FAILED_TO_START, &proc, None, None);
         }
     }
 
     /// Tells something of one process, for who is there to hear it.
-    pub(super) fn tell_of_process(&self, status: Status, proc: &Proc<'static>, code: Option<i32>) {
+    pub(super) fn tell_of_process(
+        &self,
+        status: Status,
+        proc: &Proc<'static>,
+        code: Option<i32>,
+        text: Option<String>,
+    ) {
         let mut infos = vec![
             Info::new(keys::EVENT_NON_DEFAULT, true),
             Info::new(keys::EVENT_DO_NOT_CACHE, true),
             Info::new(keys::EVENT_AFFECTED_PROC, proc.clone()),
         ];
         infos.extend(code.map(|code| Info::new(keys::EXIT_CODE, code)));
+        infos.extend(text.map(message));
         self.tell(status, proc, &infos);
     }
 
@@ -89,11 +116,7 @@ impl Session<'_> {
         ];
         if let Some(cause) = cause {
             infos.push(Info::new(keys::EXIT_CODE, i32::from(cause.exit_code())));
-            let text = Text::from(cause.to_string());
-            infos.push(Info::new(
-                keys::EVENT_TEXT_MESSAGE,
-                Value::String(Some(text)),
-            ));
+            infos.push(message(cause.to_string()));
         }
         self.tell(Status::EVENT_JOB_END, &job.proc(Rank::new(0)), &infos);
     }
@@ -106,6 +129,12 @@ impl Session<'_> {
             tracing::debug!("{status} is not told: {e}");
         }
     }
+}
+
+/// What happened, for people.
+fn message(text: String) -> Info<'static> {
+    let text = Value::String(Some(Text::from(text)));
+    Info::new(keys::EVENT_TEXT_MESSAGE, text)
 }
 
 /// Who ended a job, and how it ended, in the words of the Standard.

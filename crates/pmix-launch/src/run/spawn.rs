@@ -39,6 +39,7 @@ impl Session<'_> {
             Ok(nspace) => done.succeed(nspace),
             Err(refusal) => {
                 let Refusal { status, why } = refusal;
+                self.tell_refused(status, &asker, &why);
                 let line = format!("{} asked for a job: {why}", self.called(&asker));
                 self.missing.warn_of(line, Instant::now());
                 done.fail(status);

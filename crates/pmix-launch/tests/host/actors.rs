@@ -335,6 +335,8 @@ fn listen(mut client: Client) {
         Status::ERR_EXIT_NONZERO_TERM,
         Status::ERR_PROC_ABORTED_BY_SIG,
         Status::ERR_PROC_KILLED_BY_CMD,
+        Status::ERR_JOB_EXE_NOT_FOUND,
+        Status::ERR_JOB_FAILED_TO_LAUNCH,
     ];
     client.register_events(&codes, &[]).unwrap();
     spawn_one(&mut client);
@@ -348,9 +350,17 @@ fn listen(mut client: Client) {
         };
         let (whom, code) = (about(keys::EVENT_AFFECTED_PROC), about(keys::EXIT_CODE));
         let (status, why) = (event.status, about(keys::JOB_TERM_STATUS));
-        println!("{status} of {}{whom}{code}{why}", event.source.nspace);
-        is_over =
-            event.status == Status::EVENT_JOB_END && event.source.nspace != client.proc().nspace;
+        let text = match event.status {
+            Status::EVENT_JOB_END => String::new(),
+            _ => about(keys::EVENT_TEXT_MESSAGE),
+        };
+        println!("{status} of {}{whom}{code}{why}{text}", event.source.nspace);
+        let is_end = [
+            Status::EVENT_JOB_END,
+            Status::ERR_JOB_EXE_NOT_FOUND,
+            Status::ERR_JOB_FAILED_TO_LAUNCH,
+        ];
+        is_over = is_end.contains(&status) && event.source.nspace != client.proc().nspace;
     }
     client.finalize().unwrap();
 }

@@ -118,7 +118,7 @@ fn who_registers_hears_of_the_start_and_the_end_of_processes_and_jobs() {
         (
             "false",
             "PMIX_ERR_EXIT_NONZERO_TERM (-404) of listen@2 \
-             Proc(Proc { nspace: \"listen@2\", rank: 0 }) Int32(1)\n",
+             Proc(Proc { nspace: \"listen@2\", rank: 0 }) Int32(1) String(Some(\"exit code 1\"))\n",
         ),
         (
             "true",
@@ -164,11 +164,24 @@ fn who_crashes_is_told_apart_from_who_is_ended_because_of_it() {
     let played = play_with("listen", 1, &vars);
     for line in [
         "PMIX_ERR_PROC_ABORTED_BY_SIG (-402) of listen@2 \
-         Proc(Proc { nspace: \"listen@2\", rank: 0 }) Int32(139)\n",
+         Proc(Proc { nspace: \"listen@2\", rank: 0 }) Int32(139) String(Some(\"signal SIGSEGV",
         "PMIX_ERR_PROC_KILLED_BY_CMD (-400) of listen@2 \
-         Proc(Proc { nspace: \"listen@2\", rank: 1 }) Int32(143)\n",
+         Proc(Proc { nspace: \"listen@2\", rank: 1 }) Int32(143) String(Some(\"signal SIGTERM\"))\n",
     ] {
         assert!(played.output.contains(line), "{line} in {}", played.output);
+    }
+}
+
+#[test]
+fn a_job_that_is_not_started_is_told_to_who_listens() {
+    for (child, size, expected) in [
+        ("/no/such/program", "1", "PMIX_ERR_JOB_EXE_NOT_FOUND (-190)"),
+        ("true", "0", "PMIX_ERR_JOB_FAILED_TO_LAUNCH (-181)"),
+    ] {
+        let vars = [("CHILD", Path::new(child)), ("SIZE", Path::new(size))];
+        let played = play_with("listen", 1, &vars);
+        let line = format!("{expected} of listen@1.server String(Some(");
+        assert!(played.output.contains(&line), "{line} in {}", played.output);
     }
 }
 

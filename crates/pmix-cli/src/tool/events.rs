@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix events`: what a server tells of its jobs and processes while it goes on.
+
+use std::io::Write as _;
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pmix_proto::Event;
+use pmix_tool::{Ask, ClientEvent};
+use pmix_types::{DataArray, Info, Nspace, Proc, Status, Text, Value, keys};
+use serde_json::{Value as Json, json};
+
+use super::{attach_with, find_job, leave};
+use crate::args::{Events, Global};
+use crate::failure::{Exit, Failure};
+use crate::get::show;
+use crate::output::Out;
+use crate::printable::printable;
+
+/// What is asked for if nothing is said: all that becomes of jobs and processes.
+const OF_JOBS: &[Status] = &[
+    Status::EVENT_JOB_START,
+    Status::EVENT_JOB_END,
+    Status::EVENT_PROC_TERMINATED,
+    Status::ERR_EXIT_NONZERO_TERM,
+    Status::ERR_PROC_ABORTED,
+    Status::ERR_PROC_ABORTED_BY_SIG,
+    Status::ERR_PROC_FAILED_TO_START,
+    Status::ERR_PROC_KILLED_BY_CMD,
+    Status::ERR_PROC_REQUESTED_ABORT,
+    Status::ERR_PROC_SENSOR_BOUND_EXCEEDED,
+    Status::ERR_PROC_TERM_WO_SYNC,
+    Status::ERR_JOB_ABORTED,
+    Status::ERR_JOB_ABORTED_BY_SIG,
+    Status::ERR_JOB_ABORTED_BY_SYS_EVENT,
+    Status::ERR_JOB_ALLOC_FAILED,
+    Status::ERR_JOB_APP_NOT_EXECUTABLE,
+    Status::ERR_JOB_CANCELED,
+    Status::ERR_JOB_EXE_NOT_FOUND,
+    Status::ERR_JOB_FAILED_TO_LAUNCH,
+    Status::ERR_JOB_FAILED_TO_MAP,
+    Status::ERR_JOB_INSUFFICIENT_RESOURCES,
+    Status::ERR_JOB_KILLED_BY_CMD,
+    Status::ERR_JOB_NON_ZERO_TERM,
+    Status::ERR_JOB_NO_EXE_SPECIFIED,
+    Status::ERR_JOB_SENSOR_BOUND_EXCEEDED,
+    Status::ERR_JOB_SYS_OP_FAILED,
+    Status::ERR_JOB_TERM_WO_SYNC,
+    Status::ERR_JOB_WDIR_NOT_ACCESSIBLE,
+    Status::ERR_JOB_WDIR_NOT_FOUND,
+    Status::PROCESS_SET_DEFINE,
+    Status::PROCESS_SET_DELETE,
+];
+
+/// How many events wait for the output; further ones wait, and in the end are lost, in the client.
+const WAITING: usize = 1024;
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, args: &Events) -> Result<Exit, Failure> {
+    let server = find_job(&args.attach, args.nspace.as_deref())?;
+    let (sender, events) = mpsc::sync_channel(WAITING);
+    let tool = attach_with(&server, &args.attach, move |event| {
+        // Who does not follow any longer is about to end.
+        let _ = sender.send(event);
+    })?;
+    let codes = match args.codes.is_empty() {
+        true => OF_JOBS.to_vec(),
+        false => args.codes.clone(),
+    };
+    tool.wait(Ask::register_events(codes, Vec::new()))?;
+    let shown = follow(global, args, &events);
+    if let Ok(client) = tool.primary()
+        && client.num_lost_events() > 0
+    {
+        tracing::warn!("{} events were lost", client.num_lost_events());
+    }
+    // The listener must not wait for a channel that nobody reads while the tool leaves.
+    drop(events);
+    leave(tool);
+    shown
+}
+
+/// Shows what comes until the server ends, or so many events were shown.
+fn follow(global: &Global, args: &Events, events: &Receiver<ClientEvent>) -> Result<Exit, Failure> {
+    let mut out = Out::new();
+    let mut left = args.count;
+    while left != Some(0)
+        && let Ok(come) = events.recv()
+    {
+        let event = match come {
+            ClientEvent::Event(event) => event,
+            ClientEvent::Lost => break,
+            _ => continue,
+        };
+        let about = About::of(&event);
+        if let Some(nspace) = &args.nspace
+            && !about.concerns(nspace.as_bytes())
+        {
+            continue;
+        }
+        match global.json {
+            true => out.json(&about.to_json(now()))?,
+            false => about.write(&mut out, now())?,
+        }
+        out.flush()?;
+        left = left.map(|left| left - 1);
+    }
+    Ok(Exit::Ok)
+}
+
+/// The time since 1970.
+fn now() -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default()
+}
+
+/// What an event says.
+struct About<'e> {
+    event: &'e Event<'e>,
+    affected: Vec<&'e Proc<'e>>,
+    nspace: Option<&'e Text<'e>>,
+    exit_code: Option<i32>,
+    text: Option<&'e Text<'e>>,
+}
+
+impl<'e> About<'e> {
+    fn of(event: &'e Event<'e>) -> Self {
+        let text = |key| {
+            event.infos.iter().find_map(|info| match &info.value {
+                Value::String(Some(text)) if info.key.is(key) => Some(text),
+                _ => None,
+            })
+        };
+        let code = event.infos.iter().find(|info| info.key.is(keys::EXIT_CODE));
+        Self {
+            event,
+            affected: event.infos.iter().flat_map(affected).collect(),
+            nspace: text(keys::NSPACE),
+            exit_code: code.and_then(|info| info.value.to_number().ok()),
+            text: text(keys::EVENT_TEXT_MESSAGE),
+        }
+    }
+
+    /// Whether it is about a job: whom it affects says so, else the job that it names, else who
+    /// raised it.
+    fn concerns(&self, nspace: &[u8]) -> bool {
+        let is = |other: &Nspace<'_>| other.as_bytes() == nspace;
+        match (self.affected.is_empty(), self.nspace) {
+            (false, _) => self.affected.iter().any(|proc| is(&proc.nspace)),
+            (true, Some(name)) => name.as_bytes() == nspace,
+            (true, None) => is(&self.event.source.nspace),
+        }
+    }
+
+    fn to_json(&self, time: Duration) -> Json {
+        let event = self.event;
+        let infos = event.infos.iter().map(|info| {
+            json!({
+                "key": info.key.as_text().to_str_lossy(),
+                "value": show::typed(&info.value),
+            })
+        });
+        json!({
+            "time": time.as_secs_f64(),
+            "status": event.status.as_raw(),
+            "name": event.status.constant().map(|row| row.full_name()),
+            "source": proc(&event.source),
+            "affected": self.affected.iter().map(|one| proc(one)).collect::<Vec<_>>(),
+            "exit_code": self.exit_code,
+            "text": self.text.map(|text| text.to_str_lossy()),
+            "infos": infos.collect::<Vec<_>>(),
+        })
+    }
+
+    fn write(&self, out: &mut Out, time: Duration) -> Result<(), Failure> {
+        let seconds = time.as_secs() % (24 * 60 * 60);
+        let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+        let seconds = seconds % 60;
+        let status = match self.event.status.constant() {
+            Some(row) => row.full_name().to_owned(),
+            None => self.event.status.as_raw().to_string(),
+        };
+        write!(out, "{hours:02}:{minutes:02}:{seconds:02}Z {status}")?;
+        match (self.affected.is_empty(), self.nspace) {
+            (false, _) => {
+                for proc in &self.affected {
+                    write!(out, " {}", words(proc))?;
+                }
+            }
+            (true, Some(name)) => write!(out, " {}", printable(name.as_bytes()))?,
+            (true, None) => write!(out, " from {}", words(&self.event.source))?,
+        }
+        match (self.text, self.exit_code) {
+            (Some(text), _) => write!(out, ": {}", printable(text.as_bytes()))?,
+            (None, Some(code)) => write!(out, ": exit code {code}")?,
+            (None, None) => {}
+        }
+        out.write_all(b"\n")?;
+        Ok(())
+    }
+}
+
+/// The processes that an info says are affected.
+fn affected<'e>(info: &'e Info<'e>) -> &'e [Proc<'e>] {
+    match &info.value {
+        Value::Proc(proc) if info.key.is(keys::EVENT_AFFECTED_PROC) => std::slice::from_ref(proc),
+        Value::DataArray(DataArray::Proc(procs)) if info.key.is(keys::EVENT_AFFECTED_PROCS) => {
+            procs
+        }
+        _ => &[],
+    }
+}
+
+fn proc(proc: &Proc<'_>) -> Json {
+    json!({ "nspace": proc.nspace.as_text().to_str_lossy(), "rank": proc.rank.as_raw() })
+}
+
+fn words(proc: &Proc<'_>) -> String {
+    format!("{},{}", printable(proc.nspace.as_bytes()), proc.rank)
+}
