@@ -149,6 +149,8 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Query(args) => tool::query(global, &args),
         Command::Ps(args) => tool::ps(global, &args),
         Command::Events(args) => tool::events(global, &args),
+        Command::Publish(args) => tool::publish(global, &args),
+        Command::Lookup(args) => tool::lookup(global, &args),
         Command::Kill(args) => tool::kill(global, &args),
         Command::Map(command) => opened(global, |context| map::run(context, command)),
         Command::Get(args) => opened(global, |context| get::run(context, &args)),

@@ -60,6 +60,7 @@ const CHAPTERS: &[(&str, &[&str])] = &[
     ("wire decode", &["pmix-wire-decode"]),
     ("wire encode", &["pmix-wire-encode"]),
     ("wire --jsonl", &["pmix-wire-decode", "pmix-wire-encode"]),
+    ("publish and lookup", &["pmix-publish", "pmix-lookup"]),
     (
         "plugins",
         &["pmix-plugins", "pmix-plugins-list", "pmix-plugins-check"],

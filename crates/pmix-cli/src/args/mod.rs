@@ -9,6 +9,7 @@ mod inspect;
 mod layout;
 mod map;
 mod plugins;
+mod publish;
 mod ranks;
 mod run;
 mod sets;
@@ -30,6 +31,7 @@ pub(crate) use map::{
     Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, Nth, Writer,
 };
 pub(crate) use plugins::{Info, PluginsCommand};
+pub(crate) use publish::{KeepFor, Lookup, Publish, SeenBy};
 pub(crate) use ranks::Ranks;
 pub(crate) use run::{AppArgs, NextApp, Run};
 pub(crate) use sets::{Diff, Lists, Parts, Position, Slice};
@@ -170,6 +172,16 @@ Examples:
   pmix --json events --pid 4711
   pmix events --code EVENT_JOB_END --count 1 run-n01-4711@1";
 
+const PUBLISH_EXAMPLES: &str = "\
+Examples:
+  pmix publish ocean=tcp://n01:5555
+  pmix publish --keep first-read --pid 4711 ocean=tcp://n01:5555";
+
+const LOOKUP_EXAMPLES: &str = "\
+Examples:
+  pmix lookup ocean
+  pmix --json lookup --wait 10 ocean";
+
 const WIRE_EXAMPLES: &str = "\
 Examples:
   pmix wire decode --type string --hex 020861626300
@@ -201,6 +213,12 @@ pub(crate) enum Command {
     /// Show what becomes of jobs and processes, as a server tells it, until it ends.
     #[command(after_help = EVENTS_EXAMPLES)]
     Events(Events),
+    /// Publish texts at a running server, which processes and tools find by their keys.
+    #[command(arg_required_else_help = true, after_help = PUBLISH_EXAMPLES)]
+    Publish(Publish),
+    /// Show what was published at a running server.
+    #[command(arg_required_else_help = true, after_help = LOOKUP_EXAMPLES)]
+    Lookup(Lookup),
     /// Packed data: unpack, explain, pack.
     #[command(arg_required_else_help = true, after_help = WIRE_EXAMPLES)]
     Wire(Wire),

@@ -4,6 +4,7 @@
 mod events;
 mod kill;
 mod ps;
+mod publish;
 mod query;
 
 use pmix_tool::{ClientEvent, FoundServer, Search, Target, Tool};
@@ -15,6 +16,7 @@ use crate::failure::{Exit, Failure};
 pub(crate) use events::run as events;
 pub(crate) use kill::run as kill;
 pub(crate) use ps::run as ps;
+pub(crate) use publish::{lookup, publish};
 pub(crate) use query::run as query;
 
 /// The server that the options mean; none if they leave it open.

@@ -30,6 +30,8 @@ pub(crate) struct LocalHost {
 pub(crate) enum HostMessage {
     Connected(Proc<'static>),
     Finalized(Proc<'static>),
+    /// The connection of a tool is gone.
+    ToolLost(Proc<'static>),
     Abort(Abort, Completion<()>),
     Fence(Fence, Completion<Vec<u8>>),
     Connect(Connect, Completion<()>),
@@ -208,6 +210,11 @@ impl Host for LocalHost {
                 status,
                 missing,
             })),
+            ServerEvent::ProcessLost {
+                proc,
+                is_tool: true,
+                ..
+            } => self.messages.send(HostMessage::ToolLost(proc)),
             ServerEvent::Group { name, change } => {
                 self.messages.send(HostMessage::GroupChanged(name, change));
             }

@@ -81,7 +81,9 @@ impl Session<'_> {
             HostMessage::Finalized(proc) => {
                 tracing::info!("rank {} of {} has finalized", proc.rank, proc.nspace);
                 self.linked(&proc, Link::Finalized);
+                self.tool_left(&proc);
             }
+            HostMessage::ToolLost(proc) => self.tool_left(&proc),
             HostMessage::Abort(call, done) => {
                 done.succeed(());
                 self.abort(&call);
@@ -162,6 +164,14 @@ impl Session<'_> {
     fn linked(&mut self, proc: &Proc<'_>, link: Link) {
         if let Some(process) = self.jobs.process(proc) {
             process.link = link;
+        }
+    }
+
+    /// Ends what a tool left behind, if this is one: a tool is a job of its own.
+    fn tool_left(&mut self, proc: &Proc<'_>) {
+        if self.jobs.named(&proc.nspace).is_none() {
+            self.published.proc_ended(proc);
+            self.published.job_ended(&proc.nspace);
         }
     }
 

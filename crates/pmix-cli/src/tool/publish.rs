@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix publish` and `pmix lookup`: data that are found by their keys.
+
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use pmix_tool::{Ask, Tool};
+use pmix_types::{DataRange, Info, Key, Pdata, Persistence, Status, Text, Value, keys};
+use serde_json::json;
+
+use super::{find, is_answer, leave};
+use crate::args::{Global, KeepFor, Lookup, Publish, SeenBy};
+use crate::failure::{Exit, Failure};
+use crate::get::show;
+use crate::output::Out;
+use crate::printable::printable;
+
+/// Runs `pmix publish`.
+pub(crate) fn publish(global: &Global, args: &Publish) -> Result<Exit, Failure> {
+    let mut infos = Vec::new();
+    for word in &args.data {
+        infos.push(datum(word)?);
+    }
+    let names: Vec<_> = infos.iter().map(|info| show_key(&info.key)).collect();
+    let range = match args.range {
+        SeenBy::Local => DataRange::LOCAL,
+        SeenBy::Session => DataRange::SESSION,
+        SeenBy::Global => DataRange::GLOBAL,
+    };
+    let persistence = match args.keep {
+        KeepFor::FirstRead => Persistence::FIRST_READ,
+        KeepFor::Session => Persistence::SESSION,
+        KeepFor::Indef => Persistence::INDEF,
+    };
+    infos.push(Info::new(keys::RANGE, Value::DataRange(range)));
+    let persistence = Value::Persistence(persistence);
+    infos.push(Info::new(keys::PERSISTENCE, persistence));
+    let tool = super::attach(&find(&args.attach)?, &args.attach)?;
+    let status = answered(tool.wait(Ask::publish(infos)))?.err();
+    leave(tool);
+    let status = status.unwrap_or(Status::SUCCESS);
+    if global.json {
+        let mut out = Out::new();
+        out.json(&json!({ "keys": names, "status": status.as_raw() }))?;
+        out.flush()?;
+    }
+    let message = match status {
+        Status::SUCCESS => return Ok(Exit::Ok),
+        Status::ERR_DUPLICATE_KEY => format!("one of these is published already ({status})"),
+        _ => format!("the server did not publish this ({status})"),
+    };
+    Err(refused(global, status, message))
+}
+
+/// Runs `pmix lookup`.
+pub(crate) fn lookup(global: &Global, args: &Lookup) -> Result<Exit, Failure> {
+    let until = args.wait.and_then(|wait| Instant::now().checked_add(wait));
+    let limit = args
+        .attach
+        .timeout
+        .saturating_add(args.wait.unwrap_or_default());
+    let mut tool = Tool::new().time_limit(limit);
+    tool.attach(&find(&args.attach)?, |_| {})?;
+    let mut out = Out::new();
+    let mut missing = None;
+    // One request for each key: of several the answer would not say which is there.
+    for key in &args.keys {
+        let ask = Ask::lookup(vec![Key::new(key.clone())], waiting(until));
+        match answered(tool.wait(ask))? {
+            Ok(found) => {
+                for data in &found {
+                    show_found(&mut out, global.json, data)?;
+                }
+            }
+            Err(status) => {
+                if global.json {
+                    out.json(&json!({ "key": key, "status": status.as_raw() }))?;
+                }
+                missing.get_or_insert((key, status));
+            }
+        }
+    }
+    out.flush()?;
+    leave(tool);
+    match missing {
+        None => Ok(Exit::Ok),
+        Some((key, status)) => {
+            let message = format!("nobody published {key:?} for this user ({status})");
+            Err(refused(global, status, message))
+        }
+    }
+}
+
+/// How long the server is to wait for what is not published yet.
+fn waiting(until: Option<Instant>) -> Vec<Info<'static>> {
+    let Some(until) = until else {
+        return Vec::new();
+    };
+    let left = until.saturating_duration_since(Instant::now());
+    match whole_seconds(left) {
+        // None would be for ever.
+        0 => Vec::new(),
+        left => vec![Info::new(keys::WAIT, 1i32), Info::new(keys::TIMEOUT, left)],
+    }
+}
+
+/// A time in seconds, of which a part counts as one.
+fn whole_seconds(time: Duration) -> i32 {
+    let part = u64::from(time.subsec_nanos() > 0);
+    i32::try_from(time.as_secs().saturating_add(part)).unwrap_or(i32::MAX)
+}
+
+fn show_found(out: &mut Out, json: bool, data: &Pdata<'_>) -> Result<(), Failure> {
+    if json {
+        let (nspace, rank) = (&data.proc.nspace, data.proc.rank);
+        return out.json(&json!({
+            "key": show_key(&data.key),
+            "value": show::typed(&data.value),
+            "publisher": { "nspace": nspace.as_text().to_str_lossy(), "rank": rank.as_raw() },
+            "status": 0,
+        }));
+    }
+    write!(out, "{}: ", printable(data.key.as_bytes()))?;
+    out.foreign(&show::plain(&data.value))?;
+    out.write_all(b"\n")?;
+    Ok(())
+}
+
+fn show_key(key: &Key<'_>) -> String {
+    key.as_text().to_str_lossy().into_owned()
+}
+
+/// `KEY=TEXT`.
+fn datum(word: &str) -> Result<Info<'static>, Failure> {
+    let (key, text) = match word.split_once('=') {
+        Some((key, text)) if !key.is_empty() => (key, text),
+        _ => return Err(Failure::usage(format!("{word}: KEY=TEXT is expected"))),
+    };
+    if key.len() > Key::MAX_LEN {
+        let most = Key::MAX_LEN;
+        return Err(Failure::usage(format!(
+            "{key}: a key has {most} bytes at most"
+        )));
+    }
+    let text = Value::String(Some(Text::from(text.to_owned())));
+    Ok(Info::new(key.to_owned(), text))
+}
+
+/// What the server answered, or that it did not.
+#[allow(
+    clippy::type_complexity,
+    reason = "one failure ends the command, the other is shown"
+)]
+fn answered<T>(answer: Result<T, pmix_tool::Error>) -> Result<Result<T, Status>, Failure> {
+    match answer {
+        Ok(answer) => Ok(Ok(answer)),
+        // A lookup whose time is up is answered by the server so.
+        Err(error) if is_answer(error.status()) || error.status() == Status::ERR_TIMEOUT => {
+            Ok(Err(error.status()))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn refused(global: &Global, status: Status, message: String) -> Failure {
+    match global.json {
+        true => Failure::answer(status, message),
+        false => Failure::new(Exit::Negative, status, message),
+    }
+}
